@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make            build/weir, one binary with the BPF object inside
+# make help       everything else
+#
+# Variables: CC (gcc or clang, for user/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
+# SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
+
+SANITIZE ?= 0
+ifeq ($(SANITIZE),1)
+BUILD ?= build-sanitize
+SANITIZE_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+else
+BUILD ?= build
+SANITIZE_FLAGS :=
+endif
+
+CC ?= gcc
+BPF_CLANG ?= clang
+BPFTOOL ?= bpftool
+PREFIX ?= /usr/local
+VERSION := 0.1
+
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+LIBS := libbpf libfyaml libpcap jansson
+CORE_LIBS := libfyaml
+
+CPPFLAGS += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
+CFLAGS ?= -O2 -g
+WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
+ALL_CFLAGS = $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANITIZE_FLAGS)
+BPF_CFLAGS := -O2 -g -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Wno-address-of-packed-member -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
+
+CORE_SRC := $(wildcard user/core/*.c)
+KERNEL_SRC := $(wildcard user/kernel/*.c)
+CMD_SRC := $(wildcard user/cmd/*.c) user/main.c
+LIB_SRC := $(wildcard tests/lib/*.c)
+objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
+BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/*_test.c))
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all help deps demo test test-unit test-bpf test-e2e tests bench-quick install clean format check
+
+all: $(BUILD)/weir
+
+help:
+	@echo 'make              build $(BUILD)/weir'
+	@echo 'make deps         install the Debian packages that building and testing need'
+	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
+	@echo 'make test         every test (root; sets itself up)'
+	@echo 'make test-unit    pure C tests, no root (SANITIZE=1 for sanitizers)'
+	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
+	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
+	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
+	@echo 'make check        formatting'
+	@echo 'make install      into PREFIX (default /usr/local)'
+	@echo 'make clean        remove $(BUILD)'
+
+# ---- build ----
+
+$(BUILD)/weir: $(call objects,$(CMD_SRC) $(KERNEL_SRC) $(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS))
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Only user/kernel includes the skeleton; it must exist before that is compiled.
+$(call objects,$(KERNEL_SRC)): $(BUILD)/weir.skel.h
+
+$(BUILD)/weir.bpf.o: bpf/weir.bpf.c
+	@mkdir -p $(@D)
+	$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
+
+$(BUILD)/weir.skel.h: $(BUILD)/weir.bpf.o
+	$(BPFTOOL) gen skeleton $< name weir_bpf > $@
+
+# ---- tests ----
+
+# Unit tests link without libbpf and user/kernel, so that the linker keeps the boundary of core.
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CORE_LIBS) cmocka)
+
+$(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
+
+$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS)) -lpthread
+
+tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(TOOLS)
+
+# The newcomer's two commands install what they need first; everything else expects it to be there.
+test: deps
+	$(MAKE) --no-print-directory tests
+	BUILD=$(BUILD) tests/run unit bpf e2e
+
+test-unit: $(UNIT_TESTS)
+	BUILD=$(BUILD) tests/run unit
+
+test-bpf: $(BPF_TESTS)
+	BUILD=$(BUILD) tests/run bpf
+
+test-e2e: $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/run e2e
+
+demo: deps
+	$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/e2e/demo
+
+# ---- the rest ----
+
+deps:
+	@tests/deps
+
+install: $(BUILD)/weir
+	install -D -m 0755 $(BUILD)/weir $(DESTDIR)$(PREFIX)/sbin/weir
+	install -d $(DESTDIR)$(PREFIX)/share/weir/rules
+	install -m 0644 rules/* $(DESTDIR)$(PREFIX)/share/weir/rules/
+
+format:
+	clang-format -i $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
+
+check:
+	clang-format --dry-run -Werror $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
+
+clean:
+	rm -rf build build-sanitize
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

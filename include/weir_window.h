@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Window arithmetic that the BPF program, the controller and the tests must agree on. Pure integer
+ * functions without memory, clock or division by zero; they compile for BPF and for the host.
+ * Source: LeapArray of Sentinel (sentinel-golang, core/stat/base), and DESIGN section 5 for the two
+ * kinds that are weir's own.
+ */
+#ifndef WEIR_WINDOW_H
+#define WEIR_WINDOW_H
+
+#include "weir_abi.h"
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* Buckets that a window of this kind looks at, the current one included. */
+static __always_inline __u32 weir_window_cells(enum weir_window_kind kind, __u32 samples)
+{
+	return kind == WEIR_WINDOW_LEAP ? samples : samples + 1;
+}
+
+/*
+ * ceil(count * part / whole) for part <= whole, exact although the product may need 128 bits.
+ * The long way is taken only when it does: day-long byte limits.
+ */
+static __always_inline __u64 weir_scale_ceil(__u64 count, __u64 part, __u64 whole)
+{
+	__u64 quotient = 0, remainder = 0;
+	int bit;
+
+	if (count < (1ull << 32) && part < (1ull << 32))
+		return (count * part + whole - 1) / whole;
+
+	/* Horner's rule over the bits of count: the running value is quotient * whole + remainder. Each
+	 * step doubles it and adds part or nothing; remainder stays below whole, whole below 2^47 (24 h).
+	 */
+	for (bit = 63; bit >= 0; bit--) {
+		remainder = 2 * remainder + (part & -(count >> bit & 1));
+		quotient = 2 * quotient + remainder / whole;
+		remainder = remainder % whole;
+	}
+	return quotient + (remainder != 0);
+}
+
+/* What the oldest bucket of a smooth window still weighs, into_ns after the current bucket began. */
+static __always_inline __u64 weir_smooth_share(__u64 count, __u64 bucket_ns, __u64 into_ns)
+{
+	return weir_scale_ceil(count, bucket_ns - into_ns, bucket_ns);
+}
+
+#endif

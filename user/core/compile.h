@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The compiler: turns a validated rule set into the *image* that a load is made of, which is the
+ * content of every map in include/weir_abi.h, byte for byte. Pure: no libbpf, no clock, no /proc; what
+ * it must know of the machine and of what already runs is handed in.
+ */
+#ifndef WEIR_COMPILE_H
+#define WEIR_COMPILE_H
+
+#include "diag.h"
+#include "ruleset.h"
+#include "weir_abi.h"
+
+/* What already runs, as read from the instance's maps; all zero for a first load. */
+struct weir_previous {
+	struct weir_rule_info *rules;		/* rule_slots entries */
+	struct weir_resource_info *resources;	/* resource_slots entries */
+	struct weir_timing *timings;		/* timing_count entries */
+	uint32_t rule_slots, resource_slots, timing_count;
+};
+
+struct weir_compile_options {
+	uint32_t cpus;			/* possible CPUs */
+	uint64_t now_ns;		/* the data plane's clock now (replay: the first packet's time or earlier) */
+	uint64_t span_ns;		/* how far after now_ns rows must tell times apart; narrow rows are used only
+					 * when this many ns fit into 2^31 buckets. 0: six years */
+	const struct weir_previous *previous;	/* NULL: first load */
+	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
+	 * then matches nothing, with a warning). NULL: no interface matches.
+	 */
+	uint32_t (*ifindex)(const char *name, void *data);
+	void *ifindex_data;
+};
+
+struct weir_image_prefix {
+	struct weir_prefix_key key;
+	uint32_t vector;
+};
+
+struct weir_image_interface {
+	uint32_t ifindex;
+	uint32_t vector;
+};
+
+struct weir_image {
+	/* the generation's maps */
+	struct weir_config config;	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's */
+	struct weir_classes *classes;
+	struct weir_vector *vectors;
+	uint32_t vector_count;		/* at least 1 */
+	struct weir_rule *rules;
+	uint64_t *thresholds;		/* WEIR_THRESHOLD_WORDs, one a rule */
+	uint32_t rule_count;
+	struct weir_resource *resources;
+	uint32_t resource_count;
+	struct weir_image_prefix *source_prefixes, *destination_prefixes;
+	uint32_t source_prefix_count, destination_prefix_count;
+	struct weir_image_interface *interfaces;
+	uint32_t interface_count;
+	/* the instance's descriptions, whole, as they shall be after this load */
+	struct weir_rule_info *rule_info;
+	uint32_t rule_slots;
+	struct weir_resource_info *resource_info;
+	uint32_t resource_slots;
+	struct weir_timing *timings;
+	uint32_t timing_count;
+	uint32_t flows_per_cpu;		/* rounded up to a power of two */
+	/* for people */
+	uint32_t packet_rules_max;	/* most rules that can meet on one packet */
+	uint32_t packet_resources_max;
+	uint32_t kept_rules;		/* rules that keep their windows across this load */
+};
+
+/* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
+struct weir_image_memory {
+	uint64_t narrow_table, wide_table;	/* all CPUs together */
+	uint64_t lone_rows, counters;		/* all CPUs together */
+	uint64_t matching;			/* classes, vectors, prefixes, rules */
+	uint64_t total;
+};
+
+/*
+ * Compile. Fails (-EINVAL, reasons in *diag) when more rules or resources could meet on one packet
+ * than WEIR_PACKET_RULES_MAX / _RESOURCES_MAX, when a capacity of weir_abi.h is exceeded, or (with
+ * options->previous) when the instance's maps have too few slots for what is new.
+ *
+ * Slots: a rule whose name, resource and identity are those of a used slot keeps it, with its timing
+ * and its threshold's version (one more when the threshold's units differ); a resource keeps the slot
+ * of its name. Others take a free slot, or a cooling one whose free_after_ns is past. Slots no longer
+ * used start cooling: free_after_ns = now_ns + interval + one bucket (resources: 61 s).
+ */
+int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		     struct weir_image **ret_image, struct weir_diag *diag);
+
+void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);
+void weir_image_free(struct weir_image *image);
+
+static inline void weir_image_freep(struct weir_image **image)
+{
+	weir_image_free(*image);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A rule set as the user wrote it: read from one or several files (parse.c), merged and validated.
+ * Nothing here knows of maps or kernels; compile.h turns it into what is loaded. Order is the order of
+ * the files on the command line, then the position in the file.
+ */
+#ifndef WEIR_RULESET_H
+#define WEIR_RULESET_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diag.h"
+#include "weir_abi.h"
+
+struct weir_range {
+	uint32_t low, high;	/* both included */
+};
+
+struct weir_prefix {
+	uint8_t family;		/* 4 or 6 */
+	uint8_t bits;
+	uint8_t address[16];	/* network order, IPv4 in the first four; host bits are zero */
+};
+
+/* All flags in `set` must be set and all in `clear` must not (bits as in the TCP header's byte 13). */
+struct weir_tcp_flags {
+	uint8_t set, clear;
+};
+
+/* A list with count 0 means: no condition. */
+struct weir_match {
+	struct weir_prefix *source;
+	size_t source_count;
+	struct weir_prefix *destination;
+	size_t destination_count;
+	struct weir_range *source_port;
+	size_t source_port_count;
+	struct weir_range *destination_port;
+	size_t destination_port_count;
+	struct weir_range *vlan;
+	size_t vlan_count;
+	struct weir_range *icmp_type;
+	size_t icmp_type_count;
+	struct weir_range *length;	/* bytes of the whole frame, 0 to 65535 */
+	size_t length_count;
+	struct weir_tcp_flags *tcp_flags;
+	size_t tcp_flags_count;
+	char (*interface)[IF_NAMESIZE];
+	size_t interface_count;
+	bool has_protocol;
+	uint8_t protocol[32];	/* a bit for each number: protocol[n / 8] >> n % 8 */
+	uint8_t families;	/* 0: no condition. Else bit 0 IPv4, bit 1 IPv6 */
+	uint8_t fragments;	/* 0: no condition. Else a bit for each enum weir_fragment */
+};
+
+/* The flow key; prefix lengths of addresses that are in it. fields 0: the resource is one flow. */
+struct weir_flow {
+	uint32_t fields;	/* enum weir_key_field, or-ed */
+	uint8_t source_bits[2];	/* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when source is not in the key */
+	uint8_t destination_bits[2];
+};
+
+struct weir_ruleset_resource {
+	char *name;
+	struct weir_match match;
+	struct weir_flow flow;
+	struct weir_place place;
+};
+
+enum weir_strategy { WEIR_STRATEGY_DIRECT, WEIR_STRATEGY_WARM_UP, WEIR_STRATEGY_MEMORY_ADAPTIVE };
+enum weir_behavior { WEIR_BEHAVIOR_REJECT, WEIR_BEHAVIOR_THROTTLING };
+enum weir_relation { WEIR_RELATION_CURRENT, WEIR_RELATION_ASSOCIATED };
+
+#define WEIR_MICRO 1000000ull	/* thresholds are exact decimals of at most six places */
+
+struct weir_ruleset_rule {
+	char *name;		/* default RESOURCE#N */
+	size_t resource;	/* index into resources */
+	uint64_t threshold_micro;	/* units per interval, in millionths */
+	uint64_t interval_ns;
+	uint32_t samples;
+	enum weir_window_kind window;
+	bool counts_bytes;
+	bool observes;
+	enum weir_strategy strategy;
+	enum weir_behavior behavior;
+	enum weir_relation relation;
+	struct weir_place place;
+};
+
+struct weir_settings {
+	uint32_t flows_per_cpu;		/* as written; default 262144 */
+	bool drop_malformed;		/* default true */
+	bool drop_unsupported;		/* default true */
+	bool drop_non_ip;		/* default false */
+	bool drop_unmatched;		/* default false */
+};
+
+struct weir_ruleset {
+	struct weir_settings settings;
+	struct weir_ruleset_resource *resources;
+	size_t resource_count;
+	struct weir_ruleset_rule *rules;
+	size_t rule_count;
+	char **file_names;		/* what the places point to */
+	size_t file_count;
+};
+
+/*
+ * Read and validate rule files, in this order. All mistakes of all files land in *diag. On success
+ * (0) the caller owns *ret_ruleset, and *diag may hold warnings; otherwise -errno and *ret_ruleset is
+ * untouched. Reads nothing but the files named ("-" is standard input, once).
+ */
+int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
+		      struct weir_diag *diag);
+
+void weir_ruleset_free(struct weir_ruleset *ruleset);
+
+static inline void weir_ruleset_freep(struct weir_ruleset **ruleset)
+{
+	weir_ruleset_free(*ruleset);
+}
+
+#endif
