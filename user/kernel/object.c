@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "object.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "host.h"
+#include "util.h"
+#include "weir.skel.h"
+
+/* Every limit on entries of one batch call keeps the kernel's temporary copies small. Chosen, not derived. */
+#define BATCH_ENTRIES 1024u
+
+/* Of the verifier's log the last lines tell; the rest is how it got there. */
+#define LOG_LINES 8
+
+struct weir_object {
+	struct weir_bpf *skel;
+	struct weir_lab *lab;
+	__u64 seed[16];
+};
+
+static const char *const map_names[WEIR_MAP_COUNT] = {
+    [WEIR_MAP_INSTANCE] = "instance",
+    [WEIR_MAP_RULE_INFO] = "rule_info",
+    [WEIR_MAP_RESOURCE_INFO] = "resource_info",
+    [WEIR_MAP_TIMINGS] = "timings",
+    [WEIR_MAP_CLOCKS] = "clocks",
+    [WEIR_MAP_NARROW_FLOWS] = "narrow_flows",
+    [WEIR_MAP_WIDE_FLOWS] = "wide_flows",
+    [WEIR_MAP_LONE_ROWS] = "lone_rows",
+    [WEIR_MAP_TALKERS] = "talkers",
+    [WEIR_MAP_RULE_COUNTERS] = "rule_counters",
+    [WEIR_MAP_RESOURCE_COUNTERS] = "resource_counters",
+    [WEIR_MAP_TOTALS] = "totals",
+};
+
+const char *weir_instance_map_name(enum weir_instance_map map)
+{
+	return map_names[map];
+}
+
+/* ---- what libbpf says ---- */
+
+/* libbpf talks through one function for the whole process; each thread that loads listens to its own. */
+struct listener {
+	char *text;
+	size_t bytes;
+	FILE *stream;
+};
+static __thread struct listener *listening;
+
+__attribute__((format(printf, 2, 0))) static int listen_to_libbpf(enum libbpf_print_level level, const char *format,
+								  va_list args)
+{
+	if (level == LIBBPF_WARN && listening && listening->stream)
+		return vfprintf(listening->stream, format, args);
+	return 0;
+}
+
+static void start_listening(struct listener *listener)
+{
+	listener->stream = open_memstream(&listener->text, &listener->bytes);
+	listening = listener;
+	libbpf_set_print(listen_to_libbpf);
+}
+
+static void stop_listening(struct listener *listener)
+{
+	listening = NULL;
+	if (listener->stream)
+		fclose(listener->stream);
+	listener->stream = NULL;
+}
+
+static void free_listener(struct listener *listener)
+{
+	stop_listening(listener);
+	free(listener->text);
+}
+
+/* The last lines of what was heard. */
+static const char *last_lines(const struct listener *listener)
+{
+	const char *text = listener->text ? listener->text : "";
+	const char *at = text + strlen(text);
+
+	for (int lines = 0; at > text; at--)
+		if (at[-1] == '\n' && lines++ == LOG_LINES)
+			break;
+	return at;
+}
+
+static int explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
+{
+	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
+		return -EPERM;
+	if (!weir_host_kernel_is_at_least(6, 1))
+		return weir_diag_fail(diag, -err, last_lines(listener),
+				      "cannot load the BPF program: weir needs Linux 6.1 or later");
+	if (err == -ENOMEM || err == -E2BIG)
+		return weir_diag_fail(diag, -err, "lower settings.flowsPerCpu; 'weir check' shows what the maps take",
+				      "not enough memory for the maps");
+	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
+}
+
+/* ---- sizes and configuration, before the load ---- */
+
+static struct bpf_map *instance_map(const struct weir_object *object, enum weir_instance_map map)
+{
+	return bpf_object__find_map_by_name(object->skel->obj, map_names[map]);
+}
+
+static __u32 at_least_one(__u32 entries)
+{
+	return entries ? entries : 1;
+}
+
+static int set_sizes(const struct weir_object *object, const struct weir_image *image)
+{
+	const struct weir_bpf *skel = object->skel;
+	const struct {
+		struct bpf_map *map;
+		__u32 entries;
+	} sizes[] = {
+	    {skel->maps.vectors, image->vector_count},
+	    {skel->maps.rules, image->rule_count},
+	    {skel->maps.thresholds, image->rule_count},
+	    {skel->maps.resources, image->resource_count},
+	    {skel->maps.source_prefixes, image->source_prefix_count},
+	    {skel->maps.destination_prefixes, image->destination_prefix_count},
+	    {skel->maps.interfaces, image->interface_count},
+	    {skel->maps.rule_info, image->rule_slots},
+	    {skel->maps.rule_counters, image->rule_slots},
+	    {skel->maps.lone_rows, image->rule_slots},
+	    {skel->maps.resource_info, image->resource_slots},
+	    {skel->maps.resource_counters, image->resource_slots},
+	    {skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
+	    {skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		int err = bpf_map__set_max_entries(sizes[i].map, at_least_one(sizes[i].entries));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int reuse_maps(const struct weir_object *object, const struct weir_object_options *options)
+{
+	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+		int err = 0;
+
+		if (options->reuse_fd[map] > 0)
+			err = bpf_map__reuse_fd(instance_map(object, map), options->reuse_fd[map]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int make_seed(struct weir_object *object, const struct weir_object_options *options)
+{
+	if (options->seed) {
+		memcpy(object->seed, options->seed, sizeof(object->seed));
+		return 0;
+	}
+	if (getrandom(object->seed, sizeof(object->seed), 0) != sizeof(object->seed))
+		return -EIO;
+	/* The hash ends in products with these two; an even factor would lose bits. */
+	object->seed[14] |= 1;
+	object->seed[15] |= 1;
+	return 0;
+}
+
+static int configure(struct weir_object *object, const struct weir_image *image,
+		     const struct weir_object_options *options, struct weir_diag *diag)
+{
+	struct weir_config config = image->config;
+	int err;
+
+	err = make_seed(object, options);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
+	memcpy(config.seed, object->seed, sizeof(config.seed));
+	config.is_virtual = options->is_virtual;
+	config.tick_ns = options->is_virtual ? 0 : weir_host_tick_ns();
+	config.is_weakly_ordered = weir_host_is_weakly_ordered();
+	/* Volatile is for the program, which must not take it for a constant; before the load it is memory. */
+	memcpy((void *)(uintptr_t)&object->skel->rodata->config, &config, sizeof(config));
+
+	err = set_sizes(object, image);
+	if (!err)
+		err = reuse_maps(object, options);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot set up the maps");
+	return 0;
+}
+
+/* ---- content of the maps, after the load ---- */
+
+/* Write `count` entries, keys 0 and up. */
+static int fill_array(const struct bpf_map *map, const void *values, __u32 count, struct weir_diag *diag)
+{
+	size_t value_bytes = bpf_map__value_size(map);
+	__u32 keys[BATCH_ENTRIES];
+
+	for (__u32 first = 0, batch; first < count; first += batch) {
+		int err;
+
+		batch = count - first < BATCH_ENTRIES ? count - first : BATCH_ENTRIES;
+		for (__u32 i = 0; i < batch; i++)
+			keys[i] = first + i;
+		err = bpf_map_update_batch(bpf_map__fd(map), keys, (const char *)values + first * value_bytes, &batch,
+					   NULL);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
+static int fill_prefixes(const struct bpf_map *map, const struct weir_image_prefix *prefixes, __u32 count,
+			 struct weir_diag *diag)
+{
+	for (__u32 i = 0; i < count; i++) {
+		int err = bpf_map_update_elem(bpf_map__fd(map), &prefixes[i].key, &prefixes[i].vector, BPF_ANY);
+
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
+static int fill_interfaces(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
+{
+	for (__u32 i = 0; i < image->interface_count; i++) {
+		const struct weir_image_interface *interface = &image->interfaces[i];
+		int err = bpf_map_update_elem(bpf_map__fd(map), &interface->ifindex, &interface->vector, BPF_ANY);
+
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
+static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	int err;
+
+	err = fill_array(skel->maps.classes, image->classes, 1, diag);
+	if (!err)
+		err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
+	if (!err)
+		err = fill_array(skel->maps.rules, image->rules, image->rule_count, diag);
+	if (!err)
+		err = fill_array(skel->maps.thresholds, image->thresholds, image->rule_count, diag);
+	if (!err)
+		err = fill_array(skel->maps.resources, image->resources, image->resource_count, diag);
+	if (!err)
+		err =
+		    fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count, diag);
+	if (!err)
+		err = fill_prefixes(skel->maps.destination_prefixes, image->destination_prefixes,
+				    image->destination_prefix_count, diag);
+	if (!err)
+		err = fill_interfaces(skel->maps.interfaces, image, diag);
+	return err;
+}
+
+/* Forget, on all CPUs, what the slots that this load gives out held for rules of the past. */
+static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 slots, struct weir_diag *diag)
+{
+	int cpus = weir_host_cpus();
+	_cleanup_(weir_freep) void *zeros = NULL;
+
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	/* Values of a per-CPU map cross the system call in multiples of eight bytes, one for each CPU. */
+	zeros = calloc(cpus, (bpf_map__value_size(map) + 7) / 8 * 8);
+	if (!zeros)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot clear map '%s'", bpf_map__name(map));
+	for (__u32 slot = 0; slot < slots; slot++) {
+		int err = is_fresh[slot] ? bpf_map_update_elem(bpf_map__fd(map), &slot, zeros, BPF_ANY) : 0;
+
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
+/*
+ * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
+ * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
+ * when the program does.
+ */
+static int fill_instance(const struct weir_object *object, const struct weir_image *image,
+			 const struct weir_object_options *options, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	int err;
+
+	/* Published timings never change, so that this writes again what is there, and what is new. */
+	err = fill_array(skel->maps.timings, image->timings, image->timing_count, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RULE_INFO] <= 0)
+		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_INFO] <= 0)
+		err = fill_array(skel->maps.resource_info, image->resource_info, image->resource_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_LONE_ROWS] > 0)
+		err = clear_slots(skel->maps.lone_rows, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RULE_COUNTERS] > 0)
+		err = clear_slots(skel->maps.rule_counters, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
+		err =
+		    clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots, diag);
+	return err;
+}
+
+static size_t lab_bytes(void)
+{
+	size_t page_bytes = sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct weir_lab) + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+static int map_lab(struct weir_object *object, struct weir_diag *diag)
+{
+	void *lab = mmap(NULL, lab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(object->skel->maps.lab), 0);
+
+	if (lab == MAP_FAILED)
+		return weir_diag_fail(diag, errno, NULL, "cannot map the virtual clock");
+	object->lab = lab;
+	return 0;
+}
+
+/* ---- the contract ---- */
+
+int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = calloc(1, sizeof(*object));
+	_cleanup_(free_listener) struct listener listener = {};
+	int err;
+
+	if (!object)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot load the BPF program");
+	start_listening(&listener);
+	object->skel = weir_bpf__open();
+	if (!object->skel)
+		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
+	err = configure(object, image, options, diag);
+	if (err)
+		return err;
+	err = weir_bpf__load(object->skel);
+	stop_listening(&listener);
+	if (err)
+		return explain_load_failure(err, &listener, diag);
+
+	err = fill_generation(object, image, diag);
+	if (!err)
+		err = fill_instance(object, image, options, diag);
+	if (!err && options->is_virtual)
+		err = map_lab(object, diag);
+	if (err)
+		return err;
+	*ret_object = TAKE_PTR(object);
+	return 0;
+}
+
+void weir_object_free(struct weir_object *object)
+{
+	if (!object)
+		return;
+	if (object->lab)
+		munmap(object->lab, lab_bytes());
+	weir_bpf__destroy(object->skel);
+	free(object);
+}
+
+int weir_object_program_fd(const struct weir_object *object)
+{
+	return bpf_program__fd(object->skel->progs.weir_ingress);
+}
+
+int weir_object_map_fd(const struct weir_object *object, enum weir_instance_map map)
+{
+	return bpf_map__fd(instance_map(object, map));
+}
+
+int weir_object_thresholds_fd(const struct weir_object *object)
+{
+	return bpf_map__fd(object->skel->maps.thresholds);
+}
+
+const __u64 *weir_object_seed(const struct weir_object *object)
+{
+	return object->seed;
+}
+
+volatile struct weir_lab *weir_object_lab(const struct weir_object *object)
+{
+	return object->lab;
+}
+
+int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = 1);
+	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
+
+	return err ? err : (int)options.retval;
+}
