@@ -23,7 +23,10 @@
 
 #define WEIR_RESOURCES_MAX 4096		/* resources of one load; one bit each in a vector */
 #define WEIR_RULES_MAX 8192		/* rules of one load */
-#define WEIR_VECTORS_MAX 65535		/* a class number is 16 bits wide */
+/* A class number is 16 bits wide. Vector 0 is always "all resources": the program starts from it and
+ * ANDs the vector of each field in use.
+ */
+#define WEIR_VECTORS_MAX 65535
 #define WEIR_PACKET_RULES_MAX 16	/* rules that may meet on one packet (DESIGN: section 3) */
 #define WEIR_PACKET_RESOURCES_MAX 32	/* resources that may meet on one packet, with or without rules */
 #define WEIR_TIMINGS_MAX 1024		/* different (bucket length, window) pairs of one instance */
@@ -180,7 +183,7 @@ struct weir_rule {
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
-	__u32 pad2[4];
+	__u32 pad2[6];
 };
 _Static_assert(sizeof(struct weir_rule) == 96, "");
 
@@ -339,8 +342,13 @@ struct weir_talker_chunk {
 	struct weir_talker talker[WEIR_TALKERS_PER_CHUNK];
 };
 
-/* The second set of a flow whose first is `set`: both sides must find the same. */
-#define WEIR_OTHER_SET(set, tag, sets) (((set) ^ (((tag) >> 4) * 0x5bd1e995u >> 7 | 1u)) & ((sets) - 1))
+/* The second candidate set of a flow whose first is `set`: both sides must find the same, and each is
+ * the other's other. It lies in the same 4 KB page, so that looking at both costs one address
+ * translation; within groups of that size two choices still balance (tests/bpf/table_test).
+ */
+#define WEIR_NARROW_PAGE_SETS 32
+#define WEIR_WIDE_PAGE_SETS 8
+#define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets) - 1)) | 1u))
 
 /* ---- the laboratory: how replay and tests drive the shipped program (weir_config.is_virtual) ---- */
 
@@ -369,6 +377,7 @@ struct weir_instance_info {
 	__u64 generation;	/* 1 from attach, one more with every reload */
 	__u64 attached_ns;	/* CLOCK_MONOTONIC */
 	__u64 loaded_ns;	/* of the last load */
+	__u64 netns;		/* inode number of the network namespace that its interfaces are in */
 	__u32 rule_slots;	/* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 narrow_sets;

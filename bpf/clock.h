@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Time, as cheaply as the promises allow.
+ *
+ * CLOCK_MONOTONIC costs more than everything else on the drop path together, so it is read only when a
+ * decision needs it, and at most once a packet. What that path needs is weaker: "is the bucket that this
+ * CPU last saw surely not over yet?" Jiffies answer that in a fraction of a nanosecond. They advance in
+ * steps of tick_ns of the same clock, so if K was the time when jiffies showed J (J was read first),
+ * then while they show J' it is earlier than K + (J' - J + 1) * tick_ns. Jiffies that lag, on a machine
+ * whose timer interrupt is late, can only make a full flow stay full that much longer: packets are never
+ * admitted by this clock.
+ */
+#ifndef WEIR_CLOCK_H
+#define WEIR_CLOCK_H
+
+#include "maps.h"
+
+/* Index in `clocks` of the one that counts seconds, for statistics. */
+#define WEIR_CLOCK_SECONDS WEIR_TIMINGS_MAX
+
+static __always_inline struct weir_lab *weir_lab(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&lab, &zero);
+}
+
+static __always_inline __u64 weir_now_ns(struct weir_work *w)
+{
+	if (!w->has_now) {
+		if (config.is_virtual) {
+			struct weir_lab *l = weir_lab();
+
+			w->now_ns = l ? l->clock_ns : 0;
+		} else {
+			w->jiffies = config.tick_ns ? bpf_jiffies64() : 0;	/* before the clock: see above */
+			w->now_ns = bpf_ktime_get_ns();
+		}
+		w->has_now = 1;
+	}
+	return w->now_ns;
+}
+
+/* The bucket in *clk is surely not over, and no clock was read to know it. */
+static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
+{
+	return config.tick_ns && bpf_jiffies64() < clk->until_jiffies;
+}
+
+/* Bring *clk to the present; the bucket lies at base_bucket + clk->bucket on absolute time. */
+static __always_inline void weir_clock_update(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns,
+					      __u64 base_bucket)
+{
+	__u64 now_ns = weir_now_ns(w);
+	__u64 bucket;
+
+	if (now_ns >= clk->start_ns && now_ns < clk->end_ns)
+		return;
+
+	bucket = now_ns / bucket_ns;
+	clk->start_ns = bucket * bucket_ns;
+	clk->end_ns = clk->start_ns + bucket_ns;
+	/* Before the base lies only what no row can hold: userspace sets it before the first packet. */
+	bucket = bucket > base_bucket ? bucket - base_bucket : 0;
+	clk->bucket = bucket;
+	clk->cell = bucket % WEIR_RING_CELLS;
+	if (config.tick_ns)
+		clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
+}
+
+/* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
+static __always_inline __u64 weir_now_second(struct weir_work *w)
+{
+	__u32 index = WEIR_CLOCK_SECONDS;
+	struct weir_clock *clk = bpf_map_lookup_elem(&clocks, &index);
+
+	if (!clk)
+		return 0;
+	if (!weir_clock_holds(clk))
+		weir_clock_update(w, clk, WEIR_NSEC_PER_SEC, 0);
+	return clk->bucket;
+}
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where flows live: a set-associative cache on every CPU. A flow has two candidate sets of four rows;
+ * its tag and its sets come from one hash of (rule, key) under a secret. A new flow takes a free or
+ * expired row, or pushes out the one that counted least; so an insertion costs what a lookup costs, no
+ * lock is taken, and the heavy flows, which are the ones being limited, are the last to go.
+ *
+ * The functions take `wide`, a constant: the same text makes the code for both row formats.
+ */
+#ifndef WEIR_FLOW_H
+#define WEIR_FLOW_H
+
+#include "clock.h"
+#include "stats.h"
+
+/* ---- fences ---- */
+
+/* A full barrier: orders our stores before our loads, as Dekker's argument needs. An atomic whose
+ * result is unused would be none on arm64.
+ */
+static __always_inline void weir_fence(struct weir_work *w)
+{
+	__u64 old = __sync_fetch_and_add(&w->fence, 1);
+
+	asm volatile("" ::"r"(old) : "memory");
+}
+
+/* Orders stores before stores, and loads before loads. x86 does so by itself. */
+static __always_inline void weir_order(struct weir_work *w)
+{
+	if (config.is_weakly_ordered)
+		weir_fence(w);
+	asm volatile("" ::: "memory");
+}
+
+/* ---- the hash ---- */
+
+/*
+ * Multilinear hashing (Lemire and Kaser, "Strongly universal string hashing is fast", 2014): each 32-bit
+ * word of the input times a secret 64-bit number of its own, summed; two inputs collide with a chance of
+ * 2^-32 however they are chosen. The sum is linear, so that one collision found would give others; a
+ * bijection with two more secrets (xor-shift, multiply) takes that away. A sender sees no hash, only
+ * whether its own packets pass.
+ */
+static __always_inline __u64 weir_hash_finish(__u64 sum)
+{
+	sum ^= sum >> 32;
+	sum *= config.seed[14];	/* odd: the loader sees to it */
+	sum ^= sum >> 29;
+	sum *= config.seed[15];
+	return sum ^ sum >> 32;
+}
+
+static __always_inline __u64 weir_hash_address(const __be32 address[4], const __be32 mask6[4], __be32 mask4,
+					       bool is_ipv6, __u32 seed)
+{
+	if (!is_ipv6)
+		return (__u64)(address[0] & mask4) * config.seed[seed];
+	return (__u64)(address[0] & mask6[0]) * config.seed[seed] +
+	       (__u64)(address[1] & mask6[1]) * config.seed[seed + 1] +
+	       (__u64)(address[2] & mask6[2]) * config.seed[seed + 2] +
+	       (__u64)(address[3] & mask6[3]) * config.seed[seed + 3];
+}
+
+static __always_inline __u64 weir_hash_key(const struct weir_rule *rule, const struct weir_packet *pkt)
+{
+	__u32 fields = rule->key_fields;
+	/* The family is part of every key: a sender of one must not reach a row of the other. */
+	__u64 sum = config.seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * config.seed[1];
+
+	if (fields & WEIR_KEY_SOURCE)
+		sum += weir_hash_address(pkt->source, rule->source_mask6, rule->source_mask4, pkt->is_ipv6, 2);
+	if (fields & WEIR_KEY_DESTINATION)
+		sum += weir_hash_address(pkt->destination, rule->destination_mask6, rule->destination_mask4,
+					 pkt->is_ipv6, 6);
+	if (fields & (WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)) {
+		__u32 source = fields & WEIR_KEY_SOURCE_PORT ? pkt->source_port & 0xffff : 0;
+		__u32 destination = fields & WEIR_KEY_DESTINATION_PORT ? pkt->destination_port & 0xffff : 0;
+
+		sum += (__u64)(source << 16 | destination) * config.seed[10];
+	}
+	if (fields & (WEIR_KEY_PROTOCOL | WEIR_KEY_VLAN)) {
+		__u32 protocol = fields & WEIR_KEY_PROTOCOL ? pkt->protocol : 0;
+		__u32 vlan = fields & WEIR_KEY_VLAN ? pkt->vlan & 0xfff : 0;
+
+		sum += (__u64)(protocol << 16 | vlan) * config.seed[11];
+	}
+	if (fields & WEIR_KEY_INTERFACE)
+		sum += (__u64)pkt->ifindex * config.seed[12];
+	return weir_hash_finish(sum);
+}
+
+static __always_inline struct weir_flow_place weir_flow_place(const struct weir_rule *rule,
+							      const struct weir_packet *pkt, const bool wide)
+{
+	__u64 hash = weir_hash_key(rule, pkt);
+	struct weir_flow_place place;
+
+	if (wide) {
+		place.tag = hash >> 32;
+		if (place.tag == 0)
+			place.tag = 1;
+		place.set = hash & (config.wide_sets - 1);
+	} else {
+		place.tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
+		if (place.tag == 0)
+			place.tag = WEIR_TIMINGS_NARROW;
+		place.tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
+		place.set = hash & (config.narrow_sets - 1);
+	}
+	return place;
+}
+
+static __always_inline __u32 weir_other_set(struct weir_flow_place place, const bool wide)
+{
+	return WEIR_OTHER_SET(place.set, place.tag, wide ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+}
+
+/* ---- rows ---- */
+
+/* Field access for both formats; `wide` is constant, so only one side is left. Every access to a row is a
+ * single load or store: other CPUs read rows while we write them.
+ */
+#define ROW_GET(row, wide, field)                                                                                      \
+	((wide) ? (__u64)READ_ONCE(((struct weir_wide_row *)(row))->field)                                             \
+		: (__u64)READ_ONCE(((struct weir_narrow_row *)(row))->field))
+#define ROW_SET(row, wide, field, value)                                                                               \
+	do {                                                                                                           \
+		if (wide)                                                                                              \
+			WRITE_ONCE(((struct weir_wide_row *)(row))->field, value);                                     \
+		else                                                                                                   \
+			WRITE_ONCE(((struct weir_narrow_row *)(row))->field, value);                                   \
+	} while (0)
+#define ROW_BYTES(wide) ((wide) ? sizeof(struct weir_wide_row) : sizeof(struct weir_narrow_row))
+#define WEIR_STORAGE(wide) ((wide) ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW)
+#define ROW_UNSPENT(wide) ((wide) ? WEIR_WIDE_UNSPENT : (__u64)WEIR_NARROW_UNSPENT)
+
+/* Row `way` of the set that begins at `set_rows`. */
+static __always_inline void *weir_row_of_set(void *set_rows, __u32 way, const bool wide)
+{
+	return set_rows + way * ROW_BYTES(wide);
+}
+
+/* First row of a set in this CPU's table, or, with cpu >= 0, in that CPU's. */
+static __always_inline void *weir_set_rows(__u32 set, int cpu, const bool wide)
+{
+	__u32 per_chunk = wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK;
+	__u32 chunk_index = set / per_chunk;
+	__u32 offset;
+	void *chunk;
+
+	if (wide)
+		chunk = cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &chunk_index) :
+				  bpf_map_lookup_percpu_elem(&wide_flows, &chunk_index, cpu);
+	else
+		chunk = cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &chunk_index) :
+				  bpf_map_lookup_percpu_elem(&narrow_flows, &chunk_index, cpu);
+	if (!chunk)
+		return NULL;
+	offset = set;
+	OPAQUE(offset);
+	offset &= per_chunk - 1;
+	return chunk + offset * (WEIR_WAYS * ROW_BYTES(wide));
+}
+
+/* A row by its number, set * WEIR_WAYS + way, in this CPU's table. */
+static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
+{
+	void *rows = weir_set_rows(number / WEIR_WAYS, -1, wide);
+	__u32 way = number;
+
+	if (!rows)
+		return NULL;
+	OPAQUE(way);
+	way &= WEIR_WAYS - 1;
+	return rows + way * ROW_BYTES(wide);
+}
+
+/* The way of a set's row with this tag, or WEIR_WAYS. */
+static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wide)
+{
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++)
+		if (ROW_GET(weir_row_of_set(rows, way, wide), wide, tag) == tag)
+			return way;
+	return WEIR_WAYS;
+}
+
+/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's; NULL when it has none. *ret_number, set
+ * * WEIR_WAYS + way, finds it again.
+ */
+static __always_inline void *weir_find_row(struct weir_work *w, struct weir_flow_place place, int cpu,
+					   __u32 *ret_number, const bool wide)
+{
+	__u32 set = place.set, way;
+	void *rows = weir_set_rows(set, cpu, wide);
+
+	if (!rows)
+		return NULL;
+	way = weir_find_way(rows, place.tag, wide);
+	if (way == WEIR_WAYS) {
+		set = weir_other_set(place, wide);
+		rows = weir_set_rows(set, cpu, wide);
+		if (!rows)
+			return NULL;
+		way = weir_find_way(rows, place.tag, wide);
+		if (way == WEIR_WAYS)
+			return NULL;
+	}
+	FORGET(w->way, way);
+	way &= WEIR_WAYS - 1;
+	*ret_number = set * WEIR_WAYS + way;
+	return rows + way * ROW_BYTES(wide);
+}
+
+/* ---- insertion ---- */
+
+/* Present bucket of a timing, for rows of other rules met in a set. */
+__noinline __u64 weir_bucket_now(struct weir_work *w, __u32 timing)
+{
+	struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+	struct weir_clock *clk = bpf_map_lookup_elem(&clocks, &timing);
+
+	if (!w || !t || !clk || !t->bucket_ns)
+		return 0;
+	weir_clock_update(w, clk, t->bucket_ns, t->base_bucket);
+	return clk->bucket;
+}
+
+/* How much it would hurt to lose this row: 0, it is free; else one more than what it counts, and far
+ * more when it is known to be over its limit.
+ */
+static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, const bool wide)
+{
+	const struct weir_question *q = &w->question;
+	__u64 bucket = q->bucket, sum = 1;
+	__u32 cells = q->window_cells, timing;
+	__u32 tag = ROW_GET(row, wide, tag);
+
+	if (tag == 0)
+		return 0;
+	timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
+	if (timing != q->timing) {
+		struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+
+		if (!t)
+			return 0;
+		bucket = weir_bucket_now(w, timing);
+		cells = t->window_cells;
+	}
+	if (ROW_GET(row, wide, newest) + cells <= bucket)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < WEIR_RING_CELLS; i++)
+		sum += ROW_GET(row, wide, cell[i]) & ~ROW_UNSPENT(wide);
+	if (wide ? ((struct weir_wide_row *)row)->full_until_ns != 0 :
+		   (((struct weir_narrow_row *)row)->lease & WEIR_NARROW_FULL) != 0)
+		sum |= 1ull << 62;
+	return sum;
+}
+
+/* Is this row set aside for an earlier rule of the same packet? Such a row must not be pushed out. */
+__noinline int weir_row_is_claimed(struct weir_work *w, __u32 number, __u32 storage)
+{
+	if (!w)
+		return 0;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->judged; i++)
+		if (w->claim[i].kind != WEIR_CLAIM_NONE && w->claim[i].storage == storage &&
+		    w->claim[i].row == number)
+			return 1;
+	return 0;
+}
+
+struct weir_victim {
+	__u64 worth;
+	__u32 number;
+};
+
+#define WEIR_NO_ROW 0xffffffffu
+
+/* Find the least worth of one set's rows; returns how many are free. */
+static __always_inline __u32 weir_scan_set(struct weir_work *w, __u32 set, struct weir_victim *best, const bool wide)
+{
+	void *rows = weir_set_rows(set, -1, wide);
+	__u32 free_rows = 0;
+
+	if (!rows)
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		__u64 worth = weir_row_worth(w, weir_row_of_set(rows, way, wide), wide);
+
+		if (worth == 0)
+			free_rows++;
+		if (worth >= best->worth)
+			continue;
+		if (w->judged && worth && weir_row_is_claimed(w, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
+			continue;
+		best->worth = worth;
+		best->number = set * WEIR_WAYS + way;
+	}
+	return free_rows;
+}
+
+/*
+ * Choose a row for the flow of w->question, which has none: a free one in the emptier of its two sets (two
+ * choices keep even well filled tables from overflowing), else the row that counts least; evicting
+ * that is counted. Returns its number, or WEIR_NO_ROW when every candidate is held by other rules of this
+ * very packet.
+ */
+static __always_inline __u32 weir_choose_row(struct weir_work *w, const bool wide)
+{
+	struct weir_victim first = {~0ull, WEIR_NO_ROW}, second = {~0ull, WEIR_NO_ROW}, *best;
+	const struct weir_question *q = &w->question;
+	__u32 free_first = weir_scan_set(w, q->place.set, &first, wide);
+	__u32 free_second = weir_scan_set(w, weir_other_set(q->place, wide), &second, wide);
+
+	if (free_first || free_second)
+		return free_second > free_first ? second.number : first.number;
+	best = second.worth < first.worth ? &second : &first;
+	if (best->number != WEIR_NO_ROW)
+		weir_count_eviction(q->slot);
+	return best->number;
+}
+
+__noinline __u32 weir_choose_narrow_row(struct weir_work *w)
+{
+	return w ? weir_choose_row(w, false) : WEIR_NO_ROW;
+}
+
+__noinline __u32 weir_choose_wide_row(struct weir_work *w)
+{
+	return w ? weir_choose_row(w, true) : WEIR_NO_ROW;
+}
+
+#endif

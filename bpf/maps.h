@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every map, and the configuration in .rodata. What is in them is said in weir_abi.h; who owns which
+ * (the instance, or one generation) too. Sizes of 1 are placeholders: the loader sets them.
+ */
+#ifndef WEIR_MAPS_H
+#define WEIR_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "weir_abi.h"
+#include "work.h"
+
+const volatile struct weir_config config = {};
+
+#define WEIR_MAP(map_name, map_type, entries, value_type, map_options)                                                 \
+	struct {                                                                                                       \
+		__uint(type, map_type);                                                                                \
+		__uint(max_entries, entries);                                                                          \
+		__uint(map_flags, map_options);                                                                        \
+		__type(key, __u32);                                                                                    \
+		__type(value, value_type);                                                                             \
+	} map_name SEC(".maps")
+
+/* the generation */
+WEIR_MAP(classes, BPF_MAP_TYPE_ARRAY, 1, struct weir_classes, BPF_F_RDONLY_PROG);
+WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
+WEIR_MAP(rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule, BPF_F_RDONLY_PROG);
+WEIR_MAP(resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource, BPF_F_RDONLY_PROG);
+WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
+	__type(key, struct weir_prefix_key);
+	__type(value, __u32);
+} source_prefixes SEC(".maps"), destination_prefixes SEC(".maps");
+
+/* the instance */
+WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
+WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX + 1, struct weir_clock, 0);
+WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
+WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
+WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
+WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
+WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);
+WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
+WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
+
+/* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */
+WEIR_MAP(instance, BPF_MAP_TYPE_ARRAY, 1, struct weir_instance_info, 0);
+WEIR_MAP(rule_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_info, 0);
+WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
+
+/* the program's own */
+WEIR_MAP(work, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_work, 0);
+WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which resources does the packet belong to? Each field in use says by one look-up which resources
+ * accept its value, as a vector of bits; the packet belongs to those in all of the vectors. The cost
+ * grows with the fields in use, not with the number of resources: words that no resource of which is
+ * left are skipped by the vectors' summaries (aggregated bit vectors: Baboescu and Varghese, SIGCOMM
+ * 2001). Fields that no resource asks about are constants to the verifier, which removes their code.
+ */
+#ifndef WEIR_MATCH_H
+#define WEIR_MATCH_H
+
+#include "maps.h"
+
+/* Number of the lowest bit that is set; the argument is not 0. BPF has no instruction for it, so:
+ * a de Bruijn sequence, whose every six bits are different (Leiserson, Prokop, Randall, 1998).
+ */
+static const __u8 weir_bit_table[64] = {
+	0,  1,	48, 2,	57, 49, 28, 3,	61, 58, 50, 42, 38, 29, 17, 4,	62, 55, 59, 36, 53, 51, 43, 22, 45, 39, 33, 30,
+	24, 18, 12, 5,	63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21, 44, 32, 23, 11, 46, 26, 40, 15, 34, 20, 31, 10,
+	25, 14, 19, 9,	13, 8,	7,  6,
+};
+
+static __always_inline __u32 weir_lowest_bit(__u64 word)
+{
+	__u64 index = ((word & -word) * 0x03f79d71b4cb0a89ull) >> 58;
+
+	return weir_bit_table[index & 63];
+}
+
+static __always_inline struct weir_vector *weir_vector(__u32 number)
+{
+	return bpf_map_lookup_elem(&vectors, &number);
+}
+
+/* Vector number for an address: the longest prefix that covers it. */
+static __always_inline __u32 weir_prefix_vector(void *trie, const __be32 address[4], bool is_ipv6,
+						__u32 default_vector)
+{
+	struct weir_prefix_key key = {};
+	__u32 *number;
+
+	key.family = is_ipv6 ? 6 : 4;
+	key.prefix_bits = 8 + (is_ipv6 ? 128 : 32);
+	__builtin_memcpy(key.address, address, sizeof(key.address));
+	number = bpf_map_lookup_elem(trie, &key);
+	return number ? *number : default_vector;
+}
+
+static __always_inline __u32 weir_interface_vector(__u32 ifindex)
+{
+	__u32 *number = bpf_map_lookup_elem(&interfaces, &ifindex);
+
+	return number ? *number : config.interface_default;
+}
+
+#define WEIR_MATCH_PARTS 10
+#define WEIR_USES(field) (config.match_fields & WEIR_MATCH_##field)
+
+/* Look up the vector number of each field in use. */
+static __always_inline bool weir_classify(struct weir_work *w)
+{
+	const struct weir_packet *pkt = &w->packet;
+	__u32 zero = 0, index;
+	struct weir_classes *cls = bpf_map_lookup_elem(&classes, &zero);
+
+	if (!cls)
+		return false;
+	if (WEIR_USES(KIND)) {
+		index = ((pkt->is_ipv6 & 1) * WEIR_FRAGMENT_KINDS + pkt->fragment) * 256 + pkt->protocol;
+		OPAQUE(index);
+		if (index >= 2 * WEIR_FRAGMENT_KINDS * 256)
+			return false;
+		w->vector[0] = ((__u16 *)cls->kind)[index];
+	}
+	if (WEIR_USES(SOURCE))
+		w->vector[1] = weir_prefix_vector(&source_prefixes, pkt->source, pkt->is_ipv6, config.source_default);
+	if (WEIR_USES(DESTINATION))
+		w->vector[2] = weir_prefix_vector(&destination_prefixes, pkt->destination, pkt->is_ipv6,
+						  config.destination_default);
+
+/* Clip to the last entry, where the verifier can see it. */
+#define WEIR_CLASS(part, array, value)                                                                                 \
+	do {                                                                                                           \
+		index = (value);                                                                                       \
+		OPAQUE(index);                                                                                         \
+		if (index >= sizeof(cls->array) / sizeof(cls->array[0]))                                               \
+			index = sizeof(cls->array) / sizeof(cls->array[0]) - 1;                                        \
+		w->vector[part] = cls->array[index];                                                                   \
+	} while (0)
+	if (WEIR_USES(SOURCE_PORT))
+		WEIR_CLASS(3, source_port, pkt->source_port);
+	if (WEIR_USES(DESTINATION_PORT))
+		WEIR_CLASS(4, destination_port, pkt->destination_port);
+	if (WEIR_USES(TCP_FLAGS))
+		WEIR_CLASS(5, tcp_flags, pkt->tcp_flags);
+	if (WEIR_USES(ICMP_TYPE))
+		WEIR_CLASS(6, icmp_type, pkt->icmp_type);
+	if (WEIR_USES(VLAN))
+		WEIR_CLASS(7, vlan, pkt->vlan);
+	if (WEIR_USES(LENGTH))
+		WEIR_CLASS(8, length, pkt->frame_bytes);
+#undef WEIR_CLASS
+	if (WEIR_USES(INTERFACE))
+		w->vector[9] = weir_interface_vector(pkt->ifindex);
+	return true;
+}
+
+/* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. Vector 0 holds
+ * all resources.
+ */
+static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int index)
+{
+	struct weir_vector *vector = weir_vector(0);
+	__u64 word;
+
+	if (!vector || index >= WEIR_VECTOR_WORDS)
+		return 0;
+	word = index < 0 ? vector->summary : vector->word[index];
+#pragma unroll
+	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
+		if (!(config.match_fields & 1 << part))
+			continue;
+		vector = weir_vector(w->vector[part]);
+		if (!vector)
+			return 0;
+		word &= index < 0 ? vector->summary : vector->word[index];
+	}
+	return word;
+}
+
+/* Add the resources of one word to w->resource[]. Userspace refuses rule sets in which more could meet. */
+__noinline int weir_match_word(struct weir_work *w, __u32 index)
+{
+	__u32 count;
+	__u64 word;
+
+	if (!w || index >= WEIR_VECTOR_WORDS)
+		return -1;
+	count = w->resource_count;
+	word = weir_and_vectors(w, index);
+	for (int i = 0; i < WEIR_PACKET_RESOURCES_MAX && word; i++) {
+		OPAQUE(count);
+		if (count >= WEIR_PACKET_RESOURCES_MAX)
+			return -1;
+		w->resource[count] = index * 64 + weir_lowest_bit(word);
+		count++;
+		word &= word - 1;
+	}
+	w->resource_count = count;
+	return 0;
+}
+
+/* Fill in w->resource[], ascending. */
+static __always_inline int weir_match(struct weir_work *w)
+{
+	__u64 summary;
+
+	w->resource_count = 0;
+	if (config.resource_count == 0)
+		return 0;
+	if (!weir_classify(w))
+		return -1;
+	summary = config.vector_words > 1 ? weir_and_vectors(w, -1) : 1;
+	for (__u32 index = 0; index < WEIR_VECTOR_WORDS && index < config.vector_words; index++)
+		if (summary >> index & 1 && weir_match_word(w, index))
+			return -1;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From bytes to struct weir_packet. Works on two pointers, so that the same text runs under the
+ * verifier and, compiled for the host, under a fuzzer. In a frame of several buffers the pointers bound
+ * the first one only; headers beyond are copied out (BPF only), so that no driver's buffer layout can
+ * make a packet unreadable.
+ *
+ * Every length that a header announces is checked before it is believed: a parser that goes wrong here
+ * lets the sender choose which rule its packets are charged to.
+ */
+#ifndef WEIR_PARSE_H
+#define WEIR_PARSE_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#ifdef __bpf__
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#else
+#include <arpa/inet.h>
+#define bpf_ntohs ntohs
+#define bpf_htons htons
+#endif
+
+#include "work.h"
+
+#define WEIR_VLAN_TAGS_MAX 2
+#define WEIR_EXTENSION_HEADERS_MAX 8
+/* No header can begin later: Ethernet, two tags, IPv6 and eight extension headers of 2,048 bytes. */
+#define WEIR_HEADER_OFFSET_MAX 0x7fff
+
+#define IP_MORE_FRAGMENTS 0x2000
+#define IP_FRAGMENT_OFFSET 0x1fff
+#define IPV6_MORE_FRAGMENTS 0x0001
+#define IPV6_FRAGMENT_OFFSET 0xfff8
+
+enum weir_parsed {
+	WEIR_PARSED_IP,
+	WEIR_PARSED_MALFORMED,
+	WEIR_PARSED_UNSUPPORTED,
+	WEIR_PARSED_NON_IP,
+};
+
+struct weir_cursor {
+	void *data, *end;	/* the first, perhaps only, buffer */
+	void *ctx;		/* struct xdp_md, to reach the others; NULL on the host */
+	__u32 frame_bytes;
+	__u32 offset;		/* of the next header */
+};
+
+struct weir_vlan_tag {
+	__be16 tci;
+	__be16 ethertype;
+};
+
+struct weir_extension_header {
+	__u8 next;
+	__u8 length;		/* its unit depends on the kind */
+	__be16 fragment;	/* of a fragment header: offset and flags */
+	__be32 more;
+};
+
+/* The `bytes` at the cursor: in place, or copied to `copy` when they lie in a later buffer, or NULL
+ * when the frame ends before them. The cursor stays.
+ */
+static __always_inline void *weir_peek(struct weir_cursor *cur, void *copy, __u32 bytes)
+{
+	__u32 offset = cur->offset;
+
+	if (offset > WEIR_HEADER_OFFSET_MAX)
+		return NULL;
+	if (cur->data + offset + bytes <= cur->end)
+		return cur->data + offset;
+#ifdef __bpf__
+	if (offset + bytes <= cur->frame_bytes && !bpf_xdp_load_bytes(cur->ctx, offset, copy, bytes))
+		return copy;
+#endif
+	return NULL;
+}
+
+static __always_inline bool weir_is_vlan(__be16 ethertype)
+{
+	return ethertype == bpf_htons(ETH_P_8021Q) || ethertype == bpf_htons(ETH_P_8021AD);
+}
+
+/* Transport header at the cursor; the IP payload ends at `end` (an offset). */
+static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor *cur, struct weir_packet *pkt,
+							     __u32 end)
+{
+	union {
+		struct tcphdr tcp;
+		struct udphdr udp;
+		__be32 words[3];
+		__u8 bytes[8];
+	} copy, *hdr;
+	__u32 hdr_bytes, left;
+
+	FORGET(pkt->forgotten, cur->offset);
+	left = end - cur->offset;
+	switch (pkt->protocol) {
+	case IPPROTO_TCP:
+		hdr_bytes = sizeof(struct tcphdr);
+		break;
+	case IPPROTO_UDP:
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		hdr_bytes = 8;
+		break;
+	case IPPROTO_SCTP:
+		hdr_bytes = 12;
+		break;
+	default:
+		return WEIR_PARSED_IP;
+	}
+	if (left < hdr_bytes)
+		return WEIR_PARSED_MALFORMED;
+
+	/* Constant sizes, one for each branch: the verifier must see how much may be read. */
+	if (pkt->protocol == IPPROTO_TCP) {
+		__u32 data_offset;
+
+		hdr = weir_peek(cur, &copy, sizeof(struct tcphdr));
+		if (!hdr)
+			return WEIR_PARSED_MALFORMED;
+		data_offset = hdr->tcp.doff * 4;
+		if (data_offset < sizeof(struct tcphdr) || data_offset > left)
+			return WEIR_PARSED_MALFORMED;
+		pkt->tcp_flags = ((__u8 *)hdr)[13];
+	} else {
+		hdr = weir_peek(cur, &copy, 8);
+		if (!hdr)
+			return WEIR_PARSED_MALFORMED;
+	}
+
+	if (pkt->protocol == IPPROTO_ICMP || pkt->protocol == IPPROTO_ICMPV6) {
+		pkt->icmp_type = hdr->bytes[0];
+		return WEIR_PARSED_IP;
+	}
+	if (pkt->protocol == IPPROTO_UDP) {
+		__u32 udp_bytes = bpf_ntohs(hdr->udp.len);
+
+		/* The first of several fragments announces the length of the whole. */
+		if (udp_bytes < sizeof(struct udphdr) || (pkt->fragment == WEIR_FRAGMENT_NONE && udp_bytes > left))
+			return WEIR_PARSED_MALFORMED;
+	}
+	/* TCP, UDP and SCTP all begin with the two ports. */
+	pkt->source_port = bpf_ntohs(hdr->udp.source);
+	pkt->destination_port = bpf_ntohs(hdr->udp.dest);
+	return WEIR_PARSED_IP;
+}
+
+static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur, struct weir_packet *pkt)
+{
+	struct iphdr copy, *ip;
+	__u32 hdr_bytes, total_bytes, fragment, start = cur->offset;
+
+	ip = weir_peek(cur, &copy, sizeof(*ip));
+	if (!ip)
+		return WEIR_PARSED_MALFORMED;
+	/* ihl counts 32-bit words and the shortest header has five (RFC 791, 3.1). A smaller value would
+	 * make us read the ports from inside this header.
+	 */
+	hdr_bytes = ip->ihl * 4;
+	total_bytes = bpf_ntohs(ip->tot_len);
+	if (hdr_bytes < sizeof(*ip) || total_bytes < hdr_bytes || start + total_bytes > cur->frame_bytes)
+		return WEIR_PARSED_MALFORMED;
+
+	pkt->source[0] = ip->saddr;
+	pkt->destination[0] = ip->daddr;
+	pkt->protocol = ip->protocol;
+	cur->offset = start + hdr_bytes;
+
+	fragment = bpf_ntohs(ip->frag_off);
+	if (fragment & IP_FRAGMENT_OFFSET) {
+		pkt->fragment = WEIR_FRAGMENT_LATER;
+		return WEIR_PARSED_IP;
+	}
+	if (fragment & IP_MORE_FRAGMENTS)
+		pkt->fragment = WEIR_FRAGMENT_FIRST;
+	return weir_parse_transport(cur, pkt, start + total_bytes);
+}
+
+static __always_inline bool weir_is_extension(__u8 protocol)
+{
+	return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING || protocol == IPPROTO_FRAGMENT ||
+	       protocol == IPPROTO_AH || protocol == IPPROTO_DSTOPTS;
+}
+
+/*
+ * Walk the IPv6 extension headers (RFC 8200, 4) up to the one that says what the packet carries. Fewer
+ * than 8 bytes left, or a length beyond the payload: cut short.
+ */
+static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor *cur, struct weir_packet *pkt,
+							     __u32 end)
+{
+	for (int i = 0; i < WEIR_EXTENSION_HEADERS_MAX; i++) {
+		struct weir_extension_header copy, *ext;
+		__u32 ext_bytes, fragment;
+
+		FORGET(pkt->forgotten, cur->offset);
+		if (!weir_is_extension(pkt->protocol))
+			return WEIR_PARSED_IP;
+		if (cur->offset + sizeof(*ext) > end)
+			return WEIR_PARSED_MALFORMED;
+		ext = weir_peek(cur, &copy, sizeof(*ext));
+		if (!ext)
+			return WEIR_PARSED_MALFORMED;
+
+		if (pkt->protocol == IPPROTO_FRAGMENT) {
+			ext_bytes = sizeof(*ext);
+			fragment = bpf_ntohs(ext->fragment);
+			if (fragment & IPV6_FRAGMENT_OFFSET)
+				pkt->fragment = WEIR_FRAGMENT_LATER;
+			else if (fragment & IPV6_MORE_FRAGMENTS)
+				pkt->fragment = WEIR_FRAGMENT_FIRST;
+		} else if (pkt->protocol == IPPROTO_AH) {
+			ext_bytes = (ext->length + 2) * 4;	/* RFC 4302, 2.2 */
+		} else {
+			ext_bytes = (ext->length + 1) * 8;
+		}
+		if (cur->offset + ext_bytes > end)
+			return WEIR_PARSED_MALFORMED;
+		cur->offset += ext_bytes;
+		pkt->protocol = ext->next;
+		/* What follows in a later fragment is the middle of something. */
+		if (pkt->fragment == WEIR_FRAGMENT_LATER)
+			return WEIR_PARSED_IP;
+	}
+	return weir_is_extension(pkt->protocol) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_IP;
+}
+
+static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur, struct weir_packet *pkt)
+{
+	struct ipv6hdr copy, *ip6;
+	enum weir_parsed parsed;
+	__u32 payload_bytes, end;
+
+	ip6 = weir_peek(cur, &copy, sizeof(*ip6));
+	if (!ip6)
+		return WEIR_PARSED_MALFORMED;
+	payload_bytes = bpf_ntohs(ip6->payload_len);
+	cur->offset += sizeof(*ip6);
+	end = cur->offset + payload_bytes;
+	if (end > cur->frame_bytes)
+		return WEIR_PARSED_MALFORMED;
+
+	__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
+	__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
+	pkt->protocol = ip6->nexthdr;
+	pkt->is_ipv6 = 1;
+	/* A payload of no bytes has no room for the hop-by-hop header it announces, unless its true length
+	 * stands in that header's jumbo option (RFC 2675, 2).
+	 */
+	if (payload_bytes == 0 && pkt->protocol == IPPROTO_HOPOPTS)
+		return WEIR_PARSED_UNSUPPORTED;
+
+	parsed = weir_walk_extensions(cur, pkt, end);
+	if (parsed != WEIR_PARSED_IP || pkt->fragment == WEIR_FRAGMENT_LATER)
+		return parsed;
+	return weir_parse_transport(cur, pkt, end);
+}
+
+/* The cursor is at the frame's first byte. *pkt is filled in whole when the result is WEIR_PARSED_IP. */
+static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, struct weir_packet *pkt)
+{
+	struct ethhdr eth_copy, *eth;
+	__be16 ethertype;
+
+	__builtin_memset(pkt, 0, sizeof(*pkt));
+	pkt->frame_bytes = cur->frame_bytes;
+	pkt->source_port = WEIR_PORT_NONE;
+	pkt->destination_port = WEIR_PORT_NONE;
+	pkt->vlan = WEIR_VLAN_NONE;
+	pkt->tcp_flags = WEIR_BYTE_NONE;
+	pkt->icmp_type = WEIR_BYTE_NONE;
+
+	eth = weir_peek(cur, &eth_copy, sizeof(*eth));
+	if (!eth)
+		return WEIR_PARSED_MALFORMED;
+	ethertype = eth->h_proto;
+	cur->offset += sizeof(*eth);
+
+	for (int i = 0; i < WEIR_VLAN_TAGS_MAX; i++) {
+		struct weir_vlan_tag tag_copy, *tag;
+
+		if (!weir_is_vlan(ethertype))
+			break;
+		tag = weir_peek(cur, &tag_copy, sizeof(*tag));
+		if (!tag)
+			return WEIR_PARSED_MALFORMED;
+		if (i == 0)
+			pkt->vlan = bpf_ntohs(tag->tci) & 0xfff;
+		ethertype = tag->ethertype;
+		cur->offset += sizeof(*tag);
+	}
+
+	FORGET(pkt->forgotten, cur->offset);
+	if (ethertype == bpf_htons(ETH_P_IP))
+		return weir_parse_ipv4(cur, pkt);
+	if (ethertype == bpf_htons(ETH_P_IPV6))
+		return weir_parse_ipv6(cur, pkt);
+	return weir_is_vlan(ethertype) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_NON_IP;
+}
+
+#endif

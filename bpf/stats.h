@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counters. Per CPU and written here only, so plain additions do. Nothing in this file influences a
+ * verdict.
+ */
+#ifndef WEIR_STATS_H
+#define WEIR_STATS_H
+
+#include "clock.h"
+
+static __always_inline void weir_tally(struct weir_tally *tally, __u32 bytes)
+{
+	tally->packets++;
+	tally->bytes += bytes;
+}
+
+static __always_inline struct weir_rule_counters *weir_rule_counters(__u32 slot)
+{
+	return bpf_map_lookup_elem(&rule_counters, &slot);
+}
+
+static __always_inline void weir_count_eviction(__u32 slot)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
+
+	if (counters)
+		counters->evicted++;
+}
+
+static __always_inline void weir_count_stall(__u32 slot)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
+
+	if (counters)
+		counters->stalled++;
+}
+
+static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);
+
+	if (counters)
+		weir_tally(rule->observes ? &counters->would_drop : &counters->blocked, bytes);
+}
+
+__noinline int weir_count_resource(struct weir_work *w, __u32 place, __u32 passes)
+{
+	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
+	struct weir_resource_counters *counters;
+	struct weir_second *second;
+	__u32 slot, now_s;
+
+	if (!w || !resource)
+		return 0;
+	slot = resource->slot;
+	counters = bpf_map_lookup_elem(&resource_counters, &slot);
+	if (!counters)
+		return 0;
+	now_s = weir_now_second(w);
+	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
+	if (second->second != now_s) {
+		second->second = now_s;
+		second->passed = 0;
+		second->blocked = 0;
+	}
+	if (passes) {
+		weir_tally(&counters->passed, w->packet.frame_bytes);
+		second->passed++;
+	} else {
+		weir_tally(&counters->blocked, w->packet.frame_bytes);
+		second->blocked++;
+	}
+	return 0;
+}
+
+/* The one place where a packet's verdict is counted. */
+static __always_inline void weir_count_verdict(enum weir_verdict verdict, __u32 bytes)
+{
+	__u32 zero = 0;
+	struct weir_totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (!t || verdict >= WEIR_VERDICT_COUNT)
+		return;
+	weir_tally(&t->seen, bytes);
+	weir_tally(&t->verdict[verdict], bytes);
+}
+
+/* ---- talkers: whose row is it? For `weir flows` only ---- */
+
+/* Of the admissions that needed a lease one in this many is noted; every flow that fills up is. */
+#define WEIR_NOTE_EVERY 8
+
+static __always_inline void weir_mask_address(__u8 *ret_address, const __be32 address[4], const __be32 mask6[4],
+					      __be32 mask4, bool is_ipv6)
+{
+	__be32 *words = (__be32 *)ret_address;
+
+	words[0] = address[0] & (is_ipv6 ? mask6[0] : mask4);
+	words[1] = is_ipv6 ? address[1] & mask6[1] : 0;
+	words[2] = is_ipv6 ? address[2] & mask6[2] : 0;
+	words[3] = is_ipv6 ? address[3] & mask6[3] : 0;
+}
+
+/* The key of a packet under a rule, in the clear. */
+static __always_inline void weir_describe_key(struct weir_flow_key *ret_key, const struct weir_rule *rule,
+					      const struct weir_packet *pkt)
+{
+	__u32 fields = rule->key_fields;
+
+	__builtin_memset(ret_key, 0, sizeof(*ret_key));
+	if (fields & WEIR_KEY_SOURCE)
+		weir_mask_address(ret_key->source, pkt->source, rule->source_mask6, rule->source_mask4, pkt->is_ipv6);
+	if (fields & WEIR_KEY_DESTINATION)
+		weir_mask_address(ret_key->destination, pkt->destination, rule->destination_mask6,
+				  rule->destination_mask4, pkt->is_ipv6);
+	if (fields & WEIR_KEY_SOURCE_PORT)
+		ret_key->source_port = bpf_htons(pkt->source_port);
+	if (fields & WEIR_KEY_DESTINATION_PORT)
+		ret_key->destination_port = bpf_htons(pkt->destination_port);
+	if (fields & WEIR_KEY_PROTOCOL)
+		ret_key->protocol = pkt->protocol;
+	if (fields & WEIR_KEY_VLAN)
+		ret_key->vlan = pkt->vlan & 0xfff;
+	if (fields & WEIR_KEY_INTERFACE)
+		ret_key->ifindex = pkt->ifindex;
+	ret_key->family = pkt->is_ipv6 ? 6 : 4;
+}
+
+/* Direct-mapped by tag: the later one stays. */
+static __always_inline void weir_note_talker(struct weir_work *w, const struct weir_rule *rule, bool is_full)
+{
+	const struct weir_question *q = &w->question;
+	__u32 index = q->place.tag >> 4, chunk_index;
+	struct weir_talker_chunk *chunk;
+	struct weir_talker *talker;
+
+	if (!is_full && ++w->takes % WEIR_NOTE_EVERY)
+		return;
+	chunk_index = index / WEIR_TALKERS_PER_CHUNK % WEIR_TALKER_CHUNKS;
+	chunk = bpf_map_lookup_elem(&talkers, &chunk_index);
+	if (!chunk)
+		return;
+	OPAQUE(index);
+	index &= WEIR_TALKERS_PER_CHUNK - 1;
+	talker = &chunk->talker[index];
+	talker->tag = q->place.tag;
+	talker->set = q->place.set;
+	talker->rule_slot = rule->slot;
+	weir_describe_key(&talker->key, rule, &w->packet);
+}
+
+#endif

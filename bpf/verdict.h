@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From "which resources" to the verdict: the rules of all matched resources, in the order of the files,
+ * must all admit; the first enforced one that blocks names the drop. Every rule holds a claim before any
+ * is spent, so that a blocked packet is counted nowhere.
+ */
+#ifndef WEIR_VERDICT_H
+#define WEIR_VERDICT_H
+
+#include "match.h"
+#include "window.h"
+
+/*
+ * Put a rule where it belongs in the ascending list, when it does not come last: it takes the first place
+ * with a larger one, which takes the next, and so on. Free places hold larger ones than any rule. Without
+ * branches: the verifier would follow every one.
+ */
+__noinline int weir_insert_rule(struct weir_work *w, __u32 rule)
+{
+	__s64 carried = rule;
+
+	if (!w)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < WEIR_PACKET_RULES_MAX; i++) {
+		__s64 here = w->rule[i];
+		__s64 swap = (carried - here) * ((__u64)(carried - here) >> 63);	/* 0, or their difference */
+
+		w->rule[i] = here + swap;
+		carried -= swap;
+	}
+	return 0;
+}
+
+/* Add one resource's rules to the list. Mostly they follow those of the resource before. */
+__noinline int weir_list_rules(struct weir_work *w, __u32 place)
+{
+	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
+
+	if (!w || !resource)
+		return -1;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < resource->rule_count; i++) {
+		__u32 count = w->rule_count, rule = resource->rule[i];
+
+		OPAQUE(count);
+		if (count >= WEIR_PACKET_RULES_MAX)
+			return -1;
+		w->rule_count = count + 1;
+		if (rule > w->last_rule || count == 0) {
+			w->rule[count] = rule;
+			w->last_rule = rule;
+		} else {
+			weir_insert_rule(w, rule);
+		}
+	}
+	return 0;
+}
+
+static __always_inline int weir_list_all_rules(struct weir_work *w)
+{
+	w->rule_count = 0;
+	w->last_rule = 0;
+	__builtin_memset(w->rule, 0xff, sizeof(w->rule));
+	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
+		if (weir_list_rules(w, w->resource[i]))
+			return -1;
+	return 0;
+}
+
+/* Judge by one rule, and count what it says against the packet. */
+static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32 index)
+{
+	__u32 place = w->rule[index];
+	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
+	enum weir_answer answer;
+
+	if (!rule)
+		return WEIR_ANSWER_ERROR;
+	w->judged = index;
+	answer = rule->storage == WEIR_STORAGE_NARROW ? weir_judge_narrow(w, index) : weir_judge_wide(w, index);
+	if (answer != WEIR_ANSWER_BLOCK)
+		return answer;
+	weir_count_block(rule, w->packet.frame_bytes);
+	if (rule->observes)
+		return WEIR_ANSWER_ADMIT;	/* with no claim: not counted in its own window */
+	w->blocking_rule = place;
+	return WEIR_ANSWER_BLOCK;
+}
+
+static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
+{
+	enum weir_answer answer = WEIR_ANSWER_ADMIT;
+	__u32 asked;
+
+	if (weir_list_all_rules(w))
+		return WEIR_VERDICT_ERROR;
+	for (asked = 0; asked < WEIR_PACKET_RULES_MAX && asked < w->rule_count; asked++) {
+		answer = weir_ask_rule(w, asked);
+		if (answer != WEIR_ANSWER_ADMIT)
+			break;
+	}
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < asked; i++)
+		weir_settle_claim(w, i, answer == WEIR_ANSWER_ADMIT);
+	if (answer == WEIR_ANSWER_ADMIT)
+		return WEIR_VERDICT_PASS;
+	return answer == WEIR_ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_ERROR;
+}
+
+/* Neighbour discovery (RFC 4861, 4): without it an IPv6 host is not reachable at all. */
+static __always_inline bool weir_is_neighbour_discovery(const struct weir_packet *pkt)
+{
+	return pkt->is_ipv6 && pkt->protocol == IPPROTO_ICMPV6 && pkt->icmp_type >= 133 && pkt->icmp_type <= 137;
+}
+
+/* Verdict of a packet that the parser did not hand on. */
+static __always_inline enum weir_verdict weir_class_verdict(enum weir_parsed parsed)
+{
+	switch (parsed) {
+	case WEIR_PARSED_MALFORMED:
+		return config.drop_malformed ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
+	case WEIR_PARSED_UNSUPPORTED:
+		return config.drop_unsupported ? WEIR_VERDICT_UNSUPPORTED_DROP : WEIR_VERDICT_UNSUPPORTED_PASS;
+	case WEIR_PARSED_NON_IP:
+		return config.drop_non_ip ? WEIR_VERDICT_NON_IP_DROP : WEIR_VERDICT_NON_IP_PASS;
+	default:
+		return WEIR_VERDICT_ERROR;
+	}
+}
+
+static __always_inline enum weir_verdict weir_unmatched_verdict(const struct weir_packet *pkt)
+{
+	return config.drop_unmatched && !weir_is_neighbour_discovery(pkt) ? WEIR_VERDICT_UNMATCHED_DROP :
+									    WEIR_VERDICT_UNMATCHED_PASS;
+}
+
+static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
+{
+	switch (verdict) {
+	case WEIR_VERDICT_PASS:
+	case WEIR_VERDICT_MALFORMED_PASS:
+	case WEIR_VERDICT_UNSUPPORTED_PASS:
+	case WEIR_VERDICT_NON_IP_PASS:
+	case WEIR_VERDICT_UNMATCHED_PASS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The data plane, read from the top: parse the packet, find the resources it belongs to, ask their
+ * rules, count the verdict, act on it. docs/architecture.md follows a packet through these files.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "clock.h"
+#include "maps.h"
+#include "match.h"
+#include "parse.h"
+#include "stats.h"
+#include "verdict.h"
+#include "window.h"
+
+/* Length and interface of the frame: the lab's, or the real ones. */
+static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_cursor *cur, __u32 *ret_ifindex)
+{
+	struct weir_lab *l;
+
+	cur->data = (void *)(long)ctx->data;
+	cur->end = (void *)(long)ctx->data_end;
+	cur->ctx = ctx;
+	cur->offset = 0;
+	/* In a frame of several buffers the pointers bound the first only. */
+	cur->frame_bytes = bpf_xdp_get_buff_len(ctx);
+	*ret_ifindex = ctx->ingress_ifindex;
+	if (!config.is_virtual)
+		return;
+	l = weir_lab();
+	if (!l)
+		return;
+	if (l->frame_bytes)
+		cur->frame_bytes = l->frame_bytes;
+	*ret_ifindex = l->ifindex;
+}
+
+static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, struct weir_work *w)
+{
+	enum weir_parsed parsed;
+	struct weir_cursor cur;
+	__u32 ifindex;
+
+	w->has_now = 0;
+	w->blocking_rule = WEIR_NO_RULE;
+	w->resource_count = 0;
+	weir_meet_frame(ctx, &cur, &ifindex);
+
+	parsed = weir_parse(&cur, &w->packet);
+	if (parsed != WEIR_PARSED_IP)
+		return weir_class_verdict(parsed);
+	w->packet.ifindex = ifindex;
+
+	if (weir_match(w))
+		return WEIR_VERDICT_ERROR;
+	if (w->resource_count == 0)
+		return weir_unmatched_verdict(&w->packet);
+	return weir_admit(w);
+}
+
+static __always_inline void weir_count(struct weir_work *w, enum weir_verdict verdict)
+{
+	weir_count_verdict(verdict, w->packet.frame_bytes);
+	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
+		weir_count_resource(w, w->resource[i], verdict == WEIR_VERDICT_PASS);
+}
+
+/* Tell the lab what became of the packet. */
+static __always_inline void weir_report(const struct weir_work *w, enum weir_verdict verdict)
+{
+	struct weir_lab *l = weir_lab();
+
+	if (!l)
+		return;
+	l->verdict = verdict;
+	l->rule = w->blocking_rule;
+	l->wait_ns = 0;
+	l->resource_count = w->resource_count;
+	__builtin_memcpy(l->resource, w->resource, sizeof(l->resource));
+}
+
+SEC("xdp.frags")
+int weir_ingress(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct weir_work *w = bpf_map_lookup_elem(&work, &zero);
+	enum weir_verdict verdict;
+
+	if (!w)
+		return XDP_DROP;
+	verdict = weir_judge_frame(ctx, w);
+	weir_count(w, verdict);
+	if (config.is_virtual)
+		weir_report(w, verdict);
+	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The sliding window: may this packet pass, as far as one rule goes? (DESIGN section 5)
+ *
+ * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already
+ * counted in its current bucket and not yet spent. To take a lease it adds first, fences, and then sums
+ * the rows of all CPUs; who adds first and reads second can never be overlooked by another that does
+ * the same (Dekker), so what is admitted never exceeds the threshold. Three things keep that true when
+ * a CPU stalls between reading its clock and deciding: buckets newer than the own one count too; an owner
+ * that moves on announces its newest bucket, then clears the cells it takes over, then counts; and a
+ * reader looks at a row's newest bucket again after its cells, and when that has run further ahead than
+ * the ring reaches back, gives back, reads the clock and judges again.
+ *
+ * On one CPU all this gives the decisions of the plain window, packet for packet: a lease is only the
+ * promise of admissions that the plain window would make as well.
+ */
+#ifndef WEIR_BPF_WINDOW_H
+#define WEIR_BPF_WINDOW_H
+
+#include "flow.h"
+#include "weir_window.h"
+
+enum weir_answer {
+	WEIR_ANSWER_ADMIT,
+	WEIR_ANSWER_BLOCK,
+	WEIR_ANSWER_AGAIN,	/* the clock ran away: read it and judge again */
+	WEIR_ANSWER_ERROR,	/* a map entry that must exist is missing */
+};
+
+#define WEIR_ATTEMPTS 3		/* judgements of one packet by one rule; each repeats only after a stall of buckets */
+
+/* One judgement in progress; what others need of it is in w->question. */
+struct weir_judgement {
+	const struct weir_rule *rule;
+	struct weir_clock *clk;
+	void *row;			/* our own */
+	__u64 threshold;		/* units */
+	__u64 threshold_word;
+	__u64 batch;
+	__u64 into_ns;			/* time since the bucket judged in began */
+	__u32 own_cell;			/* the cell that the packet is counted in */
+	bool is_backdated;		/* own_cell is older than the bucket judged in: the clock went back */
+};
+
+/* The cell of a bucket. The verifier does not bound a remainder, so say it again. */
+static __always_inline __u32 weir_cell_of(__u64 bucket)
+{
+	__u32 cell = bucket % WEIR_RING_CELLS;
+
+	OPAQUE(cell);
+	return cell < WEIR_RING_CELLS ? cell : 0;
+}
+
+static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const bool wide)
+{
+	if (cell >= WEIR_RING_CELLS)
+		return 0;
+	return ROW_GET(row, wide, cell[cell]);
+}
+
+static __always_inline void weir_cell_set(void *row, __u32 cell, __u64 value, const bool wide)
+{
+	if (cell < WEIR_RING_CELLS)
+		ROW_SET(row, wide, cell[cell], value);
+}
+
+/* The cell of the bucket `age` before the one that `cell` belongs to. */
+static __always_inline __u32 weir_cells_older(__u32 cell, __u32 age)
+{
+	__u32 older = cell >= age ? cell - age : cell + WEIR_RING_CELLS - age;
+
+	OPAQUE(older);
+	return older < WEIR_RING_CELLS ? older : 0;
+}
+
+/* Units leased; 0 also when the row is known to be full. */
+static __always_inline __u64 weir_lease_get(void *row, const bool wide)
+{
+	__u64 lease = ROW_GET(row, wide, lease);
+
+	return !wide && lease & WEIR_NARROW_FULL ? 0 : lease;
+}
+
+/* A lease belongs to its bucket and its threshold: give back what is unspent, forget fullness. */
+static __always_inline void weir_give_back(void *row, const bool wide)
+{
+	__u64 lease = weir_lease_get(row, wide);
+
+	if (lease) {
+		__u32 cell = weir_cell_of(ROW_GET(row, wide, newest));
+
+		weir_cell_set(row, cell, (weir_cell_get(row, cell, wide) & ~ROW_UNSPENT(wide)) - lease, wide);
+	}
+	ROW_SET(row, wide, lease, 0);
+	if (wide)
+		((struct weir_wide_row *)row)->full_until_ns = 0;
+}
+
+#define RING_MASK ((1u << WEIR_RING_CELLS) - 1)
+
+static __always_inline __u32 weir_bits_below(__u32 count)
+{
+	return (1u << count) - 1;
+}
+
+/*
+ * The cells, one bit each, whose buckets are `from` to `to` - 1 buckets older than the one that `cell`
+ * belongs to. Ages run downwards from `cell`, around the ring: written from the oldest (age 10) up they are
+ * a run of bits, which is then turned to its place. Bits become factors, not branches or masks: the
+ * verifier would follow each of the 2^11 combinations (kernel 6.18 forks even at an AND with 0 or -1).
+ */
+static __always_inline __u32 weir_cells_aged(__u32 cell, __u32 from, __u32 to)
+{
+	__u32 run = weir_bits_below(WEIR_RING_CELLS - from) & ~weir_bits_below(WEIR_RING_CELLS - to);
+	__u32 turn = cell + 1;
+
+	return (run << turn | run >> (WEIR_RING_CELLS - turn)) & RING_MASK;
+}
+
+/* Our row enters a newer bucket. Announce, clear, and only then may the caller count. */
+static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 bucket, __u32 cell, const bool wide)
+{
+	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
+	__u32 taken_over;
+
+	weir_give_back(row, wide);
+	ROW_SET(row, wide, newest, bucket);
+	weir_order(w);
+	taken_over = weir_cells_aged(cell, 0, passed_by < WEIR_RING_CELLS ? passed_by : WEIR_RING_CELLS);
+#pragma unroll
+	for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
+		ROW_SET(row, wide, cell[i], ROW_GET(row, wide, cell[i]) * (~taken_over >> i & 1));
+	weir_order(w);
+}
+
+/* Add one CPU's row to w->sum. Unless it is ours, its owner may be writing it. */
+static __always_inline void weir_add_row(struct weir_work *w, void *row, const bool is_own, const bool wide)
+{
+	const struct weir_question *q = &w->question;
+	__u64 newest = ROW_GET(row, wide, newest), newest_after;
+	__u64 units = 0, flags = 0, oldest = 0;
+	__u32 looked_at;
+
+	weir_order(w);
+	if (newest > q->bucket) {
+		/* Newer than ours: these cells count too. They look as if they were the oldest. */
+		__u64 newer = newest - q->bucket;
+
+		looked_at = weir_cells_aged(q->cell, 0, q->window_cells);
+		looked_at |= weir_cells_aged(q->cell, newer < WEIR_RING_CELLS ? WEIR_RING_CELLS - newer : 0,
+					     WEIR_RING_CELLS);
+	} else {
+		/* Cells younger than the newest bucket are left over from the ring's last round. */
+		__u64 behind = q->bucket - newest;
+
+		if (behind >= q->window_cells)
+			return;
+		looked_at = weir_cells_aged(q->cell, behind, q->window_cells);
+	}
+	if (q->is_smooth) {
+		__u32 cell = weir_cells_older(q->cell, q->window_cells - 1);
+
+		if (looked_at >> cell & 1)
+			oldest = weir_cell_get(row, cell, wide);
+		looked_at &= ~(1u << cell);
+		flags = oldest;
+		oldest &= ~ROW_UNSPENT(wide);
+	}
+#pragma unroll
+	for (__u32 i = 0; i < WEIR_RING_CELLS; i++) {
+		__u64 value = ROW_GET(row, wide, cell[i]) * (looked_at >> i & 1);
+
+		flags |= value;
+		units += value & ~ROW_UNSPENT(wide);
+	}
+	if (!is_own) {
+		weir_order(w);
+		newest_after = ROW_GET(row, wide, newest);
+		if (ROW_GET(row, wide, tag) != q->place.tag)
+			return;		/* it has become another flow's row: pushed out, and counted as such */
+		if (newest_after > q->bucket + WEIR_RING_CELLS - q->window_cells)
+			w->sum.ran_ahead = 1;
+		if (flags & ROW_UNSPENT(wide))
+			w->sum.has_unspent = 1;
+	}
+	w->sum.rest += units;
+	w->sum.oldest += oldest;
+}
+
+/* Add the same flow's rows on the other CPUs. */
+static __always_inline void weir_add_others(struct weir_work *w, const bool wide)
+{
+	const struct weir_question *q = &w->question;
+	__u32 this_cpu = bpf_get_smp_processor_id();
+
+	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++) {
+		__u32 slot = q->slot, number;
+		void *row;
+
+		if (cpu == this_cpu)
+			continue;
+		if (wide && q->is_lone)
+			row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
+		else
+			row = weir_find_row(w, q->place, cpu, &number, wide);
+		if (row)
+			weir_add_row(w, row, false, wide);
+	}
+}
+
+__noinline int weir_add_others_narrow(struct weir_work *w)
+{
+	if (w)
+		weir_add_others(w, false);
+	return 0;
+}
+
+__noinline int weir_add_others_wide(struct weir_work *w)
+{
+	if (w)
+		weir_add_others(w, true);
+	return 0;
+}
+
+static __always_inline void weir_add_all_rows(struct weir_work *w, void *own_row, const bool wide)
+{
+	__builtin_memset(&w->sum, 0, sizeof(w->sum));
+	weir_add_row(w, own_row, true, wide);
+	if (config.is_virtual || config.cpus == 1)
+		return;		/* in the lab one CPU does it all */
+	if (wide)
+		weir_add_others_wide(w);
+	else
+		weir_add_others_narrow(w);
+}
+
+/* Out of line, so that its long division is verified once. */
+__noinline __u64 weir_oldest_share(__u64 count, __u64 bucket_ns, __u64 into_ns)
+{
+	return weir_smooth_share(count, bucket_ns, into_ns);
+}
+
+/* What the window holds: the sum, with the oldest bucket weighed when it is smooth. */
+static __always_inline __u64 weir_window_units(const struct weir_judgement *j, const struct weir_sum *sum)
+{
+	if (sum->oldest == 0)
+		return sum->rest;
+	return sum->rest + weir_oldest_share(sum->oldest, j->rule->bucket_ns, j->into_ns);
+}
+
+/* When the share of a smooth window's oldest bucket frees its next unit, in ns since the present bucket
+ * began; for all else, and without an oldest bucket, its end. 0: not to be told cheaply.
+ */
+static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const struct weir_sum *sum)
+{
+	__u64 bucket_ns = j->rule->bucket_ns;
+	__u64 share;
+
+	if (sum->oldest == 0)
+		return bucket_ns;
+	share = weir_oldest_share(sum->oldest, bucket_ns, j->into_ns);
+	if (share == 0)
+		return bucket_ns;
+	if (share >= 1 << 16)
+		return 0;	/* the product below could wrap */
+	return bucket_ns - (share - 1) * bucket_ns / sum->oldest;
+}
+
+/*
+ * The flow is full: every unit of the threshold is spent, but for `left`. Remember until when that must
+ * be so, so that packets larger than what is left are dropped without asking other CPUs.
+ */
+static __always_inline void weir_remember_full(const struct weir_judgement *j, __u64 left, __u64 frees_ns,
+					       const bool wide)
+{
+	if (frees_ns == 0)
+		return;
+	if (wide) {
+		struct weir_wide_row *row = j->row;
+
+		if (left > 0xffff)
+			return;
+		row->full_left = left;
+		row->full_until_ns = j->clk->start_ns + frees_ns;
+	} else {
+		__u64 part = frees_ns * 128 / j->rule->bucket_ns;	/* rounded down: judged again too early, never late */
+
+		if (part > 0 && part <= 128)
+			ROW_SET(j->row, wide, lease, 127 + part);
+	}
+}
+
+/* The flow is known to be full for a packet of this size. The clock is only consulted for windows whose
+ * fullness ends within the bucket.
+ */
+static __always_inline bool weir_known_full(struct weir_work *w, const struct weir_judgement *j, const bool may_read,
+					    const bool wide)
+{
+	if (ROW_GET(j->row, wide, newest) != j->clk->bucket)
+		return false;
+	if (wide) {
+		struct weir_wide_row *row = j->row;
+
+		if (!row->full_until_ns || row->threshold != j->threshold_word || j->batch <= row->full_left)
+			return false;
+		return row->full_until_ns >= j->clk->end_ns || (may_read && weir_now_ns(w) < row->full_until_ns);
+	} else {
+		struct weir_narrow_row *row = j->row;
+		__u64 part;
+
+		if (!(row->lease & WEIR_NARROW_FULL) || row->version != j->threshold_word >> WEIR_THRESHOLD_BITS)
+			return false;
+		part = row->lease - 127;
+		return part == 128 ||
+		       (may_read && (weir_now_ns(w) - j->clk->start_ns) * 128 < part * j->rule->bucket_ns);
+	}
+}
+
+/* Bring the row to the bucket and the threshold in force. */
+static __always_inline void weir_settle(struct weir_work *w, struct weir_judgement *j, const bool wide)
+{
+	__u64 newest = ROW_GET(j->row, wide, newest);
+	__u64 present = j->clk->bucket;
+	struct weir_question *q = &w->question;
+
+	q->bucket = present;
+	q->cell = j->own_cell = j->clk->cell;
+	j->is_backdated = false;
+	j->into_ns = weir_now_ns(w) - j->clk->start_ns;
+
+	if (newest < present) {
+		weir_move_on(w, j->row, present, q->cell, wide);
+	} else if (newest > present) {
+		/* The clock went back. Counted in its own bucket while the ring holds it, judged by all that
+		 * the ring holds; else as if it were the start of the newest bucket.
+		 */
+		q->bucket = newest;
+		q->cell = weir_cell_of(newest);
+		j->into_ns = 0;
+		if (newest - present < q->window_cells) {
+			j->is_backdated = true;
+			weir_give_back(j->row, wide);
+		} else {
+			j->own_cell = q->cell;
+		}
+	}
+
+	if (wide) {
+		struct weir_wide_row *row = j->row;
+
+		if (row->threshold != j->threshold_word) {
+			weir_give_back(row, wide);
+			row->threshold = j->threshold_word;
+		}
+	} else {
+		struct weir_narrow_row *row = j->row;
+		__u8 version = j->threshold_word >> WEIR_THRESHOLD_BITS;
+
+		if (row->version != version) {
+			weir_give_back(row, wide);
+			row->version = version;
+		}
+	}
+}
+
+/* How many units to try and lease: little leaves little behind on a CPU that the flow leaves. Never more
+ * than what this CPU has spent in this bucket, but always enough for the packet.
+ */
+static __always_inline __u64 weir_lease_wanted(const struct weir_judgement *j, __u64 spent, const bool wide)
+{
+	__u64 wanted = j->threshold / (2 * config.cpus);
+
+	if (wanted > spent)
+		wanted = spent;
+	if (!wide && wanted > WEIR_NARROW_LEASE_MAX)
+		wanted = WEIR_NARROW_LEASE_MAX;
+	if (wanted < j->batch || j->is_backdated)
+		wanted = j->batch;
+	return wanted;
+}
+
+/*
+ * One judgement against a settled row. On admission the packet's units are set aside: in the lease, or
+ * already counted when backdated.
+ */
+static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, struct weir_judgement *j, const bool wide)
+{
+	__u64 held = weir_lease_get(j->row, wide);
+	__u64 counted, add, others, fair;
+
+	if (held >= j->batch && !j->is_backdated)
+		return WEIR_ANSWER_ADMIT;
+
+	counted = weir_cell_get(j->row, j->own_cell, wide) & ~ROW_UNSPENT(wide);
+	add = weir_lease_wanted(j, counted - held, wide) - held;
+
+	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
+	weir_fence(w);
+	weir_add_all_rows(w, j->row, wide);
+	/* Spent by this CPU, or counted by another. */
+	others = weir_window_units(j, &w->sum) - add - held;
+
+	if (w->sum.ran_ahead || others + j->batch > j->threshold) {
+		weir_cell_set(j->row, j->own_cell, counted | (held ? ROW_UNSPENT(wide) : 0), wide);
+		if (w->sum.ran_ahead)
+			return WEIR_ANSWER_AGAIN;
+		/* A reservation of another CPU may yet be given back: a reason to drop, not to remember. */
+		if (!w->sum.has_unspent && w->question.bucket == j->clk->bucket)
+			weir_remember_full(j, j->threshold > others ? j->threshold - others : 0,
+					   weir_frees_ns(j, &w->sum), wide);
+		return WEIR_ANSWER_BLOCK;
+	}
+
+	/* Keep a fair part of what is free, now that it is known, and no less than the packet. */
+	fair = (j->threshold - others) / (2 * config.cpus);
+	if (fair < j->batch)
+		fair = j->batch;
+	if (held + add > fair)
+		add = fair - held;
+
+	if (j->is_backdated) {
+		weir_cell_set(j->row, j->own_cell, counted + add, wide);
+		return WEIR_ANSWER_ADMIT;
+	}
+	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
+	ROW_SET(j->row, wide, lease, held + add);
+	if (wide)
+		((struct weir_wide_row *)j->row)->full_until_ns = 0;
+	return WEIR_ANSWER_ADMIT;
+}
+
+/* Give a chosen row to this flow. Others may be reading it: tag to zero, clear, new tag. */
+static __always_inline void weir_replace_row(struct weir_work *w, const struct weir_judgement *j, const bool wide)
+{
+	ROW_SET(j->row, wide, tag, 0);
+	weir_order(w);
+	ROW_SET(j->row, wide, newest, j->clk->bucket);
+	ROW_SET(j->row, wide, lease, 0);
+#pragma unroll
+	for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
+		ROW_SET(j->row, wide, cell[i], 0);
+	if (wide) {
+		struct weir_wide_row *row = j->row;
+
+		row->timing = j->rule->timing;
+		row->threshold = j->threshold_word;
+		row->full_until_ns = 0;
+	} else {
+		((struct weir_narrow_row *)j->row)->version = j->threshold_word >> WEIR_THRESHOLD_BITS;
+	}
+	weir_order(w);
+	ROW_SET(j->row, wide, tag, w->question.place.tag);
+}
+
+/* Make a row for a flow that has none. Returns its number; j->row stays NULL when that fails. */
+static __always_inline __u32 weir_insert(struct weir_work *w, struct weir_judgement *j, const bool wide)
+{
+	__u32 number;
+
+	w->question.bucket = j->clk->bucket;
+	number = wide ? weir_choose_wide_row(w) : weir_choose_narrow_row(w);
+	if (number == WEIR_NO_ROW)
+		return number;
+	j->row = weir_row_by_number(number, wide);
+	if (j->row)
+		weir_replace_row(w, j, wide);
+	return number;
+}
+
+/* Find the row that the question is about, in this CPU's table. */
+static __always_inline void weir_locate(struct weir_work *w, struct weir_judgement *j, __u32 *ret_number,
+					const bool wide)
+{
+	struct weir_question *q = &w->question;
+	__u32 slot = j->rule->slot;
+
+	q->slot = slot;
+	q->timing = j->rule->timing;
+	q->window_cells = j->rule->window_cells;
+	q->is_smooth = j->rule->window == WEIR_WINDOW_SMOOTH;
+	q->is_lone = wide && j->rule->storage == WEIR_STORAGE_LONE;
+	if (q->is_lone) {
+		q->place.tag = 0;
+		*ret_number = slot;
+		j->row = bpf_map_lookup_elem(&lone_rows, &slot);
+	} else {
+		q->place = weir_flow_place(j->rule, &w->packet, wide);
+		j->row = weir_find_row(w, q->place, -1, ret_number, wide);
+	}
+}
+
+/* Judge against the located row, again when the clock ran away from the first try. */
+static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, struct weir_judgement *j,
+							   const bool wide)
+{
+	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
+		enum weir_answer answer;
+
+		weir_settle(w, j, wide);
+		answer = weir_judge_row(w, j, wide);
+		if (answer != WEIR_ANSWER_AGAIN)
+			return answer;
+		w->has_now = 0;
+		weir_clock_update(w, j->clk, j->rule->bucket_ns, j->rule->base_bucket);
+	}
+	weir_count_stall(w->question.slot);
+	return WEIR_ANSWER_BLOCK;
+}
+
+/*
+ * Judge the packet by rule number `index` of its list; on admission claim[index] says what was set aside.
+ */
+static __always_inline enum weir_answer weir_judge(struct weir_work *w, __u32 index, const bool wide)
+{
+	struct weir_judgement j = {};
+	enum weir_answer answer;
+	struct weir_claim *claim;
+	__u32 place, timing, number = 0;
+	const __u64 *threshold;
+
+	OPAQUE(index);
+	if (index >= WEIR_PACKET_RULES_MAX)
+		return WEIR_ANSWER_ERROR;
+	claim = &w->claim[index];
+	claim->kind = WEIR_CLAIM_NONE;
+	place = w->rule[index];
+	j.rule = bpf_map_lookup_elem(&rules, &place);
+	threshold = bpf_map_lookup_elem(&thresholds, &place);
+	if (!j.rule || !threshold)
+		return WEIR_ANSWER_ERROR;
+	timing = j.rule->timing;
+	j.clk = bpf_map_lookup_elem(&clocks, &timing);
+	if (!j.clk)
+		return WEIR_ANSWER_ERROR;
+
+	j.threshold_word = READ_ONCE(*threshold);
+	j.threshold = j.threshold_word & WEIR_THRESHOLD_MASK;
+	j.batch = j.rule->counts_bytes ? w->packet.frame_bytes : 1;
+	if (j.batch > j.threshold)
+		return WEIR_ANSWER_BLOCK;
+	weir_locate(w, &j, &number, wide);
+
+	/* The path under attack: one row, no clock, no other CPU. */
+	if (j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, wide))
+		return WEIR_ANSWER_BLOCK;
+	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket);
+	if (j.row && weir_known_full(w, &j, true, wide))
+		return WEIR_ANSWER_BLOCK;
+	if (!j.row)
+		number = weir_insert(w, &j, wide);
+	if (!j.row)
+		return WEIR_ANSWER_ERROR;
+
+	answer = weir_judge_located(w, &j, wide);
+	if (!w->question.is_lone)
+		weir_note_talker(w, j.rule, answer == WEIR_ANSWER_BLOCK);
+	if (answer == WEIR_ANSWER_ADMIT) {
+		claim->row = number;
+		claim->tag = w->question.place.tag;
+		claim->batch = j.batch;
+		claim->storage = j.rule->storage;
+		claim->cell = j.own_cell;
+		claim->kind = j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE;
+	}
+	return answer;
+}
+
+/* Verified once each, instead of once for each of the rules that may meet. */
+__noinline int weir_judge_narrow(struct weir_work *w, __u32 index)
+{
+	return w ? weir_judge(w, index, false) : WEIR_ANSWER_ERROR;
+}
+
+__noinline int weir_judge_wide(struct weir_work *w, __u32 index)
+{
+	return w ? weir_judge(w, index, true) : WEIR_ANSWER_ERROR;
+}
+
+/* ---- what was set aside ---- */
+
+static __always_inline void weir_spend_row(const struct weir_claim *claim, void *row, const bool wide)
+{
+	__u64 lease = weir_lease_get(row, wide);
+
+	if (claim->kind != WEIR_CLAIM_LEASE || lease < claim->batch)
+		return;
+	lease -= claim->batch;
+	ROW_SET(row, wide, lease, lease);
+	if (lease == 0)
+		weir_cell_set(row, claim->cell, weir_cell_get(row, claim->cell, wide) & ~ROW_UNSPENT(wide), wide);
+}
+
+static __always_inline void weir_undo_row(const struct weir_claim *claim, void *row, const bool wide)
+{
+	if (claim->kind == WEIR_CLAIM_BACKDATED)
+		weir_cell_set(row, claim->cell, weir_cell_get(row, claim->cell, wide) - claim->batch, wide);
+}
+
+/* The packet passes (spend) or was blocked by a later rule (undo; a lease just stays a lease). */
+__noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
+{
+	struct weir_claim *claim;
+	__u32 slot;
+	void *row;
+
+	if (!w || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	claim = &w->claim[index];
+	if (claim->kind == WEIR_CLAIM_NONE)
+		return 0;
+	slot = claim->row;
+	if (claim->storage == WEIR_STORAGE_NARROW) {
+		row = weir_row_by_number(claim->row, false);
+		if (!row || ROW_GET(row, false, tag) != claim->tag)
+			return 0;
+		if (passes)
+			weir_spend_row(claim, row, false);
+		else
+			weir_undo_row(claim, row, false);
+		return 0;
+	}
+	row = claim->storage == WEIR_STORAGE_LONE ? bpf_map_lookup_elem(&lone_rows, &slot) :
+						    weir_row_by_number(claim->row, true);
+	if (!row || ROW_GET(row, true, tag) != claim->tag)
+		return 0;
+	if (passes)
+		weir_spend_row(claim, row, true);
+	else
+		weir_undo_row(claim, row, true);
+	return 0;
+}
+
+#endif

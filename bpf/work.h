@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the program knows of the packet in hand. One per CPU, in map `work`: it is larger than the
+ * stack allows, and functions that the verifier checks on their own reach it by pointer. XDP programs
+ * of one CPU do not interrupt each other (PREEMPT_RT apart, which attach refuses).
+ */
+#ifndef WEIR_WORK_H
+#define WEIR_WORK_H
+
+#include <stdbool.h>
+
+#include "weir_abi.h"
+
+#define READ_ONCE(lvalue) (*(const volatile __typeof__(lvalue) *)&(lvalue))
+#define WRITE_ONCE(lvalue, value) (*(volatile __typeof__(lvalue) *)&(lvalue) = (value))
+
+/* Keeps the compiler from knowing what is in a register, so that a bound computed next stays in the
+ * code, where the verifier needs to see it.
+ */
+#define OPAQUE(variable) asm volatile("" : "+r"(variable))
+
+/* Makes the verifier forget what it knows of a number, by a trip through memory. A row found in way 0, 1,
+ * 2 or 3 is otherwise four different states, each of which it follows to the end of the program.
+ */
+#define FORGET(memory, variable)                                                                                       \
+	do {                                                                                                           \
+		WRITE_ONCE(memory, variable);                                                                          \
+		variable = READ_ONCE(memory);                                                                          \
+	} while (0)
+
+struct weir_packet {
+	__be32 source[4];	/* IPv4 in the first; the rest zero */
+	__be32 destination[4];
+	__u32 frame_bytes;
+	__u32 forgotten;	/* see FORGET */
+	__u32 ifindex;
+	__u32 source_port;	/* host order, or WEIR_PORT_NONE */
+	__u32 destination_port;
+	__u32 vlan;		/* id of the outer tag, or WEIR_VLAN_NONE */
+	__u32 tcp_flags;	/* or WEIR_BYTE_NONE */
+	__u32 icmp_type;	/* or WEIR_BYTE_NONE */
+	__u8 is_ipv6;
+	__u8 fragment;		/* enum weir_fragment */
+	__u8 protocol;
+	__u8 pad;
+};
+
+/* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
+enum weir_claim_kind {
+	WEIR_CLAIM_NONE,	/* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_LEASE,	/* spend from the row's lease */
+	WEIR_CLAIM_BACKDATED,	/* already counted in an older bucket; undo if the packet is blocked */
+};
+
+struct weir_claim {
+	__u32 row;		/* set * WEIR_WAYS + way, or the slot of a lone row */
+	__u32 tag;
+	__u32 batch;
+	__u8 kind;		/* enum weir_claim_kind */
+	__u8 storage;		/* enum weir_storage */
+	__u8 cell;		/* of a backdated claim */
+	__u8 pad;
+};
+
+/* One judgement in progress: which flow, in which bucket. Scalars only, and in memory, because the parts of
+ * a judgement are functions that the verifier checks one at a time.
+ */
+struct weir_flow_place {
+	__u32 tag;
+	__u32 set;		/* the first of the flow's two candidate sets */
+};
+
+struct weir_question {
+	struct weir_flow_place place;
+	__u32 slot;		/* of the rule */
+	__u32 timing;
+	__u32 window_cells;
+	__u32 cell;		/* of the bucket judged in */
+	__u64 bucket;
+	__u8 is_smooth;
+	__u8 is_lone;
+	__u8 pad[6];
+};
+
+/* What the rows of all CPUs hold. */
+struct weir_sum {
+	__u64 rest;
+	__u64 oldest;		/* smooth only: the bucket that is weighed */
+	__u8 has_unspent;	/* some of another CPU's units are leased, not spent */
+	__u8 ran_ahead;		/* another CPU's clock is further than the ring reaches back */
+	__u8 pad[6];
+};
+
+struct weir_work {
+	struct weir_packet packet;
+	struct weir_question question;
+	struct weir_sum sum;
+	__u64 now_ns;		/* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies;		/* as they were just before now_ns was read */
+	__u64 fence;		/* target of fences; its value means nothing */
+	__u32 has_now;
+	__u32 takes;		/* leases taken, modulo 2^32: thins out the noting of talkers */
+	__u32 blocking_rule;	/* place, or WEIR_NO_RULE */
+	__u32 resource_count;
+	__u32 rule_count;
+	__u32 last_rule;	/* the largest in rule[] */
+	__u32 judged;		/* rules before the one being judged */
+	__u32 way;		/* see FORGET */
+	__u32 vector[10];	/* of each field in use, in the order of enum weir_match_field */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX];	/* places, ascending */
+	__u16 rule[WEIR_PACKET_RULES_MAX];		/* places, ascending: the order of judgement */
+	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
+};
+
+#endif
