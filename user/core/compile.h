@@ -17,13 +17,14 @@ struct weir_previous {
 	struct weir_resource_info *resources;	/* resource_slots entries */
 	struct weir_timing *timings;		/* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
+	uint32_t narrow_sets, wide_sets;	/* sizes of the flow tables; 0: whatever the image asks for */
 };
 
 struct weir_compile_options {
 	uint32_t cpus;			/* possible CPUs */
 	uint64_t now_ns;		/* the data plane's clock now (replay: the first packet's time or earlier) */
 	uint64_t span_ns;		/* how far after now_ns rows must tell times apart; narrow rows are used only
-					 * when this many ns fit into 2^31 buckets. 0: six years */
+					 * when this many ns fit into 2^32 buckets. 0: six years */
 	const struct weir_previous *previous;	/* NULL: first load */
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
 	 * then matches nothing, with a warning). NULL: no interface matches.
@@ -44,7 +45,11 @@ struct weir_image_interface {
 
 struct weir_image {
 	/* the generation's maps */
-	struct weir_config config;	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's */
+	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's. A flow table that holds windows
+	 * of a running rule keeps its size; narrow_sets or wide_sets other than the instance's mean that nobody
+	 * used that table, and that the loader has to make it anew.
+	 */
+	struct weir_config config;
 	struct weir_classes *classes;
 	struct weir_vector *vectors;
 	uint32_t vector_count;		/* at least 1 */
@@ -64,10 +69,13 @@ struct weir_image {
 	uint32_t resource_slots;
 	struct weir_timing *timings;
 	uint32_t timing_count;
+	/* slots given out by this load, one entry a slot: the loader clears their counters and lone rows */
+	bool *fresh_rule_slots;
+	bool *fresh_resource_slots;
 	uint32_t flows_per_cpu;		/* rounded up to a power of two */
 	/* for people */
-	uint32_t packet_rules_max;	/* most rules that can meet on one packet */
-	uint32_t packet_resources_max;
+	uint32_t packet_rules_max;	/* most rules that can meet on one packet; the limit itself when only */
+	uint32_t packet_resources_max;	/* that could be proved within the compiler's patience */
 	uint32_t kept_rules;		/* rules that keep their windows across this load */
 };
 

@@ -1,0 +1,1636 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The compiler against slow and obvious oracles: a matcher that tries each resource in turn, and a
+ * search through every packet that could make a difference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "compile_parts.h"
+#include "util.h"
+
+#define MS 1000000ull
+#define SECOND WEIR_NSEC_PER_SEC
+
+/* ---- rule sets made by hand ---- */
+
+static struct weir_ruleset *new_ruleset(void)
+{
+	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+
+	assert_non_null(ruleset);
+	ruleset->settings = (struct weir_settings){
+	    .flows_per_cpu = 4096,
+	    .drop_malformed = true,
+	    .drop_unsupported = true,
+	};
+	return ruleset;
+}
+
+static struct weir_match *add_resource(struct weir_ruleset *ruleset, const char *name, uint32_t key_fields)
+{
+	struct weir_ruleset_resource *resource;
+
+	resource = weir_array_add((void **)&ruleset->resources, ruleset->resource_count++, sizeof(*resource));
+	assert_non_null(resource);
+	resource->name = strdup(name);
+	resource->flow.fields = key_fields;
+	if (key_fields & WEIR_KEY_SOURCE)
+		resource->flow.source_bits[0] = 32, resource->flow.source_bits[1] = 128;
+	return &resource->match;
+}
+
+static struct weir_ruleset_rule *add_rule(struct weir_ruleset *ruleset, size_t resource, const char *name,
+					  uint64_t threshold)
+{
+	struct weir_ruleset_rule *rule;
+
+	rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count++, sizeof(*rule));
+	assert_non_null(rule);
+	rule->name = strdup(name);
+	rule->resource = resource;
+	rule->threshold_micro = threshold * WEIR_MICRO;
+	rule->interval_ns = SECOND;
+	rule->samples = 10;
+	return rule;
+}
+
+static void add_range(struct weir_range **ranges, size_t *count, uint32_t low, uint32_t high)
+{
+	struct weir_range *range = weir_array_add((void **)ranges, (*count)++, sizeof(*range));
+
+	assert_non_null(range);
+	*range = (struct weir_range){low, high};
+}
+
+#define ADD_RANGE(match, field, low, high)                                                                             \
+	do {                                                                                                           \
+		struct weir_match *_match = (match);                                                                   \
+		add_range(&_match->field, &_match->field##_count, low, high);                                          \
+	} while (0)
+
+/* The prefix with these first four bytes, host bits cleared. */
+static void add_prefix(struct weir_prefix **prefixes, size_t *count, uint8_t family, const uint8_t *address,
+		       unsigned int bits)
+{
+	struct weir_prefix *prefix = weir_array_add((void **)prefixes, (*count)++, sizeof(*prefix));
+	unsigned int i;
+
+	assert_non_null(prefix);
+	prefix->family = family;
+	prefix->bits = bits;
+	for (i = 0; i < bits; i++)
+		prefix->address[i / 8] |= address[i / 8] & 0x80 >> i % 8;
+}
+
+static void add_address(struct weir_match *match, uint32_t address, unsigned int bits)
+{
+	uint8_t bytes[16] = {address >> 24, address >> 16, address >> 8, address};
+
+	add_prefix(&match->destination, &match->destination_count, 4, bytes, bits);
+}
+
+static void add_protocol(struct weir_match *match, unsigned int protocol)
+{
+	match->has_protocol = true;
+	match->protocol[protocol / 8] |= 1u << protocol % 8;
+}
+
+static void add_flags(struct weir_match *match, uint8_t set, uint8_t clear)
+{
+	struct weir_tcp_flags *flags =
+	    weir_array_add((void **)&match->tcp_flags, match->tcp_flags_count++, sizeof(*flags));
+
+	assert_non_null(flags);
+	*flags = (struct weir_tcp_flags){set, clear};
+}
+
+static void add_interface(struct weir_match *match, const char *name)
+{
+	char *added = weir_array_add((void **)&match->interface, match->interface_count++, IF_NAMESIZE);
+
+	assert_non_null(added);
+	strncpy(added, name, IF_NAMESIZE - 1);
+}
+
+/* eth1 is 1, eth2 is 2, and so on; others do not exist. */
+static uint32_t test_ifindex(const char *name, void *data)
+{
+	return strncmp(name, "eth", 3) ? 0 : (uint32_t)(name[3] - '0');
+}
+
+static const struct weir_compile_options plain_options = {
+    .cpus = 2,
+    .now_ns = 1000 * SECOND,
+    .ifindex = test_ifindex,
+};
+
+static struct weir_image *build_with(const struct weir_ruleset *ruleset, const struct weir_compile_options *options)
+{
+	struct weir_image *image = NULL;
+	struct weir_diag diag = {};
+
+	if (weir_image_build(ruleset, options, &image, &diag))
+		weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	assert_non_null(image);
+	return image;
+}
+
+static struct weir_image *build(const struct weir_ruleset *ruleset)
+{
+	return build_with(ruleset, &plain_options);
+}
+
+/* Whether the rule set is refused with one mistake, whose text has `words` in it. */
+static void assert_refused(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+			   const char *words)
+{
+	struct weir_image *image = NULL;
+	struct weir_diag diag = {};
+
+	assert_int_equal(weir_image_build(ruleset, options, &image, &diag), -EINVAL);
+	assert_null(image);
+	assert_int_equal(diag.errors, 1);
+	if (!strstr(diag.entries[0].message, words))
+		print_error("%s\n", diag.entries[0].message);
+	assert_non_null(strstr(diag.entries[0].message, words));
+	weir_diag_free(&diag);
+}
+
+/* ---- packets and the plain matcher ---- */
+
+struct packet {
+	uint8_t family; /* 4 or 6 */
+	uint8_t fragment;
+	uint8_t protocol;
+	uint8_t source[16], destination[16];
+	/* or the field's _NONE */
+	uint32_t source_port, destination_port, tcp_flags, icmp_type, vlan;
+	uint32_t length, ifindex;
+};
+
+/* What a packet of this kind cannot have, it has not. */
+static void drop_impossible(struct packet *packet)
+{
+	bool is_later = packet->fragment == WEIR_FRAGMENT_LATER;
+
+	if (is_later || (packet->protocol != 6 && packet->protocol != 17 && packet->protocol != 132))
+		packet->source_port = packet->destination_port = WEIR_PORT_NONE;
+	if (is_later || packet->protocol != 6)
+		packet->tcp_flags = WEIR_BYTE_NONE;
+	if (is_later || (packet->protocol != 1 && packet->protocol != 58))
+		packet->icmp_type = WEIR_BYTE_NONE;
+}
+
+static bool is_in_ranges(const struct weir_range *ranges, size_t count, uint32_t value)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (value >= ranges[i].low && value <= ranges[i].high)
+			return true;
+	}
+	return !count;
+}
+
+static bool is_in_prefix(uint8_t family, const uint8_t *prefix, unsigned int bits, const struct packet *packet,
+			 const uint8_t *address)
+{
+	unsigned int i;
+
+	if (packet->family != family)
+		return false;
+	for (i = 0; i < bits; i++) {
+		if ((prefix[i / 8] ^ address[i / 8]) & 0x80 >> i % 8)
+			return false;
+	}
+	return true;
+}
+
+static bool is_in_prefixes(const struct weir_prefix *prefixes, size_t count, const struct packet *packet,
+			   const uint8_t *address)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (is_in_prefix(prefixes[i].family, prefixes[i].address, prefixes[i].bits, packet, address))
+			return true;
+	}
+	return !count;
+}
+
+static bool has_flags(const struct weir_match *match, uint32_t flags)
+{
+	size_t i;
+
+	for (i = 0; i < match->tcp_flags_count; i++) {
+		if (flags != WEIR_BYTE_NONE && (flags & match->tcp_flags[i].set) == match->tcp_flags[i].set &&
+		    (flags & match->tcp_flags[i].clear) == 0)
+			return true;
+	}
+	return !match->tcp_flags_count;
+}
+
+static bool is_on_interface(const struct weir_match *match, uint32_t ifindex)
+{
+	size_t i;
+
+	for (i = 0; i < match->interface_count; i++) {
+		if (ifindex && test_ifindex(match->interface[i], NULL) == ifindex)
+			return true;
+	}
+	return !match->interface_count;
+}
+
+static bool matches(const struct weir_match *match, const struct packet *packet)
+{
+	if (match->families && !(match->families >> (packet->family == 6) & 1))
+		return false;
+	if (match->fragments && !(match->fragments >> packet->fragment & 1))
+		return false;
+	if (match->has_protocol && !(match->protocol[packet->protocol / 8] >> packet->protocol % 8 & 1))
+		return false;
+	return is_in_prefixes(match->source, match->source_count, packet, packet->source) &&
+	       is_in_prefixes(match->destination, match->destination_count, packet, packet->destination) &&
+	       is_in_ranges(match->source_port, match->source_port_count, packet->source_port) &&
+	       is_in_ranges(match->destination_port, match->destination_port_count, packet->destination_port) &&
+	       is_in_ranges(match->icmp_type, match->icmp_type_count, packet->icmp_type) &&
+	       is_in_ranges(match->vlan, match->vlan_count, packet->vlan) &&
+	       is_in_ranges(match->length, match->length_count, packet->length) &&
+	       has_flags(match, packet->tcp_flags) && is_on_interface(match, packet->ifindex);
+}
+
+/* ---- the image's answer, as the program would find it ---- */
+
+static uint32_t longest_prefix(const struct weir_image_prefix *prefixes, uint32_t count, uint32_t outside,
+			       const struct packet *packet, const uint8_t *address)
+{
+	uint32_t i, bits = 0, vector = outside;
+
+	for (i = 0; i < count; i++) {
+		if (prefixes[i].key.prefix_bits < bits)
+			continue;
+		if (!is_in_prefix(prefixes[i].key.family, prefixes[i].key.address, prefixes[i].key.prefix_bits - 8,
+				  packet, address))
+			continue;
+		assert_true(prefixes[i].key.prefix_bits > bits);
+		bits = prefixes[i].key.prefix_bits;
+		vector = prefixes[i].vector;
+	}
+	return vector;
+}
+
+static uint32_t interface_vector(const struct weir_image *image, uint32_t ifindex)
+{
+	uint32_t i;
+
+	for (i = 0; i < image->interface_count; i++) {
+		if (image->interfaces[i].ifindex == ifindex)
+			return image->interfaces[i].vector;
+	}
+	return image->config.interface_default;
+}
+
+static void meet(const struct weir_image *image, struct weir_vector *set, uint32_t field, uint32_t vector)
+{
+	uint32_t i;
+
+	assert_true(vector < image->vector_count);
+	if (!(image->config.match_fields & field))
+		return;
+	set->summary &= image->vectors[vector].summary;
+	for (i = 0; i < image->config.vector_words; i++)
+		set->word[i] &= image->vectors[vector].word[i];
+}
+
+static struct weir_vector look_up(const struct weir_image *image, const struct packet *packet)
+{
+	const struct weir_classes *classes = image->classes;
+	struct weir_vector set = image->vectors[0];
+
+	meet(image, &set, WEIR_MATCH_KIND, classes->kind[packet->family == 6][packet->fragment][packet->protocol]);
+	meet(image, &set, WEIR_MATCH_SOURCE,
+	     longest_prefix(image->source_prefixes, image->source_prefix_count, image->config.source_default, packet,
+			    packet->source));
+	meet(image, &set, WEIR_MATCH_DESTINATION,
+	     longest_prefix(image->destination_prefixes, image->destination_prefix_count,
+			    image->config.destination_default, packet, packet->destination));
+	meet(image, &set, WEIR_MATCH_SOURCE_PORT, classes->source_port[packet->source_port]);
+	meet(image, &set, WEIR_MATCH_DESTINATION_PORT, classes->destination_port[packet->destination_port]);
+	meet(image, &set, WEIR_MATCH_TCP_FLAGS, classes->tcp_flags[packet->tcp_flags]);
+	meet(image, &set, WEIR_MATCH_ICMP_TYPE, classes->icmp_type[packet->icmp_type]);
+	meet(image, &set, WEIR_MATCH_VLAN, classes->vlan[packet->vlan]);
+	meet(image, &set, WEIR_MATCH_LENGTH, classes->length[packet->length]);
+	meet(image, &set, WEIR_MATCH_INTERFACE, interface_vector(image, packet->ifindex));
+	return set;
+}
+
+/* ---- chance ---- */
+
+static uint64_t chance_state = 1;
+
+static uint32_t chance(uint32_t below)
+{
+	chance_state = chance_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(chance_state >> 33) % below;
+}
+
+/* Few different bytes, so that prefixes nest and packets hit them. */
+static void chance_address(uint8_t family, uint8_t *address)
+{
+	static const uint8_t bytes[] = {0, 1, 0x80, 0xff};
+	size_t i;
+
+	memset(address, 0, 16);
+	for (i = 0; i < (family == 6 ? 16 : 4); i++)
+		address[i] = i < 3 || i == 15 ? bytes[chance(4)] : 0;
+}
+
+static void chance_prefixes(struct weir_prefix **prefixes, size_t *count)
+{
+	uint32_t n = 1 + chance(3);
+	uint8_t address[16];
+	uint8_t family;
+
+	while (n--) {
+		family = chance(2) ? 4 : 6;
+		chance_address(family, address);
+		add_prefix(prefixes, count, family, address, chance(4) ? chance(25) : chance(family == 6 ? 129 : 33));
+	}
+}
+
+static void chance_ranges(struct weir_range **ranges, size_t *count, uint32_t values)
+{
+	uint32_t n = 1 + chance(3), low, high;
+
+	while (n--) {
+		low = chance(4) ? chance(10) : values - 1 - chance(10);
+		high = chance(3) ? low : low + chance(values - low);
+		add_range(ranges, count, low, high);
+	}
+}
+
+#define CHANCE_RANGES(match, field, values) chance_ranges(&(match)->field, &(match)->field##_count, values)
+
+static void chance_match(struct weir_match *match, uint32_t conditions)
+{
+	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47};
+	static const uint8_t flags[] = {0x02, 0x10, 0x04};
+	static const char *const interfaces[] = {"eth1", "eth2", "gone0"};
+
+	if (conditions & 1 << 0)
+		match->families = 1 + chance(3);
+	if (conditions & 1 << 1)
+		match->fragments = 1 + chance(7);
+	if (conditions & 1 << 2)
+		add_protocol(match, protocols[chance(6)]), add_protocol(match, protocols[chance(6)]);
+	if (conditions & 1 << 3)
+		chance_prefixes(&match->source, &match->source_count);
+	if (conditions & 1 << 4)
+		chance_prefixes(&match->destination, &match->destination_count);
+	if (conditions & 1 << 5)
+		CHANCE_RANGES(match, source_port, 65536);
+	if (conditions & 1 << 6)
+		CHANCE_RANGES(match, destination_port, 65536);
+	if (conditions & 1 << 7)
+		CHANCE_RANGES(match, icmp_type, 256);
+	if (conditions & 1 << 8)
+		CHANCE_RANGES(match, vlan, 4096);
+	if (conditions & 1 << 9)
+		CHANCE_RANGES(match, length, 65536);
+	if (conditions & 1 << 10)
+		add_flags(match, flags[chance(3)], 0), add_flags(match, 0, flags[chance(3)]);
+	if (conditions & 1 << 11)
+		add_interface(match, interfaces[chance(3)]);
+}
+
+#define CONDITIONS 12
+
+/* Up to `resources` resources that use, of the conditions given, about one in three. */
+static struct weir_ruleset *chance_ruleset(uint32_t resources, uint32_t conditions)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	uint32_t i, bit, chosen;
+	char name[32];
+
+	for (i = 0; i < resources; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		chosen = 0;
+		for (bit = 0; bit < CONDITIONS; bit++)
+			chosen |= chance(3) ? 0 : 1u << bit;
+		chance_match(add_resource(ruleset, name, 0), chosen & conditions);
+	}
+	return ruleset;
+}
+
+static uint32_t chance_value(uint32_t values)
+{
+	switch (chance(4)) {
+	case 0:
+		return values; /* none, or longer */
+	case 1:
+		return values - 1 - chance(12);
+	case 2:
+		return chance(values);
+	}
+	return chance(12);
+}
+
+static struct packet chance_packet(void)
+{
+	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47};
+	struct packet packet = {
+	    .family = chance(2) ? 4 : 6,
+	    .fragment = chance(WEIR_FRAGMENT_KINDS),
+	    .protocol = chance(8) ? protocols[chance(6)] : chance(256),
+	    .source_port = chance_value(65536),
+	    .destination_port = chance_value(65536),
+	    .tcp_flags = chance(256),
+	    .icmp_type = chance_value(256),
+	    .vlan = chance_value(4096),
+	    .length = chance_value(65536),
+	    .ifindex = chance(4),
+	};
+
+	chance_address(packet.family, packet.source);
+	chance_address(packet.family, packet.destination);
+	drop_impossible(&packet);
+	return packet;
+}
+
+/* ---- matching ---- */
+
+static void assert_same_resources(const struct weir_ruleset *ruleset, const struct weir_image *image,
+				  const struct packet *packet)
+{
+	struct weir_vector set = look_up(image, packet);
+	size_t r;
+
+	for (r = 0; r < ruleset->resource_count; r++) {
+		if (weir_vector_has(&set, r) != matches(&ruleset->resources[r].match, packet))
+			fail_msg("resource %zu of %zu", r, ruleset->resource_count);
+	}
+	for (; r < WEIR_RESOURCES_MAX; r++)
+		assert_false(weir_vector_has(&set, r));
+	for (r = 0; r < WEIR_VECTOR_WORDS; r++)
+		assert_true(!set.word[r] || set.summary >> r & 1);
+}
+
+static void random_packets_meet_what_a_plain_matcher_finds(void **state)
+{
+	static const uint32_t sizes[] = {1, 5, 20, 64, 65, 200};
+	uint32_t round, i;
+
+	for (round = 0; round < 120; round++) {
+		/* Matching alone: so many resources may well exceed what may meet on a packet. */
+		struct weir_ruleset *ruleset = chance_ruleset(sizes[round % 6], round % 2 ? 0xfff : chance(0x1000));
+		struct weir_image *image = calloc(1, sizeof(*image));
+		struct weir_diag diag = {};
+
+		assert_int_equal(weir_compile_match(ruleset, &plain_options, image, &diag), 0);
+		for (i = 0; i < 2000; i++) {
+			struct packet packet = chance_packet();
+
+			assert_same_resources(ruleset, image, &packet);
+		}
+		weir_diag_free(&diag);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+}
+
+static void fields_without_conditions_are_not_in_use(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match = add_resource(ruleset, "any", 0);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.match_fields, 0);
+	assert_int_equal(image->vector_count, 1);
+	assert_int_equal(image->vectors[0].word[0], 1);
+	assert_int_equal(image->config.resource_count, 1);
+	assert_int_equal(image->config.vector_words, 1);
+	weir_image_free(image);
+
+	match = &ruleset->resources[0].match;
+	ADD_RANGE(match, destination_port, 53, 53);
+	add_protocol(match, 17);
+	image = build(ruleset);
+	assert_int_equal(image->config.match_fields, WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_KIND);
+	assert_int_equal(image->vector_count, 2);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void no_resources_match_nothing(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.resource_count, 0);
+	assert_int_equal(image->vector_count, 1);
+	assert_int_equal(image->vectors[0].summary, 0);
+	assert_int_equal(image->packet_rules_max, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void prefix_inside_another_of_the_same_resource_is_left_out(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match = add_resource(ruleset, "nested", 0);
+	struct weir_image *image;
+
+	add_address(match, 0x0a010000, 16);
+	add_address(match, 0x0a000000, 8);
+	add_address(match, 0x0a010000, 16);
+	image = build(ruleset);
+	assert_int_equal(image->destination_prefix_count, 1);
+	assert_int_equal(image->destination_prefixes[0].key.prefix_bits, 16);
+	assert_int_equal(image->source_prefix_count, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void missing_interface_warns_and_matches_nothing(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image = NULL;
+	struct weir_diag diag = {};
+	struct weir_vector set;
+	struct packet packet;
+
+	add_interface(add_resource(ruleset, "there", 0), "eth3");
+	add_interface(add_resource(ruleset, "not-there", 0), "gone0");
+	assert_int_equal(weir_image_build(ruleset, &plain_options, &image, &diag), 0);
+	assert_int_equal(diag.errors, 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "'gone0'"));
+	packet = chance_packet();
+	for (packet.ifindex = 0; packet.ifindex < 5; packet.ifindex++) {
+		set = look_up(image, &packet);
+		assert_int_equal(set.word[0], packet.ifindex == 3 ? 1 : 0);
+	}
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_rule_set_with_more_than_4096_resources_is_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	uint32_t i;
+
+	for (i = 0; i <= WEIR_RESOURCES_MAX; i++)
+		add_address(add_resource(ruleset, "r", 0), i, 32);
+	assert_refused(ruleset, &plain_options, "4097 resources are too many");
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- what can meet on one packet ---- */
+
+/* Values that can make a difference: where a range begins, and where one has just ended. */
+static size_t list_values(const struct weir_ruleset *ruleset, size_t ranges_at, size_t count_at, uint32_t none,
+			  uint32_t *values)
+{
+	size_t count = 0, r, i;
+
+	values[count++] = none;
+	for (r = 0; r < ruleset->resource_count; r++) {
+		const char *match = (const char *)&ruleset->resources[r].match;
+		const struct weir_range *ranges = *(struct weir_range *const *)(match + ranges_at);
+
+		for (i = 0; i < *(const size_t *)(match + count_at); i++)
+			values[count++] = ranges[i].low;
+	}
+	return count;
+}
+
+#define LIST_VALUES(ruleset, field, none, values)                                                                      \
+	list_values(ruleset, offsetof(struct weir_match, field), offsetof(struct weir_match, field##_count), none,     \
+		    values)
+
+static size_t list_addresses(const struct weir_ruleset *ruleset, bool is_source, uint8_t family,
+			     uint8_t (*addresses)[16])
+{
+	size_t count = 0, r, i;
+
+	memset(addresses[count++], 0xfe, 16);
+	for (r = 0; r < ruleset->resource_count; r++) {
+		const struct weir_match *match = &ruleset->resources[r].match;
+		const struct weir_prefix *prefixes = is_source ? match->source : match->destination;
+
+		for (i = 0; i < (is_source ? match->source_count : match->destination_count); i++) {
+			if (prefixes[i].family == family)
+				memcpy(addresses[count++], prefixes[i].address, 16);
+		}
+	}
+	return count;
+}
+
+struct candidates {
+	uint8_t source[64][16], destination[64][16];
+	uint32_t source_port[64], destination_port[64], icmp_type[64], vlan[64], length[64];
+	size_t sources, destinations, source_ports, destination_ports, icmp_types, vlans, lengths, flags, interfaces;
+};
+
+struct most {
+	uint32_t rules, resources;
+};
+
+static void note_packet(const struct weir_ruleset *ruleset, struct packet packet, struct most *most)
+{
+	uint32_t rules = 0, resources = 0;
+	size_t i;
+
+	drop_impossible(&packet);
+	for (i = 0; i < ruleset->resource_count; i++)
+		resources += matches(&ruleset->resources[i].match, &packet);
+	for (i = 0; i < ruleset->rule_count; i++)
+		rules += matches(&ruleset->resources[ruleset->rules[i].resource].match, &packet);
+	most->rules = rules > most->rules ? rules : most->rules;
+	most->resources = resources > most->resources ? resources : most->resources;
+}
+
+/* Every combination of the candidates, for one kind of packet. */
+static void try_all(const struct weir_ruleset *ruleset, const struct candidates *c, struct packet packet,
+		    struct most *most)
+{
+	static const uint8_t flags[] = {0, 0x02, 0x10, 0x12, 0x04, 0x06, 0x14, 0x16};
+	size_t combinations = c->sources * c->destinations * c->source_ports * c->destination_ports * c->icmp_types *
+			      c->vlans * c->lengths * c->flags * c->interfaces;
+	size_t i, n;
+
+	for (i = 0; i < combinations; i++) {
+		n = i;
+#define CHOOSE(count) (n % (count))
+#define NEXT(count) (n /= (count))
+		memcpy(packet.source, c->source[CHOOSE(c->sources)], 16);
+		NEXT(c->sources);
+		memcpy(packet.destination, c->destination[CHOOSE(c->destinations)], 16);
+		NEXT(c->destinations);
+		packet.source_port = c->source_port[CHOOSE(c->source_ports)];
+		NEXT(c->source_ports);
+		packet.destination_port = c->destination_port[CHOOSE(c->destination_ports)];
+		NEXT(c->destination_ports);
+		packet.icmp_type = c->icmp_type[CHOOSE(c->icmp_types)];
+		NEXT(c->icmp_types);
+		packet.vlan = c->vlan[CHOOSE(c->vlans)];
+		NEXT(c->vlans);
+		packet.length = c->length[CHOOSE(c->lengths)];
+		NEXT(c->lengths);
+		packet.tcp_flags = flags[CHOOSE(c->flags)];
+		NEXT(c->flags);
+		packet.ifindex = CHOOSE(c->interfaces);
+		note_packet(ruleset, packet, most);
+	}
+}
+
+static struct most exhaustive_search(const struct weir_ruleset *ruleset)
+{
+	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47, 200};
+	struct candidates *c = calloc(1, sizeof(*c));
+	struct most most = {};
+	unsigned int family, fragment, protocol;
+	size_t r;
+
+	c->flags = c->interfaces = 1;
+	for (r = 0; r < ruleset->resource_count; r++) {
+		if (ruleset->resources[r].match.tcp_flags_count)
+			c->flags = 8;
+		if (ruleset->resources[r].match.interface_count)
+			c->interfaces = 4;
+	}
+	c->source_ports = LIST_VALUES(ruleset, source_port, 40000, c->source_port);
+	c->destination_ports = LIST_VALUES(ruleset, destination_port, 40000, c->destination_port);
+	c->icmp_types = LIST_VALUES(ruleset, icmp_type, 100, c->icmp_type);
+	c->vlans = LIST_VALUES(ruleset, vlan, WEIR_VLAN_NONE, c->vlan);
+	c->lengths = LIST_VALUES(ruleset, length, WEIR_LENGTH_LONGER, c->length);
+	for (family = 4; family <= 6; family += 2) {
+		c->sources = list_addresses(ruleset, true, family, c->source);
+		c->destinations = list_addresses(ruleset, false, family, c->destination);
+		for (fragment = 0; fragment < WEIR_FRAGMENT_KINDS; fragment++) {
+			for (protocol = 0; protocol < sizeof(protocols); protocol++)
+				try_all(ruleset, c,
+					(struct packet){
+					    .family = family, .fragment = fragment, .protocol = protocols[protocol]},
+					&most);
+		}
+	}
+	free(c);
+	return most;
+}
+
+/* Ranges at least start somewhere, so the value where one starts is in every set worth having. */
+static void meeting_bound_equals_exhaustive_search(void **state)
+{
+	uint32_t round, i, rules, refused = 0;
+	char name[32];
+
+	for (round = 0; round < 150; round++) {
+		/* Two or three fields at a time, so that all combinations can be tried. */
+		uint32_t conditions = 1u << chance(CONDITIONS) | 1u << chance(CONDITIONS) | (round % 2 ? 7 : 0);
+		struct weir_ruleset *ruleset = chance_ruleset(4 + chance(5), conditions);
+		struct weir_image *image = NULL;
+		struct weir_diag diag = {};
+		struct most most;
+
+		for (i = 0; i < ruleset->resource_count; i++) {
+			for (rules = chance(6); rules; rules--) {
+				snprintf(name, sizeof(name), "r%u#%u", i, rules);
+				add_rule(ruleset, i, name, 10);
+			}
+		}
+		most = exhaustive_search(ruleset);
+		if (weir_image_build(ruleset, &plain_options, &image, &diag)) {
+			assert_true(most.rules > WEIR_PACKET_RULES_MAX);
+			refused++;
+		} else {
+			assert_int_equal(image->packet_rules_max, most.rules);
+			assert_int_equal(image->packet_resources_max, most.resources);
+		}
+		weir_diag_free(&diag);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+	assert_in_range(refused, 1, 100);
+}
+
+static void random_packets_never_meet_more_than_the_bound(void **state)
+{
+	uint32_t round, i, accepted = 0;
+	char name[32];
+
+	for (round = 0; round < 60; round++) {
+		struct weir_ruleset *ruleset = chance_ruleset(20 + chance(60), 0xfff);
+		struct weir_image *image = NULL;
+		struct weir_diag diag = {};
+		struct most most = {};
+
+		for (i = 0; i < ruleset->resource_count; i++) {
+			snprintf(name, sizeof(name), "rule%u", i);
+			add_rule(ruleset, i, name, 10);
+		}
+		if (!weir_image_build(ruleset, &plain_options, &image, &diag)) {
+			for (i = 0; i < 5000; i++)
+				note_packet(ruleset, chance_packet(), &most);
+			assert_true(most.rules <= image->packet_rules_max);
+			assert_true(most.resources <= image->packet_resources_max);
+			accepted++;
+		}
+		weir_diag_free(&diag);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+	assert_true(accepted >= 5);
+}
+
+static void sixteen_rules_may_meet_and_seventeen_are_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+	char name[32];
+
+	add_address(add_resource(ruleset, "a", 0), 0x0a000000, 8);
+	ADD_RANGE(add_resource(ruleset, "b", 0), destination_port, 80, 90);
+	for (i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "rule%u", i);
+		add_rule(ruleset, i % 2, name, 10);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 16);
+	assert_int_equal(image->packet_resources_max, 2);
+	assert_int_equal(image->resources[1].rule_count, 8);
+	assert_int_equal(image->resources[1].rule[7], 15);
+	weir_image_free(image);
+	add_rule(ruleset, 0, "rule16", 10);
+	assert_refused(
+	    ruleset, &plain_options,
+	    "17 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 13 more");
+	weir_ruleset_free(ruleset);
+}
+
+static void a_resource_with_seventeen_rules_is_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	uint32_t i;
+
+	add_resource(ruleset, "crowded", 0);
+	for (i = 0; i < 17; i++)
+		add_rule(ruleset, 0, i < 16 ? "rule" : "last", 10);
+	assert_refused(ruleset, &plain_options, "rule 'last' is one too many for resource 'crowded'");
+	weir_ruleset_free(ruleset);
+}
+
+static void thirty_two_resources_may_meet_and_thirty_three_are_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+
+	for (i = 0; i < 32; i++)
+		add_resource(ruleset, "any", 0);
+	image = build(ruleset);
+	assert_int_equal(image->packet_resources_max, 32);
+	assert_int_equal(image->packet_rules_max, 0);
+	weir_image_free(image);
+	add_resource(ruleset, "one-more", 0);
+	assert_refused(ruleset, &plain_options, "33 resources can match one packet, at most 32 may");
+	weir_ruleset_free(ruleset);
+}
+
+/* Eight rules on each of two resources: 16 when they meet, 8 when they cannot. */
+static void assert_apart(struct weir_ruleset *ruleset, bool are_apart)
+{
+	struct weir_image *image;
+
+	while (ruleset->rule_count < 16)
+		add_rule(ruleset, ruleset->rule_count % 2, "rule", 10);
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, are_apart ? 8 : 16);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void an_ipv4_source_and_an_ipv6_destination_cannot_meet(void **state)
+{
+	static const uint8_t address[16] = {0x20, 1};
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match = add_resource(ruleset, "a", 0);
+
+	add_prefix(&match->source, &match->source_count, 4, address, 16);
+	match = add_resource(ruleset, "b", 0);
+	add_prefix(&match->destination, &match->destination_count, 6, address, 16);
+	assert_apart(ruleset, true);
+}
+
+static void tcp_flags_and_udp_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_flags(add_resource(ruleset, "a", 0), 2, 16);
+	add_protocol(add_resource(ruleset, "b", 0), 17);
+	assert_apart(ruleset, true);
+}
+
+static void ports_and_an_icmp_type_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	ADD_RANGE(add_resource(ruleset, "a", 0), source_port, 0, 65535);
+	ADD_RANGE(add_resource(ruleset, "b", 0), icmp_type, 0, 255);
+	assert_apart(ruleset, true);
+}
+
+static void ports_and_a_later_fragment_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	ADD_RANGE(add_resource(ruleset, "a", 0), source_port, 0, 65535);
+	add_resource(ruleset, "b", 0)->fragments = 1 << WEIR_FRAGMENT_LATER;
+	assert_apart(ruleset, true);
+}
+
+static void tcp_flags_and_a_port_can_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_flags(add_resource(ruleset, "a", 0), 2, 16);
+	ADD_RANGE(add_resource(ruleset, "b", 0), destination_port, 443, 443);
+	assert_apart(ruleset, false);
+}
+
+/* Three share an address and three a port, but only the two that share both meet. */
+static void the_heaviest_class_need_not_be_the_best(void **state)
+{
+	static const struct {
+		uint8_t address, port;
+	} places[] = {{1, 1}, {1, 2}, {1, 3}, {2, 4}, {2, 4}, {3, 1}, {4, 1}};
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match;
+	struct weir_image *image;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		match = add_resource(ruleset, "r", 0);
+		add_address(match, places[i].address, 32);
+		ADD_RANGE(match, source_port, places[i].port, places[i].port);
+		add_rule(ruleset, i, "rule", 10);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 2);
+	assert_int_equal(image->packet_resources_max, 2);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- thousands of resources ---- */
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+enum layout { BY_ADDRESS, BY_PORT, BY_EITHER, BY_ANY_OF_THREE, BY_BOTH };
+
+static void set_layout(struct weir_match *match, enum layout layout, uint32_t i)
+{
+	switch (layout) {
+	case BY_ADDRESS:
+		add_address(match, 0x0a000000 + i, 32);
+		add_protocol(match, i % 256);
+		break;
+	case BY_PORT:
+		ADD_RANGE(match, destination_port, 10 * i, 10 * i + 9);
+		break;
+	case BY_EITHER:
+		set_layout(match, i % 2 ? BY_ADDRESS : BY_PORT, i);
+		break;
+	case BY_ANY_OF_THREE:
+		if (i % 3 == 2)
+			ADD_RANGE(match, source_port, 10 * i, 10 * i + 9);
+		else
+			set_layout(match, i % 3 ? BY_ADDRESS : BY_PORT, i);
+		break;
+	case BY_BOTH:
+		add_address(match, 0x0a000000 + (i / 64 << 8), 24);
+		ADD_RANGE(match, destination_port, i % 64, i % 64);
+		break;
+	}
+}
+
+/* 4,096 resources with two rules each; by CPU time, since tests run beside each other. */
+static void assert_quick(enum layout layout, uint32_t rules_max)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	double before;
+	uint32_t i;
+	char name[32];
+
+	for (i = 0; i < WEIR_RESOURCES_MAX; i++) {
+		snprintf(name, sizeof(name), "resource%u", i);
+		set_layout(add_resource(ruleset, name, WEIR_KEY_SOURCE), layout, i);
+		add_rule(ruleset, i, name, 10);
+		snprintf(name, sizeof(name), "other%u", i);
+		add_rule(ruleset, i, name, 1000)->interval_ns = 60 * SECOND;
+	}
+	before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+	image = build(ruleset);
+	before = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
+	print_message("4,096 resources, 8,192 rules: %.0f ms\n", before * 1e3);
+	assert_int_equal(image->packet_rules_max, rules_max);
+	assert_true(before < 0.5);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void thousands_of_resources_apart_by_address_are_quick(void **state)
+{
+	assert_quick(BY_ADDRESS, 2);
+}
+
+static void thousands_of_resources_apart_by_port_are_quick(void **state)
+{
+	assert_quick(BY_PORT, 2);
+}
+
+static void thousands_of_resources_by_address_or_port_are_quick(void **state)
+{
+	assert_quick(BY_EITHER, 4);
+}
+
+static void thousands_of_resources_by_one_of_three_fields_are_quick(void **state)
+{
+	assert_quick(BY_ANY_OF_THREE, 6);
+}
+
+static void thousands_of_resources_by_address_and_port_are_quick(void **state)
+{
+	assert_quick(BY_BOTH, 2);
+}
+
+/* ---- rules ---- */
+
+/* One resource keyed by source with one rule: the usual. */
+static struct weir_ruleset *per_source_ruleset(uint64_t threshold)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_resource(ruleset, "dns", WEIR_KEY_SOURCE);
+	add_rule(ruleset, 0, "per-client", threshold);
+	return ruleset;
+}
+
+static void a_rule_is_written_as_the_program_reads_it(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_ruleset_rule *rule;
+	struct weir_image *image;
+	struct weir_flow *flow;
+
+	add_resource(ruleset, "first", 0);
+	add_resource(ruleset, "subnets", WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION_PORT);
+	flow = &ruleset->resources[1].flow;
+	flow->source_bits[0] = 20, flow->source_bits[1] = 56;
+	flow->destination_bits[0] = 32;
+	rule = add_rule(ruleset, 1, "bytes", 0);
+	rule->threshold_micro = 2900000;
+	rule->window = WEIR_WINDOW_SMOOTH;
+	rule->samples = 5;
+	rule->counts_bytes = rule->observes = true;
+	image = build(ruleset);
+
+	assert_int_equal(image->rules[0].bucket_ns, SECOND / 5);
+	assert_int_equal(image->rules[0].base_bucket, 5000 - 16);
+	assert_int_equal(image->rules[0].resource, 1);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(image->rules[0].window, WEIR_WINDOW_SMOOTH);
+	assert_int_equal(image->rules[0].window_cells, 6);
+	assert_int_equal(image->rules[0].counts_bytes, 1);
+	assert_int_equal(image->rules[0].observes, 1);
+	assert_int_equal(image->rules[0].key_fields, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION_PORT);
+	assert_int_equal(image->rules[0].source_mask4, htonl(0xfffff000));
+	assert_int_equal(image->rules[0].source_mask6[0], htonl(0xffffffff));
+	assert_int_equal(image->rules[0].source_mask6[1], htonl(0xffffff00));
+	assert_int_equal(image->rules[0].source_mask6[2], 0);
+	/* Not in the key, whatever the lengths say. */
+	assert_int_equal(image->rules[0].destination_mask4, 0);
+	/* 2.9 admits 2. */
+	assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(2, 1));
+	assert_int_equal(image->rule_info[0].threshold_micro, 2900000);
+	assert_int_equal(image->rule_info[0].threshold_word, WEIR_THRESHOLD_WORD(2, 1));
+	assert_string_equal(image->rule_info[0].name, "bytes");
+	assert_string_equal(image->rule_info[0].resource_name, "subnets");
+	assert_int_equal(image->rule_info[0].resource_slot, image->resources[1].slot);
+	assert_true(image->fresh_rule_slots[0]);
+	assert_false(image->fresh_rule_slots[1]);
+	assert_true(image->fresh_resource_slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static enum weir_storage storage_of(uint64_t threshold_micro, uint64_t interval_ns, uint32_t samples, bool counts_bytes,
+				    uint32_t key_fields, uint64_t span_ns)
+{
+	struct weir_compile_options options = plain_options;
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_ruleset_rule *rule;
+	struct weir_image *image;
+	enum weir_storage storage;
+
+	options.span_ns = span_ns;
+	add_resource(ruleset, "r", key_fields);
+	rule = add_rule(ruleset, 0, "rule", 0);
+	rule->threshold_micro = threshold_micro;
+	rule->interval_ns = interval_ns;
+	rule->samples = samples;
+	rule->counts_bytes = counts_bytes;
+	image = build_with(ruleset, &options);
+	storage = image->rules[0].storage;
+	assert_int_equal(image->rule_info[0].storage, storage);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	return storage;
+}
+
+static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state)
+{
+	uint64_t limit = 32000 * WEIR_MICRO;
+
+	assert_int_equal(storage_of(limit, SECOND, 10, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_NARROW);
+	assert_int_equal(storage_of(limit + WEIR_MICRO - 1, SECOND, 10, false, WEIR_KEY_SOURCE, 0),
+			 WEIR_STORAGE_NARROW);
+	assert_int_equal(storage_of(limit + WEIR_MICRO, SECOND, 10, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
+	assert_int_equal(storage_of(limit, SECOND, 10, true, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
+	assert_int_equal(storage_of(limit, SECOND, 10, false, 0, 0), WEIR_STORAGE_LONE);
+	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_NARROW);
+	assert_int_equal(storage_of(limit, 50 * MS - MS / 10, 1, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
+	/* 2^32 buckets of 50 ms do not fit into 32 bits. */
+	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, (50 * MS << 32) - 1),
+			 WEIR_STORAGE_NARROW);
+	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, 50 * MS << 32), WEIR_STORAGE_WIDE);
+}
+
+static void narrow_timings_go_to_rules_that_can_use_them(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+
+	add_resource(ruleset, "lone", 0);
+	add_resource(ruleset, "keyed", WEIR_KEY_SOURCE);
+	add_resource(ruleset, "keyed-too", WEIR_KEY_SOURCE)->families = 1;
+	ruleset->resources[1].match.families = 2;
+	for (i = 0; i < 5; i++)
+		add_rule(ruleset, 0, "lone", 10)->interval_ns = (i + 1) * 100 * SECOND;
+	for (i = 0; i < 10; i++)
+		add_rule(ruleset, 1, "first", 10)->interval_ns = (i + 1) * SECOND;
+	for (i = 0; i < 10; i++)
+		add_rule(ruleset, 2, "second", 10)->interval_ns = (i + 4) * SECOND + SECOND / 2 * (i > 6);
+	image = build(ruleset);
+	/* Sixteen different ones of 1 to 10, then 10.5 (4 to 10 again are shared), 11.5, 12.5, 13.5 s. */
+	for (i = 5; i < 25; i++)
+		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
+	assert_int_equal(image->rules[15].timing, image->rules[8].timing);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(image->rules[i].timing, 13 + i);
+	assert_int_equal(image->timing_count, 18);
+	weir_image_free(image);
+
+	/* Three more of these take the last three numbers; the fourth comes too late. */
+	for (i = 0; i < 1; i++)
+		ruleset->rules[15 + i].interval_ns = 1000 * SECOND;
+	ruleset->rules[16].interval_ns = 1001 * SECOND;
+	ruleset->rules[17].interval_ns = 1002 * SECOND;
+	ruleset->rules[18].interval_ns = 1003 * SECOND;
+	image = build(ruleset);
+	assert_int_equal(image->rules[17].storage, WEIR_STORAGE_NARROW);
+	assert_int_equal(image->rules[18].storage, WEIR_STORAGE_NARROW);
+	assert_int_equal(image->rules[24].storage, WEIR_STORAGE_WIDE);
+	assert_true(image->rules[24].timing >= WEIR_TIMINGS_NARROW);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void rules_share_a_timing_only_with_the_same_buckets_and_window(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image;
+
+	add_rule(ruleset, 0, "same", 99);
+	add_rule(ruleset, 0, "strict", 20)->window = WEIR_WINDOW_STRICT;
+	add_rule(ruleset, 0, "smooth", 20)->window = WEIR_WINDOW_SMOOTH;
+	add_rule(ruleset, 0, "shorter", 20)->samples = 5;
+	ruleset->rules[4].interval_ns = SECOND / 2;
+	image = build(ruleset);
+	assert_int_equal(image->timing_count, 4);
+	assert_int_equal(image->rules[1].timing, image->rules[0].timing);
+	assert_int_equal(image->timings[image->rules[2].timing].window, WEIR_WINDOW_STRICT);
+	assert_int_equal(image->timings[image->rules[3].timing].window, WEIR_WINDOW_SMOOTH);
+	assert_int_equal(image->timings[image->rules[4].timing].window_cells, 5);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_young_clock_counts_buckets_from_zero(void **state)
+{
+	struct weir_compile_options options = plain_options;
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image;
+
+	options.now_ns = 16 * SECOND / 10;
+	image = build_with(ruleset, &options);
+	assert_int_equal(image->timings[0].base_bucket, 0);
+	weir_image_free(image);
+	options.now_ns = 17 * SECOND / 10;
+	image = build_with(ruleset, &options);
+	assert_int_equal(image->timings[0].base_bucket, 1);
+	assert_int_equal(image->rules[0].base_bucket, 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void more_than_1024_timings_are_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+	char name[32];
+
+	for (i = 0; i < 1025; i++) {
+		snprintf(name, sizeof(name), "r%u", i);
+		add_address(add_resource(ruleset, name, WEIR_KEY_SOURCE), i, 32);
+		if (i == 1024) {
+			image = build(ruleset);
+			assert_int_equal(image->timing_count, 1024);
+			weir_image_free(image);
+		}
+		add_rule(ruleset, i, name, 10)->interval_ns = (i + 1) * SECOND;
+	}
+	assert_refused(ruleset, &plain_options, "rule 'r1024' needs one more kind of window");
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- reload ---- */
+
+static struct weir_previous previous_of(const struct weir_image *image)
+{
+	return (struct weir_previous){
+	    .rules = image->rule_info,
+	    .resources = image->resource_info,
+	    .timings = image->timings,
+	    .rule_slots = image->rule_slots,
+	    .resource_slots = image->resource_slots,
+	    .timing_count = image->timing_count,
+	    .narrow_sets = image->config.narrow_sets,
+	    .wide_sets = image->config.wide_sets,
+	};
+}
+
+/* Load `ruleset` after *image, which the new image replaces. */
+static void reload(struct weir_image **image, const struct weir_ruleset *ruleset, uint64_t now_ns)
+{
+	struct weir_previous previous = previous_of(*image);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *next;
+
+	options.previous = &previous;
+	options.now_ns = now_ns;
+	next = build_with(ruleset, &options);
+	weir_image_free(*image);
+	*image = next;
+}
+
+static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint64_t base_bucket = image->timings[0].base_bucket;
+	struct weir_ruleset *other = new_ruleset();
+
+	/* It comes second now, and after another timing. */
+	add_resource(other, "web", WEIR_KEY_SOURCE);
+	add_resource(other, "dns", WEIR_KEY_SOURCE);
+	add_rule(other, 0, "web", 5)->interval_ns = 10 * SECOND;
+	add_rule(other, 1, "per-client", 20)->observes = true;
+	reload(&image, other, 5000 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	assert_int_equal(image->rules[1].timing, 0);
+	assert_int_equal(image->rules[1].base_bucket, base_bucket);
+	assert_int_equal(image->thresholds[1], WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->resources[1].slot, 0);
+	assert_int_equal(image->rule_info[0].place, 1);
+	assert_int_equal(image->rule_info[0].observes, 1);
+	assert_int_equal(image->resource_info[0].place, 1);
+	assert_false(image->fresh_rule_slots[0]);
+	assert_false(image->fresh_resource_slots[0]);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rules[0].timing, 1);
+	assert_true(image->fresh_rule_slots[1]);
+	assert_true(image->fresh_resource_slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(other);
+}
+
+static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	/* The same decisions: 20.9 admits 20. */
+	ruleset->rules[0].threshold_micro = 20900000;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->rule_info[0].threshold_micro, 20900000);
+	for (i = 1; i <= 256; i++) {
+		ruleset->rules[0].threshold_micro = (20 + i) * WEIR_MICRO;
+		reload(&image, ruleset, 1001 * SECOND);
+		assert_int_equal(image->rules[0].slot, 0);
+		assert_int_equal(image->kept_rules, 1);
+		assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(20 + i, (1 + i) % 256));
+	}
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void assert_not_kept(const struct weir_ruleset *before, const struct weir_ruleset *after)
+{
+	struct weir_image *image = build(before);
+
+	reload(&image, after, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 0);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, 1001 * SECOND + SECOND + SECOND / 10);
+	assert_int_equal(image->rule_info[1].state, WEIR_SLOT_USED);
+	assert_int_equal(image->thresholds[0] >> WEIR_THRESHOLD_BITS, 1);
+	weir_image_free(image);
+}
+
+static void a_rule_with_another_identity_gets_a_new_slot(void **state)
+{
+	struct weir_ruleset *before = per_source_ruleset(20);
+	struct weir_ruleset *after = per_source_ruleset(20);
+	struct weir_ruleset_rule *rule = &after->rules[0];
+
+	rule->interval_ns = 2 * SECOND;
+	assert_not_kept(before, after);
+	rule->interval_ns = SECOND, rule->samples = 5;
+	assert_not_kept(before, after);
+	rule->samples = 10, rule->window = WEIR_WINDOW_STRICT;
+	assert_not_kept(before, after);
+	rule->window = WEIR_WINDOW_LEAP, rule->counts_bytes = true;
+	assert_not_kept(before, after);
+	rule->counts_bytes = false, after->resources[0].flow.source_bits[1] = 64;
+	assert_not_kept(before, after);
+	after->resources[0].flow.source_bits[1] = 128, after->resources[0].flow.fields |= WEIR_KEY_VLAN;
+	assert_not_kept(before, after);
+	after->resources[0].flow.fields = WEIR_KEY_SOURCE;
+	strcpy(rule->name, "per-tneilc");
+	assert_not_kept(before, after);
+	strcpy(rule->name, "per-client");
+	strcpy(after->resources[0].name, "web");
+	assert_not_kept(before, after);
+	weir_ruleset_free(before);
+	weir_ruleset_free(after);
+}
+
+static void a_removed_rules_slot_cools_before_it_is_reused(void **state)
+{
+	struct weir_ruleset *first = per_source_ruleset(20);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_ruleset *second = new_ruleset();
+	uint64_t expiry_ns = 2000 * SECOND + SECOND + SECOND / 10;
+	struct weir_image *image = build(first);
+
+	reload(&image, none, 2000 * SECOND);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, expiry_ns);
+	assert_string_equal(image->rule_info[0].name, "per-client");
+	assert_int_equal(image->resource_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->resource_info[0].free_after_ns, 2061 * SECOND);
+
+	/* Still cooling at that very nanosecond; even the same rule does not find its old windows. */
+	add_resource(second, "dns", WEIR_KEY_SOURCE);
+	add_rule(second, 0, "per-client", 20);
+	reload(&image, second, expiry_ns);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->resources[0].slot, 1);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, expiry_ns);
+
+	add_rule(second, 0, "another", 20);
+	reload(&image, second, expiry_ns + 1);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	assert_string_equal(image->rule_info[0].name, "another");
+	assert_true(image->fresh_rule_slots[0]);
+	assert_false(image->fresh_rule_slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(first);
+	weir_ruleset_free(none);
+	weir_ruleset_free(second);
+}
+
+static struct weir_ruleset *numbered_ruleset(uint32_t from, uint32_t count)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	char name[32];
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "r%u", from + i);
+		add_address(add_resource(ruleset, name, WEIR_KEY_SOURCE), from + i, 32);
+		add_rule(ruleset, i, name, 10);
+	}
+	return ruleset;
+}
+
+static void a_reload_without_free_slots_is_refused(void **state)
+{
+	struct weir_ruleset *first = numbered_ruleset(0, 500);
+	struct weir_ruleset *second = numbered_ruleset(500, 524);
+	struct weir_ruleset *third = numbered_ruleset(1023, 2);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image = build(first);
+	struct weir_previous previous;
+
+	assert_int_equal(image->rule_slots, 1024);
+	assert_int_equal(image->resource_slots, 1024);
+	reload(&image, second, 1001 * SECOND);
+	assert_int_equal(image->rule_slots, 1024);
+	assert_int_equal(image->kept_rules, 0);
+	previous = previous_of(image);
+	options.previous = &previous;
+	options.now_ns = 1002 * SECOND;
+	assert_refused(third, &options, "no room for resource 'r1024': the instance was attached with 1024 places");
+	reload(&image, third, 1100 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(first);
+	weir_ruleset_free(second);
+	weir_ruleset_free(third);
+}
+
+static void first_load_makes_room_for_twice_its_rules(void **state)
+{
+	struct weir_ruleset *ruleset = numbered_ruleset(0, 1024);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->rule_slots, 2048);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	ruleset = numbered_ruleset(0, 1025);
+	image = build(ruleset);
+	assert_int_equal(image->rule_slots, 4096);
+	assert_int_equal(image->resource_slots, 4096);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(32000);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	options.previous = &previous;
+	ruleset->rules[0].threshold_micro = 32001 * WEIR_MICRO;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
+	assert_int_equal(next->kept_rules, 0);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(next->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(next->resources[0].slot, 0);
+	weir_image_free(image);
+	weir_diag_free(&diag);
+
+	/* And stays where it is when it could go back: its windows are worth more. */
+	ruleset->rules[0].threshold_micro = 5 * WEIR_MICRO;
+	reload(&next, ruleset, 1001 * SECOND);
+	assert_int_equal(next->kept_rules, 1);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static void timings_of_earlier_loads_stay_for_ever(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	struct weir_timing first = image->timings[0];
+
+	ruleset->rules[0].interval_ns = 2 * SECOND;
+	reload(&image, ruleset, 3000 * SECOND);
+	assert_int_equal(image->timing_count, 2);
+	assert_memory_equal(&image->timings[0], &first, sizeof(first));
+	assert_int_equal(image->rules[0].timing, 1);
+	assert_int_equal(image->timings[1].base_bucket, 15000 - 16);
+	/* A new rule of the old timing counts from its base. */
+	ruleset->rules[0].interval_ns = SECOND;
+	reload(&image, ruleset, 4000 * SECOND);
+	assert_int_equal(image->timing_count, 2);
+	assert_int_equal(image->rules[0].timing, 0);
+	assert_int_equal(image->rules[0].base_bucket, first.base_bucket);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- tables and memory ---- */
+
+static void unused_flow_tables_are_one_chunk(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image;
+
+	ruleset->settings.flows_per_cpu = 5000;
+	image = build(ruleset);
+	assert_int_equal(image->flows_per_cpu, 8192);
+	assert_int_equal(image->config.narrow_sets, 2048);
+	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	weir_image_free(image);
+
+	ruleset->rules[0].counts_bytes = true;
+	ruleset->settings.flows_per_cpu = 1;
+	image = build(ruleset);
+	assert_int_equal(image->flows_per_cpu, 512);
+	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.wide_sets, 128);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	options.previous = &previous;
+	ruleset->settings.flows_per_cpu = 100000;
+	add_rule(ruleset, 0, "bytes", 1000000)->counts_bytes = true;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "keep their 4096 flows"));
+	assert_int_equal(next->config.narrow_sets, 1024);
+	assert_int_equal(next->config.wide_sets, 131072 / 4);
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static void settings_and_cpus_reach_the_program(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.cpus, 2);
+	assert_int_equal(image->config.drop_malformed, 1);
+	assert_int_equal(image->config.drop_unsupported, 1);
+	assert_int_equal(image->config.drop_non_ip, 0);
+	assert_int_equal(image->config.drop_unmatched, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void memory_is_what_the_maps_take(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	struct weir_image_memory memory;
+
+	weir_image_memory(image, 2, &memory);
+	assert_int_equal(memory.narrow_table, 4096 * 32 * 2);
+	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * 2);
+	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
+	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters +
+					   memory.matching);
+	assert_true(memory.matching > sizeof(struct weir_classes));
+	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void more_cpus_than_weir_knows_are_refused(void **state)
+{
+	struct weir_compile_options options = plain_options;
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+
+	options.cpus = WEIR_CPUS_MAX + 1;
+	assert_refused(ruleset, &options, "1025 possible CPUs are too many");
+	weir_ruleset_free(ruleset);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
+	    cmocka_unit_test(fields_without_conditions_are_not_in_use),
+	    cmocka_unit_test(no_resources_match_nothing),
+	    cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),
+	    cmocka_unit_test(missing_interface_warns_and_matches_nothing),
+	    cmocka_unit_test(a_rule_set_with_more_than_4096_resources_is_refused),
+	    cmocka_unit_test(meeting_bound_equals_exhaustive_search),
+	    cmocka_unit_test(random_packets_never_meet_more_than_the_bound),
+	    cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
+	    cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
+	    cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
+	    cmocka_unit_test(an_ipv4_source_and_an_ipv6_destination_cannot_meet),
+	    cmocka_unit_test(tcp_flags_and_udp_cannot_meet),
+	    cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),
+	    cmocka_unit_test(ports_and_a_later_fragment_cannot_meet),
+	    cmocka_unit_test(tcp_flags_and_a_port_can_meet),
+	    cmocka_unit_test(thousands_of_resources_apart_by_address_are_quick),
+	    cmocka_unit_test(thousands_of_resources_apart_by_port_are_quick),
+	    cmocka_unit_test(thousands_of_resources_by_address_or_port_are_quick),
+	    cmocka_unit_test(thousands_of_resources_by_one_of_three_fields_are_quick),
+	    cmocka_unit_test(thousands_of_resources_by_address_and_port_are_quick),
+	    cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
+	    cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
+	    cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
+	    cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
+	    cmocka_unit_test(more_than_1024_timings_are_refused),
+	    cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
+	    cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
+	    cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
+	    cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
+	    cmocka_unit_test(a_reload_without_free_slots_is_refused),
+	    cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
+	    cmocka_unit_test(a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so),
+	    cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
+	    cmocka_unit_test(unused_flow_tables_are_one_chunk),
+	    cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
+	    cmocka_unit_test(settings_and_cpus_reach_the_program),
+	    cmocka_unit_test(memory_is_what_the_maps_take),
+	    cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Slots: where a rule's counters and windows live, and what it keeps over a reload. A slot outlives
+ * loads; the place of a rule in the files does not.
+ */
+#include "compile_parts.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "util.h"
+#include "weir_window.h"
+
+/* The least that an instance is made for, so that small files can grow by reload. Chosen, not derived. */
+#define SLOTS_MIN 1024u
+/* span_ns 0: six years. */
+#define SPAN_NS_DEFAULT (6ull * 365 * 86400 * WEIR_NSEC_PER_SEC)
+/* The counters of a resource hold the last 60 seconds, and one begun. */
+#define RESOURCE_COOLING_NS (61 * WEIR_NSEC_PER_SEC)
+
+#define NONE 0xffffffffu
+
+/* What is decided about one rule. */
+struct plan {
+	uint32_t slot; /* NONE: needs a fresh one */
+	uint32_t timing; /* NONE: not yet numbered */
+	uint8_t storage; /* enum weir_storage */
+	uint8_t version; /* of its threshold */
+};
+
+struct slotting {
+	const struct weir_ruleset *ruleset;
+	const struct weir_previous *previous; /* never NULL */
+	struct weir_image *image;
+	struct weir_diag *diag;
+	uint64_t now_ns, span_ns;
+	struct plan *plans; /* one a rule */
+	uint32_t *resource_slots; /* one a resource */
+};
+
+static uint64_t threshold_units(const struct weir_ruleset_rule *rule)
+{
+	return rule->threshold_micro / WEIR_MICRO;
+}
+
+static uint64_t bucket_ns(const struct weir_ruleset_rule *rule)
+{
+	return rule->interval_ns / rule->samples;
+}
+
+static const struct weir_ruleset_resource *resource_of(const struct slotting *slotting,
+						       const struct weir_ruleset_rule *rule)
+{
+	return &slotting->ruleset->resources[rule->resource];
+}
+
+static struct weir_rule_identity identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_flow *flow = &resource_of(slotting, rule)->flow;
+	struct weir_rule_identity identity;
+
+	/* Compared as memory, so no byte may be left unset. */
+	memset(&identity, 0, sizeof(identity));
+	identity.interval_ns = rule->interval_ns;
+	identity.samples = rule->samples;
+	identity.window = rule->window;
+	identity.counts_bytes = rule->counts_bytes;
+	identity.key_fields = flow->fields;
+	if (flow->fields & WEIR_KEY_SOURCE)
+		memcpy(identity.source_bits, flow->source_bits, sizeof(identity.source_bits));
+	if (flow->fields & WEIR_KEY_DESTINATION)
+		memcpy(identity.destination_bits, flow->destination_bits, sizeof(identity.destination_bits));
+	return identity;
+}
+
+/* ---- storage ---- */
+
+/* Whether a narrow row can hold this rule's window, given a timing number that its tag can name. */
+static bool fits_narrow(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	return resource_of(slotting, rule)->flow.fields && !rule->counts_bytes &&
+	       threshold_units(rule) <= WEIR_NARROW_THRESHOLD_MAX && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
+	       slotting->span_ns / bucket_ns(rule) < 1ull << 32;
+}
+
+/* ---- what is kept ---- */
+
+struct named_slot {
+	const char *name; /* at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted */
+	uint32_t slot;
+};
+
+static int compare_named_slots(const void *left, const void *right)
+{
+	const struct named_slot *a = left, *b = right;
+
+	return strncmp(a->name, b->name, WEIR_NAME_BYTES);
+}
+
+static uint32_t find_named_slot(const struct named_slot *named, size_t count, const char *name)
+{
+	const struct named_slot wanted = {.name = name}, *found;
+
+	found = count ? bsearch(&wanted, named, count, sizeof(*named), compare_named_slots) : NULL;
+	return found ? found->slot : NONE;
+}
+
+/* The slots in use before this load, by name of their rule. */
+static int name_rule_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->rule_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->rule_slots; i++) {
+		if (previous->rules[i].state == WEIR_SLOT_USED)
+			named[count++] = (struct named_slot){previous->rules[i].name, i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+static int name_resource_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->resource_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->resource_slots; i++) {
+		if (previous->resources[i].state == WEIR_SLOT_USED)
+			named[count++] = (struct named_slot){previous->resources[i].name, i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+static bool is_same_rule(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info)
+{
+	struct weir_rule_identity identity = identity_of(slotting, rule);
+
+	return !strncmp(info->resource_name, resource_of(slotting, rule)->name, WEIR_NAME_BYTES) &&
+	       !memcmp(&info->identity, &identity, sizeof(identity)) && info->timing < slotting->previous->timing_count;
+}
+
+/* Version of the threshold: rows that know of another must ask again whether they are full. It comes
+ * round after 256 changes, which a row survives only if it saw no packet during all of them; its bucket
+ * is over by then, and a lease or fullness ends with the bucket.
+ */
+static uint8_t next_version(const struct weir_ruleset_rule *rule, uint64_t previous_word)
+{
+	uint8_t version = previous_word >> WEIR_THRESHOLD_BITS;
+
+	return version + ((previous_word & WEIR_THRESHOLD_MASK) != threshold_units(rule));
+}
+
+static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot, struct plan *plan)
+{
+	const struct weir_rule_info *info = &slotting->previous->rules[slot];
+
+	if (!is_same_rule(slotting, rule, info))
+		return;
+	if (info->storage == WEIR_STORAGE_NARROW && !fits_narrow(slotting, rule)) {
+		/* Its cells could not hold the new threshold, and windows cannot move between tables. */
+		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
+				  "rule '%s' starts with empty windows: its threshold outgrew the rows that hold them",
+				  rule->name);
+		return;
+	}
+	plan->slot = slot;
+	plan->storage = info->storage;
+	plan->timing = info->timing;
+	plan->version = next_version(rule, info->threshold_word);
+	slotting->image->kept_rules++;
+}
+
+static int keep_rules(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	const struct weir_ruleset_rule *rule;
+	size_t count, i;
+	uint32_t slot;
+
+	if (name_rule_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
+		slot = find_named_slot(named, count, rule->name);
+		if (slot != NONE)
+			keep_rule(slotting, rule, slot, &slotting->plans[i]);
+	}
+	return 0;
+}
+
+static int keep_resources(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	size_t count, i;
+
+	if (name_resource_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->resource_count; i++)
+		slotting->resource_slots[i] = find_named_slot(named, count, slotting->ruleset->resources[i].name);
+	return 0;
+}
+
+/* ---- timings ---- */
+
+/*
+ * Sixteen buckets before now, so that the first row looks back into numbers that exist. A clock younger
+ * than that starts at 0, and everything since then counts (SEMANTICS section 1): the program clamps.
+ */
+static struct weir_timing timing_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	uint64_t bucket = slotting->now_ns / bucket_ns(rule);
+	struct weir_timing timing = {
+	    .bucket_ns = bucket_ns(rule),
+	    .base_bucket = bucket > 16 ? bucket - 16 : 0,
+	    .window_cells = weir_window_cells(rule->window, rule->samples),
+	    .window = rule->window,
+	};
+
+	_Static_assert(WEIR_RING_CELLS <= 16, "a window must not look back beyond the base");
+	return timing;
+}
+
+/* The number of this rule's timing, which is added when it is new and below `limit`. NONE: it is not to be had. */
+static int number_timing(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t limit,
+			 uint32_t *ret_number)
+{
+	struct weir_timing wanted = timing_of(slotting, rule), *timing;
+	struct weir_image *image = slotting->image;
+	uint32_t i;
+
+	for (i = 0; i < image->timing_count; i++) {
+		timing = &image->timings[i];
+		if (timing->bucket_ns == wanted.bucket_ns && timing->window == wanted.window &&
+		    timing->window_cells == wanted.window_cells)
+			break;
+	}
+	*ret_number = i < limit ? i : NONE;
+	if (i < image->timing_count || i >= limit)
+		return 0;
+	timing = weir_array_add((void **)&image->timings, image->timing_count, sizeof(*timing));
+	if (!timing)
+		return weir_compile_no_memory(slotting->diag);
+	*timing = wanted;
+	image->timing_count++;
+	return 0;
+}
+
+/* Rows in the tables are judged by the timings published before: they stay for ever. */
+static int keep_timings(struct slotting *slotting)
+{
+	struct weir_image *image = slotting->image;
+	struct weir_timing *timing;
+	uint32_t i;
+
+	for (i = 0; i < slotting->previous->timing_count; i++) {
+		timing = weir_array_add((void **)&image->timings, i, sizeof(*timing));
+		if (!timing)
+			return weir_compile_no_memory(slotting->diag);
+		*timing = slotting->previous->timings[i];
+		image->timing_count = i + 1;
+	}
+	return 0;
+}
+
+/* The few numbers that narrow rows can name go to the rules that could use them; who gets none is wide. */
+static int choose_narrow(struct slotting *slotting)
+{
+	const struct weir_ruleset_rule *rule;
+	struct plan *plan;
+	size_t i;
+	int err;
+
+	for (i = 0; i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		plan = &slotting->plans[i];
+		if (plan->timing != NONE)
+			continue;
+		plan->storage = resource_of(slotting, rule)->flow.fields ? WEIR_STORAGE_WIDE : WEIR_STORAGE_LONE;
+		if (!fits_narrow(slotting, rule))
+			continue;
+		err = number_timing(slotting, rule, WEIR_TIMINGS_NARROW, &plan->timing);
+		if (err)
+			return err;
+		if (plan->timing != NONE)
+			plan->storage = WEIR_STORAGE_NARROW;
+	}
+	return 0;
+}
+
+static int number_timings(struct slotting *slotting)
+{
+	const struct weir_ruleset_rule *rule;
+	struct plan *plan;
+	size_t i;
+	int err;
+
+	err = keep_timings(slotting);
+	if (!err)
+		err = choose_narrow(slotting);
+	for (i = 0; !err && i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		plan = &slotting->plans[i];
+		if (plan->timing != NONE)
+			continue;
+		err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
+		if (!err && plan->timing == NONE)
+			err =
+			    weir_diag_error(slotting->diag, &rule->place, NULL,
+					    slotting->previous->timing_count
+						? "detach and attach again: a reload keeps the old ones"
+						: "let more rules share statIntervalInMs, sampleCount and window",
+					    "rule '%s' needs one more kind of window than the %d an instance can hold",
+					    rule->name, WEIR_TIMINGS_MAX);
+	}
+	return err;
+}
+
+/* ---- slots ---- */
+
+static uint32_t capacity(uint32_t previous_slots, size_t needed)
+{
+	uint32_t slots = SLOTS_MIN;
+
+	if (previous_slots)
+		return previous_slots;
+	while (slots < 2 * needed)
+		slots *= 2;
+	return slots;
+}
+
+static int make_room(struct slotting *slotting)
+{
+	const struct weir_previous *previous = slotting->previous;
+	struct weir_image *image = slotting->image;
+
+	image->rule_slots = capacity(previous->rule_slots, slotting->ruleset->rule_count);
+	image->resource_slots = capacity(previous->resource_slots, slotting->ruleset->resource_count);
+	image->rule_info = calloc(image->rule_slots, sizeof(*image->rule_info));
+	image->resource_info = calloc(image->resource_slots, sizeof(*image->resource_info));
+	image->fresh_rule_slots = calloc(image->rule_slots, sizeof(*image->fresh_rule_slots));
+	image->fresh_resource_slots = calloc(image->resource_slots, sizeof(*image->fresh_resource_slots));
+	if (!image->rule_info || !image->resource_info || !image->fresh_rule_slots || !image->fresh_resource_slots)
+		return weir_compile_no_memory(slotting->diag);
+	if (previous->rule_slots)
+		memcpy(image->rule_info, previous->rules, previous->rule_slots * sizeof(*image->rule_info));
+	if (previous->resource_slots)
+		memcpy(image->resource_info, previous->resources,
+		       previous->resource_slots * sizeof(*image->resource_info));
+	return 0;
+}
+
+/* Everything that was in use starts cooling; describing the kept ones takes them back. */
+static void cool_all(struct slotting *slotting)
+{
+	struct weir_image *image = slotting->image;
+	struct weir_resource_info *resource;
+	struct weir_rule_info *rule;
+	uint64_t interval_ns;
+	uint32_t i;
+
+	for (i = 0; i < image->rule_slots; i++) {
+		rule = &image->rule_info[i];
+		if (rule->state != WEIR_SLOT_USED)
+			continue;
+		interval_ns = rule->identity.interval_ns;
+		rule->state = WEIR_SLOT_COOLING;
+		/* Strict and smooth windows look one bucket further back than their interval. */
+		rule->free_after_ns = slotting->now_ns + interval_ns;
+		if (rule->identity.samples)
+			rule->free_after_ns += interval_ns / rule->identity.samples;
+	}
+	for (i = 0; i < image->resource_slots; i++) {
+		resource = &image->resource_info[i];
+		if (resource->state != WEIR_SLOT_USED)
+			continue;
+		resource->state = WEIR_SLOT_COOLING;
+		resource->free_after_ns = slotting->now_ns + RESOURCE_COOLING_NS;
+	}
+}
+
+static bool is_free(uint32_t state, uint64_t free_after_ns, uint64_t now_ns)
+{
+	return state == WEIR_SLOT_FREE || (state == WEIR_SLOT_COOLING && free_after_ns < now_ns);
+}
+
+static int too_few_slots(const struct slotting *slotting, const struct weir_place *place, const char *what,
+			 const char *name, uint32_t slots)
+{
+	return weir_diag_error(slotting->diag, place, NULL,
+			       "try again when the windows of what was removed are over, or detach and attach again",
+			       "no room for %s '%s': the instance was attached with %u places, all of them taken", what,
+			       name, slots);
+}
+
+static void describe_resource(struct slotting *slotting, size_t place, uint32_t slot)
+{
+	const struct weir_ruleset_resource *resource = &slotting->ruleset->resources[place];
+	struct weir_resource_info *info = &slotting->image->resource_info[slot];
+
+	memset(info, 0, sizeof(*info));
+	strncpy(info->name, resource->name, sizeof(info->name) - 1);
+	info->state = WEIR_SLOT_USED;
+	info->place = place;
+	info->rule_count = slotting->image->resources[place].rule_count;
+	slotting->image->resources[place].slot = slot;
+}
+
+static int place_resources(struct slotting *slotting)
+{
+	const struct weir_ruleset *ruleset = slotting->ruleset;
+	struct weir_image *image = slotting->image;
+	uint32_t slot = 0;
+	size_t i;
+
+	for (i = 0; i < ruleset->resource_count; i++) {
+		if (slotting->resource_slots[i] != NONE)
+			describe_resource(slotting, i, slotting->resource_slots[i]);
+	}
+	for (i = 0; i < ruleset->resource_count; i++) {
+		if (slotting->resource_slots[i] != NONE)
+			continue;
+		while (slot < image->resource_slots &&
+		       !is_free(image->resource_info[slot].state, image->resource_info[slot].free_after_ns,
+				slotting->now_ns))
+			slot++;
+		if (slot == image->resource_slots)
+			return too_few_slots(slotting, &ruleset->resources[i].place, "resource",
+					     ruleset->resources[i].name, image->resource_slots);
+		image->fresh_resource_slots[slot] = true;
+		describe_resource(slotting, i, slot);
+	}
+	return 0;
+}
+
+static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot)
+{
+	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
+	struct weir_rule_info *info = &slotting->image->rule_info[slot];
+	struct plan *plan = &slotting->plans[place];
+
+	plan->slot = slot;
+	memset(info, 0, sizeof(*info));
+	strncpy(info->name, rule->name, sizeof(info->name) - 1);
+	strncpy(info->resource_name, resource_of(slotting, rule)->name, sizeof(info->resource_name) - 1);
+	info->identity = identity_of(slotting, rule);
+	info->threshold_micro = rule->threshold_micro;
+	info->threshold_word = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
+	info->state = WEIR_SLOT_USED;
+	info->place = place;
+	info->resource_slot = slotting->image->resources[rule->resource].slot;
+	info->storage = plan->storage;
+	info->timing = plan->timing;
+	info->observes = rule->observes;
+}
+
+static int place_rules(struct slotting *slotting)
+{
+	const struct weir_ruleset *ruleset = slotting->ruleset;
+	struct weir_image *image = slotting->image;
+	uint32_t slot = 0;
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		if (slotting->plans[i].slot != NONE)
+			describe_rule(slotting, i, slotting->plans[i].slot);
+	}
+	for (i = 0; i < ruleset->rule_count; i++) {
+		if (slotting->plans[i].slot != NONE)
+			continue;
+		while (slot < image->rule_slots &&
+		       !is_free(image->rule_info[slot].state, image->rule_info[slot].free_after_ns, slotting->now_ns))
+			slot++;
+		if (slot == image->rule_slots)
+			return too_few_slots(slotting, &ruleset->rules[i].place, "rule", ruleset->rules[i].name,
+					     image->rule_slots);
+		image->fresh_rule_slots[slot] = true;
+		describe_rule(slotting, i, slot);
+	}
+	return 0;
+}
+
+/* ---- the program's own view ---- */
+
+/* The mask of a prefix, in network order, over `words` 32-bit words. */
+static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
+{
+	unsigned int i;
+
+	for (i = 0; i < words; i++, bits -= bits < 32 ? bits : 32)
+		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
+}
+
+static void write_rule(const struct slotting *slotting, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
+	const struct plan *plan = &slotting->plans[place];
+	const struct weir_timing *timing = &slotting->image->timings[plan->timing];
+	struct weir_rule_identity identity = identity_of(slotting, rule);
+	struct weir_rule *written = &slotting->image->rules[place];
+
+	written->bucket_ns = timing->bucket_ns;
+	written->base_bucket = timing->base_bucket;
+	written->slot = plan->slot;
+	written->timing = plan->timing;
+	written->resource = rule->resource;
+	written->storage = plan->storage;
+	written->window = timing->window;
+	written->window_cells = timing->window_cells;
+	written->counts_bytes = rule->counts_bytes;
+	written->observes = rule->observes;
+	written->key_fields = identity.key_fields;
+	fill_mask(&written->source_mask4, 1, identity.source_bits[0]);
+	fill_mask(written->source_mask6, 4, identity.source_bits[1]);
+	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);
+	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
+	slotting->image->thresholds[place] = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
+}
+
+static int write_rules(struct slotting *slotting)
+{
+	size_t i;
+
+	slotting->image->rules = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->rules));
+	slotting->image->thresholds = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->thresholds));
+	if (!slotting->image->rules || !slotting->image->thresholds)
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->rule_count; i++)
+		write_rule(slotting, i);
+	return 0;
+}
+
+int weir_compile_slots(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		       struct weir_image *image, struct weir_diag *diag)
+{
+	static const struct weir_previous first_load;
+	_cleanup_(weir_freep) uint32_t *resource_slots = calloc(ruleset->resource_count + 1, sizeof(*resource_slots));
+	_cleanup_(weir_freep) struct plan *plans = calloc(ruleset->rule_count + 1, sizeof(*plans));
+	struct slotting slotting = {
+	    .ruleset = ruleset,
+	    .previous = options->previous ? options->previous : &first_load,
+	    .image = image,
+	    .diag = diag,
+	    .now_ns = options->now_ns,
+	    .span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
+	    .plans = plans,
+	    .resource_slots = resource_slots,
+	};
+	int err;
+
+	if (!plans || !resource_slots)
+		return weir_compile_no_memory(diag);
+	err = make_room(&slotting);
+	if (!err)
+		err = keep_resources(&slotting);
+	if (!err)
+		err = keep_rules(&slotting);
+	if (!err)
+		err = number_timings(&slotting);
+	if (err)
+		return err;
+	cool_all(&slotting);
+	err = place_resources(&slotting);
+	if (!err)
+		err = place_rules(&slotting);
+	if (!err)
+		err = write_rules(&slotting);
+	return err;
+}
