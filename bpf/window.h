@@ -187,24 +187,47 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 	w->sum.oldest += oldest;
 }
 
-/* Add the same flow's rows on the other CPUs. */
-static __always_inline void weir_add_others(struct weir_work *w, const bool wide)
+/* Add the same flow's row on another CPU. */
+static __always_inline void weir_add_cpu(struct weir_work *w, __u32 cpu, const bool wide)
 {
 	const struct weir_question *q = &w->question;
+	__u32 slot = q->slot, number;
+	void *row;
+
+	if (wide && q->is_lone)
+		row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
+	else
+		row = weir_find_row(w, q->place, cpu, &number, wide);
+	if (row)
+		weir_add_row(w, row, false, wide);
+}
+
+/* Out of line, all four: the verifier checks one CPU's turn once, and the walk over the CPUs once. */
+__noinline int weir_add_cpu_narrow(struct weir_work *w, __u32 cpu)
+{
+	if (w)
+		weir_add_cpu(w, cpu, false);
+	return 0;
+}
+
+__noinline int weir_add_cpu_wide(struct weir_work *w, __u32 cpu)
+{
+	if (w)
+		weir_add_cpu(w, cpu, true);
+	return 0;
+}
+
+static __always_inline void weir_add_others(struct weir_work *w, const bool wide)
+{
 	__u32 this_cpu = bpf_get_smp_processor_id();
 
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++) {
-		__u32 slot = q->slot, number;
-		void *row;
-
 		if (cpu == this_cpu)
 			continue;
-		if (wide && q->is_lone)
-			row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
+		if (wide)
+			weir_add_cpu_wide(w, cpu);
 		else
-			row = weir_find_row(w, q->place, cpu, &number, wide);
-		if (row)
-			weir_add_row(w, row, false, wide);
+			weir_add_cpu_narrow(w, cpu);
 	}
 }
 
@@ -222,12 +245,13 @@ __noinline int weir_add_others_wide(struct weir_work *w)
 	return 0;
 }
 
+/* What this flow's rows hold, on all CPUs. */
 static __always_inline void weir_add_all_rows(struct weir_work *w, void *own_row, const bool wide)
 {
 	__builtin_memset(&w->sum, 0, sizeof(w->sum));
 	weir_add_row(w, own_row, true, wide);
-	if (config.is_virtual || config.cpus == 1)
-		return;		/* in the lab one CPU does it all */
+	if (config.cpus == 1)
+		return;
 	if (wide)
 		weir_add_others_wide(w);
 	else
