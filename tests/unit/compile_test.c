@@ -78,7 +78,7 @@ static void add_range(struct weir_range **ranges, size_t *count, uint32_t low, u
 		add_range(&_match->field, &_match->field##_count, low, high);                                          \
 	} while (0)
 
-/* The prefix with these first four bytes, host bits cleared. */
+/* The prefix of this address, host bits cleared. */
 static void add_prefix(struct weir_prefix **prefixes, size_t *count, uint8_t family, const uint8_t *address,
 		       unsigned int bits)
 {
@@ -599,7 +599,7 @@ static void a_rule_set_with_more_than_4096_resources_is_refused(void **state)
 
 /* ---- what can meet on one packet ---- */
 
-/* Values that can make a difference: where a range begins, and where one has just ended. */
+/* Values that can make a difference: none, and where a range begins. */
 static size_t list_values(const struct weir_ruleset *ruleset, size_t ranges_at, size_t count_at, uint32_t none,
 			  uint32_t *values)
 {
@@ -731,7 +731,7 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 	return most;
 }
 
-/* Ranges at least start somewhere, so the value where one starts is in every set worth having. */
+/* Where most ranges overlap, one of them starts: their first values are candidates enough. */
 static void meeting_bound_equals_exhaustive_search(void **state)
 {
 	uint32_t round, i, rules, refused = 0;
@@ -1141,28 +1141,26 @@ static void narrow_timings_go_to_rules_that_can_use_them(void **state)
 	for (i = 0; i < 10; i++)
 		add_rule(ruleset, 1, "first", 10)->interval_ns = (i + 1) * SECOND;
 	for (i = 0; i < 10; i++)
-		add_rule(ruleset, 2, "second", 10)->interval_ns = (i + 4) * SECOND + SECOND / 2 * (i > 6);
+		add_rule(ruleset, 2, "second", 10)->interval_ns = (i + 4) * SECOND;
 	image = build(ruleset);
-	/* Sixteen different ones of 1 to 10, then 10.5 (4 to 10 again are shared), 11.5, 12.5, 13.5 s. */
+	/* Intervals of 1 to 13 s are 13 timings; those of the rules that come first but need no number go after. */
 	for (i = 5; i < 25; i++)
 		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[15].timing, image->rules[8].timing);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 5; i++)
 		assert_int_equal(image->rules[i].timing, 13 + i);
 	assert_int_equal(image->timing_count, 18);
 	weir_image_free(image);
 
-	/* Three more of these take the last three numbers; the fourth comes too late. */
-	for (i = 0; i < 1; i++)
-		ruleset->rules[15 + i].interval_ns = 1000 * SECOND;
-	ruleset->rules[16].interval_ns = 1001 * SECOND;
-	ruleset->rules[17].interval_ns = 1002 * SECOND;
-	ruleset->rules[18].interval_ns = 1003 * SECOND;
+	/* Four more: the last rule is the seventeenth to ask. */
+	for (i = 15; i < 19; i++)
+		ruleset->rules[i].interval_ns = (1000 + i) * SECOND;
 	image = build(ruleset);
-	assert_int_equal(image->rules[17].storage, WEIR_STORAGE_NARROW);
-	assert_int_equal(image->rules[18].storage, WEIR_STORAGE_NARROW);
+	for (i = 5; i < 24; i++)
+		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[24].storage, WEIR_STORAGE_WIDE);
 	assert_true(image->rules[24].timing >= WEIR_TIMINGS_NARROW);
+	assert_int_equal(image->timing_count, 22);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -1607,6 +1605,7 @@ int main(void)
 	    cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),
 	    cmocka_unit_test(ports_and_a_later_fragment_cannot_meet),
 	    cmocka_unit_test(tcp_flags_and_a_port_can_meet),
+	    cmocka_unit_test(the_heaviest_class_need_not_be_the_best),
 	    cmocka_unit_test(thousands_of_resources_apart_by_address_are_quick),
 	    cmocka_unit_test(thousands_of_resources_apart_by_port_are_quick),
 	    cmocka_unit_test(thousands_of_resources_by_address_or_port_are_quick),
@@ -1615,6 +1614,7 @@ int main(void)
 	    cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
 	    cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
 	    cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
+	    cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
 	    cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
 	    cmocka_unit_test(more_than_1024_timings_are_refused),
 	    cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
