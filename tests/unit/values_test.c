@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Words and numbers of a rule file, token by token. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "util.h"
+#include "values.h"
+
+static struct weir_refusal refusal;
+
+static void assert_refused(int result, const char *token, const char *message, const char *hint)
+{
+	if (result != -EINVAL || !strstr(refusal.message, message) || !strstr(refusal.hint, hint))
+		fail_msg("'%s': %d, '%s' (%s), expected '%s' (%s)", token, result, refusal.message, refusal.hint,
+			 message, hint);
+}
+
+/* ---- numbers ---- */
+
+static void number_takes_whole_tokens_within_its_range(void **state)
+{
+	static const struct {
+		const char *token;
+		uint64_t value;
+	} good[] = {{"0", 0}, {"7", 7}, {"65535", 65535}};
+	uint64_t value;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(weir_parse_number(good[i].token, 0, 65535, &value, &refusal), 0);
+		assert_int_equal(value, good[i].value);
+	}
+}
+
+static void number_refuses_all_but_plain_decimals(void **state)
+{
+	static const char *const bad[] = {"",	   "80abc", "abc", " 80", "80 ", "+80", "0x50", "0o120", "1_000",
+					  "1,000", "1e3",   "1.0", "nan", "inf", "-",	".",	"٣"};
+	uint64_t value = 42;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_refused(weir_parse_number(bad[i], 0, 65535, &value, &refusal), bad[i], "is not a whole number",
+			       "write 0 to 65535");
+	assert_int_equal(value, 42);
+}
+
+static void number_refuses_signs_leading_zeros_and_overflow(void **state)
+{
+	uint64_t value;
+
+	assert_refused(weir_parse_number("-1", 0, 9, &value, &refusal), "-1", "'-1' is negative", "0 to 9");
+	assert_refused(weir_parse_number("010", 0, 99, &value, &refusal), "010", "begins with a zero", "write 10");
+	assert_refused(weir_parse_number("00", 0, 99, &value, &refusal), "00", "begins with a zero", "write 0");
+	assert_refused(weir_parse_number("10", 0, 9, &value, &refusal), "10", "out of range", "write 0 to 9");
+	assert_refused(weir_parse_number("2", 3, 9, &value, &refusal), "2", "out of range", "write 3 to 9");
+	assert_refused(weir_parse_number("18446744073709551617", 0, 9, &value, &refusal), "2^64 + 1", "out of range",
+		       "");
+	assert_refused(weir_parse_number("99999999999999999999999999", 0, INT64_MAX / 100, &value, &refusal), "10^26",
+		       "out of range", "");
+}
+
+static void threshold_is_exact_in_millionths(void **state)
+{
+	static const struct {
+		const char *token;
+		uint64_t micro;
+	} good[] = {
+	    {"0", 0},
+	    {"1", 1000000},
+	    {"0.5", 500000},
+	    {"2.9", 2900000},
+	    {"0.000001", 1},
+	    {"0.100000", 100000},
+	    {"1000000", 1000000000000},
+	    {"10000000000000", 10000000000000000000ull},
+	};
+	uint64_t micro;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(weir_parse_threshold(good[i].token, &micro, &refusal), 0);
+		assert_true(micro == good[i].micro);
+	}
+}
+
+static void threshold_refuses_what_is_no_rate(void **state)
+{
+	static const struct {
+		const char *token, *message;
+	} bad[] = {
+	    {"20k", "is not a number"},
+	    {"nan", "is not a number"},
+	    {"inf", "is not a number"},
+	    {"", "is not a number"},
+	    {".5", "is not a number"},
+	    {"5.", "is not a number"},
+	    {"1e3", "is not a number"},
+	    {"1.2.3", "is not a number"},
+	    {"0x10", "is not a number"},
+	    {"1.5k", "is not a number"},
+	    {"-1", "is negative"},
+	    {"-0.5", "is negative"},
+	    {"1.0000001", "more than six decimals"},
+	    {"007", "begins with a zero"},
+	    {"10000000000001", "out of range"},
+	    {"99999999999999999999", "out of range"},
+	};
+	uint64_t micro;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_refused(weir_parse_threshold(bad[i].token, &micro, &refusal), bad[i].token, bad[i].message, "");
+}
+
+static void range_has_both_ends(void **state)
+{
+	struct weir_range range;
+
+	assert_int_equal(weir_parse_range("53", 65535, &range, &refusal), 0);
+	assert_int_equal(range.low, 53);
+	assert_int_equal(range.high, 53);
+	assert_int_equal(weir_parse_range("0-65535", 65535, &range, &refusal), 0);
+	assert_int_equal(range.low, 0);
+	assert_int_equal(range.high, 65535);
+	assert_int_equal(weir_parse_range("7-7", 65535, &range, &refusal), 0);
+}
+
+static void range_refuses_what_is_none(void **state)
+{
+	struct weir_range range;
+
+	assert_refused(weir_parse_range("9-5", 65535, &range, &refusal), "9-5", "runs backwards", "write 5-9");
+	assert_refused(weir_parse_range("1-65536", 65535, &range, &refusal), "1-65536", "out of range", "65535");
+	assert_refused(weir_parse_range("1-", 65535, &range, &refusal), "1-", "'' is not", "");
+	assert_refused(weir_parse_range("-1", 65535, &range, &refusal), "-1", "negative", "");
+	assert_refused(weir_parse_range("1-2-3", 65535, &range, &refusal), "1-2-3", "'2-3' is not", "");
+	assert_refused(weir_parse_range("1 - 2", 65535, &range, &refusal), "1 - 2", "is not", "");
+	assert_refused(weir_parse_range("1:2", 65535, &range, &refusal), "1:2", "is not", "");
+}
+
+/* ---- addresses ---- */
+
+static void prefix_of_either_family_is_read_and_written(void **state)
+{
+	static const struct {
+		const char *token;
+		int family, bits;
+		const char *text;
+	} good[] = {
+	    {"192.0.2.53", 4, 32, "192.0.2.53"},
+	    {"192.0.2.0/24", 4, 24, "192.0.2.0/24"},
+	    {"0.0.0.0/0", 4, 0, "0.0.0.0/0"},
+	    {"192.0.2.53/32", 4, 32, "192.0.2.53"},
+	    {"2001:db8::53", 6, 128, "2001:db8::53"},
+	    {"2001:db8::/32", 6, 32, "2001:db8::/32"},
+	    {"::/0", 6, 0, "::/0"},
+	    {"2001:DB8:0:0::/61", 6, 61, "2001:db8::/61"},
+	};
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_prefix prefix;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(weir_parse_prefix(good[i].token, &prefix, &refusal), 0);
+		assert_int_equal(prefix.family, good[i].family);
+		assert_int_equal(prefix.bits, good[i].bits);
+		assert_string_equal(weir_format_prefix(&prefix, text), good[i].text);
+	}
+}
+
+static void prefix_refuses_what_is_no_address(void **state)
+{
+	static const char *const bad[] = {"",
+					  "1.2.3",
+					  "1.2.3.4.5",
+					  "256.0.0.1",
+					  "localhost",
+					  "01.2.3.4",
+					  "2001:db8:::1",
+					  "fe80::1%eth0",
+					  "/24",
+					  "1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc"};
+	struct weir_prefix prefix;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_refused(weir_parse_prefix(bad[i], &prefix, &refusal), bad[i], "no IP address", "192.0.2.0/24");
+	assert_refused(weir_parse_prefix("10.0.0.0/33", &prefix, &refusal), "/33", "no valid prefix length", "0 to 32");
+	assert_refused(weir_parse_prefix("10.0.0.0/", &prefix, &refusal), "/", "no valid prefix length", "0 to 32");
+	assert_refused(weir_parse_prefix("10.0.0.0/08", &prefix, &refusal), "/08", "no valid prefix length", "");
+	assert_refused(weir_parse_prefix("::/129", &prefix, &refusal), "/129", "no valid prefix length", "0 to 128");
+	assert_refused(weir_parse_prefix("10.0.0.0/8/8", &prefix, &refusal), "/8/8", "no valid prefix length", "");
+}
+
+static void prefix_with_host_bits_is_refused_and_the_right_one_told(void **state)
+{
+	struct weir_prefix prefix;
+
+	assert_refused(weir_parse_prefix("192.0.2.53/24", &prefix, &refusal), "/24", "host bits", "192.0.2.0/24");
+	assert_refused(weir_parse_prefix("192.0.2.129/25", &prefix, &refusal), "/25", "host bits", "192.0.2.128/25");
+	assert_refused(weir_parse_prefix("1.0.0.0/0", &prefix, &refusal), "/0", "host bits", "0.0.0.0/0");
+	assert_refused(weir_parse_prefix("2001:db8::1/56", &prefix, &refusal), "/56", "host bits", "2001:db8::/56");
+}
+
+/* ---- words ---- */
+
+static void protocol_is_a_name_or_a_number(void **state)
+{
+	uint8_t protocol;
+
+	assert_int_equal(weir_parse_protocol("udp", &protocol, &refusal), 0);
+	assert_int_equal(protocol, 17);
+	assert_int_equal(weir_parse_protocol("icmpv6", &protocol, &refusal), 0);
+	assert_int_equal(protocol, 58);
+	assert_int_equal(weir_parse_protocol("255", &protocol, &refusal), 0);
+	assert_int_equal(protocol, 255);
+	assert_refused(weir_parse_protocol("256", &protocol, &refusal), "256", "out of range", "255");
+	assert_refused(weir_parse_protocol("tpc", &protocol, &refusal), "tpc", "not a known protocol", "'tcp'");
+	assert_refused(weir_parse_protocol("UDP", &protocol, &refusal), "UDP", "not a known protocol", "'udp'");
+	assert_refused(weir_parse_protocol("", &protocol, &refusal), "", "not a known protocol", "");
+}
+
+static void tcp_flags_are_set_or_clear(void **state)
+{
+	struct weir_tcp_flags flags;
+
+	assert_int_equal(weir_parse_tcp_flags("syn,!ack", &flags, &refusal), 0);
+	assert_int_equal(flags.set, 0x02);
+	assert_int_equal(flags.clear, 0x10);
+	assert_int_equal(weir_parse_tcp_flags("fin,syn,rst,psh,ack,urg,ece,cwr", &flags, &refusal), 0);
+	assert_int_equal(flags.set, 0xff);
+	assert_int_equal(flags.clear, 0);
+	assert_int_equal(weir_parse_tcp_flags("syn, !ack", &flags, &refusal), 0);
+	assert_refused(weir_parse_tcp_flags("syn,!syn", &flags, &refusal), "syn,!syn", "both set and not set", "");
+	assert_refused(weir_parse_tcp_flags("syn,", &flags, &refusal), "syn,", "'' is no TCP flag", "syn,!ack");
+	assert_refused(weir_parse_tcp_flags("", &flags, &refusal), "", "'' is no TCP flag", "");
+	assert_refused(weir_parse_tcp_flags("!", &flags, &refusal), "!", "'' is no TCP flag", "");
+	assert_refused(weir_parse_tcp_flags("!!syn", &flags, &refusal), "!!syn", "no TCP flag", "");
+	assert_refused(weir_parse_tcp_flags("synack", &flags, &refusal), "synack", "'synack' is no TCP flag", "");
+	assert_refused(weir_parse_tcp_flags("syn ack", &flags, &refusal), "syn ack", "commas", "");
+}
+
+static void fragment_any_is_first_or_later(void **state)
+{
+	uint8_t fragments;
+
+	assert_int_equal(weir_parse_fragment("none", &fragments, &refusal), 0);
+	assert_int_equal(fragments, 1 << WEIR_FRAGMENT_NONE);
+	assert_int_equal(weir_parse_fragment("any", &fragments, &refusal), 0);
+	assert_int_equal(fragments, 1 << WEIR_FRAGMENT_FIRST | 1 << WEIR_FRAGMENT_LATER);
+	assert_refused(weir_parse_fragment("yes", &fragments, &refusal), "yes", "not known",
+		       "none, first, later or any");
+}
+
+static void interface_name_is_one_the_kernel_takes(void **state)
+{
+	char name[IF_NAMESIZE];
+
+	assert_int_equal(weir_parse_interface("eth0", name, &refusal), 0);
+	assert_string_equal(name, "eth0");
+	assert_int_equal(weir_parse_interface("fifteen-letters", name, &refusal), 0);
+	assert_refused(weir_parse_interface("sixteen--letters", name, &refusal), "16", "cannot be", "1 to 15");
+	assert_refused(weir_parse_interface("", name, &refusal), "", "cannot be", "1 to 15");
+	assert_refused(weir_parse_interface("..", name, &refusal), "..", "cannot be", "");
+	assert_refused(weir_parse_interface("a/b", name, &refusal), "a/b", "cannot be", "");
+	assert_refused(weir_parse_interface("a b", name, &refusal), "a b", "cannot be", "");
+}
+
+/* ---- the flow key ---- */
+
+static void flow_field_takes_a_prefix_length_of_each_family(void **state)
+{
+	struct weir_flow flow = {};
+
+	assert_int_equal(weir_parse_flow_field("source/24/56", 0, &flow, &refusal), 0);
+	assert_int_equal(weir_parse_flow_field("destination", 0, &flow, &refusal), 0);
+	assert_int_equal(weir_parse_flow_field("vlan", 0, &flow, &refusal), 0);
+	assert_int_equal(flow.fields, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION | WEIR_KEY_VLAN);
+	assert_int_equal(flow.source_bits[0], 24);
+	assert_int_equal(flow.source_bits[1], 56);
+	assert_int_equal(flow.destination_bits[0], 32);
+	assert_int_equal(flow.destination_bits[1], 128);
+}
+
+static void flow_prefix_alone_needs_one_family(void **state)
+{
+	struct weir_flow flow4 = {}, flow6 = {}, flow = {};
+
+	assert_int_equal(weir_parse_flow_field("source/24", 1, &flow4, &refusal), 0);
+	assert_int_equal(flow4.source_bits[0], 24);
+	assert_int_equal(flow4.source_bits[1], 128);
+	assert_int_equal(weir_parse_flow_field("source/56", 2, &flow6, &refusal), 0);
+	assert_int_equal(flow6.source_bits[0], 32);
+	assert_int_equal(flow6.source_bits[1], 56);
+	assert_refused(weir_parse_flow_field("source/24", 0, &flow, &refusal), "source/24", "one prefix",
+		       "source/24/56");
+	assert_refused(weir_parse_flow_field("source/24", 3, &flow, &refusal), "source/24", "one prefix",
+		       "family: ipv4");
+	assert_refused(weir_parse_flow_field("source/56", 1, &flow, &refusal), "source/56", "no valid prefix",
+		       "1 to 32");
+	assert_int_equal(flow.fields, 0);
+}
+
+static void flow_field_refuses_what_is_no_key(void **state)
+{
+	static const struct {
+		const char *token, *message;
+	} bad[] = {
+	    {"", "no field of a flow key"},
+	    {"src", "no field of a flow key"},
+	    {"sourceport", "no field of a flow key"},
+	    {"sourc", "no field of a flow key"},
+	    {"source/", "one prefix length"},
+	    {"source//", "no valid prefix length"},
+	    {"source/0/56", "no valid prefix length"},
+	    {"source/24/0", "no valid prefix length"},
+	    {"source/33/56", "no valid prefix length"},
+	    {"source/24/129", "no valid prefix length"},
+	    {"source/24/56/1", "no valid prefix length"},
+	    {"source/24/56/", "no valid prefix length"},
+	    {"source/ 24/56", "no valid prefix length"},
+	    {"vlan/3", "vlan is no address"},
+	    {"sourcePort/8/8", "sourcePort is no address"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct weir_flow flow = {};
+
+		assert_refused(weir_parse_flow_field(bad[i].token, 0, &flow, &refusal), bad[i].token, bad[i].message,
+			       "");
+	}
+}
+
+static void flow_field_is_in_the_key_once(void **state)
+{
+	struct weir_flow flow = {};
+
+	assert_int_equal(weir_parse_flow_field("source/24/56", 0, &flow, &refusal), 0);
+	assert_refused(weir_parse_flow_field("source", 0, &flow, &refusal), "source", "twice", "leave one");
+}
+
+/* ---- names ---- */
+
+static void name_has_1_to_127_bytes_of_utf8(void **state)
+{
+	char name[WEIR_NAME_BYTES + 1];
+
+	memset(name, 'x', sizeof(name));
+	name[127] = '\0';
+	assert_int_equal(weir_check_name(name, &refusal), 0);
+	name[127] = 'x';
+	name[128] = '\0';
+	assert_refused(weir_check_name(name, &refusal), "128 bytes", "is 128 bytes long", "1 to 127");
+	assert_refused(weir_check_name("", &refusal), "", "empty", "1 to 127");
+	assert_int_equal(weir_check_name("düsseldorf, 日本 #1", &refusal), 0);
+	assert_refused(weir_check_name("a;b", &refusal), "a;b", "contains ';'", "");
+	assert_refused(weir_check_name("a\nb", &refusal), "a\\nb", "control character", "");
+	assert_refused(weir_check_name("a\x7f", &refusal), "DEL", "control character", "");
+	assert_refused(weir_check_name("a\xc2\x9b", &refusal), "C1", "control character", "");
+	assert_refused(weir_check_name("\xff", &refusal), "0xff", "not UTF-8", "");
+}
+
+static void utf8_refuses_overlong_surrogate_and_cut_characters(void **state)
+{
+	static const char *const bad[] = {
+	    "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf8\x88\x80\x80\x80"};
+	uint32_t code;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(weir_utf8_character(bad[i], strlen(bad[i]), &code), 0);
+	assert_int_equal(weir_utf8_character("\xf0\x9f\x98\x80", 4, &code), 4);
+	assert_int_equal(code, 0x1f600);
+	assert_int_equal(weir_utf8_character("\xf0\x9f\x98\x80", 3, &code), 0);
+}
+
+static void nearest_finds_what_was_meant_and_nothing_else(void **state)
+{
+	static const char *const words[] = {"threshold", "statIntervalInMs", "sampleCount", "resource"};
+
+	assert_string_equal(weir_nearest("treshold", words, ARRAY_SIZE(words), sizeof(*words)), "threshold");
+	assert_string_equal(weir_nearest("samplecount", words, ARRAY_SIZE(words), sizeof(*words)), "sampleCount");
+	assert_string_equal(weir_nearest("resuorce", words, ARRAY_SIZE(words), sizeof(*words)), "resource");
+	assert_string_equal(weir_nearest("interval", words, ARRAY_SIZE(words), sizeof(*words)), "statIntervalInMs");
+	assert_null(weir_nearest("burst", words, ARRAY_SIZE(words), sizeof(*words)));
+	assert_null(weir_nearest("", words, ARRAY_SIZE(words), sizeof(*words)));
+	assert_null(weir_nearest("x", words, 0, sizeof(*words)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(number_takes_whole_tokens_within_its_range),
+	    cmocka_unit_test(number_refuses_all_but_plain_decimals),
+	    cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
+	    cmocka_unit_test(threshold_is_exact_in_millionths),
+	    cmocka_unit_test(threshold_refuses_what_is_no_rate),
+	    cmocka_unit_test(range_has_both_ends),
+	    cmocka_unit_test(range_refuses_what_is_none),
+	    cmocka_unit_test(prefix_of_either_family_is_read_and_written),
+	    cmocka_unit_test(prefix_refuses_what_is_no_address),
+	    cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),
+	    cmocka_unit_test(protocol_is_a_name_or_a_number),
+	    cmocka_unit_test(tcp_flags_are_set_or_clear),
+	    cmocka_unit_test(fragment_any_is_first_or_later),
+	    cmocka_unit_test(interface_name_is_one_the_kernel_takes),
+	    cmocka_unit_test(flow_field_takes_a_prefix_length_of_each_family),
+	    cmocka_unit_test(flow_prefix_alone_needs_one_family),
+	    cmocka_unit_test(flow_field_refuses_what_is_no_key),
+	    cmocka_unit_test(flow_field_is_in_the_key_once),
+	    cmocka_unit_test(name_has_1_to_127_bytes_of_utf8),
+	    cmocka_unit_test(utf8_refuses_overlong_surrogate_and_cut_characters),
+	    cmocka_unit_test(nearest_finds_what_was_meant_and_nothing_else),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir check: is this file right, what would be loaded, and what would it cost? Needs no root. */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "compile.h"
+#include "diag.h"
+#include "host.h"
+#include "ruleset.h"
+#include "util.h"
+#include "values.h"
+
+#define NSEC_PER_MSEC 1000000ull
+
+struct check_options {
+	bool wants_json;
+	uint32_t cpus; /* 0: as many as this machine can have */
+};
+
+static const char *const storage_names[] = {"lone", "narrow", "wide"};
+static const char *const window_names[] = {"leap", "strict", "smooth"};
+
+static void print_usage(FILE *stream)
+{
+	fputs("usage: weir check [--json] [--cpus N] FILE...\n\n"
+	      "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
+	      "needs no root. Several files merge, in the order given; '-' is standard input.\n\n"
+	      "options:\n"
+	      "  --json     print one JSON document\n"
+	      "  --cpus N   memory on a machine with N possible CPUs (default: this one)\n"
+	      "  --help     this text\n\n"
+	      "example:\n"
+	      "  weir check rules/dns-per-client.yaml\n\n"
+	      "exit: 0 the files are right, 1 the check itself failed, 2 a file or the request is wrong\n",
+	      stream);
+}
+
+/* ---- the match and the key, field by field, as words of a rule file ---- */
+
+/* Append a formatted word to the list of that name in `fields`, which is made when it is missing. */
+__attribute__((format(printf, 3, 4))) static void add_word(json_t *fields, const char *name, const char *format, ...)
+{
+	json_t *words = json_object_get(fields, name);
+	char text[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!words) {
+		words = json_array();
+		json_object_set_new(fields, name, words);
+	}
+	json_array_append_new(words, json_string(text));
+}
+
+static void add_prefixes(json_t *fields, const char *name, const struct weir_prefix *prefixes, size_t count)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	for (size_t i = 0; i < count; i++)
+		add_word(fields, name, "%s", weir_format_prefix(&prefixes[i], text));
+}
+
+static void add_ranges(json_t *fields, const char *name, const struct weir_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].low == ranges[i].high)
+			add_word(fields, name, "%u", ranges[i].low);
+		else
+			add_word(fields, name, "%u-%u", ranges[i].low, ranges[i].high);
+	}
+}
+
+static void add_protocols(json_t *fields, const struct weir_match *match)
+{
+	for (unsigned int number = 0; match->has_protocol && number < 256; number++) {
+		const char *name = weir_protocol_name(number);
+
+		if (!(match->protocol[number / 8] >> number % 8 & 1))
+			continue;
+		if (name)
+			add_word(fields, "protocol", "%s", name);
+		else
+			add_word(fields, "protocol", "%u", number);
+	}
+}
+
+static void add_tcp_flags(json_t *fields, const struct weir_tcp_flags *flags)
+{
+	char text[64] = "";
+
+	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++) {
+		if (!((flags->set | flags->clear) >> bit & 1))
+			continue;
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s", text[0] ? "," : "",
+			 flags->clear >> bit & 1 ? "!" : "", weir_tcp_flag_names[bit]);
+	}
+	add_word(fields, "tcpFlags", "%s", text);
+}
+
+static json_t *describe_match(const struct weir_match *match)
+{
+	static const char *const families[] = {"ipv4", "ipv6"};
+	static const char *const fragments[] = {"none", "first", "later"};
+	json_t *fields = json_object();
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(families); i++)
+		if (match->families >> i & 1)
+			add_word(fields, "family", "%s", families[i]);
+	add_protocols(fields, match);
+	add_prefixes(fields, "source", match->source, match->source_count);
+	add_prefixes(fields, "destination", match->destination, match->destination_count);
+	add_ranges(fields, "sourcePort", match->source_port, match->source_port_count);
+	add_ranges(fields, "destinationPort", match->destination_port, match->destination_port_count);
+	add_ranges(fields, "vlan", match->vlan, match->vlan_count);
+	for (size_t i = 0; i < match->tcp_flags_count; i++)
+		add_tcp_flags(fields, &match->tcp_flags[i]);
+	add_ranges(fields, "icmpType", match->icmp_type, match->icmp_type_count);
+	for (unsigned int i = 0; i < ARRAY_SIZE(fragments); i++)
+		if (match->fragments >> i & 1)
+			add_word(fields, "fragment", "%s", fragments[i]);
+	add_ranges(fields, "length", match->length, match->length_count);
+	for (size_t i = 0; i < match->interface_count; i++)
+		add_word(fields, "interface", "%s", match->interface[i]);
+	return fields;
+}
+
+static json_t *describe_flow(const struct weir_flow *flow)
+{
+	json_t *fields = json_object(), *words;
+
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
+		const uint8_t *bits = 1 << bit == WEIR_KEY_SOURCE	 ? flow->source_bits
+				      : 1 << bit == WEIR_KEY_DESTINATION ? flow->destination_bits
+									 : NULL;
+
+		if (!(flow->fields >> bit & 1))
+			continue;
+		if (bits && (bits[0] != 32 || bits[1] != 128))
+			add_word(fields, "flow", "%s/%u/%u", weir_key_field_names[bit], bits[0], bits[1]);
+		else
+			add_word(fields, "flow", "%s", weir_key_field_names[bit]);
+	}
+	words = json_incref(json_object_get(fields, "flow")) ?: json_array();
+	json_decref(fields);
+	return words;
+}
+
+/* ---- the JSON document ---- */
+
+/* A threshold has at most six decimals; whole ones stay integers. */
+static json_t *describe_threshold(uint64_t micro)
+{
+	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
+}
+
+static json_t *describe_rule(const struct weir_ruleset_rule *rule, const struct weir_rule *loaded)
+{
+	return json_pack("{s:s, s:o, s:s, s:I, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "threshold",
+			 describe_threshold(rule->threshold_micro), "unit", rule->counts_bytes ? "bytes" : "packets",
+			 "statIntervalInMs", (json_int_t)(rule->interval_ns / NSEC_PER_MSEC), "sampleCount",
+			 (int)rule->samples, "window", window_names[rule->window], "mode",
+			 rule->observes ? "observe" : "enforce", "tokenCalculateStrategy", "Direct", "controlBehavior",
+			 "Reject", "relationStrategy", "CurrentResource", "storage", storage_names[loaded->storage]);
+}
+
+static json_t *describe_resource(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t resource)
+{
+	const struct weir_ruleset_resource *described = &ruleset->resources[resource];
+	json_t *rules = json_array();
+
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].resource == resource)
+			json_array_append_new(rules, describe_rule(&ruleset->rules[i], &image->rules[i]));
+	return json_pack("{s:s, s:o, s:o, s:o}", "name", described->name, "match", describe_match(&described->match),
+			 "flow", describe_flow(&described->flow), "rules", rules);
+}
+
+static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)
+{
+	static const char *const policies[] = {"pass", "drop"};
+
+	return json_pack("{s:I, s:s, s:s, s:s, s:s}", "flowsPerCpu", (json_int_t)image->flows_per_cpu, "malformed",
+			 policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
+			 "nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched]);
+}
+
+static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
+			 (json_int_t)memory->narrow_table, "wideTableBytes", (json_int_t)memory->wide_table,
+			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
+			 "matchingBytes", (json_int_t)memory->matching, "totalBytes", (json_int_t)memory->total);
+}
+
+static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
+		      const struct weir_image_memory *memory, uint32_t cpus)
+{
+	json_t *resources = json_array();
+	_cleanup_(json_decrefp) json_t *document = NULL;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		json_array_append_new(resources, describe_resource(ruleset, image, i));
+	document = json_pack("{s:o, s:o, s:i, s:i, s:i, s:o}", "settings", describe_settings(&ruleset->settings, image),
+			     "resources", resources, "ruleCount", (int)ruleset->rule_count, "packetRulesMax",
+			     (int)image->packet_rules_max, "packetResourcesMax", (int)image->packet_resources_max,
+			     "memory", describe_memory(memory, cpus));
+	if (!document || json_dumpf(document, stdout, JSON_INDENT(2)))
+		return -ENOMEM;
+	putchar('\n');
+	return 0;
+}
+
+/* ---- for people ---- */
+
+/* Of a long list the first few, and how many more there are. */
+#define WORDS_SHOWN 8
+
+static void print_words(const json_t *words)
+{
+	size_t count = json_array_size(words);
+
+	for (size_t i = 0; i < count && i < WORDS_SHOWN; i++)
+		printf("%s%s", i ? ", " : "", json_string_value(json_array_get(words, i)));
+	if (count > WORDS_SHOWN)
+		printf(" and %zu more", count - WORDS_SHOWN);
+}
+
+static void print_match(const struct weir_match *match)
+{
+	_cleanup_(json_decrefp) json_t *fields = describe_match(match);
+	const char *name;
+	json_t *words;
+	int shown = 0;
+
+	printf("  match  ");
+	json_object_foreach(fields, name, words)
+	{
+		printf("%s%s ", shown++ ? "; " : "", name);
+		print_words(words);
+	}
+	puts(shown ? "" : "every IP packet");
+}
+
+static void print_flow(const struct weir_flow *flow)
+{
+	_cleanup_(json_decrefp) json_t *words = describe_flow(flow);
+
+	printf("  flow   ");
+	if (flow->fields)
+		print_words(words);
+	else
+		printf("the whole resource is one flow");
+	putchar('\n');
+}
+
+/* "90 s", "100 ms", "1.25 ms", "24 h": the largest unit in which it is a whole number, else ms. */
+static void print_time(uint64_t ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"h", 3600 * WEIR_NSEC_PER_SEC}, {"min", 60 * WEIR_NSEC_PER_SEC}, {"s", WEIR_NSEC_PER_SEC}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (ns % units[i].ns == 0) {
+			printf("%llu %s", (unsigned long long)(ns / units[i].ns), units[i].name);
+			return;
+		}
+	}
+	printf("%g ms", (double)ns / NSEC_PER_MSEC);
+}
+
+static void print_threshold(uint64_t micro)
+{
+	char decimals[8];
+	size_t digits = snprintf(decimals, sizeof(decimals), "%06u", (unsigned int)(micro % WEIR_MICRO));
+
+	while (digits && decimals[digits - 1] == '0')
+		decimals[--digits] = '\0';
+	printf("%llu%s%s", (unsigned long long)(micro / WEIR_MICRO), digits ? "." : "", decimals);
+}
+
+static void print_rule(const struct weir_ruleset_rule *rule, const struct weir_rule *loaded)
+{
+	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows"};
+
+	printf("  rule   %s: ", rule->name);
+	print_threshold(rule->threshold_micro);
+	printf(" %s per ", rule->counts_bytes ? "bytes" : "packets");
+	print_time(rule->interval_ns);
+	printf(", %s, %u bucket%s of ", window_names[rule->window], rule->samples, rule->samples == 1 ? "" : "s");
+	print_time(rule->interval_ns / rule->samples);
+	printf(", %s%s\n", rows[loaded->storage], rule->observes ? ", only observes" : "");
+}
+
+static void print_memory(const struct weir_image *image, const struct weir_image_memory *memory, uint32_t cpus)
+{
+	const struct {
+		const char *what;
+		uint64_t bytes;
+	} parts[] = {
+	    {"narrow rows", memory->narrow_table},
+	    {"wide rows", memory->wide_table},
+	    {"rows of whole resources", memory->lone_rows},
+	    {"counters", memory->counters},
+	    {"matching", memory->matching},
+	};
+
+	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, cpus == 1 ? "" : "s",
+	       image->flows_per_cpu, memory->total / 1e6);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].bytes)
+			printf("  %-24s %10.1f MB\n", parts[i].what, parts[i].bytes / 1e6);
+}
+
+static void print_policies(const struct weir_settings *settings)
+{
+	static const char *const policies[] = {"pass", "drop"};
+
+	printf("malformed %s, unsupported %s, nonIp %s, unmatched %s\n\n", policies[settings->drop_malformed],
+	       policies[settings->drop_unsupported], policies[settings->drop_non_ip],
+	       policies[settings->drop_unmatched]);
+}
+
+static void print_text(const struct weir_ruleset *ruleset, const struct weir_image *image,
+		       const struct weir_image_memory *memory, uint32_t cpus)
+{
+	for (size_t resource = 0; resource < ruleset->resource_count; resource++) {
+		printf("resource %s\n", ruleset->resources[resource].name);
+		print_match(&ruleset->resources[resource].match);
+		print_flow(&ruleset->resources[resource].flow);
+		for (size_t i = 0; i < ruleset->rule_count; i++)
+			if (ruleset->rules[i].resource == resource)
+				print_rule(&ruleset->rules[i], &image->rules[i]);
+	}
+	printf("%s%zu resource%s, %zu rule%s; at most %u of the rules meet on one packet\n",
+	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, ruleset->resource_count == 1 ? "" : "s",
+	       ruleset->rule_count, ruleset->rule_count == 1 ? "" : "s", image->packet_rules_max);
+	print_policies(&ruleset->settings);
+	print_memory(image, memory, cpus);
+}
+
+/* ---- the command ---- */
+
+/* A check is about the file, not about this host: every interface counts as being there, each with a number of
+ * its own, and those that are not here are told.
+ */
+struct fake_interfaces {
+	char (*names)[IF_NAMESIZE];
+	size_t count;
+	struct weir_diag *diag;
+};
+
+static uint32_t number_interface(const char *name, void *data)
+{
+	struct fake_interfaces *interfaces = data;
+	char(*slot)[IF_NAMESIZE];
+
+	for (size_t i = 0; i < interfaces->count; i++)
+		if (!strcmp(interfaces->names[i], name))
+			return i + 1;
+	slot = weir_array_add((void **)&interfaces->names, interfaces->count, IF_NAMESIZE);
+	if (!slot)
+		return 0;
+	snprintf(*slot, IF_NAMESIZE, "%s", name);
+	interfaces->count++;
+	if (!weir_host_find_ifindex(name, NULL))
+		weir_diag_warning(interfaces->diag, NULL, NULL, NULL, "there is no interface '%s' on this host now",
+				  name);
+	return interfaces->count;
+}
+
+static int compile(const struct weir_ruleset *ruleset, uint32_t cpus, struct weir_image **ret_image,
+		   struct weir_diag *diag)
+{
+	struct fake_interfaces interfaces = {.diag = diag};
+	struct weir_compile_options options = {
+	    .cpus = cpus,
+	    .ifindex = number_interface,
+	    .ifindex_data = &interfaces,
+	};
+	int err = weir_image_build(ruleset, &options, ret_image, diag);
+
+	free(interfaces.names);
+	return err;
+}
+
+static int check(char **files, int file_count, const struct check_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	struct weir_image_memory memory;
+	int cpus = options->cpus ? (int)options->cpus : weir_host_cpus();
+	int err;
+
+	if (cpus < 1)
+		return weir_diag_fail(diag, -cpus, "say how many with --cpus", "cannot tell the number of CPUs");
+	err = weir_ruleset_read((const char *const *)files, file_count, &ruleset, diag);
+	if (!err)
+		err = compile(ruleset, cpus, &image, diag);
+	if (err)
+		return err;
+	weir_image_memory(image, cpus, &memory);
+	if (options->wants_json)
+		err = print_json(ruleset, image, &memory, cpus);
+	else
+		print_text(ruleset, image, &memory, cpus);
+	if (!err && fflush(stdout))
+		err = -errno;
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot print the result") : 0;
+}
+
+/* 0 to go on, or the exit code plus one. */
+static int parse_options(int argc, char **argv, struct check_options *options)
+{
+	static const struct option long_options[] = {
+	    {"json", no_argument, NULL, 'j'},
+	    {"cpus", required_argument, NULL, 'c'},
+	    {"help", no_argument, NULL, 'h'},
+	    {},
+	};
+	struct weir_refusal refusal;
+	uint64_t cpus;
+	int option;
+
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		if (option == 'j') {
+			options->wants_json = true;
+		} else if (option == 'c' && !weir_parse_number(optarg, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {
+			options->cpus = cpus;
+		} else if (option == 'c') {
+			fprintf(stderr, "weir check: --cpus: %s\n%s\n", refusal.message, refusal.hint);
+			return WEIR_EXIT_WRONG + 1;
+		} else if (option == 'h') {
+			print_usage(stdout);
+			return WEIR_EXIT_OK + 1;
+		} else {
+			fputs("'weir check --help' shows the options\n", stderr);
+			return WEIR_EXIT_WRONG + 1;
+		}
+	}
+	if (optind < argc)
+		return 0;
+	fputs("weir check: which file? 'weir check --help' shows an example\n", stderr);
+	return WEIR_EXIT_WRONG + 1;
+}
+
+int weir_cmd_check(int argc, char **argv)
+{
+	struct check_options options = {};
+	struct weir_diag diag = {};
+	int err, exit_code = parse_options(argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	err = check(argv + optind, argc - optind, &options, &diag);
+	weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	return !err ? WEIR_EXIT_OK : err == -EINVAL ? WEIR_EXIT_WRONG : WEIR_EXIT_FAILED;
+}

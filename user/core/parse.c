@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rule files to a rule set: reading, merging, and what holds over all files together. */
+#include "parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util.h"
+
+#define FLOWS_PER_CPU_DEFAULT 262144
+
+enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_FIELD_COUNT };
+
+static const char *const top_fields[TOP_FIELD_COUNT] = {"settings", "resources", "rules"};
+
+enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
+
+static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match", "flow"};
+
+/* ---- files ---- */
+
+static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+	size_t bytes = 0, room = 0;
+
+	do {
+		if (room - bytes < 2) {
+			char *grown = realloc(text, room = room ? 2 * room : 65536);
+
+			if (!grown)
+				return -ENOMEM;
+			text = grown;
+		}
+		errno = 0;
+		bytes += fread(text + bytes, 1, room - bytes - 1, stream);
+		if (ferror(stream))
+			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
+		if (bytes > WEIR_YAML_BYTES_MAX)
+			return weir_diag_fail(diag, 0, "split it: rule files merge", "'%s' is larger than 16 MB", file);
+	} while (!feof(stream));
+	text[bytes] = '\0';
+	*ret_text = TAKE_PTR(text);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int read_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+
+	if (!strcmp(path, "-"))
+		return read_stream(stdin, file, diag, ret_text, ret_bytes);
+	stream = fopen(path, "re");
+	if (!stream)
+		return weir_diag_fail(diag, errno, NULL, "cannot open '%s'", file);
+	return read_stream(stream, file, diag, ret_text, ret_bytes);
+}
+
+static int read_document(struct weir_reader *reader, const char *path, size_t i)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	size_t bytes;
+	char *text;
+	int err;
+
+	ruleset->file_names[i] = strdup(!strcmp(path, "-") ? "stdin" : path);
+	if (!ruleset->file_names[i])
+		return -ENOMEM;
+	ruleset->file_count = i + 1;
+	err = read_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
+	if (err)
+		return err;
+	return weir_document_parse(ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
+}
+
+/* Read what can be read: the mistakes of the other files shall be told as well. */
+static void read_documents(struct weir_reader *reader, const char *const *paths, size_t path_count)
+{
+	bool has_stdin = false;
+
+	reader->documents = calloc(path_count + 1, sizeof(*reader->documents));
+	reader->ruleset->file_names = calloc(path_count + 1, sizeof(*reader->ruleset->file_names));
+	if (!reader->documents || !reader->ruleset->file_names) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	reader->document_count = path_count;
+	for (size_t i = 0; i < path_count; i++) {
+		int err = has_stdin && !strcmp(paths[i], "-")
+			      ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
+			      : read_document(reader, paths[i], i);
+
+		has_stdin |= !strcmp(paths[i], "-");
+		reader->is_incomplete |= err != 0;
+		reader->is_out_of_memory |= err == -ENOMEM;
+	}
+}
+
+/* ---- the parts of one file ---- */
+
+static void check_resource_name(struct weir_reader *reader, const struct weir_node *node, const struct weir_node *value,
+				struct weir_ruleset_resource *resource)
+{
+	struct weir_refusal refusal;
+	const char *word = "";
+
+	if (!value)
+		weir_complain(reader, node, "rules refer to it: 'name: NAME'", "the resource has no name");
+	else if (weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
+		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	/* Kept even when it is refused: rules that use it are not wrong for that. */
+	resource->name = strdup(word);
+	if (!resource->name)
+		reader->is_out_of_memory = true;
+}
+
+static void read_resource(struct weir_reader *reader, const struct weir_node *node)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	const struct weir_node *values[RESOURCE_FIELD_COUNT], **pointed_at;
+	struct weir_ruleset_resource *resource;
+
+	weir_read_fields(reader, node, "resource", resource_fields, RESOURCE_FIELD_COUNT, false, values);
+	if (node->kind != WEIR_NODE_MAP)
+		return;
+	resource = weir_array_add((void **)&ruleset->resources, ruleset->resource_count, sizeof(*resource));
+	pointed_at = weir_array_add((void **)&reader->resource_nodes, ruleset->resource_count, sizeof(*pointed_at));
+	if (!resource || !pointed_at) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	ruleset->resource_count++;
+	*pointed_at = values[RESOURCE_NAME] ?: node;
+	resource->place = (*pointed_at)->place;
+	check_resource_name(reader, node, values[RESOURCE_NAME], resource);
+	if (values[RESOURCE_MATCH])
+		weir_read_match(reader, values[RESOURCE_MATCH], &resource->match);
+	if (values[RESOURCE_FLOW])
+		weir_read_flow(reader, values[RESOURCE_FLOW], resource->match.families, &resource->flow);
+}
+
+static void read_list(struct weir_reader *reader, const struct weir_node *node, const char *field,
+		      void (*read)(struct weir_reader *, const struct weir_node *))
+{
+	if (!node)
+		return;
+	if (node->kind != WEIR_NODE_LIST) {
+		weir_complain(reader, node, "begin each of them with '- '", "'%s' must be a list", field);
+		return;
+	}
+	for (size_t i = 0; i < node->count; i++)
+		read(reader, node->items[i]);
+}
+
+static bool has_content(const struct weir_document *document)
+{
+	return document && document->root && document->root->kind != WEIR_NODE_NULL;
+}
+
+static void read_top(struct weir_reader *reader, const struct weir_document *document,
+		     const struct weir_node *values[TOP_FIELD_COUNT])
+{
+	memset(values, 0, TOP_FIELD_COUNT * sizeof(*values));
+	if (!has_content(document))
+		return;
+	if (document->root->kind == WEIR_NODE_LIST) {
+		weir_complain(reader, document->root, "write it as weir's own rule file: resources and rules",
+			      "a list of Sentinel-Go's flow rules is not supported yet");
+		/* The rules of other files are not wrong for what this one may hold. */
+		return;
+	}
+	weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
+}
+
+/* ---- what holds over all files ---- */
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct weir_named *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ?: a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Sort names and complain of those that more than one has. */
+static void check_unique(struct weir_reader *reader, const char *what, struct weir_named *names, size_t count,
+			 const struct weir_node *const *nodes)
+{
+	const struct weir_named *first = names;
+
+	qsort(names, count, sizeof(*names), compare_names);
+	for (size_t i = 1; i < count; i++) {
+		const struct weir_node *there = nodes[first->index];
+
+		if (strcmp(names[i].name, first->name))
+			first = &names[i];
+		else if (first->name[0])
+			weir_complain(reader, nodes[names[i].index], "give each a name of its own",
+				      "%s '%.*s' is already defined in %s:%d", what, WEIR_SHOWN(first->name),
+				      there->place.file, there->place.line);
+	}
+}
+
+static void index_resources(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+
+	reader->resource_names = calloc(ruleset->resource_count + 1, sizeof(*reader->resource_names));
+	reader->resource_rules = calloc(ruleset->resource_count + 1, sizeof(*reader->resource_rules));
+	if (!reader->resource_names || !reader->resource_rules) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		reader->resource_names[i] = (struct weir_named){ruleset->resources[i].name, i};
+	check_unique(reader, "resource", reader->resource_names, ruleset->resource_count, reader->resource_nodes);
+}
+
+/* A default name counts as given: a rule that is named 'dns#2' clashes with the second rule of 'dns'. */
+static void check_rule_names(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	_cleanup_(weir_freep) struct weir_named *names = calloc(ruleset->rule_count + 1, sizeof(*names));
+
+	if (!names) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		names[i] = (struct weir_named){ruleset->rules[i].name, i};
+	check_unique(reader, "rule", names, ruleset->rule_count, reader->rule_nodes);
+}
+
+/* An empty file must not open the gate: it is what a write that failed leaves behind. */
+static void check_content(struct weir_reader *reader)
+{
+	bool has_any = reader->is_incomplete;
+
+	for (size_t i = 0; i < reader->document_count; i++)
+		has_any |= has_content(reader->documents[i]);
+	if (!has_any)
+		weir_diag_fail(reader->diag, 0, "a rule file has settings, resources and rules; 'rules/' has examples",
+			       "%s",
+			       reader->document_count == 1 ? "the rule file is empty" : "the rule files are all empty");
+	else if (!reader->is_incomplete && !reader->complaints && !reader->ruleset->rule_count)
+		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
+}
+
+static void read_parts(struct weir_reader *reader)
+{
+	const struct weir_node *first_settings[WEIR_SETTING_COUNT] = {};
+	_cleanup_(weir_freep) const struct weir_node *(*top)[TOP_FIELD_COUNT] = NULL;
+
+	top = calloc(reader->document_count + 1, sizeof(*top));
+	if (!top) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < reader->document_count; i++) {
+		read_top(reader, reader->documents[i], top[i]);
+		if (top[i][TOP_SETTINGS])
+			weir_read_settings(reader, top[i][TOP_SETTINGS], first_settings);
+		read_list(reader, top[i][TOP_RESOURCES], "resources", read_resource);
+	}
+	/* Rules may use resources of any file, so they come after all of them. */
+	if (reader->is_out_of_memory)
+		return;
+	index_resources(reader);
+	if (reader->is_out_of_memory)
+		return;
+	for (size_t i = 0; i < reader->document_count; i++)
+		read_list(reader, top[i][TOP_RULES], "rules", weir_read_rule);
+	if (!reader->is_out_of_memory)
+		check_rule_names(reader);
+	check_content(reader);
+}
+
+static void free_reader(struct weir_reader *reader)
+{
+	for (size_t i = 0; i < reader->document_count; i++)
+		weir_document_free(reader->documents[i]);
+	free(reader->documents);
+	free(reader->resource_names);
+	free(reader->resource_nodes);
+	free(reader->rule_nodes);
+	free(reader->resource_rules);
+}
+
+int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
+		      struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag, .ruleset = ruleset};
+	size_t errors = diag->errors;
+
+	if (!ruleset)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
+	ruleset->settings = (struct weir_settings){
+	    .flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
+	    .drop_malformed = true,
+	    .drop_unsupported = true,
+	};
+	read_documents(&reader, paths, path_count);
+	if (!reader.is_out_of_memory)
+		read_parts(&reader);
+	if (reader.is_out_of_memory)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
+	if (diag->errors > errors)
+		return -EINVAL;
+	*ret_ruleset = TAKE_PTR(ruleset);
+	return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The words and numbers of a rule file: each function reads one whole token, in integers. `80abc` is
+ * not 80, `010` is not 8, and what does not fit is a mistake, never cut short. Pure; knows nothing of
+ * files or YAML.
+ *
+ * Each returns 0, or -EINVAL with *reterr_refusal saying what is wrong with the token and what to write.
+ */
+#ifndef WEIR_VALUES_H
+#define WEIR_VALUES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ruleset.h"
+
+/* Why a token was refused. Cut, if need be, at the end of a character. */
+struct weir_refusal {
+	char message[224];
+	char hint[224]; /* empty: none */
+};
+
+/* For messages: "%.*s" of a token, cut after some 60 bytes at the end of a character. */
+#define WEIR_SHOWN(text) weir_shown_bytes(text), (text)
+int weir_shown_bytes(const char *text);
+
+/* Largest threshold in units: what fits millionths in 64 bits, rounded down to a power of ten. */
+#define WEIR_THRESHOLD_UNITS_MAX 10000000000000ull
+
+/* Decimal digits without sign or leading zeros, `low` to `high`. */
+int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number,
+		      struct weir_refusal *reterr_refusal);
+
+/* A decimal of at most six places, 0 to WEIR_THRESHOLD_UNITS_MAX, exactly, in millionths. */
+int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
+
+/* "53" or "1024-65535", both ends included and within 0 to `high`. */
+int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range,
+		     struct weir_refusal *reterr_refusal);
+
+/* "192.0.2.0/24", "2001:db8::/32", or an address alone, which stands for its whole length. */
+int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
+
+/* A protocol's name, or its number 0 to 255. */
+int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal);
+
+/* "syn,!ack": flags that must be set, and after '!' flags that must not. */
+int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, struct weir_refusal *reterr_refusal);
+
+/* "none" is bit WEIR_FRAGMENT_NONE and so on; "any" is first or later. */
+int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_refusal *reterr_refusal);
+
+/* "ipv4" is bit 0, "ipv6" bit 1. */
+int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refusal *reterr_refusal);
+
+/* What the kernel takes for the name of a network interface (dev_valid_name in net/core/dev.c). */
+int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct weir_refusal *reterr_refusal);
+
+/*
+ * One field of a flow key, such as "sourcePort", "source" or "source/24/56", added to *flow. One
+ * prefix length alone is understood only where `families` (as in weir_match) names one family.
+ */
+int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
+			  struct weir_refusal *reterr_refusal);
+
+/* A name of a rule or resource: 1 to 127 bytes of UTF-8 without ';' and control characters. */
+int weir_check_name(const char *text, struct weir_refusal *reterr_refusal);
+
+/* Bytes of the UTF-8 character at `text`, of which `bytes` are left; 0 when it is not valid UTF-8. */
+size_t weir_utf8_character(const char *text, size_t bytes, uint32_t *ret_code);
+
+/*
+ * The entry of an array of structs, each beginning with a `const char *`, whose name is nearest to
+ * `word` (letters changed, missing, added or swapped; case counts for nothing), or NULL when none is
+ * near enough to be what was meant.
+ */
+const char *weir_nearest(const char *word, const void *entries, size_t count, size_t entry_bytes);
+
+/* ---- the other way round ---- */
+
+#define WEIR_PREFIX_TEXT_BYTES 64
+/* "192.0.2.0/24"; an address alone when the length is whole. */
+const char *weir_format_prefix(const struct weir_prefix *prefix, char ret_text[WEIR_PREFIX_TEXT_BYTES]);
+
+/* The name of a protocol, or NULL when it has none here. */
+const char *weir_protocol_name(uint8_t protocol);
+
+#define WEIR_TCP_FLAG_COUNT 8
+extern const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT]; /* by bit */
+
+#define WEIR_KEY_FIELD_COUNT 7
+extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit of enum weir_key_field */
+
+#endif
