@@ -9,12 +9,10 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "array.h"
 #include "host.h"
 #include "util.h"
 #include "weir.skel.h"
-
-/* Every limit on entries of one batch call keeps the kernel's temporary copies small. Chosen, not derived. */
-#define BATCH_ENTRIES 1024u
 
 /* Of the verifier's log the last lines tell; the rest is how it got there. */
 #define LOG_LINES 8
@@ -206,24 +204,11 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 
 /* ---- content of the maps, after the load ---- */
 
-/* Write `count` entries, keys 0 and up. */
 static int fill_array(const struct bpf_map *map, const void *values, __u32 count, struct weir_diag *diag)
 {
-	size_t value_bytes = bpf_map__value_size(map);
-	__u32 keys[BATCH_ENTRIES];
+	int err = weir_array_write(bpf_map__fd(map), values, count, bpf_map__value_size(map));
 
-	for (__u32 first = 0, batch; first < count; first += batch) {
-		int err;
-
-		batch = count - first < BATCH_ENTRIES ? count - first : BATCH_ENTRIES;
-		for (__u32 i = 0; i < batch; i++)
-			keys[i] = first + i;
-		err = bpf_map_update_batch(bpf_map__fd(map), keys, (const char *)values + first * value_bytes, &batch,
-					   NULL);
-		if (err)
-			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
-	}
-	return 0;
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
 }
 
 static int fill_prefixes(const struct bpf_map *map, const struct weir_image_prefix *prefixes, __u32 count,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "array.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+
+#include "util.h"
+
+/* Both bound what one call copies, in the kernel and here. Chosen, not derived. */
+#define BATCH_ENTRIES_MAX 1024u
+#define BATCH_BYTES_MAX (4u << 20)
+
+static uint32_t batch_entries(uint32_t count, size_t entry_bytes)
+{
+	uint32_t entries = BATCH_BYTES_MAX / entry_bytes;
+
+	if (entries > BATCH_ENTRIES_MAX)
+		entries = BATCH_ENTRIES_MAX;
+	if (entries > count)
+		entries = count;
+	return entries ? entries : 1;
+}
+
+/*
+ * One batch of a walk through an array; *position goes from NULL to the last key seen. Returns how many
+ * entries there were, 0 at the end, or -errno.
+ */
+static int read_batch(int map_fd, uint32_t **position, uint32_t *place, uint32_t *keys, void *values, uint32_t entries)
+{
+	int err = bpf_map_lookup_batch(map_fd, *position, place, keys, values, &entries, NULL);
+
+	/* ENOENT: the walk ended, with what is in this batch. */
+	if (err && err != -ENOENT)
+		return err;
+	*position = place;
+	return entries;
+}
+
+int weir_array_read(int map_fd, void *values, uint32_t count, size_t value_bytes)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
+
+	for (uint32_t first = 0; first < count;) {
+		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + first * value_bytes,
+					 batch_entries(count - first, value_bytes));
+
+		if (entries <= 0)
+			return entries ? entries : -ENOENT;
+		first += entries;
+	}
+	return 0;
+}
+
+int weir_array_write(int map_fd, const void *values, uint32_t count, size_t value_bytes)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX];
+
+	for (uint32_t first = 0, entries; first < count; first += entries) {
+		int err;
+
+		entries = batch_entries(count - first, value_bytes);
+		for (uint32_t i = 0; i < entries; i++)
+			keys[i] = first + i;
+		err = bpf_map_update_batch(map_fd, keys, (const char *)values + first * value_bytes, &entries, NULL);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
+	_cleanup_(weir_freep) char *values = NULL;
+	int cpus = libbpf_num_possible_cpus();
+	size_t entry_bytes;
+
+	if (cpus < 0)
+		return cpus;
+	entry_bytes = cpus * value_bytes;
+	values = malloc(batch_entries(count, entry_bytes) * entry_bytes);
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t first = 0; first < count;) {
+		int entries =
+		    read_batch(map_fd, &position, &place, keys, values, batch_entries(count - first, entry_bytes));
+
+		if (entries <= 0)
+			return entries ? entries : -ENOENT;
+		for (int i = 0; i < entries; i++) {
+			int stop = visit(keys[i], values + i * entry_bytes, cpus, data);
+
+			if (stop)
+				return stop;
+		}
+		first += entries;
+	}
+	return 0;
+}

@@ -1,0 +1,838 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "instance.h"
+
+#include <bpf/bpf.h>
+#include <ctype.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "array.h"
+#include "bpffs.h"
+#include "device.h"
+#include "host.h"
+#include "util.h"
+
+/* ---- names ---- */
+
+bool weir_instance_name_is_valid(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (const char *at = name; *at; at++)
+		if (!isascii(*at) || (!isalnum(*at) && *at != '_' && *at != '-'))
+			return false;
+	return bytes > 0 && bytes < WEIR_INSTANCE_NAME_BYTES;
+}
+
+int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
+{
+	int err = weir_names_read(weir_bpffs_base(), ret_names);
+
+	if (err == -ENOENT) {
+		*ret_names = (struct weir_names){};
+		return 0;
+	}
+	if (err)
+		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root" : NULL, "cannot read '%s'",
+				      weir_bpffs_base());
+	return 0;
+}
+
+static bool directory_exists(const char *instance)
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	weir_pin_path(instance, NULL, path);
+	return !stat(path, &status);
+}
+
+static int list_pins(const char *instance, struct weir_names *ret_pins)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	return weir_names_read(path, ret_pins);
+}
+
+static int fail_not_attached(const char *instance, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "'weir status' lists what is attached; 'weir attach' starts one",
+			"instance '%s' is not attached", instance);
+	return -ENOENT;
+}
+
+/* ---- reading what is attached ---- */
+
+static void *read_all(int map_fd, uint32_t count, size_t value_bytes)
+{
+	_cleanup_(weir_freep) void *values = calloc(count + 1, value_bytes);
+	int err = values ? weir_array_read(map_fd, values, count, value_bytes) : -ENOMEM;
+
+	if (err) {
+		errno = -err;
+		return NULL;
+	}
+	return TAKE_PTR(values);
+}
+
+static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
+{
+	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+		instance->map_fd[map] = weir_pin_open(instance->name, weir_instance_map_name(map));
+		if (instance->map_fd[map] < 0)
+			return weir_diag_fail(diag, -instance->map_fd[map],
+					      "an attach was cut short, perhaps: 'weir detach' clears it away",
+					      "cannot open map '%s' of instance '%s'", weir_instance_map_name(map),
+					      instance->name);
+	}
+	instance->thresholds_fd = weir_pin_open(instance->name, WEIR_PIN_THRESHOLDS);
+	if (instance->thresholds_fd < 0)
+		return weir_diag_fail(diag, -instance->thresholds_fd, NULL,
+				      "cannot open the thresholds of instance '%s'", instance->name);
+	return 0;
+}
+
+static int read_descriptions(struct weir_instance *instance, struct weir_diag *diag)
+{
+	struct weir_instance_info *info = &instance->info;
+	struct bpf_map_info map = {};
+	__u32 map_bytes = sizeof(map);
+	int err;
+
+	err = bpf_obj_get_info_by_fd(instance->map_fd[WEIR_MAP_INSTANCE], &map, &map_bytes);
+	if (!err && map.value_size == sizeof(*info))
+		err = weir_array_read(instance->map_fd[WEIR_MAP_INSTANCE], info, 1, sizeof(*info));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
+	if (info->magic != WEIR_ABI_MAGIC || info->abi_version != WEIR_ABI_VERSION) {
+		weir_diag_error(diag, NULL, NULL, "detach it and attach again, with one version",
+				"instance '%s' was attached by another version of weir", instance->name);
+		return -EPROTO;
+	}
+
+	instance->rules = read_all(instance->map_fd[WEIR_MAP_RULE_INFO], info->rule_slots, sizeof(*instance->rules));
+	if (instance->rules)
+		instance->resources = read_all(instance->map_fd[WEIR_MAP_RESOURCE_INFO], info->resource_slots,
+					       sizeof(*instance->resources));
+	if (instance->resources)
+		instance->timings =
+		    read_all(instance->map_fd[WEIR_MAP_TIMINGS], info->timing_count, sizeof(*instance->timings));
+	if (!instance->timings)
+		return weir_diag_fail(diag, errno, NULL, "cannot read the descriptions of instance '%s'",
+				      instance->name);
+	return 0;
+}
+
+/* Interface numbers and programs mean something only in the network namespace that they are of. */
+static enum weir_attach_mode link_mode(const struct weir_instance *instance, const struct weir_link *link)
+{
+	struct weir_device device;
+
+	if (!link->ifindex || instance->info.netns != weir_host_netns() ||
+	    weir_device_read(link->interface, link->ifindex, &device))
+		return WEIR_MODE_AUTO;
+	if (device.native_program == link->program_id)
+		return WEIR_MODE_NATIVE;
+	return device.skb_program == link->program_id ? WEIR_MODE_SKB : WEIR_MODE_AUTO;
+}
+
+static int read_link(const struct weir_instance *instance, const char *pin, struct weir_link *link)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance->name, pin);
+	struct bpf_link_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	link->ifindex = info.xdp.ifindex;
+	link->program_id = info.prog_id;
+	link->mode = link_mode(instance, link);
+	return 0;
+}
+
+static int read_links(struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	int err = list_pins(instance->name, &pins);
+
+	for (size_t i = 0; !err && i < pins.count; i++) {
+		struct weir_link link = {};
+
+		if (!weir_link_pin_interface(pins.names[i], link.interface))
+			continue;
+		err = read_link(instance, pins.names[i], &link);
+		if (!err && !weir_array_add((void **)&instance->links, instance->link_count, sizeof(link)))
+			err = -ENOMEM;
+		if (!err)
+			instance->links[instance->link_count++] = link;
+	}
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
+}
+
+int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = calloc(1, sizeof(*instance));
+	int err;
+
+	if (!instance)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read instance '%s'", name);
+	snprintf(instance->name, sizeof(instance->name), "%s", name);
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		instance->map_fd[map] = -1;
+	instance->thresholds_fd = -1;
+
+	/* Who may not look must not be told that nothing is there. */
+	err = weir_host_check_privilege(diag);
+	if (err)
+		return err;
+	if (!directory_exists(name))
+		return fail_not_attached(name, diag);
+	err = open_maps(instance, diag);
+	if (!err)
+		err = read_descriptions(instance, diag);
+	if (!err)
+		err = read_links(instance, diag);
+	if (err)
+		return err;
+	*ret_instance = TAKE_PTR(instance);
+	return 0;
+}
+
+void weir_instance_free(struct weir_instance *instance)
+{
+	if (!instance)
+		return;
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		weir_closep(&instance->map_fd[map]);
+	weir_closep(&instance->thresholds_fd);
+	free(instance->rules);
+	free(instance->resources);
+	free(instance->timings);
+	free(instance->links);
+	free(instance);
+}
+
+/* ---- taking it off ---- */
+
+/* Off the interface at once, and not when the kernel gets to the last reference. */
+static void remove_link(const char *instance, const char *pin)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+
+	if (fd >= 0)
+		bpf_link_detach(fd); /* fails when the interface is gone, ignoring */
+	weir_unpin(instance, pin);
+}
+
+/* Links first, so that no program runs without its pins. */
+static int remove_instance(const char *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	char interface[IF_NAMESIZE], path[PATH_MAX];
+	int err = list_pins(instance, &pins);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
+	for (size_t i = 0; i < pins.count; i++)
+		if (weir_link_pin_interface(pins.names[i], interface))
+			remove_link(instance, pins.names[i]);
+	for (size_t i = 0; i < pins.count; i++)
+		if (!weir_link_pin_interface(pins.names[i], interface))
+			weir_unpin(instance, pins.names[i]);
+	weir_pin_path(instance, NULL, path);
+	if (rmdir(path))
+		return weir_diag_fail(diag, errno, NULL, "cannot remove '%s'", path);
+	return 0;
+}
+
+static size_t count_links(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	char interface[IF_NAMESIZE];
+	size_t links = 0;
+
+	if (list_pins(instance, &pins))
+		return 0;
+	for (size_t i = 0; i < pins.count; i++)
+		links += weir_link_pin_interface(pins.names[i], interface);
+	return links;
+}
+
+static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
+{
+	char pin[IF_NAMESIZE * 3 + 8], path[PATH_MAX];
+	struct stat status;
+
+	weir_link_pin(interface, pin);
+	weir_pin_path(instance, pin, path);
+	if (stat(path, &status)) {
+		weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is",
+				"instance '%s' is not attached to '%s'", instance, interface);
+		return -ENOENT;
+	}
+	remove_link(instance, pin);
+	return count_links(instance) ? 0 : remove_instance(instance, diag);
+}
+
+/* The instance of this name is the one that was attached at attached_ns. */
+static bool is_same_attachment(const char *instance, uint64_t attached_ns)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+
+	return fd >= 0 && !weir_array_read(fd, &info, 1, sizeof(info)) && info.attached_ns == attached_ns;
+}
+
+int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err;
+
+	err = weir_host_check_privilege(diag);
+	if (err)
+		return err;
+	if (!directory_exists(name))
+		return fail_not_attached(name, diag);
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (err)
+		return err;
+	if (!directory_exists(name)) {
+		err = fail_not_attached(name, diag);
+	} else if (attached_ns && !is_same_attachment(name, attached_ns)) {
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", name);
+		err = -ESTALE;
+	} else if (interface) {
+		err = detach_one(name, interface, diag);
+	} else {
+		err = remove_instance(name, diag);
+	}
+	weir_bpffs_tidy();
+	return err;
+}
+
+/* ---- attaching ---- */
+
+static int refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag)
+{
+	struct weir_device device = {};
+	uint32_t program_id;
+	char name[16];
+
+	if (weir_device_read(interface, ifindex, &device))
+		return 0;
+	program_id = device.native_program ? device.native_program
+		     : device.skb_program  ? device.skb_program
+					   : device.offloaded_program;
+	if (!program_id)
+		return 0;
+	weir_program_name(program_id, name);
+	weir_diag_error(diag, NULL, NULL,
+			strcmp(name, "weir_ingress") ? "take it off first: 'ip link set dev INTERFACE xdp off', or the "
+						       "program that attached it"
+						     : "it is weir itself: 'weir status' shows the instance, 'weir "
+						       "detach' takes it off",
+			"'%s' already has an XDP program: '%s' (id %u)", interface, name, program_id);
+	return -EBUSY;
+}
+
+static int explain_link_failure(const char *interface, uint32_t ifindex, int err, bool is_native,
+				struct weir_diag *diag)
+{
+	const char *mode = is_native ? "native" : "skb", *why = strerror(-err);
+	const char *hint = "'weir doctor INTERFACE' tells more";
+
+	if (err == -EBUSY || err == -EEXIST) {
+		int busy = refuse_other_program(interface, ifindex, diag);
+
+		if (busy)
+			return busy;
+	}
+	if (is_native && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
+		why = "the driver has no XDP support";
+		hint = "try '--mode skb' (slower), or another interface";
+	} else if (is_native && (err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC)) {
+		why = "the driver refuses it as the interface is set up now (MTU, LRO or number of queues)";
+		hint = "'weir doctor INTERFACE' tells more; '--mode skb' always works, but is slower";
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "cannot attach to '%s' in %s mode: %s (%s)", interface, mode, why,
+			strerrorname_np(-err));
+	return err;
+}
+
+/* The driver's own no; anything else would fail in skb mode as well, or hide a mistake. */
+static bool is_refused_by_driver(int err)
+{
+	return err == -EOPNOTSUPP || err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC;
+}
+
+/* Returns the link, or -errno. */
+static int create_link(int program_fd, uint32_t ifindex, bool is_native)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+
+	return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
+}
+
+static int attach_interface(const struct weir_attach_options *options, int program_fd, const char *interface,
+			    struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int link_fd = -1;
+	char pin[IF_NAMESIZE * 3 + 8];
+	int ifindex, native_err = 0;
+
+	ifindex = weir_host_ifindex(interface, diag);
+	if (ifindex < 0)
+		return ifindex;
+	if (options->mode != WEIR_MODE_SKB)
+		native_err = link_fd = create_link(program_fd, ifindex, true);
+	if (options->mode == WEIR_MODE_SKB || (options->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)))
+		link_fd = create_link(program_fd, ifindex, false);
+	if (link_fd < 0)
+		return explain_link_failure(interface, ifindex, link_fd, link_fd == native_err, diag);
+	if (native_err < 0)
+		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
+				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
+				  strerrorname_np(-native_err));
+	weir_link_pin(interface, pin);
+	return weir_pin(options->instance, pin, link_fd, diag);
+}
+
+/* What can be refused before anything is touched. */
+static int check_host(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	int err = 0;
+
+	if (weir_host_is_realtime()) {
+		weir_diag_error(diag, NULL, NULL, "boot a kernel without PREEMPT_RT",
+				"this kernel is a realtime one (PREEMPT_RT), on which packets can interleave on one "
+				"CPU: limits would not be exact");
+		return -EOPNOTSUPP;
+	}
+	for (size_t i = 0; i < options->interface_count; i++) {
+		int ifindex = weir_host_ifindex(options->interfaces[i], diag);
+
+		if (ifindex < 0)
+			err = ifindex;
+		else if (refuse_other_program(options->interfaces[i], ifindex, diag))
+			err = -EBUSY;
+	}
+	return err;
+}
+
+static int check_memory(uint64_t needed_bytes, struct weir_diag *diag)
+{
+	uint64_t available_bytes = weir_host_memory_available_bytes();
+
+	if (!available_bytes || needed_bytes <= available_bytes)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "lower settings.flowsPerCpu; 'weir check' shows what takes the memory",
+			"the maps need %.1f MiB and %.1f MiB are available", needed_bytes / 1048576.0,
+			available_bytes / 1048576.0);
+	return -ENOMEM;
+}
+
+static int build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
+		       struct weir_image **ret_image, struct weir_diag *diag)
+{
+	int cpus = weir_host_cpus();
+	struct weir_compile_options options = {
+	    .cpus = cpus,
+	    .now_ns = weir_host_now_ns(),
+	    .previous = previous,
+	    .ifindex = weir_host_find_ifindex,
+	};
+
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	return weir_image_build(ruleset, &options, ret_image, diag);
+}
+
+/* What the instance's info says after a load; `info` is what it said before. */
+static void update_info(struct weir_instance_info *info, const struct weir_image *image,
+			const struct weir_object *object)
+{
+	const struct weir_config *config = &image->config;
+
+	info->magic = WEIR_ABI_MAGIC;
+	info->abi_version = WEIR_ABI_VERSION;
+	memcpy(info->seed, weir_object_seed(object), sizeof(info->seed));
+	info->generation++;
+	info->loaded_ns = weir_host_now_ns();
+	if (!info->attached_ns) {
+		info->attached_ns = info->loaded_ns;
+		info->netns = weir_host_netns();
+	}
+	info->rule_slots = image->rule_slots;
+	info->resource_slots = image->resource_slots;
+	info->narrow_sets = config->narrow_sets;
+	info->wide_sets = config->wide_sets;
+	info->flows_per_cpu = image->flows_per_cpu;
+	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
+			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
+	info->timing_count = image->timing_count;
+}
+
+static int pin_maps(const char *instance, const struct weir_object *object, struct weir_diag *diag)
+{
+	char path[PATH_MAX];
+	int err = 0;
+
+	weir_pin_path(instance, NULL, path);
+	if (mkdir(path, 0700))
+		return weir_diag_fail(diag, errno, NULL, "cannot make '%s'", path);
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		err = weir_pin(instance, weir_instance_map_name(map), weir_object_map_fd(object, map), diag);
+	return err ? err : weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+}
+
+/* Under the lock. Fills first, attaches last. */
+static int pin_and_attach(const struct weir_attach_options *options, const struct weir_image *image,
+			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
+{
+	struct weir_instance_info info = {};
+	int err;
+
+	update_info(&info, image, object);
+	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
+				      options->instance);
+	err = pin_maps(options->instance, object, diag);
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = attach_interface(options, weir_object_program_fd(object), options->interfaces[i], diag);
+	if (err) {
+		struct weir_diag ignored = {};
+
+		remove_instance(options->instance, &ignored); /* the first mistake is the one to tell */
+		weir_diag_free(&ignored);
+		return err;
+	}
+	if (ret_attached_ns)
+		*ret_attached_ns = info.attached_ns;
+	return 0;
+}
+
+/* An instance without a link is what an attach that was killed left behind. */
+static int refuse_second_attach(const char *instance, struct weir_diag *diag)
+{
+	if (!directory_exists(instance))
+		return 0;
+	if (!count_links(instance))
+		return remove_instance(instance, diag);
+	weir_diag_error(diag, NULL, NULL,
+			"'weir reload' replaces its rules, 'weir detach' takes it off; '--instance NAME' makes another",
+			"instance '%s' is already attached", instance);
+	return -EEXIST;
+}
+
+int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
+			 uint64_t *ret_attached_ns, struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	const struct weir_object_options fresh = {};
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_image_memory memory;
+	int err;
+
+	err = weir_host_check_privilege(diag);
+	if (!err)
+		err = weir_bpffs_lock(&lock_fd, diag);
+	if (err)
+		return err;
+	err = refuse_second_attach(options->instance, diag);
+	if (!err)
+		err = check_host(options, diag);
+	if (!err)
+		err = build_image(ruleset, NULL, &image, diag);
+	if (!err) {
+		weir_image_memory(image, image->config.cpus, &memory);
+		err = check_memory(memory.total, diag);
+	}
+	if (!err)
+		err = weir_object_load(image, &fresh, &object, diag);
+	if (!err)
+		err = pin_and_attach(options, image, object, ret_attached_ns, diag);
+	weir_bpffs_tidy();
+	return err;
+}
+
+/* ---- reloading ---- */
+
+/* A flow table that the image wants in another size held nothing of use (compile.h) and is made anew. */
+static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image,
+			enum weir_instance_map map)
+{
+	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
+	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets);
+}
+
+/* One description is written before the swap, the other after it. */
+static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
+			      const struct weir_resource_info *resources, struct weir_diag *diag)
+{
+	int err =
+	    weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots, sizeof(*rules));
+
+	if (!err)
+		err = weir_array_write(instance->map_fd[WEIR_MAP_RESOURCE_INFO], resources,
+				       instance->info.resource_slots, sizeof(*resources));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write the descriptions of instance '%s'",
+				      instance->name);
+	return 0;
+}
+
+/*
+ * Describe what was and what will be, so that slots of either are taken whatever happens now: a reload
+ * that is killed half-way must not leave slots in use that the next one thinks are free.
+ */
+static int describe_both(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_rule_info *rules = calloc(image->rule_slots + 1, sizeof(*rules));
+	_cleanup_(weir_freep) struct weir_resource_info *resources =
+	    calloc(image->resource_slots + 1, sizeof(*resources));
+
+	if (!rules || !resources)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (uint32_t slot = 0; slot < image->rule_slots; slot++)
+		rules[slot] = image->fresh_rule_slots[slot] ? image->rule_info[slot] : instance->rules[slot];
+	for (uint32_t slot = 0; slot < image->resource_slots; slot++)
+		resources[slot] =
+		    image->fresh_resource_slots[slot] ? image->resource_info[slot] : instance->resources[slot];
+	return write_descriptions(instance, rules, resources, diag);
+}
+
+static const char *new_pin(const char *pin, char buffer[64])
+{
+	snprintf(buffer, 64, "%s" WEIR_PIN_NEW, pin);
+	return buffer;
+}
+
+static int pin_anew(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char buffer[64];
+
+	weir_unpin(instance, new_pin(pin, buffer)); /* of a reload that was killed */
+	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
+}
+
+/* In one step for those who look: rename replaces. */
+static int take_new_pin(const char *instance, const char *pin, struct weir_diag *diag)
+{
+	char from[PATH_MAX], to[PATH_MAX], buffer[64];
+
+	weir_pin_path(instance, new_pin(pin, buffer), from);
+	weir_pin_path(instance, pin, to);
+	if (rename(from, to))
+		return weir_diag_fail(diag, errno, NULL, "cannot replace '%s'", to);
+	return 0;
+}
+
+/* A link whose program is being replaced. */
+struct swap {
+	int link_fd, old_program_fd;
+};
+
+static void free_swaps(struct swap **swaps)
+{
+	for (struct swap *swap = *swaps; swap && swap->link_fd; swap++) {
+		weir_closep(&swap->link_fd);
+		weir_closep(&swap->old_program_fd);
+	}
+	free(*swaps);
+}
+
+static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd,
+		     struct swap *swap)
+{
+	char pin[IF_NAMESIZE * 3 + 8];
+
+	weir_link_pin(link->interface, pin);
+	swap->old_program_fd = bpf_prog_get_fd_by_id(link->program_id);
+	swap->link_fd = weir_pin_open(instance->name, pin);
+	if (swap->link_fd < 0)
+		return swap->link_fd;
+	if (swap->old_program_fd < 0)
+		return swap->old_program_fd;
+	return bpf_link_update(swap->link_fd, program_fd, NULL) ? -errno : 0;
+}
+
+/* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
+static int swap_links(const struct weir_instance *instance, int program_fd, struct weir_diag *diag)
+{
+	_cleanup_(free_swaps) struct swap *swaps = calloc(instance->link_count + 1, sizeof(*swaps));
+	size_t done = 0;
+	int err = 0;
+
+	if (!swaps)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; !err && i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (!link->ifindex) {
+			weir_diag_warning(diag, NULL, NULL, "'weir detach -i' forgets it",
+					  "interface '%s' is gone, and the rules with it", link->interface);
+			continue;
+		}
+		err = swap_link(instance, link, program_fd, &swaps[done]);
+		if (err)
+			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
+				       link->interface);
+		else
+			done++;
+	}
+	/* The same call that has just worked the other way round. */
+	while (err && done--)
+		bpf_link_update(swaps[done].link_fd, swaps[done].old_program_fd, NULL);
+	return err;
+}
+
+static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
+			const struct weir_object *object, struct weir_diag *diag)
+{
+	int err = pin_anew(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = pin_anew(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
+				       diag);
+	return err;
+}
+
+static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	int err = take_new_pin(instance->name, WEIR_PIN_THRESHOLDS, diag);
+
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = take_new_pin(instance->name, weir_instance_map_name(map), diag);
+	return err;
+}
+
+static void drop_new_pins(const struct weir_instance *instance)
+{
+	char buffer[64];
+
+	weir_unpin(instance->name, new_pin(WEIR_PIN_THRESHOLDS, buffer));
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
+}
+
+/* Up to the swap everything can be undone; after it the new rules are in force. */
+static int swap_in(struct weir_instance *instance, const struct weir_image *image, const struct weir_object *object,
+		   struct weir_diag *diag)
+{
+	struct weir_diag ignored = {};
+	int err;
+
+	err = describe_both(instance, image, diag);
+	if (!err)
+		err = pin_new_maps(instance, image, object, diag);
+	if (!err)
+		err = swap_links(instance, weir_object_program_fd(object), diag);
+	if (err) {
+		drop_new_pins(instance);
+		write_descriptions(instance, instance->rules, instance->resources, &ignored);
+		weir_diag_free(&ignored);
+		return err;
+	}
+	err = take_new_pins(instance, image, diag);
+	if (!err)
+		err = write_descriptions(instance, image->rule_info, image->resource_info, diag);
+	if (err)
+		return err;
+	update_info(&instance->info, image, object);
+	err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
+				      instance->name);
+	return 0;
+}
+
+static int load_over(const struct weir_instance *instance, const struct weir_image *image,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	struct weir_object_options options = {.seed = instance->info.seed};
+
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
+	return weir_object_load(image, &options, ret_object, diag);
+}
+
+static bool names_interfaces(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (ruleset->resources[i].match.interface_count)
+			return true;
+	return false;
+}
+
+/* Interface names are looked up here, and would mean others in another network namespace. */
+static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "reload it from there: '--netns NAME'",
+			"instance '%s' is attached in another network namespace, and the rules name interfaces",
+			instance->name);
+	return -EINVAL;
+}
+
+static struct weir_previous what_runs(const struct weir_instance *instance)
+{
+	return (struct weir_previous){
+	    .rules = instance->rules,
+	    .resources = instance->resources,
+	    .timings = instance->timings,
+	    .rule_slots = instance->info.rule_slots,
+	    .resource_slots = instance->info.resource_slots,
+	    .timing_count = instance->info.timing_count,
+	    .narrow_sets = instance->info.narrow_sets,
+	    .wide_sets = instance->info.wide_sets,
+	};
+}
+
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_previous previous;
+	int err;
+
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	err = weir_instance_open(name, &instance, diag);
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open(name, &instance, diag);
+	if (!err)
+		err = check_netns(instance, ruleset, diag);
+	if (err)
+		return err;
+
+	previous = what_runs(instance);
+	err = build_image(ruleset, &previous, &image, diag);
+	if (!err)
+		err = load_over(instance, image, &object, diag);
+	if (!err)
+		err = swap_in(instance, image, object, diag);
+	if (err)
+		return err;
+	*ret_result = (struct weir_reload_result){
+	    .generation = instance->info.generation,
+	    .rules = image->rule_count,
+	    .kept_rules = image->kept_rules,
+	};
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
+ * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
+ * change instances take turns by a lock; those that only read need none. Never judges packets, never
+ * prints.
+ */
+#ifndef WEIR_INSTANCE_H
+#define WEIR_INSTANCE_H
+
+#include <net/if.h>
+#include <stdbool.h>
+
+#include "object.h"
+#include "pins.h"
+
+#define WEIR_INSTANCE_DEFAULT "main"
+#define WEIR_INSTANCE_NAME_BYTES 64
+
+enum weir_attach_mode {
+	WEIR_MODE_AUTO,		/* native, or where that does not work skb, with a warning */
+	WEIR_MODE_NATIVE,	/* in the driver */
+	WEIR_MODE_SKB,		/* after the driver: any interface, but slower */
+};
+
+struct weir_link {
+	char interface[IF_NAMESIZE];	/* as it was called when it was attached */
+	uint32_t ifindex;		/* 0: the interface is gone, and the link is dead */
+	uint32_t program_id;
+	enum weir_attach_mode mode;	/* WEIR_MODE_AUTO: cannot be told from this network namespace */
+};
+
+struct weir_instance {
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	int map_fd[WEIR_MAP_COUNT];
+	int thresholds_fd;
+	struct weir_instance_info info;
+	struct weir_rule_info *rules;		/* info.rule_slots */
+	struct weir_resource_info *resources;	/* info.resource_slots */
+	struct weir_timing *timings;		/* info.timing_count */
+	struct weir_link *links;
+	size_t link_count;
+};
+
+/* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
+bool weir_instance_name_is_valid(const char *name);
+
+/* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
+int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
+
+/* Read an attached instance; -ENOENT when there is none of this name. The caller owns *ret_instance. */
+int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+void weir_instance_free(struct weir_instance *instance);
+
+static inline void weir_instance_freep(struct weir_instance **instance)
+{
+	weir_instance_free(*instance);
+}
+
+struct weir_attach_options {
+	const char *instance;
+	const char *const *interfaces;		/* of the present network namespace, no two the same */
+	size_t interface_count;
+	enum weir_attach_mode mode;
+};
+
+/*
+ * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
+ * is left behind. *diag may hold warnings after success. *ret_attached_ns (may be NULL) tells this
+ * attachment from a later one of the same name.
+ */
+int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
+			 uint64_t *ret_attached_ns, struct weir_diag *diag);
+
+struct weir_reload_result {
+	uint64_t generation;
+	uint32_t rules, kept_rules;	/* kept: with their windows and counters */
+};
+
+/* Replace the rules, atomically for every packet. When anything fails the old ones go on. */
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag);
+
+/*
+ * Take the program off `interface`, or all of them (NULL); with the last one the instance goes.
+ * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.
+ */
+int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pins.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bpffs.h"
+#include "util.h"
+
+#define LINK_PREFIX "link-"
+
+void weir_pin_path(const char *instance, const char *pin, char *path)
+{
+	snprintf(path, PATH_MAX, "%s/%s%s%s", weir_bpffs_base(), instance, pin ? "/" : "", pin ? pin : "");
+}
+
+/* '.' and the '%' that stands for it are written as in URLs (RFC 3986, 2.1). */
+void weir_link_pin(const char *interface, char pin[IF_NAMESIZE * 3 + 8])
+{
+	char *out = stpcpy(pin, LINK_PREFIX);
+
+	for (; *interface; interface++) {
+		if (*interface == '.')
+			out = stpcpy(out, "%2E");
+		else if (*interface == '%')
+			out = stpcpy(out, "%25");
+		else
+			*out++ = *interface;
+	}
+	*out = '\0';
+}
+
+bool weir_link_pin_interface(const char *pin, char interface[IF_NAMESIZE])
+{
+	size_t bytes = 0;
+
+	if (strncmp(pin, LINK_PREFIX, strlen(LINK_PREFIX)))
+		return false;
+	pin += strlen(LINK_PREFIX);
+	while (*pin && bytes < IF_NAMESIZE - 1) {
+		bool is_dot = !strncmp(pin, "%2E", 3), is_percent = !strncmp(pin, "%25", 3);
+
+		interface[bytes++] = is_dot ? '.' : *pin;
+		pin += is_dot || is_percent ? 3 : 1;
+	}
+	interface[bytes] = '\0';
+	return true;
+}
+
+int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	if (bpf_obj_pin(fd, path))
+		return weir_diag_fail(diag, errno, NULL, "cannot pin '%s'", path);
+	return 0;
+}
+
+int weir_pin_open(const char *instance, const char *pin)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	return bpf_obj_get(path);
+}
+
+void weir_unpin(const char *instance, const char *pin)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	unlink(path);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void close_directory(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+
+int weir_names_read(const char *path, struct weir_names *ret_names)
+{
+	_cleanup_(close_directory) DIR *directory = opendir(path);
+	_cleanup_(weir_names_free) struct weir_names names = {};
+	struct dirent *entry;
+
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory))) {
+		char **name;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		name = weir_array_add((void **)&names.names, names.count, sizeof(*name));
+		if (!name)
+			return -ENOMEM;
+		*name = strdup(entry->d_name);
+		if (!*name)
+			return -ENOMEM;
+		names.count++;
+	}
+	if (names.count)
+		qsort(names.names, names.count, sizeof(*names.names), compare_names);
+	*ret_names = names;
+	names = (struct weir_names){};
+	return 0;
+}
+
+void weir_names_free(struct weir_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->names[i]);
+	free(names->names);
+	*names = (struct weir_names){};
+}
