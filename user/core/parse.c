@@ -234,17 +234,15 @@ static void check_rule_names(struct weir_reader *reader)
 }
 
 /* An empty file must not open the gate: it is what a write that failed leaves behind. */
-static void check_content(struct weir_reader *reader)
+static void check_content(struct weir_reader *reader, bool has_any)
 {
-	bool has_any = reader->is_incomplete;
-
-	for (size_t i = 0; i < reader->document_count; i++)
-		has_any |= has_content(reader->documents[i]);
+	if (reader->is_incomplete || reader->complaints)
+		return;
 	if (!has_any)
 		weir_diag_fail(reader->diag, 0, "a rule file has settings, resources and rules; 'rules/' has examples",
 			       "%s",
 			       reader->document_count == 1 ? "the rule file is empty" : "the rule files are all empty");
-	else if (!reader->is_incomplete && !reader->complaints && !reader->ruleset->rule_count)
+	else if (!reader->ruleset->rule_count)
 		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
@@ -252,6 +250,7 @@ static void read_parts(struct weir_reader *reader)
 {
 	const struct weir_node *first_settings[WEIR_SETTING_COUNT] = {};
 	_cleanup_(weir_freep) const struct weir_node *(*top)[TOP_FIELD_COUNT] = NULL;
+	bool has_any = false;
 
 	top = calloc(reader->document_count + 1, sizeof(*top));
 	if (!top) {
@@ -260,6 +259,7 @@ static void read_parts(struct weir_reader *reader)
 	}
 	for (size_t i = 0; i < reader->document_count; i++) {
 		read_top(reader, reader->documents[i], top[i]);
+		has_any |= top[i][TOP_SETTINGS] || top[i][TOP_RESOURCES] || top[i][TOP_RULES];
 		if (top[i][TOP_SETTINGS])
 			weir_read_settings(reader, top[i][TOP_SETTINGS], first_settings);
 		read_list(reader, top[i][TOP_RESOURCES], "resources", read_resource);
@@ -274,7 +274,7 @@ static void read_parts(struct weir_reader *reader)
 		read_list(reader, top[i][TOP_RULES], "rules", weir_read_rule);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);
-	check_content(reader);
+	check_content(reader, has_any);
 }
 
 static void free_reader(struct weir_reader *reader)
