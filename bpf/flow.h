@@ -227,35 +227,40 @@ __noinline __u64 weir_bucket_now(struct weir_work *w, __u32 timing)
 	return clk->bucket;
 }
 
-/* How much it would hurt to lose this row: 0, it is free; else one more than what it counts, and far
- * more when it is known to be over its limit.
+/* How much it would hurt to lose this row. An expired one is free too, but an empty one is better: should
+ * the clock go back, as it may in a capture, the expired one counts again. A row that is known to be over its
+ * limit is worth more than any count.
  */
+#define WEIR_WORTH_EMPTY 0
+#define WEIR_WORTH_EXPIRED 1
+#define WEIR_WORTH_FULL (1ull << 62)
+
 static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, const bool wide)
 {
 	const struct weir_question *q = &w->question;
-	__u64 bucket = q->bucket, sum = 1;
+	__u64 bucket = q->bucket, sum = WEIR_WORTH_EXPIRED + 1;
 	__u32 cells = q->window_cells, timing;
 	__u32 tag = ROW_GET(row, wide, tag);
 
 	if (tag == 0)
-		return 0;
+		return WEIR_WORTH_EMPTY;
 	timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
 	if (timing != q->timing) {
 		struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
 
 		if (!t)
-			return 0;
+			return WEIR_WORTH_EXPIRED;
 		bucket = weir_bucket_now(w, timing);
 		cells = t->window_cells;
 	}
 	if (ROW_GET(row, wide, newest) + cells <= bucket)
-		return 0;
+		return WEIR_WORTH_EXPIRED;
 #pragma unroll
 	for (int i = 0; i < WEIR_RING_CELLS; i++)
 		sum += ROW_GET(row, wide, cell[i]) & ~ROW_UNSPENT(wide);
 	if (wide ? ((struct weir_wide_row *)row)->full_until_ns != 0 :
 		   (((struct weir_narrow_row *)row)->lease & WEIR_NARROW_FULL) != 0)
-		sum |= 1ull << 62;
+		sum |= WEIR_WORTH_FULL;
 	return sum;
 }
 
@@ -290,11 +295,12 @@ static __always_inline __u32 weir_scan_set(struct weir_work *w, __u32 set, struc
 	for (__u32 way = 0; way < WEIR_WAYS; way++) {
 		__u64 worth = weir_row_worth(w, weir_row_of_set(rows, way, wide), wide);
 
-		if (worth == 0)
+		if (worth <= WEIR_WORTH_EXPIRED)
 			free_rows++;
 		if (worth >= best->worth)
 			continue;
-		if (w->judged && worth && weir_row_is_claimed(w, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
+		if (w->judged && worth > WEIR_WORTH_EXPIRED &&
+		    weir_row_is_claimed(w, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
 			continue;
 		best->worth = worth;
 		best->number = set * WEIR_WAYS + way;

@@ -352,6 +352,12 @@ static __always_inline void weir_settle(struct weir_work *w, struct weir_judgeme
 	j->is_backdated = false;
 	j->into_ns = weir_now_ns(w) - j->clk->start_ns;
 
+	/* A lease in a smooth window is a promise for later times, as its oldest bucket weighs less and less. */
+	if (weir_now_ns(w) >= j->clk->latest_ns)
+		j->clk->latest_ns = weir_now_ns(w);
+	else if (q->is_smooth)
+		weir_give_back(j->row, wide);
+
 	if (newest < present) {
 		weir_move_on(w, j->row, present, q->cell, wide);
 	} else if (newest > present) {

@@ -142,8 +142,9 @@ struct weir_clock {
 	__u64 start_ns;		/* the bucket's bounds; end_ns 0: never read */
 	__u64 end_ns;
 	__u64 until_jiffies;	/* below this many jiffies the bucket is surely not over */
+	__u64 latest_ns;	/* the latest time that a judgement used */
 	__u32 cell;		/* bucket modulo WEIR_RING_CELLS */
-	__u32 pad[7];
+	__u32 pad[5];
 };
 _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
 

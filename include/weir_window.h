@@ -29,7 +29,7 @@ static __always_inline __u64 weir_scale_ceil(__u64 count, __u64 part, __u64 whol
 	__u64 quotient = 0, remainder = 0;
 	int bit;
 
-	if (count < (1ull << 32) && part < (1ull << 32))
+	if (count < (1ull << 31) && part < (1ull << 32))
 		return (count * part + whole - 1) / whole;
 
 	/* Horner's rule over the bits of count: the running value is quotient * whole + remainder. Each
