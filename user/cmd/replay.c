@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir replay: what would these rules have done to this capture? */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "diag.h"
+#include "options.h"
+#include "print.h"
+#include "replay.h"
+#include "ruleset.h"
+#include "util.h"
+
+/* What the command line asks for; the files are arguments of main's. */
+struct replay_request {
+	struct weir_replay_options options;
+	const char **files; /* rule files; until the command line is read, the capture among them */
+	size_t file_count;
+	size_t argument_end; /* one more than the place of the last that came without -r; 0: none did */
+	bool wants_json;
+};
+
+/* In the order of enum weir_verdict; also keys of the JSON document. */
+static const char *const verdict_names[WEIR_VERDICT_COUNT] = {
+    "pass",	 "block",     "malformedPass", "malformedDrop", "unsupportedPass", "unsupportedDrop",
+    "nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "error",
+};
+
+static void print_usage(FILE *stream)
+{
+	fputs("usage: weir replay [OPTIONS] -r FILE... PCAP\n\n"
+	      "Run the BPF program that would be attached over a capture (pcap or pcapng, Ethernet), in the\n"
+	      "capture's own time, and say what becomes of every packet. Touches no interface and no running weir.\n\n"
+	      "options:\n"
+	      "  -r, --rules FILE...  rule files; they merge in the order given\n"
+	      "  --verdicts CSV       write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule\n"
+	      "  --passed PCAP        write the packets that get through, at the time they would leave\n"
+	      "  --memory CSV         memory readings, time_ns,used_bytes (no rule of this version asks for them)\n"
+	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
+	      "  --json               print the summary as one JSON document\n"
+	      "  --help               this text\n\n"
+	      "example:\n"
+	      "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap\n\n"
+	      "exit: 0 done, 1 it failed or the capture is damaged, 2 the request or a rule file is wrong\n",
+	      stream);
+}
+
+/* ---- while it runs ---- */
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	stop = 1;
+}
+
+/* The second Ctrl-C ends the process the hard way, should the first not be heard. */
+static void listen_for_stop(void)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static void print_progress(uint64_t done, uint64_t total)
+{
+	if (done < total)
+		fprintf(stderr, "\rreplay: %3" PRIu64 " %% of %" PRIu64 " packets", done * 100 / total, total);
+	else
+		fprintf(stderr, "\r%60s\r", "");
+}
+
+/* ---- the summary ---- */
+
+static uint64_t packets_per_second(const struct weir_replay_report *report)
+{
+	if (report->judging_ns == 0)
+		return 0;
+	return (unsigned __int128)report->totals.seen.packets * WEIR_NSEC_PER_SEC / report->judging_ns;
+}
+
+/* The ends of lines in the two tables of names: packets and bytes of one tally, then of another. */
+static void add_tallies(struct weir_table *table, const struct weir_tally *first, const struct weir_tally *second)
+{
+	weir_table_cell(table, "%llu", (unsigned long long)first->packets);
+	weir_table_cell(table, "%llu", (unsigned long long)first->bytes);
+	weir_table_cell(table, "%llu", (unsigned long long)second->packets);
+	weir_table_cell(table, "%llu", (unsigned long long)second->bytes);
+}
+
+static void print_verdicts(const struct weir_totals *totals)
+{
+	static const char *const headings[] = {"verdict", ">packets", ">bytes"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	size_t i;
+
+	for (i = 0; i < WEIR_VERDICT_COUNT; i++) {
+		if (!totals->verdict[i].packets)
+			continue;
+		weir_table_cell(&table, "%s", verdict_names[i]);
+		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].packets);
+		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].bytes);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_resources(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	static const char *const headings[] = {"resource", ">passed", ">bytes", ">blocked", ">bytes"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	size_t i;
+
+	for (i = 0; i < ruleset->resource_count; i++) {
+		weir_table_cell(&table, "%s", ruleset->resources[i].name);
+		add_tallies(&table, &report->resources[i].passed, &report->resources[i].blocked);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	static const char *const headings[] = {"rule", ">blocked", ">bytes", ">would drop", ">bytes"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		weir_table_cell(&table, "%s", ruleset->rules[i].name);
+		add_tallies(&table, &report->rules[i].blocked, &report->rules[i].would_drop);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_duration(uint64_t ns)
+{
+	printf("%" PRIu64 ".%09" PRIu64 " s", (uint64_t)(ns / WEIR_NSEC_PER_SEC), (uint64_t)(ns % WEIR_NSEC_PER_SEC));
+}
+
+static void print_text(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	const struct weir_totals *totals = &report->totals;
+
+	printf("%llu packets, %llu bytes, in ", (unsigned long long)totals->seen.packets,
+	       (unsigned long long)totals->seen.bytes);
+	print_duration(report->latest_ns - report->earliest_ns);
+	printf(" of the capture's time");
+	if (report->cut_frames)
+		printf("; %" PRIu64 " cut short by the capture", report->cut_frames);
+	printf("\njudged in ");
+	print_duration(report->judging_ns);
+	printf(", %" PRIu64 " packets a second\n\n", packets_per_second(report));
+
+	print_verdicts(totals);
+	if (ruleset->resource_count) {
+		putchar('\n');
+		print_resources(ruleset, report);
+	}
+	if (ruleset->rule_count) {
+		putchar('\n');
+		print_rules(ruleset, report);
+	}
+}
+
+static json_t *json_verdicts(const struct weir_totals *totals)
+{
+	json_t *verdicts = json_object();
+	size_t i;
+
+	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
+		json_object_set_new(verdicts, verdict_names[i], weir_json_tally(&totals->verdict[i]));
+	return verdicts;
+}
+
+static json_t *json_resources(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	json_t *resources = json_array();
+	size_t i;
+
+	for (i = 0; i < ruleset->resource_count; i++)
+		json_array_append_new(resources, json_pack("{s:s, s:o, s:o}", "name", ruleset->resources[i].name,
+							   "passed", weir_json_tally(&report->resources[i].passed),
+							   "blocked", weir_json_tally(&report->resources[i].blocked)));
+	return resources;
+}
+
+static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	json_t *rules = json_array();
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		json_array_append_new(rules, json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
+						       ruleset->resources[rule->resource].name, "mode",
+						       rule->observes ? "observe" : "enforce", "blocked",
+						       weir_json_tally(&report->rules[i].blocked), "wouldDrop",
+						       weir_json_tally(&report->rules[i].would_drop)));
+	}
+	return rules;
+}
+
+static int print_json(const struct weir_ruleset *ruleset, const struct weir_replay_report *report,
+		      struct weir_diag *diag)
+{
+	json_t *document;
+
+	document =
+	    json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
+		      (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
+		      (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
+		      weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals), "resources",
+		      json_resources(ruleset, report), "rules", json_rules(ruleset, report), "flowsPerCpu",
+		      (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->judging_ns,
+		      "packetsPerSecond", (json_int_t)packets_per_second(report));
+	return weir_json_print(document, diag);
+}
+
+/* ---- the command ---- */
+
+static int replay(struct replay_request *request, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_replay_report_free) struct weir_replay_report report = {};
+	int err;
+
+	err = weir_ruleset_read(request->files, request->file_count, &ruleset, diag);
+	if (err)
+		return err;
+	listen_for_stop();
+	request->options.stop = &stop;
+	request->options.progress = isatty(STDERR_FILENO) ? print_progress : NULL;
+	err = weir_replay(ruleset, &request->options, &report, diag);
+	if (err)
+		return err;
+	if (request->wants_json) {
+		err = print_json(ruleset, &report, diag);
+	} else {
+		print_text(ruleset, &report);
+		err = weir_flush_results(diag);
+	}
+	if (err)
+		return err;
+	return report.is_damaged ? -EBADMSG : 0;
+}
+
+enum { OPTION_ARGUMENT = 1, OPTION_VERDICTS = 256, OPTION_PASSED, OPTION_MEMORY, OPTION_INTERFACE, OPTION_JSON };
+
+static const struct option long_options[] = {
+    {"rules", required_argument, NULL, 'r'},
+    {"verdicts", required_argument, NULL, OPTION_VERDICTS},
+    {"passed", required_argument, NULL, OPTION_PASSED},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"interface", required_argument, NULL, OPTION_INTERFACE},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {},
+};
+
+static void take_file(struct replay_request *request, const char *path, bool is_argument)
+{
+	request->files[request->file_count++] = path;
+	if (is_argument)
+		request->argument_end = request->file_count;
+}
+
+/* The last argument is the capture; those before it were further rule files of a -r. */
+static void part_capture(struct replay_request *request)
+{
+	size_t end = request->argument_end;
+
+	if (!end)
+		return;
+	request->options.capture = request->files[end - 1];
+	memmove(&request->files[end - 1], &request->files[end],
+		(request->file_count-- - end) * sizeof(*request->files));
+}
+
+static int take_option(struct replay_request *request, int option, const char *argument)
+{
+	switch (option) {
+	case OPTION_ARGUMENT:
+		take_file(request, argument, true);
+		return 0;
+	case 'r':
+		take_file(request, argument, false);
+		return 0;
+	case OPTION_VERDICTS:
+		request->options.verdicts = argument;
+		return 0;
+	case OPTION_PASSED:
+		request->options.passed = argument;
+		return 0;
+	case OPTION_MEMORY:
+		request->options.memory = argument;
+		return 0;
+	case OPTION_INTERFACE:
+		request->options.interface = argument;
+		return 0;
+	case OPTION_JSON:
+		request->wants_json = true;
+		return 0;
+	}
+	return -EINVAL; /* getopt has said why */
+}
+
+static int wrong(const char *reason)
+{
+	fprintf(stderr, "weir replay: %s; 'weir replay --help' shows how\n", reason);
+	return WEIR_EXIT_WRONG;
+}
+
+static int check_request(const struct replay_request *request, bool has_rules_option)
+{
+	const struct weir_replay_options *options = &request->options;
+
+	if (!options->capture)
+		return wrong("no capture given");
+	if (!has_rules_option)
+		return wrong("no rule file given: name it with -r");
+	if (options->verdicts && options->passed && strcmp(options->verdicts, options->passed) == 0)
+		return wrong("--verdicts and --passed name the same file");
+	if (options->interface && (!*options->interface || strlen(options->interface) >= IF_NAMESIZE))
+		return wrong("--interface is not the name of an interface");
+	return WEIR_EXIT_OK;
+}
+
+int weir_cmd_replay(int argc, char **argv)
+{
+	_cleanup_(weir_freep) const char **files = calloc(argc, sizeof(*files));
+	struct replay_request request = {.files = files};
+	bool has_rules_option = false;
+	struct weir_diag diag = {};
+	int option, code;
+
+	if (!files)
+		return WEIR_EXIT_FAILED;
+	/* '-': arguments come in their place, so that rule files keep their order. */
+	while ((option = getopt_long(argc, argv, "-r:h", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			print_usage(stdout);
+			return WEIR_EXIT_OK;
+		}
+		has_rules_option |= option == 'r';
+		if (take_option(&request, option, optarg))
+			return WEIR_EXIT_WRONG;
+	}
+	while (optind < argc) /* after "--" */
+		take_file(&request, argv[optind++], true);
+	part_capture(&request);
+	code = check_request(&request, has_rules_option);
+	if (code)
+		return code;
+	return weir_exit_code(replay(&request, &diag), &diag);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A capture of the packets that get through, in the order in which they leave. Packets are added in the
+ * order in which they were judged; that is another one when a delay, or a clock that went back, lets a
+ * later packet leave first. Memory: 24 bytes a packet; the frames are on disk.
+ */
+#ifndef WEIR_DEPARTURES_H
+#define WEIR_DEPARTURES_H
+
+#include "capture.h"
+#include "diag.h"
+
+struct weir_departures;
+
+/* The file at `path` (borrowed) appears with the commit, whole, and not before. */
+int weir_departures_open(const char *path, struct weir_departures **ret_departures, struct weir_diag *diag);
+int weir_departures_add(struct weir_departures *departures, const struct weir_frame *frame, uint64_t leaves_ns,
+			struct weir_diag *diag);
+int weir_departures_commit(struct weir_departures *departures, struct weir_diag *diag);
+void weir_departures_free(struct weir_departures *departures);
+
+static inline void weir_departures_freep(struct weir_departures **departures)
+{
+	weir_departures_free(*departures);
+}
+
+#endif

@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <sched.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "capture.h"
+#include "compile.h"
+#include "departures.h"
+#include "host.h"
+#include "memory_csv.h"
+#include "object.h"
+#include "output.h"
+#include "util.h"
+
+/* Every IP packet fits whole: 65,535 bytes after the longest IPv6 header, Ethernet and two tags. A longer
+ * frame is longer than anything in it can claim, so the program sees this much and is told the length.
+ * The kernel takes a first buffer and 17 more pages, about 73,000 bytes (6.1 to 6.18).
+ */
+#define REPLAY_FRAME_BYTES_MAX (ETH_HLEN + 2 * 4 + 40 + 65535)
+
+/* Bounds of the flow table, in rows a CPU: chosen, not derived. The larger one is 128 MB of narrow rows
+ * for each CPU; a capture that keeps more flows alive than that holds makes it grow.
+ */
+#define REPLAY_ROWS_MIN 4096u
+#define REPLAY_ROWS_FIRST_MAX (1u << 22)
+#define REPLAY_ROWS_MAX (1u << 28)
+
+/* Rows tell times apart for this long after the capture's end: an interval of a day and a day's ring. */
+#define REPLAY_MARGIN_NS (48 * 3600 * WEIR_NSEC_PER_SEC)
+
+#define REPLAY_PROGRESS_PACKETS 65536
+
+static int stopped(const struct weir_replay_options *options, struct weir_diag *diag)
+{
+	if (!options->stop || !*options->stop)
+		return 0;
+	weir_diag_fail(diag, EINTR, "no output was written", "replay stopped");
+	return -EINTR;
+}
+
+/* ---- first pass: what is in the capture ---- */
+
+struct survey {
+	uint64_t packets;
+	uint64_t earliest_ns, latest_ns;
+	bool is_damaged;
+};
+
+static int survey_capture(const struct weir_replay_options *options, struct survey *survey, struct weir_diag *diag)
+{
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
+	struct weir_frame frame;
+	int got, err;
+
+	err = weir_capture_open(options->capture, &capture, diag);
+	if (err)
+		return err;
+	*survey = (struct survey){.earliest_ns = UINT64_MAX};
+	while ((got = weir_capture_next(capture, &frame, diag)) > 0) {
+		if (frame.time_ns < survey->earliest_ns)
+			survey->earliest_ns = frame.time_ns;
+		if (frame.time_ns > survey->latest_ns)
+			survey->latest_ns = frame.time_ns;
+		if (survey->packets++ % REPLAY_PROGRESS_PACKETS == 0 && (err = stopped(options, diag)))
+			return err;
+	}
+	if (survey->packets == 0)
+		survey->earliest_ns = 0;
+	survey->is_damaged = got < 0;
+	return 0;
+}
+
+/* ---- the interface that match.interface means ---- */
+
+struct interface_names {
+	const char *ours; /* 1: the one the capture is said to be of */
+	const char **others; /* 2, 3, ...: borrowed from the rule set */
+	size_t other_count;
+};
+
+static void interface_names_free(struct interface_names *names)
+{
+	free(names->others);
+}
+
+/* Every name exists, so that a rule set made for another machine compiles without warnings. */
+static uint32_t replay_ifindex(const char *name, void *data)
+{
+	struct interface_names *names = data;
+	const char **added;
+	size_t i;
+
+	if (names->ours && strcmp(name, names->ours) == 0)
+		return 1;
+	for (i = 0; i < names->other_count; i++)
+		if (strcmp(name, names->others[i]) == 0)
+			return 2 + i;
+	added = weir_array_add((void **)&names->others, names->other_count, sizeof(*names->others));
+	if (!added)
+		return 0;
+	*added = name;
+	return 2 + names->other_count++;
+}
+
+/* ---- size of the flow table ---- */
+
+static size_t keyed_rules(const struct weir_ruleset *ruleset)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < ruleset->rule_count; i++)
+		count += ruleset->resources[ruleset->rules[i].resource].flow.fields != 0;
+	return count;
+}
+
+/* Four rows for each flow there can be, were every packet a new one for every rule; the first try need
+ * not be right.
+ */
+static uint32_t first_rows(const struct weir_ruleset *ruleset, uint64_t packets)
+{
+	uint64_t wanted = 4 * packets * keyed_rules(ruleset);
+	uint32_t rows = REPLAY_ROWS_MIN;
+
+	while (rows < wanted && rows < REPLAY_ROWS_FIRST_MAX)
+		rows *= 2;
+	return rows;
+}
+
+/* ---- the judging pass ---- */
+
+/* One attempt to replay the whole capture, with a flow table of a certain size. */
+struct attempt {
+	const struct weir_ruleset *ruleset;
+	const struct weir_replay_options *options;
+	const struct survey *survey;
+	bool is_retry;
+	struct interface_names interfaces;
+	struct weir_image *image;
+	struct weir_object *object;
+	uint8_t *frame; /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
+	struct weir_output verdicts;
+	struct weir_departures *passed;
+	struct weir_replay_report report;
+};
+
+static void attempt_clean(struct attempt *attempt)
+{
+	interface_names_free(&attempt->interfaces);
+	weir_image_free(attempt->image);
+	weir_object_free(attempt->object);
+	free(attempt->frame);
+	weir_output_close(&attempt->verdicts);
+	weir_departures_free(attempt->passed);
+	weir_replay_report_free(&attempt->report);
+}
+
+/* Does the machine have the memory? The kernel would rather kill somebody than say no. */
+static int check_memory(const struct weir_image *image, uint32_t cpus, struct weir_diag *diag)
+{
+	uint64_t free_bytes = weir_host_memory_available_bytes();
+	struct weir_image_memory memory;
+
+	weir_image_memory(image, cpus, &memory);
+	if (free_bytes == 0 || memory.total <= free_bytes)
+		return 0;
+	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
+			      "a flow table that holds every flow of the capture needs %" PRIu64 " MB, and %" PRIu64
+			      " MB are free",
+			      (uint64_t)memory.total >> 20, free_bytes >> 20);
+}
+
+static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
+{
+	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_ruleset roomy = *attempt->ruleset;
+	struct weir_compile_options options = {
+	    .now_ns = attempt->survey->earliest_ns,
+	    .span_ns = attempt->survey->latest_ns - attempt->survey->earliest_ns + REPLAY_MARGIN_NS,
+	    .ifindex = replay_ifindex,
+	    .ifindex_data = &attempt->interfaces,
+	};
+	struct weir_diag again = {};
+	int cpus, err;
+
+	cpus = weir_host_cpus();
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	options.cpus = cpus;
+	attempt->interfaces.ours = attempt->options->interface;
+	roomy.settings.flows_per_cpu = rows;
+	/* Warnings were given by the first attempt; what changed since is only the table. */
+	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
+	weir_diag_free(&again);
+	if (!err)
+		err = check_memory(attempt->image, cpus, diag);
+	if (err)
+		return err;
+	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
+	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+}
+
+static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
+{
+	int err;
+
+	if (attempt->options->verdicts) {
+		err = weir_output_open(&attempt->verdicts, attempt->options->verdicts, diag);
+		if (err)
+			return err;
+		/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
+		fputs("packet,time_ns,verdict,wait_ns,resources,rule\r\n", attempt->verdicts.stream);
+	}
+	if (attempt->options->passed)
+		return weir_departures_open(attempt->options->passed, &attempt->passed, diag);
+	return 0;
+}
+
+/* Verdict on one frame, in the words of the CSV. */
+struct judgement {
+	enum weir_verdict verdict;
+	bool passes;
+	uint64_t wait_ns;
+	const char *rule;
+	uint32_t resource_count;
+	uint16_t resource[WEIR_PACKET_RESOURCES_MAX];
+};
+
+static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verdict verdict, uint32_t rule)
+{
+	switch (verdict) {
+	case WEIR_VERDICT_BLOCK:
+		return rule < ruleset->rule_count ? ruleset->rules[rule].name : NULL;
+	case WEIR_VERDICT_MALFORMED_DROP:
+		return "malformed";
+	case WEIR_VERDICT_UNSUPPORTED_DROP:
+		return "unsupported";
+	case WEIR_VERDICT_NON_IP_DROP:
+		return "nonIp";
+	case WEIR_VERDICT_UNMATCHED_DROP:
+		return "unmatched";
+	default:
+		return NULL;
+	}
+}
+
+/* A frame without a whole Ethernet header cannot be handed to a program, nor arrive on an interface. */
+static void judge_short_frame(struct attempt *attempt, const struct weir_frame *frame, struct judgement *judgement)
+{
+	bool drops = attempt->ruleset->settings.drop_malformed;
+	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
+	struct weir_totals *totals = &attempt->report.totals;
+
+	totals->seen.packets++;
+	totals->seen.bytes += frame->wire_bytes;
+	totals->verdict[verdict].packets++;
+	totals->verdict[verdict].bytes += frame->wire_bytes;
+	*judgement = (struct judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
+}
+
+/* The frame as it was on the wire: what was cut off is zeros. */
+static uint32_t pad_frame(struct attempt *attempt, const struct weir_frame *frame)
+{
+	uint32_t bytes = frame->wire_bytes, captured = frame->captured_bytes;
+
+	if (bytes > REPLAY_FRAME_BYTES_MAX)
+		bytes = REPLAY_FRAME_BYTES_MAX;
+	if (captured > bytes)
+		captured = bytes;
+	memcpy(attempt->frame, frame->bytes, captured);
+	memset(attempt->frame + captured, 0, bytes - captured);
+	return bytes;
+}
+
+static int judge_frame(struct attempt *attempt, const struct weir_frame *frame, struct judgement *judgement,
+		       struct weir_diag *diag)
+{
+	volatile struct weir_lab *lab = weir_object_lab(attempt->object);
+	uint32_t i;
+	int action;
+
+	lab->clock_ns = frame->time_ns;
+	lab->frame_bytes = frame->wire_bytes;
+	lab->ifindex = attempt->options->interface ? 1 : 0;
+	action = weir_object_judge(attempt->object, attempt->frame, pad_frame(attempt, frame));
+	if (action < 0)
+		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
+
+	judgement->verdict = lab->verdict;
+	judgement->passes = action == XDP_PASS;
+	judgement->wait_ns = lab->wait_ns;
+	judgement->resource_count = lab->resource_count;
+	for (i = 0; i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
+		judgement->resource[i] = lab->resource[i];
+	judgement->rule = judgement->passes ? "" : dropped_by(attempt->ruleset, lab->verdict, lab->rule);
+	if (!judgement->rule)
+		return weir_diag_fail(diag, EIO, "this is a mistake of weir's, please report it",
+				      "the program dropped a packet without a reason (verdict %u)", lab->verdict);
+	return 0;
+}
+
+/* ---- what is written down ---- */
+
+/* A CSV field needs quotes when it holds what ends a field; `joined` are names, which hold no control characters. */
+static void write_escaped(FILE *stream, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', stream);
+		fputc(*text, stream);
+	}
+}
+
+static bool needs_quotes(const char *text)
+{
+	return text[strcspn(text, ",\"\r\n")] != '\0';
+}
+
+static void write_resources(FILE *stream, const struct weir_ruleset *ruleset, const struct judgement *judgement)
+{
+	bool quotes = false;
+	uint32_t i;
+
+	for (i = 0; i < judgement->resource_count; i++)
+		quotes |= needs_quotes(ruleset->resources[judgement->resource[i]].name);
+	fputs(quotes ? "\"" : "", stream);
+	for (i = 0; i < judgement->resource_count; i++) {
+		fputs(i ? ";" : "", stream);
+		write_escaped(stream, ruleset->resources[judgement->resource[i]].name);
+	}
+	fputs(quotes ? "\"" : "", stream);
+}
+
+static void write_verdict(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
+			  const struct judgement *judgement)
+{
+	const char *quote = needs_quotes(judgement->rule) ? "\"" : "";
+
+	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",", number, time_ns, judgement->passes ? "pass" : "drop",
+		judgement->wait_ns);
+	write_resources(stream, ruleset, judgement);
+	fputs(",", stream);
+	fputs(quote, stream);
+	write_escaped(stream, judgement->rule);
+	fputs(quote, stream);
+	fputs("\r\n", stream);
+}
+
+/* ---- counters ---- */
+
+/* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
+static int sum_counters(const struct attempt *attempt, enum weir_instance_map map, uint32_t slot, void *sum,
+			size_t bytes, struct weir_diag *diag)
+{
+	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
+	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
+	__u64 *total = sum;
+
+	if (!copies)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read counters");
+	if (bpf_map_lookup_elem(weir_object_map_fd(attempt->object, map), &slot, copies) < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot read counters");
+	for (cpu = 0; cpu < cpus; cpu++)
+		for (word = 0; word < words; word++)
+			total[word] += copies[cpu * words + word];
+	return 0;
+}
+
+static int read_rule_counters(struct attempt *attempt, uint64_t *ret_evicted, struct weir_diag *diag)
+{
+	uint32_t i;
+	int err;
+
+	*ret_evicted = 0;
+	for (i = 0; i < attempt->image->rule_count; i++) {
+		struct weir_rule_counters counters = {};
+
+		err = sum_counters(attempt, WEIR_MAP_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
+				   sizeof(counters), diag);
+		if (err)
+			return err;
+		attempt->report.rules[i].blocked = counters.blocked;
+		attempt->report.rules[i].would_drop = counters.would_drop;
+		*ret_evicted += counters.evicted;
+	}
+	return 0;
+}
+
+_Static_assert(sizeof(struct weir_resource_counters) % sizeof(__u64) == 0, "seconds are summed too, and not looked at");
+
+static int read_resource_counters(struct attempt *attempt, struct weir_diag *diag)
+{
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < attempt->image->resource_count; i++) {
+		struct weir_resource_counters counters = {};
+
+		err = sum_counters(attempt, WEIR_MAP_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
+				   sizeof(counters), diag);
+		if (err)
+			return err;
+		attempt->report.resources[i].passed = counters.passed;
+		attempt->report.resources[i].blocked = counters.blocked;
+	}
+	return 0;
+}
+
+/* ---- putting it together ---- */
+
+static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, uint64_t number, struct weir_diag *diag)
+{
+	struct judgement judgement = {};
+	int err;
+
+	if (frame->wire_bytes < ETH_HLEN) {
+		judge_short_frame(attempt, frame, &judgement);
+	} else {
+		err = judge_frame(attempt, frame, &judgement, diag);
+		if (err)
+			return err;
+	}
+	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
+	if (attempt->verdicts.stream)
+		write_verdict(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
+	if (attempt->passed && judgement.passes)
+		return weir_departures_add(attempt->passed, frame, frame->time_ns + judgement.wait_ns, diag);
+	return 0;
+}
+
+static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_replay_options *options = attempt->options;
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
+	uint64_t number, total = attempt->survey->packets, started_ns;
+	struct weir_frame frame;
+	int err;
+
+	err = weir_capture_open(options->capture, &capture, diag);
+	if (err)
+		return err;
+	started_ns = weir_host_now_ns();
+	for (number = 1; number <= total; number++) {
+		err = weir_capture_next(capture, &frame, diag);
+		if (err < 0)
+			return err;
+		if (err == 0)
+			return weir_diag_fail(diag, EIO, NULL, "capture '%s' changed while it was read",
+					      options->capture);
+		err = judge_and_write(attempt, &frame, number, diag);
+		if (err)
+			return err;
+		if (number % REPLAY_PROGRESS_PACKETS != 0 && number != total)
+			continue;
+		err = stopped(options, diag);
+		if (err)
+			return err;
+		if (options->progress)
+			options->progress(number, total);
+	}
+	attempt->report.judging_ns = weir_host_now_ns() - started_ns;
+	return 0;
+}
+
+static int new_attempt(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
+{
+	const struct weir_ruleset *ruleset = attempt->ruleset;
+
+	attempt->frame = malloc(REPLAY_FRAME_BYTES_MAX);
+	attempt->report.rules = calloc(ruleset->rule_count + 1, sizeof(*attempt->report.rules));
+	attempt->report.resources = calloc(ruleset->resource_count + 1, sizeof(*attempt->report.resources));
+	if (!attempt->frame || !attempt->report.rules || !attempt->report.resources)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot replay");
+	attempt->report.earliest_ns = attempt->survey->earliest_ns;
+	attempt->report.latest_ns = attempt->survey->latest_ns;
+	attempt->report.is_damaged = attempt->survey->is_damaged;
+	attempt->report.flows_per_cpu = rows;
+	return load_rules(attempt, rows, diag);
+}
+
+static int commit(struct attempt *attempt, struct weir_diag *diag)
+{
+	int err = 0;
+
+	if (attempt->verdicts.stream)
+		err = weir_output_commit(&attempt->verdicts, diag);
+	if (!err && attempt->passed)
+		err = weir_departures_commit(attempt->passed, diag);
+	return err;
+}
+
+/* Returns 0 with a report, -EAGAIN when a flow was evicted while it counted, or another -errno. */
+static int try_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
+		      const struct survey *survey, uint32_t rows, bool is_retry, struct weir_replay_report *ret_report,
+		      struct weir_diag *diag)
+{
+	_cleanup_(attempt_clean) struct attempt attempt = {
+	    .ruleset = ruleset, .options = options, .survey = survey, .is_retry = is_retry};
+	uint64_t evicted;
+	int err;
+
+	err = new_attempt(&attempt, rows, diag);
+	if (!err)
+		err = open_outputs(&attempt, diag);
+	if (!err)
+		err = judge_capture(&attempt, diag);
+	if (!err)
+		err = read_rule_counters(&attempt, &evicted, diag);
+	if (err)
+		return err;
+	if (evicted)
+		return -EAGAIN;
+	err = read_resource_counters(&attempt, diag);
+	if (!err)
+		err = sum_counters(&attempt, WEIR_MAP_TOTALS, 0, &attempt.report.totals, sizeof(attempt.report.totals),
+				   diag);
+	if (!err)
+		err = commit(&attempt, diag);
+	if (err)
+		return err;
+	*ret_report = attempt.report;
+	attempt.report = (struct weir_replay_report){};
+	return 0;
+}
+
+/* Rows are per CPU, and the program must stay on the CPU whose rows it fills. */
+static int pin_to_this_cpu(cpu_set_t *ret_before, struct weir_diag *diag)
+{
+	cpu_set_t here;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&here);
+	CPU_SET(cpu < 0 ? 0 : cpu, &here);
+	if (sched_getaffinity(0, sizeof(*ret_before), ret_before) < 0 || sched_setaffinity(0, sizeof(here), &here) < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot stay on one CPU");
+	return 0;
+}
+
+int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
+		struct weir_replay_report *ret_report, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_memory_reading *readings = NULL;
+	size_t reading_count;
+	struct survey survey;
+	cpu_set_t before;
+	uint32_t first, rows;
+	int err;
+
+	/* No rule asks for memory yet; a wrong file is told all the same. */
+	if (options->memory) {
+		err = weir_memory_csv_read(options->memory, &readings, &reading_count, diag);
+		if (err)
+			return err;
+	}
+	err = survey_capture(options, &survey, diag);
+	if (err)
+		return err;
+	err = pin_to_this_cpu(&before, diag);
+	if (err)
+		return err;
+	first = first_rows(ruleset, survey.packets);
+	for (rows = first; rows <= REPLAY_ROWS_MAX; rows *= 4) {
+		err = try_replay(ruleset, options, &survey, rows, rows > first, ret_report, diag);
+		if (err != -EAGAIN)
+			break;
+	}
+	if (err == -EAGAIN)
+		err = weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture",
+				     "the capture keeps more flows alive than a table of %u rows holds", rows / 4);
+	sched_setaffinity(0, sizeof(before), &before);
+	return err;
+}
+
+void weir_replay_report_free(struct weir_replay_report *report)
+{
+	free(report->rules);
+	free(report->resources);
+	*report = (struct weir_replay_report){};
+}
