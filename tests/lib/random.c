@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "random.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "util.h"
+
+/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
+uint64_t random_u64(struct random *random)
+{
+	uint64_t z = random->state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+uint64_t random_below(struct random *random, uint64_t below)
+{
+	return random_u64(random) % below; /* the bias is of no interest to a test */
+}
+
+uint64_t random_between(struct random *random, uint64_t low, uint64_t high)
+{
+	return low + random_below(random, high - low + 1);
+}
+
+bool random_percent(struct random *random, unsigned int percent)
+{
+	return random_below(random, 100) < percent;
+}
+
+#define PICK(random, array) ((array)[random_below(random, ARRAY_SIZE(array))])
+
+/* ---- what rules and packets have in common ---- */
+
+static const char *const ipv4_hosts[] = {"192.0.2.1",	 "192.0.2.2", "192.0.2.130",
+					 "198.51.100.1", "10.0.0.1",  "0.0.0.0"};
+static const char *const ipv6_hosts[] = {"2001:db8::1",	  "2001:db8::2", "2001:db8:0:100::1",
+					 "2001:db8:1::1", "fe80::1",	 "::"};
+static const uint16_t ports[] = {0, 53, 80, 443, 1024, 65535};
+static const uint16_t vlans[] = {0, 1, 100, 4095};
+static const uint8_t protocols[] = {17, 17, 17, 6, 6, 6, 1, 58, 132, 47, 50, 59, 51, 255};
+static const uint8_t icmp_types[] = {0, 3, 8, 128, 129, 133, 135, 137, 255};
+static const uint8_t tcp_flag_bytes[] = {0x02, 0x12, 0x10, 0x18, 0x01, 0x04, 0x00, 0xff};
+
+uint32_t random_ifindex(const char *name)
+{
+	return strcmp(name, RANDOM_INTERFACE) == 0 ? RANDOM_IFINDEX : 2;
+}
+
+static void random_address(struct random *random, uint8_t family, uint8_t *to)
+{
+	int parsed;
+
+	memset(to, 0, 16);
+	if (family == 4)
+		parsed = inet_pton(AF_INET, PICK(random, ipv4_hosts), to);
+	else
+		parsed = inet_pton(AF_INET6, PICK(random, ipv6_hosts), to);
+	assert(parsed == 1);
+	/* Now and then a host of its own, so that tables see more than a handful of flows. */
+	if (random_percent(random, 5))
+		to[family == 4 ? 3 : 15] = random_u64(random);
+}
+
+/* ---- rule sets ---- */
+
+static struct weir_prefix random_prefix(struct random *random)
+{
+	static const uint8_t bits4[] = {0, 1, 8, 24, 25, 31, 32, 32}, bits6[] = {0, 3, 32, 48, 56, 64, 127, 128, 128};
+	struct weir_prefix prefix = {.family = random_percent(random, 50) ? 4 : 6};
+	unsigned int i;
+
+	prefix.bits = prefix.family == 4 ? PICK(random, bits4) : PICK(random, bits6);
+	random_address(random, prefix.family, prefix.address);
+	for (i = prefix.bits; i < 128; i++)
+		prefix.address[i / 8] &= ~(0x80 >> i % 8);
+	return prefix;
+}
+
+static struct weir_prefix *random_prefixes(struct random *random, size_t *ret_count)
+{
+	struct weir_prefix *prefixes;
+	size_t i, count = random_between(random, 1, 3);
+
+	prefixes = calloc(count, sizeof(*prefixes));
+	assert(prefixes);
+	for (i = 0; i < count; i++)
+		prefixes[i] = random_prefix(random);
+	*ret_count = count;
+	return prefixes;
+}
+
+static struct weir_range range_around(struct random *random, uint32_t value, uint32_t max)
+{
+	struct weir_range range = {value, value};
+
+	if (random_percent(random, 50)) {
+		range.low = random_below(random, value + 1);
+		range.high = random_between(random, value, max);
+	}
+	return range;
+}
+
+enum range_of { RANGE_PORT, RANGE_VLAN, RANGE_ICMP_TYPE, RANGE_LENGTH };
+
+static struct weir_range random_range(struct random *random, enum range_of what)
+{
+	static const uint32_t lengths[] = {60, 64, 100, 1514, 9014};
+
+	switch (what) {
+	case RANGE_PORT:
+		return range_around(random, PICK(random, ports), 65535);
+	case RANGE_VLAN:
+		return range_around(random, PICK(random, vlans), 4095);
+	case RANGE_ICMP_TYPE:
+		return range_around(random, PICK(random, icmp_types), 255);
+	case RANGE_LENGTH:
+		break;
+	}
+	return range_around(random, PICK(random, lengths), 65535);
+}
+
+static struct weir_range *random_ranges(struct random *random, enum range_of what, size_t *ret_count)
+{
+	size_t i, count = random_between(random, 1, 3);
+	struct weir_range *ranges = calloc(count, sizeof(*ranges));
+
+	assert(ranges);
+	for (i = 0; i < count; i++)
+		ranges[i] = random_range(random, what);
+	*ret_count = count;
+	return ranges;
+}
+
+static void random_flags(struct random *random, struct weir_match *match)
+{
+	size_t i, count = random_between(random, 1, 2);
+
+	match->tcp_flags = calloc(count, sizeof(*match->tcp_flags));
+	assert(match->tcp_flags);
+	match->tcp_flags_count = count;
+	for (i = 0; i < count; i++) {
+		struct weir_tcp_flags *flags = &match->tcp_flags[i];
+
+		flags->set = 1 << random_below(random, 8);
+		if (random_percent(random, 50))
+			flags->clear = (1 << random_below(random, 8)) & ~flags->set;
+	}
+}
+
+static void random_protocols(struct random *random, struct weir_match *match)
+{
+	unsigned int i, count = random_between(random, 1, 3);
+
+	match->has_protocol = true;
+	for (i = 0; i < count; i++) {
+		uint8_t protocol = PICK(random, protocols);
+
+		match->protocol[protocol / 8] |= 1 << protocol % 8;
+	}
+}
+
+static void random_interfaces(struct random *random, struct weir_match *match)
+{
+	static const char *const names[] = {RANDOM_INTERFACE, "lan1"};
+	size_t count = random_between(random, 1, 2);
+
+	match->interface = calloc(count, sizeof(*match->interface));
+	assert(match->interface);
+	match->interface_count = count;
+	strcpy(match->interface[0], names[count == 2 ? 0 : random_below(random, 2)]);
+	if (count == 2)
+		strcpy(match->interface[1], names[1]);
+}
+
+/* Each condition is rare, so that most packets meet most resources. */
+static void random_match(struct random *random, struct weir_match *match)
+{
+	if (random_percent(random, 15))
+		match->source = random_prefixes(random, &match->source_count);
+	if (random_percent(random, 15))
+		match->destination = random_prefixes(random, &match->destination_count);
+	if (random_percent(random, 8))
+		match->source_port = random_ranges(random, RANGE_PORT, &match->source_port_count);
+	if (random_percent(random, 15))
+		match->destination_port = random_ranges(random, RANGE_PORT, &match->destination_port_count);
+	if (random_percent(random, 8))
+		match->vlan = random_ranges(random, RANGE_VLAN, &match->vlan_count);
+	if (random_percent(random, 6))
+		match->icmp_type = random_ranges(random, RANGE_ICMP_TYPE, &match->icmp_type_count);
+	if (random_percent(random, 10))
+		match->length = random_ranges(random, RANGE_LENGTH, &match->length_count);
+	if (random_percent(random, 6))
+		random_flags(random, match);
+	if (random_percent(random, 6))
+		random_interfaces(random, match);
+	if (random_percent(random, 20))
+		random_protocols(random, match);
+	if (random_percent(random, 10))
+		match->families = random_between(random, 1, 3);
+	if (random_percent(random, 10))
+		match->fragments = random_between(random, 1, 7);
+}
+
+static void random_flow(struct random *random, struct weir_flow *flow)
+{
+	static const uint8_t bits4[] = {1, 8, 16, 24, 31, 32, 32, 32}, bits6[] = {1, 32, 48, 56, 64, 127, 128, 128};
+
+	if (random_percent(random, 25))
+		return; /* the whole resource */
+	if (random_percent(random, 60))
+		flow->fields |= WEIR_KEY_SOURCE;
+	if (random_percent(random, 20))
+		flow->fields |= WEIR_KEY_DESTINATION;
+	if (random_percent(random, 25))
+		flow->fields |= 1 << random_between(random, 2, 6);
+	if (random_percent(random, 10))
+		flow->fields |= 1 << random_between(random, 2, 6);
+	if (flow->fields & WEIR_KEY_SOURCE) {
+		flow->source_bits[0] = PICK(random, bits4);
+		flow->source_bits[1] = PICK(random, bits6);
+	}
+	if (flow->fields & WEIR_KEY_DESTINATION) {
+		flow->destination_bits[0] = PICK(random, bits4);
+		flow->destination_bits[1] = PICK(random, bits6);
+	}
+}
+
+static uint64_t random_threshold_micro(struct random *random, bool counts_bytes)
+{
+	static const uint64_t packets[] = {0,	     500000,   999999,	  1000000,    1000000,
+					   2000000,  2900000,  3000000,	  5000000,    10000000,
+					   20000000, 50000000, 100000000, 1000000000, 40000000000};
+	static const uint64_t bytes[] = {0, 59, 60, 61, 1000, 1514, 3000, 9014, 20000, 65536, 1000000, 5000000000};
+
+	if (counts_bytes)
+		return PICK(random, bytes) * WEIR_MICRO + (random_percent(random, 20) ? 500000 : 0);
+	return PICK(random, packets);
+}
+
+static struct weir_ruleset_rule random_rule(struct random *random, size_t resource)
+{
+	static const uint32_t intervals_ms[] = {10,   20,   35,	  63,	100,  250,   420,   500,
+						1000, 1000, 1000, 2520, 5000, 60000, 240000};
+	struct weir_ruleset_rule rule = {.resource = resource};
+
+	rule.counts_bytes = random_percent(random, 30);
+	rule.observes = random_percent(random, 15);
+	rule.window = random_below(random, 3);
+	rule.interval_ns = PICK(random, intervals_ms) * 1000000ull;
+	do {
+		rule.samples = random_between(random, 1, WEIR_SAMPLES_MAX);
+	} while (rule.interval_ns % rule.samples);
+	rule.threshold_micro = random_threshold_micro(random, rule.counts_bytes);
+	return rule;
+}
+
+/* Names with what a CSV or a YAML reader could trip over. */
+static char *random_name(struct random *random, const char *kind, size_t number)
+{
+	static const char *const tails[] = {"", "", "", ", quoted", " \"said\"", " \xc3\xbc", "'s", ": #1"};
+	char *name = NULL;
+	int bytes = asprintf(&name, "%s-%zu%s", kind, number, PICK(random, tails));
+
+	assert(bytes > 0);
+	return name;
+}
+
+static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_t resource)
+{
+	size_t i, count = random_below(random, 5);
+
+	for (i = 0; i < count && ruleset->rule_count < WEIR_PACKET_RULES_MAX; i++) {
+		struct weir_ruleset_rule *rule;
+
+		rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
+		assert(rule);
+		*rule = random_rule(random, resource);
+		rule->name = random_name(random, "rule", ruleset->rule_count++);
+	}
+}
+
+/* Rules of different resources take turns in the file, so that order is more than that of resources. */
+static void shuffle_rules(struct random *random, struct weir_ruleset *ruleset)
+{
+	size_t i;
+
+	for (i = ruleset->rule_count; i > 1; i--) {
+		size_t j = random_below(random, i);
+		struct weir_ruleset_rule rule = ruleset->rules[i - 1];
+
+		ruleset->rules[i - 1] = ruleset->rules[j];
+		ruleset->rules[j] = rule;
+	}
+}
+
+struct weir_ruleset *random_ruleset(struct random *random)
+{
+	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+	size_t i;
+
+	assert(ruleset);
+	ruleset->settings = (struct weir_settings){
+	    .flows_per_cpu = 65536,
+	    .drop_malformed = random_percent(random, 70),
+	    .drop_unsupported = random_percent(random, 70),
+	    .drop_non_ip = random_percent(random, 30),
+	    .drop_unmatched = random_percent(random, 30),
+	};
+	ruleset->resource_count = random_between(random, 1, 6);
+	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
+	assert(ruleset->resources);
+	for (i = 0; i < ruleset->resource_count; i++) {
+		ruleset->resources[i].name = random_name(random, "resource", i);
+		random_match(random, &ruleset->resources[i].match);
+		random_flow(random, &ruleset->resources[i].flow);
+		add_rules(random, ruleset, i);
+	}
+	shuffle_rules(random, ruleset);
+	return ruleset;
+}
+
+void random_ruleset_free(struct weir_ruleset *ruleset)
+{
+	size_t i;
+
+	for (i = 0; i < ruleset->resource_count; i++) {
+		struct weir_match *match = &ruleset->resources[i].match;
+
+		free(ruleset->resources[i].name);
+		free(match->source);
+		free(match->destination);
+		free(match->source_port);
+		free(match->destination_port);
+		free(match->vlan);
+		free(match->icmp_type);
+		free(match->length);
+		free(match->tcp_flags);
+		free(match->interface);
+	}
+	for (i = 0; i < ruleset->rule_count; i++)
+		free(ruleset->rules[i].name);
+	free(ruleset->resources);
+	free(ruleset->rules);
+	free(ruleset);
+}
+
+/* ---- YAML ---- */
+
+static void write_quoted(FILE *stream, const char *text)
+{
+	fputc('"', stream);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', stream);
+		fputc(*text, stream);
+	}
+	fputc('"', stream);
+}
+
+static void write_prefixes(FILE *stream, const char *field, const struct weir_prefix *prefixes, size_t count)
+{
+	char text[INET6_ADDRSTRLEN];
+	size_t i;
+
+	if (count == 0)
+		return;
+	fprintf(stream, "      %s: [", field);
+	for (i = 0; i < count; i++) {
+		inet_ntop(prefixes[i].family == 4 ? AF_INET : AF_INET6, prefixes[i].address, text, sizeof(text));
+		fprintf(stream, "%s\"%s/%u\"", i ? ", " : "", text, prefixes[i].bits);
+	}
+	fprintf(stream, "]\n");
+}
+
+static void write_ranges(FILE *stream, const char *field, const struct weir_range *ranges, size_t count)
+{
+	size_t i;
+
+	if (count == 0)
+		return;
+	fprintf(stream, "      %s: [", field);
+	for (i = 0; i < count; i++) {
+		fprintf(stream, i ? ", " : "");
+		if (ranges[i].low == ranges[i].high)
+			fprintf(stream, "%u", ranges[i].low);
+		else
+			fprintf(stream, "\"%u-%u\"", ranges[i].low, ranges[i].high);
+	}
+	fprintf(stream, "]\n");
+}
+
+static void write_flags(FILE *stream, const struct weir_match *match)
+{
+	static const char *const names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
+	size_t i, bit;
+
+	if (match->tcp_flags_count == 0)
+		return;
+	fprintf(stream, "      tcpFlags: [");
+	for (i = 0; i < match->tcp_flags_count; i++) {
+		const char *separator = "";
+
+		fprintf(stream, "%s\"", i ? ", " : "");
+		for (bit = 0; bit < 8; bit++) {
+			if (!((match->tcp_flags[i].set | match->tcp_flags[i].clear) >> bit & 1))
+				continue;
+			fprintf(stream, "%s%s%s", separator, match->tcp_flags[i].clear >> bit & 1 ? "!" : "",
+				names[bit]);
+			separator = ",";
+		}
+		fprintf(stream, "\"");
+	}
+	fprintf(stream, "]\n");
+}
+
+/* A list of those of `names` whose bit is set in `bits`. */
+static void write_set(FILE *stream, const char *field, const char *const *names, unsigned int count, unsigned int bits)
+{
+	const char *separator = "";
+	unsigned int i;
+
+	if (!bits)
+		return;
+	fprintf(stream, "      %s: [", field);
+	for (i = 0; i < count; i++) {
+		if (!(bits >> i & 1))
+			continue;
+		fprintf(stream, "%s%s", separator, names[i]);
+		separator = ", ";
+	}
+	fprintf(stream, "]\n");
+}
+
+static void write_protocols(FILE *stream, const struct weir_match *match)
+{
+	const char *separator = "";
+	unsigned int i;
+
+	if (!match->has_protocol)
+		return;
+	fprintf(stream, "      protocol: [");
+	for (i = 0; i < 256; i++) {
+		if (!(match->protocol[i / 8] >> i % 8 & 1))
+			continue;
+		fprintf(stream, "%s%u", separator, i);
+		separator = ", ";
+	}
+	fprintf(stream, "]\n");
+}
+
+static void write_match(FILE *stream, const struct weir_match *match)
+{
+	static const char *const families[] = {"ipv4", "ipv6"}, *const fragments[] = {"none", "first", "later"};
+	size_t i;
+
+	fprintf(stream, "    match:\n");
+	write_set(stream, "family", families, 2, match->families);
+	write_set(stream, "fragment", fragments, 3, match->fragments);
+	write_protocols(stream, match);
+	write_prefixes(stream, "source", match->source, match->source_count);
+	write_prefixes(stream, "destination", match->destination, match->destination_count);
+	write_ranges(stream, "sourcePort", match->source_port, match->source_port_count);
+	write_ranges(stream, "destinationPort", match->destination_port, match->destination_port_count);
+	write_ranges(stream, "vlan", match->vlan, match->vlan_count);
+	write_ranges(stream, "icmpType", match->icmp_type, match->icmp_type_count);
+	write_ranges(stream, "length", match->length, match->length_count);
+	write_flags(stream, match);
+	if (match->interface_count) {
+		fprintf(stream, "      interface: [");
+		for (i = 0; i < match->interface_count; i++)
+			fprintf(stream, "%s%s", i ? ", " : "", match->interface[i]);
+		fprintf(stream, "]\n");
+	}
+}
+
+static bool is_empty(const struct weir_match *match)
+{
+	static const struct weir_match none;
+
+	return memcmp(match, &none, sizeof(none)) == 0;
+}
+
+static void write_flow(FILE *stream, const struct weir_flow *flow)
+{
+	static const char *const names[] = {"source",	"destination", "sourcePort", "destinationPort",
+					    "protocol", "vlan",	       "interface"};
+	const char *separator = "";
+	unsigned int i;
+
+	fprintf(stream, "    flow: [");
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		const uint8_t *bits = i == 0 ? flow->source_bits : flow->destination_bits;
+
+		if (!(flow->fields >> i & 1))
+			continue;
+		fprintf(stream, "%s%s", separator, names[i]);
+		if (i < 2 && (bits[0] != 32 || bits[1] != 128))
+			fprintf(stream, "/%u/%u", bits[0], bits[1]);
+		separator = ", ";
+	}
+	fprintf(stream, "]\n");
+}
+
+static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	static const char *const windows[] = {"leap", "strict", "smooth"};
+
+	fprintf(stream, "  - name: ");
+	write_quoted(stream, rule->name);
+	fprintf(stream, "\n    resource: ");
+	write_quoted(stream, ruleset->resources[rule->resource].name);
+	fprintf(stream, "\n    threshold: %" PRIu64 ".%06" PRIu64 "\n", (uint64_t)(rule->threshold_micro / WEIR_MICRO),
+		(uint64_t)(rule->threshold_micro % WEIR_MICRO));
+	fprintf(stream, "    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
+	fprintf(stream, "    sampleCount: %u\n", rule->samples);
+	fprintf(stream, "    window: %s\n", windows[rule->window]);
+	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
+	fprintf(stream, "    mode: %s\n", rule->observes ? "observe" : "enforce");
+}
+
+static const char *policy(bool drops)
+{
+	return drops ? "drop" : "pass";
+}
+
+void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
+{
+	size_t i;
+
+	fprintf(stream, "settings:\n  flowsPerCpu: %u\n", ruleset->settings.flows_per_cpu);
+	fprintf(stream, "  malformed: %s\n", policy(ruleset->settings.drop_malformed));
+	fprintf(stream, "  unsupported: %s\n", policy(ruleset->settings.drop_unsupported));
+	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
+	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
+	fprintf(stream, "resources:\n");
+	for (i = 0; i < ruleset->resource_count; i++) {
+		fprintf(stream, "  - name: ");
+		write_quoted(stream, ruleset->resources[i].name);
+		fprintf(stream, "\n");
+		if (!is_empty(&ruleset->resources[i].match))
+			write_match(stream, &ruleset->resources[i].match);
+		if (ruleset->resources[i].flow.fields)
+			write_flow(stream, &ruleset->resources[i].flow);
+	}
+	if (ruleset->rule_count)
+		fprintf(stream, "rules:\n");
+	for (i = 0; i < ruleset->rule_count; i++)
+		write_rule(stream, ruleset, &ruleset->rules[i]);
+}
+
+/* ---- traffic ---- */
+
+/* A rule whose buckets the next step in time is about; any of them, or a second's tenth without rules. */
+static void random_bucket(struct random *random, const struct weir_ruleset *ruleset, uint64_t *ret_bucket_ns,
+			  uint64_t *ret_interval_ns)
+{
+	const struct weir_ruleset_rule *rule;
+
+	*ret_bucket_ns = 100000000;
+	*ret_interval_ns = 1000000000;
+	if (ruleset->rule_count == 0)
+		return;
+	rule = &ruleset->rules[random_below(random, ruleset->rule_count)];
+	*ret_bucket_ns = rule->interval_ns / rule->samples;
+	*ret_interval_ns = rule->interval_ns;
+}
+
+static uint64_t step_back(struct random *random, uint64_t now_ns, uint64_t back_ns)
+{
+	return back_ns > now_ns ? random_below(random, now_ns + 1) : now_ns - back_ns;
+}
+
+/* The time of the packet after one at now_ns. */
+static uint64_t random_step(struct random *random, const struct weir_ruleset *ruleset, uint64_t now_ns, bool goes_back)
+{
+	uint64_t bucket_ns, interval_ns, edge_ns;
+
+	random_bucket(random, ruleset, &bucket_ns, &interval_ns);
+	edge_ns = (now_ns / bucket_ns + 1) * bucket_ns;
+	switch (random_below(random, goes_back ? 120 : 100)) {
+	case 0 ... 39: /* a burst */
+		return now_ns + random_below(random, 2);
+	case 40 ... 64:
+		return now_ns + random_below(random, bucket_ns / 20 + 1);
+	case 65 ... 79:
+		return now_ns + random_below(random, bucket_ns);
+	case 80 ... 91: /* an exact edge, the nanosecond before and after */
+		return edge_ns - 1 + random_below(random, 3);
+	case 92 ... 95: /* an edge some buckets on, up to the end of the interval and a little more */
+		return edge_ns - 1 + random_below(random, 3) + bucket_ns * random_below(random, 13);
+	case 96 ... 98: /* exactly an interval later, give or take a nanosecond */
+		return now_ns + interval_ns - 1 + random_below(random, 3);
+	case 99: /* silence */
+		return now_ns + random_below(random, 5 * interval_ns);
+	case 100 ... 108:
+		return step_back(random, now_ns, random_below(random, bucket_ns));
+	case 109 ... 115:
+		return step_back(random, now_ns, bucket_ns * random_below(random, 12));
+	case 116 ... 117: /* further than the ring */
+		return step_back(random, now_ns, random_below(random, 3 * interval_ns));
+	}
+	return step_back(random, now_ns, edge_ns % bucket_ns + random_below(random, 3));
+}
+
+static void random_fragment(struct random *random, struct packet_spec *spec)
+{
+	spec->fragment_units = random_percent(random, 50) ? random_between(random, 1, 0x1fff) : 0;
+	spec->more_fragments = random_percent(random, 60);
+	if (spec->family == 6 && spec->extension_count < PACKET_EXTENSIONS_MAX)
+		spec->extension[spec->extension_count++].protocol = 44;
+}
+
+static void random_extensions(struct random *random, struct packet_spec *spec)
+{
+	static const uint8_t kinds[] = {0, 43, 44, 51, 60, 60};
+	unsigned int i,
+	    count = random_percent(random, 80) ? random_between(random, 1, 3) : random_between(random, 7, 10);
+
+	for (i = 0; i < count; i++) {
+		spec->extension[i].protocol = PICK(random, kinds);
+		if (random_percent(random, 30))
+			spec->extension[i].units = random_below(random, 6);
+		if (random_percent(random, 3))
+			spec->extension[i].units = 255;
+	}
+	spec->extension_count = count;
+}
+
+static void random_tags(struct random *random, struct packet_spec *spec)
+{
+	unsigned int i;
+
+	spec->tag_count = random_percent(random, 70) ? 1 : random_between(random, 2, 3);
+	for (i = 0; i < spec->tag_count; i++) {
+		spec->tag[i].ethertype = random_percent(random, 70) ? ETHERTYPE_VLAN : ETHERTYPE_QINQ;
+		spec->tag[i].id = PICK(random, vlans) | random_below(random, 16) << 12;
+	}
+}
+
+/* Break headers: bytes where lengths and types are, or the end of the frame. */
+static void random_damage(struct random *random, struct packet_spec *spec)
+{
+	unsigned int i;
+
+	if (random_percent(random, 50)) {
+		spec->cut_bytes = random_between(random, 14, 14 + 4 * spec->tag_count + 100);
+		return;
+	}
+	spec->damage_count = random_between(random, 1, PACKET_DAMAGES_MAX);
+	for (i = 0; i < spec->damage_count; i++) {
+		spec->damage[i].offset = random_between(random, 12, 90);
+		spec->damage[i].value = random_percent(random, 60) ? random_below(random, 16) : random_u64(random);
+	}
+}
+
+static uint32_t random_payload(struct random *random)
+{
+	switch (random_below(random, 20)) {
+	case 0:
+		return 1472;
+	case 1:
+		return random_below(random, 1473);
+	case 2:
+		return random_percent(random, 30) ? random_between(random, 1473, 8800) : 60;
+	case 3 ... 6:
+		return random_below(random, 40);
+	}
+	return 18;
+}
+
+static struct packet_spec random_packet(struct random *random)
+{
+	struct packet_spec spec = {.family = random_percent(random, 55) ? 4 : 6};
+
+	random_address(random, spec.family, spec.source);
+	random_address(random, spec.family, spec.destination);
+	spec.protocol = random_percent(random, 96) ? PICK(random, protocols) : random_u64(random);
+	spec.source_port = PICK(random, ports);
+	spec.destination_port = PICK(random, ports);
+	spec.tcp_flags = PICK(random, tcp_flag_bytes);
+	spec.icmp_type = PICK(random, icmp_types);
+	spec.payload_bytes = random_payload(random);
+	if (random_percent(random, 10))
+		spec.option_words = random_below(random, 11);
+	if (spec.family == 6 && random_percent(random, 20))
+		random_extensions(random, &spec);
+	if (random_percent(random, 12))
+		random_fragment(random, &spec);
+	if (random_percent(random, 15))
+		random_tags(random, &spec);
+	if (random_percent(random, 20))
+		spec.padding_bytes = random_below(random, 46);
+	if (random_percent(random, 3))
+		spec.ethertype = random_percent(random, 50) ? ETHERTYPE_ARP : random_u64(random);
+	if (random_percent(random, 8))
+		random_damage(random, &spec);
+	return spec;
+}
+
+/* The clock begins anywhere: at zero, at a machine's uptime, at the time of a capture. */
+static uint64_t random_start(struct random *random)
+{
+	switch (random_below(random, 4)) {
+	case 0:
+		return random_below(random, 3);
+	case 1:
+		return random_below(random, 100 * WEIR_NSEC_PER_SEC);
+	case 2:
+		return random_below(random, 1000000 * WEIR_NSEC_PER_SEC);
+	}
+	return 1700000000 * WEIR_NSEC_PER_SEC + random_below(random, 100000000 * WEIR_NSEC_PER_SEC);
+}
+
+struct packet_spec *random_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count)
+{
+	struct packet_spec *specs = calloc(count, sizeof(*specs)), favourites[6];
+	bool goes_back = random_percent(random, 40);
+	uint64_t now_ns = random_start(random);
+	size_t i;
+
+	assert(specs);
+	/* A few packets that come again and again, or no flow would ever reach its limit. */
+	for (i = 0; i < ARRAY_SIZE(favourites); i++)
+		favourites[i] = random_packet(random);
+	for (i = 0; i < count; i++) {
+		if (random_percent(random, 1))
+			PICK(random, favourites) = random_packet(random);
+		specs[i] = random_percent(random, 70) ? PICK(random, favourites) : random_packet(random);
+		specs[i].time_ns = now_ns;
+		now_ns = random_step(random, ruleset, now_ns, goes_back);
+	}
+	return specs;
+}
