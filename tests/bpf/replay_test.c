@@ -646,7 +646,7 @@ static void every_frame_ends_in_exactly_one_verdict(void **state)
 
 /* ---- random rule sets and traffic ---- */
 
-#define ROUNDS 160
+#define ROUNDS 120
 #define ROUND_PACKETS 10000
 
 static uint64_t environment(const char *name, uint64_t otherwise)
