@@ -13,38 +13,109 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "host.h"
 #include "util.h"
 
 #define OWN_ROOT "/sys/fs/bpf"
-#define INIT_ROOT "/proc/1/root" OWN_ROOT
 
 /* Attaching the largest rule set takes well under a second. Chosen, not derived. */
 #define LOCK_ATTEMPTS 100
 #define LOCK_PAUSE_NS 100000000
 
+/* Where it is. Found once: a process keeps its mount namespace, and we mount at most once. */
+static struct {
+	pid_t witness; /* whose mount namespace is the machine's; 0: no one's may be looked at */
+	bool is_elsewhere; /* and it is not ours */
+	char root[64]; /* empty: not looked for yet */
+	char base[80];
+} place;
+
+static bool read_mount_namespace(pid_t pid, ino_t *ret_inode)
+{
+	struct stat status;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat(path, &status))
+		return false;
+	*ret_inode = status.st_ino;
+	return true;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], line[512];
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (weir_host_read_text(path, line, sizeof(line)))
+		return 0;
+	/* A process may have parentheses in its name: the last one ends it. */
+	return strrchr(line, ')') && sscanf(strrchr(line, ')'), ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static pid_t find_witness(void)
+{
+	pid_t witness = 0;
+	ino_t inode;
+
+	if (read_mount_namespace(1, &inode))
+		return 1;
+	for (pid_t pid = getppid(); pid > 1; pid = parent_of(pid))
+		if (read_mount_namespace(pid, &inode))
+			witness = pid;
+	return witness;
+}
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && fs.f_type == BPF_FS_MAGIC;
+}
+
+static void find_place(void)
+{
+	ino_t own = 0, witnessed = 0;
+	int fd;
+
+	place.witness = find_witness();
+	place.is_elsewhere = place.witness && read_mount_namespace(getpid(), &own) &&
+			     read_mount_namespace(place.witness, &witnessed) && own != witnessed;
+	snprintf(place.root, sizeof(place.root), OWN_ROOT);
+	if (place.is_elsewhere)
+		snprintf(place.root, sizeof(place.root), "/proc/%d/root" OWN_ROOT, place.witness);
+	/* `weir run` may outlive an ancestor: hold on to the directory, to the end of the process. */
+	fd = place.is_elsewhere && is_bpffs(place.root) ? open(place.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd >= 0)
+		snprintf(place.root, sizeof(place.root), "/proc/self/fd/%d", fd);
+	snprintf(place.base, sizeof(place.base), "%s/weir", place.root);
+}
+
 bool weir_bpffs_is_elsewhere(void)
 {
-	struct stat own, init;
-
-	/* Who may not look at process 1 may not go there either. */
-	return !stat("/proc/self/ns/mnt", &own) && !stat("/proc/1/ns/mnt", &init) && own.st_ino != init.st_ino;
+	if (!place.root[0])
+		find_place();
+	return place.is_elsewhere;
 }
 
 const char *weir_bpffs_root(void)
 {
-	return weir_bpffs_is_elsewhere() ? INIT_ROOT : OWN_ROOT;
+	if (!place.root[0])
+		find_place();
+	return place.root;
 }
 
 const char *weir_bpffs_base(void)
 {
-	return weir_bpffs_is_elsewhere() ? INIT_ROOT "/weir" : OWN_ROOT "/weir";
+	if (!place.root[0])
+		find_place();
+	return place.base;
 }
 
 bool weir_bpffs_is_mounted(void)
 {
-	struct statfs fs;
-
-	return !statfs(weir_bpffs_root(), &fs) && fs.f_type == BPF_FS_MAGIC;
+	return is_bpffs(weir_bpffs_root());
 }
 
 static int mount_here(void)
@@ -52,13 +123,16 @@ static int mount_here(void)
 	return mount("bpf", OWN_ROOT, "bpf", 0, "mode=0700") ? -errno : 0;
 }
 
-/* Mount it where process 1 sees it: a child goes there, since a process cannot come back from everywhere. */
-static int mount_at_init(void)
+/* Mount it where the witness sees it: a child goes there, and need not come back. */
+static int mount_elsewhere(void)
 {
-	_cleanup_(weir_closep) int fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+	_cleanup_(weir_closep) int fd = -1;
+	char path[64];
 	int status;
 	pid_t child;
 
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", place.witness);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	child = fork();
@@ -73,15 +147,23 @@ static int mount_at_init(void)
 
 static int mount_root(struct weir_diag *diag)
 {
+	static const char by_hand[] = "mount it by hand: mount -t bpf bpf " OWN_ROOT;
 	int err;
 
 	if (weir_bpffs_is_mounted())
 		return 0;
-	err = weir_bpffs_is_elsewhere() ? mount_at_init() : mount_here();
+	/* It might be a private mount namespace, with which the pins would vanish. */
+	if (!place.witness) {
+		weir_diag_error(diag, NULL, NULL, by_hand,
+				"the BPF file system is not mounted, and whether this mount namespace will stay "
+				"cannot be told");
+		return -EPERM;
+	}
+	err = place.is_elsewhere ? mount_elsewhere() : mount_here();
 	if (err)
-		return weir_diag_fail(diag, -err, "mount it by hand: mount -t bpf bpf " OWN_ROOT,
-				      "the BPF file system is not mounted, and cannot be mounted at '%s'",
+		return weir_diag_fail(diag, -err, by_hand, "the BPF file system is not mounted, and cannot be at '%s'",
 				      weir_bpffs_root());
+	find_place();
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where instances are pinned: directory `weir` of the BPF file system of the machine, which is the one
- * that process 1 sees. A command can find itself in a mount namespace of its own (`ip netns exec`
- * makes one and covers /sys): what it pinned in a BPF file system mounted there would vanish with it.
+ * that process 1 sees (or, where process 1 may not be looked at, our oldest ancestor that may). A
+ * command can find itself in a mount namespace of its own (`ip netns exec` makes one and covers /sys):
+ * what it pinned in a BPF file system mounted there would vanish with it.
  */
 #ifndef WEIR_BPFFS_H
 #define WEIR_BPFFS_H
@@ -17,7 +18,7 @@ const char *weir_bpffs_root(void);
 /* It is mounted. */
 bool weir_bpffs_is_mounted(void);
 
-/* We are in another mount namespace than process 1, so that /sys/fs/bpf may be hidden. */
+/* We are in another mount namespace than process 1, so that /sys/fs/bpf is hidden, or not the machine's. */
 bool weir_bpffs_is_elsewhere(void);
 
 /* Path of the directory that holds the instances; static, may not exist. */

@@ -171,6 +171,13 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 	return 0;
 }
 
+uint32_t weir_device_program(const struct weir_device *device)
+{
+	if (device->native_program)
+		return device->native_program;
+	return device->skb_program ? device->skb_program : device->offloaded_program;
+}
+
 void weir_program_name(uint32_t program_id, char name[16])
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);

@@ -29,6 +29,9 @@ struct weir_device {
 /* Interface of the present network namespace. What cannot be learnt stays zero. Returns 0 or -errno. */
 int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret_device);
 
+/* The XDP program on it, of whatever mode; 0: none. */
+uint32_t weir_device_program(const struct weir_device *device);
+
 /* Name of a loaded program ("?" when it cannot be told). */
 void weir_program_name(uint32_t program_id, char name[16]);
 

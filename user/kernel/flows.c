@@ -358,8 +358,7 @@ static int prepare(struct scan *scan)
 {
 	const struct weir_instance *instance = scan->instance;
 
-	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
-		scan->threshold_count += instance->rules[slot].state == WEIR_SLOT_USED;
+	scan->threshold_count = instance->rule_count;
 	scan->thresholds = calloc(scan->threshold_count + 1, sizeof(*scan->thresholds));
 	/* Narrow chunks have the most rows. */
 	scan->pieces =

@@ -126,17 +126,36 @@ static int read_descriptions(struct weir_instance *instance, struct weir_diag *d
 	return 0;
 }
 
-/* Interface numbers and programs mean something only in the network namespace that they are of. */
-static enum weir_attach_mode link_mode(const struct weir_instance *instance, const struct weir_link *link)
+static int compare_rule_places(const void *left, const void *right, void *rules)
 {
-	struct weir_device device;
+	const struct weir_rule_info *infos = rules;
 
-	if (!link->ifindex || instance->info.netns != weir_host_netns() ||
-	    weir_device_read(link->interface, link->ifindex, &device))
-		return WEIR_MODE_AUTO;
-	if (device.native_program == link->program_id)
-		return WEIR_MODE_NATIVE;
-	return device.skb_program == link->program_id ? WEIR_MODE_SKB : WEIR_MODE_AUTO;
+	return (int)infos[*(const uint32_t *)left].place - (int)infos[*(const uint32_t *)right].place;
+}
+
+static int compare_resource_places(const void *left, const void *right, void *resources)
+{
+	const struct weir_resource_info *infos = resources;
+
+	return (int)infos[*(const uint32_t *)left].place - (int)infos[*(const uint32_t *)right].place;
+}
+
+static int put_in_order(struct weir_instance *instance, struct weir_diag *diag)
+{
+	instance->rule_order = calloc(instance->info.rule_slots + 1, sizeof(*instance->rule_order));
+	instance->resource_order = calloc(instance->info.resource_slots + 1, sizeof(*instance->resource_order));
+	if (!instance->rule_order || !instance->resource_order)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read instance '%s'", instance->name);
+	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
+		if (instance->rules[slot].state == WEIR_SLOT_USED)
+			instance->rule_order[instance->rule_count++] = slot;
+	for (uint32_t slot = 0; slot < instance->info.resource_slots; slot++)
+		if (instance->resources[slot].state == WEIR_SLOT_USED)
+			instance->resource_order[instance->resource_count++] = slot;
+	qsort_r(instance->rule_order, instance->rule_count, sizeof(uint32_t), compare_rule_places, instance->rules);
+	qsort_r(instance->resource_order, instance->resource_count, sizeof(uint32_t), compare_resource_places,
+		instance->resources);
+	return 0;
 }
 
 static int read_link(const struct weir_instance *instance, const char *pin, struct weir_link *link)
@@ -151,7 +170,6 @@ static int read_link(const struct weir_instance *instance, const char *pin, stru
 		return -errno;
 	link->ifindex = info.xdp.ifindex;
 	link->program_id = info.prog_id;
-	link->mode = link_mode(instance, link);
 	return 0;
 }
 
@@ -163,7 +181,7 @@ static int read_links(struct weir_instance *instance, struct weir_diag *diag)
 	for (size_t i = 0; !err && i < pins.count; i++) {
 		struct weir_link link = {};
 
-		if (!weir_link_pin_interface(pins.names[i], link.interface))
+		if (!weir_link_pin_parse(pins.names[i], link.interface, &link.is_native))
 			continue;
 		err = read_link(instance, pins.names[i], &link);
 		if (!err && !weir_array_add((void **)&instance->links, instance->link_count, sizeof(link)))
@@ -196,6 +214,8 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 	if (!err)
 		err = read_descriptions(instance, diag);
 	if (!err)
+		err = put_in_order(instance, diag);
+	if (!err)
 		err = read_links(instance, diag);
 	if (err)
 		return err;
@@ -213,11 +233,21 @@ void weir_instance_free(struct weir_instance *instance)
 	free(instance->rules);
 	free(instance->resources);
 	free(instance->timings);
+	free(instance->rule_order);
+	free(instance->resource_order);
 	free(instance->links);
 	free(instance);
 }
 
 /* ---- taking it off ---- */
+
+static bool is_link(const char *pin)
+{
+	char interface[IF_NAMESIZE];
+	bool is_native;
+
+	return weir_link_pin_parse(pin, interface, &is_native);
+}
 
 /* Off the interface at once, and not when the kernel gets to the last reference. */
 static void remove_link(const char *instance, const char *pin)
@@ -233,16 +263,16 @@ static void remove_link(const char *instance, const char *pin)
 static int remove_instance(const char *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
-	char interface[IF_NAMESIZE], path[PATH_MAX];
+	char path[PATH_MAX];
 	int err = list_pins(instance, &pins);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
 	for (size_t i = 0; i < pins.count; i++)
-		if (weir_link_pin_interface(pins.names[i], interface))
+		if (is_link(pins.names[i]))
 			remove_link(instance, pins.names[i]);
 	for (size_t i = 0; i < pins.count; i++)
-		if (!weir_link_pin_interface(pins.names[i], interface))
+		if (!is_link(pins.names[i]))
 			weir_unpin(instance, pins.names[i]);
 	weir_pin_path(instance, NULL, path);
 	if (rmdir(path))
@@ -253,29 +283,35 @@ static int remove_instance(const char *instance, struct weir_diag *diag)
 static size_t count_links(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
-	char interface[IF_NAMESIZE];
 	size_t links = 0;
 
 	if (list_pins(instance, &pins))
 		return 0;
 	for (size_t i = 0; i < pins.count; i++)
-		links += weir_link_pin_interface(pins.names[i], interface);
+		links += is_link(pins.names[i]);
 	return links;
 }
 
 static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
 {
-	char pin[IF_NAMESIZE * 3 + 8], path[PATH_MAX];
+	const bool modes[] = {true, false};
+	char pin[WEIR_LINK_PIN_BYTES], path[PATH_MAX];
+	bool is_found = false;
 	struct stat status;
 
-	weir_link_pin(interface, pin);
-	weir_pin_path(instance, pin, path);
-	if (stat(path, &status)) {
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		weir_link_pin(interface, modes[i], pin);
+		weir_pin_path(instance, pin, path);
+		if (stat(path, &status))
+			continue;
+		is_found = true;
+		remove_link(instance, pin);
+	}
+	if (!is_found) {
 		weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is",
 				"instance '%s' is not attached to '%s'", instance, interface);
 		return -ENOENT;
 	}
-	remove_link(instance, pin);
 	return count_links(instance) ? 0 : remove_instance(instance, diag);
 }
 
@@ -325,9 +361,7 @@ static int refuse_other_program(const char *interface, uint32_t ifindex, struct 
 
 	if (weir_device_read(interface, ifindex, &device))
 		return 0;
-	program_id = device.native_program ? device.native_program
-		     : device.skb_program  ? device.skb_program
-					   : device.offloaded_program;
+	program_id = weir_device_program(&device);
 	if (!program_id)
 		return 0;
 	weir_program_name(program_id, name);
@@ -382,7 +416,7 @@ static int attach_interface(const struct weir_attach_options *options, int progr
 			    struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int link_fd = -1;
-	char pin[IF_NAMESIZE * 3 + 8];
+	char pin[WEIR_LINK_PIN_BYTES];
 	int ifindex, native_err = 0;
 
 	ifindex = weir_host_ifindex(interface, diag);
@@ -398,7 +432,7 @@ static int attach_interface(const struct weir_attach_options *options, int progr
 		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
-	weir_link_pin(interface, pin);
+	weir_link_pin(interface, link_fd == native_err, pin);
 	return weir_pin(options->instance, pin, link_fd, diag);
 }
 
@@ -517,6 +551,12 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 	return 0;
 }
 
+/* -EINVAL is for wrong rules; the kernel's own means something else. */
+static int not_the_rules(int err)
+{
+	return err == -EINVAL ? -EIO : err;
+}
+
 /* An instance without a link is what an attach that was killed left behind. */
 static int refuse_second_attach(const char *instance, struct weir_diag *diag)
 {
@@ -555,9 +595,9 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = check_memory(memory.total, diag);
 	}
 	if (!err)
-		err = weir_object_load(image, &fresh, &object, diag);
+		err = not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)
-		err = pin_and_attach(options, image, object, ret_attached_ns, diag);
+		err = not_the_rules(pin_and_attach(options, image, object, ret_attached_ns, diag));
 	weir_bpffs_tidy();
 	return err;
 }
@@ -651,9 +691,9 @@ static void free_swaps(struct swap **swaps)
 static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd,
 		     struct swap *swap)
 {
-	char pin[IF_NAMESIZE * 3 + 8];
+	char pin[WEIR_LINK_PIN_BYTES];
 
-	weir_link_pin(link->interface, pin);
+	weir_link_pin(link->interface, link->is_native, pin);
 	swap->old_program_fd = bpf_prog_get_fd_by_id(link->program_id);
 	swap->link_fd = weir_pin_open(instance->name, pin);
 	if (swap->link_fd < 0)
@@ -824,9 +864,9 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	previous = what_runs(instance);
 	err = build_image(ruleset, &previous, &image, diag);
 	if (!err)
-		err = load_over(instance, image, &object, diag);
+		err = not_the_rules(load_over(instance, image, &object, diag));
 	if (!err)
-		err = swap_in(instance, image, object, diag);
+		err = not_the_rules(swap_in(instance, image, object, diag));
 	if (err)
 		return err;
 	*ret_result = (struct weir_reload_result){

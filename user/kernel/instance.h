@@ -27,7 +27,7 @@ struct weir_link {
 	char interface[IF_NAMESIZE];	/* as it was called when it was attached */
 	uint32_t ifindex;		/* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;
-	enum weir_attach_mode mode;	/* WEIR_MODE_AUTO: cannot be told from this network namespace */
+	bool is_native;			/* else in skb mode */
 };
 
 struct weir_instance {
@@ -38,6 +38,9 @@ struct weir_instance {
 	struct weir_rule_info *rules;		/* info.rule_slots */
 	struct weir_resource_info *resources;	/* info.resource_slots */
 	struct weir_timing *timings;		/* info.timing_count */
+	/* slots in use, in the order of the rule files */
+	uint32_t *rule_order, *resource_order;
+	uint32_t rule_count, resource_count;
 	struct weir_link *links;
 	size_t link_count;
 };
@@ -66,7 +69,7 @@ struct weir_attach_options {
 
 /*
  * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
- * is left behind. *diag may hold warnings after success. *ret_attached_ns (may be NULL) tells this
+ * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may be NULL) tells this
  * attachment from a later one of the same name.
  */
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
@@ -77,7 +80,9 @@ struct weir_reload_result {
 	uint32_t rules, kept_rules;	/* kept: with their windows and counters */
 };
 
-/* Replace the rules, atomically for every packet. When anything fails the old ones go on. */
+/* Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means
+ * that the new ones are wrong.
+ */
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
 

@@ -10,7 +10,9 @@
 #include "bpffs.h"
 #include "util.h"
 
-#define LINK_PREFIX "link-"
+/* No map is called so. */
+#define NATIVE_PREFIX "native-"
+#define SKB_PREFIX "skb-"
 
 void weir_pin_path(const char *instance, const char *pin, char *path)
 {
@@ -18,9 +20,9 @@ void weir_pin_path(const char *instance, const char *pin, char *path)
 }
 
 /* '.' and the '%' that stands for it are written as in URLs (RFC 3986, 2.1). */
-void weir_link_pin(const char *interface, char pin[IF_NAMESIZE * 3 + 8])
+void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES])
 {
-	char *out = stpcpy(pin, LINK_PREFIX);
+	char *out = stpcpy(pin, is_native ? NATIVE_PREFIX : SKB_PREFIX);
 
 	for (; *interface; interface++) {
 		if (*interface == '.')
@@ -33,20 +35,21 @@ void weir_link_pin(const char *interface, char pin[IF_NAMESIZE * 3 + 8])
 	*out = '\0';
 }
 
-bool weir_link_pin_interface(const char *pin, char interface[IF_NAMESIZE])
+bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native)
 {
 	size_t bytes = 0;
 
-	if (strncmp(pin, LINK_PREFIX, strlen(LINK_PREFIX)))
+	*ret_is_native = !strncmp(pin, NATIVE_PREFIX, strlen(NATIVE_PREFIX));
+	if (!*ret_is_native && strncmp(pin, SKB_PREFIX, strlen(SKB_PREFIX)))
 		return false;
-	pin += strlen(LINK_PREFIX);
+	pin += strlen(*ret_is_native ? NATIVE_PREFIX : SKB_PREFIX);
 	while (*pin && bytes < IF_NAMESIZE - 1) {
 		bool is_dot = !strncmp(pin, "%2E", 3), is_percent = !strncmp(pin, "%25", 3);
 
-		interface[bytes++] = is_dot ? '.' : *pin;
+		ret_interface[bytes++] = is_dot ? '.' : *pin;
 		pin += is_dot || is_percent ? 3 : 1;
 	}
-	interface[bytes] = '\0';
+	ret_interface[bytes] = '\0';
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Files of one instance in the BPF file system: a pin for each map, one for each link
- * ("link-INTERFACE"). Only names, paths and pinning; what is pinned when is instance.c's.
+ * ("native-INTERFACE" or "skb-INTERFACE"). Only names, paths and pinning; what is pinned when is instance.c's.
  */
 #ifndef WEIR_PINS_H
 #define WEIR_PINS_H
@@ -19,11 +19,16 @@
 /* Path of a pin of an instance, or (pin NULL) of its directory. `path` has PATH_MAX bytes. */
 void weir_pin_path(const char *instance, const char *pin, char *path);
 
-/* Name of the pin of an interface's link. An interface may have dots in its name; a pin may not. */
-void weir_link_pin(const char *interface, char pin[IF_NAMESIZE * 3 + 8]);
+#define WEIR_LINK_PIN_BYTES (3 * IF_NAMESIZE + 8)
 
-/* Interface of a link's pin; false when it is the pin of something else. */
-bool weir_link_pin_interface(const char *pin, char interface[IF_NAMESIZE]);
+/*
+ * Name of the pin of a link. It says the mode, which no one can ask the kernel for from another network
+ * namespace. An interface may have dots in its name; a pin may not.
+ */
+void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES]);
+
+/* The other way round; false when it is the pin of something else. */
+bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native);
 
 struct weir_names {
 	char **names;

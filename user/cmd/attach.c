@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir attach: put rules on interfaces and leave; they go on in the kernel. */
+#include "cmd.h"
+#include "options.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "attach",
+    .options = "iImNh",
+    .arguments = "FILE...",
+    .arguments_min = 1,
+    .arguments_max = SIZE_MAX,
+    .about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
+	     "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind.",
+    .example = "  weir attach -i eth0 rules/dns-per-client.yaml",
+};
+
+static int attach(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	const struct weir_attach_options attach_options = {
+	    .instance = options->instance,
+	    .interfaces = options->interfaces,
+	    .interface_count = options->interface_count,
+	    .mode = options->mode,
+	};
+	int err = weir_options_read_rules(options, &ruleset, diag);
+
+	return err ? err : weir_instance_attach(&attach_options, ruleset, NULL, diag);
+}
+
+int weir_cmd_attach(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	if (!options.interface_count) {
+		fputs("weir attach: which interface? 'weir attach -i IFACE FILE...'\n", stderr);
+		return WEIR_EXIT_WRONG;
+	}
+	return weir_exit_code(attach(&options, &diag), &diag);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir detach: take an instance off its interfaces. */
+#include "cmd.h"
+#include "options.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "detach",
+    .options = "iIh",
+    .about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
+	     "and nothing is left.",
+    .example = "  weir detach\n  weir detach -i eth1",
+};
+
+static int detach(const struct weir_options *options, struct weir_diag *diag)
+{
+	int err = 0;
+
+	if (!options->interface_count)
+		return weir_instance_detach(options->instance, NULL, 0, diag);
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = weir_instance_detach(options->instance, options->interfaces[i], 0, diag);
+	return err;
+}
+
+int weir_cmd_detach(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	return weir_exit_code(detach(&options, &diag), &diag);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir flows: who is how near to a limit now. */
+#include "flows.h"
+#include "cmd.h"
+#include "options.h"
+#include "print.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "flows",
+    .options = "nIjh",
+    .about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
+	     "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.",
+    .example = "  weir flows -n 5",
+};
+
+static const struct weir_rule_info *rule_of(const struct weir_instance *instance, const struct weir_flow_use *use)
+{
+	return use->rule_slot == WEIR_SLOT_UNKNOWN ? NULL : &instance->rules[use->rule_slot];
+}
+
+static double share(const struct weir_flow_use *use)
+{
+	return use->threshold ? (double)use->units / use->threshold : 0;
+}
+
+static json_t *describe_use(const struct weir_instance *instance, const struct weir_flow_use *use)
+{
+	const struct weir_rule_info *rule = rule_of(instance, use);
+
+	if (!rule)
+		return json_pack("{s:n, s:n, s:n, s:I, s:n, s:n, s:n}", "rule", "resource", "key", "units",
+				 (json_int_t)use->units, "unit", "threshold", "share");
+	return json_pack("{s:s, s:s, s:o, s:I, s:s, s:I, s:f}", "rule", rule->name, "resource", rule->resource_name,
+			 "key",
+			 use->has_key		     ? weir_json_key(&rule->identity, &use->key)
+			 : rule->identity.key_fields ? json_null()
+						     : json_object(),
+			 "units", (json_int_t)use->units, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
+			 "threshold", (json_int_t)use->threshold, "share", share(use));
+}
+
+static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows)
+{
+	json_t *busiest = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		json_array_append_new(busiest, describe_use(instance, &flows->busiest[i]));
+	return json_pack("{s:s, s:I, s:o}", "instance", instance->name, "active", (json_int_t)flows->active, "flows",
+			 busiest);
+}
+
+static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use)
+{
+	const struct weir_rule_info *rule = rule_of(instance, use);
+	char words[WEIR_WORDS_BYTES];
+
+	weir_table_cell(table, "%s", rule ? rule->name : "?");
+	weir_table_cell(table, "%llu", (unsigned long long)use->units);
+	if (rule) {
+		weir_table_cell(table, "%llu", (unsigned long long)use->threshold);
+		weir_table_cell(table, "%.0f %%", 100 * share(use));
+	} else {
+		weir_table_cell(table, "?");
+		weir_table_cell(table, "?");
+	}
+	if (rule && use->has_key)
+		weir_table_cell(table, "%s", weir_format_key(&rule->identity, &use->key, words));
+	else
+		weir_table_cell(table, "%s", rule && !rule->identity.key_fields ? "(the whole resource)" : "?");
+}
+
+static void print_text(const struct weir_instance *instance, const struct weir_flows *flows)
+{
+	static const char *const headings[] = {"rule", ">units", ">threshold", ">share", "flow"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < flows->count; i++)
+		print_use(&table, instance, &flows->busiest[i]);
+	weir_table_print(&table, stdout);
+	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
+	       flows->active == 1 ? "" : "s");
+}
+
+static int show(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_flows_free) struct weir_flows flows = {};
+	int err = weir_instance_open(options->instance, &instance, diag);
+
+	if (!err)
+		err = weir_flows_read(instance, options->most, &flows, diag);
+	if (err)
+		return err;
+	if (options->wants_json)
+		return weir_json_print(describe(instance, &flows), diag);
+	print_text(instance, &flows);
+	return weir_flush_results(diag);
+}
+
+int weir_cmd_flows(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	return weir_exit_code(show(&options, &diag), &diag);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "host.h"
+#include "util.h"
+#include "values.h"
+
+#define MOST_DEFAULT 20
+#define MOST_MAX 1000000
+
+static const struct known_option {
+	char letter;
+	bool is_short; /* has a one-letter form too */
+	const char *name;
+	const char *argument; /* NULL: takes none */
+	const char *help;
+} known_options[] = {
+    {'i', true, "interface", "IFACE", "interface; may be given several times"},
+    {'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
+    {'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
+    {'N', false, "netns", "NAME", "network namespace, by name or path"},
+    {'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
+    {'n', true, "number", "N", "how many to show (default: 20)"},
+    {'j', false, "json", NULL, "print one JSON document"},
+    {'h', true, "help", NULL, "this text"},
+};
+
+static const struct known_option *find_option(int letter)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(known_options); i++)
+		if (known_options[i].letter == letter)
+			return &known_options[i];
+	return NULL;
+}
+
+static void print_help(const struct weir_command *command, FILE *stream)
+{
+	fprintf(stream, "usage: weir %s [OPTIONS]%s%s\n\n%s\n\noptions:\n", command->name,
+		command->arguments ? " " : "", command->arguments ? command->arguments : "", command->about);
+	for (const char *letter = command->options; *letter; letter++) {
+		const struct known_option *known = find_option(*letter);
+		char option[40];
+
+		snprintf(option, sizeof(option), "%s%c%s--%s%s%s", known->is_short ? "-" : "",
+			 known->is_short ? known->letter : ' ', known->is_short ? ", " : "   ", known->name,
+			 known->argument ? " " : "", known->argument ? known->argument : "");
+		fprintf(stream, "  %-24s %s\n", option, known->help);
+	}
+	fprintf(stream, "\nexample:\n%s\n\nexit: 0 done, 1 it failed, 2 the request%s is wrong\n", command->example,
+		command->arguments ? " or a rule file" : "");
+}
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct weir_command *command, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "weir %s: ", command->name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n'weir %s --help' shows options and an example\n", command->name);
+	return WEIR_EXIT_WRONG + 1;
+}
+
+static int add_interface(const struct weir_command *command, struct weir_options *options, const char *name)
+{
+	const char **slot;
+
+	if (!name[0] || strlen(name) >= IF_NAMESIZE)
+		return refuse(command, "'%s' cannot be the name of an interface", name);
+	for (size_t i = 0; i < options->interface_count; i++)
+		if (!strcmp(options->interfaces[i], name))
+			return 0;
+	slot = weir_array_add((void **)&options->interfaces, options->interface_count, sizeof(*slot));
+	if (!slot)
+		return refuse(command, "out of memory");
+	*slot = name;
+	options->interface_count++;
+	return 0;
+}
+
+static int set_mode(const struct weir_command *command, struct weir_options *options, const char *word)
+{
+	static const struct {
+		const char *word;
+		enum weir_attach_mode mode;
+	} modes[] = {{"auto", WEIR_MODE_AUTO}, {"native", WEIR_MODE_NATIVE}, {"skb", WEIR_MODE_SKB}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (strcmp(modes[i].word, word))
+			continue;
+		options->mode = modes[i].mode;
+		return 0;
+	}
+	return refuse(command, "no mode '%s': native, skb or auto", word);
+}
+
+static int set_instance(const struct weir_command *command, struct weir_options *options, const char *name)
+{
+	if (!weir_instance_name_is_valid(name))
+		return refuse(command, "'%s' cannot name an instance: letters, digits, '_' and '-', at most %d", name,
+			      WEIR_INSTANCE_NAME_BYTES - 1);
+	options->instance = name;
+	options->has_instance = true;
+	return 0;
+}
+
+static int set_most(const struct weir_command *command, struct weir_options *options, const char *text)
+{
+	struct weir_refusal refusal;
+	uint64_t number;
+
+	if (weir_parse_number(text, 1, MOST_MAX, &number, &refusal))
+		return refuse(command, "--number: %s", refusal.message);
+	options->most = number;
+	return 0;
+}
+
+static int set_option(const struct weir_command *command, struct weir_options *options, int letter)
+{
+	switch (letter) {
+	case 'i':
+		return add_interface(command, options, optarg);
+	case 'I':
+		return set_instance(command, options, optarg);
+	case 'm':
+		return set_mode(command, options, optarg);
+	case 'n':
+		return set_most(command, options, optarg);
+	case 'N':
+		options->netns = optarg;
+		return 0;
+	case 'k':
+		options->keeps = true;
+		return 0;
+	case 'j':
+		options->wants_json = true;
+		return 0;
+	case 'h':
+		print_help(command, stdout);
+		return WEIR_EXIT_OK + 1;
+	default: /* getopt has said what is wrong */
+		fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
+		return WEIR_EXIT_WRONG + 1;
+	}
+}
+
+/* The tables of getopt_long, for the options that this command takes. */
+static void list_options(const struct weir_command *command, struct option *long_options, char *short_options)
+{
+	for (const char *letter = command->options; *letter; letter++) {
+		const struct known_option *known = find_option(*letter);
+
+		*long_options++ = (struct option){
+		    .name = known->name,
+		    .has_arg = known->argument ? required_argument : no_argument,
+		    .val = known->letter,
+		};
+		if (!known->is_short)
+			continue;
+		*short_options++ = known->letter;
+		if (known->argument)
+			*short_options++ = ':';
+	}
+	*long_options = (struct option){};
+	*short_options = '\0';
+}
+
+int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options)
+{
+	struct option long_options[ARRAY_SIZE(known_options) + 1];
+	char short_options[2 * ARRAY_SIZE(known_options) + 1];
+	int letter, exit_code;
+
+	*ret_options = (struct weir_options){.instance = WEIR_INSTANCE_DEFAULT, .most = MOST_DEFAULT};
+	list_options(command, long_options, short_options);
+	optind = 1;
+	while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		exit_code = set_option(command, ret_options, letter);
+		if (exit_code)
+			return exit_code;
+	}
+	ret_options->arguments = argv + optind;
+	ret_options->argument_count = argc - optind;
+	if (ret_options->argument_count < command->arguments_min)
+		return refuse(command, "%s is missing", command->arguments);
+	if (ret_options->argument_count > command->arguments_max)
+		return refuse(command, "what is '%s'?", ret_options->arguments[command->arguments_max]);
+	return 0;
+}
+
+void weir_options_free(struct weir_options *options)
+{
+	free(options->interfaces);
+	options->interfaces = NULL;
+}
+
+int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
+			    struct weir_diag *diag)
+{
+	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+
+	if (err)
+		return err;
+	return weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset, diag);
+}
+
+int weir_exit_code(int err, struct weir_diag *diag)
+{
+	weir_diag_print(diag, stderr);
+	weir_diag_free(diag);
+	if (!err)
+		return WEIR_EXIT_OK;
+	return err == -EINVAL ? WEIR_EXIT_WRONG : WEIR_EXIT_FAILED;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Options that commands share: one table of what exists, from which each command names those it takes
+ * by their letters. --help is made of the same table, so that neither can lack what the other has.
+ */
+#ifndef WEIR_OPTIONS_H
+#define WEIR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "diag.h"
+#include "instance.h"
+#include "ruleset.h"
+
+struct weir_command {
+	const char *name;
+	const char *options;	/* letters of the table in options.c, in the order of --help */
+	const char *arguments;	/* "FILE...", or NULL: none */
+	size_t arguments_min, arguments_max;
+	const char *about;	/* lines */
+	const char *example;	/* lines, indented by two */
+};
+
+struct weir_options {
+	const char *instance;		/* WEIR_INSTANCE_DEFAULT unless given */
+	bool has_instance;
+	const char *netns;		/* NULL: stay where we are */
+	const char **interfaces;	/* no two the same */
+	size_t interface_count;
+	enum weir_attach_mode mode;
+	bool wants_json;
+	bool keeps;
+	uint32_t most;
+	char **arguments;
+	size_t argument_count;
+};
+
+/*
+ * Read the command line; mistakes and --help are printed. Returns 0 to go on, else one more than the
+ * exit code. The caller frees *ret_options in any case.
+ */
+int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options);
+void weir_options_free(struct weir_options *options);
+
+/* Go where --netns says, and read the rule files that the arguments name. */
+int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
+			    struct weir_diag *diag);
+
+/* Print and free the diag; the exit code for what a function returned (-EINVAL: the request is wrong). */
+int weir_exit_code(int err, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "print.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "util.h"
+#include "values.h"
+
+const char *const weir_window_names[] = {
+    [WEIR_WINDOW_LEAP] = "leap",
+    [WEIR_WINDOW_STRICT] = "strict",
+    [WEIR_WINDOW_SMOOTH] = "smooth",
+};
+
+/* ---- tables ---- */
+
+void weir_table_cell(struct weir_table *table, const char *format, ...)
+{
+	char **cell = weir_array_add((void **)&table->cells, table->cell_count, sizeof(*cell));
+	va_list args;
+
+	if (!cell)
+		return;
+	table->cell_count++;
+	va_start(args, format);
+	if (vasprintf(cell, format, args) < 0)
+		*cell = NULL;
+	va_end(args);
+}
+
+static int is_right(const struct weir_table *table, size_t column)
+{
+	return table->headings[column][0] == '>';
+}
+
+static const char *heading(const struct weir_table *table, size_t column)
+{
+	return table->headings[column] + is_right(table, column);
+}
+
+/* Characters, not bytes: names are UTF-8. Wide characters are not reckoned with. */
+static int text_width(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text++)
+		width += ((unsigned char)*text & 0xc0) != 0x80;
+	return width;
+}
+
+static const char *cell_text(const struct weir_table *table, size_t index)
+{
+	return table->cells[index] ? table->cells[index] : "";
+}
+
+static int column_width(const struct weir_table *table, size_t column)
+{
+	int widest = text_width(heading(table, column));
+
+	for (size_t i = column; i < table->cell_count; i += table->columns)
+		if (text_width(cell_text(table, i)) > widest)
+			widest = text_width(cell_text(table, i));
+	return widest;
+}
+
+static void print_cell(const struct weir_table *table, size_t column, const char *text, int width, FILE *stream)
+{
+	int padding = width - text_width(text);
+
+	if (is_right(table, column))
+		fprintf(stream, "  %*s%s", padding, "", text);
+	else if (column + 1 < table->columns)
+		fprintf(stream, "  %s%*s", text, padding, "");
+	else
+		fprintf(stream, "  %s", text);
+}
+
+void weir_table_print(const struct weir_table *table, FILE *stream)
+{
+	int widths[16] = {};
+
+	for (size_t column = 0; column < table->columns && column < ARRAY_SIZE(widths); column++) {
+		widths[column] = column_width(table, column);
+		print_cell(table, column, heading(table, column), widths[column], stream);
+	}
+	fputc('\n', stream);
+	for (size_t i = 0; i < table->cell_count; i++) {
+		size_t column = i % table->columns;
+
+		print_cell(table, column, cell_text(table, i), widths[column], stream);
+		if (column + 1 == table->columns)
+			fputc('\n', stream);
+	}
+}
+
+void weir_table_free(struct weir_table *table)
+{
+	for (size_t i = 0; i < table->cell_count; i++)
+		free(table->cells[i]);
+	free(table->cells);
+	table->cells = NULL;
+	table->cell_count = 0;
+}
+
+/* ---- words ---- */
+
+const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES])
+{
+	uint64_t age_s = age_ns / WEIR_NSEC_PER_SEC;
+	unsigned int days = age_s / 86400, hours = age_s / 3600 % 24, minutes = age_s / 60 % 60, seconds = age_s % 60;
+
+	if (days)
+		snprintf(words, WEIR_WORDS_BYTES, "%u d %u h", days, hours);
+	else if (hours)
+		snprintf(words, WEIR_WORDS_BYTES, "%u h %u min", hours, minutes);
+	else if (minutes)
+		snprintf(words, WEIR_WORDS_BYTES, "%u min %u s", minutes, seconds);
+	else
+		snprintf(words, WEIR_WORDS_BYTES, "%u s", seconds);
+	return words;
+}
+
+static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
+{
+	uint64_t ms = interval_ns / 1000000;
+
+	if (ms % 3600000 == 0)
+		snprintf(text, text_bytes, "%llu h", (unsigned long long)ms / 3600000);
+	else if (ms % 60000 == 0)
+		snprintf(text, text_bytes, "%llu min", (unsigned long long)ms / 60000);
+	else if (ms % 1000 == 0)
+		snprintf(text, text_bytes, "%llu s", (unsigned long long)ms / 1000);
+	else
+		snprintf(text, text_bytes, "%llu ms", (unsigned long long)ms);
+}
+
+const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+{
+	unsigned long long whole = rule->threshold_micro / WEIR_MICRO, rest = rule->threshold_micro % WEIR_MICRO;
+	char interval[32], decimals[8] = "";
+
+	if (rest) {
+		snprintf(decimals, sizeof(decimals), ".%06llu", rest % WEIR_MICRO);
+		for (size_t end = strlen(decimals); decimals[end - 1] == '0'; end--)
+			decimals[end - 1] = '\0';
+	}
+	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
+	snprintf(words, WEIR_WORDS_BYTES, "%llu%s %s per %s", whole, decimals,
+		 rule->identity.counts_bytes ? "bytes" : "packets", interval);
+	return words;
+}
+
+/* An address of the key, with its length when that is not whole. */
+static const char *format_address(const uint8_t *address, const uint8_t bits[2], int family,
+				  char text[WEIR_PREFIX_TEXT_BYTES])
+{
+	struct weir_prefix prefix = {.family = family, .bits = bits[family == 6]};
+
+	memcpy(prefix.address, address, sizeof(prefix.address));
+	return weir_format_prefix(&prefix, text);
+}
+
+/* The value of one field of a key, as text; numbers too. */
+static void format_field(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
+			 enum weir_key_field field, char text[WEIR_PREFIX_TEXT_BYTES])
+{
+	const char *name;
+
+	switch (field) {
+	case WEIR_KEY_SOURCE:
+		format_address(key->source, identity->source_bits, key->family, text);
+		return;
+	case WEIR_KEY_DESTINATION:
+		format_address(key->destination, identity->destination_bits, key->family, text);
+		return;
+	case WEIR_KEY_SOURCE_PORT:
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", ntohs(key->source_port));
+		return;
+	case WEIR_KEY_DESTINATION_PORT:
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", ntohs(key->destination_port));
+		return;
+	case WEIR_KEY_PROTOCOL:
+		name = weir_protocol_name(key->protocol);
+		if (name)
+			snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%s", name);
+		else
+			snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->protocol);
+		return;
+	case WEIR_KEY_VLAN:
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->vlan);
+		return;
+	case WEIR_KEY_INTERFACE:
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->ifindex);
+		return;
+	}
+}
+
+const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
+			    char words[WEIR_WORDS_BYTES])
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	size_t used = 0;
+
+	words[0] = '\0';
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT && used < WEIR_WORDS_BYTES; bit++) {
+		if (!(identity->key_fields >> bit & 1))
+			continue;
+		format_field(identity, key, 1 << bit, text);
+		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s %s", used ? ", " : "",
+				 weir_key_field_names[bit], text);
+	}
+	return words;
+}
+
+/* ---- JSON ---- */
+
+json_t *weir_json_tally(const struct weir_tally *tally)
+{
+	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);
+}
+
+json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule)
+{
+	/* At most six decimals; whole thresholds stay integers. */
+	json_t *threshold = rule->threshold_micro % WEIR_MICRO ? json_real((double)rule->threshold_micro / WEIR_MICRO)
+							       : json_integer(rule->threshold_micro / WEIR_MICRO);
+
+	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:s, s:s}", "name", rule->name, "resource",
+			 rule->resource_name, "threshold", threshold, "unit",
+			 rule->identity.counts_bytes ? "bytes" : "packets", "statIntervalInMs",
+			 (json_int_t)(rule->identity.interval_ns / 1000000), "sampleCount",
+			 (json_int_t)rule->identity.samples, "window", weir_window_names[rule->identity.window], "mode",
+			 rule->observes ? "observe" : "enforce");
+}
+
+json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key)
+{
+	json_t *fields = json_object();
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
+		enum weir_key_field field = 1 << bit;
+
+		if (!(identity->key_fields & field))
+			continue;
+		format_field(identity, key, field, text);
+		/* Ports, VLANs and interfaces are numbers. */
+		if (field == WEIR_KEY_SOURCE || field == WEIR_KEY_DESTINATION || field == WEIR_KEY_PROTOCOL)
+			json_object_set_new(fields, weir_key_field_names[bit], json_string(text));
+		else
+			json_object_set_new(fields, weir_key_field_names[bit], json_integer(atoll(text)));
+	}
+	return fields;
+}
+
+int weir_flush_results(struct weir_diag *diag)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	return weir_diag_fail(diag, errno ? errno : EIO, NULL, "cannot print the result");
+}
+
+int weir_json_print(json_t *document, struct weir_diag *diag)
+{
+	int failed = !document || json_dumpf(document, stdout, JSON_INDENT(2));
+
+	json_decref(document);
+	if (failed)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot print the result");
+	putchar('\n');
+	return weir_flush_results(diag);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How figures look: tables for people, and the pieces of JSON documents that several commands share.
+ * Field names in JSON are those of the rule files where the thing is the same.
+ */
+#ifndef WEIR_PRINT_H
+#define WEIR_PRINT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "instance.h"
+
+/* ---- tables: columns as wide as what is in them ---- */
+
+struct weir_table {
+	const char *const *headings;	/* one that starts with '>' stands to the right, as numbers do */
+	size_t columns;
+	char **cells;			/* owned, row after row */
+	size_t cell_count;
+};
+
+/* Add the next cell. Out of memory, a cell stays empty. */
+void weir_table_cell(struct weir_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void weir_table_print(const struct weir_table *table, FILE *stream);
+void weir_table_free(struct weir_table *table);
+
+/* ---- words ---- */
+
+#define WEIR_WORDS_BYTES 192
+
+/* "3 min 20 s", "45 s", "2 d 4 h". */
+const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
+
+/* "20 packets per 1 s". */
+const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+
+/* "source 192.0.2.1, destinationPort 53" of a flow's key. */
+const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
+			    char words[WEIR_WORDS_BYTES]);
+
+extern const char *const weir_window_names[];	/* enum weir_window_kind */
+
+/* ---- JSON ---- */
+
+json_t *weir_json_tally(const struct weir_tally *tally);
+
+/* An object with what a rule is: name, resource, threshold, unit, statIntervalInMs, sampleCount, window, mode. */
+json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule);
+
+/* The fields of the key, by their names in rule files, addresses as text. */
+json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key);
+
+/* Print the document and free it. 0, or -errno with a word in *diag. */
+int weir_json_print(json_t *document, struct weir_diag *diag);
+
+/* Is all that was printed out? 0, or -errno with a word in *diag. */
+int weir_flush_results(struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir reload: replace the rules of an instance in one step. */
+#include "cmd.h"
+#include "options.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "reload",
+    .options = "INh",
+    .arguments = "FILE...",
+    .arguments_min = 1,
+    .arguments_max = SIZE_MAX,
+    .about = "Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
+	     "A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
+	     "in a file changes nothing. Name all the files, also those that did not change.",
+    .example = "  weir reload rules/dns-per-client.yaml",
+};
+
+static int reload(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	struct weir_reload_result result;
+	int err = weir_options_read_rules(options, &ruleset, diag);
+
+	if (!err)
+		err = weir_instance_reload(options->instance, ruleset, &result, diag);
+	if (err)
+		return err;
+	fprintf(stderr, "generation %llu: %u rules, of which %u keep their windows\n",
+		(unsigned long long)result.generation, result.rules, result.kept_rules);
+	return 0;
+}
+
+int weir_cmd_reload(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	return weir_exit_code(reload(&options, &diag), &diag);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir stats: what became of the packets. */
+#include "cmd.h"
+#include "counters.h"
+#include "options.h"
+#include "print.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "stats",
+    .options = "Ijh",
+    .about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule.",
+    .example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
+};
+
+static const struct {
+	const char *json_name;
+	const char *words;
+} verdicts[WEIR_VERDICT_COUNT] = {
+    [WEIR_VERDICT_PASS] = {"pass", "passed by the rules"},
+    [WEIR_VERDICT_BLOCK] = {"block", "blocked by a rule"},
+    [WEIR_VERDICT_MALFORMED_PASS] = {"malformedPass", "malformed, passed"},
+    [WEIR_VERDICT_MALFORMED_DROP] = {"malformedDrop", "malformed, dropped"},
+    [WEIR_VERDICT_UNSUPPORTED_PASS] = {"unsupportedPass", "unsupported, passed"},
+    [WEIR_VERDICT_UNSUPPORTED_DROP] = {"unsupportedDrop", "unsupported, dropped"},
+    [WEIR_VERDICT_NON_IP_PASS] = {"nonIpPass", "not IP, passed"},
+    [WEIR_VERDICT_NON_IP_DROP] = {"nonIpDrop", "not IP, dropped"},
+    [WEIR_VERDICT_UNMATCHED_PASS] = {"unmatchedPass", "in no resource, passed"},
+    [WEIR_VERDICT_UNMATCHED_DROP] = {"unmatchedDrop", "in no resource, dropped"},
+    [WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
+};
+
+/* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
+static uint64_t verdict_sum(const struct weir_totals *totals)
+{
+	uint64_t sum = 0;
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		sum += totals->verdict[verdict].packets;
+	return sum;
+}
+
+static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < WEIR_MINUTE; i++)
+		sum += by_second[i];
+	return sum;
+}
+
+/* ---- JSON ---- */
+
+static json_t *describe_totals(const struct weir_totals *totals)
+{
+	json_t *by_verdict = json_object();
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		json_object_set_new(by_verdict, verdicts[verdict].json_name,
+				    weir_json_tally(&totals->verdict[verdict]));
+	return json_pack("{s:o, s:I, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
+			 (json_int_t)verdict_sum(totals), "verdicts", by_verdict);
+}
+
+static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
+{
+	json_t *seconds = json_array();
+
+	for (int i = 0; i < WEIR_MINUTE; i++)
+		json_array_append_new(seconds, json_integer(by_second[i]));
+	return seconds;
+}
+
+static json_t *describe_resources(const struct weir_instance *instance, const struct weir_counters *counters)
+{
+	json_t *resources = json_array();
+
+	for (uint32_t i = 0; i < instance->resource_count; i++) {
+		uint32_t slot = instance->resource_order[i];
+		const struct weir_resource_sum *sum = &counters->resources[slot];
+
+		json_array_append_new(resources,
+				      json_pack("{s:s, s:o, s:o, s:{s:o, s:o}}", "name", instance->resources[slot].name,
+						"passed", weir_json_tally(&sum->passed), "blocked",
+						weir_json_tally(&sum->blocked), "lastMinute", "passed",
+						describe_minute(sum->passed_by_second), "blocked",
+						describe_minute(sum->blocked_by_second)));
+	}
+	return resources;
+}
+
+static json_t *describe_rules(const struct weir_instance *instance, const struct weir_counters *counters)
+{
+	json_t *rules = json_array();
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		uint32_t slot = instance->rule_order[i];
+		const struct weir_rule_counters *sum = &counters->rules[slot];
+		json_t *rule = weir_json_rule(instance, &instance->rules[slot]);
+
+		json_object_set_new(rule, "blocked", weir_json_tally(&sum->blocked));
+		json_object_set_new(rule, "wouldDrop", weir_json_tally(&sum->would_drop));
+		json_object_set_new(rule, "evicted", json_integer(sum->evicted));
+		json_object_set_new(rule, "stalled", json_integer(sum->stalled));
+		json_object_set_new(rule, "leases", json_integer(sum->leases));
+		json_array_append_new(rules, rule);
+	}
+	return rules;
+}
+
+static json_t *describe(const struct weir_instance *instance, const struct weir_counters *counters)
+{
+	return json_pack("{s:s, s:I, s:o, s:o, s:o}", "instance", instance->name, "generation",
+			 (json_int_t)instance->info.generation, "totals", describe_totals(&counters->totals),
+			 "resources", describe_resources(instance, counters), "rules",
+			 describe_rules(instance, counters));
+}
+
+/* ---- for people ---- */
+
+static void print_tally(struct weir_table *table, const struct weir_tally *tally)
+{
+	weir_table_cell(table, "%llu", (unsigned long long)tally->packets);
+	weir_table_cell(table, "%llu", (unsigned long long)tally->bytes);
+}
+
+static void print_totals(const struct weir_totals *totals)
+{
+	static const char *const headings[] = {"verdict", ">packets", ">bytes"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	uint64_t sum = verdict_sum(totals);
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+		if (!totals->verdict[verdict].packets && verdict > WEIR_VERDICT_BLOCK)
+			continue;
+		weir_table_cell(&table, "%s", verdicts[verdict].words);
+		print_tally(&table, &totals->verdict[verdict]);
+	}
+	weir_table_cell(&table, "seen");
+	print_tally(&table, &totals->seen);
+	weir_table_print(&table, stdout);
+	if (sum != totals->seen.packets)
+		printf("  the verdicts add up to %llu packets: some came while this was read\n",
+		       (unsigned long long)sum);
+}
+
+static void print_resources(const struct weir_instance *instance, const struct weir_counters *counters)
+{
+	static const char *const headings[] = {"resource", ">passed",	   ">bytes",	   ">blocked",
+					       ">bytes",   ">passed/60 s", ">blocked/60 s"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (uint32_t i = 0; i < instance->resource_count; i++) {
+		uint32_t slot = instance->resource_order[i];
+		const struct weir_resource_sum *sum = &counters->resources[slot];
+
+		weir_table_cell(&table, "%s", instance->resources[slot].name);
+		print_tally(&table, &sum->passed);
+		print_tally(&table, &sum->blocked);
+		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->passed_by_second));
+		weir_table_cell(&table, "%llu", (unsigned long long)minute_sum(sum->blocked_by_second));
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
+static void print_rules(const struct weir_instance *instance, const struct weir_counters *counters)
+{
+	static const char *const headings[] = {"rule", "limit", ">blocked", ">would drop", ">evicted", ">stalled"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		uint32_t slot = instance->rule_order[i];
+		const struct weir_rule_counters *sum = &counters->rules[slot];
+
+		weir_table_cell(&table, "%s", instance->rules[slot].name);
+		weir_table_cell(&table, "%s", weir_format_limit(&instance->rules[slot], words));
+		weir_table_cell(&table, "%llu", (unsigned long long)sum->blocked.packets);
+		weir_table_cell(&table, "%llu", (unsigned long long)sum->would_drop.packets);
+		weir_table_cell(&table, "%llu", (unsigned long long)sum->evicted);
+		weir_table_cell(&table, "%llu", (unsigned long long)sum->stalled);
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
+/* ---- the command ---- */
+
+static int show(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	int err = weir_instance_open(options->instance, &instance, diag);
+
+	if (!err)
+		err = weir_counters_read(instance, &counters, diag);
+	if (err)
+		return err;
+	if (options->wants_json)
+		return weir_json_print(describe(instance, &counters), diag);
+	print_totals(&counters.totals);
+	if (instance->resource_count)
+		print_resources(instance, &counters);
+	if (instance->rule_count)
+		print_rules(instance, &counters);
+	return weir_flush_results(diag);
+}
+
+int weir_cmd_stats(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	return weir_exit_code(show(&options, &diag), &diag);
+}

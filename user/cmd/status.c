@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir status: what is attached where, and with which rules. */
+#include <errno.h>
+
+#include "cmd.h"
+#include "host.h"
+#include "options.h"
+#include "print.h"
+#include "util.h"
+
+static const struct weir_command command = {
+    .name = "status",
+    .options = "Ijh",
+    .about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
+	     "a failure when that is not attached).",
+    .example = "  weir status --json",
+};
+
+static const char *const policy_names[] = {"malformed", "unsupported", "nonIp", "unmatched"};
+
+static const char *policy(const struct weir_instance *instance, size_t bit)
+{
+	return instance->info.policies >> bit & 1 ? "drop" : "pass";
+}
+
+static const char *mode_name(const struct weir_link *link)
+{
+	return link->is_native ? "native" : "skb";
+}
+
+/* ---- JSON ---- */
+
+static json_t *describe_links(const struct weir_instance *instance)
+{
+	json_t *links = json_array();
+
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		json_array_append_new(links,
+				      json_pack("{s:s, s:I, s:s, s:b, s:I}", "interface", link->interface, "ifindex",
+						(json_int_t)link->ifindex, "mode", mode_name(link), "isAttached",
+						link->ifindex != 0, "programId", (json_int_t)link->program_id));
+	}
+	return links;
+}
+
+static json_t *describe_resources(const struct weir_instance *instance)
+{
+	json_t *resources = json_array();
+
+	for (uint32_t i = 0; i < instance->resource_count; i++) {
+		const struct weir_resource_info *resource = &instance->resources[instance->resource_order[i]];
+
+		json_array_append_new(resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
+							   (json_int_t)resource->rule_count));
+	}
+	return resources;
+}
+
+static json_t *describe_rules(const struct weir_instance *instance)
+{
+	json_t *rules = json_array();
+
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		json_array_append_new(rules, weir_json_rule(instance, &instance->rules[instance->rule_order[i]]));
+	return rules;
+}
+
+static json_t *describe_settings(const struct weir_instance *instance)
+{
+	json_t *settings = json_pack("{s:I}", "flowsPerCpu", (json_int_t)instance->info.flows_per_cpu);
+
+	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
+		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
+	return settings;
+}
+
+static json_t *describe(const struct weir_instance *instance)
+{
+	const struct weir_instance_info *info = &instance->info;
+	uint64_t now_ns = weir_host_now_ns();
+
+	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
+			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
+			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance),
+			 "settings", describe_settings(instance), "resources", describe_resources(instance), "rules",
+			 describe_rules(instance));
+}
+
+/* ---- for people ---- */
+
+static void print_links(const struct weir_instance *instance)
+{
+	static const char *const headings[] = {"interface", "mode", ">ifindex", ">program"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		weir_table_cell(&table, "%s", link->interface);
+		weir_table_cell(&table, "%s", link->ifindex ? mode_name(link) : "gone");
+		weir_table_cell(&table, "%u", link->ifindex);
+		weir_table_cell(&table, "%u", link->program_id);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_rules(const struct weir_instance *instance)
+{
+	static const char *const headings[] = {"rule", "resource", "limit", "window", ">buckets", "mode"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+
+		weir_table_cell(&table, "%s", rule->name);
+		weir_table_cell(&table, "%s", rule->resource_name);
+		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
+		weir_table_cell(&table, "%s", weir_window_names[rule->identity.window]);
+		weir_table_cell(&table, "%u", rule->identity.samples);
+		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_text(const struct weir_instance *instance)
+{
+	const struct weir_instance_info *info = &instance->info;
+	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES];
+	uint64_t now_ns = weir_host_now_ns();
+
+	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
+	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
+	       weir_format_age(now_ns - info->loaded_ns, loaded));
+	printf("  %u resources, %u rules, %u flows per CPU", instance->resource_count, instance->rule_count,
+	       info->flows_per_cpu);
+	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
+		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
+	printf("\n\n");
+	print_links(instance);
+	putchar('\n');
+	if (instance->rule_count)
+		print_rules(instance);
+}
+
+/* ---- the command ---- */
+
+static int show(const char *name, json_t *documents, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open(name, &instance, diag);
+
+	if (err)
+		return err;
+	if (documents)
+		json_array_append_new(documents, describe(instance));
+	else
+		print_text(instance);
+	return 0;
+}
+
+/* One that cannot be read does not hide the others. */
+static int show_all(json_t *documents, struct weir_diag *diag)
+{
+	_cleanup_(weir_names_free) struct weir_names names = {};
+	int err = weir_host_check_privilege(diag);
+
+	if (!err)
+		err = weir_instance_list(&names, diag);
+	if (!err && !names.count && !documents)
+		fputs("nothing is attached\n", stderr);
+	for (size_t i = 0; i < names.count; i++) {
+		int one_err = show(names.names[i], documents, diag);
+
+		if (one_err)
+			err = one_err;
+		if (!documents && i + 1 < names.count)
+			putchar('\n');
+	}
+	return err;
+}
+
+int weir_cmd_status(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	_cleanup_(json_decrefp) json_t *documents = NULL;
+	struct weir_diag diag = {};
+	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	documents = options.wants_json ? json_array() : NULL;
+	err = options.has_instance ? show(options.instance, documents, &diag) : show_all(documents, &diag);
+	if (documents && (!err || !options.has_instance)) {
+		int print_err = weir_json_print(json_pack("{s:O}", "instances", documents), &diag);
+
+		err = err ? err : print_err;
+	} else if (!err) {
+		err = weir_flush_results(&diag);
+	}
+	return weir_exit_code(err, &diag);
+}
