@@ -41,5 +41,6 @@ int weir_cmd_attach(int argc, char **argv)
 		fputs("weir attach: which interface? 'weir attach -i IFACE FILE...'\n", stderr);
 		return WEIR_EXIT_WRONG;
 	}
+	weir_hold_signals();
 	return weir_exit_code(attach(&options, &diag), &diag);
 }

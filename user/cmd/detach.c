@@ -31,5 +31,6 @@ int weir_cmd_detach(int argc, char **argv)
 
 	if (exit_code)
 		return exit_code - 1;
+	weir_hold_signals();
 	return weir_exit_code(detach(&options, &diag), &diag);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -198,6 +199,18 @@ void weir_options_free(struct weir_options *options)
 {
 	free(options->interfaces);
 	options->interfaces = NULL;
+}
+
+void weir_hold_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
 }
 
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,

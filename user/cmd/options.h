@@ -16,18 +16,18 @@
 
 struct weir_command {
 	const char *name;
-	const char *options;	/* letters of the table in options.c, in the order of --help */
-	const char *arguments;	/* "FILE...", or NULL: none */
+	const char *options; /* letters of the table in options.c, in the order of --help */
+	const char *arguments; /* "FILE...", or NULL: none */
 	size_t arguments_min, arguments_max;
-	const char *about;	/* lines */
-	const char *example;	/* lines, indented by two */
+	const char *about; /* lines */
+	const char *example; /* lines, indented by two */
 };
 
 struct weir_options {
-	const char *instance;		/* WEIR_INSTANCE_DEFAULT unless given */
+	const char *instance; /* WEIR_INSTANCE_DEFAULT unless given */
 	bool has_instance;
-	const char *netns;		/* NULL: stay where we are */
-	const char **interfaces;	/* no two the same */
+	const char *netns; /* NULL: stay where we are */
+	const char **interfaces; /* no two the same */
 	size_t interface_count;
 	enum weir_attach_mode mode;
 	bool wants_json;
@@ -43,6 +43,12 @@ struct weir_options {
  */
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options);
 void weir_options_free(struct weir_options *options);
+
+/*
+ * Let no signal but SIGKILL end the command half-way from now on: it is soon done, and half an attach
+ * would stay behind. SIGPIPE is ignored, so that words to a closed terminal do not end it either.
+ */
+void weir_hold_signals(void);
 
 /* Go where --netns says, and read the rule files that the arguments name. */
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,

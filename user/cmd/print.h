@@ -15,9 +15,9 @@
 /* ---- tables: columns as wide as what is in them ---- */
 
 struct weir_table {
-	const char *const *headings;	/* one that starts with '>' stands to the right, as numbers do */
+	const char *const *headings; /* one that starts with '>' stands to the right, as numbers do */
 	size_t columns;
-	char **cells;			/* owned, row after row */
+	char **cells; /* owned, row after row */
 	size_t cell_count;
 };
 
@@ -40,7 +40,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
 			    char words[WEIR_WORDS_BYTES]);
 
-extern const char *const weir_window_names[];	/* enum weir_window_kind */
+extern const char *const weir_window_names[]; /* enum weir_window_kind */
 
 /* ---- JSON ---- */
 

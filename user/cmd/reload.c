@@ -39,5 +39,6 @@ int weir_cmd_reload(int argc, char **argv)
 
 	if (exit_code)
 		return exit_code - 1;
+	weir_hold_signals();
 	return weir_exit_code(reload(&options, &diag), &diag);
 }

@@ -21,17 +21,6 @@ static const struct weir_command command = {
     .example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
-static void block_signals(sigset_t *ret_signals)
-{
-	sigemptyset(ret_signals);
-	sigaddset(ret_signals, SIGHUP);
-	sigaddset(ret_signals, SIGINT);
-	sigaddset(ret_signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, ret_signals, NULL);
-	/* Words to a terminal that has closed must not end us with the rules still attached. */
-	signal(SIGPIPE, SIG_IGN);
-}
-
 static int start(const struct weir_options *options, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
@@ -65,10 +54,17 @@ static void reload(const struct weir_options *options)
 			result.kept_rules);
 }
 
-static void wait_for_end(const struct weir_options *options, const sigset_t *signals)
+/* The signals are held since before the attach, so that none is lost. */
+static void wait_for_end(const struct weir_options *options)
 {
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
 	for (;;) {
-		int signal_number = sigwaitinfo(signals, NULL);
+		int signal_number = sigwaitinfo(&signals, NULL);
 
 		if (signal_number == SIGHUP)
 			reload(options);
@@ -96,7 +92,6 @@ int weir_cmd_run(int argc, char **argv)
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	struct weir_diag diag = {};
 	uint64_t attached_ns;
-	sigset_t signals;
 	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
 
 	if (exit_code)
@@ -105,13 +100,13 @@ int weir_cmd_run(int argc, char **argv)
 		fputs("weir run: which interface? 'weir run -i IFACE FILE...'\n", stderr);
 		return WEIR_EXIT_WRONG;
 	}
-	block_signals(&signals);
+	weir_hold_signals();
 	err = start(&options, &attached_ns, &diag);
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
 	fprintf(stderr, "weir run: instance '%s' is attached; SIGHUP reloads, SIGINT and SIGTERM end\n",
 		options.instance);
-	wait_for_end(&options, &signals);
+	wait_for_end(&options);
 	return weir_exit_code(stop(&options, attached_ns, &diag), &diag);
 }

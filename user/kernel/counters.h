@@ -19,10 +19,10 @@ struct weir_resource_sum {
 };
 
 struct weir_counters {
-	uint64_t now_ns;				/* when they were read, CLOCK_MONOTONIC */
+	uint64_t now_ns; /* when they were read, CLOCK_MONOTONIC */
 	struct weir_totals totals;
-	struct weir_rule_counters *rules;		/* by slot */
-	struct weir_resource_sum *resources;		/* by slot */
+	struct weir_rule_counters *rules; /* by slot */
+	struct weir_resource_sum *resources; /* by slot */
 };
 
 /* The caller owns *ret_counters. */

@@ -11,15 +11,15 @@
 
 enum weir_finding_level {
 	WEIR_FINDING_OK,
-	WEIR_FINDING_NOTE,	/* works, but know this */
-	WEIR_FINDING_PROBLEM,	/* weir cannot attach, or its limits would not hold */
+	WEIR_FINDING_NOTE, /* works, but know this */
+	WEIR_FINDING_PROBLEM, /* weir cannot attach, or its limits would not hold */
 };
 
 struct weir_finding {
 	enum weir_finding_level level;
-	const char *topic;	/* one word, stable: "kernel", "driver", ... */
+	const char *topic; /* one word, stable: "kernel", "driver", ... */
 	char text[160];
-	char advice[160];	/* empty: none needed */
+	char advice[160]; /* empty: none needed */
 };
 
 /* Room for every finding there is. */

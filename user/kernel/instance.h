@@ -18,16 +18,16 @@
 #define WEIR_INSTANCE_NAME_BYTES 64
 
 enum weir_attach_mode {
-	WEIR_MODE_AUTO,		/* native, or where that does not work skb, with a warning */
-	WEIR_MODE_NATIVE,	/* in the driver */
-	WEIR_MODE_SKB,		/* after the driver: any interface, but slower */
+	WEIR_MODE_AUTO, /* native, or where that does not work skb, with a warning */
+	WEIR_MODE_NATIVE, /* in the driver */
+	WEIR_MODE_SKB, /* after the driver: any interface, but slower */
 };
 
 struct weir_link {
-	char interface[IF_NAMESIZE];	/* as it was called when it was attached */
-	uint32_t ifindex;		/* 0: the interface is gone, and the link is dead */
+	char interface[IF_NAMESIZE]; /* as it was called when it was attached */
+	uint32_t ifindex; /* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;
-	bool is_native;			/* else in skb mode */
+	bool is_native; /* else in skb mode */
 };
 
 struct weir_instance {
@@ -35,9 +35,9 @@ struct weir_instance {
 	int map_fd[WEIR_MAP_COUNT];
 	int thresholds_fd;
 	struct weir_instance_info info;
-	struct weir_rule_info *rules;		/* info.rule_slots */
-	struct weir_resource_info *resources;	/* info.resource_slots */
-	struct weir_timing *timings;		/* info.timing_count */
+	struct weir_rule_info *rules; /* info.rule_slots */
+	struct weir_resource_info *resources; /* info.resource_slots */
+	struct weir_timing *timings; /* info.timing_count */
 	/* slots in use, in the order of the rule files */
 	uint32_t *rule_order, *resource_order;
 	uint32_t rule_count, resource_count;
@@ -62,7 +62,7 @@ static inline void weir_instance_freep(struct weir_instance **instance)
 
 struct weir_attach_options {
 	const char *instance;
-	const char *const *interfaces;		/* of the present network namespace, no two the same */
+	const char *const *interfaces; /* of the present network namespace, no two the same */
 	size_t interface_count;
 	enum weir_attach_mode mode;
 };
@@ -77,7 +77,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 
 struct weir_reload_result {
 	uint64_t generation;
-	uint32_t rules, kept_rules;	/* kept: with their windows and counters */
+	uint32_t rules, kept_rules; /* kept: with their windows and counters */
 };
 
 /* Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means
