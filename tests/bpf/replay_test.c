@@ -578,6 +578,30 @@ static void a_blocked_packet_makes_its_bucket_known_but_not_counted(void **state
 	lab_finish(&lab);
 }
 
+/* 4,096 flows, as many others once those have expired, and at the time of the first the first again. */
+static void an_expired_flow_counts_again_when_the_clock_goes_back(void **state)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1024, "192.0.2.53", 53, 18);
+	struct model_decision decision;
+	struct setup setup;
+	struct lab lab;
+	uint32_t i;
+
+	setup_resources(&setup, 1);
+	setup.ruleset.settings.flows_per_cpu = 4 * 2 * 4096; /* as roomy as replay makes it */
+	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 1, 100 * MS, 1));
+	lab_start(&lab, &setup);
+	for (i = 0; i < 3 * 4096; i++) {
+		spec.time_ns = i / 4096 == 1 ? 2 * SECOND : SECOND;
+		spec.source[1] = i / 4096 == 1;
+		spec.source[2] = i % 4096 >> 8;
+		spec.source[3] = i;
+		assert_true(lab_judge(&lab, &spec, &decision));
+		assert_int_equal(decision.verdict, i / 4096 == 2 ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_PASS);
+	}
+	lab_finish(&lab);
+}
+
 static void a_long_silence_forgets_everything(void **state)
 {
 	struct setup setup;
@@ -726,6 +750,7 @@ int main(void)
 	    cmocka_unit_test(a_clock_that_steps_back_within_the_ring_counts_newer_buckets),
 	    cmocka_unit_test(a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket),
 	    cmocka_unit_test(a_blocked_packet_makes_its_bucket_known_but_not_counted),
+	    cmocka_unit_test(an_expired_flow_counts_again_when_the_clock_goes_back),
 	    cmocka_unit_test(a_long_silence_forgets_everything),
 	    cmocka_unit_test(resources_are_named_in_the_order_of_their_definition),
 	    cmocka_unit_test(every_frame_ends_in_exactly_one_verdict),
