@@ -36,6 +36,7 @@ CORE_SRC := $(wildcard user/core/*.c)
 KERNEL_SRC := $(wildcard user/kernel/*.c)
 CMD_SRC := $(wildcard user/cmd/*.c) user/main.c
 LIB_SRC := $(wildcard tests/lib/*.c)
+BENCH_SRC := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
@@ -89,7 +90,21 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
 
-$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
+# Traffic makers and counters know nothing of BPF.
+$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CORE_LIBS)) -lpthread
+
+# The bench has BPF objects of its own: what drives the shipped one, and what it is compared with.
+$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c
+	@mkdir -p $(@D)
+	$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
+
+$(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name bench_$* > $@
+
+$(call objects,$(BENCH_SRC)): $(BUILD)/tests/bench/driver.skel.h
+
+$(BUILD)/tests/bench/quick: $(call objects,$(BENCH_SRC) tests/lib/packets.c $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS)) -lpthread
 
 tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(TOOLS)
@@ -107,6 +122,9 @@ test-bpf: $(BPF_TESTS)
 
 test-e2e: $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/run e2e
+
+bench-quick: $(BUILD)/tests/bench/quick
+	$(BUILD)/tests/bench/quick $(BENCH_FLAGS)
 
 demo: deps
 	$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)

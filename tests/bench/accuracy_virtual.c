@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rows A1 to A7 under the virtual clock, on one CPU: every packet is judged at a time that we set, and
+ * its own verdict is looked at.
+ */
+#include "quick.h"
+
+#include <linux/bpf.h>
+#include <math.h>
+#include <string.h>
+
+#include "trace.h"
+#include "util.h"
+
+#define LIMIT 1000u
+#define START_NS (1000 * SECOND) /* any; later than the longest interval */
+#define SATURATED_INTERVALS 120
+#define SATURATED_PER_MS 5 /* offered: five times the limit */
+
+static const char *const kind_names[] = {"leap", "strict", "smooth"};
+
+struct lab {
+	struct weir_object *object;
+	volatile struct weir_lab *lab;
+	struct trace trace; /* of lab_send */
+	uint64_t random;
+};
+
+static void lab_open(struct lab *lab, enum weir_window_kind kind, uint32_t flows_per_cpu)
+{
+	const struct rig_limit limit = {.threshold = LIMIT, .window = kind, .is_keyed = true};
+
+	*lab = (struct lab){.random = 88172645463325252ull};
+	lab->object = rig_load(&limit, 1, flows_per_cpu, true, START_NS);
+	lab->lab = weir_object_lab(lab->object);
+}
+
+static void lab_close(struct lab *lab)
+{
+	weir_object_free(lab->object);
+	trace_free(&lab->trace);
+}
+
+static uint64_t lab_random(struct lab *lab, uint64_t below)
+{
+	lab->random ^= lab->random << 13;
+	lab->random ^= lab->random >> 7;
+	lab->random ^= lab->random << 17;
+	return lab->random % below;
+}
+
+/* Send `count` packets at one instant; returns how many were admitted. */
+static uint32_t lab_send_unnoted(struct lab *lab, const struct rig_frame *frame, uint64_t time_ns, uint32_t count)
+{
+	uint32_t admitted = 0;
+
+	lab->lab->clock_ns = time_ns;
+	for (uint32_t i = 0; i < count; i++) {
+		int action = weir_object_judge(lab->object, frame->bytes, frame->byte_count);
+
+		if (action < 0)
+			rig_fail(action, "a test run failed");
+		admitted += action == XDP_PASS;
+	}
+	return admitted;
+}
+
+/* The same, and notes when. */
+static uint32_t lab_send(struct lab *lab, const struct rig_frame *frame, uint64_t time_ns, uint32_t count)
+{
+	uint32_t admitted = lab_send_unnoted(lab, frame, time_ns, count);
+
+	for (uint32_t i = 0; i < admitted; i++)
+		trace_add(&lab->trace, time_ns);
+	return admitted;
+}
+
+/* ---- A3: saturated ---- */
+
+static const struct report_bounds saturated_bounds[] = {
+    [WEIR_WINDOW_LEAP] = BETWEEN(0.995, 1.010),
+    [WEIR_WINDOW_STRICT] = BETWEEN(0.905, 0.925),
+    [WEIR_WINDOW_SMOOTH] = BETWEEN(0.985, 1.005),
+};
+
+/* Evenly from START_NS on, for one interval to fill the window and those that count. */
+static void saturate(struct lab *lab, enum weir_window_kind kind, struct report *report)
+{
+	const uint64_t end_ns = START_NS + (SATURATED_INTERVALS + 1) * SECOND;
+	struct rig_frame frame = rig_frame(4, 1, 53);
+	struct report_row *row;
+	uint64_t admitted;
+
+	for (uint64_t now_ns = START_NS; now_ns < end_ns; now_ns += MS / SATURATED_PER_MS)
+		lab_send(lab, &frame, now_ns, 1);
+	admitted = trace_between(&lab->trace, START_NS + SECOND, end_ns);
+	row = report_add(report, "A3", saturated_bounds[kind], saturated_bounds[kind], "%s, saturated for %d intervals",
+			 kind_names[kind], SATURATED_INTERVALS);
+	row->is_ratio = true;
+	row->value = (double)admitted / ((double)LIMIT * SATURATED_INTERVALS);
+	snprintf(row->measured, sizeof(row->measured), "%llu admitted", (unsigned long long)admitted);
+}
+
+/* ---- A1, A2: bursts ---- */
+
+/* Bursts of any size, at one instant or spread, after silences of any length up to an interval. */
+static void burst_at_random(struct lab *lab)
+{
+	struct rig_frame frame = rig_frame(4, 2, 53);
+	uint64_t now_ns = START_NS;
+
+	for (int i = 0; i < 300; i++) {
+		uint32_t packets = 1 + lab_random(lab, 700);
+		uint64_t gap_ns = lab_random(lab, 3) ? lab_random(lab, MS) : 0;
+
+		now_ns += lab_random(lab, lab_random(lab, 4) ? SECOND / 5 : SECOND);
+		for (uint32_t sent = 0; sent < packets; sent++, now_ns += gap_ns)
+			lab_send(lab, &frame, now_ns, 1);
+	}
+}
+
+static void report_fullest(struct report *report, const char *name, const char *what, uint64_t fullest)
+{
+	struct report_row *row = report_add(report, name, AT_MOST(LIMIT), AT_MOST(LIMIT), "%s", what);
+
+	row->value = fullest;
+	snprintf(row->measured, sizeof(row->measured), "%llu of %u", (unsigned long long)fullest, LIMIT);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void quick_kind(enum weir_window_kind kind, struct report *report)
+{
+	uint64_t fullest_window, fullest_interval;
+	char what[80];
+	struct lab lab;
+
+	lab_open(&lab, kind, 4096);
+	saturate(&lab, kind, report);
+	fullest_window = trace_fullest_window(&lab.trace, kind);
+	fullest_interval = trace_fullest_interval(&lab.trace);
+	trace_free(&lab.trace);
+	burst_at_random(&lab);
+	fullest_window = larger(fullest_window, trace_fullest_window(&lab.trace, kind));
+	fullest_interval = larger(fullest_interval, trace_fullest_interval(&lab.trace));
+	lab_close(&lab);
+
+	snprintf(what, sizeof(what), "%s, its own window at its fullest", kind_names[kind]);
+	report_fullest(report, "A2", what, fullest_window);
+	if (kind == WEIR_WINDOW_STRICT)
+		report_fullest(report, "A1", "strict, fullest interval found anywhere", fullest_interval);
+}
+
+/* ---- A4, A5: a lone burst ---- */
+
+#define BURST 1500u
+#define PHASES 20
+
+static void quick_burst(enum weir_window_kind kind, struct report *report)
+{
+	uint32_t least = BURST, most = 0, most_after = 0;
+	struct rig_frame frame = rig_frame(4, 3, 53);
+	struct report_row *row;
+	struct lab lab;
+
+	lab_open(&lab, kind, 4096);
+	for (int i = 0; i < PHASES; i++) {
+		uint64_t now_ns = START_NS + i * 10 * SECOND + i * TRACE_BUCKET_NS / PHASES;
+		uint32_t admitted = lab_send(&lab, &frame, now_ns, BURST);
+		uint32_t after = lab_send(&lab, &frame, now_ns + 60 * MS, BURST);
+
+		least = admitted < least ? admitted : least;
+		most = larger(most, admitted);
+		most_after = larger(most_after, after);
+	}
+	lab_close(&lab);
+
+	row = report_add(report, "A4", EXACTLY(LIMIT), EXACTLY(LIMIT), "%s, of a lone burst of %u, %d phases",
+			 kind_names[kind], BURST, PHASES);
+	row->value = most > LIMIT ? most : least;
+	snprintf(row->measured, sizeof(row->measured), "%u to %u", least, most);
+	row = report_add(report, "A5", EXACTLY(0), EXACTLY(0), "%s, of %u more 60 ms later", kind_names[kind], BURST);
+	row->value = most_after;
+	snprintf(row->measured, sizeof(row->measured), "%u", most_after);
+}
+
+/* ---- A6, A7: a flood of spoofed sources ---- */
+
+#define FLOOD_MS 3000
+#define FLOOD_PER_MS 1000u /* a million sources a second */
+#define HEAVY_PER_MS 100u /* 100 times the limit */
+
+static void quick_flood(struct rig *rig, struct report *report)
+{
+	struct rig_frame heavy = rig_frame(4, 4, 53), modest = rig_frame(4, 5, 53), spoofed = rig_frame(4, 6, 53);
+	uint64_t sent = 0, admitted = 0, evicted;
+	struct report_row *row;
+	struct lab lab;
+
+	lab_open(&lab, WEIR_WINDOW_LEAP, 262144);
+	rig_rewind(rig, 0);
+	rig_aim(rig, weir_object_program_fd(lab.object), BENCH_SOURCES_MANY);
+	for (int ms = 0; ms < FLOOD_MS; ms++) {
+		uint64_t now_ns = START_NS + ms * MS;
+
+		lab.lab->clock_ns = now_ns;
+		rig_run(rig->driver_fd, &spoofed, FLOOD_PER_MS);
+		lab_send(&lab, &heavy, now_ns, HEAVY_PER_MS);
+		if (ms % 10 == 9)
+			continue; /* nine tenths of its limit */
+		sent++;
+		admitted += lab_send_unnoted(&lab, &modest, now_ns, 1);
+	}
+	evicted = rig_rule_counters(lab.object, 0).evicted;
+
+	row = report_add(report, "A6", EXACTLY(0), EXACTLY(0), "a flow at 0.9 of its limit in a flood of 1M sources");
+	row->value = sent - admitted;
+	snprintf(row->measured, sizeof(row->measured), "%llu of %llu lost", (unsigned long long)(sent - admitted),
+		 (unsigned long long)sent);
+	row = report_add(report, "A7", AT_MOST(1.01), AT_MOST(1.01), "a flow at 100 x its limit in the same flood");
+	row->is_ratio = true;
+	row->value = (double)trace_fullest_window(&lab.trace, WEIR_WINDOW_LEAP) / LIMIT;
+	snprintf(row->measured, sizeof(row->measured), "%zu in 3 s, %llu evicted", lab.trace.count,
+		 (unsigned long long)evicted);
+	lab_close(&lab);
+}
+
+void quick_accuracy_virtual(struct rig *rig, struct report *report)
+{
+	for (enum weir_window_kind kind = WEIR_WINDOW_LEAP; kind <= WEIR_WINDOW_SMOOTH; kind++) {
+		quick_kind(kind, report);
+		quick_burst(kind, report);
+	}
+	quick_flood(rig, report);
+}

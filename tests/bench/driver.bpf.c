@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The driver: gives each packet of a BPF_PROG_TEST_RUN another source address and tail-calls what is to
+ * be measured. An empty program in its place tells what driver and harness cost, so that it can be
+ * subtracted. Beside it the building blocks that weir is compared with.
+ *
+ * "xdp.frags" throughout: programs that tail-call each other must agree in that.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bench.h"
+
+struct bench_value {
+	__u64 word[8]; /* one cache line: room for a window of ten small buckets */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} target SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bench_cursor);
+} cursors SEC(".maps");
+
+#define BENCH_LRU(map_name, key_type)                                                                                  \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_LRU_HASH);                                                                   \
+		__uint(max_entries, BENCH_LRU_ENTRIES);                                                                \
+		__type(key, key_type);                                                                                 \
+		__type(value, struct bench_value);                                                                     \
+	} map_name SEC(".maps")
+
+BENCH_LRU(known4, __be32);
+BENCH_LRU(known6, struct in6_addr);
+BENCH_LRU(spoofed4, __be32);
+BENCH_LRU(spoofed6, struct in6_addr);
+
+volatile __u32 sources; /* enum bench_sources */
+
+/* ---- the driver ---- */
+
+/* A bijection of 32-bit numbers (the finalizer of MurmurHash3): neighbours end up far apart. */
+static __always_inline __u32 bench_scatter(__u32 number)
+{
+	number ^= number >> 16;
+	number *= 0x85ebca6b;
+	number ^= number >> 13;
+	number *= 0xc2b2ae35;
+	return number ^ number >> 16;
+}
+
+static __always_inline __u32 bench_next_source(void)
+{
+	__u32 zero = 0;
+	struct bench_cursor *cursor = bpf_map_lookup_elem(&cursors, &zero);
+	__u64 random;
+
+	if (!cursor || sources == BENCH_SOURCES_ONE)
+		return 0xc0000201; /* 192.0.2.1 */
+	if (sources == BENCH_SOURCES_NEW)
+		return bench_scatter(cursor->next++);
+	random = cursor->random;
+	random ^= random << 13;
+	random ^= random >> 7;
+	random ^= random << 17;
+	cursor->random = random;
+	return bench_scatter((random >> 32) * BENCH_FLOWS >> 32);
+}
+
+SEC("xdp.frags")
+int bench_drive(struct xdp_md *ctx)
+{
+	void *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = (void *)(long)ctx->data;
+	struct iphdr *ip = (void *)(eth + 1);
+	struct ipv6hdr *ip6 = (void *)(eth + 1);
+	__u32 source = bench_next_source();
+
+	if ((void *)(ip + 1) > end)
+		return XDP_ABORTED;
+	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+		ip->saddr = source;
+	} else if ((void *)(ip6 + 1) <= end) {
+		ip6->saddr.s6_addr32[1] = ~source;
+		ip6->saddr.s6_addr32[3] = source;
+	}
+	bpf_tail_call(ctx, &target, 0);
+	return XDP_ABORTED;
+}
+
+/* ---- what it may call ---- */
+
+SEC("xdp.frags")
+int bench_empty(struct xdp_md *ctx)
+{
+	return XDP_DROP;
+}
+
+struct bench_meeting meetings[BENCH_CPUS];
+volatile __u32 second_cpu;
+
+/* Has the other CPU run since this one looked last? Two runs that take turns never meet. */
+SEC("xdp.frags")
+int bench_meet(struct xdp_md *ctx)
+{
+	__u32 cpu = bpf_get_smp_processor_id() == second_cpu;
+	volatile struct bench_meeting *own = &meetings[cpu];
+	__u64 other_runs = *(volatile __u64 *)&meetings[!cpu].runs;
+
+	own->runs++;
+	if (other_runs != own->other_runs)
+		own->met++;
+	own->other_runs = other_runs;
+	return XDP_DROP;
+}
+
+/* The source address as a key: *ret4 or *ret6, by the program. */
+static __always_inline int bench_source4(struct xdp_md *ctx, __be32 *ret_source)
+{
+	struct iphdr *ip = (void *)(long)ctx->data + sizeof(struct ethhdr);
+
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return -1;
+	*ret_source = ip->saddr;
+	return 0;
+}
+
+static __always_inline int bench_source6(struct xdp_md *ctx, struct in6_addr *ret_source)
+{
+	struct ipv6hdr *ip6 = (void *)(long)ctx->data + sizeof(struct ethhdr);
+
+	if ((void *)(ip6 + 1) > (void *)(long)ctx->data_end)
+		return -1;
+	*ret_source = ip6->saddr;
+	return 0;
+}
+
+static __always_inline int bench_hit(void *map, const void *key)
+{
+	struct bench_value *value = bpf_map_lookup_elem(map, key);
+
+	if (!value)
+		return XDP_ABORTED;
+	value->word[0]++;
+	return XDP_DROP;
+}
+
+static __always_inline int bench_insert(void *map, const void *key)
+{
+	struct bench_value value = {};
+
+	if (bpf_map_lookup_elem(map, key))
+		return XDP_DROP;
+	return bpf_map_update_elem(map, key, &value, BPF_ANY) ? XDP_ABORTED : XDP_DROP;
+}
+
+SEC("xdp.frags")
+int bench_hit4(struct xdp_md *ctx)
+{
+	__be32 key;
+
+	return bench_source4(ctx, &key) ? XDP_ABORTED : bench_hit(&known4, &key);
+}
+
+SEC("xdp.frags")
+int bench_hit6(struct xdp_md *ctx)
+{
+	struct in6_addr key;
+
+	return bench_source6(ctx, &key) ? XDP_ABORTED : bench_hit(&known6, &key);
+}
+
+SEC("xdp.frags")
+int bench_fill4(struct xdp_md *ctx)
+{
+	__be32 key;
+
+	return bench_source4(ctx, &key) ? XDP_ABORTED : bench_insert(&known4, &key);
+}
+
+SEC("xdp.frags")
+int bench_fill6(struct xdp_md *ctx)
+{
+	struct in6_addr key;
+
+	return bench_source6(ctx, &key) ? XDP_ABORTED : bench_insert(&known6, &key);
+}
+
+SEC("xdp.frags")
+int bench_spoofed4(struct xdp_md *ctx)
+{
+	__be32 key;
+
+	return bench_source4(ctx, &key) ? XDP_ABORTED : bench_insert(&spoofed4, &key);
+}
+
+SEC("xdp.frags")
+int bench_spoofed6(struct xdp_md *ctx)
+{
+	struct in6_addr key;
+
+	return bench_source6(ctx, &key) ? XDP_ABORTED : bench_insert(&spoofed6, &key);
+}
+
+char LICENSE[] SEC("license") = "GPL";

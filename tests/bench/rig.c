@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rig.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "../lib/packets.h"
+#include "host.h"
+#include "tests/bench/driver.skel.h"
+#include "util.h"
+
+#define TRIES 10 /* of something that a busy machine may spoil */
+
+void rig_fail(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "bench: ");
+	vfprintf(stderr, format, args);
+	if (err)
+		fprintf(stderr, ": %s", strerror(err < 0 ? -err : err));
+	fprintf(stderr, "\n");
+	va_end(args);
+	exit(1);
+}
+
+void rig_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		rig_fail(errno, "cannot pin to CPU %d", cpu);
+}
+
+uint64_t rig_now_ns(void)
+{
+	return weir_host_now_ns();
+}
+
+/* ---- the namespace ---- */
+
+static void choose_cpus(struct rig *rig)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		rig_fail(errno, "cannot tell which CPUs we may use");
+	for (int cpu = 0; cpu < CPU_SETSIZE && rig->cpu_count < BENCH_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			rig->cpu[rig->cpu_count++] = cpu;
+}
+
+/* A tap device: it takes XDP programs, and goes away with the file descriptor. */
+static int make_device(const char *name, uint32_t *ret_ifindex)
+{
+	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
+		rig_fail(errno, "cannot make tap device '%s'", name);
+	*ret_ifindex = if_nametoindex(name);
+	return fd;
+}
+
+static int attach(int program_fd, uint32_t ifindex)
+{
+	int fd = bpf_link_create(program_fd, ifindex, BPF_XDP, NULL);
+
+	if (fd < 0)
+		rig_fail(fd, "cannot attach to a tap device");
+	return fd;
+}
+
+int rig_attach(const struct rig *rig, int program_fd)
+{
+	return attach(program_fd, rig->ifindex[1]);
+}
+
+void rig_open(struct rig *rig)
+{
+	choose_cpus(rig);
+	if (unshare(CLONE_NEWNET))
+		rig_fail(errno, "cannot make a network namespace (root?)");
+	rig->device_fd[0] = make_device("driver", &rig->ifindex[0]);
+	rig->device_fd[1] = make_device("weir", &rig->ifindex[1]);
+	rig->driver = bench_driver__open_and_load();
+	if (!rig->driver)
+		rig_fail(errno, "cannot load the driver");
+	rig->driver_fd = bpf_program__fd(rig->driver->progs.bench_drive);
+	rig->driver_link = attach(rig->driver_fd, rig->ifindex[0]);
+	rig_rewind(rig, 0);
+	rig_pin(rig->cpu[0]);
+}
+
+void rig_close(struct rig *rig)
+{
+	close(rig->driver_link);
+	bench_driver__destroy(rig->driver);
+	close(rig->device_fd[0]);
+	close(rig->device_fd[1]);
+}
+
+/* ---- frames ---- */
+
+struct rig_frame rig_frame(int family, uint8_t host, uint16_t port)
+{
+	static uint8_t bytes[PACKET_BYTES_MAX];
+	struct packet_spec spec = family == 4 ? packet_udp("192.0.2.0", 1024, "198.51.100.1", port, 18)
+					      : packet_udp("2001:db8::", 1024, "2001:db8:1::1", port, 18);
+	struct rig_frame frame = {};
+
+	spec.source[family == 4 ? 3 : 15] = host;
+	frame.byte_count = packet_build(&spec, bytes);
+	if (frame.byte_count > sizeof(frame.bytes))
+		rig_fail(0, "a frame of %u bytes", frame.byte_count);
+	memcpy(frame.bytes, bytes, frame.byte_count);
+	return frame;
+}
+
+/* ---- the shipped object ---- */
+
+#define LIMITS_MAX 16
+#define UDP 17
+
+static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_ruleset *ruleset,
+			   struct weir_range *port, char *name)
+{
+	struct weir_ruleset_resource *resource = &ruleset->resources[i];
+	struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+	resource->name = name;
+	resource->match.has_protocol = true;
+	resource->match.protocol[UDP / 8] = 1 << UDP % 8;
+	port->low = port->high = limit->port;
+	resource->match.destination_port = port;
+	resource->match.destination_port_count = limit->port != 0;
+	if (limit->is_keyed) {
+		resource->flow.fields = WEIR_KEY_SOURCE;
+		resource->flow.source_bits[0] = 32;
+		resource->flow.source_bits[1] = 128;
+	}
+	rule->name = name;
+	rule->resource = i;
+	rule->threshold_micro = limit->threshold * WEIR_MICRO;
+	rule->interval_ns = SECOND;
+	rule->samples = WEIR_SAMPLES_MAX;
+	rule->window = limit->window;
+}
+
+struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count, uint32_t flows_per_cpu,
+			     bool is_virtual, uint64_t now_ns)
+{
+	struct weir_ruleset_resource resources[LIMITS_MAX] = {};
+	struct weir_ruleset_rule rules[LIMITS_MAX] = {};
+	struct weir_range ports[LIMITS_MAX] = {};
+	char names[LIMITS_MAX][16];
+	struct weir_ruleset ruleset = {.settings = {.flows_per_cpu = flows_per_cpu, .drop_malformed = true},
+				       .resources = resources,
+				       .resource_count = limit_count,
+				       .rules = rules,
+				       .rule_count = limit_count};
+	struct weir_compile_options compile = {.cpus = weir_host_cpus(), .now_ns = now_ns};
+	struct weir_object_options load = {.is_virtual = is_virtual};
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	struct weir_object *object = NULL;
+	struct weir_diag diag = {};
+
+	for (size_t i = 0; i < limit_count; i++) {
+		snprintf(names[i], sizeof(names[i]), "limit%zu", i);
+		describe_limit(&limits[i], i, &ruleset, &ports[i], names[i]);
+	}
+	if (!is_virtual)
+		compile.now_ns = rig_now_ns();
+	if (weir_image_build(&ruleset, &compile, &image, &diag) || weir_object_load(image, &load, &object, &diag)) {
+		weir_diag_print(&diag, stderr);
+		rig_fail(0, "cannot load the shipped object");
+	}
+	weir_diag_free(&diag);
+	return object;
+}
+
+struct weir_rule_counters rig_rule_counters(const struct weir_object *object, uint32_t slot)
+{
+	int cpus = weir_host_cpus(), err;
+	struct weir_rule_counters sum = {};
+	_cleanup_(weir_freep) struct weir_rule_counters *counters = calloc(cpus, sizeof(*counters));
+
+	err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_MAP_RULE_COUNTERS), &slot, counters);
+	if (err)
+		rig_fail(err, "cannot read the counters of a rule");
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		sum.evicted += counters[cpu].evicted;
+		sum.stalled += counters[cpu].stalled;
+		sum.leases += counters[cpu].leases;
+	}
+	return sum;
+}
+
+uint64_t rig_base_bucket(const struct weir_object *object)
+{
+	struct weir_timing timing;
+	__u32 zero = 0;
+	int err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_MAP_TIMINGS), &zero, &timing);
+
+	if (err)
+		rig_fail(err, "cannot read a timing");
+	return timing.base_bucket;
+}
+
+/* ---- runs ---- */
+
+void rig_aim(struct rig *rig, int program_fd, enum bench_sources sources)
+{
+	__u32 slot = 0;
+	int err = bpf_map_update_elem(bpf_map__fd(rig->driver->maps.target), &slot, &program_fd, BPF_ANY);
+
+	if (err)
+		rig_fail(err, "cannot tail-call the program to measure");
+	rig->driver->bss->sources = sources;
+}
+
+void rig_rewind(struct rig *rig, uint64_t next)
+{
+	int cpus = weir_host_cpus(), err;
+	_cleanup_(weir_freep) struct bench_cursor *cursors = calloc(cpus, sizeof(*cursors));
+	__u32 zero = 0;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		cursors[cpu].random = 0x9e3779b97f4a7c15ull * (cpu + 1);
+		cursors[cpu].next = next;
+	}
+	err = bpf_map_update_elem(bpf_map__fd(rig->driver->maps.cursors), &zero, cursors, BPF_ANY);
+	if (err)
+		rig_fail(err, "cannot set the driver's cursors");
+}
+
+static int test_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat, uint32_t *ret_duration_ns)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame->bytes, .data_size_in = frame->byte_count,
+		    .repeat = repeat);
+	int err = bpf_prog_test_run_opts(entry_fd, &options);
+
+	*ret_duration_ns = options.duration;
+	if (!err && options.retval == 0)
+		return -EFAULT; /* XDP_ABORTED: the driver missed, or a building block's key was not there */
+	return err;
+}
+
+double rig_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat)
+{
+	uint32_t duration_ns = 0;
+	int err = test_run(entry_fd, frame, repeat, &duration_ns);
+
+	if (err)
+		rig_fail(err, "a test run failed");
+	return duration_ns;
+}
+
+struct both {
+	const struct rig *rig;
+	pthread_barrier_t barrier;
+	void (*work)(void *data, int i);
+	void *data;
+};
+
+static void *second_thread(void *argument)
+{
+	struct both *both = argument;
+
+	rig_pin(both->rig->cpu[1]);
+	pthread_barrier_wait(&both->barrier);
+	both->work(both->data, 1);
+	return NULL;
+}
+
+void rig_on_both(const struct rig *rig, void (*work)(void *data, int i), void *data)
+{
+	struct both both = {.rig = rig, .work = work, .data = data};
+	pthread_t thread;
+	int err;
+
+	pthread_barrier_init(&both.barrier, NULL, 2);
+	err = pthread_create(&thread, NULL, second_thread, &both);
+	if (err)
+		rig_fail(err, "cannot start a thread");
+	pthread_barrier_wait(&both.barrier);
+	work(data, 0);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&both.barrier);
+}
+
+struct side_by_side {
+	int entry_fd;
+	const struct rig_frame *frame;
+	uint32_t repeat;
+	double duration_ns[BENCH_CPUS];
+};
+
+static void run_one_side(void *data, int i)
+{
+	struct side_by_side *run = data;
+
+	run->duration_ns[i] = rig_run(run->entry_fd, run->frame, run->repeat);
+}
+
+double rig_run_both(const struct rig *rig, int entry_fd, const struct rig_frame *frame, uint32_t repeat)
+{
+	struct side_by_side run = {.entry_fd = entry_fd, .frame = frame, .repeat = repeat};
+
+	rig_on_both(rig, run_one_side, &run);
+	return (run.duration_ns[0] + run.duration_ns[1]) / 2;
+}
+
+/* Wall time would not tell on a machine that others use as well, so the two look at each other. */
+void rig_check_side_by_side(struct rig *rig)
+{
+	const uint32_t repeat = 1000000;
+	struct rig_frame frame = rig_frame(4, 1, 53);
+	struct bench_driver__bss *bss = rig->driver->bss;
+
+	bss->second_cpu = rig->cpu[1];
+	rig_aim(rig, bpf_program__fd(rig->driver->progs.bench_meet), BENCH_SOURCES_ONE);
+	for (int i = 0; i < TRIES; i++) {
+		memset(bss->meetings, 0, sizeof(bss->meetings));
+		rig_run_both(rig, rig->driver_fd, &frame, repeat);
+		if (bss->meetings[0].met > repeat / 100 && bss->meetings[1].met > repeat / 100)
+			return;
+	}
+	rig_fail(0, "two test runs at once took turns, or the machine is too busy");
+}

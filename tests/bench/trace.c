@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "trace.h"
+
+#include <errno.h>
+
+#include "rig.h"
+#include "util.h"
+
+void trace_add(struct trace *trace, uint64_t time_ns)
+{
+	uint64_t *added = weir_array_add((void **)&trace->time_ns, trace->count, sizeof(*trace->time_ns));
+
+	if (!added)
+		rig_fail(ENOMEM, "cannot keep the admissions");
+	*added = time_ns;
+	trace->count++;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+void trace_sort(struct trace *trace)
+{
+	if (trace->count)
+		qsort(trace->time_ns, trace->count, sizeof(*trace->time_ns), compare);
+}
+
+void trace_free(struct trace *trace)
+{
+	free(trace->time_ns);
+	trace->time_ns = NULL;
+	trace->count = 0;
+}
+
+uint64_t trace_fullest_interval(const struct trace *trace)
+{
+	uint64_t fullest = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < trace->count; i++) {
+		while (trace->time_ns[i] - trace->time_ns[first] >= TRACE_INTERVAL_NS)
+			first++;
+		if (i - first + 1 > fullest)
+			fullest = i - first + 1;
+	}
+	return fullest;
+}
+
+static uint64_t bucket_of(uint64_t time_ns)
+{
+	return time_ns / TRACE_BUCKET_NS;
+}
+
+uint64_t trace_fullest_window(const struct trace *trace, enum weir_window_kind kind)
+{
+	uint32_t looked_at = kind == WEIR_WINDOW_LEAP ? TRACE_SAMPLES : TRACE_SAMPLES + 1;
+	size_t first = 0, second = 0; /* where the oldest bucket, and the one after it, begin */
+	uint64_t fullest = 0;
+
+	for (size_t i = 0; i < trace->count; i++) {
+		uint64_t bucket = bucket_of(trace->time_ns[i]), held;
+
+		while (bucket_of(trace->time_ns[first]) + looked_at <= bucket)
+			first++;
+		while (bucket_of(trace->time_ns[second]) + looked_at - 1 <= bucket)
+			second++;
+		held = i - first + 1;
+		if (kind == WEIR_WINDOW_SMOOTH) {
+			uint64_t left_ns = TRACE_BUCKET_NS - trace->time_ns[i] % TRACE_BUCKET_NS;
+
+			held = i - second + 1 + ((second - first) * left_ns + TRACE_BUCKET_NS - 1) / TRACE_BUCKET_NS;
+		}
+		if (held > fullest)
+			fullest = held;
+	}
+	return fullest;
+}
+
+uint64_t trace_between(const struct trace *trace, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < trace->count; i++)
+		count += trace->time_ns[i] >= from_ns && trace->time_ns[i] < to_ns;
+	return count;
+}
