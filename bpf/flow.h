@@ -141,39 +141,37 @@ static __always_inline void *weir_row_of_set(void *set_rows, __u32 way, const bo
 	return set_rows + way * ROW_BYTES(wide);
 }
 
-/* First row of a set in this CPU's table, or, with cpu >= 0, in that CPU's. */
-static __always_inline void *weir_set_rows(__u32 set, int cpu, const bool wide)
+/* The chunk that holds a set, in this CPU's table or, with cpu >= 0, in that CPU's. */
+static __always_inline void *weir_chunk_of(__u32 set, int cpu, const bool wide)
 {
-	__u32 per_chunk = wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK;
-	__u32 chunk_index = set / per_chunk;
-	__u32 offset;
-	void *chunk;
+	__u32 index = set / (wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK);
 
 	if (wide)
-		chunk = cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &chunk_index) :
-				  bpf_map_lookup_percpu_elem(&wide_flows, &chunk_index, cpu);
-	else
-		chunk = cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &chunk_index) :
-				  bpf_map_lookup_percpu_elem(&narrow_flows, &chunk_index, cpu);
-	if (!chunk)
-		return NULL;
-	offset = set;
-	OPAQUE(offset);
-	offset &= per_chunk - 1;
-	return chunk + offset * (WEIR_WAYS * ROW_BYTES(wide));
+		return cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &index) :
+				 bpf_map_lookup_percpu_elem(&wide_flows, &index, cpu);
+	return cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &index) :
+			 bpf_map_lookup_percpu_elem(&narrow_flows, &index, cpu);
+}
+
+/* First row of a set, in its chunk. Both sets of a flow lie in one chunk, even in one page. */
+static __always_inline void *weir_rows_of(void *chunk, __u32 set, const bool wide)
+{
+	OPAQUE(set);
+	set &= (wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK) - 1;
+	return chunk + set * (WEIR_WAYS * ROW_BYTES(wide));
 }
 
 /* A row by its number, set * WEIR_WAYS + way, in this CPU's table. */
 static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
 {
-	void *rows = weir_set_rows(number / WEIR_WAYS, -1, wide);
+	void *chunk = weir_chunk_of(number / WEIR_WAYS, -1, wide);
 	__u32 way = number;
 
-	if (!rows)
+	if (!chunk)
 		return NULL;
 	OPAQUE(way);
 	way &= WEIR_WAYS - 1;
-	return rows + way * ROW_BYTES(wide);
+	return weir_rows_of(chunk, number / WEIR_WAYS, wide) + way * ROW_BYTES(wide);
 }
 
 /* The way of a set's row with this tag, or WEIR_WAYS. */
@@ -192,25 +190,22 @@ static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wid
 static __always_inline void *weir_find_row(struct weir_work *w, struct weir_flow_place place, int cpu,
 					   __u32 *ret_number, const bool wide)
 {
+	void *chunk = weir_chunk_of(place.set, cpu, wide);
 	__u32 set = place.set, way;
-	void *rows = weir_set_rows(set, cpu, wide);
 
-	if (!rows)
+	if (!chunk)
 		return NULL;
-	way = weir_find_way(rows, place.tag, wide);
+	way = weir_find_way(weir_rows_of(chunk, set, wide), place.tag, wide);
 	if (way == WEIR_WAYS) {
 		set = weir_other_set(place, wide);
-		rows = weir_set_rows(set, cpu, wide);
-		if (!rows)
-			return NULL;
-		way = weir_find_way(rows, place.tag, wide);
+		way = weir_find_way(weir_rows_of(chunk, set, wide), place.tag, wide);
 		if (way == WEIR_WAYS)
 			return NULL;
 	}
-	FORGET(w->way, way);
+	FORGET(w->forgotten, way);
 	way &= WEIR_WAYS - 1;
 	*ret_number = set * WEIR_WAYS + way;
-	return rows + way * ROW_BYTES(wide);
+	return weir_rows_of(chunk, set, wide) + way * ROW_BYTES(wide);
 }
 
 /* ---- insertion ---- */
@@ -283,20 +278,23 @@ struct weir_victim {
 
 #define WEIR_NO_ROW 0xffffffffu
 
-/* Find the least worth of one set's rows; returns how many are free. */
-static __always_inline __u32 weir_scan_set(struct weir_work *w, __u32 set, struct weir_victim *best, const bool wide)
+/* Find the least worth of one set's rows; returns how many are free, an empty one counting more than any
+ * number of expired ones.
+ */
+static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u32 set, struct weir_victim *best,
+					   const bool wide)
 {
-	void *rows = weir_set_rows(set, -1, wide);
+	void *rows = weir_rows_of(chunk, set, wide);
 	__u32 free_rows = 0;
 
-	if (!rows)
-		return 0;
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WAYS; way++) {
 		__u64 worth = weir_row_worth(w, weir_row_of_set(rows, way, wide), wide);
 
-		if (worth <= WEIR_WORTH_EXPIRED)
-			free_rows++;
+		if (worth <= WEIR_WORTH_EXPIRED) {
+			free_rows += worth == WEIR_WORTH_EMPTY ? WEIR_WAYS + 1 : 1;
+			FORGET(w->forgotten, free_rows);
+		}
 		if (worth >= best->worth)
 			continue;
 		if (w->judged && worth > WEIR_WORTH_EXPIRED &&
@@ -304,6 +302,8 @@ static __always_inline __u32 weir_scan_set(struct weir_work *w, __u32 set, struc
 			continue;
 		best->worth = worth;
 		best->number = set * WEIR_WAYS + way;
+		FORGET(w->forgotten, best->worth);
+		FORGET(w->forgotten, best->number);
 	}
 	return free_rows;
 }
@@ -318,9 +318,13 @@ static __always_inline __u32 weir_choose_row(struct weir_work *w, const bool wid
 {
 	struct weir_victim first = {~0ull, WEIR_NO_ROW}, second = {~0ull, WEIR_NO_ROW}, *best;
 	const struct weir_question *q = &w->question;
-	__u32 free_first = weir_scan_set(w, q->place.set, &first, wide);
-	__u32 free_second = weir_scan_set(w, weir_other_set(q->place, wide), &second, wide);
+	void *chunk = weir_chunk_of(q->place.set, -1, wide);
+	__u32 free_first, free_second;
 
+	if (!chunk)
+		return WEIR_NO_ROW;
+	free_first = weir_scan_set(w, chunk, q->place.set, &first, wide);
+	free_second = weir_scan_set(w, chunk, weir_other_set(q->place, wide), &second, wide);
 	if (free_first || free_second)
 		return free_second > free_first ? second.number : first.number;
 	best = second.worth < first.worth ? &second : &first;

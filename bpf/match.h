@@ -61,8 +61,11 @@ static __always_inline bool weir_classify(struct weir_work *w)
 {
 	const struct weir_packet *pkt = &w->packet;
 	__u32 zero = 0, index;
-	struct weir_classes *cls = bpf_map_lookup_elem(&classes, &zero);
+	struct weir_classes *cls;
 
+	if (!config.match_fields)
+		return true;
+	cls = bpf_map_lookup_elem(&classes, &zero);
 	if (!cls)
 		return false;
 	if (WEIR_USES(KIND)) {
@@ -105,17 +108,19 @@ static __always_inline bool weir_classify(struct weir_work *w)
 	return true;
 }
 
-/* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. Vector 0 holds
- * all resources.
- */
+/* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. */
 static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int index)
 {
-	struct weir_vector *vector = weir_vector(0);
-	__u64 word;
+	struct weir_vector *vector;
+	__u64 word = ~0ull;
 
-	if (!vector || index >= WEIR_VECTOR_WORDS)
+	if (index >= WEIR_VECTOR_WORDS)
 		return 0;
-	word = index < 0 ? vector->summary : vector->word[index];
+	/* Vector 0 holds all resources, for when nobody asks about anything. */
+	if (!config.match_fields) {
+		vector = weir_vector(0);
+		return vector ? (index < 0 ? vector->summary : vector->word[index]) : 0;
+	}
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
 		if (!(config.match_fields & 1 << part))
@@ -128,16 +133,14 @@ static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int ind
 	return word;
 }
 
-/* Add the resources of one word to w->resource[]. Userspace refuses rule sets in which more could meet. */
-__noinline int weir_match_word(struct weir_work *w, __u32 index)
+/* Append the resources of one word to w->resource[]. Userspace refuses rule sets in which more could meet. */
+__noinline int weir_append_resources(struct weir_work *w, __u32 index, __u64 word)
 {
 	__u32 count;
-	__u64 word;
 
-	if (!w || index >= WEIR_VECTOR_WORDS)
+	if (!w)
 		return -1;
 	count = w->resource_count;
-	word = weir_and_vectors(w, index);
 	for (int i = 0; i < WEIR_PACKET_RESOURCES_MAX && word; i++) {
 		OPAQUE(count);
 		if (count >= WEIR_PACKET_RESOURCES_MAX)
@@ -147,6 +150,28 @@ __noinline int weir_match_word(struct weir_work *w, __u32 index)
 		word &= word - 1;
 	}
 	w->resource_count = count;
+	return 0;
+}
+
+/* The same for one word of a rule set that needs several. */
+__noinline int weir_match_word(struct weir_work *w, __u32 index)
+{
+	if (!w || index >= WEIR_VECTOR_WORDS)
+		return -1;
+	return weir_append_resources(w, index, weir_and_vectors(w, index));
+}
+
+/* Up to 64 resources: one word, and mostly one resource. */
+static __always_inline int weir_match_only_word(struct weir_work *w)
+{
+	__u64 word = weir_and_vectors(w, 0);
+
+	if (word & (word - 1))
+		return weir_append_resources(w, 0, word);
+	if (word) {
+		w->resource[0] = weir_lowest_bit(word);
+		w->resource_count = 1;
+	}
 	return 0;
 }
 
@@ -160,7 +185,9 @@ static __always_inline int weir_match(struct weir_work *w)
 		return 0;
 	if (!weir_classify(w))
 		return -1;
-	summary = config.vector_words > 1 ? weir_and_vectors(w, -1) : 1;
+	if (config.vector_words == 1)
+		return weir_match_only_word(w);
+	summary = weir_and_vectors(w, -1);
 	for (__u32 index = 0; index < WEIR_VECTOR_WORDS && index < config.vector_words; index++)
 		if (summary >> index & 1 && weir_match_word(w, index))
 			return -1;

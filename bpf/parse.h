@@ -50,6 +50,7 @@ enum weir_parsed {
 struct weir_cursor {
 	void *data, *end;	/* the first, perhaps only, buffer */
 	void *ctx;		/* struct xdp_md, to reach the others; NULL on the host */
+	void *copy;		/* WEIR_COPY_BYTES, for a header that lies there */
 	__u32 frame_bytes;
 	__u32 offset;		/* of the next header */
 };
@@ -66,10 +67,10 @@ struct weir_extension_header {
 	__be32 more;
 };
 
-/* The `bytes` at the cursor: in place, or copied to `copy` when they lie in a later buffer, or NULL
- * when the frame ends before them. The cursor stays.
+/* The `bytes` at the cursor: in place, or copied when they lie in a later buffer (until the next call), or
+ * NULL when the frame ends before them. The cursor stays.
  */
-static __always_inline void *weir_peek(struct weir_cursor *cur, void *copy, __u32 bytes)
+static __always_inline void *weir_peek(struct weir_cursor *cur, __u32 bytes)
 {
 	__u32 offset = cur->offset;
 
@@ -78,8 +79,8 @@ static __always_inline void *weir_peek(struct weir_cursor *cur, void *copy, __u3
 	if (cur->data + offset + bytes <= cur->end)
 		return cur->data + offset;
 #ifdef __bpf__
-	if (offset + bytes <= cur->frame_bytes && !bpf_xdp_load_bytes(cur->ctx, offset, copy, bytes))
-		return copy;
+	if (offset + bytes <= cur->frame_bytes && !bpf_xdp_load_bytes(cur->ctx, offset, cur->copy, bytes))
+		return cur->copy;
 #endif
 	return NULL;
 }
@@ -98,7 +99,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 		struct udphdr udp;
 		__be32 words[3];
 		__u8 bytes[8];
-	} copy, *hdr;
+	} *hdr;
 	__u32 hdr_bytes, left;
 
 	FORGET(pkt->forgotten, cur->offset);
@@ -125,7 +126,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 	if (pkt->protocol == IPPROTO_TCP) {
 		__u32 data_offset;
 
-		hdr = weir_peek(cur, &copy, sizeof(struct tcphdr));
+		hdr = weir_peek(cur, sizeof(struct tcphdr));
 		if (!hdr)
 			return WEIR_PARSED_MALFORMED;
 		data_offset = hdr->tcp.doff * 4;
@@ -133,7 +134,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 			return WEIR_PARSED_MALFORMED;
 		pkt->tcp_flags = ((__u8 *)hdr)[13];
 	} else {
-		hdr = weir_peek(cur, &copy, 8);
+		hdr = weir_peek(cur, 8);
 		if (!hdr)
 			return WEIR_PARSED_MALFORMED;
 	}
@@ -157,10 +158,10 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 
 static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur, struct weir_packet *pkt)
 {
-	struct iphdr copy, *ip;
+	struct iphdr *ip;
 	__u32 hdr_bytes, total_bytes, fragment, start = cur->offset;
 
-	ip = weir_peek(cur, &copy, sizeof(*ip));
+	ip = weir_peek(cur, sizeof(*ip));
 	if (!ip)
 		return WEIR_PARSED_MALFORMED;
 	/* ihl counts 32-bit words and the shortest header has five (RFC 791, 3.1). A smaller value would
@@ -200,7 +201,7 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 							     __u32 end)
 {
 	for (int i = 0; i < WEIR_EXTENSION_HEADERS_MAX; i++) {
-		struct weir_extension_header copy, *ext;
+		struct weir_extension_header *ext;
 		__u32 ext_bytes, fragment;
 
 		FORGET(pkt->forgotten, cur->offset);
@@ -208,7 +209,7 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 			return WEIR_PARSED_IP;
 		if (cur->offset + sizeof(*ext) > end)
 			return WEIR_PARSED_MALFORMED;
-		ext = weir_peek(cur, &copy, sizeof(*ext));
+		ext = weir_peek(cur, sizeof(*ext));
 		if (!ext)
 			return WEIR_PARSED_MALFORMED;
 
@@ -237,11 +238,11 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 
 static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur, struct weir_packet *pkt)
 {
-	struct ipv6hdr copy, *ip6;
+	struct ipv6hdr *ip6;
 	enum weir_parsed parsed;
 	__u32 payload_bytes, end;
 
-	ip6 = weir_peek(cur, &copy, sizeof(*ip6));
+	ip6 = weir_peek(cur, sizeof(*ip6));
 	if (!ip6)
 		return WEIR_PARSED_MALFORMED;
 	payload_bytes = bpf_ntohs(ip6->payload_len);
@@ -269,7 +270,7 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 /* The cursor is at the frame's first byte. *pkt is filled in whole when the result is WEIR_PARSED_IP. */
 static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, struct weir_packet *pkt)
 {
-	struct ethhdr eth_copy, *eth;
+	struct ethhdr *eth;
 	__be16 ethertype;
 
 	__builtin_memset(pkt, 0, sizeof(*pkt));
@@ -280,18 +281,18 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 	pkt->tcp_flags = WEIR_BYTE_NONE;
 	pkt->icmp_type = WEIR_BYTE_NONE;
 
-	eth = weir_peek(cur, &eth_copy, sizeof(*eth));
+	eth = weir_peek(cur, sizeof(*eth));
 	if (!eth)
 		return WEIR_PARSED_MALFORMED;
 	ethertype = eth->h_proto;
 	cur->offset += sizeof(*eth);
 
 	for (int i = 0; i < WEIR_VLAN_TAGS_MAX; i++) {
-		struct weir_vlan_tag tag_copy, *tag;
+		struct weir_vlan_tag *tag;
 
 		if (!weir_is_vlan(ethertype))
 			break;
-		tag = weir_peek(cur, &tag_copy, sizeof(*tag));
+		tag = weir_peek(cur, sizeof(*tag));
 		if (!tag)
 			return WEIR_PARSED_MALFORMED;
 		if (i == 0)

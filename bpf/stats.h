@@ -43,14 +43,14 @@ static __always_inline void weir_count_block(const struct weir_rule *rule, __u32
 		weir_tally(rule->observes ? &counters->would_drop : &counters->blocked, bytes);
 }
 
-__noinline int weir_count_resource(struct weir_work *w, __u32 place, __u32 passes)
+static __always_inline int weir_count_resource(struct weir_work *w, __u32 place, __u32 passes)
 {
 	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
 	struct weir_resource_counters *counters;
 	struct weir_second *second;
 	__u32 slot, now_s;
 
-	if (!w || !resource)
+	if (!resource)
 		return 0;
 	slot = resource->slot;
 	counters = bpf_map_lookup_elem(&resource_counters, &slot);
@@ -71,6 +71,21 @@ __noinline int weir_count_resource(struct weir_work *w, __u32 place, __u32 passe
 		second->blocked++;
 	}
 	return 0;
+}
+
+__noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u32 passes)
+{
+	return w && index < WEIR_PACKET_RESOURCES_MAX ? weir_count_resource(w, w->resource[index], passes) : 0;
+}
+
+/* The first in line: mostly it is the only one. */
+static __always_inline void weir_count_resources(struct weir_work *w, bool passes)
+{
+	if (w->resource_count == 0)
+		return;
+	weir_count_resource(w, w->resource[0], passes);
+	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
+		weir_count_another_resource(w, i, passes);
 }
 
 /* The one place where a packet's verdict is counted. */

@@ -46,6 +46,7 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	w->has_now = 0;
 	w->blocking_rule = WEIR_NO_RULE;
 	w->resource_count = 0;
+	cur.copy = w->header_copy;
 	weir_meet_frame(ctx, &cur, &ifindex);
 
 	parsed = weir_parse(&cur, &w->packet);
@@ -63,8 +64,7 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 static __always_inline void weir_count(struct weir_work *w, enum weir_verdict verdict)
 {
 	weir_count_verdict(verdict, w->packet.frame_bytes);
-	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
-		weir_count_resource(w, w->resource[i], verdict == WEIR_VERDICT_PASS);
+	weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
 }
 
 /* Tell the lab what became of the packet. */

@@ -350,13 +350,17 @@ static __always_inline void weir_settle(struct weir_work *w, struct weir_judgeme
 	q->bucket = present;
 	q->cell = j->own_cell = j->clk->cell;
 	j->is_backdated = false;
-	j->into_ns = weir_now_ns(w) - j->clk->start_ns;
+	j->into_ns = 0;
+	if (q->is_smooth) {
+		__u64 now_ns = weir_now_ns(w);
 
-	/* A lease in a smooth window is a promise for later times, as its oldest bucket weighs less and less. */
-	if (weir_now_ns(w) >= j->clk->latest_ns)
-		j->clk->latest_ns = weir_now_ns(w);
-	else if (q->is_smooth)
-		weir_give_back(j->row, wide);
+		j->into_ns = now_ns - j->clk->start_ns;
+		/* The oldest bucket weighs less and less: a lease is a promise for later times only. */
+		if (now_ns >= j->clk->latest_ns)
+			j->clk->latest_ns = now_ns;
+		else
+			weir_give_back(j->row, wide);
+	}
 
 	if (newest < present) {
 		weir_move_on(w, j->row, present, q->cell, wide);
@@ -482,41 +486,41 @@ static __always_inline void weir_replace_row(struct weir_work *w, const struct w
 	ROW_SET(j->row, wide, tag, w->question.place.tag);
 }
 
-/* Make a row for a flow that has none. Returns its number; j->row stays NULL when that fails. */
-static __always_inline __u32 weir_insert(struct weir_work *w, struct weir_judgement *j, const bool wide)
+/* The row found earlier. */
+static __always_inline void *weir_located_row(const struct weir_work *w, const bool wide)
 {
-	__u32 number;
-
-	w->question.bucket = j->clk->bucket;
-	number = wide ? weir_choose_wide_row(w) : weir_choose_narrow_row(w);
-	if (number == WEIR_NO_ROW)
-		return number;
-	j->row = weir_row_by_number(number, wide);
-	if (j->row)
-		weir_replace_row(w, j, wide);
-	return number;
+	return w->located == WEIR_NO_ROW ? NULL : weir_row_by_number(w->located, wide);
 }
 
-/* Find the row that the question is about, in this CPU's table. */
-static __always_inline void weir_locate(struct weir_work *w, struct weir_judgement *j, __u32 *ret_number,
-					const bool wide)
+/* Make a row for a flow that has none. j->row stays NULL when that fails. */
+static __always_inline void weir_insert(struct weir_work *w, struct weir_judgement *j, const bool wide)
+{
+	w->question.bucket = j->clk->bucket;
+	w->located = wide ? weir_choose_wide_row(w) : weir_choose_narrow_row(w);
+	j->row = weir_located_row(w, wide);
+	if (j->row)
+		weir_replace_row(w, j, wide);
+}
+
+/* Ask about this rule's flow: fill in w->question and find the row, if there is one, in this CPU's table. */
+static __always_inline void *weir_locate(struct weir_work *w, const struct weir_rule *rule, const bool wide)
 {
 	struct weir_question *q = &w->question;
-	__u32 slot = j->rule->slot;
+	__u32 slot = rule->slot;
 
 	q->slot = slot;
-	q->timing = j->rule->timing;
-	q->window_cells = j->rule->window_cells;
-	q->is_smooth = j->rule->window == WEIR_WINDOW_SMOOTH;
-	q->is_lone = wide && j->rule->storage == WEIR_STORAGE_LONE;
+	q->timing = rule->timing;
+	q->window_cells = rule->window_cells;
+	q->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
+	q->is_lone = wide && rule->storage == WEIR_STORAGE_LONE;
 	if (q->is_lone) {
 		q->place.tag = 0;
-		*ret_number = slot;
-		j->row = bpf_map_lookup_elem(&lone_rows, &slot);
-	} else {
-		q->place = weir_flow_place(j->rule, &w->packet, wide);
-		j->row = weir_find_row(w, q->place, -1, ret_number, wide);
+		w->located = slot;
+		return bpf_map_lookup_elem(&lone_rows, &slot);
 	}
+	q->place = weir_flow_place(rule, &w->packet, wide);
+	w->located = WEIR_NO_ROW;
+	return weir_find_row(w, q->place, -1, &w->located, wide);
 }
 
 /* Judge against the located row, again when the clock ran away from the first try. */
@@ -537,73 +541,93 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 	return WEIR_ANSWER_BLOCK;
 }
 
-/*
- * Judge the packet by rule number `index` of its list; on admission claim[index] says what was set aside.
- */
-static __always_inline enum weir_answer weir_judge(struct weir_work *w, __u32 index, const bool wide)
+/* Everything about a judgement but the row. */
+static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, __u32 place)
 {
-	struct weir_judgement j = {};
+	__u32 timing = j->rule->timing;
+	const __u64 *threshold = bpf_map_lookup_elem(&thresholds, &place);
+
+	j->clk = bpf_map_lookup_elem(&clocks, &timing);
+	if (!threshold || !j->clk)
+		return false;
+	j->threshold_word = READ_ONCE(*threshold);
+	j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
+	j->batch = j->rule->counts_bytes ? w->packet.frame_bytes : 1;
+	return true;
+}
+
+/*
+ * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
+ * bucket that is surely not over. One row, no clock, no other CPU, no call. Leaves the flow located for the
+ * judgement that follows when this does not say "block".
+ */
+static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+{
+	struct weir_judgement j = {.rule = rule};
+
+	w->claim[0].kind = WEIR_CLAIM_NONE;
+	if (!weir_open_judgement(w, &j, place))
+		return false;
+	j.row = weir_locate(w, rule, false);
+	return j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, false);
+}
+
+/*
+ * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside.
+ */
+static __always_inline enum weir_answer weir_judge(struct weir_work *w, const struct weir_rule *rule, __u32 place,
+						   __u32 index, bool is_located, const bool wide)
+{
+	struct weir_judgement j = {.rule = rule};
 	enum weir_answer answer;
 	struct weir_claim *claim;
-	__u32 place, timing, number = 0;
-	const __u64 *threshold;
 
 	OPAQUE(index);
-	if (index >= WEIR_PACKET_RULES_MAX)
+	if (index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, place))
 		return WEIR_ANSWER_ERROR;
 	claim = &w->claim[index];
 	claim->kind = WEIR_CLAIM_NONE;
-	place = w->rule[index];
-	j.rule = bpf_map_lookup_elem(&rules, &place);
-	threshold = bpf_map_lookup_elem(&thresholds, &place);
-	if (!j.rule || !threshold)
-		return WEIR_ANSWER_ERROR;
-	timing = j.rule->timing;
-	j.clk = bpf_map_lookup_elem(&clocks, &timing);
-	if (!j.clk)
-		return WEIR_ANSWER_ERROR;
-
-	j.threshold_word = READ_ONCE(*threshold);
-	j.threshold = j.threshold_word & WEIR_THRESHOLD_MASK;
-	j.batch = j.rule->counts_bytes ? w->packet.frame_bytes : 1;
 	if (j.batch > j.threshold)
 		return WEIR_ANSWER_BLOCK;
-	weir_locate(w, &j, &number, wide);
+	j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
 
-	/* The path under attack: one row, no clock, no other CPU. */
-	if (j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, wide))
-		return WEIR_ANSWER_BLOCK;
-	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket);
+	/* leap only asks which bucket it is; the others, what time. */
+	if (!weir_clock_holds(j.clk) || rule->window != WEIR_WINDOW_LEAP)
+		weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket);
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
 	if (!j.row)
-		number = weir_insert(w, &j, wide);
+		weir_insert(w, &j, wide);
 	if (!j.row)
 		return WEIR_ANSWER_ERROR;
 
 	answer = weir_judge_located(w, &j, wide);
 	if (!w->question.is_lone)
-		weir_note_talker(w, j.rule, answer == WEIR_ANSWER_BLOCK);
+		weir_note_talker(w, rule, answer == WEIR_ANSWER_BLOCK);
 	if (answer == WEIR_ANSWER_ADMIT) {
-		claim->row = number;
+		claim->row = w->located;
 		claim->tag = w->question.place.tag;
 		claim->batch = j.batch;
-		claim->storage = j.rule->storage;
+		claim->storage = rule->storage;
 		claim->cell = j.own_cell;
 		claim->kind = j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE;
 	}
 	return answer;
 }
 
-/* Verified once each, instead of once for each of the rules that may meet. */
-__noinline int weir_judge_narrow(struct weir_work *w, __u32 index)
+/* Out of line: verified once each, instead of once for each of the rules that may meet. */
+__noinline int weir_judge_narrow(struct weir_work *w, __u32 place, __u32 index, __u32 is_located)
 {
-	return w ? weir_judge(w, index, false) : WEIR_ANSWER_ERROR;
+	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
+
+	return w && rule ? weir_judge(w, rule, place, index, is_located, false) : WEIR_ANSWER_ERROR;
 }
 
-__noinline int weir_judge_wide(struct weir_work *w, __u32 index)
+__noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)
 {
-	return w ? weir_judge(w, index, true) : WEIR_ANSWER_ERROR;
+	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
+
+	return w && rule ? weir_judge(w, rule, place, index, false, true) : WEIR_ANSWER_ERROR;
 }
 
 /* ---- what was set aside ---- */
@@ -626,37 +650,40 @@ static __always_inline void weir_undo_row(const struct weir_claim *claim, void *
 		weir_cell_set(row, claim->cell, weir_cell_get(row, claim->cell, wide) - claim->batch, wide);
 }
 
+static __always_inline void weir_settle_row(const struct weir_claim *claim, void *row, bool passes, const bool wide)
+{
+	if (!row || ROW_GET(row, wide, tag) != claim->tag)
+		return;
+	if (passes)
+		weir_spend_row(claim, row, wide);
+	else
+		weir_undo_row(claim, row, wide);
+}
+
 /* The packet passes (spend) or was blocked by a later rule (undo; a lease just stays a lease). */
+static __always_inline void weir_settle_narrow(const struct weir_claim *claim, bool passes)
+{
+	if (claim->kind != WEIR_CLAIM_NONE)
+		weir_settle_row(claim, weir_row_by_number(claim->row, false), passes, false);
+}
+
 __noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
 {
 	struct weir_claim *claim;
 	__u32 slot;
-	void *row;
 
 	if (!w || index >= WEIR_PACKET_RULES_MAX)
 		return 0;
 	claim = &w->claim[index];
+	slot = claim->row;
 	if (claim->kind == WEIR_CLAIM_NONE)
 		return 0;
-	slot = claim->row;
-	if (claim->storage == WEIR_STORAGE_NARROW) {
-		row = weir_row_by_number(claim->row, false);
-		if (!row || ROW_GET(row, false, tag) != claim->tag)
-			return 0;
-		if (passes)
-			weir_spend_row(claim, row, false);
-		else
-			weir_undo_row(claim, row, false);
-		return 0;
-	}
-	row = claim->storage == WEIR_STORAGE_LONE ? bpf_map_lookup_elem(&lone_rows, &slot) :
-						    weir_row_by_number(claim->row, true);
-	if (!row || ROW_GET(row, true, tag) != claim->tag)
-		return 0;
-	if (passes)
-		weir_spend_row(claim, row, true);
+	if (claim->storage == WEIR_STORAGE_NARROW)
+		weir_settle_narrow(claim, passes);
+	else if (claim->storage == WEIR_STORAGE_WIDE)
+		weir_settle_row(claim, weir_row_by_number(slot, true), passes, true);
 	else
-		weir_undo_row(claim, row, true);
+		weir_settle_row(claim, bpf_map_lookup_elem(&lone_rows, &slot), passes, true);
 	return 0;
 }
 

@@ -91,12 +91,16 @@ struct weir_sum {
 	__u8 pad[6];
 };
 
+#define WEIR_COPY_BYTES 40	/* the largest fixed header: IPv6 */
+
 struct weir_work {
+	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_packet packet;
 	struct weir_question question;
 	struct weir_sum sum;
 	__u64 now_ns;		/* valid when has_now: read at most once a packet, unless a judgement is repeated */
 	__u64 jiffies;		/* as they were just before now_ns was read */
+	__u64 forgotten;	/* see FORGET */
 	__u64 fence;		/* target of fences; its value means nothing */
 	__u32 has_now;
 	__u32 takes;		/* leases taken, modulo 2^32: thins out the noting of talkers */
@@ -105,7 +109,7 @@ struct weir_work {
 	__u32 rule_count;
 	__u32 last_rule;	/* the largest in rule[] */
 	__u32 judged;		/* rules before the one being judged */
-	__u32 way;		/* see FORGET */
+	__u32 located;		/* number of the row that w->question is about, or WEIR_NO_ROW */
 	__u32 vector[10];	/* of each field in use, in the order of enum weir_match_field */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];	/* places, ascending */
 	__u16 rule[WEIR_PACKET_RULES_MAX];		/* places, ascending: the order of judgement */
