@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# For scripts with real traffic: two network namespaces of their own, joined by veth, and an end that
+# leaves nothing behind. Sourced, not run. The sender's end is 'out' in namespace $near, the
+# receiver's, where weir is attached, is 'in' in namespace $far; both ends have a queue for each CPU.
+# shellcheck shell=bash
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+BUILD=${BUILD:-build}
+weir=$BUILD/weir
+blast=$BUILD/tests/tools/blast
+sink=$BUILD/tests/tools/sink
+
+tag=weir$$
+near=$tag-near
+far=$tag-far
+instance=$tag
+far_mac=02:00:00:00:00:02
+far_address=10.1.0.254
+far_address6=fd00:1::254
+work=
+children=()
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+require() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, for network namespaces and BPF: try 'sudo $0'"
+	[ -x "$weir" ] && [ -x "$blast" ] && [ -x "$sink" ] || fail "run 'make tests' first: $BUILD is not complete"
+	ip netns add "$near" 2>/dev/null || skip "network namespaces cannot be made here"
+}
+
+in_far() { ip netns exec "$far" "$@"; }
+in_near() { ip netns exec "$near" "$@"; }
+
+# Remove everything. Nothing here may stop half-way.
+clean_up() {
+	local child
+	trap '' INT TERM HUP
+	for child in "${children[@]}"; do
+		kill "$child" 2>/dev/null
+		wait "$child" 2>/dev/null
+	done
+	children=()
+	"$weir" detach --instance "$instance" >/dev/null 2>&1
+	ip netns del "$near" 2>/dev/null
+	ip netns del "$far" 2>/dev/null
+	[ -z "$work" ] || rm -rf "$work"
+}
+
+# Make the namespaces. From here on any end cleans up.
+make_net() {
+	local cpus
+	cpus=$(nproc)
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	require
+	work=$(mktemp -d)
+	ip netns add "$far" || fail "cannot make a network namespace"
+	ip -n "$near" link add out numtxqueues "$cpus" numrxqueues "$cpus" type veth \
+		peer name in netns "$far" address "$far_mac" numtxqueues "$cpus" numrxqueues "$cpus" ||
+		fail "cannot make a veth pair"
+	# What comes back (ports are closed) would only cost time.
+	in_far sysctl -qw net.ipv4.icmp_ratelimit=1000 net.ipv6.icmp.ratelimit=1000 2>/dev/null
+	ip -n "$far" address add "$far_address/8" dev in
+	ip -n "$far" address add "$far_address6/64" dev in nodad
+	ip -n "$near" link set out up
+	ip -n "$far" link set lo up
+	ip -n "$far" link set in up
+	# A new interface is not ready at once.
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		[ "$(in_far cat /sys/class/net/in/operstate)" = up ] && return
+		sleep 0.1
+	done
+}
+
+attach() { # RULES [OPTION...]: attach in the far namespace
+	local rules=$1
+	shift
+	"$weir" attach --netns "$far" --instance "$instance" -i in "$@" "$rules" || fail "cannot attach $rules"
+}
+
+detach() { "$weir" detach --instance "$instance" || fail "cannot detach"; }
+
+start_sink() { # OPTION...: count in the background, into $work/sink
+	: >"$work/sink"
+	# Not by in_far: the process to end must be the sink itself, not a shell around it.
+	ip netns exec "$far" "$sink" -i in "$@" >"$work/sink" 2>"$work/sink.err" &
+	sink_pid=$!
+	children+=("$sink_pid")
+	until grep -q ready "$work/sink"; do
+		kill -0 "$sink_pid" 2>/dev/null || fail "the sink did not start: $(cat "$work/sink.err")"
+		sleep 0.05
+	done
+}
+
+stop_sink() {
+	sleep 0.3 # for what is still on its way
+	kill "$sink_pid"
+	wait "$sink_pid" || fail "the sink: $(cat "$work/sink.err")"
+}
+
+start_blast() { # OPTION...: send in the background, what was sent goes into $work/blast
+	ip netns exec "$near" "$blast" -i out --dst-mac "$far_mac" --dst "$far_address" --dst6 "$far_address6" "$@" >"$work/blast" &
+	blast_pid=$!
+	children+=("$blast_pid")
+}
+
+wait_blast() { wait "$blast_pid" || fail "the traffic generator failed"; }
+
+# Figures of a source: sent, and of the sink's last line (packets, windows, least, most, worst).
+sent() { awk -v s="$1" '$1 == "final" && $2 == s { print $3 }' "$work/blast"; }
+received() { awk -v s="$1" -v f="${2:-packets}" '$1 == "final" && $2 == s {
+	if (f == "packets") print $3; for (i = 4; i < NF; i += 2) if ($i == f) print $(i + 1) }' "$work/sink"; }
+
+# Flatten what `weir ... --json` prints into lines "path value"; an object of an array that has a name goes
+# by it: "resources.dns.passed.packets 17". Enough for that printer (one token a line), no JSON tool needed.
+flatten() {
+	awk '
+	function path(  i, all) {
+		for (i = 1; i <= depth; i++)
+			if (key[i] != "")
+				all = all (all == "" ? "" : ".") key[i]
+		return all
+	}
+	{
+		line = $0
+		gsub(/^ +|,$/, "", line)
+		name = ""
+		if (match(line, /^"[^"]*": /)) {
+			name = substr(line, 2, RLENGTH - 4)
+			line = substr(line, RLENGTH + 1)
+		} else if (line !~ /^[]}]/ && depth && list[depth])
+			name = next_item[depth]++
+		if (line == "{" || line == "[") {
+			key[++depth] = name
+			list[depth] = line == "["
+			next_item[depth] = 0
+		} else if (line == "}" || line == "]") {
+			depth--
+		} else {
+			gsub(/"/, "", line)
+			if (name == "name")
+				key[depth] = line
+			p = path()
+			print (p == "" ? "" : p ".") name, line
+		}
+	}'
+}
+
+# Write all counters to $work/stats; `figure PATH` reads one of them.
+read_stats() { "$weir" stats --instance "$instance" --json | flatten >"$work/stats" || fail "cannot read the counters"; }
+figure() { awk -v p="$1" '$1 == p { print $2; found = 1 } END { if (!found) print "none" }' "$work/stats"; }
+
+# Packets of a resource that passed in each of the last whole seconds of the data plane's clock, oldest first.
+by_second() { # RESOURCE COUNT: the one that is not over yet is left out
+	for ((i = 59 - $2; i < 59; i++)); do
+		figure "resources.$1.lastMinute.passed.$i"
+	done
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host.h"
+#include "util.h"
+
+void rig_require(int cpus)
+{
+	cpu_set_t allowed;
+
+	if (geteuid() != 0) {
+		print_message("needs root, to load a BPF program\n");
+		skip();
+	}
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	if (CPU_COUNT(&allowed) < cpus) {
+		print_message("needs %d CPUs, and may use %d\n", cpus, CPU_COUNT(&allowed));
+		skip();
+	}
+}
+
+void rig_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+void rig_begin(struct rig *rig, uint32_t flows_per_cpu)
+{
+	memset(rig, 0, sizeof(*rig));
+	rig->ruleset = calloc(1, sizeof(*rig->ruleset));
+	assert_non_null(rig->ruleset);
+	rig->ruleset->settings = (struct weir_settings){
+	    .flows_per_cpu = flows_per_cpu,
+	    .drop_malformed = true,
+	    .drop_unsupported = true,
+	};
+}
+
+size_t rig_resource(struct rig *rig, uint16_t destination_port, uint32_t key_fields)
+{
+	struct weir_ruleset *ruleset = rig->ruleset;
+	struct weir_ruleset_resource *resource;
+	struct weir_match *match;
+	int written;
+
+	resource = weir_array_add((void **)&ruleset->resources, ruleset->resource_count, sizeof(*resource));
+	assert_non_null(resource);
+	written = asprintf(&resource->name, "resource-%zu", ruleset->resource_count);
+	assert_true(written > 0);
+	match = &resource->match;
+	match->has_protocol = true;
+	match->protocol[IPPROTO_UDP / 8] |= 1u << IPPROTO_UDP % 8;
+	match->destination_port = calloc(1, sizeof(*match->destination_port));
+	assert_non_null(match->destination_port);
+	match->destination_port[0] = (struct weir_range){destination_port, destination_port};
+	match->destination_port_count = 1;
+	resource->flow = (struct weir_flow){.fields = key_fields};
+	if (key_fields & WEIR_KEY_SOURCE)
+		memcpy(resource->flow.source_bits, (uint8_t[]){32, 128}, 2);
+	if (key_fields & WEIR_KEY_DESTINATION)
+		memcpy(resource->flow.destination_bits, (uint8_t[]){32, 128}, 2);
+	return ruleset->resource_count++;
+}
+
+struct weir_ruleset_rule *rig_rule(struct rig *rig, size_t resource, enum weir_window_kind window, uint64_t threshold,
+				   uint64_t interval_ns, uint32_t samples)
+{
+	struct weir_ruleset *ruleset = rig->ruleset;
+	struct weir_ruleset_rule *rule;
+	int written;
+
+	rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
+	assert_non_null(rule);
+	written = asprintf(&rule->name, "rule-%zu", ruleset->rule_count);
+	assert_true(written > 0);
+	rule->resource = resource;
+	rule->window = window;
+	rule->threshold_micro = threshold * WEIR_MICRO;
+	rule->interval_ns = interval_ns;
+	rule->samples = samples;
+	ruleset->rule_count++;
+	return rule;
+}
+
+void rig_load(struct rig *rig, bool is_virtual)
+{
+	struct weir_object_options object_options = {.is_virtual = is_virtual};
+	struct weir_compile_options options = {
+	    .cpus = weir_host_cpus(),
+	    .now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
+	};
+	struct weir_diag diag = {};
+	int err;
+
+	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);
+	if (!err)
+		err = weir_object_load(rig->image, &object_options, &rig->object, &diag);
+	if (err)
+		weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	assert_int_equal(err, 0);
+}
+
+bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t frame_bytes)
+{
+	volatile struct weir_lab *lab = weir_object_lab(rig->object);
+	int action;
+
+	lab->clock_ns = now_ns;
+	lab->frame_bytes = frame_bytes;
+	action = weir_object_judge(rig->object, frame, frame_bytes);
+	assert_true(action == XDP_PASS || action == XDP_DROP);
+	assert_int_not_equal(lab->verdict, WEIR_VERDICT_ERROR);
+	return action == XDP_PASS;
+}
+
+/* All CPUs' values of one entry of a per-CPU array. The caller frees them. */
+static void *read_values(const struct rig *rig, enum weir_instance_map map, uint32_t key, size_t value_bytes)
+{
+	void *values = calloc(weir_host_cpus(), value_bytes);
+
+	assert_non_null(values);
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, map), &key, values), 0);
+	return values;
+}
+
+struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
+{
+	uint32_t slot = rig->image->rules[rule].slot;
+	_cleanup_(weir_freep) struct weir_rule_counters *counters = NULL;
+	struct weir_rule_counters sum = {};
+
+	counters = read_values(rig, WEIR_MAP_RULE_COUNTERS, slot, sizeof(*counters));
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
+		sum.blocked.packets += counters[cpu].blocked.packets;
+		sum.would_drop.packets += counters[cpu].would_drop.packets;
+		sum.evicted += counters[cpu].evicted;
+		sum.stalled += counters[cpu].stalled;
+		sum.leases += counters[cpu].leases;
+	}
+	return sum;
+}
+
+uint64_t rig_passed(const struct rig *rig, size_t resource)
+{
+	uint32_t slot = rig->image->resources[resource].slot;
+	_cleanup_(weir_freep) struct weir_resource_counters *counters = NULL;
+	uint64_t sum = 0;
+
+	counters = read_values(rig, WEIR_MAP_RESOURCE_COUNTERS, slot, sizeof(*counters));
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
+		sum += counters[cpu].passed.packets;
+	return sum;
+}
+
+void rig_end(struct rig *rig)
+{
+	weir_object_free(rig->object);
+	weir_image_free(rig->image);
+	weir_ruleset_free(rig->ruleset);
+	memset(rig, 0, sizeof(*rig));
+}

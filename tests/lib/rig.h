@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A rig: rules made in C, compiled, and the shipped BPF object loaded with them, for tests that ask
+ * something of the tables or of several CPUs. Asserts (cmocka) that each step works.
+ */
+#ifndef WEIR_TEST_RIG_H
+#define WEIR_TEST_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compile.h"
+#include "object.h"
+
+#define MS 1000000ull
+#define SECOND WEIR_NSEC_PER_SEC
+
+/* The virtual clock starts here: well after zero, so that windows look back into time that was. */
+#define RIG_START_NS (1000 * SECOND)
+
+struct rig {
+	struct weir_ruleset *ruleset;
+	struct weir_image *image;
+	struct weir_object *object;
+};
+
+/* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test. */
+void rig_require(int cpus);
+
+/* Pin this thread to a CPU. */
+void rig_pin(int cpu);
+
+/* Begin a rule set. flows_per_cpu is the size of the flow tables (at least 512). */
+void rig_begin(struct rig *rig, uint32_t flows_per_cpu);
+
+/* UDP to this port, with this key (enum weir_key_field, whole addresses). Returns its place. */
+size_t rig_resource(struct rig *rig, uint16_t destination_port, uint32_t key_fields);
+
+/* A rule on a resource; may be changed until rig_load. The pointer lives until the next rule is added. */
+struct weir_ruleset_rule *rig_rule(struct rig *rig, size_t resource, enum weir_window_kind window, uint64_t threshold,
+				   uint64_t interval_ns, uint32_t samples);
+
+void rig_load(struct rig *rig, bool is_virtual);
+
+/* Judge a frame under the virtual clock: did it pass? */
+bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t frame_bytes);
+
+/* Counters of a rule (its place), all CPUs together. */
+struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule);
+/* Packets that a resource (its place) let pass, all CPUs together. */
+uint64_t rig_passed(const struct rig *rig, size_t resource);
+
+void rig_end(struct rig *rig);
+
+#endif
