@@ -4,7 +4,7 @@
  * Packets that XDP dropped do not get here. Only the sources asked for are looked at: the kernel
  * filters the others out, so that a flood does not cost what it counts.
  *
- * Prints, every second, for each source: seconds, source, packets so far. At the end, for each:
+ * Prints, ten times a second, for each source: milliseconds, source, packets so far. At the end, for each:
  *
  *	final SOURCE PACKETS windows COUNT least LEAST most MOST worst WORST
  *
@@ -33,6 +33,7 @@
 
 #define SECOND_NS 1000000000ull
 #define SOURCES_MAX 32
+#define REPORT_NS (SECOND_NS / 10)
 #define BATCH 256
 #define HEAD_BYTES 64 /* enough for the addresses */
 #define BUFFER_BYTES (64 << 20)
@@ -269,10 +270,11 @@ static void print_windows(const struct source *source)
 	       windows ? least : 0, most, worst);
 }
 
-static void report(unsigned int second)
+static void report(uint64_t since_start_ns)
 {
 	for (size_t i = 0; i < source_count; i++)
-		printf("%u %s %zu\n", second, sources[i].name, sources[i].count);
+		printf("%llu %s %zu\n", (unsigned long long)(since_start_ns / 1000000), sources[i].name,
+		       sources[i].count);
 	fflush(stdout);
 }
 
@@ -284,15 +286,17 @@ static void stop(int signal_number)
 static void listen_for(int fd, uint64_t seconds)
 {
 	uint64_t start_ns = clock_ns(CLOCK_MONOTONIC), ahead_ns = realtime_ahead_ns();
-	unsigned int second = 1;
+	uint64_t next_report_ns = start_ns + REPORT_NS;
 
 	while (!stopped && clock_ns(CLOCK_MONOTONIC) < start_ns + seconds * SECOND_NS) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 
 		if (poll(&ready, 1, 50) > 0)
 			receive(fd, ahead_ns);
-		if (clock_ns(CLOCK_MONOTONIC) >= start_ns + second * SECOND_NS)
-			report(second++);
+		if (clock_ns(CLOCK_MONOTONIC) < next_report_ns)
+			continue;
+		report(next_report_ns - start_ns);
+		next_report_ns += REPORT_NS;
 	}
 	for (struct pollfd ready = {.fd = fd, .events = POLLIN}; poll(&ready, 1, 0) > 0;)
 		receive(fd, ahead_ns);
