@@ -90,9 +90,9 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
 
-# Traffic makers and counters know nothing of BPF.
-$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CORE_LIBS)) -lpthread
+# With cmocka because tests/lib asserts by it.
+$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
 
 # The bench has BPF objects of its own: what drives the shipped one, and what it is compared with.
 $(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c

@@ -33,7 +33,7 @@
 #define FRAME_BYTES_MAX 128
 #define BATCH 64 /* packets handed to the kernel in one call */
 #define PAYLOAD_BYTES 18 /* makes the shortest Ethernet frame of IPv4 and UDP */
-#define BACKLOG_NS (20 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
+#define BACKLOG_NS (200 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
 #define SPOOFED_NET 0x0b000000u /* 11.0.0.0 */
 
 struct source {
