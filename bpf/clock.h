@@ -15,9 +15,6 @@
 
 #include "maps.h"
 
-/* Index in `clocks` of the one that counts seconds, for statistics. */
-#define WEIR_CLOCK_SECONDS WEIR_TIMINGS_MAX
-
 static __always_inline struct weir_lab *weir_lab(void)
 {
 	__u32 zero = 0;
@@ -71,14 +68,9 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 /* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
 static __always_inline __u64 weir_now_second(struct weir_work *w)
 {
-	__u32 index = WEIR_CLOCK_SECONDS;
-	struct weir_clock *clk = bpf_map_lookup_elem(&clocks, &index);
-
-	if (!clk)
-		return 0;
-	if (!weir_clock_holds(clk))
-		weir_clock_update(w, clk, WEIR_NSEC_PER_SEC, 0);
-	return clk->bucket;
+	if (!weir_clock_holds(&w->second))
+		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0);
+	return w->second.bucket;
 }
 
 #endif

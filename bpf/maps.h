@@ -41,7 +41,7 @@ struct {
 
 /* the instance */
 WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
-WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX + 1, struct weir_clock, 0);
+WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
 WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
 WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
 WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
@@ -56,7 +56,6 @@ WEIR_MAP(rule_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_info, 0);
 WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
 
 /* the program's own */
-WEIR_MAP(work, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_work, 0);
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
 
 #endif

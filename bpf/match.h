@@ -53,59 +53,60 @@ static __always_inline __u32 weir_interface_vector(__u32 ifindex)
 	return number ? *number : config.interface_default;
 }
 
-#define WEIR_MATCH_PARTS 10
-#define WEIR_USES(field) (config.match_fields & WEIR_MATCH_##field)
+#define WEIR_MATCH_PARTS 10	/* bits of enum weir_match_field */
+
+/* An entry of a class array; an index beyond is clipped to the last, where the verifier can see it. */
+#define WEIR_CLASS(array, value)                                                                                       \
+	({                                                                                                             \
+		__u32 _index = (value);                                                                                \
+		OPAQUE(_index);                                                                                        \
+		if (_index >= sizeof(array) / sizeof((array)[0]))                                                      \
+			_index = sizeof(array) / sizeof((array)[0]) - 1;                                               \
+		(array)[_index];                                                                                       \
+	})
+
+/* Number of the vector of field 1 << part (a constant) for this packet. */
+static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, const struct weir_classes *cls,
+						const int part)
+{
+	__u32 kind;
+
+	switch (1 << part) {
+	case WEIR_MATCH_KIND:
+		kind = ((pkt->is_ipv6 & 1) * WEIR_FRAGMENT_KINDS + pkt->fragment) * 256 + pkt->protocol;
+		OPAQUE(kind);
+		return kind < sizeof(cls->kind) / sizeof(__u16) ? ((const __u16 *)cls->kind)[kind] : 0;
+	case WEIR_MATCH_SOURCE:
+		return weir_prefix_vector(&source_prefixes, pkt->source, pkt->is_ipv6, config.source_default);
+	case WEIR_MATCH_DESTINATION:
+		return weir_prefix_vector(&destination_prefixes, pkt->destination, pkt->is_ipv6,
+					  config.destination_default);
+	case WEIR_MATCH_SOURCE_PORT:
+		return WEIR_CLASS(cls->source_port, pkt->source_port);
+	case WEIR_MATCH_DESTINATION_PORT:
+		return WEIR_CLASS(cls->destination_port, pkt->destination_port);
+	case WEIR_MATCH_TCP_FLAGS:
+		return WEIR_CLASS(cls->tcp_flags, pkt->tcp_flags);
+	case WEIR_MATCH_ICMP_TYPE:
+		return WEIR_CLASS(cls->icmp_type, pkt->icmp_type);
+	case WEIR_MATCH_VLAN:
+		return WEIR_CLASS(cls->vlan, pkt->vlan);
+	case WEIR_MATCH_LENGTH:
+		return WEIR_CLASS(cls->length, pkt->frame_bytes);
+	default:
+		return weir_interface_vector(pkt->ifindex);
+	}
+}
+
+#define WEIR_USES(part) (config.match_fields >> (part) & 1)
 
 /* Look up the vector number of each field in use. */
-static __always_inline bool weir_classify(struct weir_work *w)
+static __always_inline void weir_classify(struct weir_work *w, const struct weir_classes *cls)
 {
-	const struct weir_packet *pkt = &w->packet;
-	__u32 zero = 0, index;
-	struct weir_classes *cls;
-
-	if (!config.match_fields)
-		return true;
-	cls = bpf_map_lookup_elem(&classes, &zero);
-	if (!cls)
-		return false;
-	if (WEIR_USES(KIND)) {
-		index = ((pkt->is_ipv6 & 1) * WEIR_FRAGMENT_KINDS + pkt->fragment) * 256 + pkt->protocol;
-		OPAQUE(index);
-		if (index >= 2 * WEIR_FRAGMENT_KINDS * 256)
-			return false;
-		w->vector[0] = ((__u16 *)cls->kind)[index];
-	}
-	if (WEIR_USES(SOURCE))
-		w->vector[1] = weir_prefix_vector(&source_prefixes, pkt->source, pkt->is_ipv6, config.source_default);
-	if (WEIR_USES(DESTINATION))
-		w->vector[2] = weir_prefix_vector(&destination_prefixes, pkt->destination, pkt->is_ipv6,
-						  config.destination_default);
-
-/* Clip to the last entry, where the verifier can see it. */
-#define WEIR_CLASS(part, array, value)                                                                                 \
-	do {                                                                                                           \
-		index = (value);                                                                                       \
-		OPAQUE(index);                                                                                         \
-		if (index >= sizeof(cls->array) / sizeof(cls->array[0]))                                               \
-			index = sizeof(cls->array) / sizeof(cls->array[0]) - 1;                                        \
-		w->vector[part] = cls->array[index];                                                                   \
-	} while (0)
-	if (WEIR_USES(SOURCE_PORT))
-		WEIR_CLASS(3, source_port, pkt->source_port);
-	if (WEIR_USES(DESTINATION_PORT))
-		WEIR_CLASS(4, destination_port, pkt->destination_port);
-	if (WEIR_USES(TCP_FLAGS))
-		WEIR_CLASS(5, tcp_flags, pkt->tcp_flags);
-	if (WEIR_USES(ICMP_TYPE))
-		WEIR_CLASS(6, icmp_type, pkt->icmp_type);
-	if (WEIR_USES(VLAN))
-		WEIR_CLASS(7, vlan, pkt->vlan);
-	if (WEIR_USES(LENGTH))
-		WEIR_CLASS(8, length, pkt->frame_bytes);
-#undef WEIR_CLASS
-	if (WEIR_USES(INTERFACE))
-		w->vector[9] = weir_interface_vector(pkt->ifindex);
-	return true;
+#pragma unroll
+	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
+		if (WEIR_USES(part))
+			w->vector[part] = weir_vector_number(&w->packet, cls, part);
 }
 
 /* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. */
@@ -123,7 +124,7 @@ static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int ind
 	}
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
-		if (!(config.match_fields & 1 << part))
+		if (!WEIR_USES(part))
 			continue;
 		vector = weir_vector(w->vector[part]);
 		if (!vector)
@@ -161,11 +162,24 @@ __noinline int weir_match_word(struct weir_work *w, __u32 index)
 	return weir_append_resources(w, index, weir_and_vectors(w, index));
 }
 
-/* Up to 64 resources: one word, and mostly one resource. */
-static __always_inline int weir_match_only_word(struct weir_work *w)
+/* Up to 64 resources: one word, and mostly one resource in it. */
+static __always_inline int weir_match_only_word(struct weir_work *w, const struct weir_classes *cls)
 {
-	__u64 word = weir_and_vectors(w, 0);
+	struct weir_vector *vector = weir_vector(0);
+	__u64 word;
 
+	if (!vector)
+		return -1;
+	word = vector->word[0];
+#pragma unroll
+	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
+		if (!WEIR_USES(part))
+			continue;
+		vector = weir_vector(weir_vector_number(&w->packet, cls, part));
+		if (!vector)
+			return -1;
+		word &= vector->word[0];
+	}
 	if (word & (word - 1))
 		return weir_append_resources(w, 0, word);
 	if (word) {
@@ -178,15 +192,17 @@ static __always_inline int weir_match_only_word(struct weir_work *w)
 /* Fill in w->resource[], ascending. */
 static __always_inline int weir_match(struct weir_work *w)
 {
+	__u32 zero = 0;
+	struct weir_classes *cls = bpf_map_lookup_elem(&classes, &zero);
 	__u64 summary;
 
-	w->resource_count = 0;
 	if (config.resource_count == 0)
 		return 0;
-	if (!weir_classify(w))
+	if (!cls)
 		return -1;
 	if (config.vector_words == 1)
-		return weir_match_only_word(w);
+		return weir_match_only_word(w, cls);
+	weir_classify(w, cls);
 	summary = weir_and_vectors(w, -1);
 	for (__u32 index = 0; index < WEIR_VECTOR_WORDS && index < config.vector_words; index++)
 		if (summary >> index & 1 && weir_match_word(w, index))

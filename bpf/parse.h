@@ -102,7 +102,6 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 	} *hdr;
 	__u32 hdr_bytes, left;
 
-	FORGET(pkt->forgotten, cur->offset);
 	left = end - cur->offset;
 	switch (pkt->protocol) {
 	case IPPROTO_TCP:
@@ -264,6 +263,7 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	parsed = weir_walk_extensions(cur, pkt, end);
 	if (parsed != WEIR_PARSED_IP || pkt->fragment == WEIR_FRAGMENT_LATER)
 		return parsed;
+	FORGET(pkt->forgotten, cur->offset);
 	return weir_parse_transport(cur, pkt, end);
 }
 
@@ -273,7 +273,9 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 	struct ethhdr *eth;
 	__be16 ethertype;
 
-	__builtin_memset(pkt, 0, sizeof(*pkt));
+	pkt->is_ipv6 = 0;
+	pkt->fragment = WEIR_FRAGMENT_NONE;
+	pkt->protocol = 0;
 	pkt->frame_bytes = cur->frame_bytes;
 	pkt->source_port = WEIR_PORT_NONE;
 	pkt->destination_port = WEIR_PORT_NONE;
@@ -301,7 +303,6 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 		cur->offset += sizeof(*tag);
 	}
 
-	FORGET(pkt->forgotten, cur->offset);
 	if (ethertype == bpf_htons(ETH_P_IP))
 		return weir_parse_ipv4(cur, pkt);
 	if (ethertype == bpf_htons(ETH_P_IPV6))

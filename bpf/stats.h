@@ -43,19 +43,14 @@ static __always_inline void weir_count_block(const struct weir_rule *rule, __u32
 		weir_tally(rule->observes ? &counters->would_drop : &counters->blocked, bytes);
 }
 
-static __always_inline int weir_count_resource(struct weir_work *w, __u32 place, __u32 passes)
+static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot, bool passes)
 {
-	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
-	struct weir_resource_counters *counters;
+	struct weir_resource_counters *counters = bpf_map_lookup_elem(&resource_counters, &slot);
 	struct weir_second *second;
-	__u32 slot, now_s;
+	__u32 now_s;
 
-	if (!resource)
-		return 0;
-	slot = resource->slot;
-	counters = bpf_map_lookup_elem(&resource_counters, &slot);
 	if (!counters)
-		return 0;
+		return;
 	now_s = weir_now_second(w);
 	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
 	if (second->second != now_s) {
@@ -70,12 +65,20 @@ static __always_inline int weir_count_resource(struct weir_work *w, __u32 place,
 		weir_tally(&counters->blocked, w->packet.frame_bytes);
 		second->blocked++;
 	}
-	return 0;
 }
 
 __noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u32 passes)
 {
-	return w && index < WEIR_PACKET_RESOURCES_MAX ? weir_count_resource(w, w->resource[index], passes) : 0;
+	struct weir_resource *resource;
+	__u32 place;
+
+	if (!w || index >= WEIR_PACKET_RESOURCES_MAX)
+		return -1;
+	place = w->resource[index];
+	resource = bpf_map_lookup_elem(&resources, &place);
+	if (resource)
+		weir_count_resource(w, resource->slot, passes);
+	return 0;
 }
 
 /* The first in line: mostly it is the only one. */
@@ -83,21 +86,18 @@ static __always_inline void weir_count_resources(struct weir_work *w, bool passe
 {
 	if (w->resource_count == 0)
 		return;
-	weir_count_resource(w, w->resource[0], passes);
+	weir_count_resource(w, w->first_slot, passes);
 	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
 		weir_count_another_resource(w, i, passes);
 }
 
 /* The one place where a packet's verdict is counted. */
-static __always_inline void weir_count_verdict(enum weir_verdict verdict, __u32 bytes)
+static __always_inline void weir_count_verdict(struct weir_totals *totals_here, enum weir_verdict verdict, __u32 bytes)
 {
-	__u32 zero = 0;
-	struct weir_totals *t = bpf_map_lookup_elem(&totals, &zero);
-
-	if (!t || verdict >= WEIR_VERDICT_COUNT)
+	if (verdict >= WEIR_VERDICT_COUNT)
 		return;
-	weir_tally(&t->seen, bytes);
-	weir_tally(&t->verdict[verdict], bytes);
+	weir_tally(&totals_here->seen, bytes);
+	weir_tally(&totals_here->verdict[verdict], bytes);
 }
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */

@@ -77,6 +77,7 @@ static __always_inline int weir_gather_rules(struct weir_work *w)
 	w->last_rule = 0;
 	if (!resource)
 		return -1;
+	w->first_slot = resource->slot;
 	if (w->resource_count > 1 || resource->rule_count > 1)
 		return weir_list_all_rules(w);
 	w->rule[0] = resource->rule[0];

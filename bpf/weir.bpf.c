@@ -15,6 +15,28 @@
 #include "verdict.h"
 #include "window.h"
 
+/* As much of the kernel's struct as is asked for below; where it lies is found at load (CO-RE). */
+struct xdp_buff___weir {
+	__u32 flags;
+} __attribute__((preserve_access_index));
+#define XDP_FLAGS_HAS_FRAGS 1u	/* include/net/xdp.h of the kernel */
+
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;	/* since Linux 6.2; costs nothing */
+
+/* In a frame of several buffers data and data_end bound the first only. The helper that knows is a call, so
+ * it is asked only for such frames where the kernel lets us see which they are.
+ */
+static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct weir_cursor *cur)
+{
+	if (bpf_cast_to_kern_ctx) {
+		struct xdp_buff___weir *xdp = bpf_cast_to_kern_ctx(ctx);
+
+		if (!(xdp->flags & XDP_FLAGS_HAS_FRAGS))
+			return cur->end - cur->data;
+	}
+	return bpf_xdp_get_buff_len(ctx);
+}
+
 /* Length and interface of the frame: the lab's, or the real ones. */
 static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_cursor *cur, __u32 *ret_ifindex)
 {
@@ -24,8 +46,7 @@ static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_curs
 	cur->end = (void *)(long)ctx->data_end;
 	cur->ctx = ctx;
 	cur->offset = 0;
-	/* In a frame of several buffers the pointers bound the first only. */
-	cur->frame_bytes = bpf_xdp_get_buff_len(ctx);
+	cur->frame_bytes = weir_frame_bytes(ctx, cur);
 	*ret_ifindex = ctx->ingress_ifindex;
 	if (!config.is_virtual)
 		return;
@@ -61,12 +82,6 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	return weir_admit(w);
 }
 
-static __always_inline void weir_count(struct weir_work *w, enum weir_verdict verdict)
-{
-	weir_count_verdict(verdict, w->packet.frame_bytes);
-	weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
-}
-
 /* Tell the lab what became of the packet. */
 static __always_inline void weir_report(const struct weir_work *w, enum weir_verdict verdict)
 {
@@ -85,13 +100,16 @@ SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
-	struct weir_work *w = bpf_map_lookup_elem(&work, &zero);
+	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
 	enum weir_verdict verdict;
+	struct weir_work *w;
 
-	if (!w)
+	if (!here)
 		return XDP_DROP;
+	w = (struct weir_work *)here->program_private;
 	verdict = weir_judge_frame(ctx, w);
-	weir_count(w, verdict);
+	weir_count_verdict(here, verdict, w->packet.frame_bytes);
+	weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
 	if (config.is_virtual)
 		weir_report(w, verdict);
 	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;

@@ -502,25 +502,35 @@ static __always_inline void weir_insert(struct weir_work *w, struct weir_judgeme
 		weir_replace_row(w, j, wide);
 }
 
-/* Ask about this rule's flow: fill in w->question and find the row, if there is one, in this CPU's table. */
-static __always_inline void *weir_locate(struct weir_work *w, const struct weir_rule *rule, const bool wide)
+/* Ask about this rule's flow. */
+static __always_inline void weir_ask_about(struct weir_work *w, const struct weir_rule *rule,
+					   struct weir_flow_place place, const bool wide)
 {
 	struct weir_question *q = &w->question;
-	__u32 slot = rule->slot;
 
-	q->slot = slot;
+	q->place = place;
+	q->slot = rule->slot;
 	q->timing = rule->timing;
 	q->window_cells = rule->window_cells;
 	q->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
 	q->is_lone = wide && rule->storage == WEIR_STORAGE_LONE;
-	if (q->is_lone) {
-		q->place.tag = 0;
+}
+
+/* Ask about this rule's flow and find its row, if there is one, in this CPU's table. */
+static __always_inline void *weir_locate(struct weir_work *w, const struct weir_rule *rule, const bool wide)
+{
+	struct weir_flow_place place = {};
+	__u32 slot = rule->slot;
+
+	if (wide && rule->storage == WEIR_STORAGE_LONE) {
+		weir_ask_about(w, rule, place, wide);
 		w->located = slot;
 		return bpf_map_lookup_elem(&lone_rows, &slot);
 	}
-	q->place = weir_flow_place(rule, &w->packet, wide);
+	place = weir_flow_place(rule, &w->packet, wide);
+	weir_ask_about(w, rule, place, wide);
 	w->located = WEIR_NO_ROW;
-	return weir_find_row(w, q->place, -1, &w->located, wide);
+	return weir_find_row(w, place, -1, &w->located, wide);
 }
 
 /* Judge against the located row, again when the clock ran away from the first try. */
@@ -563,13 +573,31 @@ static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir
  */
 static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule, __u32 place)
 {
+	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
+	void *chunk = weir_chunk_of(flow.set, -1, false);
 	struct weir_judgement j = {.rule = rule};
+	__u32 set = flow.set, way;
+	void *rows;
 
 	w->claim[0].kind = WEIR_CLAIM_NONE;
-	if (!weir_open_judgement(w, &j, place))
+	w->located = WEIR_NO_ROW;
+	if (!chunk || !weir_open_judgement(w, &j, place))
 		return false;
-	j.row = weir_locate(w, rule, false);
-	return j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, false);
+	rows = weir_rows_of(chunk, set, false);
+	way = weir_find_way(rows, flow.tag, false);
+	if (way == WEIR_WAYS) {
+		set = weir_other_set(flow, false);
+		rows = weir_rows_of(chunk, set, false);
+		way = weir_find_way(rows, flow.tag, false);
+	}
+	if (way < WEIR_WAYS) {
+		j.row = weir_row_of_set(rows, way, false);
+		if (weir_clock_holds(j.clk) && weir_known_full(w, &j, false, false))
+			return true;
+		w->located = set * WEIR_WAYS + way;
+	}
+	weir_ask_about(w, rule, flow, false);
+	return false;
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the program knows of the packet in hand. One per CPU, in map `work`: it is larger than the
- * stack allows, and functions that the verifier checks on their own reach it by pointer. XDP programs
+ * What the program knows of the packet in hand. One per CPU, behind the counters of map `totals`: it is larger
+ * than the stack allows, and functions that the verifier checks on their own reach it by pointer. XDP programs
  * of one CPU do not interrupt each other (PREEMPT_RT apart, which attach refuses).
  */
 #ifndef WEIR_WORK_H
@@ -29,11 +29,11 @@
 	} while (0)
 
 struct weir_packet {
-	__be32 source[4];	/* IPv4 in the first; the rest zero */
+	__be32 source[4];	/* IPv4 in the first; the rest is then left over from other packets */
 	__be32 destination[4];
 	__u32 frame_bytes;
-	__u32 forgotten;	/* see FORGET */
 	__u32 ifindex;
+	__u32 forgotten;	/* see FORGET */
 	__u32 source_port;	/* host order, or WEIR_PORT_NONE */
 	__u32 destination_port;
 	__u32 vlan;		/* id of the outer tag, or WEIR_VLAN_NONE */
@@ -106,6 +106,7 @@ struct weir_work {
 	__u32 takes;		/* leases taken, modulo 2^32: thins out the noting of talkers */
 	__u32 blocking_rule;	/* place, or WEIR_NO_RULE */
 	__u32 resource_count;
+	__u32 first_slot;	/* of the first of these resources */
 	__u32 rule_count;
 	__u32 last_rule;	/* the largest in rule[] */
 	__u32 judged;		/* rules before the one being judged */
@@ -114,6 +115,8 @@ struct weir_work {
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];	/* places, ascending */
 	__u16 rule[WEIR_PACKET_RULES_MAX];		/* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
+	struct weir_clock second;			/* counts seconds, for statistics */
 };
+_Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 
 #endif

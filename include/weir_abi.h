@@ -281,10 +281,14 @@ struct weir_tally {
 	__u64 bytes;
 };
 
-/* Map `totals`, one element. */
+/* Map `totals`, one element. Behind the counters the program keeps its notes on the packet in hand: one
+ * look-up less for every packet.
+ */
+#define WEIR_PRIVATE_WORDS 128
 struct weir_totals {
 	struct weir_tally seen;
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];
+	__u64 program_private[WEIR_PRIVATE_WORDS];
 };
 
 /* Map `rule_counters`, by rule slot. */
