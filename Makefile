@@ -45,7 +45,7 @@ TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tool
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps demo test test-unit test-bpf test-e2e tests bench-quick install clean format check
+.PHONY: all help deps demo test test-unit test-bpf test-e2e test-vm tests bench-quick install clean format check
 
 all: $(BUILD)/weir
 
@@ -57,6 +57,7 @@ help:
 	@echo 'make test-unit    pure C tests, no root (SANITIZE=1 for sanitizers)'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
+	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make check        formatting'
 	@echo 'make install      into PREFIX (default /usr/local)'
@@ -107,6 +108,9 @@ $(call objects,$(BENCH_SRC)): $(BUILD)/tests/bench/driver.skel.h
 $(BUILD)/tests/bench/quick: $(call objects,$(BENCH_SRC) tests/lib/packets.c $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS)) -lpthread
 
+$(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
+
 tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
@@ -125,6 +129,11 @@ test-e2e: $(BUILD)/weir $(TOOLS)
 
 bench-quick: $(BUILD)/tests/bench/quick
 	$(BUILD)/tests/bench/quick $(BENCH_FLAGS)
+
+# Not part of `test`: it downloads kernels, and emulates machines.
+VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/bpf/replay_test
+test-vm: $(BUILD)/weir $(VM_TESTS)
+	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 
 demo: deps
 	$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)

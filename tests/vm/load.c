@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Does the shipped object load on this kernel, and does it decide as it should? Runs inside the
+ * virtual machines of tests/vm/run, and on any machine as root. Small next to tests/bpf, which proves
+ * the decisions: here it is the verifier that is under test, and helpers that older kernels may do
+ * differently, so each claim is made for the attached program (its own clock) and for the laboratory's.
+ *
+ * How many instructions the verifier looked at is printed; it gives up at a million. WEIR_TESTS=PATTERN
+ * runs those tests alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "../lib/packets.h"
+#include "compile.h"
+#include "counters.h"
+#include "host.h"
+#include "instance.h"
+#include "object.h"
+#include "util.h"
+
+/* Three times what clang 14 and 19 show on Linux 6.1, 6.12 and 6.18: room to grow, but a warning. Chosen,
+ * not derived.
+ */
+#define VERIFIER_INSTRUCTIONS_GOAL 400000u
+
+/* BPF_PROG_TEST_RUN hands an XDP program the loopback interface. */
+#define TEST_RUN_INTERFACE "lo"
+
+/* ---- rule sets ---- */
+
+#define SETTINGS "settings: {flowsPerCpu: 4096, nonIp: drop, unmatched: pass}\n"
+
+static const char one_keyed_rule[] =
+    SETTINGS "resources:\n"
+	     "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
+	     "rules:\n"
+	     "  - {name: dns-per-client, resource: dns, threshold: 5, statIntervalInMs: 86400000}\n";
+
+/* No field is matched, no flow is keyed: as much code as can be is dead. */
+static const char one_lone_rule[] =
+    SETTINGS "resources:\n"
+	     "  - {name: all}\n"
+	     "rules:\n"
+	     "  - {name: all-together, resource: all, threshold: 5, window: strict, statIntervalInMs: 86400000}\n";
+
+/*
+ * Every match field, every key field, every kind of window and row, and (by write_crowd) vectors of
+ * three words. Rules meet: all of them judge the packets of "web".
+ */
+#define CROWD 150
+#define CROWD_FIRST_PORT 2000
+static const char every_field[] = SETTINGS
+    "resources:\n"
+    "  - {name: web, match: {family: ipv4, protocol: tcp, destination: 192.0.2.0/24, destinationPort: 80},\n"
+    "     flow: [source/24, destination, sourcePort, destinationPort, protocol, vlan, interface]}\n"
+    "  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', source: [10.0.0.0/8, 192.0.2.0/24], vlan: 7,\n"
+    "     sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE "},\n"
+    "     flow: [source/24/56]}\n"
+    "  - {name: ping, match: {protocol: [icmp, icmpv6], icmpType: [8, 128]}, flow: source/32/64}\n"
+    "  - {name: all}\n";
+static const char every_field_rules[] =
+    "rules:\n"
+    "  - {name: narrow-leap, resource: web, threshold: 5, statIntervalInMs: 86400000}\n"
+    "  - {name: narrow-strict, resource: syn, threshold: 6, window: strict, statIntervalInMs: 86400000}\n"
+    "  - {name: wide-smooth, resource: syn, threshold: 1000000, unit: bytes, window: smooth,\n"
+    "     statIntervalInMs: 86400000}\n"
+    "  - {name: watching, resource: web, threshold: 3, mode: observe, statIntervalInMs: 86400000}\n"
+    "  - {name: ping-per-client, resource: ping, threshold: 5, window: smooth, statIntervalInMs: 86400000}\n"
+    "  - {name: lone, resource: all, threshold: 1000, statIntervalInMs: 86400000}\n";
+
+static void write_crowd(FILE *stream)
+{
+	fputs(every_field, stream);
+	for (int i = 0; i < CROWD; i++)
+		fprintf(stream, "  - {name: crowd-%d, match: {protocol: udp, destinationPort: %d}, flow: source}\n", i,
+			CROWD_FIRST_PORT + i);
+	fputs(every_field_rules, stream);
+	for (int i = 0; i < CROWD; i++)
+		fprintf(stream, "  - {resource: crowd-%d, threshold: 5, statIntervalInMs: 86400000}\n", i);
+}
+
+static struct weir_ruleset *read_rules(const char *yaml)
+{
+	char path[] = "/tmp/weir-load-XXXXXX";
+	const char *const paths[] = {path};
+	struct weir_ruleset *ruleset = NULL;
+	struct weir_diag diag = {};
+	FILE *stream;
+	int fd;
+
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	stream = fdopen(fd, "w");
+	assert_non_null(stream);
+	if (yaml)
+		fputs(yaml, stream);
+	else
+		write_crowd(stream);
+	assert_int_equal(fclose(stream), 0);
+
+	weir_ruleset_read(paths, 1, &ruleset, &diag);
+	unlink(path);
+	if (!ruleset)
+		weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	assert_non_null(ruleset);
+	return ruleset;
+}
+
+/* ---- one loaded object ---- */
+
+struct loaded {
+	struct weir_ruleset *ruleset;
+	struct weir_image *image;
+	struct weir_object *object;
+	bool is_virtual;
+	uint8_t frame[PACKET_BYTES_MAX];
+};
+
+static uint64_t thread_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return used.tv_sec * WEIR_NSEC_PER_SEC + used.tv_nsec;
+}
+
+/* yaml NULL: the crowd. A refusal by the kernel is printed, verifier's last words included. */
+static void load(struct loaded *loaded, const char *what, const char *yaml, bool is_virtual)
+{
+	struct weir_object_options object_options = {.is_virtual = is_virtual};
+	struct weir_compile_options options = {
+	    .cpus = weir_host_cpus(),
+	    .now_ns = is_virtual ? 0 : weir_host_now_ns(),
+	    .ifindex = weir_host_find_ifindex,
+	};
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+	struct weir_diag diag = {};
+	uint64_t began_ns;
+	int err;
+
+	memset(loaded, 0, sizeof(*loaded));
+	loaded->is_virtual = is_virtual;
+	loaded->ruleset = read_rules(yaml);
+	err = weir_image_build(loaded->ruleset, &options, &loaded->image, &diag);
+	began_ns = thread_ns();
+	if (!err)
+		err = weir_object_load(loaded->image, &object_options, &loaded->object, &diag);
+	if (err)
+		weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	assert_int_equal(err, 0);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_program_fd(loaded->object), &info, &info_bytes), 0);
+	printf("verified: %-14s %-8s %7u instructions, loaded in %llu ms\n", what, is_virtual ? "virtual" : "attached",
+	       info.verified_insns, (unsigned long long)(thread_ns() - began_ns) / 1000000);
+	assert_in_range(info.verified_insns, 1, VERIFIER_INSTRUCTIONS_GOAL);
+}
+
+static void unload(struct loaded *loaded)
+{
+	weir_object_free(loaded->object);
+	weir_image_free(loaded->image);
+	weir_ruleset_free(loaded->ruleset);
+}
+
+/* Judge once, and say what came of it. */
+static enum xdp_action judge(struct loaded *loaded, const struct packet_spec *spec)
+{
+	size_t frame_bytes = packet_build(spec, loaded->frame);
+	int action;
+
+	if (loaded->is_virtual) {
+		volatile struct weir_lab *lab = weir_object_lab(loaded->object);
+
+		lab->clock_ns = spec->time_ns;
+		lab->frame_bytes = frame_bytes;
+		lab->ifindex = if_nametoindex(TEST_RUN_INTERFACE);
+	}
+	action = weir_object_judge(loaded->object, loaded->frame, frame_bytes);
+	if (action != XDP_PASS && action != XDP_DROP)
+		fail_msg("BPF_PROG_TEST_RUN: %s", strerror(-action));
+	return action;
+}
+
+/* How many of `count` such packets pass. */
+static int passed_of(struct loaded *loaded, const struct packet_spec *spec, int count)
+{
+	int passed = 0;
+
+	for (int i = 0; i < count; i++)
+		passed += judge(loaded, spec) == XDP_PASS;
+	return passed;
+}
+
+/* ---- claims ---- */
+
+/* The first packet of most claims; everything in it can be changed. */
+static struct packet_spec query(const char *source)
+{
+	struct packet_spec spec = packet_udp(source, 5353, source[0] == '2' ? "2001:db8::53" : "192.0.2.53", 53, 32);
+
+	spec.time_ns = WEIR_NSEC_PER_SEC;
+	return spec;
+}
+
+static void check_one_keyed_rule(bool is_virtual)
+{
+	struct packet_spec first = query("10.0.0.1"), second = query("10.0.0.2"), ipv6 = query("2001:db8::1");
+	struct packet_spec other = packet_udp("10.0.0.1", 5353, "192.0.2.53", 54, 32);
+	struct packet_spec arp = {.ethertype = ETHERTYPE_ARP, .payload_bytes = 46};
+	struct packet_spec cut = query("10.0.0.3");
+	struct loaded loaded;
+
+	arp.family = 4;
+	cut.cut_bytes = 14 + 20 + 4;
+	load(&loaded, "one keyed rule", one_keyed_rule, is_virtual);
+	assert_int_equal(passed_of(&loaded, &first, 5), 5);
+	assert_int_equal(passed_of(&loaded, &first, 1), 0);
+	assert_int_equal(passed_of(&loaded, &second, 50), 5);
+	assert_int_equal(passed_of(&loaded, &ipv6, 50), 5);
+	assert_int_equal(passed_of(&loaded, &first, 50), 0);
+	assert_int_equal(passed_of(&loaded, &other, 50), 50);
+	assert_int_equal(passed_of(&loaded, &arp, 1), 0);
+	assert_int_equal(passed_of(&loaded, &cut, 1), 0);
+	unload(&loaded);
+}
+
+static void five_of_each_source_pass_when_attached(void **state)
+{
+	check_one_keyed_rule(false);
+}
+
+static void five_of_each_source_pass_in_the_laboratory(void **state)
+{
+	check_one_keyed_rule(true);
+}
+
+/* A SYN that is both "web" and "syn". */
+static struct packet_spec syn(const char *source)
+{
+	struct packet_spec spec = packet_udp(source, 40000, "192.0.2.80", 80, 0);
+
+	spec.time_ns = WEIR_NSEC_PER_SEC;
+	spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = 0x02;
+	spec.tag[0] = (struct packet_tag){ETHERTYPE_QINQ, 7};
+	spec.tag[1] = (struct packet_tag){ETHERTYPE_VLAN, 8};
+	spec.tag_count = 2;
+	return spec;
+}
+
+static void check_every_field(bool is_virtual)
+{
+	struct packet_spec web = syn("10.0.0.1"), neighbour = syn("10.0.0.2"), ack = syn("10.0.0.1");
+	struct packet_spec ping = query("2001:db8::1"), crowd = query("10.0.0.9");
+	struct loaded loaded;
+
+	neighbour.source_port++; /* the same /24, so the same "syn", but another "web" */
+	ack.source_port += 2;
+	ack.tcp_flags = 0x12;
+	ping.protocol = IPPROTO_ICMPV6;
+	ping.icmp_type = 128;
+	ping.extension[0] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
+	ping.extension[1] = (struct packet_extension){IPPROTO_DSTOPTS, 255};
+	ping.extension_count = 2;
+	ping.payload_bytes = 4000; /* with two headers of 2,048 bytes the type lies beyond the first buffer */
+
+	load(&loaded, "every field", NULL, is_virtual);
+	assert_int_equal(passed_of(&loaded, &web, 8), 5);
+	assert_int_equal(passed_of(&loaded, &neighbour, 8), 1); /* the sixth SYN of the /24 */
+	assert_int_equal(passed_of(&loaded, &ack, 8), 5);
+	assert_int_equal(passed_of(&loaded, &ping, 8), 5);
+	for (int i = 0; i < CROWD; i += 37) {
+		crowd.destination_port = CROWD_FIRST_PORT + i;
+		assert_int_equal(passed_of(&loaded, &crowd, 8), 5);
+	}
+	unload(&loaded);
+}
+
+static void every_field_and_window_works_when_attached(void **state)
+{
+	check_every_field(false);
+}
+
+static void every_field_and_window_works_in_the_laboratory(void **state)
+{
+	check_every_field(true);
+}
+
+static bool stay_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	return !sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* Rows of both kinds and the lone one: each CPU must see what the other counted. */
+static void check_two_cpus(const char *what, const char *yaml, bool is_virtual)
+{
+	struct packet_spec spec = query("10.0.0.1");
+	struct loaded loaded;
+	int passed = 0;
+
+	load(&loaded, what, yaml, is_virtual);
+	for (int i = 0; i < 100; i++) {
+		assert_true(stay_on(i % 2));
+		passed += passed_of(&loaded, &spec, 1);
+	}
+	assert_int_equal(passed, 5);
+	assert_true(stay_on(0));
+	unload(&loaded);
+}
+
+static void two_cpus_share_one_limit(void **state)
+{
+	static const char wide[] =
+	    SETTINGS "resources:\n"
+		     "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
+		     "rules:\n" /* a frame of the query has 74 bytes */
+		     "  - {resource: dns, threshold: 370, unit: bytes, window: smooth, statIntervalInMs: 86400000}\n";
+
+	if (!stay_on(1)) {
+		print_message("only one CPU\n");
+		skip();
+	}
+	check_two_cpus("narrow", one_keyed_rule, false);
+	check_two_cpus("wide", wide, false);
+	check_two_cpus("lone", one_lone_rule, false);
+}
+
+/* ---- on the wire ---- */
+
+#define LIVE_NEAR "weir0"
+#define LIVE_FAR "weir1"
+#define LIVE_INSTANCE "vm-test"
+
+static void live_send(const struct packet_spec *spec, int count)
+{
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = if_nametoindex(LIVE_FAR)};
+	static uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = packet_build(spec, frame);
+	_cleanup_(weir_closep) int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	assert_true(fd >= 0);
+	for (int i = 0; i < count; i++)
+		assert_int_equal(sendto(fd, frame, frame_bytes, 0, (struct sockaddr *)&to, sizeof(to)), frame_bytes);
+}
+
+/* Counters of resource slot 0, once `matched` packets have arrived or a while is over. */
+static struct weir_resource_sum live_count(uint64_t matched)
+{
+	struct weir_resource_sum sum = {};
+
+	for (int tries = 0; tries < 100; tries++) {
+		_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+		_cleanup_(weir_counters_free) struct weir_counters counters = {};
+		struct weir_diag diag = {};
+
+		assert_int_equal(weir_instance_open(LIVE_INSTANCE, &instance, &diag), 0);
+		assert_int_equal(weir_counters_read(instance, &counters, &diag), 0);
+		sum = counters.resources[0];
+		if (sum.passed.packets + sum.blocked.packets >= matched)
+			break;
+		usleep(20000);
+	}
+	return sum;
+}
+
+static void live_attach(enum weir_attach_mode mode)
+{
+	static const char *const interfaces[] = {LIVE_NEAR};
+	struct weir_ruleset *ruleset = read_rules(one_keyed_rule);
+	struct weir_attach_options options = {
+	    .instance = LIVE_INSTANCE, .interfaces = interfaces, .interface_count = 1, .mode = mode};
+	struct weir_diag diag = {};
+	int err = weir_instance_attach(&options, ruleset, NULL, &diag);
+
+	weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	weir_ruleset_free(ruleset);
+	assert_int_equal(err, 0);
+}
+
+static void live_reload(void)
+{
+	struct weir_ruleset *ruleset = read_rules(one_keyed_rule);
+	struct weir_reload_result result;
+	struct weir_diag diag = {};
+	int err;
+
+	ruleset->rules[0].threshold_micro = 7 * WEIR_MICRO;
+	err = weir_instance_reload(LIVE_INSTANCE, ruleset, &result, &diag);
+	weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	weir_ruleset_free(ruleset);
+	assert_int_equal(err, 0);
+	assert_int_equal(result.kept_rules, 1);
+}
+
+static void live_detach(void)
+{
+	struct weir_diag diag = {};
+	int err = weir_instance_detach(LIVE_INSTANCE, NULL, 0, &diag);
+
+	weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	assert_int_equal(err, 0);
+}
+
+static void check_live(enum weir_attach_mode mode)
+{
+	struct packet_spec spec = query("10.0.0.1");
+	struct weir_resource_sum sum;
+
+	live_attach(mode);
+	live_send(&spec, 100);
+	sum = live_count(100);
+	assert_int_equal(sum.passed.packets, 5);
+	assert_int_equal(sum.blocked.packets, 95);
+
+	/* Two more than before: the reload kept the window. */
+	live_reload();
+	live_send(&spec, 100);
+	sum = live_count(200);
+	assert_int_equal(sum.passed.packets, 7);
+	assert_int_equal(sum.blocked.packets, 193);
+	live_detach();
+}
+
+static int make_veth(void **state)
+{
+	if (unshare(CLONE_NEWNET))
+		return -1;
+	return system("ip link add " LIVE_NEAR " type veth peer name " LIVE_FAR " && ip link set " LIVE_NEAR
+		      " up && ip link set " LIVE_FAR " up");
+}
+
+static void a_reload_on_veth_keeps_the_window_in_native_mode(void **state)
+{
+	check_live(WEIR_MODE_NATIVE);
+}
+
+static void a_reload_on_veth_keeps_the_window_in_skb_mode(void **state)
+{
+	check_live(WEIR_MODE_SKB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(five_of_each_source_pass_when_attached),
+	    cmocka_unit_test(five_of_each_source_pass_in_the_laboratory),
+	    cmocka_unit_test(every_field_and_window_works_when_attached),
+	    cmocka_unit_test(every_field_and_window_works_in_the_laboratory),
+	    cmocka_unit_test(two_cpus_share_one_limit),
+	    cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
+	    cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),
+	};
+
+	setbuf(stdout, NULL);
+	cmocka_set_test_filter(getenv("WEIR_TESTS"));
+	if (!stay_on(0))
+		return 1;
+	return cmocka_run_group_tests(tests, make_veth, NULL);
+}
