@@ -45,6 +45,7 @@ void rig_pin(int cpu)
 
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu)
 {
+	rig_require(1);
 	memset(rig, 0, sizeof(*rig));
 	rig->ruleset = calloc(1, sizeof(*rig->ruleset));
 	assert_non_null(rig->ruleset);

@@ -24,13 +24,13 @@ struct rig {
 	struct weir_object *object;
 };
 
-/* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test. */
+/* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */
 void rig_require(int cpus);
 
 /* Pin this thread to a CPU. */
 void rig_pin(int cpu);
 
-/* Begin a rule set. flows_per_cpu is the size of the flow tables (at least 512). */
+/* Begin a rule set; skips the test without root. flows_per_cpu is the size of the flow tables (at least 512). */
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu);
 
 /* UDP to this port, with this key (enum weir_key_field, whole addresses). Returns its place. */
