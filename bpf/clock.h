@@ -65,6 +65,13 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 		clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
 }
 
+/* This CPU's clock of a timing that narrow rows can name. */
+static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w, __u32 timing)
+{
+	OPAQUE(timing);
+	return &w->narrow[timing & (WEIR_TIMINGS_NARROW - 1)];
+}
+
 /* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
 static __always_inline __u64 weir_now_second(struct weir_work *w)
 {

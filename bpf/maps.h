@@ -13,6 +13,7 @@
 #include "work.h"
 
 const volatile struct weir_config config = {};
+struct weir_generation generation = {};
 
 #define WEIR_MAP(map_name, map_type, entries, value_type, map_options)                                                 \
 	struct {                                                                                                       \
@@ -23,11 +24,8 @@ const volatile struct weir_config config = {};
 		__type(value, value_type);                                                                             \
 	} map_name SEC(".maps")
 
-/* the generation */
-WEIR_MAP(classes, BPF_MAP_TYPE_ARRAY, 1, struct weir_classes, BPF_F_RDONLY_PROG);
+/* the generation, beside the struct of that name */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-WEIR_MAP(rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule, BPF_F_RDONLY_PROG);
-WEIR_MAP(resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource, BPF_F_RDONLY_PROG);
 WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
@@ -57,5 +55,18 @@ WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
 
 /* the program's own */
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
+
+/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. */
+static __always_inline const struct weir_rule *weir_rule(__u32 place)
+{
+	OPAQUE(place);
+	return &generation.rules[place & (WEIR_RULES_MAX - 1)];
+}
+
+static __always_inline const struct weir_resource *weir_resource(__u32 place)
+{
+	OPAQUE(place);
+	return &generation.resources[place & (WEIR_RESOURCES_MAX - 1)];
+}
 
 #endif

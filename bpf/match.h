@@ -66,9 +66,9 @@ static __always_inline __u32 weir_interface_vector(__u32 ifindex)
 	})
 
 /* Number of the vector of field 1 << part (a constant) for this packet. */
-static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, const struct weir_classes *cls,
-						const int part)
+static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, const int part)
 {
+	const struct weir_classes *cls = &generation.classes;
 	__u32 kind;
 
 	switch (1 << part) {
@@ -101,12 +101,12 @@ static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, c
 #define WEIR_USES(part) (config.match_fields >> (part) & 1)
 
 /* Look up the vector number of each field in use. */
-static __always_inline void weir_classify(struct weir_work *w, const struct weir_classes *cls)
+static __always_inline void weir_classify(struct weir_work *w)
 {
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
 		if (WEIR_USES(part))
-			w->vector[part] = weir_vector_number(&w->packet, cls, part);
+			w->vector[part] = weir_vector_number(&w->packet, part);
 }
 
 /* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. */
@@ -163,23 +163,14 @@ __noinline int weir_match_word(struct weir_work *w, __u32 index)
 }
 
 /* Up to 64 resources: one word, and mostly one resource in it. */
-static __always_inline int weir_match_only_word(struct weir_work *w, const struct weir_classes *cls)
+static __always_inline int weir_match_only_word(struct weir_work *w)
 {
-	struct weir_vector *vector = weir_vector(0);
-	__u64 word;
+	__u64 word = generation.only_word[0];
 
-	if (!vector)
-		return -1;
-	word = vector->word[0];
 #pragma unroll
-	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
-		if (!WEIR_USES(part))
-			continue;
-		vector = weir_vector(weir_vector_number(&w->packet, cls, part));
-		if (!vector)
-			return -1;
-		word &= vector->word[0];
-	}
+	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
+		if (WEIR_USES(part))
+			word &= WEIR_CLASS(generation.only_word, weir_vector_number(&w->packet, part));
 	if (word & (word - 1))
 		return weir_append_resources(w, 0, word);
 	if (word) {
@@ -192,17 +183,13 @@ static __always_inline int weir_match_only_word(struct weir_work *w, const struc
 /* Fill in w->resource[], ascending. */
 static __always_inline int weir_match(struct weir_work *w)
 {
-	__u32 zero = 0;
-	struct weir_classes *cls = bpf_map_lookup_elem(&classes, &zero);
 	__u64 summary;
 
 	if (config.resource_count == 0)
 		return 0;
-	if (!cls)
-		return -1;
-	if (config.vector_words == 1)
-		return weir_match_only_word(w, cls);
-	weir_classify(w, cls);
+	if (config.has_only_words)
+		return weir_match_only_word(w);
+	weir_classify(w);
 	summary = weir_and_vectors(w, -1);
 	for (__u32 index = 0; index < WEIR_VECTOR_WORDS && index < config.vector_words; index++)
 		if (summary >> index & 1 && weir_match_word(w, index))

@@ -69,15 +69,9 @@ static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot,
 
 __noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u32 passes)
 {
-	struct weir_resource *resource;
-	__u32 place;
-
 	if (!w || index >= WEIR_PACKET_RESOURCES_MAX)
 		return -1;
-	place = w->resource[index];
-	resource = bpf_map_lookup_elem(&resources, &place);
-	if (resource)
-		weir_count_resource(w, resource->slot, passes);
+	weir_count_resource(w, weir_resource(w->resource[index])->slot, passes);
 	return 0;
 }
 

@@ -35,9 +35,9 @@ __noinline int weir_insert_rule(struct weir_work *w, __u32 rule)
 /* Add one resource's rules to the list. Mostly they follow those of the resource before. */
 __noinline int weir_list_rules(struct weir_work *w, __u32 place)
 {
-	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
+	const struct weir_resource *resource = weir_resource(place);
 
-	if (!w || !resource)
+	if (!w)
 		return -1;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < resource->rule_count; i++) {
 		__u32 count = w->rule_count, rule = resource->rule[i];
@@ -71,12 +71,10 @@ __noinline int weir_list_all_rules(struct weir_work *w)
 static __always_inline int weir_gather_rules(struct weir_work *w)
 {
 	__u32 place = w->resource[0];
-	struct weir_resource *resource = bpf_map_lookup_elem(&resources, &place);
+	const struct weir_resource *resource = weir_resource(place);
 
 	w->rule_count = 0;
 	w->last_rule = 0;
-	if (!resource)
-		return -1;
 	w->first_slot = resource->slot;
 	if (w->resource_count > 1 || resource->rule_count > 1)
 		return weir_list_all_rules(w);
@@ -102,11 +100,9 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32 index)
 {
 	__u32 place = w->rule[index];
-	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
+	const struct weir_rule *rule = weir_rule(place);
 	enum weir_answer answer;
 
-	if (!rule)
-		return WEIR_ANSWER_ERROR;
 	w->judged = index;
 	if (rule->storage != WEIR_STORAGE_NARROW)
 		answer = weir_judge_wide(w, place, index);

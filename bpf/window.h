@@ -552,12 +552,13 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 }
 
 /* Everything about a judgement but the row. */
-static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, __u32 place)
+static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, __u32 place,
+						const bool wide)
 {
-	__u32 timing = j->rule->timing;
 	const __u64 *threshold = bpf_map_lookup_elem(&thresholds, &place);
+	__u32 timing = j->rule->timing;
 
-	j->clk = bpf_map_lookup_elem(&clocks, &timing);
+	j->clk = wide ? bpf_map_lookup_elem(&clocks, &timing) : weir_narrow_clock(w, timing);
 	if (!threshold || !j->clk)
 		return false;
 	j->threshold_word = READ_ONCE(*threshold);
@@ -581,7 +582,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 
 	w->claim[0].kind = WEIR_CLAIM_NONE;
 	w->located = WEIR_NO_ROW;
-	if (!chunk || !weir_open_judgement(w, &j, place))
+	if (!chunk || !weir_open_judgement(w, &j, place, false))
 		return false;
 	rows = weir_rows_of(chunk, set, false);
 	way = weir_find_way(rows, flow.tag, false);
@@ -611,7 +612,7 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	struct weir_claim *claim;
 
 	OPAQUE(index);
-	if (index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, place))
+	if (index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, place, wide))
 		return WEIR_ANSWER_ERROR;
 	claim = &w->claim[index];
 	claim->kind = WEIR_CLAIM_NONE;
@@ -646,16 +647,12 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 /* Out of line: verified once each, instead of once for each of the rules that may meet. */
 __noinline int weir_judge_narrow(struct weir_work *w, __u32 place, __u32 index, __u32 is_located)
 {
-	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
-
-	return w && rule ? weir_judge(w, rule, place, index, is_located, false) : WEIR_ANSWER_ERROR;
+	return w ? weir_judge(w, weir_rule(place), place, index, is_located, false) : WEIR_ANSWER_ERROR;
 }
 
 __noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)
 {
-	struct weir_rule *rule = bpf_map_lookup_elem(&rules, &place);
-
-	return w && rule ? weir_judge(w, rule, place, index, false, true) : WEIR_ANSWER_ERROR;
+	return w ? weir_judge(w, weir_rule(place), place, index, false, true) : WEIR_ANSWER_ERROR;
 }
 
 /* ---- what was set aside ---- */

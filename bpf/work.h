@@ -116,6 +116,7 @@ struct weir_work {
 	__u16 rule[WEIR_PACKET_RULES_MAX];		/* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
 	struct weir_clock second;			/* counts seconds, for statistics */
+	struct weir_clock narrow[WEIR_TIMINGS_NARROW];	/* for narrow rows; wide ones go by map `clocks` */
 };
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 

@@ -166,7 +166,7 @@ enum weir_key_field {	/* bits of weir_rule.key_fields */
 	WEIR_KEY_INTERFACE = 1 << 6,
 };
 
-/* Map `rules`, by the rule's place in the order of the files. */
+/* weir_generation.rules, by the rule's place in the order of the files. */
 struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
@@ -188,7 +188,7 @@ struct weir_rule {
 };
 _Static_assert(sizeof(struct weir_rule) == 96, "");
 
-/* Map `resources`, by the order of definition, which is also the bit number in vectors. */
+/* weir_generation.resources, by the order of definition, which is also the bit number in vectors. */
 struct weir_resource {
 	__u32 slot;		/* of the instance: counters */
 	__u32 rule_count;
@@ -230,8 +230,7 @@ enum weir_fragment {
 #define WEIR_VLAN_NONE 4096u		/* ... without a VLAN tag */
 #define WEIR_LENGTH_LONGER 65536u	/* ... longer than any length a rule can name */
 
-/* For each value of a field, the number of the vector of the resources that accept it. Map `classes`,
- * one element. Every entry is valid, also of fields not in use.
+/* For each value of a field, the number of the vector of the resources that accept it. Every entry is valid, also of fields not in use.
  */
 struct weir_classes {
 	__u16 kind[2][WEIR_FRAGMENT_KINDS][256];	/* [0 IPv4, 1 IPv6][fragment][protocol] */
@@ -241,6 +240,19 @@ struct weir_classes {
 	__u16 icmp_type[WEIR_BYTE_NONE + 1];
 	__u16 vlan[WEIR_VLAN_NONE + 1];
 	__u16 length[WEIR_LENGTH_LONGER + 1];
+};
+
+/* With up to 64 resources a vector is one word, and the first of these hold them all, mostly. */
+#define WEIR_ONLY_WORDS 4096
+
+/* The tables that every packet reads: global data of the program, at addresses that it knows, so that
+ * no look-up stands between. In .bss, one a generation; filled before the load.
+ */
+struct weir_generation {
+	struct weir_classes classes;
+	__u64 only_word[WEIR_ONLY_WORDS];	/* word 0 of each vector, when weir_config.has_only_words */
+	struct weir_resource resources[WEIR_RESOURCES_MAX];
+	struct weir_rule rules[WEIR_RULES_MAX];
 };
 
 /* Key of the prefix tries `source_prefixes` and `destination_prefixes`; the value is a __u32 vector
@@ -262,6 +274,7 @@ struct weir_config {
 	__u32 cpus;			/* possible CPUs */
 	__u32 resource_count;		/* 0: nothing matches */
 	__u32 vector_words;		/* words of a vector in use */
+	__u32 has_only_words;		/* one word, and weir_generation.only_word holds them: the loader's */
 	__u32 match_fields;		/* enum weir_match_field, or-ed */
 	__u32 source_default;		/* vector numbers for addresses in no prefix, interfaces not listed */
 	__u32 destination_default;
@@ -284,7 +297,7 @@ struct weir_tally {
 /* Map `totals`, one element. Behind the counters the program keeps its notes on the packet in hand: one
  * look-up less for every packet.
  */
-#define WEIR_PRIVATE_WORDS 128
+#define WEIR_PRIVATE_WORDS 256
 struct weir_totals {
 	struct weir_tally seen;
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];

@@ -127,9 +127,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		__u32 entries;
 	} sizes[] = {
 	    {skel->maps.vectors, image->vector_count},
-	    {skel->maps.rules, image->rule_count},
 	    {skel->maps.thresholds, image->rule_count},
-	    {skel->maps.resources, image->resource_count},
 	    {skel->maps.source_prefixes, image->source_prefix_count},
 	    {skel->maps.destination_prefixes, image->destination_prefix_count},
 	    {skel->maps.interfaces, image->interface_count},
@@ -178,6 +176,18 @@ static int make_seed(struct weir_object *object, const struct weir_object_option
 	return 0;
 }
 
+/* The tables in the program's global data: before the load they are memory. */
+static void set_tables(struct weir_generation *tables, const struct weir_image *image)
+{
+	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
+	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
+		tables->only_word[i] = image->vectors[i].word[0];
+	if (image->resource_count)
+		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
+	if (image->rule_count)
+		memcpy(tables->rules, image->rules, image->rule_count * sizeof(*image->rules));
+}
+
 static int configure(struct weir_object *object, const struct weir_image *image,
 		     const struct weir_object_options *options, struct weir_diag *diag)
 {
@@ -191,8 +201,10 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	config.is_virtual = options->is_virtual;
 	config.tick_ns = options->is_virtual ? 0 : weir_host_tick_ns();
 	config.is_weakly_ordered = weir_host_is_weakly_ordered();
+	config.has_only_words = image->config.vector_words == 1 && image->vector_count <= WEIR_ONLY_WORDS;
 	/* Volatile is for the program, which must not take it for a constant; before the load it is memory. */
 	memcpy((void *)(uintptr_t)&object->skel->rodata->config, &config, sizeof(config));
+	set_tables(&object->skel->bss->generation, image);
 
 	err = set_sizes(object, image);
 	if (!err)
@@ -240,15 +252,9 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 	const struct weir_bpf *skel = object->skel;
 	int err;
 
-	err = fill_array(skel->maps.classes, image->classes, 1, diag);
-	if (!err)
-		err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
-	if (!err)
-		err = fill_array(skel->maps.rules, image->rules, image->rule_count, diag);
+	err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
 	if (!err)
 		err = fill_array(skel->maps.thresholds, image->thresholds, image->rule_count, diag);
-	if (!err)
-		err = fill_array(skel->maps.resources, image->resources, image->resource_count, diag);
 	if (!err)
 		err =
 		    fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count, diag);
