@@ -35,6 +35,14 @@ static __always_inline void weir_count_stall(__u32 slot)
 		counters->stalled++;
 }
 
+static __always_inline void weir_count_lease(__u32 slot)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
+
+	if (counters)
+		counters->leases++;
+}
+
 static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);

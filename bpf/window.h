@@ -51,8 +51,12 @@ static __always_inline __u32 weir_cell_of(__u64 bucket)
 	return cell < WEIR_RING_CELLS ? cell : 0;
 }
 
+/* The index is opaque until it is tested, so that clang does not test one copy of it and use another: kernel
+ * 6.1 does not know of a number read back from the stack that it is the one just tested (6.12 does).
+ */
 static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const bool wide)
 {
+	OPAQUE(cell);
 	if (cell >= WEIR_RING_CELLS)
 		return 0;
 	return ROW_GET(row, wide, cell[cell]);
@@ -60,6 +64,7 @@ static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const bool wid
 
 static __always_inline void weir_cell_set(void *row, __u32 cell, __u64 value, const bool wide)
 {
+	OPAQUE(cell);
 	if (cell < WEIR_RING_CELLS)
 		ROW_SET(row, wide, cell[cell], value);
 }
@@ -428,6 +433,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 	counted = weir_cell_get(j->row, j->own_cell, wide) & ~ROW_UNSPENT(wide);
 	add = weir_lease_wanted(j, counted - held, wide) - held;
 
+	weir_count_lease(w->question.slot);
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
 	weir_fence(w);
 	weir_add_all_rows(w, j->row, wide);
