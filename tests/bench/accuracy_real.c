@@ -4,9 +4,10 @@
  * What counts is the clock value that decided an admission, not the time when we hear of it. Two ways to
  * know it, exactly:
  *
- * Packet by packet, for small limits. Each packet is a call of its own; after an admission the clock value
- * is read from the program's map `work`, where it stays until the next packet of this CPU. Verdicts are
- * the program's return values. A call takes a microsecond, so this offers about a million a second.
+ * Packet by packet, for small limits. Each packet is a call of its own; after an admission the program's
+ * notes on it are read, where they stay until the next packet of this CPU: the time, or for leap, which
+ * mostly asks no clock, the bucket. Verdicts are the program's return values. A call takes a microsecond
+ * or two, so this offers about a million packets a second.
  *
  * By the rows, for large limits. Thousands of packets a call, and some times in a second both CPUs' rows
  * of the flow are read: a cell of a bucket that is over says how many this CPU admitted in it. That
@@ -16,6 +17,7 @@
 #include "quick.h"
 
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <linux/bpf.h>
 #include <math.h>
 #include <string.h>
@@ -32,8 +34,10 @@
 struct stage {
 	struct rig *rig;
 	struct weir_object *object;
-	int object_fd, link_fd, work_fd;
+	int object_fd, link_fd;
 	int cpus; /* possible ones: copies of each per-CPU value */
+	struct rig_limit limit[FLOWS_MAX];
+	__u32 timing[FLOWS_MAX];
 	struct rig_frame frame[FLOWS_MAX];
 	size_t flow_count;
 	uint64_t start_ns, end_ns;
@@ -44,37 +48,12 @@ struct stage {
 
 static const char *const kind_names[] = {"leap", "strict", "smooth"};
 
-/* The map of this name that a program uses. */
-static int map_of_program(int program_fd, const char *name)
-{
-	__u32 ids[64];
-	struct bpf_prog_info info = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
-	__u32 bytes = sizeof(info);
-	int err = bpf_obj_get_info_by_fd(program_fd, &info, &bytes);
-
-	if (err)
-		rig_fail(err, "cannot list the maps of the shipped program");
-	for (__u32 i = 0; i < info.nr_map_ids && i < ARRAY_SIZE(ids); i++) {
-		struct bpf_map_info map_info = {};
-		__u32 map_bytes = sizeof(map_info);
-		int fd = bpf_map_get_fd_by_id(ids[i]);
-
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &map_info, &map_bytes) && !strcmp(map_info.name, name))
-			return fd;
-		close(fd);
-	}
-	rig_fail(0, "the shipped program has no map '%s'", name);
-}
-
 static void stage_open(struct stage *stage, struct rig *rig, const struct rig_limit *limits, size_t limit_count,
 		       uint32_t flows_per_cpu)
 {
 	*stage = (struct stage){.rig = rig, .cpus = weir_host_cpus()};
 	stage->object = rig_load(limits, limit_count, flows_per_cpu, false, 0);
 	stage->object_fd = weir_object_program_fd(stage->object);
-	stage->work_fd = map_of_program(stage->object_fd, "work");
 	stage->link_fd = rig_attach(rig, stage->object_fd);
 }
 
@@ -84,14 +63,21 @@ static void stage_close(struct stage *stage)
 		for (int cpu = 0; cpu < BENCH_CPUS; cpu++)
 			trace_free(&stage->trace[cpu][i]);
 	close(stage->link_fd);
-	close(stage->work_fd);
 	weir_object_free(stage->object);
 }
 
-static void add_flow(struct stage *stage, uint16_t port)
+/* A flow under limits[slot] of rig_load. */
+static void add_flow(struct stage *stage, const struct rig_limit *limit, __u32 slot)
 {
-	stage->frame[stage->flow_count] = rig_frame(4, stage->flow_count + 1, port);
-	stage->flow_count++;
+	size_t flow = stage->flow_count++;
+	struct weir_rule_info info;
+	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_RULE_INFO), &slot, &info);
+
+	if (err)
+		rig_fail(err, "cannot read the description of a rule");
+	stage->frame[flow] = rig_frame(4, flow + 1, limit->port);
+	stage->limit[flow] = *limit;
+	stage->timing[flow] = info.timing;
 }
 
 static void run_stage(struct stage *stage, void (*send)(void *data, int i), uint64_t seconds)
@@ -170,35 +156,71 @@ static void fill_row(struct report_row *row, const struct stage *stage, size_t f
 
 /* ---- packet by packet ---- */
 
-/* Send one packet from CPU i; when it is admitted, note by which clock value. */
-static void send_one(struct stage *stage, int i, size_t flow, struct weir_work *work)
+/* What is read from per-CPU maps, one value a possible CPU. */
+struct notes {
+	struct weir_totals *totals;
+	struct weir_clock *clocks;
+};
+
+static void notes_open(struct notes *notes, int cpus)
+{
+	notes->totals = calloc(cpus, sizeof(*notes->totals));
+	notes->clocks = calloc(cpus, sizeof(*notes->clocks));
+	if (!notes->totals || !notes->clocks)
+		rig_fail(ENOMEM, "cannot read per-CPU maps");
+}
+
+static void notes_close(struct notes *notes)
+{
+	free(notes->totals);
+	free(notes->clocks);
+}
+
+/* The time by which CPU i admitted the packet it has just judged; of a leap window, when its bucket began. */
+static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struct notes *notes)
+{
+	const struct weir_totals *totals = &notes->totals[stage->rig->cpu[i]];
+	const struct weir_work *work = (const struct weir_work *)totals->program_private;
+	__u32 zero = 0, timing = stage->timing[flow];
+	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_TOTALS), &zero, notes->totals);
+
+	if (!err && stage->limit[flow].window != WEIR_WINDOW_LEAP) {
+		if (!work->has_now)
+			rig_fail(0, "a packet was admitted without a clock");
+		return work->now_ns;
+	}
+	if (!err && stage->limit[flow].is_keyed)
+		return work->narrow[timing % WEIR_TIMINGS_NARROW].start_ns;
+	if (!err)
+		err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_CLOCKS), &timing, notes->clocks);
+	if (err)
+		rig_fail(err, "cannot read when a packet was admitted");
+	return notes->clocks[stage->rig->cpu[i]].start_ns;
+}
+
+/* Send one packet from CPU i; when it is admitted, note the time. */
+static void send_one(struct stage *stage, int i, size_t flow, struct notes *notes)
 {
 	uint64_t before_ns = rig_now_ns();
-	__u32 zero = 0;
 	int action = weir_object_judge(stage->object, stage->frame[flow].bytes, stage->frame[flow].byte_count);
-	int err;
 
 	if (action < 0)
 		rig_fail(action, "a test run failed");
 	note_sent(stage, i, flow, before_ns, rig_now_ns(), 1);
-	if (action != XDP_PASS)
-		return;
-	err = bpf_map_lookup_elem(stage->work_fd, &zero, work);
-	if (err)
-		rig_fail(err, "cannot read what the program knows of the packet");
-	if (!work[stage->rig->cpu[i]].has_now)
-		rig_fail(0, "a packet was admitted without a clock: no telling in which bucket");
-	trace_add(&stage->trace[i][flow], work[stage->rig->cpu[i]].now_ns);
+	if (action == XDP_PASS)
+		trace_add(&stage->trace[i][flow], admitted_at(stage, i, flow, notes));
 }
 
 static void send_in_turns(void *data, int i)
 {
 	struct stage *stage = data;
-	_cleanup_(weir_freep) struct weir_work *work = calloc(stage->cpus, sizeof(*work));
+	struct notes notes;
 
+	notes_open(&notes, stage->cpus);
 	while (rig_now_ns() < stage->end_ns)
 		for (size_t flow = 0; flow < stage->flow_count; flow++)
-			send_one(stage, i, flow, work);
+			send_one(stage, i, flow, &notes);
+	notes_close(&notes);
 }
 
 /* Both CPUs' admissions of a flow, in trace[0], by time. */
@@ -240,7 +262,7 @@ static void quick_small(struct rig *rig, const struct rig_limit *limits, size_t 
 
 	stage_open(&stage, rig, limits, limit_count, FLOWS_PER_CPU_DEFAULT);
 	for (size_t i = 0; i < limit_count; i++)
-		add_flow(&stage, limits[i].port);
+		add_flow(&stage, &limits[i], i);
 	run_stage(&stage, send_in_turns, seconds);
 	for (size_t i = 0; i < limit_count; i++)
 		report_flow(&stage, i, &limits[i], report);
@@ -375,7 +397,7 @@ static void quick_large(struct rig *rig, const struct rig_limit *limit, struct r
 	struct ledger *ledger = &large.ledger;
 
 	stage_open(&large.stage, rig, limit, 1, 4096);
-	add_flow(&large.stage, limit->port);
+	add_flow(&large.stage, limit, 0);
 	ledger->stage = &large.stage;
 	ledger->rows_fd =
 	    weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_WIDE_FLOWS : WEIR_MAP_LONE_ROWS);
@@ -407,20 +429,22 @@ enum { HEAVY, MODEST, SPOOFED, FLOOD_FLOWS };
 static void send_in_flood(void *data, int i)
 {
 	struct stage *stage = data;
-	_cleanup_(weir_freep) struct weir_work *work = calloc(stage->cpus, sizeof(*work));
 	uint64_t heavy_due_ns = stage->start_ns, modest_due_ns = stage->start_ns + i * MODEST_GAP_NS / 2, now_ns;
+	struct notes notes;
 
+	notes_open(&notes, stage->cpus);
 	while ((now_ns = rig_now_ns()) < stage->end_ns) {
 		rig_run(stage->rig->driver_fd, &stage->frame[SPOOFED], FLOOD_TURN_PACKETS);
 		stage->sent[i][SPOOFED] += FLOOD_TURN_PACKETS;
 		/* What is late is not made up for, so that a pause of this thread is no burst. */
 		if (now_ns >= modest_due_ns) {
-			send_one(stage, i, MODEST, work);
+			send_one(stage, i, MODEST, &notes);
 			modest_due_ns = now_ns + MODEST_GAP_NS;
 		}
 		for (; heavy_due_ns < now_ns; heavy_due_ns += HEAVY_GAP_NS)
-			send_one(stage, i, HEAVY, work);
+			send_one(stage, i, HEAVY, &notes);
 	}
+	notes_close(&notes);
 }
 
 static void report_flood(struct stage *stage, struct report *report)
@@ -444,12 +468,12 @@ static void report_flood(struct stage *stage, struct report *report)
 
 static void quick_flood(struct rig *rig, struct report *report)
 {
-	const struct rig_limit limit = {.threshold = FLOOD_LIMIT, .is_keyed = true};
+	const struct rig_limit limit = {.threshold = FLOOD_LIMIT, .is_keyed = true, .port = 53};
 	struct stage stage;
 
 	stage_open(&stage, rig, &limit, 1, FLOWS_PER_CPU_DEFAULT);
 	for (int flow = 0; flow < FLOOD_FLOWS; flow++)
-		add_flow(&stage, 53);
+		add_flow(&stage, &limit, 0);
 	rig_rewind(rig, 0);
 	rig_aim(rig, stage.object_fd, BENCH_SOURCES_MANY);
 	run_stage(&stage, send_in_flood, FLOOD_SECONDS);
