@@ -30,7 +30,7 @@ static __always_inline __u64 weir_now_ns(struct weir_work *w)
 
 			w->now_ns = l ? l->clock_ns : 0;
 		} else {
-			w->jiffies = config.tick_ns ? bpf_jiffies64() : 0;	/* before the clock: see above */
+			w->jiffies = config.tick_ns ? bpf_jiffies64() : 0; /* before the clock: see above */
 			w->now_ns = bpf_ktime_get_ns();
 		}
 		w->has_now = 1;

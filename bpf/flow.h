@@ -45,7 +45,7 @@ static __always_inline void weir_order(struct weir_work *w)
 static __always_inline __u64 weir_hash_finish(__u64 sum)
 {
 	sum ^= sum >> 32;
-	sum *= config.seed[14];	/* odd: the loader sees to it */
+	sum *= config.seed[14]; /* odd: the loader sees to it */
 	sum ^= sum >> 29;
 	sum *= config.seed[15];
 	return sum ^ sum >> 32;
@@ -147,10 +147,10 @@ static __always_inline void *weir_chunk_of(__u32 set, int cpu, const bool wide)
 	__u32 index = set / (wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK);
 
 	if (wide)
-		return cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &index) :
-				 bpf_map_lookup_percpu_elem(&wide_flows, &index, cpu);
-	return cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &index) :
-			 bpf_map_lookup_percpu_elem(&narrow_flows, &index, cpu);
+		return cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &index)
+			       : bpf_map_lookup_percpu_elem(&wide_flows, &index, cpu);
+	return cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &index)
+		       : bpf_map_lookup_percpu_elem(&narrow_flows, &index, cpu);
 }
 
 /* First row of a set, in its chunk. Both sets of a flow lie in one chunk, even in one page. */
@@ -253,8 +253,8 @@ static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, cons
 #pragma unroll
 	for (int i = 0; i < WEIR_RING_CELLS; i++)
 		sum += ROW_GET(row, wide, cell[i]) & ~ROW_UNSPENT(wide);
-	if (wide ? ((struct weir_wide_row *)row)->full_until_ns != 0 :
-		   (((struct weir_narrow_row *)row)->lease & WEIR_NARROW_FULL) != 0)
+	if (wide ? ((struct weir_wide_row *)row)->full_until_ns != 0
+		 : (((struct weir_narrow_row *)row)->lease & WEIR_NARROW_FULL) != 0)
 		sum |= WEIR_WORTH_FULL;
 	return sum;
 }
@@ -265,8 +265,7 @@ __noinline int weir_row_is_claimed(struct weir_work *w, __u32 number, __u32 stor
 	if (!w)
 		return 0;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->judged; i++)
-		if (w->claim[i].kind != WEIR_CLAIM_NONE && w->claim[i].storage == storage &&
-		    w->claim[i].row == number)
+		if (w->claim[i].kind != WEIR_CLAIM_NONE && w->claim[i].storage == storage && w->claim[i].row == number)
 			return 1;
 	return 0;
 }

@@ -15,9 +15,9 @@
  * a de Bruijn sequence, whose every six bits are different (Leiserson, Prokop, Randall, 1998).
  */
 static const __u8 weir_bit_table[64] = {
-	0,  1,	48, 2,	57, 49, 28, 3,	61, 58, 50, 42, 38, 29, 17, 4,	62, 55, 59, 36, 53, 51, 43, 22, 45, 39, 33, 30,
-	24, 18, 12, 5,	63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21, 44, 32, 23, 11, 46, 26, 40, 15, 34, 20, 31, 10,
-	25, 14, 19, 9,	13, 8,	7,  6,
+	0,  1,	48, 2,	57, 49, 28, 3,	61, 58, 50, 42, 38, 29, 17, 4,	62, 55, 59, 36, 53, 51,
+	43, 22, 45, 39, 33, 30, 24, 18, 12, 5,	63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21,
+	44, 32, 23, 11, 46, 26, 40, 15, 34, 20, 31, 10, 25, 14, 19, 9,	13, 8,	7,  6,
 };
 
 static __always_inline __u32 weir_lowest_bit(__u64 word)
@@ -33,8 +33,7 @@ static __always_inline struct weir_vector *weir_vector(__u32 number)
 }
 
 /* Vector number for an address: the longest prefix that covers it. */
-static __always_inline __u32 weir_prefix_vector(void *trie, const __be32 address[4], bool is_ipv6,
-						__u32 default_vector)
+static __always_inline __u32 weir_prefix_vector(void *trie, const __be32 address[4], bool is_ipv6, __u32 default_vector)
 {
 	struct weir_prefix_key key = {};
 	__u32 *number;
@@ -53,7 +52,7 @@ static __always_inline __u32 weir_interface_vector(__u32 ifindex)
 	return number ? *number : config.interface_default;
 }
 
-#define WEIR_MATCH_PARTS 10	/* bits of enum weir_match_field */
+#define WEIR_MATCH_PARTS 10 /* bits of enum weir_match_field */
 
 /* An entry of a class array; an index beyond is clipped to the last, where the verifier can see it. */
 #define WEIR_CLASS(array, value)                                                                                       \
@@ -98,7 +97,7 @@ static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, c
 	}
 }
 
-#define WEIR_USES(part) (config.match_fields >> (part) & 1)
+#define WEIR_USES(part) (config.match_fields >> (part)&1)
 
 /* Look up the vector number of each field in use. */
 static __always_inline void weir_classify(struct weir_work *w)

@@ -48,11 +48,11 @@ enum weir_parsed {
 };
 
 struct weir_cursor {
-	void *data, *end;	/* the first, perhaps only, buffer */
-	void *ctx;		/* struct xdp_md, to reach the others; NULL on the host */
-	void *copy;		/* WEIR_COPY_BYTES, for a header that lies there */
+	void *data, *end; /* the first, perhaps only, buffer */
+	void *ctx;	  /* struct xdp_md, to reach the others; NULL on the host */
+	void *copy;	  /* WEIR_COPY_BYTES, for a header that lies there */
 	__u32 frame_bytes;
-	__u32 offset;		/* of the next header */
+	__u32 offset; /* of the next header */
 };
 
 struct weir_vlan_tag {
@@ -62,8 +62,8 @@ struct weir_vlan_tag {
 
 struct weir_extension_header {
 	__u8 next;
-	__u8 length;		/* its unit depends on the kind */
-	__be16 fragment;	/* of a fragment header: offset and flags */
+	__u8 length;	 /* its unit depends on the kind */
+	__be16 fragment; /* of a fragment header: offset and flags */
 	__be32 more;
 };
 
@@ -99,7 +99,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 		struct udphdr udp;
 		__be32 words[3];
 		__u8 bytes[8];
-	} *hdr;
+	} * hdr;
 	__u32 hdr_bytes, left;
 
 	left = end - cur->offset;
@@ -220,7 +220,7 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 			else if (fragment & IPV6_MORE_FRAGMENTS)
 				pkt->fragment = WEIR_FRAGMENT_FIRST;
 		} else if (pkt->protocol == IPPROTO_AH) {
-			ext_bytes = (ext->length + 2) * 4;	/* RFC 4302, 2.2 */
+			ext_bytes = (ext->length + 2) * 4; /* RFC 4302, 2.2 */
 		} else {
 			ext_bytes = (ext->length + 1) * 8;
 		}

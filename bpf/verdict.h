@@ -24,7 +24,7 @@ __noinline int weir_insert_rule(struct weir_work *w, __u32 rule)
 #pragma unroll
 	for (int i = 0; i < WEIR_PACKET_RULES_MAX; i++) {
 		__s64 here = w->rule[i];
-		__s64 swap = (carried - here) * ((__u64)(carried - here) >> 63);	/* 0, or their difference */
+		__s64 swap = (carried - here) * ((__u64)(carried - here) >> 63); /* 0, or their difference */
 
 		w->rule[i] = here + swap;
 		carried -= swap;
@@ -91,7 +91,7 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 		return answer;
 	weir_count_block(rule, w->packet.frame_bytes);
 	if (rule->observes)
-		return WEIR_ANSWER_ADMIT;	/* with no claim: not counted in its own window */
+		return WEIR_ANSWER_ADMIT; /* with no claim: not counted in its own window */
 	w->blocking_rule = place;
 	return WEIR_ANSWER_BLOCK;
 }
@@ -172,8 +172,8 @@ static __always_inline enum weir_verdict weir_class_verdict(enum weir_parsed par
 
 static __always_inline enum weir_verdict weir_unmatched_verdict(const struct weir_packet *pkt)
 {
-	return config.drop_unmatched && !weir_is_neighbour_discovery(pkt) ? WEIR_VERDICT_UNMATCHED_DROP :
-									    WEIR_VERDICT_UNMATCHED_PASS;
+	return config.drop_unmatched && !weir_is_neighbour_discovery(pkt) ? WEIR_VERDICT_UNMATCHED_DROP
+									  : WEIR_VERDICT_UNMATCHED_PASS;
 }
 
 static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)

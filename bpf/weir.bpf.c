@@ -19,9 +19,9 @@
 struct xdp_buff___weir {
 	__u32 flags;
 } __attribute__((preserve_access_index));
-#define XDP_FLAGS_HAS_FRAGS 1u	/* include/net/xdp.h of the kernel */
+#define XDP_FLAGS_HAS_FRAGS 1u /* include/net/xdp.h of the kernel */
 
-extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;	/* since Linux 6.2; costs nothing */
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak; /* since Linux 6.2; costs nothing */
 
 /* In a frame of several buffers data and data_end bound the first only. The helper that knows is a call, so
  * it is asked only for such frames where the kernel lets us see which they are.

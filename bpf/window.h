@@ -23,23 +23,23 @@
 enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
-	WEIR_ANSWER_AGAIN,	/* the clock ran away: read it and judge again */
-	WEIR_ANSWER_ERROR,	/* a map entry that must exist is missing */
+	WEIR_ANSWER_AGAIN, /* the clock ran away: read it and judge again */
+	WEIR_ANSWER_ERROR, /* a map entry that must exist is missing */
 };
 
-#define WEIR_ATTEMPTS 3		/* judgements of one packet by one rule; each repeats only after a stall of buckets */
+#define WEIR_ATTEMPTS 3 /* judgements of one packet by one rule; each repeats only after a stall of buckets */
 
 /* One judgement in progress; what others need of it is in w->question. */
 struct weir_judgement {
 	const struct weir_rule *rule;
 	struct weir_clock *clk;
-	void *row;			/* our own */
-	__u64 threshold;		/* units */
+	void *row;	 /* our own */
+	__u64 threshold; /* units */
 	__u64 threshold_word;
 	__u64 batch;
-	__u64 into_ns;			/* time since the bucket judged in began */
-	__u32 own_cell;			/* the cell that the packet is counted in */
-	bool is_backdated;		/* own_cell is older than the bucket judged in: the clock went back */
+	__u64 into_ns;	   /* time since the bucket judged in began */
+	__u32 own_cell;	   /* the cell that the packet is counted in */
+	bool is_backdated; /* own_cell is older than the bucket judged in: the clock went back */
 };
 
 /* The cell of a bucket. The verifier does not bound a remainder, so say it again. */
@@ -182,7 +182,7 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		weir_order(w);
 		newest_after = ROW_GET(row, wide, newest);
 		if (ROW_GET(row, wide, tag) != q->place.tag)
-			return;		/* it has become another flow's row: pushed out, and counted as such */
+			return; /* it has become another flow's row: pushed out, and counted as such */
 		if (newest_after > q->bucket + WEIR_RING_CELLS - q->window_cells)
 			w->sum.ran_ahead = 1;
 		if (flags & ROW_UNSPENT(wide))
@@ -291,7 +291,7 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
 	if (share == 0)
 		return bucket_ns;
 	if (share >= 1 << 16)
-		return 0;	/* the product below could wrap */
+		return 0; /* the product below could wrap */
 	return bucket_ns - (share - 1) * bucket_ns / sum->oldest;
 }
 
@@ -312,7 +312,7 @@ static __always_inline void weir_remember_full(const struct weir_judgement *j, _
 		row->full_left = left;
 		row->full_until_ns = j->clk->start_ns + frees_ns;
 	} else {
-		__u64 part = frees_ns * 128 / j->rule->bucket_ns;	/* rounded down: judged again too early, never late */
+		__u64 part = frees_ns * 128 / j->rule->bucket_ns; /* rounded down: judged again too early, never late */
 
 		if (part > 0 && part <= 128)
 			ROW_SET(j->row, wide, lease, 127 + part);

@@ -29,36 +29,36 @@
 	} while (0)
 
 struct weir_packet {
-	__be32 source[4];	/* IPv4 in the first; the rest is then left over from other packets */
+	__be32 source[4]; /* IPv4 in the first; the rest is then left over from other packets */
 	__be32 destination[4];
 	__u32 frame_bytes;
 	__u32 ifindex;
-	__u32 forgotten;	/* see FORGET */
-	__u32 source_port;	/* host order, or WEIR_PORT_NONE */
+	__u32 forgotten;   /* see FORGET */
+	__u32 source_port; /* host order, or WEIR_PORT_NONE */
 	__u32 destination_port;
-	__u32 vlan;		/* id of the outer tag, or WEIR_VLAN_NONE */
-	__u32 tcp_flags;	/* or WEIR_BYTE_NONE */
-	__u32 icmp_type;	/* or WEIR_BYTE_NONE */
+	__u32 vlan;	 /* id of the outer tag, or WEIR_VLAN_NONE */
+	__u32 tcp_flags; /* or WEIR_BYTE_NONE */
+	__u32 icmp_type; /* or WEIR_BYTE_NONE */
 	__u8 is_ipv6;
-	__u8 fragment;		/* enum weir_fragment */
+	__u8 fragment; /* enum weir_fragment */
 	__u8 protocol;
 	__u8 pad;
 };
 
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
 enum weir_claim_kind {
-	WEIR_CLAIM_NONE,	/* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_LEASE,	/* spend from the row's lease */
-	WEIR_CLAIM_BACKDATED,	/* already counted in an older bucket; undo if the packet is blocked */
+	WEIR_CLAIM_NONE,      /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_LEASE,     /* spend from the row's lease */
+	WEIR_CLAIM_BACKDATED, /* already counted in an older bucket; undo if the packet is blocked */
 };
 
 struct weir_claim {
-	__u32 row;		/* set * WEIR_WAYS + way, or the slot of a lone row */
+	__u32 row; /* set * WEIR_WAYS + way, or the slot of a lone row */
 	__u32 tag;
 	__u32 batch;
-	__u8 kind;		/* enum weir_claim_kind */
-	__u8 storage;		/* enum weir_storage */
-	__u8 cell;		/* of a backdated claim */
+	__u8 kind;    /* enum weir_claim_kind */
+	__u8 storage; /* enum weir_storage */
+	__u8 cell;    /* of a backdated claim */
 	__u8 pad;
 };
 
@@ -67,15 +67,15 @@ struct weir_claim {
  */
 struct weir_flow_place {
 	__u32 tag;
-	__u32 set;		/* the first of the flow's two candidate sets */
+	__u32 set; /* the first of the flow's two candidate sets */
 };
 
 struct weir_question {
 	struct weir_flow_place place;
-	__u32 slot;		/* of the rule */
+	__u32 slot; /* of the rule */
 	__u32 timing;
 	__u32 window_cells;
-	__u32 cell;		/* of the bucket judged in */
+	__u32 cell; /* of the bucket judged in */
 	__u64 bucket;
 	__u8 is_smooth;
 	__u8 is_lone;
@@ -85,38 +85,38 @@ struct weir_question {
 /* What the rows of all CPUs hold. */
 struct weir_sum {
 	__u64 rest;
-	__u64 oldest;		/* smooth only: the bucket that is weighed */
-	__u8 has_unspent;	/* some of another CPU's units are leased, not spent */
-	__u8 ran_ahead;		/* another CPU's clock is further than the ring reaches back */
+	__u64 oldest;	  /* smooth only: the bucket that is weighed */
+	__u8 has_unspent; /* some of another CPU's units are leased, not spent */
+	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
 	__u8 pad[6];
 };
 
-#define WEIR_COPY_BYTES 40	/* the largest fixed header: IPv6 */
+#define WEIR_COPY_BYTES 40 /* the largest fixed header: IPv6 */
 
 struct weir_work {
 	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_packet packet;
 	struct weir_question question;
 	struct weir_sum sum;
-	__u64 now_ns;		/* valid when has_now: read at most once a packet, unless a judgement is repeated */
-	__u64 jiffies;		/* as they were just before now_ns was read */
-	__u64 forgotten;	/* see FORGET */
-	__u64 fence;		/* target of fences; its value means nothing */
+	__u64 now_ns;	 /* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies;	 /* as they were just before now_ns was read */
+	__u64 forgotten; /* see FORGET */
+	__u64 fence;	 /* target of fences; its value means nothing */
 	__u32 has_now;
-	__u32 takes;		/* leases taken, modulo 2^32: thins out the noting of talkers */
-	__u32 blocking_rule;	/* place, or WEIR_NO_RULE */
+	__u32 takes;	     /* leases taken, modulo 2^32: thins out the noting of talkers */
+	__u32 blocking_rule; /* place, or WEIR_NO_RULE */
 	__u32 resource_count;
-	__u32 first_slot;	/* of the first of these resources */
+	__u32 first_slot; /* of the first of these resources */
 	__u32 rule_count;
-	__u32 last_rule;	/* the largest in rule[] */
-	__u32 judged;		/* rules before the one being judged */
-	__u32 located;		/* number of the row that w->question is about, or WEIR_NO_ROW */
-	__u32 vector[10];	/* of each field in use, in the order of enum weir_match_field */
-	__u16 resource[WEIR_PACKET_RESOURCES_MAX];	/* places, ascending */
-	__u16 rule[WEIR_PACKET_RULES_MAX];		/* places, ascending: the order of judgement */
+	__u32 last_rule;			   /* the largest in rule[] */
+	__u32 judged;				   /* rules before the one being judged */
+	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
+	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
+	__u16 rule[WEIR_PACKET_RULES_MAX];	   /* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
-	struct weir_clock second;			/* counts seconds, for statistics */
-	struct weir_clock narrow[WEIR_TIMINGS_NARROW];	/* for narrow rows; wide ones go by map `clocks` */
+	struct weir_clock second;		       /* counts seconds, for statistics */
+	struct weir_clock narrow[WEIR_TIMINGS_NARROW]; /* for narrow rows; wide ones go by map `clocks` */
 };
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 

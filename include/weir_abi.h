@@ -21,27 +21,27 @@
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
 
-#define WEIR_RESOURCES_MAX 4096		/* resources of one load; one bit each in a vector */
-#define WEIR_RULES_MAX 8192		/* rules of one load */
+#define WEIR_RESOURCES_MAX 4096 /* resources of one load; one bit each in a vector */
+#define WEIR_RULES_MAX 8192	/* rules of one load */
 /* A class number is 16 bits wide. Vector 0 is always "all resources": the program starts from it and
  * ANDs the vector of each field in use.
  */
 #define WEIR_VECTORS_MAX 65535
-#define WEIR_PACKET_RULES_MAX 16	/* rules that may meet on one packet (DESIGN: section 3) */
-#define WEIR_PACKET_RESOURCES_MAX 32	/* resources that may meet on one packet, with or without rules */
-#define WEIR_TIMINGS_MAX 1024		/* different (bucket length, window) pairs of one instance */
-#define WEIR_TIMINGS_NARROW 16		/* of these, how many narrow rows can name: four bits of their tag */
-#define WEIR_NAME_BYTES 128		/* a name of up to 127 bytes and its zero */
-#define WEIR_CPUS_MAX 1024		/* possible CPUs */
+#define WEIR_PACKET_RULES_MAX 16     /* rules that may meet on one packet (DESIGN: section 3) */
+#define WEIR_PACKET_RESOURCES_MAX 32 /* resources that may meet on one packet, with or without rules */
+#define WEIR_TIMINGS_MAX 1024	     /* different (bucket length, window) pairs of one instance */
+#define WEIR_TIMINGS_NARROW 16	     /* of these, how many narrow rows can name: four bits of their tag */
+#define WEIR_NAME_BYTES 128	     /* a name of up to 127 bytes and its zero */
+#define WEIR_CPUS_MAX 1024	     /* possible CPUs */
 #define WEIR_NSEC_PER_SEC 1000000000ull
 
 /* ---- verdicts ---- */
 
 /* What became of a packet. Each packet ends in exactly one; the counters in `totals` add up to `seen`. */
 enum weir_verdict {
-	WEIR_VERDICT_PASS,		/* admitted by every enforced rule it met */
-	WEIR_VERDICT_BLOCK,		/* dropped by a rule */
-	WEIR_VERDICT_MALFORMED_PASS,	/* the classes that never meet a rule, each with its policy */
+	WEIR_VERDICT_PASS,	     /* admitted by every enforced rule it met */
+	WEIR_VERDICT_BLOCK,	     /* dropped by a rule */
+	WEIR_VERDICT_MALFORMED_PASS, /* the classes that never meet a rule, each with its policy */
 	WEIR_VERDICT_MALFORMED_DROP,
 	WEIR_VERDICT_UNSUPPORTED_PASS,
 	WEIR_VERDICT_UNSUPPORTED_DROP,
@@ -49,26 +49,26 @@ enum weir_verdict {
 	WEIR_VERDICT_NON_IP_DROP,
 	WEIR_VERDICT_UNMATCHED_PASS,
 	WEIR_VERDICT_UNMATCHED_DROP,
-	WEIR_VERDICT_ERROR,		/* dropped: a map entry that must exist was missing; always a bug */
+	WEIR_VERDICT_ERROR, /* dropped: a map entry that must exist was missing; always a bug */
 	WEIR_VERDICT_COUNT
 };
 
 /* ---- windows ---- */
 
 enum weir_window_kind {
-	WEIR_WINDOW_LEAP,	/* current bucket and sampleCount - 1 before it: Sentinel's LeapArray */
-	WEIR_WINDOW_STRICT,	/* current bucket and sampleCount before it */
-	WEIR_WINDOW_SMOOTH,	/* strict, the oldest weighed by the part still inside the interval */
+	WEIR_WINDOW_LEAP,   /* current bucket and sampleCount - 1 before it: Sentinel's LeapArray */
+	WEIR_WINDOW_STRICT, /* current bucket and sampleCount before it */
+	WEIR_WINDOW_SMOOTH, /* strict, the oldest weighed by the part still inside the interval */
 };
 
 #define WEIR_SAMPLES_MAX 10
-#define WEIR_RING_CELLS 11	/* sampleCount + 1: all that strict and smooth look at (DESIGN: section 5) */
+#define WEIR_RING_CELLS 11 /* sampleCount + 1: all that strict and smooth look at (DESIGN: section 5) */
 
 /* Where the rows of a rule are kept. */
 enum weir_storage {
-	WEIR_STORAGE_LONE,	/* no flow key: one wide row per CPU at the rule's slot, never evicted */
-	WEIR_STORAGE_NARROW,	/* the flow cache of 32-byte rows */
-	WEIR_STORAGE_WIDE,	/* the flow cache of 128-byte rows */
+	WEIR_STORAGE_LONE,   /* no flow key: one wide row per CPU at the rule's slot, never evicted */
+	WEIR_STORAGE_NARROW, /* the flow cache of 32-byte rows */
+	WEIR_STORAGE_WIDE,   /* the flow cache of 128-byte rows */
 };
 
 /* A cell holds the units admitted or leased in one bucket. Its top bit says that some of them are a
@@ -90,33 +90,33 @@ enum weir_storage {
  * Written by its own CPU only; read by all.
  */
 struct weir_narrow_row {
-	__u32 tag;		/* 0: empty. 28 bits of the flow's hash, then 4 bits of timing number */
-	__u32 newest;		/* newest bucket counted in, relative to the timing's base */
+	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits of timing number */
+	__u32 newest; /* newest bucket counted in, relative to the timing's base */
 	__u16 cell[WEIR_RING_CELLS];
-	__u8 lease;		/* below 128: units leased. Else: full, until (lease - 127)/128 of the bucket */
-	__u8 version;		/* of the threshold under which lease or fullness were found */
+	__u8 lease;   /* below 128: units leased. Else: full, until (lease - 127)/128 of the bucket */
+	__u8 version; /* of the threshold under which lease or fullness were found */
 };
 #define WEIR_NARROW_FULL 0x80u
 
 /* The same for everything else: byte limits, large limits, short buckets, whole resources. */
 struct weir_wide_row {
-	__u32 tag;		/* 0: empty. 32 bits of the flow's hash */
+	__u32 tag; /* 0: empty. 32 bits of the flow's hash */
 	__u16 timing;
-	__u16 full_left;	/* units left when it was found full: larger packets need not ask again */
+	__u16 full_left; /* units left when it was found full: larger packets need not ask again */
 	__u64 newest;
 	__u64 cell[WEIR_RING_CELLS];
 	__u64 lease;
-	__u64 threshold;	/* the threshold word under which lease or fullness were found */
-	__u64 full_until_ns;	/* 0: not known to be full */
+	__u64 threshold;     /* the threshold word under which lease or fullness were found */
+	__u64 full_until_ns; /* 0: not known to be full */
 };
 
 _Static_assert(sizeof(struct weir_narrow_row) == 32, "two rows must share one cache line");
 _Static_assert(sizeof(struct weir_wide_row) == 128, "a row must not straddle a third cache line");
 
-#define WEIR_WAYS 4		/* rows of a set; each flow has two candidate sets */
-#define WEIR_CHUNK_BYTES 16384	/* one map element; bounded by what a per-CPU allocation may hold (32 KB) */
-#define WEIR_NARROW_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 32)	/* 128 */
-#define WEIR_WIDE_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 128)	/* 32 */
+#define WEIR_WAYS 4	       /* rows of a set; each flow has two candidate sets */
+#define WEIR_CHUNK_BYTES 16384 /* one map element; bounded by what a per-CPU allocation may hold (32 KB) */
+#define WEIR_NARROW_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 32) /* 128 */
+#define WEIR_WIDE_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 128)  /* 32 */
 
 struct weir_narrow_chunk {
 	struct weir_narrow_row row[WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS];
@@ -131,19 +131,19 @@ struct weir_wide_chunk {
  */
 struct weir_timing {
 	__u64 bucket_ns;
-	__u64 base_bucket;	/* bucket numbers in rows count from here, so that they start small */
-	__u32 window_cells;	/* buckets the window looks at: sampleCount, or one more */
-	__u32 window;		/* enum weir_window_kind */
+	__u64 base_bucket;  /* bucket numbers in rows count from here, so that they start small */
+	__u32 window_cells; /* buckets the window looks at: sampleCount, or one more */
+	__u32 window;	    /* enum weir_window_kind */
 };
 
 /* One CPU's idea of the time, in buckets of one timing. Map `clocks`, per CPU, of the instance. */
 struct weir_clock {
-	__u64 bucket;		/* relative to the timing's base */
-	__u64 start_ns;		/* the bucket's bounds; end_ns 0: never read */
+	__u64 bucket;	/* relative to the timing's base */
+	__u64 start_ns; /* the bucket's bounds; end_ns 0: never read */
 	__u64 end_ns;
-	__u64 until_jiffies;	/* below this many jiffies the bucket is surely not over */
-	__u64 latest_ns;	/* the latest time that a judgement used */
-	__u32 cell;		/* bucket modulo WEIR_RING_CELLS */
+	__u64 until_jiffies; /* below this many jiffies the bucket is surely not over */
+	__u64 latest_ns;     /* the latest time that a judgement used */
+	__u32 cell;	     /* bucket modulo WEIR_RING_CELLS */
 	__u32 pad[5];
 };
 _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
@@ -153,34 +153,34 @@ _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
 /* A threshold and its version, in one word so that one aligned store changes both. */
 #define WEIR_THRESHOLD_BITS 56
 #define WEIR_THRESHOLD_MASK ((1ull << WEIR_THRESHOLD_BITS) - 1)
-#define WEIR_THRESHOLD_WORD(units, version) \
-	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units) & WEIR_THRESHOLD_MASK))
+#define WEIR_THRESHOLD_WORD(units, version)                                                                            \
+	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units)&WEIR_THRESHOLD_MASK))
 
-enum weir_key_field {	/* bits of weir_rule.key_fields */
-	WEIR_KEY_SOURCE = 1 << 0,
-	WEIR_KEY_DESTINATION = 1 << 1,
-	WEIR_KEY_SOURCE_PORT = 1 << 2,
-	WEIR_KEY_DESTINATION_PORT = 1 << 3,
-	WEIR_KEY_PROTOCOL = 1 << 4,
-	WEIR_KEY_VLAN = 1 << 5,
-	WEIR_KEY_INTERFACE = 1 << 6,
+enum weir_key_field { /* bits of weir_rule.key_fields */
+		      WEIR_KEY_SOURCE = 1 << 0,
+		      WEIR_KEY_DESTINATION = 1 << 1,
+		      WEIR_KEY_SOURCE_PORT = 1 << 2,
+		      WEIR_KEY_DESTINATION_PORT = 1 << 3,
+		      WEIR_KEY_PROTOCOL = 1 << 4,
+		      WEIR_KEY_VLAN = 1 << 5,
+		      WEIR_KEY_INTERFACE = 1 << 6,
 };
 
 /* weir_generation.rules, by the rule's place in the order of the files. */
 struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
-	__u32 slot;		/* of the instance: counters, lone rows, and a part of the flow's hash */
-	__u16 timing;		/* of the instance */
-	__u16 resource;		/* place in `resources` */
-	__u8 storage;		/* enum weir_storage */
-	__u8 window;		/* enum weir_window_kind */
+	__u32 slot;	/* of the instance: counters, lone rows, and a part of the flow's hash */
+	__u16 timing;	/* of the instance */
+	__u16 resource; /* place in `resources` */
+	__u8 storage;	/* enum weir_storage */
+	__u8 window;	/* enum weir_window_kind */
 	__u8 window_cells;
-	__u8 counts_bytes;	/* a packet's batch is its frame's bytes, not 1 */
-	__u8 observes;		/* counts what it would drop, and passes it */
-	__u8 key_fields;	/* enum weir_key_field, or-ed */
+	__u8 counts_bytes; /* a packet's batch is its frame's bytes, not 1 */
+	__u8 observes;	   /* counts what it would drop, and passes it */
+	__u8 key_fields;   /* enum weir_key_field, or-ed */
 	__u8 pad[2];
-	__be32 source_mask4;	/* parts of an address that belong to the key */
+	__be32 source_mask4; /* parts of an address that belong to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
@@ -190,9 +190,9 @@ _Static_assert(sizeof(struct weir_rule) == 96, "");
 
 /* weir_generation.resources, by the order of definition, which is also the bit number in vectors. */
 struct weir_resource {
-	__u32 slot;		/* of the instance: counters */
+	__u32 slot; /* of the instance: counters */
 	__u32 rule_count;
-	__u16 rule[WEIR_PACKET_RULES_MAX];	/* ascending */
+	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
 };
 
 /* A set of resources, one bit each. `summary` says which words are not zero. */
@@ -206,7 +206,7 @@ struct weir_vector {
  * none asks for costs nothing: the verifier removes its code.
  */
 enum weir_match_field {
-	WEIR_MATCH_KIND = 1 << 0,	/* family, fragment, protocol */
+	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol */
 	WEIR_MATCH_SOURCE = 1 << 1,
 	WEIR_MATCH_DESTINATION = 1 << 2,
 	WEIR_MATCH_SOURCE_PORT = 1 << 3,
@@ -219,21 +219,21 @@ enum weir_match_field {
 };
 
 enum weir_fragment {
-	WEIR_FRAGMENT_NONE,	/* a whole packet; an IPv6 atomic fragment too */
+	WEIR_FRAGMENT_NONE, /* a whole packet; an IPv6 atomic fragment too */
 	WEIR_FRAGMENT_FIRST,
-	WEIR_FRAGMENT_LATER,	/* has no ports, flags or type */
+	WEIR_FRAGMENT_LATER, /* has no ports, flags or type */
 	WEIR_FRAGMENT_KINDS
 };
 
-#define WEIR_PORT_NONE 65536u		/* index of a packet without ports */
-#define WEIR_BYTE_NONE 256u		/* ... without TCP flags, or ICMP type */
-#define WEIR_VLAN_NONE 4096u		/* ... without a VLAN tag */
-#define WEIR_LENGTH_LONGER 65536u	/* ... longer than any length a rule can name */
+#define WEIR_PORT_NONE 65536u	  /* index of a packet without ports */
+#define WEIR_BYTE_NONE 256u	  /* ... without TCP flags, or ICMP type */
+#define WEIR_VLAN_NONE 4096u	  /* ... without a VLAN tag */
+#define WEIR_LENGTH_LONGER 65536u /* ... longer than any length a rule can name */
 
 /* For each value of a field, the number of the vector of the resources that accept it. Every entry is valid, also of fields not in use.
  */
 struct weir_classes {
-	__u16 kind[2][WEIR_FRAGMENT_KINDS][256];	/* [0 IPv4, 1 IPv6][fragment][protocol] */
+	__u16 kind[2][WEIR_FRAGMENT_KINDS][256]; /* [0 IPv4, 1 IPv6][fragment][protocol] */
 	__u16 source_port[WEIR_PORT_NONE + 1];
 	__u16 destination_port[WEIR_PORT_NONE + 1];
 	__u16 tcp_flags[WEIR_BYTE_NONE + 1];
@@ -250,7 +250,7 @@ struct weir_classes {
  */
 struct weir_generation {
 	struct weir_classes classes;
-	__u64 only_word[WEIR_ONLY_WORDS];	/* word 0 of each vector, when weir_config.has_only_words */
+	__u64 only_word[WEIR_ONLY_WORDS]; /* word 0 of each vector, when weir_config.has_only_words */
 	struct weir_resource resources[WEIR_RESOURCES_MAX];
 	struct weir_rule rules[WEIR_RULES_MAX];
 };
@@ -259,27 +259,27 @@ struct weir_generation {
  * number. The family comes first, so that one trie serves both.
  */
 struct weir_prefix_key {
-	__u32 prefix_bits;	/* 8 for the family, then the prefix length */
-	__u8 family;		/* 4 or 6 */
-	__u8 address[16];	/* IPv4 in the first four */
-	__u8 zero[3];		/* never compared: prefix_bits is at most 136 */
+	__u32 prefix_bits; /* 8 for the family, then the prefix length */
+	__u8 family;	   /* 4 or 6 */
+	__u8 address[16];  /* IPv4 in the first four */
+	__u8 zero[3];	   /* never compared: prefix_bits is at most 136 */
 };
 
 /* .rodata of the program: known to the verifier, which removes what is switched off. */
 struct weir_config {
-	__u64 seed[16];			/* the secret under which flows are hashed; lives until detach */
-	__u64 tick_ns;			/* length of a jiffy; 0: do not use jiffies */
-	__u32 is_virtual;		/* replay and tests: clock and interface come from map `lab` */
-	__u32 is_weakly_ordered;	/* the machine needs fences between plain stores and loads */
-	__u32 cpus;			/* possible CPUs */
-	__u32 resource_count;		/* 0: nothing matches */
-	__u32 vector_words;		/* words of a vector in use */
-	__u32 has_only_words;		/* one word, and weir_generation.only_word holds them: the loader's */
-	__u32 match_fields;		/* enum weir_match_field, or-ed */
-	__u32 source_default;		/* vector numbers for addresses in no prefix, interfaces not listed */
+	__u64 seed[16];		 /* the secret under which flows are hashed; lives until detach */
+	__u64 tick_ns;		 /* length of a jiffy; 0: do not use jiffies */
+	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `lab` */
+	__u32 is_weakly_ordered; /* the machine needs fences between plain stores and loads */
+	__u32 cpus;		 /* possible CPUs */
+	__u32 resource_count;	 /* 0: nothing matches */
+	__u32 vector_words;	 /* words of a vector in use */
+	__u32 has_only_words;	 /* one word, and weir_generation.only_word holds them: the loader's */
+	__u32 match_fields;	 /* enum weir_match_field, or-ed */
+	__u32 source_default;	 /* vector numbers for addresses in no prefix, interfaces not listed */
 	__u32 destination_default;
 	__u32 interface_default;
-	__u32 narrow_sets;		/* powers of two; 0: no such table */
+	__u32 narrow_sets; /* powers of two; 0: no such table */
 	__u32 wide_sets;
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
@@ -306,21 +306,21 @@ struct weir_totals {
 
 /* Map `rule_counters`, by rule slot. */
 struct weir_rule_counters {
-	struct weir_tally blocked;	/* dropped, this rule being the first to block */
-	struct weir_tally would_drop;	/* the same for a rule that observes */
-	__u64 evicted;			/* flows pushed out of a full table while they still counted */
-	__u64 stalled;			/* packets dropped because the clock ran away while they were judged */
-	__u64 leases;			/* times that other CPUs were asked */
+	struct weir_tally blocked;    /* dropped, this rule being the first to block */
+	struct weir_tally would_drop; /* the same for a rule that observes */
+	__u64 evicted;		      /* flows pushed out of a full table while they still counted */
+	__u64 stalled;		      /* packets dropped because the clock ran away while they were judged */
+	__u64 leases;		      /* times that other CPUs were asked */
 	__u64 pad;
 };
 
 /* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all
  * resources it belongs to, so passed + blocked is all that matched.
  */
-#define WEIR_SECONDS 64		/* a power of two that holds the last minute */
+#define WEIR_SECONDS 64 /* a power of two that holds the last minute */
 struct weir_second {
-	__u32 second;		/* of CLOCK_MONOTONIC, truncated; an entry of another second is old */
-	__u32 passed;		/* packets */
+	__u32 second; /* of CLOCK_MONOTONIC, truncated; an entry of another second is old */
+	__u32 passed; /* packets */
 	__u32 blocked;
 };
 
@@ -335,19 +335,19 @@ struct weir_resource_counters {
  * per CPU, chunks.
  */
 struct weir_flow_key {
-	__u8 source[16];	/* masked as the rule's key says; IPv4 in the first four; zero when not in the key */
+	__u8 source[16]; /* masked as the rule's key says; IPv4 in the first four; zero when not in the key */
 	__u8 destination[16];
 	__be16 source_port;
 	__be16 destination_port;
 	__u16 vlan;
 	__u8 protocol;
-	__u8 family;		/* 4 or 6 */
+	__u8 family; /* 4 or 6 */
 	__u32 ifindex;
 };
 
 struct weir_talker {
 	__u32 tag;
-	__u32 set;		/* the first of the flow's two candidate sets */
+	__u32 set; /* the first of the flow's two candidate sets */
 	__u32 rule_slot;
 	__u32 pad;
 	struct weir_flow_key key;
@@ -355,7 +355,7 @@ struct weir_talker {
 };
 _Static_assert(sizeof(struct weir_talker) == 64, "one cache line");
 #define WEIR_TALKERS_PER_CHUNK (WEIR_CHUNK_BYTES / 64)
-#define WEIR_TALKER_CHUNKS 32	/* 8,192 talkers a CPU, 512 KB */
+#define WEIR_TALKER_CHUNKS 32 /* 8,192 talkers a CPU, 512 KB */
 struct weir_talker_chunk {
 	struct weir_talker talker[WEIR_TALKERS_PER_CHUNK];
 };
@@ -366,7 +366,7 @@ struct weir_talker_chunk {
  */
 #define WEIR_NARROW_PAGE_SETS 32
 #define WEIR_WIDE_PAGE_SETS 8
-#define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets) - 1)) | 1u))
+#define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 
 /* ---- the laboratory: how replay and tests drive the shipped program (weir_config.is_virtual) ---- */
 
@@ -374,14 +374,14 @@ struct weir_talker_chunk {
 struct weir_lab {
 	/* in */
 	__u64 clock_ns;
-	__u32 frame_bytes;	/* 0: as long as the frame given; else its length on the wire */
+	__u32 frame_bytes; /* 0: as long as the frame given; else its length on the wire */
 	__u32 ifindex;
 	/* out */
-	__u32 verdict;		/* enum weir_verdict */
-	__u32 rule;		/* place of the enforced rule that blocked, or WEIR_NO_RULE */
-	__u64 wait_ns;		/* delay that throttling asks for */
+	__u32 verdict; /* enum weir_verdict */
+	__u32 rule;    /* place of the enforced rule that blocked, or WEIR_NO_RULE */
+	__u64 wait_ns; /* delay that throttling asks for */
 	__u32 resource_count;
-	__u16 resource[WEIR_PACKET_RESOURCES_MAX];	/* places, ascending */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
 	__u32 pad;
 };
 
@@ -392,16 +392,16 @@ struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
 	__u64 seed[16];
-	__u64 generation;	/* 1 from attach, one more with every reload */
-	__u64 attached_ns;	/* CLOCK_MONOTONIC */
-	__u64 loaded_ns;	/* of the last load */
-	__u64 netns;		/* inode number of the network namespace that its interfaces are in */
-	__u32 rule_slots;	/* capacities of the instance's maps */
+	__u64 generation;  /* 1 from attach, one more with every reload */
+	__u64 attached_ns; /* CLOCK_MONOTONIC */
+	__u64 loaded_ns;   /* of the last load */
+	__u64 netns;	   /* inode number of the network namespace that its interfaces are in */
+	__u32 rule_slots;  /* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 narrow_sets;
 	__u32 wide_sets;
 	__u32 flows_per_cpu;
-	__u32 policies;		/* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
+	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
 	__u32 timing_count;
 	__u32 pad;
 };
@@ -409,17 +409,17 @@ struct weir_instance_info {
 enum weir_slot_state {
 	WEIR_SLOT_FREE,
 	WEIR_SLOT_USED,
-	WEIR_SLOT_COOLING,	/* its rule is gone; free once free_after_ns is past and its state expired */
+	WEIR_SLOT_COOLING, /* its rule is gone; free once free_after_ns is past and its state expired */
 };
 
 /* What makes a rule the same rule after a reload, but for its names (DESIGN: section 7). */
 struct weir_rule_identity {
 	__u64 interval_ns;
 	__u32 samples;
-	__u32 window;		/* enum weir_window_kind */
+	__u32 window; /* enum weir_window_kind */
 	__u32 counts_bytes;
 	__u32 key_fields;
-	__u8 source_bits[2];	/* prefix lengths of the key, [0] IPv4, [1] IPv6; 0 when not in the key */
+	__u8 source_bits[2]; /* prefix lengths of the key, [0] IPv4, [1] IPv6; 0 when not in the key */
 	__u8 destination_bits[2];
 	__u32 pad;
 };
@@ -429,13 +429,13 @@ struct weir_rule_info {
 	char name[WEIR_NAME_BYTES];
 	char resource_name[WEIR_NAME_BYTES];
 	struct weir_rule_identity identity;
-	__u64 threshold_micro;		/* as written, in millionths of a unit */
-	__u64 threshold_word;		/* as last loaded */
-	__u64 free_after_ns;		/* CLOCK_MONOTONIC */
-	__u32 state;			/* enum weir_slot_state */
-	__u32 place;			/* in `rules` of the present generation */
+	__u64 threshold_micro; /* as written, in millionths of a unit */
+	__u64 threshold_word;  /* as last loaded */
+	__u64 free_after_ns;   /* CLOCK_MONOTONIC */
+	__u32 state;	       /* enum weir_slot_state */
+	__u32 place;	       /* in `rules` of the present generation */
 	__u32 resource_slot;
-	__u32 storage;			/* enum weir_storage */
+	__u32 storage; /* enum weir_storage */
 	__u32 timing;
 	__u32 observes;
 };

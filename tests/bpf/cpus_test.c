@@ -52,7 +52,7 @@
 
 /* What one CPU saw of one bucket of one rule. */
 struct offer {
-	uint64_t units; /* sent, by the time before the run */
+	uint64_t units;	  /* sent, by the time before the run */
 	uint64_t last_ns; /* when the last was sent */
 	bool was_held_up; /* this thread made a pause in it */
 };
@@ -86,7 +86,7 @@ struct flow {
 	size_t rule[FLOW_RULES_MAX]; /* places */
 	size_t rule_count;
 	bool counts_bytes;
-	bool has_other_limit; /* rule 1 limits it first: rule 0 is never full */
+	bool has_other_limit;	/* rule 1 limits it first: rule 0 is never full */
 	uint64_t passed_before; /* while rows were made */
 	struct flow_on_cpu on[CPUS];
 };
@@ -104,7 +104,7 @@ static const enum weir_window_kind kinds[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRI
 
 struct contestant {
 	struct contest *contest;
-	int which; /* of contest.cpu */
+	int which;    /* of contest.cpu */
 	void *values; /* all CPUs' copies of a map element */
 	int err;
 	pthread_t thread;
@@ -276,7 +276,7 @@ static void find_row(struct contest *contest, struct flow *flow, size_t rule, in
 	}
 	for (uint32_t chunk = 0; chunk < chunks; chunk++) {
 		const uint8_t *element =
-		    read_element(&contest->rig, loaded->storage, chunk, contest->cpu[which], values);
+			read_element(&contest->rig, loaded->storage, chunk, contest->cpu[which], values);
 
 		assert_non_null(element);
 		for (uint32_t offset = 0; offset < WEIR_CHUNK_BYTES; offset += row_bytes) {
@@ -308,7 +308,7 @@ static void make_rows(struct contest *contest)
 			struct flow *flow = &contest->flows[i];
 
 			flow->passed_before +=
-			    weir_object_judge(contest->rig.object, flow->frame, flow->frame_bytes) == XDP_PASS;
+				weir_object_judge(contest->rig.object, flow->frame, flow->frame_bytes) == XDP_PASS;
 			for (size_t rule = 0; rule < flow->rule_count; rule++)
 				find_row(contest, flow, rule, which, values);
 		}
@@ -345,8 +345,9 @@ static uint64_t bucket_count(const struct contest *contest, const struct weir_ru
 static void contest_load(struct contest *contest)
 {
 	rig_load(&contest->rig, false);
-	assert_int_equal(
-	    bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(contest->rig.object), XDP_FLAGS_SKB_MODE, NULL), 0);
+	assert_int_equal(bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(contest->rig.object),
+					XDP_FLAGS_SKB_MODE, NULL),
+			 0);
 }
 
 static void make_logs(struct contest *contest)
@@ -727,11 +728,11 @@ static void check_rows(const struct account *account)
 static void check_rule(struct contest *contest, const struct flow *flow, size_t rule)
 {
 	struct account account = {
-	    .contest = contest,
-	    .flow = flow,
-	    .rule = rule,
-	    .loaded = loaded_rule(contest, flow, rule),
-	    .limit = limit_of(contest, flow, rule),
+		.contest = contest,
+		.flow = flow,
+		.rule = rule,
+		.loaded = loaded_rule(contest, flow, rule),
+		.limit = limit_of(contest, flow, rule),
 	};
 
 	account.first = first_bucket(contest, account.loaded);
@@ -874,10 +875,10 @@ static void batch_judge(struct contest *contest, const char *what)
 {
 	struct flow *flow = &contest->flows[0];
 	struct account account = {
-	    .contest = contest,
-	    .flow = flow,
-	    .loaded = loaded_rule(contest, flow, 0),
-	    .limit = limit_of(contest, flow, 0),
+		.contest = contest,
+		.flow = flow,
+		.loaded = loaded_rule(contest, flow, 0),
+		.limit = limit_of(contest, flow, 0),
 	};
 	uint64_t offered = 0, counted = 0, passed = rig_passed(&contest->rig, flow->resource);
 
@@ -1014,10 +1015,10 @@ static void *edge_duellist_main(void *data)
 static void duel_check(struct contest *contest, const struct flow *flow)
 {
 	struct account account = {
-	    .contest = contest,
-	    .flow = flow,
-	    .loaded = loaded_rule(contest, flow, 0),
-	    .limit = limit_of(contest, flow, 0),
+		.contest = contest,
+		.flow = flow,
+		.loaded = loaded_rule(contest, flow, 0),
+		.limit = limit_of(contest, flow, 0),
 	};
 
 	account.first = first_bucket(contest, account.loaded);
@@ -1244,19 +1245,19 @@ static int enter_own_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CPUS_TEST(duels_at_the_edge_of_a_bucket_have_one_winner),
-	    CPUS_TEST(narrow_rows_let_exactly_the_limit_win_a_duel),
-	    CPUS_TEST(wide_rows_let_exactly_the_limit_win_a_duel),
-	    CPUS_TEST(whole_resources_let_exactly_the_limit_win_a_duel),
-	    CPUS_TEST(narrow_rows_are_exact),
-	    CPUS_TEST(narrow_rows_are_exact_at_their_largest_limit),
-	    CPUS_TEST(wide_rows_are_exact_over_thousands_of_buckets),
-	    CPUS_TEST(whole_resources_are_exact),
-	    CPUS_TEST(wide_rows_are_exact_with_many_leases),
-	    CPUS_TEST(wide_rows_are_exact_at_100000_a_second),
-	    CPUS_TEST(limits_of_a_million_a_second_are_exact),
-	    CPUS_TEST(byte_limits_are_exact),
-	    CPUS_TEST(two_rules_on_a_packet_are_exact),
+		CPUS_TEST(duels_at_the_edge_of_a_bucket_have_one_winner),
+		CPUS_TEST(narrow_rows_let_exactly_the_limit_win_a_duel),
+		CPUS_TEST(wide_rows_let_exactly_the_limit_win_a_duel),
+		CPUS_TEST(whole_resources_let_exactly_the_limit_win_a_duel),
+		CPUS_TEST(narrow_rows_are_exact),
+		CPUS_TEST(narrow_rows_are_exact_at_their_largest_limit),
+		CPUS_TEST(wide_rows_are_exact_over_thousands_of_buckets),
+		CPUS_TEST(whole_resources_are_exact),
+		CPUS_TEST(wide_rows_are_exact_with_many_leases),
+		CPUS_TEST(wide_rows_are_exact_at_100000_a_second),
+		CPUS_TEST(limits_of_a_million_a_second_are_exact),
+		CPUS_TEST(byte_limits_are_exact),
+		CPUS_TEST(two_rules_on_a_packet_are_exact),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);

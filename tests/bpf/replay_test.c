@@ -53,10 +53,10 @@ static int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_
 {
 	struct weir_object_options object_options = {.is_virtual = true};
 	struct weir_compile_options options = {
-	    .cpus = weir_host_cpus(),
-	    .now_ns = earliest_ns,
-	    .span_ns = latest_ns - earliest_ns + 48 * 3600 * SECOND,
-	    .ifindex = resolve,
+		.cpus = weir_host_cpus(),
+		.now_ns = earliest_ns,
+		.span_ns = latest_ns - earliest_ns + 48 * 3600 * SECOND,
+		.ifindex = resolve,
 	};
 	struct weir_diag diag = {};
 	int err;
@@ -208,11 +208,11 @@ static struct weir_ruleset_rule rule_of(char *name, enum weir_window_kind window
 					uint64_t interval_ns, uint32_t samples)
 {
 	return (struct weir_ruleset_rule){
-	    .name = name,
-	    .threshold_micro = threshold * 1e6 + 0.5,
-	    .interval_ns = interval_ns,
-	    .samples = samples,
-	    .window = window,
+		.name = name,
+		.threshold_micro = threshold * 1e6 + 0.5,
+		.interval_ns = interval_ns,
+		.samples = samples,
+		.window = window,
 	};
 }
 
@@ -733,28 +733,28 @@ static int stay_on_one_cpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(leap_admits_twice_the_threshold_in_its_worst_phase),
-	    cmocka_unit_test(strict_counts_a_bucket_until_all_of_it_is_an_interval_old),
-	    cmocka_unit_test(strict_never_holds_more_than_the_threshold_in_any_interval),
-	    cmocka_unit_test(smooth_rounds_the_oldest_share_up),
-	    cmocka_unit_test(smooth_at_a_threshold_of_one_is_strict),
-	    cmocka_unit_test(one_sample_is_the_fixed_window),
-	    cmocka_unit_test(fractions_of_a_threshold_admit_nothing),
-	    cmocka_unit_test(each_flow_has_a_window_of_its_own),
-	    cmocka_unit_test(a_packet_that_any_rule_blocks_is_counted_by_none),
-	    cmocka_unit_test(the_first_enforced_rule_that_blocks_names_the_drop),
-	    cmocka_unit_test(an_observing_rule_counts_what_it_would_admit_only),
-	    cmocka_unit_test(a_byte_limit_below_the_frame_never_admits_it),
-	    cmocka_unit_test(a_jumbo_frame_counts_all_its_bytes),
-	    cmocka_unit_test(headers_are_read_beyond_the_first_buffer),
-	    cmocka_unit_test(a_clock_that_steps_back_within_the_ring_counts_newer_buckets),
-	    cmocka_unit_test(a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket),
-	    cmocka_unit_test(a_blocked_packet_makes_its_bucket_known_but_not_counted),
-	    cmocka_unit_test(an_expired_flow_counts_again_when_the_clock_goes_back),
-	    cmocka_unit_test(a_long_silence_forgets_everything),
-	    cmocka_unit_test(resources_are_named_in_the_order_of_their_definition),
-	    cmocka_unit_test(every_frame_ends_in_exactly_one_verdict),
-	    cmocka_unit_test(agrees_with_the_model_on_random_rules_and_traffic),
+		cmocka_unit_test(leap_admits_twice_the_threshold_in_its_worst_phase),
+		cmocka_unit_test(strict_counts_a_bucket_until_all_of_it_is_an_interval_old),
+		cmocka_unit_test(strict_never_holds_more_than_the_threshold_in_any_interval),
+		cmocka_unit_test(smooth_rounds_the_oldest_share_up),
+		cmocka_unit_test(smooth_at_a_threshold_of_one_is_strict),
+		cmocka_unit_test(one_sample_is_the_fixed_window),
+		cmocka_unit_test(fractions_of_a_threshold_admit_nothing),
+		cmocka_unit_test(each_flow_has_a_window_of_its_own),
+		cmocka_unit_test(a_packet_that_any_rule_blocks_is_counted_by_none),
+		cmocka_unit_test(the_first_enforced_rule_that_blocks_names_the_drop),
+		cmocka_unit_test(an_observing_rule_counts_what_it_would_admit_only),
+		cmocka_unit_test(a_byte_limit_below_the_frame_never_admits_it),
+		cmocka_unit_test(a_jumbo_frame_counts_all_its_bytes),
+		cmocka_unit_test(headers_are_read_beyond_the_first_buffer),
+		cmocka_unit_test(a_clock_that_steps_back_within_the_ring_counts_newer_buckets),
+		cmocka_unit_test(a_clock_that_steps_back_beyond_the_ring_is_the_newest_bucket),
+		cmocka_unit_test(a_blocked_packet_makes_its_bucket_known_but_not_counted),
+		cmocka_unit_test(an_expired_flow_counts_again_when_the_clock_goes_back),
+		cmocka_unit_test(a_long_silence_forgets_everything),
+		cmocka_unit_test(resources_are_named_in_the_order_of_their_definition),
+		cmocka_unit_test(every_frame_ends_in_exactly_one_verdict),
+		cmocka_unit_test(agrees_with_the_model_on_random_rules_and_traffic),
 	};
 
 	return cmocka_run_group_tests(tests, stay_on_one_cpu, NULL);

@@ -21,7 +21,7 @@
 
 #define PORT 53
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
-#define NARROW_SAMPLES 10 /* of a second: buckets of 100 ms fit a narrow row */
+#define NARROW_SAMPLES 10	/* of a second: buckets of 100 ms fit a narrow row */
 #define WIDE_SAMPLES 10
 
 /* How a rule's rows are kept follows from its buckets: below 50 ms they are wide. */
@@ -370,19 +370,19 @@ static int stay_on_one_cpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
-	    cmocka_unit_test(wide_table_half_full_forgets_no_flow),
-	    cmocka_unit_test(narrow_eviction_of_a_counting_flow_is_counted),
-	    cmocka_unit_test(wide_eviction_of_a_counting_flow_is_counted),
-	    cmocka_unit_test(narrow_overfull_table_evicts_those_that_count_least),
-	    cmocka_unit_test(wide_overfull_table_evicts_those_that_count_least),
-	    cmocka_unit_test(overfull_table_keeps_the_blocked),
-	    cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
-	    cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
-	    cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
-	    cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
-	    cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
-	    cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),
+		cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
+		cmocka_unit_test(wide_table_half_full_forgets_no_flow),
+		cmocka_unit_test(narrow_eviction_of_a_counting_flow_is_counted),
+		cmocka_unit_test(wide_eviction_of_a_counting_flow_is_counted),
+		cmocka_unit_test(narrow_overfull_table_evicts_those_that_count_least),
+		cmocka_unit_test(wide_overfull_table_evicts_those_that_count_least),
+		cmocka_unit_test(overfull_table_keeps_the_blocked),
+		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
+		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
+		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
+		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
+		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
+		cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),
 	};
 
 	return cmocka_run_group_tests(tests, stay_on_one_cpu, NULL);

@@ -92,7 +92,7 @@ static enum packet_class parse_transport(struct rest payload, struct packet *pac
 	if (packet->fragment == WEIR_FRAGMENT_LATER)
 		return CLASS_IP;
 	switch (packet->protocol) {
-	case 1: /* ICMP */
+	case 1:	 /* ICMP */
 	case 58: /* ICMPv6 */
 		class = parse_icmp(payload, packet);
 		break;
@@ -148,7 +148,7 @@ static enum packet_class parse_ipv4(struct rest rest, struct packet *packet)
 static bool is_walked(uint8_t protocol)
 {
 	switch (protocol) {
-	case 0: /* hop-by-hop options */
+	case 0:	 /* hop-by-hop options */
 	case 43: /* routing */
 	case 44: /* fragment */
 	case 51: /* authentication */
@@ -353,7 +353,7 @@ struct bucket {
 struct flow {
 	struct flow_key key;
 	struct flow *next;
-	uint64_t newest; /* newest bucket known: that any packet was judged in */
+	uint64_t newest;	/* newest bucket known: that any packet was judged in */
 	struct bucket *buckets; /* what was admitted, in no order */
 	size_t bucket_count;
 };

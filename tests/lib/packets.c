@@ -28,10 +28,10 @@ struct packet_spec packet_udp(const char *source, uint16_t source_port, const ch
 			      uint16_t destination_port, uint32_t payload_bytes)
 {
 	struct packet_spec spec = {
-	    .protocol = 17,
-	    .source_port = source_port,
-	    .destination_port = destination_port,
-	    .payload_bytes = payload_bytes,
+		.protocol = 17,
+		.source_port = source_port,
+		.destination_port = destination_port,
+		.payload_bytes = payload_bytes,
 	};
 
 	packet_source(&spec, source);

@@ -30,7 +30,7 @@ struct packet_tag {
 /* One IPv6 extension header: its protocol number, and bytes beyond the shortest form. */
 struct packet_extension {
 	uint8_t protocol; /* 0, 43, 44, 51, 60, or anything of the same shape */
-	uint8_t units; /* header length field: 8 bytes each, of AH 4 bytes each; ignored for 44 */
+	uint8_t units;	  /* header length field: 8 bytes each, of AH 4 bytes each; ignored for 44 */
 };
 
 /* A byte of the finished frame overwritten. */
@@ -43,8 +43,8 @@ struct packet_spec {
 	uint64_t time_ns;
 	struct packet_tag tag[PACKET_TAGS_MAX];
 	uint8_t tag_count;
-	uint16_t ethertype; /* 0: by family */
-	uint8_t family; /* 4 or 6 */
+	uint16_t ethertype;		     /* 0: by family */
+	uint8_t family;			     /* 4 or 6 */
 	uint8_t source[16], destination[16]; /* IPv4 in the first four */
 	uint8_t protocol;
 	uint16_t source_port, destination_port;

@@ -306,11 +306,11 @@ struct weir_ruleset *random_ruleset(struct random *random)
 
 	assert(ruleset);
 	ruleset->settings = (struct weir_settings){
-	    .flows_per_cpu = 65536,
-	    .drop_malformed = random_percent(random, 70),
-	    .drop_unsupported = random_percent(random, 70),
-	    .drop_non_ip = random_percent(random, 30),
-	    .drop_unmatched = random_percent(random, 30),
+		.flows_per_cpu = 65536,
+		.drop_malformed = random_percent(random, 70),
+		.drop_unsupported = random_percent(random, 70),
+		.drop_non_ip = random_percent(random, 30),
+		.drop_unmatched = random_percent(random, 30),
 	};
 	ruleset->resource_count = random_between(random, 1, 6);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
@@ -620,7 +620,7 @@ static void random_extensions(struct random *random, struct packet_spec *spec)
 {
 	static const uint8_t kinds[] = {0, 43, 44, 51, 60, 60};
 	unsigned int i,
-	    count = random_percent(random, 80) ? random_between(random, 1, 3) : random_between(random, 7, 10);
+		count = random_percent(random, 80) ? random_between(random, 1, 3) : random_between(random, 7, 10);
 
 	for (i = 0; i < count; i++) {
 		spec->extension[i].protocol = PICK(random, kinds);

@@ -50,9 +50,9 @@ void rig_begin(struct rig *rig, uint32_t flows_per_cpu)
 	rig->ruleset = calloc(1, sizeof(*rig->ruleset));
 	assert_non_null(rig->ruleset);
 	rig->ruleset->settings = (struct weir_settings){
-	    .flows_per_cpu = flows_per_cpu,
-	    .drop_malformed = true,
-	    .drop_unsupported = true,
+		.flows_per_cpu = flows_per_cpu,
+		.drop_malformed = true,
+		.drop_unsupported = true,
 	};
 }
 
@@ -106,8 +106,8 @@ void rig_load(struct rig *rig, bool is_virtual)
 {
 	struct weir_object_options object_options = {.is_virtual = is_virtual};
 	struct weir_compile_options options = {
-	    .cpus = weir_host_cpus(),
-	    .now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
+		.cpus = weir_host_cpus(),
+		.now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
 	};
 	struct weir_diag diag = {};
 	int err;

@@ -31,10 +31,10 @@
 #define SOURCES_MAX 32
 #define THREADS_MAX 64
 #define FRAME_BYTES_MAX 128
-#define BATCH 64 /* packets handed to the kernel in one call */
-#define PAYLOAD_BYTES 18 /* makes the shortest Ethernet frame of IPv4 and UDP */
+#define BATCH 64		      /* packets handed to the kernel in one call */
+#define PAYLOAD_BYTES 18	      /* makes the shortest Ethernet frame of IPv4 and UDP */
 #define BACKLOG_NS (200 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
-#define SPOOFED_NET 0x0b000000u /* 11.0.0.0 */
+#define SPOOFED_NET 0x0b000000u	      /* 11.0.0.0 */
 
 struct source {
 	char name[INET6_ADDRSTRLEN];
@@ -234,10 +234,10 @@ static void *send_all(void *data)
 
 	for (size_t i = 0; i < BATCH; i++)
 		self->messages[i].msg_hdr = (struct msghdr){
-		    .msg_name = &device,
-		    .msg_namelen = sizeof(device),
-		    .msg_iov = &self->pieces[i],
-		    .msg_iovlen = 1,
+			.msg_name = &device,
+			.msg_namelen = sizeof(device),
+			.msg_iov = &self->pieces[i],
+			.msg_iovlen = 1,
 		};
 	while (!stopped && (at_ns = now_ns()) < end_ns) {
 		unsigned int total = 0;
@@ -323,15 +323,15 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 /* ---- command line ---- */
 
 static const char help[] =
-    "usage: blast -i IFACE --dst-mac MAC --dst ADDRESS [--dst6 ADDRESS] --source SOURCE... [options]\n"
-    "  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,vlan=N]\n"
-    "  --port N          destination port (53)\n"
-    "  --seconds N       how long (5)\n"
-    "  --cpus N          threads, one a CPU (2)\n"
-    "  --spoof N         flood from so many IPv4 sources from 11.0.0.0 on\n"
-    "  --spoof-rate R    at so many packets a second (100000)\n"
-    "Sends through a packet socket; needs root. Example:\n"
-    "  blast -i veth0 --dst-mac 02:00:00:00:00:02 --dst 10.1.0.254 --source 10.1.0.1,rate=500\n";
+	"usage: blast -i IFACE --dst-mac MAC --dst ADDRESS [--dst6 ADDRESS] --source SOURCE... [options]\n"
+	"  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,vlan=N]\n"
+	"  --port N          destination port (53)\n"
+	"  --seconds N       how long (5)\n"
+	"  --cpus N          threads, one a CPU (2)\n"
+	"  --spoof N         flood from so many IPv4 sources from 11.0.0.0 on\n"
+	"  --spoof-rate R    at so many packets a second (100000)\n"
+	"Sends through a packet socket; needs root. Example:\n"
+	"  blast -i veth0 --dst-mac 02:00:00:00:00:02 --dst 10.1.0.254 --source 10.1.0.1,rate=500\n";
 
 static struct source *add_source(void)
 {
@@ -372,17 +372,17 @@ static void parse_mac(const char *text, uint8_t mac[6])
 int main(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-	    {"dst-mac", required_argument, NULL, 'm'},
-	    {"source", required_argument, NULL, 's'},
-	    {"dst", required_argument, NULL, 'd'},
-	    {"dst6", required_argument, NULL, 'D'},
-	    {"port", required_argument, NULL, 'p'},
-	    {"seconds", required_argument, NULL, 't'},
-	    {"cpus", required_argument, NULL, 'c'},
-	    {"spoof", required_argument, NULL, 'n'},
-	    {"spoof-rate", required_argument, NULL, 'r'},
-	    {"help", no_argument, NULL, 'h'},
-	    {},
+		{"dst-mac", required_argument, NULL, 'm'},
+		{"source", required_argument, NULL, 's'},
+		{"dst", required_argument, NULL, 'd'},
+		{"dst6", required_argument, NULL, 'D'},
+		{"port", required_argument, NULL, 'p'},
+		{"seconds", required_argument, NULL, 't'},
+		{"cpus", required_argument, NULL, 'c'},
+		{"spoof", required_argument, NULL, 'n'},
+		{"spoof-rate", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'},
+		{},
 	};
 	uint8_t mac[6] = {}, destination4[16] = {}, destination6[16] = {};
 	uint64_t port = 53, seconds = 5, cpus = 2, spoofed = 0, spoof_rate = 100000;
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 	}
 	if (spoofed)
 		*add_source() =
-		    (struct source){.name = "spoofed", .family = AF_INET, .rate = spoof_rate, .spoofed = spoofed};
+			(struct source){.name = "spoofed", .family = AF_INET, .rate = spoof_rate, .spoofed = spoofed};
 	if (!device.sll_ifindex || !source_count || optind < argc || !cpus || cpus > THREADS_MAX) {
 		fputs(help, stderr);
 		return 2;

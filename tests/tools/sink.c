@@ -137,7 +137,7 @@ static void set_filter(int fd)
 static int open_socket(int ifindex)
 {
 	struct sockaddr_ll address = {
-	    .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
+		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = ifindex};
 	int fd = socket(AF_PACKET, SOCK_RAW, 0), on = 1, bytes = BUFFER_BYTES;
 
 	if (fd < 0)
@@ -263,8 +263,8 @@ static void print_windows(const struct source *source)
 	for (size_t i = 0; i < source->count; i++) {
 		at_ns = source->arrivals_ns[i];
 		worst = arrived_between(source, at_ns, at_ns + interval_ns - 2 * margin_ns) > worst
-			    ? arrived_between(source, at_ns, at_ns + interval_ns - 2 * margin_ns)
-			    : worst;
+				? arrived_between(source, at_ns, at_ns + interval_ns - 2 * margin_ns)
+				: worst;
 	}
 	printf("final %s %zu windows %zu least %zu most %zu worst %zu\n", source->name, source->count, windows,
 	       windows ? least : 0, most, worst);
@@ -336,13 +336,13 @@ static void parse_source(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-	    {"source", required_argument, NULL, 's'},
-	    {"seconds", required_argument, NULL, 't'},
-	    {"interval-ms", required_argument, NULL, 'w'},
-	    {"bucket-ms", required_argument, NULL, 'b'},
-	    {"margin-us", required_argument, NULL, 'm'},
-	    {"help", no_argument, NULL, 'h'},
-	    {},
+		{"source", required_argument, NULL, 's'},
+		{"seconds", required_argument, NULL, 't'},
+		{"interval-ms", required_argument, NULL, 'w'},
+		{"bucket-ms", required_argument, NULL, 'b'},
+		{"margin-us", required_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},
+		{},
 	};
 	uint64_t seconds = UINT32_MAX;
 	int option, fd, ifindex = 0;

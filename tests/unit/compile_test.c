@@ -29,9 +29,9 @@ static struct weir_ruleset *new_ruleset(void)
 
 	assert_non_null(ruleset);
 	ruleset->settings = (struct weir_settings){
-	    .flows_per_cpu = 4096,
-	    .drop_malformed = true,
-	    .drop_unsupported = true,
+		.flows_per_cpu = 4096,
+		.drop_malformed = true,
+		.drop_unsupported = true,
 	};
 	return ruleset;
 }
@@ -108,7 +108,7 @@ static void add_protocol(struct weir_match *match, unsigned int protocol)
 static void add_flags(struct weir_match *match, uint8_t set, uint8_t clear)
 {
 	struct weir_tcp_flags *flags =
-	    weir_array_add((void **)&match->tcp_flags, match->tcp_flags_count++, sizeof(*flags));
+		weir_array_add((void **)&match->tcp_flags, match->tcp_flags_count++, sizeof(*flags));
 
 	assert_non_null(flags);
 	*flags = (struct weir_tcp_flags){set, clear};
@@ -129,9 +129,9 @@ static uint32_t test_ifindex(const char *name, void *data)
 }
 
 static const struct weir_compile_options plain_options = {
-    .cpus = 2,
-    .now_ns = 1000 * SECOND,
-    .ifindex = test_ifindex,
+	.cpus = 2,
+	.now_ns = 1000 * SECOND,
+	.ifindex = test_ifindex,
 };
 
 static struct weir_image *build_with(const struct weir_ruleset *ruleset, const struct weir_compile_options *options)
@@ -450,16 +450,16 @@ static struct packet chance_packet(void)
 {
 	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47};
 	struct packet packet = {
-	    .family = chance(2) ? 4 : 6,
-	    .fragment = chance(WEIR_FRAGMENT_KINDS),
-	    .protocol = chance(8) ? protocols[chance(6)] : chance(256),
-	    .source_port = chance_value(65536),
-	    .destination_port = chance_value(65536),
-	    .tcp_flags = chance(256),
-	    .icmp_type = chance_value(256),
-	    .vlan = chance_value(4096),
-	    .length = chance_value(65536),
-	    .ifindex = chance(4),
+		.family = chance(2) ? 4 : 6,
+		.fragment = chance(WEIR_FRAGMENT_KINDS),
+		.protocol = chance(8) ? protocols[chance(6)] : chance(256),
+		.source_port = chance_value(65536),
+		.destination_port = chance_value(65536),
+		.tcp_flags = chance(256),
+		.icmp_type = chance_value(256),
+		.vlan = chance_value(4096),
+		.length = chance_value(65536),
+		.ifindex = chance(4),
 	};
 
 	chance_address(packet.family, packet.source);
@@ -722,8 +722,9 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 		for (fragment = 0; fragment < WEIR_FRAGMENT_KINDS; fragment++) {
 			for (protocol = 0; protocol < sizeof(protocols); protocol++)
 				try_all(ruleset, c,
-					(struct packet){
-					    .family = family, .fragment = fragment, .protocol = protocols[protocol]},
+					(struct packet){.family = family,
+							.fragment = fragment,
+							.protocol = protocols[protocol]},
 					&most);
 		}
 	}
@@ -816,8 +817,8 @@ static void sixteen_rules_may_meet_and_seventeen_are_refused(void **state)
 	weir_image_free(image);
 	add_rule(ruleset, 0, "rule16", 10);
 	assert_refused(
-	    ruleset, &plain_options,
-	    "17 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 13 more");
+		ruleset, &plain_options,
+		"17 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 13 more");
 	weir_ruleset_free(ruleset);
 }
 
@@ -1229,14 +1230,14 @@ static void more_than_1024_timings_are_refused(void **state)
 static struct weir_previous previous_of(const struct weir_image *image)
 {
 	return (struct weir_previous){
-	    .rules = image->rule_info,
-	    .resources = image->resource_info,
-	    .timings = image->timings,
-	    .rule_slots = image->rule_slots,
-	    .resource_slots = image->resource_slots,
-	    .timing_count = image->timing_count,
-	    .narrow_sets = image->config.narrow_sets,
-	    .wide_sets = image->config.wide_sets,
+		.rules = image->rule_info,
+		.resources = image->resource_info,
+		.timings = image->timings,
+		.rule_slots = image->rule_slots,
+		.resource_slots = image->resource_slots,
+		.timing_count = image->timing_count,
+		.narrow_sets = image->config.narrow_sets,
+		.wide_sets = image->config.wide_sets,
 	};
 }
 
@@ -1569,7 +1570,7 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * 2);
 	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
 	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters +
-					   memory.matching);
+					       memory.matching);
 	assert_true(memory.matching > sizeof(struct weir_classes));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);
@@ -1589,47 +1590,47 @@ static void more_cpus_than_weir_knows_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
-	    cmocka_unit_test(fields_without_conditions_are_not_in_use),
-	    cmocka_unit_test(no_resources_match_nothing),
-	    cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),
-	    cmocka_unit_test(missing_interface_warns_and_matches_nothing),
-	    cmocka_unit_test(a_rule_set_with_more_than_4096_resources_is_refused),
-	    cmocka_unit_test(meeting_bound_equals_exhaustive_search),
-	    cmocka_unit_test(random_packets_never_meet_more_than_the_bound),
-	    cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
-	    cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
-	    cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
-	    cmocka_unit_test(an_ipv4_source_and_an_ipv6_destination_cannot_meet),
-	    cmocka_unit_test(tcp_flags_and_udp_cannot_meet),
-	    cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),
-	    cmocka_unit_test(ports_and_a_later_fragment_cannot_meet),
-	    cmocka_unit_test(tcp_flags_and_a_port_can_meet),
-	    cmocka_unit_test(the_heaviest_class_need_not_be_the_best),
-	    cmocka_unit_test(thousands_of_resources_apart_by_address_are_quick),
-	    cmocka_unit_test(thousands_of_resources_apart_by_port_are_quick),
-	    cmocka_unit_test(thousands_of_resources_by_address_or_port_are_quick),
-	    cmocka_unit_test(thousands_of_resources_by_one_of_three_fields_are_quick),
-	    cmocka_unit_test(thousands_of_resources_by_address_and_port_are_quick),
-	    cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
-	    cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
-	    cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
-	    cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
-	    cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
-	    cmocka_unit_test(more_than_1024_timings_are_refused),
-	    cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
-	    cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
-	    cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
-	    cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
-	    cmocka_unit_test(a_reload_without_free_slots_is_refused),
-	    cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
-	    cmocka_unit_test(a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so),
-	    cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
-	    cmocka_unit_test(unused_flow_tables_are_one_chunk),
-	    cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
-	    cmocka_unit_test(settings_and_cpus_reach_the_program),
-	    cmocka_unit_test(memory_is_what_the_maps_take),
-	    cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
+		cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
+		cmocka_unit_test(fields_without_conditions_are_not_in_use),
+		cmocka_unit_test(no_resources_match_nothing),
+		cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),
+		cmocka_unit_test(missing_interface_warns_and_matches_nothing),
+		cmocka_unit_test(a_rule_set_with_more_than_4096_resources_is_refused),
+		cmocka_unit_test(meeting_bound_equals_exhaustive_search),
+		cmocka_unit_test(random_packets_never_meet_more_than_the_bound),
+		cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
+		cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
+		cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
+		cmocka_unit_test(an_ipv4_source_and_an_ipv6_destination_cannot_meet),
+		cmocka_unit_test(tcp_flags_and_udp_cannot_meet),
+		cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),
+		cmocka_unit_test(ports_and_a_later_fragment_cannot_meet),
+		cmocka_unit_test(tcp_flags_and_a_port_can_meet),
+		cmocka_unit_test(the_heaviest_class_need_not_be_the_best),
+		cmocka_unit_test(thousands_of_resources_apart_by_address_are_quick),
+		cmocka_unit_test(thousands_of_resources_apart_by_port_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_address_or_port_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_one_of_three_fields_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_address_and_port_are_quick),
+		cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
+		cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
+		cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
+		cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
+		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
+		cmocka_unit_test(more_than_1024_timings_are_refused),
+		cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
+		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
+		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
+		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
+		cmocka_unit_test(a_reload_without_free_slots_is_refused),
+		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
+		cmocka_unit_test(a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so),
+		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
+		cmocka_unit_test(unused_flow_tables_are_one_chunk),
+		cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
+		cmocka_unit_test(settings_and_cpus_reach_the_program),
+		cmocka_unit_test(memory_is_what_the_maps_take),
+		cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

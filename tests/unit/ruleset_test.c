@@ -295,10 +295,10 @@ static void files_merge_in_the_order_given(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(
-	    read_texts(bench, "rules: [{resource: r, threshold: 1}, {name: x, resource: r, threshold: 2}]\n",
-		       "settings: {nonIp: pass}\nresources: [{name: r}]\n",
-		       "settings: {nonIp: pass, flowsPerCpu: 1024}\nrules: [{resource: r, threshold: 3}]\n"),
-	    0);
+		read_texts(bench, "rules: [{resource: r, threshold: 1}, {name: x, resource: r, threshold: 2}]\n",
+			   "settings: {nonIp: pass}\nresources: [{name: r}]\n",
+			   "settings: {nonIp: pass, flowsPerCpu: 1024}\nrules: [{resource: r, threshold: 3}]\n"),
+		0);
 	assert_int_equal(bench->diag.count, 0);
 	assert_int_equal(bench->ruleset->rule_count, 3);
 	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 1024);
@@ -341,10 +341,10 @@ static void mistakes_of_all_files_are_told_in_one_go(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(
-	    read_texts(bench, "resources:\n- name: r\n  match: {vlan: 5000}\n",
-		       "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
-		       "settings: [\n"),
-	    -EINVAL);
+		read_texts(bench, "resources:\n- name: r\n  match: {vlan: 5000}\n",
+			   "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
+			   "settings: [\n"),
+		-EINVAL);
 	assert_tells(bench, "c.yaml:2:1: not valid YAML: flow sequence without a closing bracket\n"
 			    "a.yaml:3:17: vlan: '5000' is out of range\n"
 			    "    match: {vlan: 5000}\n"
@@ -399,34 +399,34 @@ static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 static void mistake_in_the_form_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-	    {"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources or rules"},
-	    {"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
-	    {"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
-	    {"- {resource: r}\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", "weir's own"},
-	    {"[]\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", NULL},
-	    {"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},
-	    {"resources: [r]\n", 1, 13, "resource must be a map of fields", "name"},
-	    {"resources:\n- nam: r\n  name: s\n", 2, 3, "resource has no field 'nam'", "'name'"},
-	    {"resources:\n- match: {}\n", 2, 3, "the resource has no name", "name: NAME"},
-	    {"resources:\n- name: a;b\n", 2, 9, "contains ';'", NULL},
-	    {"resources:\n- name: \"a\\tb\"\n", 2, 9, "control character", NULL},
-	    {"resources:\n- name: \"\"\n", 2, 9, "the name is empty", "1 to 127"},
-	    {"resources:\n- name: [a]\n", 2, 9, "'name' must be a single value, not a list", NULL},
-	    {"resources:\n- name: a\n  name: b\n", 3, 3, "'name' is given twice: first in line 2", "leave one"},
-	    {"resources:\n- name: a\n- name: a\n", 3, 9, "resource 'a' is already defined in a.yaml:2", NULL},
-	    {"resources:\n- name: a\n  match:\n", 3, 3, "'match' has no value", "leave the field out"},
-	    {"resources:\n- name: a\n  ? [x]\n  : 1\n", 3, 5, "name of a field must be a word", NULL},
-	    {"resources:\n- name: a\n  deny: [1.2.3.4]\n", 3, 3, "'deny' is not supported yet", NULL},
-	    {"a: 1\n---\nb: 2\n", 2, 1, "second document", "file of its own"},
-	    {"a: *b\n", 1, 4, "alias has no anchor", NULL},
-	    {"a: &a [*a]\n", 1, 8, "inside its own anchor", NULL},
-	    {"a: !!int 3\n", 1, 4, "tags mean nothing", NULL},
-	    {"resources:\n- <<: {}\n  name: a\n", 2, 3, "no field '<<'", "merge keys"},
-	    {"a: \"x\\0y\"\n", 1, 4, "zero byte", NULL},
-	    {"a: {\n", 2, 1, "not valid YAML", NULL},
-	    {"a: b: c\n", 1, 5, "not valid YAML", NULL},
-	    {"rules:\n\t- a\n", 2, 1, "not valid YAML", "never with tabs"},
-	    {"a: \"x\n", 1, 5, "not valid YAML", NULL},
+		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources or rules"},
+		{"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
+		{"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
+		{"- {resource: r}\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", "weir's own"},
+		{"[]\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", NULL},
+		{"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},
+		{"resources: [r]\n", 1, 13, "resource must be a map of fields", "name"},
+		{"resources:\n- nam: r\n  name: s\n", 2, 3, "resource has no field 'nam'", "'name'"},
+		{"resources:\n- match: {}\n", 2, 3, "the resource has no name", "name: NAME"},
+		{"resources:\n- name: a;b\n", 2, 9, "contains ';'", NULL},
+		{"resources:\n- name: \"a\\tb\"\n", 2, 9, "control character", NULL},
+		{"resources:\n- name: \"\"\n", 2, 9, "the name is empty", "1 to 127"},
+		{"resources:\n- name: [a]\n", 2, 9, "'name' must be a single value, not a list", NULL},
+		{"resources:\n- name: a\n  name: b\n", 3, 3, "'name' is given twice: first in line 2", "leave one"},
+		{"resources:\n- name: a\n- name: a\n", 3, 9, "resource 'a' is already defined in a.yaml:2", NULL},
+		{"resources:\n- name: a\n  match:\n", 3, 3, "'match' has no value", "leave the field out"},
+		{"resources:\n- name: a\n  ? [x]\n  : 1\n", 3, 5, "name of a field must be a word", NULL},
+		{"resources:\n- name: a\n  deny: [1.2.3.4]\n", 3, 3, "'deny' is not supported yet", NULL},
+		{"a: 1\n---\nb: 2\n", 2, 1, "second document", "file of its own"},
+		{"a: *b\n", 1, 4, "alias has no anchor", NULL},
+		{"a: &a [*a]\n", 1, 8, "inside its own anchor", NULL},
+		{"a: !!int 3\n", 1, 4, "tags mean nothing", NULL},
+		{"resources:\n- <<: {}\n  name: a\n", 2, 3, "no field '<<'", "merge keys"},
+		{"a: \"x\\0y\"\n", 1, 4, "zero byte", NULL},
+		{"a: {\n", 2, 1, "not valid YAML", NULL},
+		{"a: b: c\n", 1, 5, "not valid YAML", NULL},
+		{"rules:\n\t- a\n", 2, 1, "not valid YAML", "never with tabs"},
+		{"a: \"x\n", 1, 5, "not valid YAML", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -436,17 +436,17 @@ static void mistake_in_the_form_is_told_at_its_place(void **state)
 static void mistake_in_a_setting_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-	    {"settings: {flowsPerCpu: 511}\n", 1, 25, "flowsPerCpu: '511' is out of range", "512 to 67108864"},
-	    {"settings: {flowsPerCpu: 67108865}\n", 1, 25, "out of range", NULL},
-	    {"settings: {flowsPerCpu: 1k}\n", 1, 25, "not a whole number", NULL},
-	    {"settings: {flowsPerCpu: [1]}\n", 1, 25, "must be a single value", NULL},
-	    {"settings: {malformed: dorp}\n", 1, 23, "'dorp' is no value of 'malformed'", "'drop'"},
-	    {"settings: {malformed: true}\n", 1, 23, "'true' is no value", "pass or drop"},
-	    {"settings: {nonip: drop}\n", 1, 12, "settings has no field 'nonip'", "'nonIp'"},
-	    {"settings: {memory: cgroup:/x}\n", 1, 20, "'memory: cgroup' is not supported yet", NULL},
-	    {"settings: {memory: swap}\n", 1, 20, "'swap' is no value of 'memory'", "system"},
-	    {"settings: {throttling: pace}\n", 1, 24, "'throttling: pace' is not supported yet", NULL},
-	    {"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
+		{"settings: {flowsPerCpu: 511}\n", 1, 25, "flowsPerCpu: '511' is out of range", "512 to 67108864"},
+		{"settings: {flowsPerCpu: 67108865}\n", 1, 25, "out of range", NULL},
+		{"settings: {flowsPerCpu: 1k}\n", 1, 25, "not a whole number", NULL},
+		{"settings: {flowsPerCpu: [1]}\n", 1, 25, "must be a single value", NULL},
+		{"settings: {malformed: dorp}\n", 1, 23, "'dorp' is no value of 'malformed'", "'drop'"},
+		{"settings: {malformed: true}\n", 1, 23, "'true' is no value", "pass or drop"},
+		{"settings: {nonip: drop}\n", 1, 12, "settings has no field 'nonip'", "'nonIp'"},
+		{"settings: {memory: cgroup:/x}\n", 1, 20, "'memory: cgroup' is not supported yet", NULL},
+		{"settings: {memory: swap}\n", 1, 20, "'swap' is no value of 'memory'", "system"},
+		{"settings: {throttling: pace}\n", 1, 24, "'throttling: pace' is not supported yet", NULL},
+		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -456,30 +456,30 @@ static void mistake_in_a_setting_is_told_at_its_place(void **state)
 static void mistake_in_a_match_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-	    {MATCH("port: 53"), 4, 5, "match has no field 'port'", "'sourcePort'"},
-	    {MATCH("protocol: tpc"), 4, 15, "'tpc' is not a known protocol", "'tcp'"},
-	    {MATCH("protocol: [tcp, 256]"), 4, 21, "'256' is out of range", "255"},
-	    {MATCH("source: [10.0.0.0/8, 192.0.2.1/24]"), 4, 26, "host bits", "192.0.2.0/24"},
-	    {MATCH("destination: 1.2.3"), 4, 18, "no IP address", NULL},
-	    {MATCH("destinationPort: 80abc"), 4, 22, "'80abc' is not a whole number", "0 to 65535"},
-	    {MATCH("destinationPort: 010"), 4, 22, "begins with a zero", "write 10"},
-	    {MATCH("destinationPort: [1-2, 9-5]"), 4, 28, "runs backwards", "5-9"},
-	    {MATCH("destinationPort: [[1]]"), 4, 23, "must be a single value, not a list", NULL},
-	    {MATCH("destinationPort: [1,~]"), 4, 25, "item without a value", NULL},
-	    {MATCH("destinationPort: {a: 1}"), 4, 22, "must be a single value, not a map", NULL},
-	    {MATCH("vlan: 4096"), 4, 11, "out of range", "0 to 4095"},
-	    {MATCH("vlan: []"), 4, 11, "'vlan' is an empty list", "at least one"},
-	    {MATCH("icmpType: 256"), 4, 15, "out of range", "0 to 255"},
-	    {MATCH("length: 64-65536"), 4, 13, "out of range", "65535"},
-	    {MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
-	    {MATCH("tcpFlags: !ack"), 4, 15, "YAML tags", "quotes"},
-	    {MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
-	    {MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
-	    {MATCH("interface: sixteen--letters"), 4, 16, "cannot be the name", NULL},
-	    {"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
-	    {"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
-	    {"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},
-	    {"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
+		{MATCH("port: 53"), 4, 5, "match has no field 'port'", "'sourcePort'"},
+		{MATCH("protocol: tpc"), 4, 15, "'tpc' is not a known protocol", "'tcp'"},
+		{MATCH("protocol: [tcp, 256]"), 4, 21, "'256' is out of range", "255"},
+		{MATCH("source: [10.0.0.0/8, 192.0.2.1/24]"), 4, 26, "host bits", "192.0.2.0/24"},
+		{MATCH("destination: 1.2.3"), 4, 18, "no IP address", NULL},
+		{MATCH("destinationPort: 80abc"), 4, 22, "'80abc' is not a whole number", "0 to 65535"},
+		{MATCH("destinationPort: 010"), 4, 22, "begins with a zero", "write 10"},
+		{MATCH("destinationPort: [1-2, 9-5]"), 4, 28, "runs backwards", "5-9"},
+		{MATCH("destinationPort: [[1]]"), 4, 23, "must be a single value, not a list", NULL},
+		{MATCH("destinationPort: [1,~]"), 4, 25, "item without a value", NULL},
+		{MATCH("destinationPort: {a: 1}"), 4, 22, "must be a single value, not a map", NULL},
+		{MATCH("vlan: 4096"), 4, 11, "out of range", "0 to 4095"},
+		{MATCH("vlan: []"), 4, 11, "'vlan' is an empty list", "at least one"},
+		{MATCH("icmpType: 256"), 4, 15, "out of range", "0 to 255"},
+		{MATCH("length: 64-65536"), 4, 13, "out of range", "65535"},
+		{MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
+		{MATCH("tcpFlags: !ack"), 4, 15, "YAML tags", "quotes"},
+		{MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
+		{MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
+		{MATCH("interface: sixteen--letters"), 4, 16, "cannot be the name", NULL},
+		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
+		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
+		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},
+		{"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -489,33 +489,33 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 static void mistake_in_a_rule_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-	    {RESOURCES "rules: [{threshold: 1}]\n", 2, 9, "the rule has no resource", "resource: NAME"},
-	    {RESOURCES "rules: [{resource: dsn, threshold: 1}]\n", 2, 20, "no resource 'dsn'", "'dns'"},
-	    {RESOURCES "rules: [{resource: mail, threshold: 1}]\n", 2, 20, "no resource 'mail'", "resources:"},
-	    {RESOURCES "rules: [{resource: \"\", threshold: 1}]\n", 2, 20, "no resource ''", NULL},
-	    {RESOURCES "rules: [{resource: dns}]\n", 2, 9, "the rule has no threshold", "threshold: 1000"},
-	    {RESOURCES "rules: [{resource: dns, threshold: 20k}]\n", 2, 36, "'20k' is not a number", "in digits"},
-	    {RESOURCES "rules: [{resource: dns, threshold: -1}]\n", 2, 36, "negative", NULL},
-	    {RESOURCES "rules: [{resource: dns, threshold: .nan}]\n", 2, 36, "not a number", NULL},
-	    {RESOURCES "rules: [{resource: dns, threshold: 1.0000001}]\n", 2, 36, "more than six decimals", NULL},
-	    {RESOURCES "rules: [{resource: dns, threshold: [1]}]\n", 2, 36, "not a list", NULL},
-	    {RULE("statIntervalInMs: 9"), 5, 21, "'9' is out of range", "10 to 86400000"},
-	    {RULE("statIntervalInMs: 86400001"), 5, 21, "out of range", NULL},
-	    {RULE("sampleCount: 0"), 5, 16, "out of range", "1 to 10"},
-	    {RULE("sampleCount: 11"), 5, 16, "out of range", "1 to 10"},
-	    {RULE("sampleCount: 3"), 5, 16, "no whole number of nanoseconds in 3", "1 2 4 5 8 10"},
-	    {RULE("window: Leap"), 5, 11, "no value of 'window'", "'leap'"},
-	    {RULE("unit: bits"), 5, 9, "no value of 'unit'", "'bytes'"},
-	    {RULE("mode: dry"), 5, 9, "no value of 'mode'", "enforce or observe"},
-	    {RULE("mode: 1"), 5, 9, "no value of 'mode'", NULL},
-	    {RULE("tokenCalculateStrategy: 3"), 5, 27, "no value of", "Direct, WarmUp or MemoryAdaptive"},
-	    {RULE("tokenCalculateStrategy: direct"), 5, 27, "no value of", "'Direct'"},
-	    {RULE("warmUpPeriodSec: soon"), 5, 20, "not a whole number", NULL},
-	    {RULE("burst: 7"), 5, 3, "rule has no field 'burst'", "known fields: name, resource"},
-	    {RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
-	    {RULE("name: a;b"), 5, 9, "contains ';'", NULL},
-	    {RULE("name: x\n- {name: x, resource: web, threshold: 1}"), 6, 10, "rule 'x' is already defined", NULL},
-	    {RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
+		{RESOURCES "rules: [{threshold: 1}]\n", 2, 9, "the rule has no resource", "resource: NAME"},
+		{RESOURCES "rules: [{resource: dsn, threshold: 1}]\n", 2, 20, "no resource 'dsn'", "'dns'"},
+		{RESOURCES "rules: [{resource: mail, threshold: 1}]\n", 2, 20, "no resource 'mail'", "resources:"},
+		{RESOURCES "rules: [{resource: \"\", threshold: 1}]\n", 2, 20, "no resource ''", NULL},
+		{RESOURCES "rules: [{resource: dns}]\n", 2, 9, "the rule has no threshold", "threshold: 1000"},
+		{RESOURCES "rules: [{resource: dns, threshold: 20k}]\n", 2, 36, "'20k' is not a number", "in digits"},
+		{RESOURCES "rules: [{resource: dns, threshold: -1}]\n", 2, 36, "negative", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: .nan}]\n", 2, 36, "not a number", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: 1.0000001}]\n", 2, 36, "more than six decimals", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: [1]}]\n", 2, 36, "not a list", NULL},
+		{RULE("statIntervalInMs: 9"), 5, 21, "'9' is out of range", "10 to 86400000"},
+		{RULE("statIntervalInMs: 86400001"), 5, 21, "out of range", NULL},
+		{RULE("sampleCount: 0"), 5, 16, "out of range", "1 to 10"},
+		{RULE("sampleCount: 11"), 5, 16, "out of range", "1 to 10"},
+		{RULE("sampleCount: 3"), 5, 16, "no whole number of nanoseconds in 3", "1 2 4 5 8 10"},
+		{RULE("window: Leap"), 5, 11, "no value of 'window'", "'leap'"},
+		{RULE("unit: bits"), 5, 9, "no value of 'unit'", "'bytes'"},
+		{RULE("mode: dry"), 5, 9, "no value of 'mode'", "enforce or observe"},
+		{RULE("mode: 1"), 5, 9, "no value of 'mode'", NULL},
+		{RULE("tokenCalculateStrategy: 3"), 5, 27, "no value of", "Direct, WarmUp or MemoryAdaptive"},
+		{RULE("tokenCalculateStrategy: direct"), 5, 27, "no value of", "'Direct'"},
+		{RULE("warmUpPeriodSec: soon"), 5, 20, "not a whole number", NULL},
+		{RULE("burst: 7"), 5, 3, "rule has no field 'burst'", "known fields: name, resource"},
+		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
+		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
+		{RULE("name: x\n- {name: x, resource: web, threshold: 1}"), 6, 10, "rule 'x' is already defined", NULL},
+		{RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -525,14 +525,16 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 static void what_a_later_version_brings_is_refused_by_name(void **state)
 {
 	static const struct sample samples[] = {
-	    {RULE("tokenCalculateStrategy: WarmUp\n  warmUpPeriodSec: 10"), 5, 27,
-	     "'tokenCalculateStrategy: WarmUp' is not supported yet", NULL},
-	    {RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 10"), 5, 27, "WarmUp' is not supported yet", NULL},
-	    {RULE("controlBehavior: Throttling"), 5, 20, "'controlBehavior: Throttling' is not supported yet", NULL},
-	    {RULE("controlBehavior: 1\n  maxQueueingTimeMs: 50"), 5, 20, "Throttling' is not supported yet", NULL},
-	    {RULE("relationStrategy: 1\n  refResource: web"), 5, 21, "AssociatedResource' is not supported yet", NULL},
-	    {RULE("overrides: []"), 5, 3, "'overrides' is not supported yet", NULL},
-	    {RULE("metricType: Concurrency"), 5, 3, "'metricType' is not supported yet", NULL},
+		{RULE("tokenCalculateStrategy: WarmUp\n  warmUpPeriodSec: 10"), 5, 27,
+		 "'tokenCalculateStrategy: WarmUp' is not supported yet", NULL},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 10"), 5, 27, "WarmUp' is not supported yet", NULL},
+		{RULE("controlBehavior: Throttling"), 5, 20, "'controlBehavior: Throttling' is not supported yet",
+		 NULL},
+		{RULE("controlBehavior: 1\n  maxQueueingTimeMs: 50"), 5, 20, "Throttling' is not supported yet", NULL},
+		{RULE("relationStrategy: 1\n  refResource: web"), 5, 21, "AssociatedResource' is not supported yet",
+		 NULL},
+		{RULE("overrides: []"), 5, 3, "'overrides' is not supported yet", NULL},
+		{RULE("metricType: Concurrency"), 5, 3, "'metricType' is not supported yet", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -545,25 +547,26 @@ static void what_sentinel_refuses_is_refused(void **state)
 	static const struct {
 		const char *text, *message;
 	} samples[] = {
-	    {RULE("relationStrategy: 1"), "AssociatedResource needs a refResource"},
-	    {RULE("relationStrategy: 1\n  refResource: dns"), "refResource is the rule's own resource"},
-	    {RULE("relationStrategy: 1\n  refResource: wbe"), "there is no resource 'wbe'"},
-	    {RULE("relationStrategy: 1\n  refResource: web\n  controlBehavior: 1"), "no effect with Throttling"},
-	    {RULE("tokenCalculateStrategy: 1"), "warmUpPeriodSec of at least 1"},
-	    {RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 1"), "nothing to warm up"},
-	    {RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 6"), "never warm up"},
-	    {RULE("tokenCalculateStrategy: 2\n  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n  "
-		  "memHighWaterMarkBytes: 2"),
-	     "lowMemUsageThreshold above 0"},
-	    {RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 1\n  highMemUsageThreshold: 1\n  "
-		  "memLowWaterMarkBytes: 1\n  memHighWaterMarkBytes: 2"),
-	     "must be below lowMemUsageThreshold"},
-	    {RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 2\n  highMemUsageThreshold: 1\n  "
-		  "memLowWaterMarkBytes: 2\n  memHighWaterMarkBytes: 2"),
-	     "must be below memHighWaterMarkBytes"},
-	    {"resources: [{name: dns, flow: source}, {name: web, flow: vlan}]\nrules: [{resource: dns, threshold: 1, "
-	     "relationStrategy: 1, refResource: web}]\n",
-	     "another flow key"},
+		{RULE("relationStrategy: 1"), "AssociatedResource needs a refResource"},
+		{RULE("relationStrategy: 1\n  refResource: dns"), "refResource is the rule's own resource"},
+		{RULE("relationStrategy: 1\n  refResource: wbe"), "there is no resource 'wbe'"},
+		{RULE("relationStrategy: 1\n  refResource: web\n  controlBehavior: 1"), "no effect with Throttling"},
+		{RULE("tokenCalculateStrategy: 1"), "warmUpPeriodSec of at least 1"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 1"), "nothing to warm up"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 6"), "never warm up"},
+		{RULE("tokenCalculateStrategy: 2\n  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n  "
+		      "memHighWaterMarkBytes: 2"),
+		 "lowMemUsageThreshold above 0"},
+		{RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 1\n  highMemUsageThreshold: 1\n  "
+		      "memLowWaterMarkBytes: 1\n  memHighWaterMarkBytes: 2"),
+		 "must be below lowMemUsageThreshold"},
+		{RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 2\n  highMemUsageThreshold: 1\n  "
+		      "memLowWaterMarkBytes: 2\n  memHighWaterMarkBytes: 2"),
+		 "must be below memHighWaterMarkBytes"},
+		{"resources: [{name: dns, flow: source}, {name: web, flow: vlan}]\nrules: [{resource: dns, threshold: "
+		 "1, "
+		 "relationStrategy: 1, refResource: web}]\n",
+		 "another flow key"},
 	};
 	struct bench *bench = *state;
 
@@ -580,22 +583,23 @@ static void what_sentinel_refuses_is_refused(void **state)
 static void legal_but_surely_not_meant_is_warned_of(void **state)
 {
 	static const struct sample samples[] = {
-	    {RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
-	    {RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
-	    {RULE("refResource: web"), 5, 16, "'refResource' has no effect", NULL},
-	    {RULE("unit: bytes"), 4, 14, "smaller than a frame", "1514"},
-	    {RESOURCES "rules: [{resource: dns, threshold: 0.999999}]\n", 2, 36, "admits nothing", NULL},
-	    {RESOURCES "rules: [{resource: dns, threshold: 1513, unit: bytes}]\n", 2, 36, "smaller than a frame", NULL},
-	    {"settings: {nonIp: drop}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 19, "drops ARP",
-	     NULL},
-	    {MATCH("{protocol: icmp, destinationPort: 53}"), 4, 39,
-	     "no protocol that 'protocol' names has a destinationPort", NULL},
-	    {MATCH("{protocol: udp, tcpFlags: syn}"), 4, 31, "has a tcpFlags", NULL},
-	    {MATCH("{protocol: tcp, icmpType: 8}"), 4, 31, "has a icmpType", NULL},
-	    {MATCH("{icmpType: 8, sourcePort: 8}"), 4, 16, "both a sourcePort and a icmpType", NULL},
-	    {MATCH("{fragment: later, sourcePort: 8}"), 4, 35, "a later fragment has no sourcePort", NULL},
-	    {MATCH("{family: ipv4, source: '::1'}"), 4, 28, "'source' has no prefix of the family", NULL},
-	    {MATCH("{source: 1.2.3.4, destination: '::1'}"), 4, 36, "no family in common", NULL},
+		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
+		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
+		{RULE("refResource: web"), 5, 16, "'refResource' has no effect", NULL},
+		{RULE("unit: bytes"), 4, 14, "smaller than a frame", "1514"},
+		{RESOURCES "rules: [{resource: dns, threshold: 0.999999}]\n", 2, 36, "admits nothing", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: 1513, unit: bytes}]\n", 2, 36, "smaller than a frame",
+		 NULL},
+		{"settings: {nonIp: drop}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 19, "drops ARP",
+		 NULL},
+		{MATCH("{protocol: icmp, destinationPort: 53}"), 4, 39,
+		 "no protocol that 'protocol' names has a destinationPort", NULL},
+		{MATCH("{protocol: udp, tcpFlags: syn}"), 4, 31, "has a tcpFlags", NULL},
+		{MATCH("{protocol: tcp, icmpType: 8}"), 4, 31, "has a icmpType", NULL},
+		{MATCH("{icmpType: 8, sourcePort: 8}"), 4, 16, "both a sourcePort and a icmpType", NULL},
+		{MATCH("{fragment: later, sourcePort: 8}"), 4, 35, "a later fragment has no sourcePort", NULL},
+		{MATCH("{family: ipv4, source: '::1'}"), 4, 28, "'source' has no prefix of the family", NULL},
+		{MATCH("{source: 1.2.3.4, destination: '::1'}"), 4, 36, "no family in common", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -622,8 +626,8 @@ static void empty_files_are_refused_but_files_without_rules_are_not(void **state
 		     "the rule file is empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
 	assert_int_equal(read_texts(bench, "# nothing\n", "---\n", "rules:\n"), -EINVAL);
 	assert_tells(
-	    bench,
-	    "the rule files are all empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
+		bench,
+		"the rule files are all empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
 	assert_int_equal(read_texts(bench, "settings: {unmatched: drop}\n", "", NULL), 0);
 	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
 }
@@ -674,9 +678,8 @@ static void rule_place_is_its_name_or_its_start(void **state)
 {
 	struct bench *bench = *state;
 
-	assert_reads(
-	    bench,
-	    "resources:\n- name: r\nrules:\n- threshold: 1\n  resource: r\n- threshold: 1\n  name: x\n  resource: r\n");
+	assert_reads(bench, "resources:\n- name: r\nrules:\n- threshold: 1\n  resource: r\n- threshold: 1\n  name: x\n "
+			    " resource: r\n");
 	assert_int_equal(bench->ruleset->resources[0].place.column, 9);
 	assert_int_equal(bench->ruleset->rules[0].place.line, 4);
 	assert_int_equal(bench->ruleset->rules[1].place.line, 7);
@@ -783,11 +786,11 @@ static uint32_t next_random(uint32_t *seed)
 static void damaged_files_never_crash_the_reader(void **state)
 {
 	static const char good[] =
-	    "settings: &s {flowsPerCpu: 512, malformed: pass}\n"
-	    "resources:\n- name: \"r\"\n  match:\n    protocol: [tcp, 17]\n    source: [192.0.2.0/24, '::1']\n"
-	    "    destinationPort: &p [1-2, 80]\n    sourcePort: *p\n    tcpFlags: 'syn,!ack'\n"
-	    "  flow: [source/24/56, vlan]\nrules:\n- {resource: r, threshold: 1.5, sampleCount: 5}\n"
-	    "- resource: r\n  threshold: |\n    7\n  window: strict\n";
+		"settings: &s {flowsPerCpu: 512, malformed: pass}\n"
+		"resources:\n- name: \"r\"\n  match:\n    protocol: [tcp, 17]\n    source: [192.0.2.0/24, '::1']\n"
+		"    destinationPort: &p [1-2, 80]\n    sourcePort: *p\n    tcpFlags: 'syn,!ack'\n"
+		"  flow: [source/24/56, vlan]\nrules:\n- {resource: r, threshold: 1.5, sampleCount: 5}\n"
+		"- resource: r\n  threshold: |\n    7\n  window: strict\n";
 	static const char spice[] = "\n\t -:,[]{}&*!|>'\"#%@`?\\0~<.\xc3\xa9\xff";
 	struct bench *bench = *state;
 	uint32_t seed = 1;
@@ -851,42 +854,42 @@ static void shipped_rule_files_are_read_without_a_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(defaults_are_those_of_the_rules_reference),
-	    TEST(every_field_of_a_rule_is_read),
-	    TEST(every_condition_of_a_match_is_read),
-	    TEST(interval_zero_is_one_second),
-	    TEST(flow_is_one_field_a_list_or_empty),
-	    TEST(json_is_read_as_yaml),
-	    TEST(anchors_and_aliases_mean_what_they_name),
-	    TEST(byte_order_mark_and_carriage_returns_do_no_harm),
-	    TEST(headings_without_content_are_as_good_as_absent),
-	    TEST(files_merge_in_the_order_given),
-	    TEST(setting_with_two_values_is_told_with_both_places),
-	    TEST(name_given_twice_is_told_across_files),
-	    TEST(mistakes_of_all_files_are_told_in_one_go),
-	    TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
-	    TEST(file_that_cannot_be_read_is_told_with_the_others),
-	    TEST(mistake_in_the_form_is_told_at_its_place),
-	    TEST(mistake_in_a_setting_is_told_at_its_place),
-	    TEST(mistake_in_a_match_is_told_at_its_place),
-	    TEST(mistake_in_a_rule_is_told_at_its_place),
-	    TEST(what_a_later_version_brings_is_refused_by_name),
-	    TEST(what_sentinel_refuses_is_refused),
-	    TEST(legal_but_surely_not_meant_is_warned_of),
-	    TEST(legal_edges_are_not_warned_of),
-	    TEST(empty_files_are_refused_but_files_without_rules_are_not),
-	    TEST(caret_stands_under_the_token_whatever_is_before_it),
-	    TEST(long_line_is_shown_around_the_token),
-	    TEST(terminal_control_in_a_file_does_not_reach_the_terminal),
-	    TEST(rule_place_is_its_name_or_its_start),
-	    TEST(mistake_in_an_anchored_value_is_told_once),
-	    TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
-	    TEST(aliases_cannot_blow_up_a_small_file),
-	    TEST(nesting_is_bounded),
-	    TEST(file_beyond_16_megabytes_is_refused),
-	    TEST(thousands_of_mistakes_end_in_one_line),
-	    TEST(damaged_files_never_crash_the_reader),
-	    TEST(shipped_rule_files_are_read_without_a_word),
+		TEST(defaults_are_those_of_the_rules_reference),
+		TEST(every_field_of_a_rule_is_read),
+		TEST(every_condition_of_a_match_is_read),
+		TEST(interval_zero_is_one_second),
+		TEST(flow_is_one_field_a_list_or_empty),
+		TEST(json_is_read_as_yaml),
+		TEST(anchors_and_aliases_mean_what_they_name),
+		TEST(byte_order_mark_and_carriage_returns_do_no_harm),
+		TEST(headings_without_content_are_as_good_as_absent),
+		TEST(files_merge_in_the_order_given),
+		TEST(setting_with_two_values_is_told_with_both_places),
+		TEST(name_given_twice_is_told_across_files),
+		TEST(mistakes_of_all_files_are_told_in_one_go),
+		TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
+		TEST(file_that_cannot_be_read_is_told_with_the_others),
+		TEST(mistake_in_the_form_is_told_at_its_place),
+		TEST(mistake_in_a_setting_is_told_at_its_place),
+		TEST(mistake_in_a_match_is_told_at_its_place),
+		TEST(mistake_in_a_rule_is_told_at_its_place),
+		TEST(what_a_later_version_brings_is_refused_by_name),
+		TEST(what_sentinel_refuses_is_refused),
+		TEST(legal_but_surely_not_meant_is_warned_of),
+		TEST(legal_edges_are_not_warned_of),
+		TEST(empty_files_are_refused_but_files_without_rules_are_not),
+		TEST(caret_stands_under_the_token_whatever_is_before_it),
+		TEST(long_line_is_shown_around_the_token),
+		TEST(terminal_control_in_a_file_does_not_reach_the_terminal),
+		TEST(rule_place_is_its_name_or_its_start),
+		TEST(mistake_in_an_anchored_value_is_told_once),
+		TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
+		TEST(aliases_cannot_blow_up_a_small_file),
+		TEST(nesting_is_bounded),
+		TEST(file_beyond_16_megabytes_is_refused),
+		TEST(thousands_of_mistakes_end_in_one_line),
+		TEST(damaged_files_never_crash_the_reader),
+		TEST(shipped_rule_files_are_read_without_a_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

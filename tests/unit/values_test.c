@@ -69,14 +69,14 @@ static void threshold_is_exact_in_millionths(void **state)
 		const char *token;
 		uint64_t micro;
 	} good[] = {
-	    {"0", 0},
-	    {"1", 1000000},
-	    {"0.5", 500000},
-	    {"2.9", 2900000},
-	    {"0.000001", 1},
-	    {"0.100000", 100000},
-	    {"1000000", 1000000000000},
-	    {"10000000000000", 10000000000000000000ull},
+		{"0", 0},
+		{"1", 1000000},
+		{"0.5", 500000},
+		{"2.9", 2900000},
+		{"0.000001", 1},
+		{"0.100000", 100000},
+		{"1000000", 1000000000000},
+		{"10000000000000", 10000000000000000000ull},
 	};
 	uint64_t micro;
 
@@ -91,22 +91,22 @@ static void threshold_refuses_what_is_no_rate(void **state)
 	static const struct {
 		const char *token, *message;
 	} bad[] = {
-	    {"20k", "is not a number"},
-	    {"nan", "is not a number"},
-	    {"inf", "is not a number"},
-	    {"", "is not a number"},
-	    {".5", "is not a number"},
-	    {"5.", "is not a number"},
-	    {"1e3", "is not a number"},
-	    {"1.2.3", "is not a number"},
-	    {"0x10", "is not a number"},
-	    {"1.5k", "is not a number"},
-	    {"-1", "is negative"},
-	    {"-0.5", "is negative"},
-	    {"1.0000001", "more than six decimals"},
-	    {"007", "begins with a zero"},
-	    {"10000000000001", "out of range"},
-	    {"99999999999999999999", "out of range"},
+		{"20k", "is not a number"},
+		{"nan", "is not a number"},
+		{"inf", "is not a number"},
+		{"", "is not a number"},
+		{".5", "is not a number"},
+		{"5.", "is not a number"},
+		{"1e3", "is not a number"},
+		{"1.2.3", "is not a number"},
+		{"0x10", "is not a number"},
+		{"1.5k", "is not a number"},
+		{"-1", "is negative"},
+		{"-0.5", "is negative"},
+		{"1.0000001", "more than six decimals"},
+		{"007", "begins with a zero"},
+		{"10000000000001", "out of range"},
+		{"99999999999999999999", "out of range"},
 	};
 	uint64_t micro;
 
@@ -149,14 +149,14 @@ static void prefix_of_either_family_is_read_and_written(void **state)
 		int family, bits;
 		const char *text;
 	} good[] = {
-	    {"192.0.2.53", 4, 32, "192.0.2.53"},
-	    {"192.0.2.0/24", 4, 24, "192.0.2.0/24"},
-	    {"0.0.0.0/0", 4, 0, "0.0.0.0/0"},
-	    {"192.0.2.53/32", 4, 32, "192.0.2.53"},
-	    {"2001:db8::53", 6, 128, "2001:db8::53"},
-	    {"2001:db8::/32", 6, 32, "2001:db8::/32"},
-	    {"::/0", 6, 0, "::/0"},
-	    {"2001:DB8:0:0::/61", 6, 61, "2001:db8::/61"},
+		{"192.0.2.53", 4, 32, "192.0.2.53"},
+		{"192.0.2.0/24", 4, 24, "192.0.2.0/24"},
+		{"0.0.0.0/0", 4, 0, "0.0.0.0/0"},
+		{"192.0.2.53/32", 4, 32, "192.0.2.53"},
+		{"2001:db8::53", 6, 128, "2001:db8::53"},
+		{"2001:db8::/32", 6, 32, "2001:db8::/32"},
+		{"::/0", 6, 0, "::/0"},
+		{"2001:DB8:0:0::/61", 6, 61, "2001:db8::/61"},
 	};
 	char text[WEIR_PREFIX_TEXT_BYTES];
 	struct weir_prefix prefix;
@@ -306,21 +306,21 @@ static void flow_field_refuses_what_is_no_key(void **state)
 	static const struct {
 		const char *token, *message;
 	} bad[] = {
-	    {"", "no field of a flow key"},
-	    {"src", "no field of a flow key"},
-	    {"sourceport", "no field of a flow key"},
-	    {"sourc", "no field of a flow key"},
-	    {"source/", "one prefix length"},
-	    {"source//", "no valid prefix length"},
-	    {"source/0/56", "no valid prefix length"},
-	    {"source/24/0", "no valid prefix length"},
-	    {"source/33/56", "no valid prefix length"},
-	    {"source/24/129", "no valid prefix length"},
-	    {"source/24/56/1", "no valid prefix length"},
-	    {"source/24/56/", "no valid prefix length"},
-	    {"source/ 24/56", "no valid prefix length"},
-	    {"vlan/3", "vlan is no address"},
-	    {"sourcePort/8/8", "sourcePort is no address"},
+		{"", "no field of a flow key"},
+		{"src", "no field of a flow key"},
+		{"sourceport", "no field of a flow key"},
+		{"sourc", "no field of a flow key"},
+		{"source/", "one prefix length"},
+		{"source//", "no valid prefix length"},
+		{"source/0/56", "no valid prefix length"},
+		{"source/24/0", "no valid prefix length"},
+		{"source/33/56", "no valid prefix length"},
+		{"source/24/129", "no valid prefix length"},
+		{"source/24/56/1", "no valid prefix length"},
+		{"source/24/56/", "no valid prefix length"},
+		{"source/ 24/56", "no valid prefix length"},
+		{"vlan/3", "vlan is no address"},
+		{"sourcePort/8/8", "sourcePort is no address"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -362,8 +362,13 @@ static void name_has_1_to_127_bytes_of_utf8(void **state)
 
 static void utf8_refuses_overlong_surrogate_and_cut_characters(void **state)
 {
-	static const char *const bad[] = {
-	    "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf8\x88\x80\x80\x80"};
+	static const char *const bad[] = {"\x80",
+					  "\xc0\x80",
+					  "\xe0\x80\x80",
+					  "\xed\xa0\x80",
+					  "\xf4\x90\x80\x80",
+					  "\xe2\x82",
+					  "\xf8\x88\x80\x80\x80"};
 	uint32_t code;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -389,27 +394,27 @@ static void nearest_finds_what_was_meant_and_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(number_takes_whole_tokens_within_its_range),
-	    cmocka_unit_test(number_refuses_all_but_plain_decimals),
-	    cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
-	    cmocka_unit_test(threshold_is_exact_in_millionths),
-	    cmocka_unit_test(threshold_refuses_what_is_no_rate),
-	    cmocka_unit_test(range_has_both_ends),
-	    cmocka_unit_test(range_refuses_what_is_none),
-	    cmocka_unit_test(prefix_of_either_family_is_read_and_written),
-	    cmocka_unit_test(prefix_refuses_what_is_no_address),
-	    cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),
-	    cmocka_unit_test(protocol_is_a_name_or_a_number),
-	    cmocka_unit_test(tcp_flags_are_set_or_clear),
-	    cmocka_unit_test(fragment_any_is_first_or_later),
-	    cmocka_unit_test(interface_name_is_one_the_kernel_takes),
-	    cmocka_unit_test(flow_field_takes_a_prefix_length_of_each_family),
-	    cmocka_unit_test(flow_prefix_alone_needs_one_family),
-	    cmocka_unit_test(flow_field_refuses_what_is_no_key),
-	    cmocka_unit_test(flow_field_is_in_the_key_once),
-	    cmocka_unit_test(name_has_1_to_127_bytes_of_utf8),
-	    cmocka_unit_test(utf8_refuses_overlong_surrogate_and_cut_characters),
-	    cmocka_unit_test(nearest_finds_what_was_meant_and_nothing_else),
+		cmocka_unit_test(number_takes_whole_tokens_within_its_range),
+		cmocka_unit_test(number_refuses_all_but_plain_decimals),
+		cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
+		cmocka_unit_test(threshold_is_exact_in_millionths),
+		cmocka_unit_test(threshold_refuses_what_is_no_rate),
+		cmocka_unit_test(range_has_both_ends),
+		cmocka_unit_test(range_refuses_what_is_none),
+		cmocka_unit_test(prefix_of_either_family_is_read_and_written),
+		cmocka_unit_test(prefix_refuses_what_is_no_address),
+		cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),
+		cmocka_unit_test(protocol_is_a_name_or_a_number),
+		cmocka_unit_test(tcp_flags_are_set_or_clear),
+		cmocka_unit_test(fragment_any_is_first_or_later),
+		cmocka_unit_test(interface_name_is_one_the_kernel_takes),
+		cmocka_unit_test(flow_field_takes_a_prefix_length_of_each_family),
+		cmocka_unit_test(flow_prefix_alone_needs_one_family),
+		cmocka_unit_test(flow_field_refuses_what_is_no_key),
+		cmocka_unit_test(flow_field_is_in_the_key_once),
+		cmocka_unit_test(name_has_1_to_127_bytes_of_utf8),
+		cmocka_unit_test(utf8_refuses_overlong_surrogate_and_cut_characters),
+		cmocka_unit_test(nearest_finds_what_was_meant_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

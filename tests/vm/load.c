@@ -46,17 +46,17 @@
 #define SETTINGS "settings: {flowsPerCpu: 4096, nonIp: drop, unmatched: pass}\n"
 
 static const char one_keyed_rule[] =
-    SETTINGS "resources:\n"
-	     "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
-	     "rules:\n"
-	     "  - {name: dns-per-client, resource: dns, threshold: 5, statIntervalInMs: 86400000}\n";
+	SETTINGS "resources:\n"
+		 "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
+		 "rules:\n"
+		 "  - {name: dns-per-client, resource: dns, threshold: 5, statIntervalInMs: 86400000}\n";
 
 /* No field is matched, no flow is keyed: as much code as can be is dead. */
 static const char one_lone_rule[] =
-    SETTINGS "resources:\n"
-	     "  - {name: all}\n"
-	     "rules:\n"
-	     "  - {name: all-together, resource: all, threshold: 5, window: strict, statIntervalInMs: 86400000}\n";
+	SETTINGS "resources:\n"
+		 "  - {name: all}\n"
+		 "rules:\n"
+		 "  - {name: all-together, resource: all, threshold: 5, window: strict, statIntervalInMs: 86400000}\n";
 
 /*
  * Every match field, every key field, every kind of window and row, and (by write_crowd) vectors of
@@ -65,23 +65,23 @@ static const char one_lone_rule[] =
 #define CROWD 150
 #define CROWD_FIRST_PORT 2000
 static const char every_field[] = SETTINGS
-    "resources:\n"
-    "  - {name: web, match: {family: ipv4, protocol: tcp, destination: 192.0.2.0/24, destinationPort: 80},\n"
-    "     flow: [source/24, destination, sourcePort, destinationPort, protocol, vlan, interface]}\n"
-    "  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', source: [10.0.0.0/8, 192.0.2.0/24], vlan: 7,\n"
-    "     sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE "},\n"
-    "     flow: [source/24/56]}\n"
-    "  - {name: ping, match: {protocol: [icmp, icmpv6], icmpType: [8, 128]}, flow: source/32/64}\n"
-    "  - {name: all}\n";
+	"resources:\n"
+	"  - {name: web, match: {family: ipv4, protocol: tcp, destination: 192.0.2.0/24, destinationPort: 80},\n"
+	"     flow: [source/24, destination, sourcePort, destinationPort, protocol, vlan, interface]}\n"
+	"  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', source: [10.0.0.0/8, 192.0.2.0/24], vlan: 7,\n"
+	"     sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE "},\n"
+	"     flow: [source/24/56]}\n"
+	"  - {name: ping, match: {protocol: [icmp, icmpv6], icmpType: [8, 128]}, flow: source/32/64}\n"
+	"  - {name: all}\n";
 static const char every_field_rules[] =
-    "rules:\n"
-    "  - {name: narrow-leap, resource: web, threshold: 5, statIntervalInMs: 86400000}\n"
-    "  - {name: narrow-strict, resource: syn, threshold: 6, window: strict, statIntervalInMs: 86400000}\n"
-    "  - {name: wide-smooth, resource: syn, threshold: 1000000, unit: bytes, window: smooth,\n"
-    "     statIntervalInMs: 86400000}\n"
-    "  - {name: watching, resource: web, threshold: 3, mode: observe, statIntervalInMs: 86400000}\n"
-    "  - {name: ping-per-client, resource: ping, threshold: 5, window: smooth, statIntervalInMs: 86400000}\n"
-    "  - {name: lone, resource: all, threshold: 1000, statIntervalInMs: 86400000}\n";
+	"rules:\n"
+	"  - {name: narrow-leap, resource: web, threshold: 5, statIntervalInMs: 86400000}\n"
+	"  - {name: narrow-strict, resource: syn, threshold: 6, window: strict, statIntervalInMs: 86400000}\n"
+	"  - {name: wide-smooth, resource: syn, threshold: 1000000, unit: bytes, window: smooth,\n"
+	"     statIntervalInMs: 86400000}\n"
+	"  - {name: watching, resource: web, threshold: 3, mode: observe, statIntervalInMs: 86400000}\n"
+	"  - {name: ping-per-client, resource: ping, threshold: 5, window: smooth, statIntervalInMs: 86400000}\n"
+	"  - {name: lone, resource: all, threshold: 1000, statIntervalInMs: 86400000}\n";
 
 static void write_crowd(FILE *stream)
 {
@@ -145,9 +145,9 @@ static void load(struct loaded *loaded, const char *what, const char *yaml, bool
 {
 	struct weir_object_options object_options = {.is_virtual = is_virtual};
 	struct weir_compile_options options = {
-	    .cpus = weir_host_cpus(),
-	    .now_ns = is_virtual ? 0 : weir_host_now_ns(),
-	    .ifindex = weir_host_find_ifindex,
+		.cpus = weir_host_cpus(),
+		.now_ns = is_virtual ? 0 : weir_host_now_ns(),
+		.ifindex = weir_host_find_ifindex,
 	};
 	struct bpf_prog_info info = {};
 	__u32 info_bytes = sizeof(info);
@@ -332,11 +332,11 @@ static void check_two_cpus(const char *what, const char *yaml, bool is_virtual)
 
 static void two_cpus_share_one_limit(void **state)
 {
-	static const char wide[] =
-	    SETTINGS "resources:\n"
-		     "  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
-		     "rules:\n" /* a frame of the query has 74 bytes */
-		     "  - {resource: dns, threshold: 370, unit: bytes, window: smooth, statIntervalInMs: 86400000}\n";
+	static const char wide[] = SETTINGS
+		"resources:\n"
+		"  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
+		"rules:\n" /* a frame of the query has 74 bytes */
+		"  - {resource: dns, threshold: 370, unit: bytes, window: smooth, statIntervalInMs: 86400000}\n";
 
 	if (!stay_on(1)) {
 		print_message("only one CPU\n");
@@ -390,7 +390,7 @@ static void live_attach(enum weir_attach_mode mode)
 	static const char *const interfaces[] = {LIVE_NEAR};
 	struct weir_ruleset *ruleset = read_rules(one_keyed_rule);
 	struct weir_attach_options options = {
-	    .instance = LIVE_INSTANCE, .interfaces = interfaces, .interface_count = 1, .mode = mode};
+		.instance = LIVE_INSTANCE, .interfaces = interfaces, .interface_count = 1, .mode = mode};
 	struct weir_diag diag = {};
 	int err = weir_instance_attach(&options, ruleset, NULL, &diag);
 
@@ -467,13 +467,13 @@ static void a_reload_on_veth_keeps_the_window_in_skb_mode(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(five_of_each_source_pass_when_attached),
-	    cmocka_unit_test(five_of_each_source_pass_in_the_laboratory),
-	    cmocka_unit_test(every_field_and_window_works_when_attached),
-	    cmocka_unit_test(every_field_and_window_works_in_the_laboratory),
-	    cmocka_unit_test(two_cpus_share_one_limit),
-	    cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
-	    cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),
+		cmocka_unit_test(five_of_each_source_pass_when_attached),
+		cmocka_unit_test(five_of_each_source_pass_in_the_laboratory),
+		cmocka_unit_test(every_field_and_window_works_when_attached),
+		cmocka_unit_test(every_field_and_window_works_in_the_laboratory),
+		cmocka_unit_test(two_cpus_share_one_limit),
+		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_native_mode),
+		cmocka_unit_test(a_reload_on_veth_keeps_the_window_in_skb_mode),
 	};
 
 	setbuf(stdout, NULL);

@@ -5,24 +5,24 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "attach",
-    .options = "iImNh",
-    .arguments = "FILE...",
-    .arguments_min = 1,
-    .arguments_max = SIZE_MAX,
-    .about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
-	     "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind.",
-    .example = "  weir attach -i eth0 rules/dns-per-client.yaml",
+	.name = "attach",
+	.options = "iImNh",
+	.arguments = "FILE...",
+	.arguments_min = 1,
+	.arguments_max = SIZE_MAX,
+	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
+		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind.",
+	.example = "  weir attach -i eth0 rules/dns-per-client.yaml",
 };
 
 static int attach(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = {
-	    .instance = options->instance,
-	    .interfaces = options->interfaces,
-	    .interface_count = options->interface_count,
-	    .mode = options->mode,
+		.instance = options->instance,
+		.interfaces = options->interfaces,
+		.interface_count = options->interface_count,
+		.mode = options->mode,
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 

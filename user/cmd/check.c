@@ -305,11 +305,11 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		const char *what;
 		uint64_t bytes;
 	} parts[] = {
-	    {"narrow rows", memory->narrow_table},
-	    {"wide rows", memory->wide_table},
-	    {"rows of whole resources", memory->lone_rows},
-	    {"counters", memory->counters},
-	    {"matching", memory->matching},
+		{"narrow rows", memory->narrow_table},
+		{"wide rows", memory->wide_table},
+		{"rows of whole resources", memory->lone_rows},
+		{"counters", memory->counters},
+		{"matching", memory->matching},
 	};
 
 	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, cpus == 1 ? "" : "s",
@@ -381,9 +381,9 @@ static int compile(const struct weir_ruleset *ruleset, uint32_t cpus, struct wei
 {
 	struct fake_interfaces interfaces = {.diag = diag};
 	struct weir_compile_options options = {
-	    .cpus = cpus,
-	    .ifindex = number_interface,
-	    .ifindex_data = &interfaces,
+		.cpus = cpus,
+		.ifindex = number_interface,
+		.ifindex_data = &interfaces,
 	};
 	int err = weir_image_build(ruleset, &options, ret_image, diag);
 
@@ -420,10 +420,10 @@ static int check(char **files, int file_count, const struct check_options *optio
 static int parse_options(int argc, char **argv, struct check_options *options)
 {
 	static const struct option long_options[] = {
-	    {"json", no_argument, NULL, 'j'},
-	    {"cpus", required_argument, NULL, 'c'},
-	    {"help", no_argument, NULL, 'h'},
-	    {},
+		{"json", no_argument, NULL, 'j'},
+		{"cpus", required_argument, NULL, 'c'},
+		{"help", no_argument, NULL, 'h'},
+		{},
 	};
 	struct weir_refusal refusal;
 	uint64_t cpus;

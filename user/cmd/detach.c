@@ -5,11 +5,11 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "detach",
-    .options = "iIh",
-    .about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-	     "and nothing is left.",
-    .example = "  weir detach\n  weir detach -i eth1",
+	.name = "detach",
+	.options = "iIh",
+	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
+		 "and nothing is left.",
+	.example = "  weir detach\n  weir detach -i eth1",
 };
 
 static int detach(const struct weir_options *options, struct weir_diag *diag)

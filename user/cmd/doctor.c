@@ -10,20 +10,20 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "doctor",
-    .options = "Njh",
-    .arguments = "IFACE",
-    .arguments_min = 1,
-    .arguments_max = 1,
-    .about = "Look at an interface and at this host, and say what would stop weir (a problem; then the exit code\n"
-	     "is 1) or bend its limits (a note), and what to do. Changes nothing.",
-    .example = "  weir doctor eth0",
+	.name = "doctor",
+	.options = "Njh",
+	.arguments = "IFACE",
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.about = "Look at an interface and at this host, and say what would stop weir (a problem; then the exit code\n"
+		 "is 1) or bend its limits (a note), and what to do. Changes nothing.",
+	.example = "  weir doctor eth0",
 };
 
 static const char *const level_names[] = {
-    [WEIR_FINDING_OK] = "ok",
-    [WEIR_FINDING_NOTE] = "note",
-    [WEIR_FINDING_PROBLEM] = "problem",
+	[WEIR_FINDING_OK] = "ok",
+	[WEIR_FINDING_NOTE] = "note",
+	[WEIR_FINDING_PROBLEM] = "problem",
 };
 
 static size_t count_problems(const struct weir_findings *findings)

@@ -7,11 +7,11 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "flows",
-    .options = "nIjh",
-    .about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
-	     "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.",
-    .example = "  weir flows -n 5",
+	.name = "flows",
+	.options = "nIjh",
+	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
+		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.",
+	.example = "  weir flows -n 5",
 };
 
 static const struct weir_rule_info *rule_of(const struct weir_instance *instance, const struct weir_flow_use *use)

@@ -21,14 +21,14 @@ static const struct known_option {
 	const char *argument; /* NULL: takes none */
 	const char *help;
 } known_options[] = {
-    {'i', true, "interface", "IFACE", "interface; may be given several times"},
-    {'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
-    {'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
-    {'N', false, "netns", "NAME", "network namespace, by name or path"},
-    {'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
-    {'n', true, "number", "N", "how many to show (default: 20)"},
-    {'j', false, "json", NULL, "print one JSON document"},
-    {'h', true, "help", NULL, "this text"},
+	{'i', true, "interface", "IFACE", "interface; may be given several times"},
+	{'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
+	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
+	{'N', false, "netns", "NAME", "network namespace, by name or path"},
+	{'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
+	{'n', true, "number", "N", "how many to show (default: 20)"},
+	{'j', false, "json", NULL, "print one JSON document"},
+	{'h', true, "help", NULL, "this text"},
 };
 
 static const struct known_option *find_option(int letter)
@@ -158,9 +158,9 @@ static void list_options(const struct weir_command *command, struct option *long
 		const struct known_option *known = find_option(*letter);
 
 		*long_options++ = (struct option){
-		    .name = known->name,
-		    .has_arg = known->argument ? required_argument : no_argument,
-		    .val = known->letter,
+			.name = known->name,
+			.has_arg = known->argument ? required_argument : no_argument,
+			.val = known->letter,
 		};
 		if (!known->is_short)
 			continue;

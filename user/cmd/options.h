@@ -16,17 +16,17 @@
 
 struct weir_command {
 	const char *name;
-	const char *options; /* letters of the table in options.c, in the order of --help */
+	const char *options;   /* letters of the table in options.c, in the order of --help */
 	const char *arguments; /* "FILE...", or NULL: none */
 	size_t arguments_min, arguments_max;
-	const char *about; /* lines */
+	const char *about;   /* lines */
 	const char *example; /* lines, indented by two */
 };
 
 struct weir_options {
 	const char *instance; /* WEIR_INSTANCE_DEFAULT unless given */
 	bool has_instance;
-	const char *netns; /* NULL: stay where we are */
+	const char *netns;	 /* NULL: stay where we are */
 	const char **interfaces; /* no two the same */
 	size_t interface_count;
 	enum weir_attach_mode mode;

@@ -10,9 +10,9 @@
 #include "values.h"
 
 const char *const weir_window_names[] = {
-    [WEIR_WINDOW_LEAP] = "leap",
-    [WEIR_WINDOW_STRICT] = "strict",
-    [WEIR_WINDOW_SMOOTH] = "smooth",
+	[WEIR_WINDOW_LEAP] = "leap",
+	[WEIR_WINDOW_STRICT] = "strict",
+	[WEIR_WINDOW_SMOOTH] = "smooth",
 };
 
 /* ---- tables ---- */

@@ -5,15 +5,16 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "reload",
-    .options = "INh",
-    .arguments = "FILE...",
-    .arguments_min = 1,
-    .arguments_max = SIZE_MAX,
-    .about = "Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
-	     "A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
-	     "in a file changes nothing. Name all the files, also those that did not change.",
-    .example = "  weir reload rules/dns-per-client.yaml",
+	.name = "reload",
+	.options = "INh",
+	.arguments = "FILE...",
+	.arguments_min = 1,
+	.arguments_max = SIZE_MAX,
+	.about =
+		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
+		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
+		"in a file changes nothing. Name all the files, also those that did not change.",
+	.example = "  weir reload rules/dns-per-client.yaml",
 };
 
 static int reload(const struct weir_options *options, struct weir_diag *diag)

@@ -26,8 +26,8 @@ struct replay_request {
 
 /* In the order of enum weir_verdict; also keys of the JSON document. */
 static const char *const verdict_names[WEIR_VERDICT_COUNT] = {
-    "pass",	 "block",     "malformedPass", "malformedDrop", "unsupportedPass", "unsupportedDrop",
-    "nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "error",
+	"pass",	     "block",	  "malformedPass", "malformedDrop", "unsupportedPass", "unsupportedDrop",
+	"nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "error",
 };
 
 static void print_usage(FILE *stream)
@@ -210,13 +210,13 @@ static int print_json(const struct weir_ruleset *ruleset, const struct weir_repl
 	json_t *document;
 
 	document =
-	    json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
-		      (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
-		      (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
-		      weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals), "resources",
-		      json_resources(ruleset, report), "rules", json_rules(ruleset, report), "flowsPerCpu",
-		      (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->judging_ns,
-		      "packetsPerSecond", (json_int_t)packets_per_second(report));
+		json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
+			  (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
+			  (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
+			  weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals),
+			  "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report),
+			  "flowsPerCpu", (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->judging_ns,
+			  "packetsPerSecond", (json_int_t)packets_per_second(report));
 	return weir_json_print(document, diag);
 }
 
@@ -251,14 +251,14 @@ static int replay(struct replay_request *request, struct weir_diag *diag)
 enum { OPTION_ARGUMENT = 1, OPTION_VERDICTS = 256, OPTION_PASSED, OPTION_MEMORY, OPTION_INTERFACE, OPTION_JSON };
 
 static const struct option long_options[] = {
-    {"rules", required_argument, NULL, 'r'},
-    {"verdicts", required_argument, NULL, OPTION_VERDICTS},
-    {"passed", required_argument, NULL, OPTION_PASSED},
-    {"memory", required_argument, NULL, OPTION_MEMORY},
-    {"interface", required_argument, NULL, OPTION_INTERFACE},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, 'h'},
-    {},
+	{"rules", required_argument, NULL, 'r'},
+	{"verdicts", required_argument, NULL, OPTION_VERDICTS},
+	{"passed", required_argument, NULL, OPTION_PASSED},
+	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"interface", required_argument, NULL, OPTION_INTERFACE},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"help", no_argument, NULL, 'h'},
+	{},
 };
 
 static void take_file(struct replay_request *request, const char *path, bool is_argument)

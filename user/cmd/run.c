@@ -11,24 +11,24 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "run",
-    .options = "iImNkh",
-    .arguments = "FILE...",
-    .arguments_min = 1,
-    .arguments_max = SIZE_MAX,
-    .about = "Attach and stay in the foreground. SIGHUP reads the rule files again (a mistake in them is printed,\n"
-	     "and the old rules go on); SIGINT and SIGTERM detach and end.",
-    .example = "  weir run -i eth0 rules/dns-per-client.yaml",
+	.name = "run",
+	.options = "iImNkh",
+	.arguments = "FILE...",
+	.arguments_min = 1,
+	.arguments_max = SIZE_MAX,
+	.about = "Attach and stay in the foreground. SIGHUP reads the rule files again (a mistake in them is printed,\n"
+		 "and the old rules go on); SIGINT and SIGTERM detach and end.",
+	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
 static int start(const struct weir_options *options, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = {
-	    .instance = options->instance,
-	    .interfaces = options->interfaces,
-	    .interface_count = options->interface_count,
-	    .mode = options->mode,
+		.instance = options->instance,
+		.interfaces = options->interfaces,
+		.interface_count = options->interface_count,
+		.mode = options->mode,
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 

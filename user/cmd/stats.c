@@ -7,27 +7,27 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "stats",
-    .options = "Ijh",
-    .about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule.",
-    .example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
+	.name = "stats",
+	.options = "Ijh",
+	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule.",
+	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
 static const struct {
 	const char *json_name;
 	const char *words;
 } verdicts[WEIR_VERDICT_COUNT] = {
-    [WEIR_VERDICT_PASS] = {"pass", "passed by the rules"},
-    [WEIR_VERDICT_BLOCK] = {"block", "blocked by a rule"},
-    [WEIR_VERDICT_MALFORMED_PASS] = {"malformedPass", "malformed, passed"},
-    [WEIR_VERDICT_MALFORMED_DROP] = {"malformedDrop", "malformed, dropped"},
-    [WEIR_VERDICT_UNSUPPORTED_PASS] = {"unsupportedPass", "unsupported, passed"},
-    [WEIR_VERDICT_UNSUPPORTED_DROP] = {"unsupportedDrop", "unsupported, dropped"},
-    [WEIR_VERDICT_NON_IP_PASS] = {"nonIpPass", "not IP, passed"},
-    [WEIR_VERDICT_NON_IP_DROP] = {"nonIpDrop", "not IP, dropped"},
-    [WEIR_VERDICT_UNMATCHED_PASS] = {"unmatchedPass", "in no resource, passed"},
-    [WEIR_VERDICT_UNMATCHED_DROP] = {"unmatchedDrop", "in no resource, dropped"},
-    [WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
+	[WEIR_VERDICT_PASS] = {"pass", "passed by the rules"},
+	[WEIR_VERDICT_BLOCK] = {"block", "blocked by a rule"},
+	[WEIR_VERDICT_MALFORMED_PASS] = {"malformedPass", "malformed, passed"},
+	[WEIR_VERDICT_MALFORMED_DROP] = {"malformedDrop", "malformed, dropped"},
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = {"unsupportedPass", "unsupported, passed"},
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = {"unsupportedDrop", "unsupported, dropped"},
+	[WEIR_VERDICT_NON_IP_PASS] = {"nonIpPass", "not IP, passed"},
+	[WEIR_VERDICT_NON_IP_DROP] = {"nonIpDrop", "not IP, dropped"},
+	[WEIR_VERDICT_UNMATCHED_PASS] = {"unmatchedPass", "in no resource, passed"},
+	[WEIR_VERDICT_UNMATCHED_DROP] = {"unmatchedDrop", "in no resource, dropped"},
+	[WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
 };
 
 /* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */

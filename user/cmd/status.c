@@ -9,11 +9,11 @@
 #include "util.h"
 
 static const struct weir_command command = {
-    .name = "status",
-    .options = "Ijh",
-    .about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
-	     "a failure when that is not attached).",
-    .example = "  weir status --json",
+	.name = "status",
+	.options = "Ijh",
+	.about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
+		 "a failure when that is not attached).",
+	.example = "  weir status --json",
 };
 
 static const char *const policy_names[] = {"malformed", "unsupported", "nonIp", "unmatched"};

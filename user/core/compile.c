@@ -99,7 +99,7 @@ static void configure(const struct weir_ruleset *ruleset, const struct weir_comp
 	uint32_t flows_min = WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS;
 
 	image->flows_per_cpu =
-	    round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
+		round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
 	config->cpus = options->cpus;
 	config->resource_count = image->resource_count;
 	config->narrow_sets = table_sets(image, previous, WEIR_STORAGE_NARROW, previous ? previous->narrow_sets : 0,

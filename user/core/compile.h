@@ -13,19 +13,19 @@
 
 /* What already runs, as read from the instance's maps; all zero for a first load. */
 struct weir_previous {
-	struct weir_rule_info *rules;		/* rule_slots entries */
-	struct weir_resource_info *resources;	/* resource_slots entries */
-	struct weir_timing *timings;		/* timing_count entries */
+	struct weir_rule_info *rules;	      /* rule_slots entries */
+	struct weir_resource_info *resources; /* resource_slots entries */
+	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
-	uint32_t narrow_sets, wide_sets;	/* sizes of the flow tables; 0: whatever the image asks for */
+	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 };
 
 struct weir_compile_options {
-	uint32_t cpus;			/* possible CPUs */
-	uint64_t now_ns;		/* the data plane's clock now (replay: the first packet's time or earlier) */
-	uint64_t span_ns;		/* how far after now_ns rows must tell times apart; narrow rows are used only
+	uint32_t cpus;	  /* possible CPUs */
+	uint64_t now_ns;  /* the data plane's clock now (replay: the first packet's time or earlier) */
+	uint64_t span_ns; /* how far after now_ns rows must tell times apart; narrow rows are used only
 					 * when this many ns fit into 2^32 buckets. 0: six years */
-	const struct weir_previous *previous;	/* NULL: first load */
+	const struct weir_previous *previous; /* NULL: first load */
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
 	 * then matches nothing, with a warning). NULL: no interface matches.
 	 */
@@ -52,9 +52,9 @@ struct weir_image {
 	struct weir_config config;
 	struct weir_classes *classes;
 	struct weir_vector *vectors;
-	uint32_t vector_count;		/* at least 1 */
+	uint32_t vector_count; /* at least 1 */
 	struct weir_rule *rules;
-	uint64_t *thresholds;		/* WEIR_THRESHOLD_WORDs, one a rule */
+	uint64_t *thresholds; /* WEIR_THRESHOLD_WORDs, one a rule */
 	uint32_t rule_count;
 	struct weir_resource *resources;
 	uint32_t resource_count;
@@ -72,18 +72,18 @@ struct weir_image {
 	/* slots given out by this load, one entry a slot: the loader clears their counters and lone rows */
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
-	uint32_t flows_per_cpu;		/* rounded up to a power of two */
+	uint32_t flows_per_cpu; /* rounded up to a power of two */
 	/* for people */
-	uint32_t packet_rules_max;	/* most rules that can meet on one packet; the limit itself when only */
-	uint32_t packet_resources_max;	/* that could be proved within the compiler's patience */
-	uint32_t kept_rules;		/* rules that keep their windows across this load */
+	uint32_t packet_rules_max;     /* most rules that can meet on one packet; the limit itself when only */
+	uint32_t packet_resources_max; /* that could be proved within the compiler's patience */
+	uint32_t kept_rules;	       /* rules that keep their windows across this load */
 };
 
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
 struct weir_image_memory {
-	uint64_t narrow_table, wide_table;	/* all CPUs together */
-	uint64_t lone_rows, counters;		/* all CPUs together */
-	uint64_t matching;			/* classes, vectors, prefixes, rules */
+	uint64_t narrow_table, wide_table; /* all CPUs together */
+	uint64_t lone_rows, counters;	   /* all CPUs together */
+	uint64_t matching;		   /* classes, vectors, prefixes, rules */
 	uint64_t total;
 };
 

@@ -63,8 +63,8 @@ static int number_vector(struct matching *matching, const struct weir_vector *ve
 struct range_field {
 	enum weir_match_field field;
 	size_t ranges, count; /* offsets in struct weir_match */
-	size_t classes; /* offset in struct weir_classes */
-	uint32_t values; /* 0 to values - 1; the class after these is for packets that have none of them */
+	size_t classes;	      /* offset in struct weir_classes */
+	uint32_t values;      /* 0 to values - 1; the class after these is for packets that have none of them */
 };
 
 #define RANGE_FIELD(bit, name, number_of_values)                                                                       \
@@ -75,11 +75,11 @@ struct range_field {
 	}
 
 static const struct range_field range_fields[] = {
-    RANGE_FIELD(WEIR_MATCH_SOURCE_PORT, source_port, WEIR_PORT_NONE),
-    RANGE_FIELD(WEIR_MATCH_DESTINATION_PORT, destination_port, WEIR_PORT_NONE),
-    RANGE_FIELD(WEIR_MATCH_ICMP_TYPE, icmp_type, WEIR_BYTE_NONE),
-    RANGE_FIELD(WEIR_MATCH_VLAN, vlan, WEIR_VLAN_NONE),
-    RANGE_FIELD(WEIR_MATCH_LENGTH, length, WEIR_LENGTH_LONGER),
+	RANGE_FIELD(WEIR_MATCH_SOURCE_PORT, source_port, WEIR_PORT_NONE),
+	RANGE_FIELD(WEIR_MATCH_DESTINATION_PORT, destination_port, WEIR_PORT_NONE),
+	RANGE_FIELD(WEIR_MATCH_ICMP_TYPE, icmp_type, WEIR_BYTE_NONE),
+	RANGE_FIELD(WEIR_MATCH_VLAN, vlan, WEIR_VLAN_NONE),
+	RANGE_FIELD(WEIR_MATCH_LENGTH, length, WEIR_LENGTH_LONGER),
 };
 
 /* One end of one range: from this value on, one range of the resource more, or less, is open. */
@@ -315,15 +315,15 @@ struct prefix_field {
 };
 
 static const struct prefix_field source_field = {
-    WEIR_MATCH_SOURCE,
-    offsetof(struct weir_match, source),
-    offsetof(struct weir_match, source_count),
+	WEIR_MATCH_SOURCE,
+	offsetof(struct weir_match, source),
+	offsetof(struct weir_match, source_count),
 };
 
 static const struct prefix_field destination_field = {
-    WEIR_MATCH_DESTINATION,
-    offsetof(struct weir_match, destination),
-    offsetof(struct weir_match, destination_count),
+	WEIR_MATCH_DESTINATION,
+	offsetof(struct weir_match, destination),
+	offsetof(struct weir_match, destination_count),
 };
 
 static int compare_prefixes(const struct weir_prefix *a, const struct weir_prefix *b)

@@ -25,18 +25,18 @@
 _Static_assert(WEIR_PACKET_RULES_MAX < 1 << WEIGHT_BITS, "weights must fit their bit planes");
 
 struct child {
-	uint32_t class; /* place in field->classes */
+	uint32_t class;	 /* place in field->classes */
 	uint32_t weight; /* of what this class takes, beyond what all classes take */
 };
 
 /* One field in one context: the classes a packet can choose from. */
 struct field {
-	uint32_t *classes; /* numbers of different vectors */
+	uint32_t *classes;   /* numbers of different vectors */
 	uint64_t *summaries; /* words in which the class takes what not all classes take */
 	uint32_t count;
 	struct weir_vector common; /* what all classes take */
-	struct weir_vector any; /* what some class takes */
-	struct child *children; /* room for all; a path branches on a field once, so one is enough */
+	struct weir_vector any;	   /* what some class takes */
+	struct child *children;	   /* room for all; a path branches on a field once, so one is enough */
 };
 
 /* Families have prefixes of their own; ports, flags and type are fields only of packets that have them. */
@@ -56,10 +56,10 @@ enum field_number {
 };
 
 struct context {
-	uint32_t fields; /* bits of enum field_number: to branch on */
-	uint32_t kind; /* vector number */
+	uint32_t fields;  /* bits of enum field_number: to branch on */
+	uint32_t kind;	  /* vector number */
 	uint32_t missing; /* fields of which the packet has no value */
-	uint32_t weight; /* of all resources that some packet of the context meets */
+	uint32_t weight;  /* of all resources that some packet of the context meets */
 };
 
 #define CONTEXTS_MAX (2 * WEIR_FRAGMENT_KINDS * 256)
@@ -71,13 +71,13 @@ struct search {
 	uint32_t context_count;
 	/* Weights of resources by bits, so that a word is weighed by counting its bits in each plane. */
 	uint64_t plane[WEIGHT_BITS][WEIR_VECTOR_WORDS];
-	unsigned int planes; /* in use */
+	unsigned int planes;	     /* in use */
 	struct weir_vector weighing; /* resources whose weight is not 0 */
 	uint32_t limit;
-	uint32_t floor; /* only what is heavier matters */
+	uint32_t floor;		     /* only what is heavier matters */
 	struct weir_vector heaviest; /* the set of weight `floor` that was found; empty when none was */
-	uint64_t work, patience; /* done, and the most that may be done */
-	bool is_over; /* above the limit, or out of patience */
+	uint64_t work, patience;     /* done, and the most that may be done */
+	bool is_over;		     /* above the limit, or out of patience */
 };
 
 /* ---- weighing ---- */
@@ -132,10 +132,10 @@ static uint32_t heaviest_class(struct search *search, const struct field *field,
 
 /* What a set of resources looks like to the fields not yet decided. */
 struct survey {
-	uint32_t weight; /* of the set */
-	uint32_t fields; /* those that divide it */
+	uint32_t weight;	       /* of the set */
+	uint32_t fields;	       /* those that divide it */
 	uint32_t divided[FIELD_COUNT]; /* weight of what the field's classes do not all take */
-	uint32_t crowd[FIELD_COUNT]; /* the most of it that one class takes */
+	uint32_t crowd[FIELD_COUNT];   /* the most of it that one class takes */
 };
 
 /* A field of which one class takes the whole set is decided: no other choice is better. */
@@ -429,25 +429,25 @@ static bool has_type(unsigned int protocol)
 }
 
 static const uint32_t match_fields[FIELD_COUNT] = {
-    [SOURCE4] = WEIR_MATCH_SOURCE,
-    [SOURCE6] = WEIR_MATCH_SOURCE,
-    [DESTINATION4] = WEIR_MATCH_DESTINATION,
-    [DESTINATION6] = WEIR_MATCH_DESTINATION,
-    [SOURCE_PORT] = WEIR_MATCH_SOURCE_PORT,
-    [DESTINATION_PORT] = WEIR_MATCH_DESTINATION_PORT,
-    [TCP_FLAGS] = WEIR_MATCH_TCP_FLAGS,
-    [ICMP_TYPE] = WEIR_MATCH_ICMP_TYPE,
-    [VLAN] = WEIR_MATCH_VLAN,
-    [LENGTH] = WEIR_MATCH_LENGTH,
-    [INTERFACE] = WEIR_MATCH_INTERFACE,
+	[SOURCE4] = WEIR_MATCH_SOURCE,
+	[SOURCE6] = WEIR_MATCH_SOURCE,
+	[DESTINATION4] = WEIR_MATCH_DESTINATION,
+	[DESTINATION6] = WEIR_MATCH_DESTINATION,
+	[SOURCE_PORT] = WEIR_MATCH_SOURCE_PORT,
+	[DESTINATION_PORT] = WEIR_MATCH_DESTINATION_PORT,
+	[TCP_FLAGS] = WEIR_MATCH_TCP_FLAGS,
+	[ICMP_TYPE] = WEIR_MATCH_ICMP_TYPE,
+	[VLAN] = WEIR_MATCH_VLAN,
+	[LENGTH] = WEIR_MATCH_LENGTH,
+	[INTERFACE] = WEIR_MATCH_INTERFACE,
 };
 
 static struct context make_context(const struct search *search, unsigned int family, unsigned int fragment,
 				   unsigned int protocol)
 {
 	struct context context = {
-	    .fields = 1u << VLAN | 1u << LENGTH | 1u << INTERFACE,
-	    .kind = search->image->classes->kind[family][fragment][protocol],
+		.fields = 1u << VLAN | 1u << LENGTH | 1u << INTERFACE,
+		.kind = search->image->classes->kind[family][fragment][protocol],
 	};
 	unsigned int f;
 
@@ -461,7 +461,7 @@ static struct context make_context(const struct search *search, unsigned int fam
 			context.fields |= 1u << ICMP_TYPE;
 	}
 	context.missing =
-	    (1u << SOURCE_PORT | 1u << DESTINATION_PORT | 1u << TCP_FLAGS | 1u << ICMP_TYPE) & ~context.fields;
+		(1u << SOURCE_PORT | 1u << DESTINATION_PORT | 1u << TCP_FLAGS | 1u << ICMP_TYPE) & ~context.fields;
 	for (uint64_t bits = context.fields | context.missing; bits; bits &= bits - 1) {
 		f = weir_lowest_bit(bits);
 		if (!(search->image->config.match_fields & match_fields[f]))
@@ -514,7 +514,7 @@ static int list_contexts(struct search *search)
 		return -ENOMEM;
 	for (i = 0; i < CONTEXTS_MAX; i++)
 		contexts[i] =
-		    make_context(search, i / 256 / WEIR_FRAGMENT_KINDS, i / 256 % WEIR_FRAGMENT_KINDS, i % 256);
+			make_context(search, i / 256 / WEIR_FRAGMENT_KINDS, i / 256 % WEIR_FRAGMENT_KINDS, i % 256);
 	qsort(contexts, CONTEXTS_MAX, sizeof(*contexts), compare_contexts);
 	for (i = 0; i < CONTEXTS_MAX; i++) {
 		if (!count || compare_contexts(&contexts[count - 1], &contexts[i]))
@@ -657,8 +657,9 @@ static int too_many_resources(const struct weir_ruleset *ruleset, const struct s
 static int too_hard(struct weir_diag *diag, const char *what, uint32_t limit)
 {
 	return weir_diag_error(
-	    diag, NULL, NULL, "let the matches of resources overlap in fewer fields",
-	    "cannot prove that at most %u %s meet on one packet: the matches overlap in too many ways", limit, what);
+		diag, NULL, NULL, "let the matches of resources overlap in fewer fields",
+		"cannot prove that at most %u %s meet on one packet: the matches overlap in too many ways", limit,
+		what);
 }
 
 static int judge(const struct weir_ruleset *ruleset, struct search *search, struct weir_image *image,

@@ -22,7 +22,7 @@
 
 /* What is decided about one rule. */
 struct plan {
-	uint32_t slot; /* NONE: needs a fresh one */
+	uint32_t slot;	 /* NONE: needs a fresh one */
 	uint32_t timing; /* NONE: not yet numbered */
 	uint8_t storage; /* enum weir_storage */
 	uint8_t version; /* of its threshold */
@@ -34,7 +34,7 @@ struct slotting {
 	struct weir_image *image;
 	struct weir_diag *diag;
 	uint64_t now_ns, span_ns;
-	struct plan *plans; /* one a rule */
+	struct plan *plans;	  /* one a rule */
 	uint32_t *resource_slots; /* one a resource */
 };
 
@@ -225,10 +225,10 @@ static struct weir_timing timing_of(const struct slotting *slotting, const struc
 {
 	uint64_t bucket = slotting->now_ns / bucket_ns(rule);
 	struct weir_timing timing = {
-	    .bucket_ns = bucket_ns(rule),
-	    .base_bucket = bucket > 16 ? bucket - 16 : 0,
-	    .window_cells = weir_window_cells(rule->window, rule->samples),
-	    .window = rule->window,
+		.bucket_ns = bucket_ns(rule),
+		.base_bucket = bucket > 16 ? bucket - 16 : 0,
+		.window_cells = weir_window_cells(rule->window, rule->samples),
+		.window = rule->window,
 	};
 
 	_Static_assert(WEIR_RING_CELLS <= 16, "a window must not look back beyond the base");
@@ -319,13 +319,13 @@ static int number_timings(struct slotting *slotting)
 			continue;
 		err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
 		if (!err && plan->timing == NONE)
-			err =
-			    weir_diag_error(slotting->diag, &rule->place, NULL,
-					    slotting->previous->timing_count
-						? "detach and attach again: a reload keeps the old ones"
-						: "let more rules share statIntervalInMs, sampleCount and window",
-					    "rule '%s' needs one more kind of window than the %d an instance can hold",
-					    rule->name, WEIR_TIMINGS_MAX);
+			err = weir_diag_error(
+				slotting->diag, &rule->place, NULL,
+				slotting->previous->timing_count
+					? "detach and attach again: a reload keeps the old ones"
+					: "let more rules share statIntervalInMs, sampleCount and window",
+				"rule '%s' needs one more kind of window than the %d an instance can hold", rule->name,
+				WEIR_TIMINGS_MAX);
 	}
 	return err;
 }
@@ -551,14 +551,14 @@ int weir_compile_slots(const struct weir_ruleset *ruleset, const struct weir_com
 	_cleanup_(weir_freep) uint32_t *resource_slots = calloc(ruleset->resource_count + 1, sizeof(*resource_slots));
 	_cleanup_(weir_freep) struct plan *plans = calloc(ruleset->rule_count + 1, sizeof(*plans));
 	struct slotting slotting = {
-	    .ruleset = ruleset,
-	    .previous = options->previous ? options->previous : &first_load,
-	    .image = image,
-	    .diag = diag,
-	    .now_ns = options->now_ns,
-	    .span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
-	    .plans = plans,
-	    .resource_slots = resource_slots,
+		.ruleset = ruleset,
+		.previous = options->previous ? options->previous : &first_load,
+		.image = image,
+		.diag = diag,
+		.now_ns = options->now_ns,
+		.span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
+		.plans = plans,
+		.resource_slots = resource_slots,
 	};
 	int err;
 

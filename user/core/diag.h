@@ -30,7 +30,7 @@ struct weir_diag_entry {
 	char *file; /* owned copies */
 	int line, column, width;
 	char *source_line; /* text of that line, or what surrounds the place when it is long; or NULL */
-	int caret; /* characters of source_line before the place */
+	int caret;	   /* characters of source_line before the place */
 	char *message;
 	char *hint; /* or NULL */
 	bool is_warning;
@@ -56,7 +56,7 @@ int weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, co
  * (-EINVAL when err is 0).
  */
 int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+	__attribute__((format(printf, 4, 5)));
 
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);

@@ -89,8 +89,8 @@ static void read_documents(struct weir_reader *reader, const char *const *paths,
 	reader->document_count = path_count;
 	for (size_t i = 0; i < path_count; i++) {
 		int err = has_stdin && !strcmp(paths[i], "-")
-			      ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
-			      : read_document(reader, paths[i], i);
+				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
+				  : read_document(reader, paths[i], i);
 
 		has_stdin |= !strcmp(paths[i], "-");
 		reader->is_incomplete |= err != 0;
@@ -298,9 +298,9 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 	if (!ruleset)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
 	ruleset->settings = (struct weir_settings){
-	    .flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
-	    .drop_malformed = true,
-	    .drop_unsupported = true,
+		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
+		.drop_malformed = true,
+		.drop_unsupported = true,
 	};
 	read_documents(&reader, paths, path_count);
 	if (!reader.is_out_of_memory)

@@ -32,11 +32,11 @@ struct weir_reader {
 	struct weir_ruleset *ruleset;
 	struct weir_document **documents; /* one a file; NULL: it could not be read */
 	size_t document_count;
-	struct weir_named *resource_names; /* sorted, once all resources are read */
+	struct weir_named *resource_names;	 /* sorted, once all resources are read */
 	const struct weir_node **resource_nodes; /* what to point at, by resource */
-	const struct weir_node **rule_nodes; /* ... by rule */
-	size_t *resource_rules; /* how many rules each resource has had so far */
-	bool is_incomplete; /* a file could not be read: what others name may be in it */
+	const struct weir_node **rule_nodes;	 /* ... by rule */
+	size_t *resource_rules;			 /* how many rules each resource has had so far */
+	bool is_incomplete;			 /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	size_t complaints, warnings;
 };
@@ -44,9 +44,9 @@ struct weir_reader {
 /* ---- complaints: a mistake or a warning at a node. `hint` may be NULL. ---- */
 
 void weir_complain(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+	__attribute__((format(printf, 4, 5)));
 void weir_warn(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+	__attribute__((format(printf, 4, 5)));
 
 /* ---- maps ---- */
 

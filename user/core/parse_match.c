@@ -23,8 +23,8 @@ enum match_field {
 };
 
 static const char *const match_fields[MATCH_FIELD_COUNT] = {
-    "family", "protocol", "source",   "destination", "sourcePort", "destinationPort",
-    "vlan",   "tcpFlags", "icmpType", "fragment",    "length",	   "interface",
+	"family", "protocol", "source",	  "destination", "sourcePort", "destinationPort",
+	"vlan",	  "tcpFlags", "icmpType", "fragment",	 "length",     "interface",
 };
 
 /* ---- items ---- */
@@ -145,10 +145,10 @@ static const struct transport_field {
 	enum match_field field;
 	uint8_t protocols[4]; /* ends with 0 */
 } transport_fields[] = {
-    {MATCH_SOURCE_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
-    {MATCH_DESTINATION_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
-    {MATCH_TCP_FLAGS, {IPPROTO_TCP}},
-    {MATCH_ICMP_TYPE, {IPPROTO_ICMP, IPPROTO_ICMPV6}},
+	{MATCH_SOURCE_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
+	{MATCH_DESTINATION_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
+	{MATCH_TCP_FLAGS, {IPPROTO_TCP}},
+	{MATCH_ICMP_TYPE, {IPPROTO_ICMP, IPPROTO_ICMPV6}},
 };
 
 static bool share_protocol(const struct transport_field *left, const struct transport_field *right)

@@ -37,25 +37,25 @@ enum rule_field {
 };
 
 static const char *const rule_fields[RULE_FIELD_COUNT] = {
-    "name",
-    "resource",
-    "threshold",
-    "statIntervalInMs",
-    "sampleCount",
-    "tokenCalculateStrategy",
-    "controlBehavior",
-    "relationStrategy",
-    "refResource",
-    "maxQueueingTimeMs",
-    "warmUpPeriodSec",
-    "warmUpColdFactor",
-    "lowMemUsageThreshold",
-    "highMemUsageThreshold",
-    "memLowWaterMarkBytes",
-    "memHighWaterMarkBytes",
-    "unit",
-    "window",
-    "mode",
+	"name",
+	"resource",
+	"threshold",
+	"statIntervalInMs",
+	"sampleCount",
+	"tokenCalculateStrategy",
+	"controlBehavior",
+	"relationStrategy",
+	"refResource",
+	"maxQueueingTimeMs",
+	"warmUpPeriodSec",
+	"warmUpColdFactor",
+	"lowMemUsageThreshold",
+	"highMemUsageThreshold",
+	"memLowWaterMarkBytes",
+	"memHighWaterMarkBytes",
+	"unit",
+	"window",
+	"mode",
 };
 
 /* A rule while it is read: what the file says, and what of it has no place in struct weir_ruleset_rule yet. */
@@ -121,7 +121,7 @@ static void read_resource(struct weir_reader *reader, struct draft *draft)
 
 	if (value)
 		draft->has_resource =
-		    look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
+			look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
 	else
 		weir_complain(reader, draft->node, "say which resource it limits: 'resource: NAME'",
 			      "the rule has no resource");
@@ -249,10 +249,10 @@ static void read_numbers(struct weir_reader *reader, struct draft *draft)
 		enum rule_field field;
 		uint64_t high;
 	} numbers[] = {
-	    /* As wide as Sentinel-Go's own: uint32 and int64. */
-	    {RULE_MAX_QUEUEING, UINT32_MAX}, {RULE_WARM_UP_PERIOD, UINT32_MAX}, {RULE_COLD_FACTOR, UINT32_MAX},
-	    {RULE_LOW_USAGE, INT64_MAX},     {RULE_HIGH_USAGE, INT64_MAX},	{RULE_LOW_MARK, INT64_MAX},
-	    {RULE_HIGH_MARK, INT64_MAX},
+		/* As wide as Sentinel-Go's own: uint32 and int64. */
+		{RULE_MAX_QUEUEING, UINT32_MAX}, {RULE_WARM_UP_PERIOD, UINT32_MAX}, {RULE_COLD_FACTOR, UINT32_MAX},
+		{RULE_LOW_USAGE, INT64_MAX},	 {RULE_HIGH_USAGE, INT64_MAX},	    {RULE_LOW_MARK, INT64_MAX},
+		{RULE_HIGH_MARK, INT64_MAX},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {

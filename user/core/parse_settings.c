@@ -22,7 +22,7 @@ enum setting {
 };
 
 static const char *const setting_names[WEIR_SETTING_COUNT] = {
-    "flowsPerCpu", "malformed", "unsupported", "nonIp", "unmatched", "memory", "throttling",
+	"flowsPerCpu", "malformed", "unsupported", "nonIp", "unmatched", "memory", "throttling",
 };
 
 static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)

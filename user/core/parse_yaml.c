@@ -378,7 +378,7 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 
 	while ((error = fy_diag_errors_iterate(syntax, &iterator))) {
 		struct weir_place place = {
-		    .file = builder->document->file, .line = error->line, .column = error->column, .width = 1};
+			.file = builder->document->file, .line = error->line, .column = error->column, .width = 1};
 		const char *line = weir_document_line(builder->document, place.line);
 		bool has_tab = line && memchr(line, '\t', strspn(line, " \t"));
 

@@ -35,17 +35,17 @@ struct weir_document;
 
 struct weir_node {
 	enum weir_node_kind kind;
-	char *text; /* of a word, quotes and escapes resolved, without zero bytes */
+	char *text;		  /* of a word, quotes and escapes resolved, without zero bytes */
 	struct weir_node **items; /* of a list; of a map: key, value, key, value ... */
-	size_t count; /* of items: twice the fields of a map */
-	size_t weight; /* nodes it stands for, itself included; 0 while it is not complete */
+	size_t count;		  /* of items: twice the fields of a map */
+	size_t weight;		  /* nodes it stands for, itself included; 0 while it is not complete */
 	const struct weir_document *document;
 	struct weir_place place;
 };
 
 struct weir_document {
 	const char *file; /* as shown; borrowed */
-	char *text; /* ends with a zero byte */
+	char *text;	  /* ends with a zero byte */
 	size_t bytes;
 	struct weir_node *root; /* NULL: an empty file */
 	struct weir_node **nodes;

@@ -15,13 +15,13 @@
 #include "weir_abi.h"
 
 struct weir_range {
-	uint32_t low, high;	/* both included */
+	uint32_t low, high; /* both included */
 };
 
 struct weir_prefix {
-	uint8_t family;		/* 4 or 6 */
+	uint8_t family; /* 4 or 6 */
 	uint8_t bits;
-	uint8_t address[16];	/* network order, IPv4 in the first four; host bits are zero */
+	uint8_t address[16]; /* network order, IPv4 in the first four; host bits are zero */
 };
 
 /* All flags in `set` must be set and all in `clear` must not (bits as in the TCP header's byte 13). */
@@ -43,22 +43,22 @@ struct weir_match {
 	size_t vlan_count;
 	struct weir_range *icmp_type;
 	size_t icmp_type_count;
-	struct weir_range *length;	/* bytes of the whole frame, 0 to 65535 */
+	struct weir_range *length; /* bytes of the whole frame, 0 to 65535 */
 	size_t length_count;
 	struct weir_tcp_flags *tcp_flags;
 	size_t tcp_flags_count;
 	char (*interface)[IF_NAMESIZE];
 	size_t interface_count;
 	bool has_protocol;
-	uint8_t protocol[32];	/* a bit for each number: protocol[n / 8] >> n % 8 */
-	uint8_t families;	/* 0: no condition. Else bit 0 IPv4, bit 1 IPv6 */
-	uint8_t fragments;	/* 0: no condition. Else a bit for each enum weir_fragment */
+	uint8_t protocol[32]; /* a bit for each number: protocol[n / 8] >> n % 8 */
+	uint8_t families;     /* 0: no condition. Else bit 0 IPv4, bit 1 IPv6 */
+	uint8_t fragments;    /* 0: no condition. Else a bit for each enum weir_fragment */
 };
 
 /* The flow key; prefix lengths of addresses that are in it. fields 0: the resource is one flow. */
 struct weir_flow {
 	uint32_t fields;	/* enum weir_key_field, or-ed */
-	uint8_t source_bits[2];	/* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when source is not in the key */
+	uint8_t source_bits[2]; /* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when source is not in the key */
 	uint8_t destination_bits[2];
 };
 
@@ -73,12 +73,12 @@ enum weir_strategy { WEIR_STRATEGY_DIRECT, WEIR_STRATEGY_WARM_UP, WEIR_STRATEGY_
 enum weir_behavior { WEIR_BEHAVIOR_REJECT, WEIR_BEHAVIOR_THROTTLING };
 enum weir_relation { WEIR_RELATION_CURRENT, WEIR_RELATION_ASSOCIATED };
 
-#define WEIR_MICRO 1000000ull	/* thresholds are exact decimals of at most six places */
+#define WEIR_MICRO 1000000ull /* thresholds are exact decimals of at most six places */
 
 struct weir_ruleset_rule {
-	char *name;		/* default RESOURCE#N */
-	size_t resource;	/* index into resources */
-	uint64_t threshold_micro;	/* units per interval, in millionths */
+	char *name;		  /* default RESOURCE#N */
+	size_t resource;	  /* index into resources */
+	uint64_t threshold_micro; /* units per interval, in millionths */
 	uint64_t interval_ns;
 	uint32_t samples;
 	enum weir_window_kind window;
@@ -91,11 +91,11 @@ struct weir_ruleset_rule {
 };
 
 struct weir_settings {
-	uint32_t flows_per_cpu;		/* as written; default 262144 */
-	bool drop_malformed;		/* default true */
-	bool drop_unsupported;		/* default true */
-	bool drop_non_ip;		/* default false */
-	bool drop_unmatched;		/* default false */
+	uint32_t flows_per_cpu; /* as written; default 262144 */
+	bool drop_malformed;	/* default true */
+	bool drop_unsupported;	/* default true */
+	bool drop_non_ip;	/* default false */
+	bool drop_unmatched;	/* default false */
 };
 
 struct weir_ruleset {
@@ -104,7 +104,7 @@ struct weir_ruleset {
 	size_t resource_count;
 	struct weir_ruleset_rule *rules;
 	size_t rule_count;
-	char **file_names;		/* what the places point to */
+	char **file_names; /* what the places point to */
 	size_t file_count;
 };
 

@@ -14,7 +14,7 @@
 const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
 
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {
-    "source", "destination", "sourcePort", "destinationPort", "protocol", "vlan", "interface",
+	"source", "destination", "sourcePort", "destinationPort", "protocol", "vlan", "interface",
 };
 
 /* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
@@ -22,9 +22,9 @@ static const struct protocol {
 	const char *name;
 	uint8_t number;
 } protocols[] = {
-    {"icmp", 1},  {"igmp", 2},	 {"ipip", 4},	{"tcp", 6},	{"udp", 17},	   {"dccp", 33},  {"ipv6", 41},
-    {"gre", 47},  {"esp", 50},	 {"ah", 51},	{"icmpv6", 58}, {"ipv6-icmp", 58}, {"eigrp", 88}, {"ospf", 89},
-    {"pim", 103}, {"vrrp", 112}, {"l2tp", 115}, {"sctp", 132},	{"udplite", 136},
+	{"icmp", 1},  {"igmp", 2},   {"ipip", 4},   {"tcp", 6},	    {"udp", 17},       {"dccp", 33},  {"ipv6", 41},
+	{"gre", 47},  {"esp", 50},   {"ah", 51},    {"icmpv6", 58}, {"ipv6-icmp", 58}, {"eigrp", 88}, {"ospf", 89},
+	{"pim", 103}, {"vrrp", 112}, {"l2tp", 115}, {"sctp", 132},  {"udplite", 136},
 };
 
 /* ---- refusals ---- */
@@ -464,10 +464,10 @@ static int parse_word(const char *text, const struct word *words, size_t count, 
 int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_refusal *reterr_refusal)
 {
 	static const struct word words[] = {
-	    {"none", 1 << WEIR_FRAGMENT_NONE},
-	    {"first", 1 << WEIR_FRAGMENT_FIRST},
-	    {"later", 1 << WEIR_FRAGMENT_LATER},
-	    {"any", 1 << WEIR_FRAGMENT_FIRST | 1 << WEIR_FRAGMENT_LATER},
+		{"none", 1 << WEIR_FRAGMENT_NONE},
+		{"first", 1 << WEIR_FRAGMENT_FIRST},
+		{"later", 1 << WEIR_FRAGMENT_LATER},
+		{"any", 1 << WEIR_FRAGMENT_FIRST | 1 << WEIR_FRAGMENT_LATER},
 	};
 
 	return parse_word(text, words, ARRAY_SIZE(words), ret_fragments, reterr_refusal);

@@ -84,7 +84,7 @@ int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu
 		return -ENOMEM;
 	for (uint32_t first = 0; first < count;) {
 		int entries =
-		    read_batch(map_fd, &position, &place, keys, values, batch_entries(count - first, entry_bytes));
+			read_batch(map_fd, &position, &place, keys, values, batch_entries(count - first, entry_bytes));
 
 		if (entries <= 0)
 			return entries ? entries : -ENOENT;

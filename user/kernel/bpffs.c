@@ -24,9 +24,9 @@
 
 /* Where it is. Found once: a process keeps its mount namespace, and we mount at most once. */
 static struct {
-	pid_t witness; /* whose mount namespace is the machine's; 0: no one's may be looked at */
+	pid_t witness;	   /* whose mount namespace is the machine's; 0: no one's may be looked at */
 	bool is_elsewhere; /* and it is not ours */
-	char root[64]; /* empty: not looked for yet */
+	char root[64];	   /* empty: not looked for yet */
 	char base[80];
 } place;
 

@@ -110,10 +110,10 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 	}
 	capture->frames++;
 	*ret_frame = (struct weir_frame){
-	    .time_ns = time_ns,
-	    .bytes = bytes,
-	    .captured_bytes = header->caplen,
-	    .wire_bytes = header->len > header->caplen ? header->len : header->caplen,
+		.time_ns = time_ns,
+		.bytes = bytes,
+		.captured_bytes = header->caplen,
+		.wire_bytes = header->len > header->caplen ? header->len : header->caplen,
 	};
 	return 1;
 }
@@ -153,10 +153,10 @@ void weir_capture_writer_free(struct weir_capture_writer *writer)
 void weir_capture_write(struct weir_capture_writer *writer, const struct weir_frame *frame)
 {
 	struct pcap_pkthdr header = {
-	    .ts.tv_sec = frame->time_ns / WEIR_NSEC_PER_SEC,
-	    .ts.tv_usec = frame->time_ns % WEIR_NSEC_PER_SEC,
-	    .caplen = frame->captured_bytes,
-	    .len = frame->wire_bytes,
+		.ts.tv_sec = frame->time_ns / WEIR_NSEC_PER_SEC,
+		.ts.tv_usec = frame->time_ns % WEIR_NSEC_PER_SEC,
+		.caplen = frame->captured_bytes,
+		.len = frame->wire_bytes,
 	};
 
 	pcap_dump((u_char *)writer->stream, &header, frame->bytes);

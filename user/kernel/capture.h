@@ -13,7 +13,7 @@
 
 /* One frame of a capture. */
 struct weir_frame {
-	uint64_t time_ns; /* since the capture's epoch */
+	uint64_t time_ns;     /* since the capture's epoch */
 	const uint8_t *bytes; /* those captured; valid until the next read */
 	uint32_t captured_bytes;
 	uint32_t wire_bytes; /* at least captured_bytes */

@@ -21,7 +21,7 @@ struct weir_resource_sum {
 struct weir_counters {
 	uint64_t now_ns; /* when they were read, CLOCK_MONOTONIC */
 	struct weir_totals totals;
-	struct weir_rule_counters *rules; /* by slot */
+	struct weir_rule_counters *rules;    /* by slot */
 	struct weir_resource_sum *resources; /* by slot */
 };
 

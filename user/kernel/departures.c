@@ -62,9 +62,9 @@ int weir_departures_add(struct weir_departures *departures, const struct weir_fr
 	if (!departure)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write '%s'", departures->path);
 	*departure = (struct departure){
-	    .leaves_ns = leaves_ns,
-	    .offset = departures->written_bytes,
-	    .bytes = WEIR_CAPTURE_FRAME_HEADER_BYTES + frame->captured_bytes,
+		.leaves_ns = leaves_ns,
+		.offset = departures->written_bytes,
+		.bytes = WEIR_CAPTURE_FRAME_HEADER_BYTES + frame->captured_bytes,
 	};
 	if (departures->count++ > 0 && departure[-1].leaves_ns > leaves_ns)
 		departures->is_out_of_order = true;

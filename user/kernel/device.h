@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct weir_device {
-	char driver[32]; /* empty: not known */
-	uint32_t mtu; /* 0: not known */
+	char driver[32];    /* empty: not known */
+	uint32_t mtu;	    /* 0: not known */
 	uint32_t rx_queues; /* 0: not known */
 	bool is_up;
 	/* offloads that are on */
 	bool strips_vlan;
 	bool merges_in_hardware; /* LRO */
 	bool merges_in_software; /* GRO */
-	bool has_xdp_features; /* the next three are known: Linux 6.3 and later */
+	bool has_xdp_features;	 /* the next three are known: Linux 6.3 and later */
 	bool has_native_xdp;
 	bool has_native_frags;
 	/* XDP programs on it; 0: none */

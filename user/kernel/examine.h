@@ -11,7 +11,7 @@
 
 enum weir_finding_level {
 	WEIR_FINDING_OK,
-	WEIR_FINDING_NOTE, /* works, but know this */
+	WEIR_FINDING_NOTE,    /* works, but know this */
 	WEIR_FINDING_PROBLEM, /* weir cannot attach, or its limits would not hold */
 };
 

@@ -51,7 +51,7 @@ struct scan {
 static uint32_t canonical_set(uint32_t set, uint32_t tag, uint32_t storage)
 {
 	uint32_t other =
-	    WEIR_OTHER_SET(set, tag, storage == WEIR_STORAGE_WIDE ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+		WEIR_OTHER_SET(set, tag, storage == WEIR_STORAGE_WIDE ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
 
 	return set < other ? set : other;
 }
@@ -100,10 +100,10 @@ static int read_talkers(struct scan *scan)
 		uint32_t storage = scan->instance->rules[talker->rule_slot].storage;
 
 		scan->noted[scan->noted_count++] = (struct noted){
-		    .storage = storage,
-		    .tag = talker->tag,
-		    .set = canonical_set(talker->set, talker->tag, storage),
-		    .talker = talker,
+			.storage = storage,
+			.tag = talker->tag,
+			.set = canonical_set(talker->set, talker->tag, storage),
+			.talker = talker,
 		};
 	}
 	qsort(scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
@@ -215,11 +215,11 @@ static void collect_row(struct scan *scan, const struct row *row, uint64_t unspe
 static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narrow, uint32_t set)
 {
 	struct row row = {
-	    .tag = narrow->tag,
-	    .set = canonical_set(set, narrow->tag, WEIR_STORAGE_NARROW),
-	    .timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
-	    .newest = narrow->newest,
-	    .lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
+		.tag = narrow->tag,
+		.set = canonical_set(set, narrow->tag, WEIR_STORAGE_NARROW),
+		.timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
+		.newest = narrow->newest,
+		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
 	};
 
 	for (int i = 0; i < WEIR_RING_CELLS; i++)
@@ -230,11 +230,11 @@ static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narr
 static struct row widen(const struct weir_wide_row *wide, uint32_t set)
 {
 	struct row row = {
-	    .tag = wide->tag,
-	    .set = set,
-	    .timing = wide->timing,
-	    .newest = wide->newest,
-	    .lease = wide->lease,
+		.tag = wide->tag,
+		.set = set,
+		.timing = wide->timing,
+		.newest = wide->newest,
+		.lease = wide->lease,
 	};
 
 	memcpy(row.cell, wide->cell, sizeof(row.cell));
@@ -264,7 +264,7 @@ static void add_flow(struct scan *scan, const struct piece *sum, uint32_t storag
 	const struct noted key = {.storage = storage, .tag = sum->tag, .set = sum->set};
 	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
 	struct weir_flow_use use = {
-	    .units = window_units(scan, &scan->instance->timings[sum->timing], sum),
+		.units = window_units(scan, &scan->instance->timings[sum->timing], sum),
 	};
 
 	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, sum->timing);
@@ -361,8 +361,8 @@ static int prepare(struct scan *scan)
 	scan->threshold_count = instance->rule_count;
 	scan->thresholds = calloc(scan->threshold_count + 1, sizeof(*scan->thresholds));
 	/* Narrow chunks have the most rows. */
-	scan->pieces =
-	    calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * weir_host_cpus(), sizeof(*scan->pieces));
+	scan->pieces = calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * weir_host_cpus(),
+			      sizeof(*scan->pieces));
 	scan->uses = calloc(2 * scan->most, sizeof(*scan->uses));
 	if (!scan->thresholds || !scan->pieces || !scan->uses)
 		return -ENOMEM;
@@ -400,9 +400,9 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		    struct weir_diag *diag)
 {
 	_cleanup_(free_scan) struct scan scan = {
-	    .instance = instance,
-	    .now_ns = weir_host_now_ns(),
-	    .most = most ? most : 1,
+		.instance = instance,
+		.now_ns = weir_host_now_ns(),
+		.most = most ? most : 1,
 	};
 	int err;
 
@@ -415,9 +415,9 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		return weir_diag_fail(diag, -err, NULL, "cannot read the flows of instance '%s'", instance->name);
 	keep_busiest(&scan);
 	*ret_flows = (struct weir_flows){
-	    .busiest = TAKE_PTR(scan.uses),
-	    .count = scan.use_count,
-	    .active = scan.active,
+		.busiest = TAKE_PTR(scan.uses),
+		.count = scan.use_count,
+		.active = scan.active,
 	};
 	return 0;
 }

@@ -12,16 +12,16 @@
 
 struct weir_flow_use {
 	uint32_t rule_slot; /* WEIR_SLOT_UNKNOWN: more than one rule may own it, and it was not noted */
-	bool has_key; /* `key` is known. A whole resource has none; nor has a flow that was not noted */
+	bool has_key;	    /* `key` is known. A whole resource has none; nor has a flow that was not noted */
 	struct weir_flow_key key;
-	uint64_t units; /* spent, in the window as it is now */
+	uint64_t units;	    /* spent, in the window as it is now */
 	uint64_t threshold; /* units; 0 with rule_slot unknown: not known */
 };
 
 struct weir_flows {
 	struct weir_flow_use *busiest; /* by units / threshold, then by units, falling */
-	size_t count; /* at most what was asked for */
-	uint64_t active; /* flows whose window is not empty */
+	size_t count;		       /* at most what was asked for */
+	uint64_t active;	       /* flows whose window is not empty */
 };
 
 /* The busiest `most` flows. The caller owns *ret_flows. */

@@ -119,7 +119,7 @@ static int read_descriptions(struct weir_instance *instance, struct weir_diag *d
 					       sizeof(*instance->resources));
 	if (instance->resources)
 		instance->timings =
-		    read_all(instance->map_fd[WEIR_MAP_TIMINGS], info->timing_count, sizeof(*instance->timings));
+			read_all(instance->map_fd[WEIR_MAP_TIMINGS], info->timing_count, sizeof(*instance->timings));
 	if (!instance->timings)
 		return weir_diag_fail(diag, errno, NULL, "cannot read the descriptions of instance '%s'",
 				      instance->name);
@@ -475,10 +475,10 @@ static int build_image(const struct weir_ruleset *ruleset, const struct weir_pre
 {
 	int cpus = weir_host_cpus();
 	struct weir_compile_options options = {
-	    .cpus = cpus,
-	    .now_ns = weir_host_now_ns(),
-	    .previous = previous,
-	    .ifindex = weir_host_find_ifindex,
+		.cpus = cpus,
+		.now_ns = weir_host_now_ns(),
+		.previous = previous,
+		.ifindex = weir_host_find_ifindex,
 	};
 
 	if (cpus < 0)
@@ -616,8 +616,8 @@ static bool is_replaced(const struct weir_instance *instance, const struct weir_
 static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
 			      const struct weir_resource_info *resources, struct weir_diag *diag)
 {
-	int err =
-	    weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots, sizeof(*rules));
+	int err = weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots,
+				   sizeof(*rules));
 
 	if (!err)
 		err = weir_array_write(instance->map_fd[WEIR_MAP_RESOURCE_INFO], resources,
@@ -636,7 +636,7 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 {
 	_cleanup_(weir_freep) struct weir_rule_info *rules = calloc(image->rule_slots + 1, sizeof(*rules));
 	_cleanup_(weir_freep) struct weir_resource_info *resources =
-	    calloc(image->resource_slots + 1, sizeof(*resources));
+		calloc(image->resource_slots + 1, sizeof(*resources));
 
 	if (!rules || !resources)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
@@ -644,7 +644,7 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 		rules[slot] = image->fresh_rule_slots[slot] ? image->rule_info[slot] : instance->rules[slot];
 	for (uint32_t slot = 0; slot < image->resource_slots; slot++)
 		resources[slot] =
-		    image->fresh_resource_slots[slot] ? image->resource_info[slot] : instance->resources[slot];
+			image->fresh_resource_slots[slot] ? image->resource_info[slot] : instance->resources[slot];
 	return write_descriptions(instance, rules, resources, diag);
 }
 
@@ -827,14 +827,14 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 static struct weir_previous what_runs(const struct weir_instance *instance)
 {
 	return (struct weir_previous){
-	    .rules = instance->rules,
-	    .resources = instance->resources,
-	    .timings = instance->timings,
-	    .rule_slots = instance->info.rule_slots,
-	    .resource_slots = instance->info.resource_slots,
-	    .timing_count = instance->info.timing_count,
-	    .narrow_sets = instance->info.narrow_sets,
-	    .wide_sets = instance->info.wide_sets,
+		.rules = instance->rules,
+		.resources = instance->resources,
+		.timings = instance->timings,
+		.rule_slots = instance->info.rule_slots,
+		.resource_slots = instance->info.resource_slots,
+		.timing_count = instance->info.timing_count,
+		.narrow_sets = instance->info.narrow_sets,
+		.wide_sets = instance->info.wide_sets,
 	};
 }
 
@@ -870,9 +870,9 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	if (err)
 		return err;
 	*ret_result = (struct weir_reload_result){
-	    .generation = instance->info.generation,
-	    .rules = image->rule_count,
-	    .kept_rules = image->kept_rules,
+		.generation = instance->info.generation,
+		.rules = image->rule_count,
+		.kept_rules = image->kept_rules,
 	};
 	return 0;
 }

@@ -18,14 +18,14 @@
 #define WEIR_INSTANCE_NAME_BYTES 64
 
 enum weir_attach_mode {
-	WEIR_MODE_AUTO, /* native, or where that does not work skb, with a warning */
+	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
 	WEIR_MODE_NATIVE, /* in the driver */
-	WEIR_MODE_SKB, /* after the driver: any interface, but slower */
+	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
 };
 
 struct weir_link {
 	char interface[IF_NAMESIZE]; /* as it was called when it was attached */
-	uint32_t ifindex; /* 0: the interface is gone, and the link is dead */
+	uint32_t ifindex;	     /* 0: the interface is gone, and the link is dead */
 	uint32_t program_id;
 	bool is_native; /* else in skb mode */
 };
@@ -35,9 +35,9 @@ struct weir_instance {
 	int map_fd[WEIR_MAP_COUNT];
 	int thresholds_fd;
 	struct weir_instance_info info;
-	struct weir_rule_info *rules; /* info.rule_slots */
+	struct weir_rule_info *rules;	      /* info.rule_slots */
 	struct weir_resource_info *resources; /* info.resource_slots */
-	struct weir_timing *timings; /* info.timing_count */
+	struct weir_timing *timings;	      /* info.timing_count */
 	/* slots in use, in the order of the rule files */
 	uint32_t *rule_order, *resource_order;
 	uint32_t rule_count, resource_count;

@@ -24,18 +24,18 @@ struct weir_object {
 };
 
 static const char *const map_names[WEIR_MAP_COUNT] = {
-    [WEIR_MAP_INSTANCE] = "instance",
-    [WEIR_MAP_RULE_INFO] = "rule_info",
-    [WEIR_MAP_RESOURCE_INFO] = "resource_info",
-    [WEIR_MAP_TIMINGS] = "timings",
-    [WEIR_MAP_CLOCKS] = "clocks",
-    [WEIR_MAP_NARROW_FLOWS] = "narrow_flows",
-    [WEIR_MAP_WIDE_FLOWS] = "wide_flows",
-    [WEIR_MAP_LONE_ROWS] = "lone_rows",
-    [WEIR_MAP_TALKERS] = "talkers",
-    [WEIR_MAP_RULE_COUNTERS] = "rule_counters",
-    [WEIR_MAP_RESOURCE_COUNTERS] = "resource_counters",
-    [WEIR_MAP_TOTALS] = "totals",
+	[WEIR_MAP_INSTANCE] = "instance",
+	[WEIR_MAP_RULE_INFO] = "rule_info",
+	[WEIR_MAP_RESOURCE_INFO] = "resource_info",
+	[WEIR_MAP_TIMINGS] = "timings",
+	[WEIR_MAP_CLOCKS] = "clocks",
+	[WEIR_MAP_NARROW_FLOWS] = "narrow_flows",
+	[WEIR_MAP_WIDE_FLOWS] = "wide_flows",
+	[WEIR_MAP_LONE_ROWS] = "lone_rows",
+	[WEIR_MAP_TALKERS] = "talkers",
+	[WEIR_MAP_RULE_COUNTERS] = "rule_counters",
+	[WEIR_MAP_RESOURCE_COUNTERS] = "resource_counters",
+	[WEIR_MAP_TOTALS] = "totals",
 };
 
 const char *weir_instance_map_name(enum weir_instance_map map)
@@ -126,18 +126,18 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		struct bpf_map *map;
 		__u32 entries;
 	} sizes[] = {
-	    {skel->maps.vectors, image->vector_count},
-	    {skel->maps.thresholds, image->rule_count},
-	    {skel->maps.source_prefixes, image->source_prefix_count},
-	    {skel->maps.destination_prefixes, image->destination_prefix_count},
-	    {skel->maps.interfaces, image->interface_count},
-	    {skel->maps.rule_info, image->rule_slots},
-	    {skel->maps.rule_counters, image->rule_slots},
-	    {skel->maps.lone_rows, image->rule_slots},
-	    {skel->maps.resource_info, image->resource_slots},
-	    {skel->maps.resource_counters, image->resource_slots},
-	    {skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
-	    {skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
+		{skel->maps.vectors, image->vector_count},
+		{skel->maps.thresholds, image->rule_count},
+		{skel->maps.source_prefixes, image->source_prefix_count},
+		{skel->maps.destination_prefixes, image->destination_prefix_count},
+		{skel->maps.interfaces, image->interface_count},
+		{skel->maps.rule_info, image->rule_slots},
+		{skel->maps.rule_counters, image->rule_slots},
+		{skel->maps.lone_rows, image->rule_slots},
+		{skel->maps.resource_info, image->resource_slots},
+		{skel->maps.resource_counters, image->resource_slots},
+		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
+		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -256,8 +256,8 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 	if (!err)
 		err = fill_array(skel->maps.thresholds, image->thresholds, image->rule_count, diag);
 	if (!err)
-		err =
-		    fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count, diag);
+		err = fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count,
+				    diag);
 	if (!err)
 		err = fill_prefixes(skel->maps.destination_prefixes, image->destination_prefixes,
 				    image->destination_prefix_count, diag);
@@ -309,8 +309,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	if (!err && options->reuse_fd[WEIR_MAP_RULE_COUNTERS] > 0)
 		err = clear_slots(skel->maps.rule_counters, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
-		err =
-		    clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots, diag);
+		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
+				  diag);
 	return err;
 }
 

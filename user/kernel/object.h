@@ -35,9 +35,9 @@ enum weir_instance_map {
 const char *weir_instance_map_name(enum weir_instance_map map);
 
 struct weir_object_options {
-	bool is_virtual;		/* clock and interface come from the lab (replay, tests) */
-	const __u64 *seed;		/* 16 words; NULL: made of fresh random bytes */
-	int reuse_fd[WEIR_MAP_COUNT];	/* maps to go on with; 0 or less: make it anew */
+	bool is_virtual;	      /* clock and interface come from the lab (replay, tests) */
+	const __u64 *seed;	      /* 16 words; NULL: made of fresh random bytes */
+	int reuse_fd[WEIR_MAP_COUNT]; /* maps to go on with; 0 or less: make it anew */
 };
 
 struct weir_object;

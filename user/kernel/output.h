@@ -12,9 +12,9 @@
 #include "diag.h"
 
 struct weir_output {
-	FILE *stream; /* to write to; also readable, so that what was written can be put in order */
+	FILE *stream;	  /* to write to; also readable, so that what was written can be put in order */
 	const char *path; /* borrowed */
-	char *temporary; /* name to rename from; NULL: unnamed */
+	char *temporary;  /* name to rename from; NULL: unnamed */
 };
 
 /* Start afresh; on failure *output is empty. An empty output may be aborted and freed. */

@@ -80,7 +80,7 @@ static int survey_capture(const struct weir_replay_options *options, struct surv
 /* ---- the interface that match.interface means ---- */
 
 struct interface_names {
-	const char *ours; /* 1: the one the capture is said to be of */
+	const char *ours;    /* 1: the one the capture is said to be of */
 	const char **others; /* 2, 3, ...: borrowed from the rule set */
 	size_t other_count;
 };
@@ -181,10 +181,10 @@ static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *
 	struct weir_object_options object_options = {.is_virtual = true};
 	struct weir_ruleset roomy = *attempt->ruleset;
 	struct weir_compile_options options = {
-	    .now_ns = attempt->survey->earliest_ns,
-	    .span_ns = attempt->survey->latest_ns - attempt->survey->earliest_ns + REPLAY_MARGIN_NS,
-	    .ifindex = replay_ifindex,
-	    .ifindex_data = &attempt->interfaces,
+		.now_ns = attempt->survey->earliest_ns,
+		.span_ns = attempt->survey->latest_ns - attempt->survey->earliest_ns + REPLAY_MARGIN_NS,
+		.ifindex = replay_ifindex,
+		.ifindex_data = &attempt->interfaces,
 	};
 	struct weir_diag again = {};
 	int cpus, err;
@@ -501,7 +501,7 @@ static int try_replay(const struct weir_ruleset *ruleset, const struct weir_repl
 		      struct weir_diag *diag)
 {
 	_cleanup_(attempt_clean) struct attempt attempt = {
-	    .ruleset = ruleset, .options = options, .survey = survey, .is_retry = is_retry};
+		.ruleset = ruleset, .options = options, .survey = survey, .is_retry = is_retry};
 	uint64_t evicted;
 	int err;
 

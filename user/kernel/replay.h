@@ -15,11 +15,11 @@
 #include "weir_abi.h"
 
 struct weir_replay_options {
-	const char *capture; /* pcap or pcapng file */
-	const char *verdicts; /* CSV to write; NULL: none */
-	const char *passed; /* capture to write; NULL: none */
-	const char *memory; /* CSV of memory readings; NULL: the reading is unknown */
-	const char *interface; /* for which match.interface holds; NULL: for none */
+	const char *capture;		   /* pcap or pcapng file */
+	const char *verdicts;		   /* CSV to write; NULL: none */
+	const char *passed;		   /* capture to write; NULL: none */
+	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
+	const char *interface;		   /* for which match.interface holds; NULL: for none */
 	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */
 	/* Called now and then, and at last with done == total; NULL: never. */
 	void (*progress)(uint64_t done, uint64_t total);
@@ -36,13 +36,13 @@ struct weir_replay_resource {
 /* What a replay found. Arrays are by place in the rule set. */
 struct weir_replay_report {
 	uint64_t earliest_ns, latest_ns; /* in the capture; 0 when it is empty */
-	struct weir_totals totals; /* frames too short for the program included */
+	struct weir_totals totals;	 /* frames too short for the program included */
 	struct weir_replay_rule *rules;
 	struct weir_replay_resource *resources;
-	uint64_t cut_frames; /* cut short by the capture, judged with zeros in place of the rest */
-	uint64_t judging_ns; /* wall time of the judging pass */
+	uint64_t cut_frames;	/* cut short by the capture, judged with zeros in place of the rest */
+	uint64_t judging_ns;	/* wall time of the judging pass */
 	uint32_t flows_per_cpu; /* rows of the flow table that was enough */
-	bool is_damaged; /* the capture ends before its end; *diag says where. The rest was judged */
+	bool is_damaged;	/* the capture ends before its end; *diag says where. The rest was judged */
 };
 
 /*
