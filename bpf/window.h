@@ -557,17 +557,27 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 	return WEIR_ANSWER_BLOCK;
 }
 
+/* The threshold word in force. */
+static __always_inline __u64 weir_threshold_word(const struct weir_rule *rule, __u32 place)
+{
+	const __u64 *moving;
+
+	if (!rule->threshold_moves)
+		return rule->threshold;
+	moving = bpf_map_lookup_elem(&thresholds, &place);
+	return moving ? READ_ONCE(*moving) : rule->threshold;
+}
+
 /* Everything about a judgement but the row. */
 static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, __u32 place,
 						const bool wide)
 {
-	const __u64 *threshold = bpf_map_lookup_elem(&thresholds, &place);
 	__u32 timing = j->rule->timing;
 
 	j->clk = wide ? bpf_map_lookup_elem(&clocks, &timing) : weir_narrow_clock(w, timing);
-	if (!threshold || !j->clk)
+	if (!j->clk)
 		return false;
-	j->threshold_word = READ_ONCE(*threshold);
+	j->threshold_word = weir_threshold_word(j->rule, place);
 	j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
 	j->batch = j->rule->counts_bytes ? w->packet.frame_bytes : 1;
 	return true;

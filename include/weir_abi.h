@@ -156,14 +156,15 @@ _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
 #define WEIR_THRESHOLD_WORD(units, version)                                                                            \
 	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units)&WEIR_THRESHOLD_MASK))
 
-enum weir_key_field { /* bits of weir_rule.key_fields */
-		      WEIR_KEY_SOURCE = 1 << 0,
-		      WEIR_KEY_DESTINATION = 1 << 1,
-		      WEIR_KEY_SOURCE_PORT = 1 << 2,
-		      WEIR_KEY_DESTINATION_PORT = 1 << 3,
-		      WEIR_KEY_PROTOCOL = 1 << 4,
-		      WEIR_KEY_VLAN = 1 << 5,
-		      WEIR_KEY_INTERFACE = 1 << 6,
+/* Bits of weir_rule.key_fields. */
+enum weir_key_field {
+	WEIR_KEY_SOURCE = 1 << 0,
+	WEIR_KEY_DESTINATION = 1 << 1,
+	WEIR_KEY_SOURCE_PORT = 1 << 2,
+	WEIR_KEY_DESTINATION_PORT = 1 << 3,
+	WEIR_KEY_PROTOCOL = 1 << 4,
+	WEIR_KEY_VLAN = 1 << 5,
+	WEIR_KEY_INTERFACE = 1 << 6,
 };
 
 /* weir_generation.rules, by the rule's place in the order of the files. */
@@ -176,15 +177,17 @@ struct weir_rule {
 	__u8 storage;	/* enum weir_storage */
 	__u8 window;	/* enum weir_window_kind */
 	__u8 window_cells;
-	__u8 counts_bytes; /* a packet's batch is its frame's bytes, not 1 */
-	__u8 observes;	   /* counts what it would drop, and passes it */
-	__u8 key_fields;   /* enum weir_key_field, or-ed */
-	__u8 pad[2];
+	__u8 counts_bytes;    /* a packet's batch is its frame's bytes, not 1 */
+	__u8 observes;	      /* counts what it would drop, and passes it */
+	__u8 key_fields;      /* enum weir_key_field, or-ed */
+	__u8 threshold_moves; /* the controller moves it: read map `thresholds`; else it is the constant below */
+	__u8 pad;
 	__be32 source_mask4; /* parts of an address that belong to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
-	__u32 pad2[6];
+	__u64 threshold; /* a WEIR_THRESHOLD_WORD */
+	__u32 pad2[4];
 };
 _Static_assert(sizeof(struct weir_rule) == 96, "");
 

@@ -281,8 +281,8 @@ struct ledger {
 	int rows_fd;
 	void *values; /* of one map element, on all CPUs */
 	size_t value_bytes;
-	uint64_t *admitted; /* [cpu * BUCKETS_MAX + bucket since start_ns] */
-	uint64_t base_bucket; /* from which rows count */
+	uint64_t *admitted;		  /* [cpu * BUCKETS_MAX + bucket since start_ns] */
+	uint64_t base_bucket;		  /* from which rows count */
 	uint64_t read_ns, longest_gap_ns; /* when rows were read last */
 };
 
@@ -296,7 +296,7 @@ static void ledger_read_row(struct ledger *ledger, int cpu, const struct weir_wi
 
 		if (start_ns + TRACE_BUCKET_NS > ledger->stage->start_ns)
 			ledger->admitted[cpu * BUCKETS_MAX + bucket_since_start(ledger->stage, start_ns)] =
-			    units - (age == 0 ? row->lease : 0);
+				units - (age == 0 ? row->lease : 0);
 	}
 }
 
@@ -400,7 +400,7 @@ static void quick_large(struct rig *rig, const struct rig_limit *limit, struct r
 	add_flow(&large.stage, limit, 0);
 	ledger->stage = &large.stage;
 	ledger->rows_fd =
-	    weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_WIDE_FLOWS : WEIR_MAP_LONE_ROWS);
+		weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_WIDE_FLOWS : WEIR_MAP_LONE_ROWS);
 	ledger->value_bytes = limit->is_keyed ? sizeof(struct weir_wide_chunk) : sizeof(struct weir_wide_row);
 	ledger->values = calloc(large.stage.cpus, ledger->value_bytes);
 	ledger->admitted = calloc(large.stage.cpus, BUCKETS_MAX * sizeof(*ledger->admitted));
@@ -421,7 +421,7 @@ static void quick_large(struct rig *rig, const struct rig_limit *limit, struct r
 #define FLOOD_SECONDS 3
 #define FLOOD_LIMIT 1000u
 #define FLOOD_TURN_PACKETS 50u
-#define HEAVY_GAP_NS (2 * SECOND / (100 * FLOOD_LIMIT)) /* each CPU sends half: 100 times the limit */
+#define HEAVY_GAP_NS (2 * SECOND / (100 * FLOOD_LIMIT))	    /* each CPU sends half: 100 times the limit */
 #define MODEST_GAP_NS (2 * SECOND / (9 * FLOOD_LIMIT / 10)) /* 0.9 times */
 
 enum { HEAVY, MODEST, SPOOFED, FLOOD_FLOWS };
@@ -484,15 +484,15 @@ static void quick_flood(struct rig *rig, struct report *report)
 void quick_accuracy_real(struct rig *rig, struct report *report)
 {
 	static const struct rig_limit small[] = {
-	    {1, WEIR_WINDOW_LEAP, true, 1},	 {1, WEIR_WINDOW_LEAP, false, 2},
-	    {1000, WEIR_WINDOW_LEAP, true, 3},	 {1000, WEIR_WINDOW_LEAP, false, 4},
-	    {1000, WEIR_WINDOW_STRICT, true, 5}, {1000, WEIR_WINDOW_SMOOTH, true, 6},
+		{1, WEIR_WINDOW_LEAP, true, 1},	     {1, WEIR_WINDOW_LEAP, false, 2},
+		{1000, WEIR_WINDOW_LEAP, true, 3},   {1000, WEIR_WINDOW_LEAP, false, 4},
+		{1000, WEIR_WINDOW_STRICT, true, 5}, {1000, WEIR_WINDOW_SMOOTH, true, 6},
 	};
 	static const struct rig_limit large[] = {
-	    {100000, WEIR_WINDOW_LEAP, true, 0},
-	    {100000, WEIR_WINDOW_LEAP, false, 0},
-	    {1000000, WEIR_WINDOW_LEAP, true, 0},
-	    {1000000, WEIR_WINDOW_LEAP, false, 0},
+		{100000, WEIR_WINDOW_LEAP, true, 0},
+		{100000, WEIR_WINDOW_LEAP, false, 0},
+		{1000000, WEIR_WINDOW_LEAP, true, 0},
+		{1000000, WEIR_WINDOW_LEAP, false, 0},
 	};
 
 	if (rig->cpu_count < BENCH_CPUS) {

@@ -78,9 +78,9 @@ static uint32_t lab_send(struct lab *lab, const struct rig_frame *frame, uint64_
 /* ---- A3: saturated ---- */
 
 static const struct report_bounds saturated_bounds[] = {
-    [WEIR_WINDOW_LEAP] = BETWEEN(0.995, 1.010),
-    [WEIR_WINDOW_STRICT] = BETWEEN(0.905, 0.925),
-    [WEIR_WINDOW_SMOOTH] = BETWEEN(0.985, 1.005),
+	[WEIR_WINDOW_LEAP] = BETWEEN(0.995, 1.010),
+	[WEIR_WINDOW_STRICT] = BETWEEN(0.905, 0.925),
+	[WEIR_WINDOW_SMOOTH] = BETWEEN(0.985, 1.005),
 };
 
 /* Evenly from START_NS on, for one interval to fill the window and those that count. */
@@ -191,7 +191,7 @@ static void quick_burst(enum weir_window_kind kind, struct report *report)
 
 #define FLOOD_MS 3000
 #define FLOOD_PER_MS 1000u /* a million sources a second */
-#define HEAVY_PER_MS 100u /* 100 times the limit */
+#define HEAVY_PER_MS 100u  /* 100 times the limit */
 
 static void quick_flood(struct rig *rig, struct report *report)
 {

@@ -11,9 +11,9 @@
 
 /* How the driver chooses the source address of the next packet. */
 enum bench_sources {
-	BENCH_SOURCES_ONE, /* always the same */
+	BENCH_SOURCES_ONE,  /* always the same */
 	BENCH_SOURCES_MANY, /* at random, of BENCH_FLOWS */
-	BENCH_SOURCES_NEW, /* one after the other, scattered by a bijection: the first BENCH_FLOWS are those of MANY */
+	BENCH_SOURCES_NEW,  /* one after the other, scattered by a bijection: the first BENCH_FLOWS are those of MANY */
 };
 
 /* A little below 2^20, so that an LRU map of 2^20 entries holds them all without evicting. */
@@ -23,7 +23,7 @@ enum bench_sources {
 /* Where one CPU's driver stands. */
 struct bench_cursor {
 	__u64 random; /* state of xorshift64, never 0 */
-	__u64 next; /* of BENCH_SOURCES_NEW */
+	__u64 next;   /* of BENCH_SOURCES_NEW */
 	__u64 pad[6];
 };
 

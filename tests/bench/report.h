@@ -18,7 +18,7 @@ struct report_row {
 	const char *row; /* "S1", "A3" */
 	char what[80];
 	char measured[40]; /* for people, with its unit */
-	double value; /* what is judged: the ratio, or the count */
+	double value;	   /* what is judged: the ratio, or the count */
 	bool is_ratio;
 	struct report_bounds must, aim;
 	char skipped[60]; /* why, when it could not be measured */

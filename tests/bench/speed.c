@@ -14,10 +14,10 @@
 #include "util.h"
 
 #define ROUNDS 9
-#define ONE_REPEAT 1000000u /* packets of a run with one source: 30 ms and more */
-#define MANY_REPEAT 300000u /* ... with many, which take ten times as long each */
+#define ONE_REPEAT 1000000u    /* packets of a run with one source: 30 ms and more */
+#define MANY_REPEAT 300000u    /* ... with many, which take ten times as long each */
 #define FLOWS_PER_CPU 2097152u /* so that a million flows fill half of the table */
-#define THRESHOLD 1000u /* a second: one flow is over it nearly always, one of a million never */
+#define THRESHOLD 1000u	       /* a second: one flow is over it nearly always, one of a million never */
 
 struct trial {
 	const char *row;

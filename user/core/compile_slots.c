@@ -528,7 +528,8 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	fill_mask(written->source_mask6, 4, identity.source_bits[1]);
 	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);
 	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
-	slotting->image->thresholds[place] = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
+	written->threshold = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
+	slotting->image->thresholds[place] = written->threshold;
 }
 
 static int write_rules(struct slotting *slotting)
