@@ -2,13 +2,16 @@
 /*
  * Time, as cheaply as the promises allow.
  *
- * CLOCK_MONOTONIC costs more than everything else on the drop path together, so it is read only when a
- * decision needs it, and at most once a packet. What that path needs is weaker: "is the bucket that this
- * CPU last saw surely not over yet?" Jiffies answer that in a fraction of a nanosecond. They advance in
- * steps of tick_ns of the same clock, so if K was the time when jiffies showed J (J was read first),
- * then while they show J' it is earlier than K + (J' - J + 1) * tick_ns. Jiffies that lag, on a machine
- * whose timer interrupt is late, can only make a full flow stay full that much longer: packets are never
- * admitted by this clock.
+ * CLOCK_MONOTONIC costs as much as everything else on the drop path together, so it is read only when a
+ * decision needs it, and at most once a packet. What that path needs is weaker: "is the bucket that this CPU
+ * last saw surely not over yet?" Jiffies answer that in a fraction of a nanosecond. They advance in steps
+ * of tick_ns of the same clock, so if K was the time when jiffies showed J (J was read first), then while
+ * they show J' it is earlier than K + (J' - J + 1) * tick_ns.
+ *
+ * Jiffies can lag, on a machine whose timer interrupt is late. A full flow then stays full that much longer;
+ * and in a leap window, which only asks which bucket it is, a packet may be counted in the bucket before
+ * its own: its own window, by the clock it used, still never exceeds the threshold. strict and smooth
+ * windows promise something about true time, and never admit by jiffies.
  */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H

@@ -584,6 +584,37 @@ static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir
 }
 
 /*
+ * Touch what other CPUs may hold of this flow, long before it is read: these misses then run beside our own
+ * (make bench-quick, S2 and S3). A hint, nothing is decided by it; beyond a few CPUs it would cost more than
+ * it spares.
+ */
+#define WEIR_TOUCH_CPUS 4
+
+static __always_inline void weir_touch_others(struct weir_flow_place flow)
+{
+	__u32 this_cpu = bpf_get_smp_processor_id();
+
+	if (config.cpus > WEIR_TOUCH_CPUS)
+		return;
+	for (__u32 cpu = 0; cpu < WEIR_TOUCH_CPUS && cpu < config.cpus; cpu++) {
+		struct weir_narrow_row *rows, *other_rows;
+		void *chunk;
+
+		if (cpu == this_cpu)
+			continue;
+		chunk = weir_chunk_of(flow.set, cpu, false);
+		if (!chunk)
+			continue;
+		rows = weir_rows_of(chunk, flow.set, false);
+		other_rows = weir_rows_of(chunk, weir_other_set(flow, false), false);
+		(void)READ_ONCE(rows[0].tag); /* a set is two cache lines */
+		(void)READ_ONCE(rows[2].tag);
+		(void)READ_ONCE(other_rows[0].tag);
+		(void)READ_ONCE(other_rows[2].tag);
+	}
+}
+
+/*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is surely not over. One row, no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
@@ -613,6 +644,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 			return true;
 		w->located = set * WEIR_WAYS + way;
 	}
+	weir_touch_others(flow);
 	weir_ask_about(w, rule, flow, false);
 	return false;
 }
