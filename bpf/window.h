@@ -668,9 +668,7 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 		return WEIR_ANSWER_BLOCK;
 	j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
 
-	/* leap only asks which bucket it is; the others, what time. */
-	if (!weir_clock_holds(j.clk) || rule->window != WEIR_WINDOW_LEAP)
-		weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket);
+	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket);
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
 	if (!j.row)
