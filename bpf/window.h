@@ -618,6 +618,8 @@ static __always_inline void weir_touch_others(struct weir_flow_place flow)
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is surely not over. One row, no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
+ * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
+ * was: a trip through memory that only the long path behind it needs.
  */
 static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule, __u32 place)
 {

@@ -1571,7 +1571,7 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
 	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters +
 					       memory.matching);
-	assert_true(memory.matching > sizeof(struct weir_classes));
+	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);

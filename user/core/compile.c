@@ -159,10 +159,10 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  sizeof(struct weir_totals) + WEIR_TIMINGS_MAX * sizeof(struct weir_clock) +
 			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
 	memory.counters *= cpus;
-	memory.matching = sizeof(struct weir_classes) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
+	/* The tables of a generation have room for the largest load, whatever is in them. */
+	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			  ((uint64_t)image->source_prefix_count + image->destination_prefix_count) * PREFIX_BYTES +
-			  (uint64_t)image->rule_count * (sizeof(struct weir_rule) + sizeof(*image->thresholds)) +
-			  (uint64_t)image->resource_count * sizeof(struct weir_resource) +
+			  (uint64_t)image->rule_count * sizeof(*image->thresholds) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.total = memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters + memory.matching;
