@@ -26,7 +26,7 @@ struct weir_generation generation = {};
 
 /* the generation, beside the struct of that name */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
 struct {
@@ -37,6 +37,14 @@ struct {
 	__type(value, __u32);
 } source_prefixes SEC(".maps"), destination_prefixes SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
+	__type(key, struct weir_override_key);
+	__type(value, struct weir_override_units);
+} overrides SEC(".maps");
+
 /* the instance */
 WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
@@ -46,12 +54,18 @@ WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
 WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
 WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);
 WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
+WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
+WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
+WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
+WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
 WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
 
 /* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */
 WEIR_MAP(instance, BPF_MAP_TYPE_ARRAY, 1, struct weir_instance_info, 0);
 WEIR_MAP(rule_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_info, 0);
 WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
+WEIR_MAP(warm_states, BPF_MAP_TYPE_ARRAY, 1, struct weir_warm_state, 0);
 
 /* the program's own */
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);

@@ -184,6 +184,7 @@ static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 	case WEIR_VERDICT_UNSUPPORTED_PASS:
 	case WEIR_VERDICT_NON_IP_PASS:
 	case WEIR_VERDICT_UNMATCHED_PASS:
+	case WEIR_VERDICT_ALLOW:
 		return true;
 	default:
 		return false;

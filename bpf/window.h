@@ -560,12 +560,12 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 /* The threshold word in force. */
 static __always_inline __u64 weir_threshold_word(const struct weir_rule *rule, __u32 place)
 {
-	const __u64 *moving;
+	const struct weir_pushed *moving;
 
 	if (!rule->threshold_moves)
 		return rule->threshold;
 	moving = bpf_map_lookup_elem(&thresholds, &place);
-	return moving ? READ_ONCE(*moving) : rule->threshold;
+	return moving ? READ_ONCE(moving->word) : rule->threshold;
 }
 
 /* Everything about a judgement but the row. */

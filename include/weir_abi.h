@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define WEIR_ABI_VERSION 1u
+#define WEIR_ABI_VERSION 2u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -35,6 +35,15 @@
 #define WEIR_CPUS_MAX 1024	     /* possible CPUs */
 #define WEIR_NSEC_PER_SEC 1000000000ull
 
+/* The kernel's struct bpf_spin_lock, which it knows by name; four bytes that userspace never looks at. */
+#ifdef __bpf__
+#define weir_shared_lock bpf_spin_lock
+#else
+struct weir_shared_lock {
+	__u32 value;
+};
+#endif
+
 /* ---- verdicts ---- */
 
 /* What became of a packet. Each packet ends in exactly one; the counters in `totals` add up to `seen`. */
@@ -49,6 +58,8 @@ enum weir_verdict {
 	WEIR_VERDICT_NON_IP_DROP,
 	WEIR_VERDICT_UNMATCHED_PASS,
 	WEIR_VERDICT_UNMATCHED_DROP,
+	WEIR_VERDICT_ALLOW, /* passed before any rule: its source is in an `allow` list */
+	WEIR_VERDICT_DENY,
 	WEIR_VERDICT_ERROR, /* dropped: a map entry that must exist was missing; always a bug */
 	WEIR_VERDICT_COUNT
 };
@@ -148,6 +159,112 @@ struct weir_clock {
 };
 _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
 
+/* ---- thresholds that move, and throttling ---- */
+
+/*
+ * What one unit costs of a throttled flow's time: interval / allowed, of exact rationals. A packet costs
+ * ceil(batch * (whole + fraction / 2^128)) ns. With the fraction rounded down that is the exact ceil(batch *
+ * interval / allowed) as long as batch is below 2^17 and the denominator of the quotient below 2^111:
+ * a quotient that is no integer is farther above one than what was cut off (weir_cost.h).
+ */
+struct weir_cost {
+	__u64 whole;	   /* ns */
+	__u32 fraction[4]; /* most significant first */
+};
+#define WEIR_COST_BATCH_MAX (1u << 17)
+
+/*
+ * A threshold that the controller moves, in map `thresholds`. The word and a cost must change together: the
+ * cost goes first to the copy that nobody reads, then one store of the word, whose version's lowest bit says which
+ * copy that is, publishes both.
+ */
+struct weir_pushed {
+	__u64 word; /* a WEIR_THRESHOLD_WORD */
+	__u64 pad;
+	struct weir_cost cost[2]; /* [version & 1]; only of rules that throttle */
+};
+
+/* The controller's sign of life. Map `control`, one element, of the instance; written by userspace. */
+struct weir_control {
+	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: there never was one */
+	__u64 validity_ns;  /* what was pushed holds for so long after it */
+};
+
+/*
+ * WarmUp, set up (SEMANTICS section 3; Sentinel's tc_warm_up.go). R is the rate per second, threshold * 1 s /
+ * interval. Computed by userspace, with these bounds so that 64 bits are enough for who uses it:
+ * limit_den * ramp * (cold_less_one + 1) < 2^62, cost_den * ramp < 2^62.
+ */
+struct weir_warm_up {
+	__u64 warning, max; /* tokens */
+	__u64 ramp;	    /* max - warning; 0: no ramp, the plain threshold */
+	__u64 cold_less_one;
+	__u64 refill;		    /* floor(R), tokens a second */
+	__u64 refill_below;	    /* floor(floor(R) / cold factor): a second with less refills */
+	__u64 limit_num, limit_den; /* the threshold, units per interval, in lowest terms */
+	__u64 cost_num, cost_den;   /* interval / threshold, ns a unit, in lowest terms; 0 / 1 unless throttling */
+};
+
+/* The state of a whole resource's WarmUp, between controllers. Map `warm_states`, by rule slot, of the
+ * instance; written and read by userspace only.
+ */
+struct weir_warm_state {
+	__u64 stored; /* tokens */
+	__u64 second; /* of the data plane's clock: the last one synced */
+	__u64 total;  /* weir_rule_seconds.total of all CPUs by then */
+	__u64 pad;
+};
+
+/* Units that passed in each of the last seconds, of rules whose WarmUp the controller computes. Map
+ * `rule_seconds`, by rule slot, per CPU, of the instance.
+ */
+#define WEIR_RULE_SECONDS 16 /* a power of two: how long a controller may be late and still know every second */
+struct weir_rule_second {
+	__u64 second; /* an entry of another second is old */
+	__u64 units;
+};
+
+struct weir_rule_seconds {
+	__u64 total;
+	struct weir_rule_second at[WEIR_RULE_SECONDS];
+};
+
+/*
+ * Words that all CPUs share, of throttled flows with a key: map `throttled_flows`, an array of sets. Tags are
+ * 32 bits of the flow's hash, 0: empty. The lock is for insertion only. A word is the planned time of the latest
+ * packet, in ns since weir_config.base_ns, and six bits of the tag above it: what a stranger left in the place counts
+ * as never.
+ */
+#define WEIR_THROTTLE_WAYS 10
+struct weir_throttle_set {
+	struct weir_shared_lock lock;
+	__u32 tag[WEIR_THROTTLE_WAYS];
+	__u64 last[WEIR_THROTTLE_WAYS];
+};
+_Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
+#define WEIR_LAST_BITS 58 /* nine years of ns */
+#define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
+
+/* WarmUp of one flow of a rule with a key: computed by the program. Map `warming_flows`, an array of sets. */
+struct weir_warming {
+	__u64 second;	   /* the last one synced, and the threshold's version above it (WEIR_THRESHOLD_WORD) */
+	__u64 stored;	   /* tokens */
+	__u64 passed;	   /* units, since that second began */
+	__u64 units;	   /* the threshold now */
+	__u64 cold_second; /* when it is all cold again, if nothing passes: it may then be forgotten */
+	struct weir_cost cost;
+};
+_Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
+
+#define WEIR_WARMING_WAYS 7
+struct weir_warming_set {
+	struct weir_shared_lock lock;
+	__u32 tag[WEIR_WARMING_WAYS];
+	__u32 pad[8];
+	struct weir_warming flow[WEIR_WARMING_WAYS];
+};
+_Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
+
 /* ---- one generation: what a load is made of ---- */
 
 /* A threshold and its version, in one word so that one aligned store changes both. */
@@ -167,7 +284,16 @@ enum weir_key_field {
 	WEIR_KEY_INTERFACE = 1 << 6,
 };
 
-/* weir_generation.rules, by the rule's place in the order of the files. */
+/* How a rule comes to its answer. */
+enum weir_judging {
+	WEIR_JUDGING_WINDOW,	 /* by the window of its own resource */
+	WEIR_JUDGING_ASSOCIATED, /* by the window that a meter keeps of another resource */
+	WEIR_JUDGING_THROTTLE,	 /* by the planned time of the flow's latest packet */
+};
+
+/* weir_generation.rules, by the rule's place in the order of the files; behind them the meters, which are rules
+ * without a threshold: windows of what passed on a resource, kept for the rules that are associated with it.
+ */
 struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
@@ -186,16 +312,39 @@ struct weir_rule {
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
-	__u64 threshold; /* a WEIR_THRESHOLD_WORD */
-	__u32 pad2[4];
+	__u64 threshold;    /* a WEIR_THRESHOLD_WORD; of one that moves, what holds when the controller is dead */
+	__u8 judging;	    /* enum weir_judging */
+	__u8 warms_flows;   /* WarmUp flow by flow, in this program */
+	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
+	__u8 overrides_destination;  /* ... found by destination address, not source */
+	__u32 meter;		     /* place of the meter that an associated rule reads */
+	__u64 queueing_ns_max;	     /* throttling: the longest wait */
+	struct weir_cost cost;	     /* throttling: of `threshold` */
+	struct weir_warm_up warm_up; /* if warms_flows */
 };
-_Static_assert(sizeof(struct weir_rule) == 96, "");
+_Static_assert(sizeof(struct weir_rule) == 200, "");
+
+/* What a passing packet of a resource has to be counted by, beside the rules' own windows. */
+enum weir_meter_kind {
+	WEIR_METER_WINDOW,  /* `rule` is a meter's place: its window */
+	WEIR_METER_SECONDS, /* `rule` is a rule whose WarmUp the controller computes: `rule_seconds` */
+	WEIR_METER_WARMING, /* `rule` is a rule that warms flows: `warming_flows` */
+};
+
+struct weir_meter {
+	__u8 kind;   /* enum weir_meter_kind */
+	__u8 is_own; /* the rule is one of this resource's own: what it would have dropped is not counted */
+	__u16 rule;  /* place in weir_generation.rules */
+};
+#define WEIR_RESOURCE_METERS_MAX 32 /* on one resource */
 
 /* weir_generation.resources, by the order of definition, which is also the bit number in vectors. */
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
-	__u32 rule_count;
+	__u16 rule_count;
+	__u16 meter_count;
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
+	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
 };
 
 /* A set of resources, one bit each. `summary` says which words are not zero. */
@@ -268,6 +417,21 @@ struct weir_prefix_key {
 	__u8 zero[3];	   /* never compared: prefix_bits is at most 136 */
 };
 
+/* Key of the trie `overrides`, whose value is a struct weir_override_units. */
+struct weir_override_key {
+	__u32 prefix_bits; /* 40 for place and family, then the prefix length */
+	__u32 place;	   /* of the rule */
+	__u8 family;	   /* 4 or 6 */
+	__u8 address[16];  /* IPv4 in the first four */
+	__u8 zero[3];	   /* never compared */
+};
+#define WEIR_OVERRIDE_FIXED_BITS 40
+
+struct weir_override_units {
+	__u64 units;
+	struct weir_cost cost; /* throttling */
+};
+
 /* .rodata of the program: known to the verifier, which removes what is switched off. */
 struct weir_config {
 	__u64 seed[16];		 /* the secret under which flows are hashed; lives until detach */
@@ -288,6 +452,18 @@ struct weir_config {
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;
 	__u32 drop_unmatched;
+	/* what any rule of the load asks for; the program leaves out the rest */
+	__u32 has_moving;
+	__u32 has_throttling;
+	__u32 has_associated;
+	__u32 has_meters;
+	__u32 warms_flows;
+	__u32 has_overrides;
+	__u32 paces;	     /* a packet that waits is handed on with its departure time */
+	__u32 throttle_sets; /* powers of two; 0: no such table */
+	__u32 warming_sets;
+	__u64 base_ns;		   /* planned times count from here; the instance's, never changed */
+	__u64 throttle_horizon_ns; /* the largest cost of any packet: what was planned earlier than this is over */
 };
 
 /* ---- counters: written by the kernel, one copy a CPU ---- */
@@ -314,6 +490,8 @@ struct weir_rule_counters {
 	__u64 evicted;		      /* flows pushed out of a full table while they still counted */
 	__u64 stalled;		      /* packets dropped because the clock ran away while they were judged */
 	__u64 leases;		      /* times that other CPUs were asked */
+	__u64 delayed;		      /* packets that throttling let pass with a wait */
+	__u64 delay_ns;		      /* all their waits together */
 	__u64 pad;
 };
 
@@ -406,7 +584,17 @@ struct weir_instance_info {
 	__u32 flows_per_cpu;
 	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
 	__u32 timing_count;
-	__u32 pad;
+	__u32 throttle_sets;
+	__u32 warming_sets;
+	__u32 controller_timeout_ms;
+	__u64 base_ns;		 /* weir_config.base_ns */
+	char memory_cgroup[256]; /* settings.memory: empty for the system's */
+};
+
+/* MemoryAdaptive, as written. */
+struct weir_memory_adaptive {
+	__u64 low_units, high_units; /* per interval */
+	__u64 low_mark_bytes, high_mark_bytes;
 };
 
 enum weir_slot_state {
@@ -441,6 +629,16 @@ struct weir_rule_info {
 	__u32 storage; /* enum weir_storage */
 	__u32 timing;
 	__u32 observes;
+	__u32 is_meter; /* not a rule of the user's */
+	__u32 strategy; /* enum weir_strategy, weir_behavior, weir_relation */
+	__u32 behavior;
+	__u32 relation;
+	__u32 moves; /* the controller pushes its threshold */
+	__u32 pad;
+	__u64 queueing_ns_max;
+	struct weir_warm_up warm_up;		 /* WarmUp */
+	struct weir_memory_adaptive memory;	 /* MemoryAdaptive */
+	char ref_resource_name[WEIR_NAME_BYTES]; /* AssociatedResource; else empty */
 };
 
 /* Map `resource_info`, by resource slot. */

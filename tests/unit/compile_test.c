@@ -1072,7 +1072,7 @@ static void a_rule_is_written_as_the_program_reads_it(void **state)
 	/* Not in the key, whatever the lengths say. */
 	assert_int_equal(image->rules[0].destination_mask4, 0);
 	/* 2.9 admits 2. */
-	assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(2, 1));
+	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(2, 1));
 	assert_int_equal(image->rule_info[0].threshold_micro, 2900000);
 	assert_int_equal(image->rule_info[0].threshold_word, WEIR_THRESHOLD_WORD(2, 1));
 	assert_string_equal(image->rule_info[0].name, "bytes");
@@ -1272,7 +1272,7 @@ static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
 	assert_int_equal(image->rules[1].slot, 0);
 	assert_int_equal(image->rules[1].timing, 0);
 	assert_int_equal(image->rules[1].base_bucket, base_bucket);
-	assert_int_equal(image->thresholds[1], WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(20, 1));
 	assert_int_equal(image->resources[1].slot, 0);
 	assert_int_equal(image->rule_info[0].place, 1);
 	assert_int_equal(image->rule_info[0].observes, 1);
@@ -1297,14 +1297,14 @@ static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
 	/* The same decisions: 20.9 admits 20. */
 	ruleset->rules[0].threshold_micro = 20900000;
 	reload(&image, ruleset, 1001 * SECOND);
-	assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20, 1));
 	assert_int_equal(image->rule_info[0].threshold_micro, 20900000);
 	for (i = 1; i <= 256; i++) {
 		ruleset->rules[0].threshold_micro = (20 + i) * WEIR_MICRO;
 		reload(&image, ruleset, 1001 * SECOND);
 		assert_int_equal(image->rules[0].slot, 0);
 		assert_int_equal(image->kept_rules, 1);
-		assert_int_equal(image->thresholds[0], WEIR_THRESHOLD_WORD(20 + i, (1 + i) % 256));
+		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, (1 + i) % 256));
 	}
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -1320,7 +1320,7 @@ static void assert_not_kept(const struct weir_ruleset *before, const struct weir
 	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
 	assert_int_equal(image->rule_info[0].free_after_ns, 1001 * SECOND + SECOND + SECOND / 10);
 	assert_int_equal(image->rule_info[1].state, WEIR_SLOT_USED);
-	assert_int_equal(image->thresholds[0] >> WEIR_THRESHOLD_BITS, 1);
+	assert_int_equal(image->pushed[0].word >> WEIR_THRESHOLD_BITS, 1);
 	weir_image_free(image);
 }
 

@@ -27,6 +27,8 @@ static const struct {
 	[WEIR_VERDICT_NON_IP_DROP] = {"nonIpDrop", "not IP, dropped"},
 	[WEIR_VERDICT_UNMATCHED_PASS] = {"unmatchedPass", "in no resource, passed"},
 	[WEIR_VERDICT_UNMATCHED_DROP] = {"unmatchedDrop", "in no resource, dropped"},
+	[WEIR_VERDICT_ALLOW] = {"allow", "passed by an allow list"},
+	[WEIR_VERDICT_DENY] = {"deny", "dropped by a deny list"},
 	[WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
 };
 

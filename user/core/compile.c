@@ -162,7 +162,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			  ((uint64_t)image->source_prefix_count + image->destination_prefix_count) * PREFIX_BYTES +
-			  (uint64_t)image->rule_count * sizeof(*image->thresholds) +
+			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.total = memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters + memory.matching;
@@ -176,7 +176,8 @@ void weir_image_free(struct weir_image *image)
 	free(image->classes);
 	free(image->vectors);
 	free(image->rules);
-	free(image->thresholds);
+	free(image->pushed);
+	free(image->overrides);
 	free(image->resources);
 	free(image->source_prefixes);
 	free(image->destination_prefixes);

@@ -18,6 +18,8 @@ struct weir_previous {
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
+	uint32_t throttle_sets, warming_sets;
+	uint64_t base_ns; /* weir_config.base_ns of the instance */
 };
 
 struct weir_compile_options {
@@ -38,6 +40,11 @@ struct weir_image_prefix {
 	uint32_t vector;
 };
 
+struct weir_image_override {
+	struct weir_override_key key;
+	struct weir_override_units units;
+};
+
 struct weir_image_interface {
 	uint32_t ifindex;
 	uint32_t vector;
@@ -52,10 +59,12 @@ struct weir_image {
 	struct weir_config config;
 	struct weir_classes *classes;
 	struct weir_vector *vectors;
-	uint32_t vector_count; /* at least 1 */
-	struct weir_rule *rules;
-	uint64_t *thresholds; /* WEIR_THRESHOLD_WORDs, one a rule */
-	uint32_t rule_count;
+	uint32_t vector_count;	    /* at least 1 */
+	struct weir_rule *rules;    /* rule_count rules of the user's, then meter_count meters */
+	struct weir_pushed *pushed; /* one a rule: what holds until a controller pushes */
+	uint32_t rule_count, meter_count;
+	struct weir_image_override *overrides;
+	uint32_t override_count;
 	struct weir_resource *resources;
 	uint32_t resource_count;
 	struct weir_image_prefix *source_prefixes, *destination_prefixes;

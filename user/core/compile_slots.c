@@ -529,7 +529,7 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);
 	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
 	written->threshold = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
-	slotting->image->thresholds[place] = written->threshold;
+	slotting->image->pushed[place].word = written->threshold;
 }
 
 static int write_rules(struct slotting *slotting)
@@ -537,8 +537,8 @@ static int write_rules(struct slotting *slotting)
 	size_t i;
 
 	slotting->image->rules = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->rules));
-	slotting->image->thresholds = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->thresholds));
-	if (!slotting->image->rules || !slotting->image->thresholds)
+	slotting->image->pushed = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->pushed));
+	if (!slotting->image->rules || !slotting->image->pushed)
 		return weir_compile_no_memory(slotting->diag);
 	for (i = 0; i < slotting->ruleset->rule_count; i++)
 		write_rule(slotting, i);

@@ -299,6 +299,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
 	ruleset->settings = (struct weir_settings){
 		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
+		.controller_timeout_ms = 3000,
 		.drop_malformed = true,
 		.drop_unsupported = true,
 	};

@@ -24,12 +24,16 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 		free(ruleset->resources[i].name);
 		free_match(&ruleset->resources[i].match);
 	}
-	for (size_t i = 0; i < ruleset->rule_count; i++)
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		free(ruleset->rules[i].name);
+		free(ruleset->rules[i].overrides);
+	}
 	for (size_t i = 0; i < ruleset->file_count; i++)
 		free(ruleset->file_names[i]);
 	free(ruleset->resources);
 	free(ruleset->rules);
 	free(ruleset->file_names);
+	free(ruleset->settings.memory_cgroup);
+	free(ruleset->listed);
 	free(ruleset);
 }

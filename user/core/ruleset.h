@@ -75,6 +75,29 @@ enum weir_relation { WEIR_RELATION_CURRENT, WEIR_RELATION_ASSOCIATED };
 
 #define WEIR_MICRO 1000000ull /* thresholds are exact decimals of at most six places */
 
+/* A threshold of their own for the flows under a prefix; the longest prefix of a rule wins. */
+struct weir_override {
+	struct weir_prefix prefix;
+	uint64_t threshold_micro;
+	struct weir_place place;
+};
+
+#define WEIR_OVERRIDES_MAX 100000 /* of one rule */
+
+/* WarmUp: as Sentinel has them. */
+struct weir_warm_up_fields {
+	uint32_t period_s;    /* 1 to 31,536,000, a year */
+	uint32_t cold_factor; /* 2 and more; 3 when the file says 0 or nothing */
+};
+
+/* MemoryAdaptive: thresholds in units per interval, low_units at little memory in use. */
+struct weir_memory_fields {
+	uint64_t low_units, high_units;		  /* low_units > high_units > 0 */
+	uint64_t low_mark_bytes, high_mark_bytes; /* 0 < low_mark_bytes < high_mark_bytes */
+};
+
+#define WEIR_NO_RESOURCE SIZE_MAX
+
 struct weir_ruleset_rule {
 	char *name;		  /* default RESOURCE#N */
 	size_t resource;	  /* index into resources */
@@ -87,16 +110,34 @@ struct weir_ruleset_rule {
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
+	size_t ref_resource;		    /* AssociatedResource: whose window is read; else WEIR_NO_RESOURCE */
+	uint64_t queueing_ms_max;	    /* Throttling: the longest wait; at most 2^32 - 1 */
+	struct weir_warm_up_fields warm_up; /* WarmUp only, else zero */
+	struct weir_memory_fields memory;   /* MemoryAdaptive only, else zero */
+	uint32_t override_field;	    /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, whose prefixes these are */
+	struct weir_override *overrides;    /* in the order of the file, no prefix twice */
+	size_t override_count;
 	struct weir_place place;
 };
 
 struct weir_settings {
-	uint32_t flows_per_cpu; /* as written; default 262144 */
-	bool drop_malformed;	/* default true */
-	bool drop_unsupported;	/* default true */
-	bool drop_non_ip;	/* default false */
-	bool drop_unmatched;	/* default false */
+	uint32_t flows_per_cpu;		/* as written; default 262144 */
+	bool drop_malformed;		/* default true */
+	bool drop_unsupported;		/* default true */
+	bool drop_non_ip;		/* default false */
+	bool drop_unmatched;		/* default false */
+	bool paces;			/* throttling: pace; default police */
+	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
+	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
 };
+
+/* An entry of `allow:` or `deny:`, by source address. The longest prefix wins, deny on a tie. */
+struct weir_listed {
+	struct weir_prefix prefix;
+	bool denies;
+};
+
+#define WEIR_LISTED_MAX 4000000 /* of all files */
 
 struct weir_ruleset {
 	struct weir_settings settings;
@@ -104,6 +145,8 @@ struct weir_ruleset {
 	size_t resource_count;
 	struct weir_ruleset_rule *rules;
 	size_t rule_count;
+	struct weir_listed *listed; /* sorted by family, address, bits, denies; nothing twice */
+	size_t listed_count;
 	char **file_names; /* what the places point to */
 	size_t file_count;
 };

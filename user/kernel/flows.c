@@ -32,7 +32,7 @@ struct noted {
 struct scan {
 	const struct weir_instance *instance;
 	uint64_t now_ns;
-	uint64_t *thresholds; /* by place */
+	struct weir_pushed *thresholds; /* by place */
 	uint32_t threshold_count;
 	struct weir_talker *talkers;
 	struct noted *noted;
@@ -159,7 +159,7 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 {
 	uint32_t place = scan->instance->rules[slot].place;
 
-	return place < scan->threshold_count ? scan->thresholds[place] & WEIR_THRESHOLD_MASK : 0;
+	return place < scan->threshold_count ? scan->thresholds[place].word & WEIR_THRESHOLD_MASK : 0;
 }
 
 /* ---- rows ---- */

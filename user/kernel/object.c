@@ -36,6 +36,12 @@ static const char *const map_names[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_RULE_COUNTERS] = "rule_counters",
 	[WEIR_MAP_RESOURCE_COUNTERS] = "resource_counters",
 	[WEIR_MAP_TOTALS] = "totals",
+	[WEIR_MAP_CONTROL] = "control",
+	[WEIR_MAP_RULE_SECONDS] = "rule_seconds",
+	[WEIR_MAP_WARM_STATES] = "warm_states",
+	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled_resources",
+	[WEIR_MAP_THROTTLED_FLOWS] = "throttled_flows",
+	[WEIR_MAP_WARMING_FLOWS] = "warming_flows",
 };
 
 const char *weir_instance_map_name(enum weir_instance_map map)
@@ -134,6 +140,12 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.rule_info, image->rule_slots},
 		{skel->maps.rule_counters, image->rule_slots},
 		{skel->maps.lone_rows, image->rule_slots},
+		{skel->maps.rule_seconds, image->rule_slots},
+		{skel->maps.warm_states, image->rule_slots},
+		{skel->maps.throttled_resources, image->rule_slots},
+		{skel->maps.throttled_flows, image->config.throttle_sets},
+		{skel->maps.warming_flows, image->config.warming_sets},
+		{skel->maps.overrides, image->override_count},
 		{skel->maps.resource_info, image->resource_slots},
 		{skel->maps.resource_counters, image->resource_slots},
 		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
@@ -185,7 +197,8 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	if (image->resource_count)
 		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
 	if (image->rule_count)
-		memcpy(tables->rules, image->rules, image->rule_count * sizeof(*image->rules));
+		memcpy(tables->rules, image->rules,
+		       (image->rule_count + image->meter_count) * sizeof(*image->rules));
 }
 
 static int configure(struct weir_object *object, const struct weir_image *image,
@@ -247,6 +260,18 @@ static int fill_interfaces(const struct bpf_map *map, const struct weir_image *i
 	return 0;
 }
 
+static int fill_overrides(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
+{
+	for (__u32 i = 0; i < image->override_count; i++) {
+		const struct weir_image_override *override = &image->overrides[i];
+		int err = bpf_map_update_elem(bpf_map__fd(map), &override->key, &override->units, BPF_ANY);
+
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
 static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_bpf *skel = object->skel;
@@ -254,7 +279,9 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 
 	err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
 	if (!err)
-		err = fill_array(skel->maps.thresholds, image->thresholds, image->rule_count, diag);
+		err = fill_array(skel->maps.thresholds, image->pushed, image->rule_count, diag);
+	if (!err)
+		err = fill_overrides(skel->maps.overrides, image, diag);
 	if (!err)
 		err = fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count,
 				    diag);

@@ -245,6 +245,8 @@ static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verd
 		return "nonIp";
 	case WEIR_VERDICT_UNMATCHED_DROP:
 		return "unmatched";
+	case WEIR_VERDICT_DENY:
+		return "deny";
 	default:
 		return NULL;
 	}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Warm-up in integers: what the program computes for each flow and the controller for whole resources, from the
+ * same text. Tokens are stored while the flow is quiet and used up by what passes; the more are stored, the colder
+ * it is, and the less it is allowed. Exact: nothing is rounded but where SEMANTICS section 3 says trunc.
+ * Source: Sentinel (sentinel-golang, core/flow/tc_warm_up.go), after Guava's SmoothWarmingUp; what weir
+ * changes is told in SEMANTICS section 3.
+ *
+ * Pure functions without branches on the numbers in their loops, so that the verifier follows one path.
+ */
+#ifndef WEIR_WARM_UP_H
+#define WEIR_WARM_UP_H
+
+#include "weir_abi.h"
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+struct weir_product {
+	__u64 high, low;
+};
+
+static __always_inline struct weir_product weir_multiply(__u64 a, __u64 b)
+{
+	__u64 a_low = a & 0xffffffff, a_high = a >> 32, b_low = b & 0xffffffff, b_high = b >> 32;
+	__u64 low = a_low * b_low;
+	__u64 middle = a_high * b_low + (low >> 32);
+	__u64 middle2 = a_low * b_high + (middle & 0xffffffff);
+
+	return (struct weir_product){
+		.high = a_high * b_high + (middle >> 32) + (middle2 >> 32),
+		.low = middle2 << 32 | (low & 0xffffffff),
+	};
+}
+
+/* One step of a long division: the next bit of the quotient. remainder < divisor < 2^62. */
+static __always_inline __u64 weir_divide_bit(__u64 *remainder, __u64 next_bit, __u64 divisor)
+{
+	__u64 doubled = *remainder << 1 | next_bit;
+	__u64 bit = 1 ^ (doubled - divisor) >> 63;
+
+	*remainder = doubled - divisor * bit;
+	return bit;
+}
+
+/* dividend / divisor for divisor < 2^62 and a quotient that fits 64 bits (dividend.high < divisor). */
+static __always_inline __u64 weir_divide(struct weir_product dividend, __u64 divisor, __u64 *ret_remainder)
+{
+	__u64 remainder = dividend.high, quotient = 0;
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		quotient = quotient << 1 | weir_divide_bit(&remainder, dividend.low >> 63, divisor);
+		dividend.low <<= 1;
+	}
+	*ret_remainder = remainder;
+	return quotient;
+}
+
+/* The sync of one second in which `passed` units passed. */
+static __always_inline __u64 weir_warm_up_sync(const struct weir_warm_up *params, __u64 stored, __u64 passed)
+{
+	if (stored <= params->warning || passed < params->refill_below) {
+		stored += params->refill;
+		if (stored > params->max)
+			stored = params->max;
+	}
+	return stored > passed ? stored - passed : 0;
+}
+
+/* The syncs of `seconds` in which nothing passed. */
+static __always_inline __u64 weir_warm_up_idle(const struct weir_warm_up *params, __u64 stored, __u64 seconds)
+{
+	__u64 to_max, to_ramp;
+
+	if (params->refill == 0 || stored >= params->max || seconds == 0)
+		return stored;
+	if (params->refill_below == 0) {
+		/* An idle second is none with less than nothing: refilled only up to the warning line, and the
+		 * last refill goes beyond it.
+		 */
+		if (stored > params->warning)
+			return stored;
+		to_ramp = (params->warning - stored) / params->refill + 1;
+		if (seconds > to_ramp)
+			seconds = to_ramp;
+	}
+	to_max = (params->max - stored) / params->refill;
+	return seconds > to_max ? params->max : stored + seconds * params->refill;
+}
+
+/* floor(allowed) with so many tokens stored, units per interval. */
+static __always_inline __u64 weir_warm_up_units(const struct weir_warm_up *params, __u64 stored)
+{
+	__u64 above, remainder;
+
+	if (params->ramp == 0 || stored <= params->warning)
+		return params->limit_num / params->limit_den;
+	above = (stored - params->warning) * params->cold_less_one + params->ramp;
+	return weir_divide(weir_multiply(params->limit_num, params->ramp), params->limit_den * above, &remainder);
+}
+
+/* interval / allowed with so many tokens stored. */
+static __always_inline void weir_warm_up_cost(const struct weir_warm_up *params, __u64 stored,
+					      struct weir_cost *ret_cost)
+{
+	__u64 above = params->ramp, divisor, remainder, bits;
+	int part, i;
+
+	if (stored > params->warning)
+		above += (stored - params->warning) * params->cold_less_one;
+	if (params->ramp == 0)
+		above = 1;
+	divisor = params->cost_den * (params->ramp ? params->ramp : 1);
+	ret_cost->whole = weir_divide(weir_multiply(params->cost_num, above), divisor, &remainder);
+	for (part = 0; part < 4; part++) {
+		bits = 0;
+		for (i = 0; i < 32; i++)
+			bits = bits << 1 | weir_divide_bit(&remainder, 0, divisor);
+		ret_cost->fraction[part] = bits;
+	}
+}
+
+#endif
