@@ -43,6 +43,16 @@ static __always_inline void weir_count_lease(__u32 slot)
 		counters->leases++;
 }
 
+static __always_inline void weir_count_delay(__u32 slot, __u64 wait_ns)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
+
+	if (!counters)
+		return;
+	counters->delayed++;
+	counters->delay_ns += wait_ns;
+}
+
 static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);

@@ -8,6 +8,8 @@
 #define WEIR_VERDICT_H
 
 #include "match.h"
+#include "meter.h"
+#include "throttle.h"
 #include "window.h"
 
 /*
@@ -104,9 +106,15 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 	enum weir_answer answer;
 
 	w->judged = index;
-	if (rule->storage != WEIR_STORAGE_NARROW)
+	if (weir_must_find_allowed(rule))
+		weir_find_allowed(w, place);
+	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
+		answer = weir_judge_throttle(w, place, index);
+	else if (config.has_associated && rule->judging == WEIR_JUDGING_ASSOCIATED)
+		answer = weir_judge_associated(w, place, index);
+	else if (rule->storage != WEIR_STORAGE_NARROW)
 		answer = weir_judge_wide(w, place, index);
-	else if (index == 0 && weir_blocks_at_once(w, rule, place))
+	else if (index == 0 && weir_blocks_at_once(w, rule))
 		answer = WEIR_ANSWER_BLOCK;
 	else
 		answer = weir_judge_narrow(w, place, index, index == 0);
@@ -116,7 +124,7 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 /* Spend or undo what the first `count` rules set aside. */
 static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count, bool passes)
 {
-	if (count == 1 && w->claim[0].storage == WEIR_STORAGE_NARROW) {
+	if (count == 1 && w->claim[0].kind != WEIR_CLAIM_GIVEN && w->claim[0].storage == WEIR_STORAGE_NARROW) {
 		weir_settle_narrow(&w->claim[0], passes);
 		return;
 	}
@@ -131,8 +139,11 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 
 	if (weir_gather_rules(w))
 		return WEIR_VERDICT_ERROR;
-	if (w->rule_count == 0)
+	if (w->rule_count == 0) {
+		if (config.has_meters)
+			weir_count_meters(w);
 		return WEIR_VERDICT_PASS;
+	}
 	answer = weir_ask_rule(w, 0);
 	for (asked = 1; asked < WEIR_PACKET_RULES_MAX; asked++) {
 		if (answer != WEIR_ANSWER_ADMIT || asked >= w->rule_count)
@@ -141,6 +152,8 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 	}
 	if (answer == WEIR_ANSWER_ADMIT) {
 		weir_settle_claims(w, asked, true);
+		if (config.has_meters)
+			weir_count_meters(w);
 		return WEIR_VERDICT_PASS;
 	}
 	/* The last one asked holds no claim. */

@@ -67,6 +67,7 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	w->has_now = 0;
 	w->blocking_rule = WEIR_NO_RULE;
 	w->resource_count = 0;
+	w->wait_ns = 0;
 	cur.copy = w->header_copy;
 	weir_meet_frame(ctx, &cur, &ifindex);
 
@@ -91,7 +92,7 @@ static __always_inline void weir_report(const struct weir_work *w, enum weir_ver
 		return;
 	l->verdict = verdict;
 	l->rule = w->blocking_rule;
-	l->wait_ns = 0;
+	l->wait_ns = verdict == WEIR_VERDICT_PASS ? w->wait_ns : 0;
 	l->resource_count = w->resource_count;
 	__builtin_memcpy(l->resource, w->resource, sizeof(l->resource));
 }

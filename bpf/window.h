@@ -18,6 +18,7 @@
 #define WEIR_BPF_WINDOW_H
 
 #include "flow.h"
+#include "threshold.h"
 #include "weir_window.h"
 
 enum weir_answer {
@@ -40,6 +41,7 @@ struct weir_judgement {
 	__u64 into_ns;	   /* time since the bucket judged in began */
 	__u32 own_cell;	   /* the cell that the packet is counted in */
 	bool is_backdated; /* own_cell is older than the bucket judged in: the clock went back */
+	bool is_shut;	   /* an override of nothing: judged all the same, so that its row can say so */
 };
 
 /* The cell of a bucket. The verifier does not bound a remainder, so say it again. */
@@ -557,30 +559,51 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* The threshold word in force. */
-static __always_inline __u64 weir_threshold_word(const struct weir_rule *rule, __u32 place)
-{
-	const struct weir_pushed *moving;
-
-	if (!rule->threshold_moves)
-		return rule->threshold;
-	moving = bpf_map_lookup_elem(&thresholds, &place);
-	return moving ? READ_ONCE(moving->word) : rule->threshold;
-}
-
 /* Everything about a judgement but the row. */
-static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, __u32 place,
-						const bool wide)
+static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir_judgement *j, const bool wide)
 {
 	__u32 timing = j->rule->timing;
 
 	j->clk = wide ? bpf_map_lookup_elem(&clocks, &timing) : weir_narrow_clock(w, timing);
 	if (!j->clk)
 		return false;
-	j->threshold_word = weir_threshold_word(j->rule, place);
+	/* Thresholds that are no constants are never kept in narrow rows. */
+	j->threshold_word = wide && weir_must_find_allowed(j->rule) ? w->allowed.word : j->rule->threshold;
 	j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
 	j->batch = j->rule->counts_bytes ? w->packet.frame_bytes : 1;
 	return true;
+}
+
+/* What the row remembers of its flow's threshold, if that is of this load. */
+static __always_inline bool weir_recall_override(struct weir_judgement *j, const bool wide)
+{
+	__u64 version = wide ? ((struct weir_wide_row *)j->row)->threshold >> WEIR_THRESHOLD_BITS
+			     : ((struct weir_narrow_row *)j->row)->version;
+
+	if (!j->rule->has_overrides || (version ^ j->threshold_word >> WEIR_THRESHOLD_BITS) & ~WEIR_VERSION_PLAIN)
+		return false;
+	if (wide)
+		j->threshold_word = ((struct weir_wide_row *)j->row)->threshold;
+	else
+		j->threshold_word = (j->threshold_word & WEIR_THRESHOLD_MASK) | version << WEIR_THRESHOLD_BITS;
+	return wide || version & WEIR_VERSION_PLAIN;
+}
+
+/*
+ * The threshold of this packet's flow, where some flows have one of their own. Most have none, and their row knows it.
+ * A narrow row cannot hold what an override says: that is looked up again for each packet, until the flow is full.
+ */
+static __always_inline void weir_apply_override(struct weir_work *w, struct weir_judgement *j, __u32 place,
+						const bool wide)
+{
+	if (j->row && weir_recall_override(j, wide)) {
+		j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
+		return;
+	}
+	j->threshold_word = weir_override_word(w, place);
+	j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
+	/* A flow that may send nothing gets a row all the same, so that the next packet finds it full. */
+	j->is_shut = j->threshold == 0;
 }
 
 /*
@@ -621,7 +644,7 @@ static __always_inline void weir_touch_others(struct weir_flow_place flow)
  * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
  * was: a trip through memory that only the long path behind it needs.
  */
-static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule)
 {
 	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
 	void *chunk = weir_chunk_of(flow.set, -1, false);
@@ -631,7 +654,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 
 	w->claim[0].kind = WEIR_CLAIM_NONE;
 	w->located = WEIR_NO_ROW;
-	if (!chunk || !weir_open_judgement(w, &j, place, false))
+	if (!chunk || !weir_open_judgement(w, &j, false))
 		return false;
 	rows = weir_rows_of(chunk, set, false);
 	way = weir_find_way(rows, flow.tag, false);
@@ -642,6 +665,8 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 	}
 	if (way < WEIR_WAYS) {
 		j.row = weir_row_of_set(rows, way, false);
+		if (config.has_overrides)
+			weir_recall_override(&j, false);
 		if (weir_clock_holds(j.clk) && weir_known_full(w, &j, false, false))
 			return true;
 		w->located = set * WEIR_WAYS + way;
@@ -662,13 +687,18 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	struct weir_claim *claim;
 
 	OPAQUE(index);
-	if (index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, place, wide))
+	if (index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, wide))
 		return WEIR_ANSWER_ERROR;
 	claim = &w->claim[index];
 	claim->kind = WEIR_CLAIM_NONE;
-	if (j.batch > j.threshold)
+	if (config.has_overrides && rule->has_overrides) {
+		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
+		weir_apply_override(w, &j, place, wide);
+	}
+	if (j.batch > j.threshold && !j.is_shut)
 		return WEIR_ANSWER_BLOCK;
-	j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
+	if (!j.row)
+		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
 
 	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket);
 	if (j.row && weir_known_full(w, &j, true, wide))
@@ -749,7 +779,7 @@ __noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
 		return 0;
 	claim = &w->claim[index];
 	slot = claim->row;
-	if (claim->kind == WEIR_CLAIM_NONE)
+	if (claim->kind == WEIR_CLAIM_NONE || claim->kind == WEIR_CLAIM_GIVEN)
 		return 0;
 	if (claim->storage == WEIR_STORAGE_NARROW)
 		weir_settle_narrow(claim, passes);

@@ -50,6 +50,7 @@ enum weir_claim_kind {
 	WEIR_CLAIM_NONE,      /* nothing: the rule observes, and would have dropped */
 	WEIR_CLAIM_LEASE,     /* spend from the row's lease */
 	WEIR_CLAIM_BACKDATED, /* already counted in an older bucket; undo if the packet is blocked */
+	WEIR_CLAIM_GIVEN,     /* admitted, and nothing is left to settle: no window of its own */
 };
 
 struct weir_claim {
@@ -91,6 +92,12 @@ struct weir_sum {
 	__u8 pad[6];
 };
 
+/* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
+struct weir_allowed {
+	__u64 word; /* a WEIR_THRESHOLD_WORD */
+	struct weir_cost cost;
+};
+
 #define WEIR_COPY_BYTES 40 /* the largest fixed header: IPv6 */
 
 struct weir_work {
@@ -98,6 +105,8 @@ struct weir_work {
 	struct weir_packet packet;
 	struct weir_question question;
 	struct weir_sum sum;
+	struct weir_allowed allowed;
+	__u64 wait_ns;	 /* the longest that a throttling rule asks for */
 	__u64 now_ns;	 /* valid when has_now: read at most once a packet, unless a judgement is repeated */
 	__u64 jiffies;	 /* as they were just before now_ns was read */
 	__u64 forgotten; /* see FORGET */

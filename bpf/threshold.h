@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which threshold holds for the packet in hand? Mostly the constant in the rule. One that the controller moves is
+ * read from where it was pushed, for as long as the controller is alive; a flow that warms up by itself has its own
+ * (warm_up.h); a flow under an override has the override's.
+ */
+#ifndef WEIR_BPF_THRESHOLD_H
+#define WEIR_BPF_THRESHOLD_H
+
+#include "clock.h"
+#include "flow.h"
+#include "warm_up.h"
+
+/* ---- pushed by the controller ---- */
+
+/* What was pushed expires with the controller's heartbeat. In replay the controller is in step. */
+static __always_inline bool weir_is_stale(struct weir_work *w)
+{
+	const struct weir_control *signs;
+	__u64 heartbeat_ns;
+	__u32 zero = 0;
+
+	if (config.is_virtual)
+		return false;
+	signs = bpf_map_lookup_elem(&control, &zero);
+	if (!signs)
+		return true;
+	heartbeat_ns = READ_ONCE(signs->heartbeat_ns);
+	return !heartbeat_ns || weir_now_ns(w) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
+}
+
+/* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. */
+static __always_inline void weir_read_pushed(struct weir_work *w, __u32 place)
+{
+	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
+
+	if (!pushed)
+		return;
+	for (int attempt = 0; attempt < 2; attempt++) {
+		__u64 word = READ_ONCE(pushed->word);
+
+		weir_order(w);
+		w->allowed.word = word;
+		w->allowed.cost = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->cost[1] : pushed->cost[0];
+		weir_order(w);
+		if (READ_ONCE(pushed->word) == word)
+			return;
+	}
+}
+
+/* ---- overrides ---- */
+
+/* A flow's row remembers in its copy of the threshold's version that the flow has no override: the search is
+ * then spared. Userspace leaves this bit of the version to us.
+ */
+#define WEIR_VERSION_PLAIN 0x80u
+#define WEIR_WORD_PLAIN ((__u64)WEIR_VERSION_PLAIN << WEIR_THRESHOLD_BITS)
+
+/* The override that this packet's flow is under, or NULL. The longest prefix wins. */
+static __always_inline const struct weir_override_units *weir_find_override(const struct weir_work *w,
+									    const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_packet *pkt = &w->packet;
+	struct weir_override_key key = {};
+	const __be32 *address = rule->overrides_destination ? pkt->destination : pkt->source;
+
+	key.place = place;
+	key.family = pkt->is_ipv6 ? 6 : 4;
+	key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + (pkt->is_ipv6 ? 128 : 32);
+	__builtin_memcpy(key.address, address, sizeof(key.address));
+	return bpf_map_lookup_elem(&overrides, &key);
+}
+
+/* Threshold word of this packet's flow, by the trie. */
+__noinline __u64 weir_override_word(struct weir_work *w, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const struct weir_override_units *found;
+
+	if (!w)
+		return 0;
+	found = weir_find_override(w, rule, place);
+	if (!found)
+		return rule->threshold | WEIR_WORD_PLAIN;
+	return (rule->threshold & ~WEIR_THRESHOLD_MASK) | (found->units & WEIR_THRESHOLD_MASK);
+}
+
+static __always_inline void weir_read_override(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_override_units *found = weir_find_override(w, rule, place);
+
+	if (!found)
+		return;
+	w->allowed.word = found->units & WEIR_THRESHOLD_MASK;
+	w->allowed.cost = found->cost;
+}
+
+/* ---- what holds ---- */
+
+/* The rule's own constant will not do, or its cost is asked for: weir_find_allowed() comes first. */
+static __always_inline bool weir_must_find_allowed(const struct weir_rule *rule)
+{
+	return ((config.has_throttling || config.has_associated) && rule->judging != WEIR_JUDGING_WINDOW) ||
+	       (config.has_moving && rule->threshold_moves) || (config.warms_flows && rule->warms_flows);
+}
+
+/* Fill in w->allowed. */
+__noinline int weir_find_allowed(struct weir_work *w, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+
+	if (!w)
+		return 0;
+	w->allowed.word = rule->threshold;
+	w->allowed.cost = rule->cost;
+	if (config.has_moving && rule->threshold_moves) {
+		if (!weir_is_stale(w))
+			weir_read_pushed(w, place);
+	} else if (config.warms_flows && rule->warms_flows) {
+		weir_warm_flow(w, place);
+	} else if (config.has_overrides && rule->has_overrides) {
+		weir_read_override(w, rule, place);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Throttling: packets of a flow are planned one cost apart, and one that would have to wait too long is dropped.
+ * One number per flow, the planned time of the latest admitted packet; all CPUs share it and move it by
+ * compare-and-swap, so that no two packets are planned for one slot, and a slot is only taken by a packet that uses
+ * it. (SEMANTICS section 4; Sentinel's tc_throttling.go. As a cell-rate algorithm: GCRA, ITU-T I.371.)
+ */
+#ifndef WEIR_THROTTLE_H
+#define WEIR_THROTTLE_H
+
+#include "shared.h"
+#include "threshold.h"
+#include "weir_cost.h"
+
+/* Tries to move the word; another CPU got in between each time. Eight in a row have not been seen. */
+#define WEIR_THROTTLE_ATTEMPTS 8
+
+/* ---- where the number is ---- */
+
+/* The place of a planned time that is to go: a free one, else the earliest. Its flow need not be remembered once the
+ * next packet of it would not have to wait anyway.
+ */
+static __always_inline __u32 weir_throttle_victim(const struct weir_throttle_set *set, __u64 now_ns, bool *ret_counts)
+{
+	__u32 way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
+	__u64 earliest = ~0ull;
+
+	*ret_counts = false;
+	if (way < WEIR_THROTTLE_WAYS)
+		return way;
+	way = 0;
+	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
+		__u64 last = READ_ONCE(set->last[i]) & WEIR_LAST_MASK;
+
+		if (last < earliest) {
+			earliest = last;
+			way = i;
+		}
+	}
+	*ret_counts = earliest + config.throttle_horizon_ns > now_ns;
+	return way;
+}
+
+/* Make a place for the flow of w->question, unless another CPU just did. Returns its way. */
+__noinline __u32 weir_insert_throttled(struct weir_work *w)
+{
+	struct weir_throttle_set *set;
+	bool counts = false;
+	__u32 index, way;
+	__u64 now_ns;
+
+	if (!w)
+		return WEIR_THROTTLE_WAYS;
+	index = w->question.place.set;
+	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	if (!set)
+		return WEIR_THROTTLE_WAYS;
+	now_ns = weir_now_ns(w) - config.base_ns;
+	bpf_spin_lock(&set->lock);
+	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, w->question.place.tag);
+	if (way == WEIR_THROTTLE_WAYS) {
+		way = weir_throttle_victim(set, now_ns, &counts);
+		OPAQUE(way);
+		if (way < WEIR_THROTTLE_WAYS) {
+			WRITE_ONCE(set->last[way], 0);
+			weir_order(w);
+			WRITE_ONCE(set->tag[way], w->question.place.tag);
+		}
+	}
+	bpf_spin_unlock(&set->lock);
+	if (counts)
+		weir_count_eviction(w->question.slot);
+	return way;
+}
+
+/* The word of this packet's flow. */
+static __always_inline __u64 *weir_throttle_word(struct weir_work *w, const struct weir_rule *rule)
+{
+	struct weir_throttle_set *set;
+	__u32 index = rule->slot, way;
+
+	w->question.slot = rule->slot;
+	w->question.place.tag = 0;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&throttled_resources, &index);
+	w->question.place = weir_shared_place(rule, &w->packet, config.throttle_sets);
+	index = w->question.place.set;
+	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	if (!set)
+		return NULL;
+	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, w->question.place.tag);
+	if (way == WEIR_THROTTLE_WAYS)
+		way = weir_insert_throttled(w);
+	OPAQUE(way);
+	return way < WEIR_THROTTLE_WAYS ? &set->last[way] : NULL;
+}
+
+/* ---- the decision ---- */
+
+/*
+ * A word is the planned time, one more than ns since the base, under six bits of the tag: a CPU that kept
+ * its pointer while the place changed hands leaves a word that the new flow does not take for its own.
+ */
+static __always_inline __u64 weir_planned_word(__u64 planned_ns, __u32 tag)
+{
+	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_BITS;
+}
+
+/* When this packet would leave: now, or after the one before it and its own cost. */
+static __always_inline __u64 weir_plan(__u64 word, __u32 tag, __u64 now_ns, __u64 cost_ns)
+{
+	__u64 last_ns = (word & WEIR_LAST_MASK) - 1;
+
+	if (!(word & WEIR_LAST_MASK) || (word ^ (__u64)tag << WEIR_LAST_BITS) >> WEIR_LAST_BITS)
+		return now_ns; /* never */
+	return last_ns + cost_ns > now_ns ? last_ns + cost_ns : now_ns;
+}
+
+/* Take the next slot, and say how long to wait for it. */
+static __always_inline enum weir_answer weir_take_slot(struct weir_work *w, const struct weir_rule *rule, __u64 *last,
+						       __u64 cost_ns, __u64 *ret_wait_ns)
+{
+	__u64 now_ns = weir_now_ns(w) - config.base_ns;
+	__u32 tag = w->question.place.tag;
+
+	for (int attempt = 0; attempt < WEIR_THROTTLE_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(*last);
+		__u64 planned_ns = weir_plan(word, tag, now_ns, cost_ns);
+
+		if (planned_ns - now_ns > rule->queueing_ns_max)
+			return WEIR_ANSWER_BLOCK;
+		if (__sync_val_compare_and_swap(last, word, weir_planned_word(planned_ns, tag)) == word) {
+			*ret_wait_ns = planned_ns - now_ns;
+			return WEIR_ANSWER_ADMIT;
+		}
+	}
+	weir_count_stall(rule->slot);
+	return WEIR_ANSWER_BLOCK;
+}
+
+/* Judge the packet by a rule that throttles; w->allowed is found. */
+__noinline int weir_judge_throttle(struct weir_work *w, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	enum weir_answer answer;
+	__u64 batch, wait_ns = 0;
+	__u64 *last;
+
+	if (!w || index >= WEIR_PACKET_RULES_MAX)
+		return WEIR_ANSWER_ERROR;
+	w->claim[index].kind = WEIR_CLAIM_NONE;
+	batch = rule->counts_bytes ? w->packet.frame_bytes : 1;
+	if (batch > (w->allowed.word & WEIR_THRESHOLD_MASK))
+		return WEIR_ANSWER_BLOCK;
+	last = weir_throttle_word(w, rule);
+	if (!last)
+		return WEIR_ANSWER_ERROR;
+	answer = weir_take_slot(w, rule, last, weir_cost_ns(&w->allowed.cost, batch), &wait_ns);
+	if (answer != WEIR_ANSWER_ADMIT)
+		return answer;
+	w->claim[index].kind = WEIR_CLAIM_GIVEN;
+	if (rule->observes || !wait_ns)
+		return answer;
+	weir_count_delay(rule->slot, wait_ns);
+	if (wait_ns > w->wait_ns)
+		w->wait_ns = wait_ns;
+	return answer;
+}
+
+#endif
