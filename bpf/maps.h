@@ -26,7 +26,8 @@ struct weir_generation generation = {};
 
 /* the generation, beside the struct of that name */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+/* Not BPF_F_RDONLY_PROG: the kernel lets nobody map such a map to write (bpf_map_mmap), and the controller does. */
+WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_MMAPABLE);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
 struct {
@@ -54,7 +55,7 @@ WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
 WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
 WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);
 WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
-WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_RDONLY_PROG | BPF_F_MMAPABLE);
+WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE); /* as thresholds */
 WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
 WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
 WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
