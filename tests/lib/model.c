@@ -6,356 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a packet, as far as rules ask ---- */
+#include "model_limit.h"
 
-enum packet_class { CLASS_IP, CLASS_MALFORMED, CLASS_UNSUPPORTED, CLASS_NON_IP };
+/* ---- what is remembered ---- */
 
-struct packet {
-	enum packet_class class;
-	uint64_t frame_bytes;
-	uint32_t ifindex;
-	bool has_vlan;
-	unsigned int vlan;
-	int family; /* 4 or 6 */
-	uint8_t source[16], destination[16];
-	uint8_t protocol;
-	enum weir_fragment fragment;
-	bool has_ports;
-	unsigned int source_port, destination_port;
-	bool has_tcp_flags;
-	uint8_t tcp_flags;
-	bool has_icmp_type;
-	uint8_t icmp_type;
-};
-
-/* Bytes not yet read. */
-struct rest {
-	const uint8_t *at;
-	size_t left;
-};
-
-static unsigned int be16(const uint8_t *at)
-{
-	return at[0] << 8 | at[1];
-}
-
-static void skip(struct rest *rest, size_t bytes)
-{
-	assert(bytes <= rest->left);
-	rest->at += bytes;
-	rest->left -= bytes;
-}
-
-static enum packet_class parse_tcp(struct rest payload, struct packet *packet)
-{
-	unsigned int header_bytes;
-
-	if (payload.left < 20)
-		return CLASS_MALFORMED;
-	header_bytes = (payload.at[12] >> 4) * 4;
-	if (header_bytes < 20 || header_bytes > payload.left)
-		return CLASS_MALFORMED;
-	packet->has_tcp_flags = true;
-	packet->tcp_flags = payload.at[13];
-	return CLASS_IP;
-}
-
-static enum packet_class parse_udp(struct rest payload, const struct packet *packet)
-{
-	unsigned int udp_bytes;
-
-	if (payload.left < 8)
-		return CLASS_MALFORMED;
-	udp_bytes = be16(payload.at + 4);
-	if (udp_bytes < 8)
-		return CLASS_MALFORMED;
-	/* The length of a fragmented datagram is that of the whole, which no fragment can show. */
-	if (packet->fragment == WEIR_FRAGMENT_NONE && udp_bytes > payload.left)
-		return CLASS_MALFORMED;
-	return CLASS_IP;
-}
-
-static enum packet_class parse_icmp(struct rest payload, struct packet *packet)
-{
-	if (payload.left < 8)
-		return CLASS_MALFORMED;
-	packet->has_icmp_type = true;
-	packet->icmp_type = payload.at[0];
-	return CLASS_IP;
-}
-
-static enum packet_class parse_transport(struct rest payload, struct packet *packet)
-{
-	enum packet_class class = CLASS_IP;
-	bool has_ports = false;
-
-	if (packet->fragment == WEIR_FRAGMENT_LATER)
-		return CLASS_IP;
-	switch (packet->protocol) {
-	case 1:	 /* ICMP */
-	case 58: /* ICMPv6 */
-		class = parse_icmp(payload, packet);
-		break;
-	case 6:
-		class = parse_tcp(payload, packet);
-		has_ports = true;
-		break;
-	case 17:
-		class = parse_udp(payload, packet);
-		has_ports = true;
-		break;
-	case 132: /* SCTP: a common header of 12 bytes */
-		class = payload.left < 12 ? CLASS_MALFORMED : CLASS_IP;
-		has_ports = true;
-		break;
-	}
-	if (class == CLASS_IP && has_ports) {
-		packet->has_ports = true;
-		packet->source_port = be16(payload.at);
-		packet->destination_port = be16(payload.at + 2);
-	}
-	return class;
-}
-
-static enum packet_class parse_ipv4(struct rest rest, struct packet *packet)
-{
-	unsigned int header_bytes, total_bytes, fragment;
-
-	if (rest.left < 20)
-		return CLASS_MALFORMED;
-	header_bytes = (rest.at[0] & 0x0f) * 4;
-	total_bytes = be16(rest.at + 2);
-	if (header_bytes < 20 || header_bytes > rest.left)
-		return CLASS_MALFORMED;
-	if (total_bytes < header_bytes || total_bytes > rest.left)
-		return CLASS_MALFORMED;
-
-	packet->family = 4;
-	memcpy(packet->source, rest.at + 12, 4);
-	memcpy(packet->destination, rest.at + 16, 4);
-	packet->protocol = rest.at[9];
-	fragment = be16(rest.at + 6);
-	if (fragment & 0x1fff)
-		packet->fragment = WEIR_FRAGMENT_LATER;
-	else if (fragment & 0x2000)
-		packet->fragment = WEIR_FRAGMENT_FIRST;
-
-	rest.left = total_bytes; /* what follows is Ethernet padding */
-	skip(&rest, header_bytes);
-	return parse_transport(rest, packet);
-}
-
-static bool is_walked(uint8_t protocol)
-{
-	switch (protocol) {
-	case 0:	 /* hop-by-hop options */
-	case 43: /* routing */
-	case 44: /* fragment */
-	case 51: /* authentication */
-	case 60: /* destination options */
-		return true;
-	}
-	return false;
-}
-
-static enum packet_class walk_extension_headers(struct rest *rest, struct packet *packet)
-{
-	unsigned int headers = 0;
-	size_t header_bytes;
-
-	while (is_walked(packet->protocol)) {
-		if (++headers > 8)
-			return CLASS_UNSUPPORTED;
-		if (rest->left < 8)
-			return CLASS_MALFORMED;
-		if (packet->protocol == 44)
-			header_bytes = 8;
-		else if (packet->protocol == 51)
-			header_bytes = (rest->at[1] + 2) * 4;
-		else
-			header_bytes = (rest->at[1] + 1) * 8;
-		if (header_bytes > rest->left)
-			return CLASS_MALFORMED;
-		if (packet->protocol == 44) {
-			unsigned int fragment = be16(rest->at + 2);
-
-			if (fragment & 0xfff8) {
-				packet->fragment = WEIR_FRAGMENT_LATER;
-				packet->protocol = rest->at[0];
-				return CLASS_IP;
-			}
-			if (fragment & 1)
-				packet->fragment = WEIR_FRAGMENT_FIRST;
-		}
-		packet->protocol = rest->at[0];
-		skip(rest, header_bytes);
-	}
-	return CLASS_IP;
-}
-
-static enum packet_class parse_ipv6(struct rest rest, struct packet *packet)
-{
-	unsigned int payload_bytes;
-	enum packet_class class;
-
-	if (rest.left < 40)
-		return CLASS_MALFORMED;
-	payload_bytes = be16(rest.at + 4);
-	if (payload_bytes > rest.left - 40)
-		return CLASS_MALFORMED;
-	packet->family = 6;
-	packet->protocol = rest.at[6];
-	if (payload_bytes == 0 && packet->protocol == 0)
-		return CLASS_UNSUPPORTED; /* a jumbogram */
-	memcpy(packet->source, rest.at + 8, 16);
-	memcpy(packet->destination, rest.at + 24, 16);
-
-	skip(&rest, 40);
-	rest.left = payload_bytes;
-	class = walk_extension_headers(&rest, packet);
-	if (class != CLASS_IP)
-		return class;
-	return parse_transport(rest, packet);
-}
-
-static enum packet_class parse_frame(const uint8_t *frame, size_t frame_bytes, struct packet *packet)
-{
-	struct rest rest = {frame, frame_bytes};
-	unsigned int ethertype, tags;
-
-	if (rest.left < 14)
-		return CLASS_MALFORMED;
-	ethertype = be16(rest.at + 12);
-	skip(&rest, 14);
-	for (tags = 0; ethertype == 0x8100 || ethertype == 0x88a8; tags++) {
-		if (tags == 2)
-			return CLASS_UNSUPPORTED;
-		if (rest.left < 4)
-			return CLASS_MALFORMED;
-		if (tags == 0) {
-			packet->has_vlan = true;
-			packet->vlan = be16(rest.at) & 0x0fff;
-		}
-		ethertype = be16(rest.at + 2);
-		skip(&rest, 4);
-	}
-	if (ethertype == 0x0800)
-		return parse_ipv4(rest, packet);
-	if (ethertype == 0x86dd)
-		return parse_ipv6(rest, packet);
-	return CLASS_NON_IP;
-}
-
-/* ---- does a resource want the packet? ---- */
-
-static bool in_ranges(const struct weir_range *ranges, size_t count, bool has_value, uint64_t value)
-{
-	size_t i;
-
-	if (count == 0)
-		return true;
-	for (i = 0; has_value && i < count; i++)
-		if (ranges[i].low <= value && value <= ranges[i].high)
-			return true;
-	return false;
-}
-
-static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned int bits)
-{
-	unsigned int i;
-
-	for (i = 0; i < bits; i++)
-		if ((a[i / 8] ^ b[i / 8]) >> (7 - i % 8) & 1)
-			return false;
-	return true;
-}
-
-static bool in_prefixes(const struct weir_prefix *prefixes, size_t count, int family, const uint8_t *address)
-{
-	size_t i;
-
-	if (count == 0)
-		return true;
-	for (i = 0; i < count; i++)
-		if (prefixes[i].family == family && same_bits(prefixes[i].address, address, prefixes[i].bits))
-			return true;
-	return false;
-}
-
-static bool flags_match(const struct weir_match *match, const struct packet *packet)
-{
-	size_t i;
-
-	if (match->tcp_flags_count == 0)
-		return true;
-	for (i = 0; packet->has_tcp_flags && i < match->tcp_flags_count; i++) {
-		const struct weir_tcp_flags *flags = &match->tcp_flags[i];
-
-		if ((packet->tcp_flags & flags->set) == flags->set && (packet->tcp_flags & flags->clear) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool interface_matches(const struct weir_match *match, const struct packet *packet, model_ifindex ifindex)
-{
-	size_t i;
-
-	if (match->interface_count == 0)
-		return true;
-	for (i = 0; ifindex && i < match->interface_count; i++) {
-		uint32_t number = ifindex(match->interface[i]);
-
-		if (number != 0 && number == packet->ifindex)
-			return true;
-	}
-	return false;
-}
-
-static bool matches(const struct weir_match *match, const struct packet *packet, model_ifindex ifindex)
-{
-	bool has_ports = packet->has_ports;
-
-	if (match->families && !(match->families & (packet->family == 4 ? 1 : 2)))
-		return false;
-	if (match->has_protocol && !(match->protocol[packet->protocol / 8] >> packet->protocol % 8 & 1))
-		return false;
-	if (match->fragments && !(match->fragments >> packet->fragment & 1))
-		return false;
-	return in_prefixes(match->source, match->source_count, packet->family, packet->source) &&
-	       in_prefixes(match->destination, match->destination_count, packet->family, packet->destination) &&
-	       in_ranges(match->source_port, match->source_port_count, has_ports, packet->source_port) &&
-	       in_ranges(match->destination_port, match->destination_port_count, has_ports, packet->destination_port) &&
-	       in_ranges(match->vlan, match->vlan_count, packet->has_vlan, packet->vlan) &&
-	       in_ranges(match->icmp_type, match->icmp_type_count, packet->has_icmp_type, packet->icmp_type) &&
-	       in_ranges(match->length, match->length_count, true, packet->frame_bytes) && flags_match(match, packet) &&
-	       interface_matches(match, packet, ifindex);
-}
-
-/* ---- flows and their windows ---- */
-
-/* Compared byte by byte, so every one is set. */
-struct flow_key {
-	uint32_t rule;
-	uint32_t ifindex;
-	uint8_t source[16], destination[16];
-	uint16_t source_port, destination_port, vlan;
-	uint8_t protocol;
-	uint8_t family; /* 0 when the resource has no key and is one flow */
-};
-_Static_assert(sizeof(struct flow_key) == 48, "a hole in the key would be compared");
-
-struct bucket {
+/* Units that passed in a bucket of a window, or in a second of a warm-up. */
+struct slice {
 	uint64_t number;
 	uint64_t units;
 };
 
+struct slices {
+	struct slice *slice; /* in no order */
+	size_t count;
+};
+
+/* Of one rule and one flow: each rule uses the part it needs. */
 struct flow {
-	struct flow_key key;
+	struct model_key key;
 	struct flow *next;
-	uint64_t newest;	/* newest bucket known: that any packet was judged in */
-	struct bucket *buckets; /* what was admitted, in no order */
-	size_t bucket_count;
+	/* the window */
+	uint64_t newest; /* newest bucket known: that any packet was judged or counted in */
+	struct slices buckets;
+	/* throttling */
+	bool has_last;
+	uint64_t last_ns; /* the planned time of the latest admitted packet */
+	/* warm-up */
+	bool is_warming;
+	uint64_t second; /* the last one synced */
+	uint64_t stored; /* tokens */
+	struct slices seconds;
+};
+
+struct reading {
+	uint64_t time_ns, used_bytes;
 };
 
 #define MODEL_CHAINS 65536
@@ -363,7 +47,10 @@ struct flow {
 struct model {
 	const struct weir_ruleset *ruleset;
 	model_ifindex ifindex;
-	uint64_t *would_drop;
+	struct reading *readings;
+	size_t reading_count;
+	uint64_t second; /* the latest that any packet was seen in */
+	uint64_t *would_drop, *threshold;
 	struct flow *flows[MODEL_CHAINS];
 };
 
@@ -375,7 +62,8 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->ruleset = ruleset;
 	model->ifindex = ifindex;
 	model->would_drop = calloc(ruleset->rule_count + 1, sizeof(*model->would_drop));
-	assert(model->would_drop);
+	model->threshold = calloc(ruleset->rule_count + 1, sizeof(*model->threshold));
+	assert(model->would_drop && model->threshold);
 	return model;
 }
 
@@ -390,12 +78,22 @@ void model_free(struct model *model)
 			struct flow *flow = model->flows[i];
 
 			model->flows[i] = flow->next;
-			free(flow->buckets);
+			free(flow->buckets.slice);
+			free(flow->seconds.slice);
 			free(flow);
 		}
 	}
+	free(model->readings);
 	free(model->would_drop);
+	free(model->threshold);
 	free(model);
+}
+
+void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes)
+{
+	model->readings = reallocarray(model->readings, model->reading_count + 1, sizeof(*model->readings));
+	assert(model->readings);
+	model->readings[model->reading_count++] = (struct reading){time_ns, used_bytes};
 }
 
 uint64_t model_would_drop(const struct model *model, size_t rule)
@@ -403,42 +101,12 @@ uint64_t model_would_drop(const struct model *model, size_t rule)
 	return model->would_drop[rule];
 }
 
-static void copy_bits(uint8_t *to, const uint8_t *from, unsigned int bits)
+uint64_t model_threshold(const struct model *model, size_t rule)
 {
-	unsigned int i;
-
-	for (i = 0; i < bits; i++)
-		to[i / 8] |= from[i / 8] & 0x80 >> i % 8;
+	return model->threshold[rule];
 }
 
-static struct flow_key key_of(const struct weir_flow *flow, uint32_t rule, const struct packet *packet)
-{
-	int family_index = packet->family == 4 ? 0 : 1;
-	struct flow_key key;
-
-	memset(&key, 0, sizeof(key));
-	key.rule = rule;
-	if (flow->fields == 0)
-		return key;
-	key.family = packet->family;
-	if (flow->fields & WEIR_KEY_SOURCE)
-		copy_bits(key.source, packet->source, flow->source_bits[family_index]);
-	if (flow->fields & WEIR_KEY_DESTINATION)
-		copy_bits(key.destination, packet->destination, flow->destination_bits[family_index]);
-	if (flow->fields & WEIR_KEY_SOURCE_PORT && packet->has_ports)
-		key.source_port = packet->source_port;
-	if (flow->fields & WEIR_KEY_DESTINATION_PORT && packet->has_ports)
-		key.destination_port = packet->destination_port;
-	if (flow->fields & WEIR_KEY_PROTOCOL)
-		key.protocol = packet->protocol;
-	if (flow->fields & WEIR_KEY_VLAN && packet->has_vlan)
-		key.vlan = packet->vlan;
-	if (flow->fields & WEIR_KEY_INTERFACE)
-		key.ifindex = packet->ifindex;
-	return key;
-}
-
-static struct flow *flow_get(struct model *model, const struct flow_key *key)
+static struct flow *flow_get(struct model *model, const struct model_key *key)
 {
 	const uint8_t *bytes = (const uint8_t *)key;
 	struct flow *flow;
@@ -458,12 +126,149 @@ static struct flow *flow_get(struct model *model, const struct flow_key *key)
 	return flow;
 }
 
-/* Where in its flow's window a packet stands. */
-struct standing {
-	struct flow *flow;
-	uint64_t bucket; /* in which it is counted, should it be admitted */
-	uint64_t units;
+static void slices_add(struct slices *slices, uint64_t number, uint64_t units)
+{
+	size_t i;
+
+	for (i = 0; i < slices->count; i++) {
+		if (slices->slice[i].number == number) {
+			slices->slice[i].units += units;
+			return;
+		}
+	}
+	slices->slice = reallocarray(slices->slice, slices->count + 1, sizeof(*slices->slice));
+	assert(slices->slice);
+	slices->slice[slices->count++] = (struct slice){number, units};
+}
+
+/* What is older than that number will never be asked for. */
+static void slices_forget(struct slices *slices, uint64_t number)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < slices->count; i++)
+		if (slices->slice[i].number >= number)
+			slices->slice[kept++] = slices->slice[i];
+	slices->count = kept;
+}
+
+/* ---- one packet and one rule ---- */
+
+struct judging {
+	const struct weir_ruleset_rule *rule;
+	uint64_t time_ns;
+	uint64_t units;		/* the packet's batch */
+	struct flow *own_flow;	/* of the rule's resource */
+	struct flow *read_flow; /* whose window or rate is read; the same, unless the rule is associated */
+	uint64_t threshold_micro;
 };
+
+static bool is_associated(const struct weir_ruleset_rule *rule)
+{
+	return rule->relation == WEIR_RELATION_ASSOCIATED;
+}
+
+/* The resource whose passing packets the rule counts. */
+static size_t counted_resource(const struct weir_ruleset_rule *rule)
+{
+	return is_associated(rule) ? rule->ref_resource : rule->resource;
+}
+
+/* `threshold`, or that of the longest prefix among the rule's overrides. */
+static uint64_t threshold_of(const struct weir_ruleset_rule *rule, const struct model_packet *packet)
+{
+	const uint8_t *address = rule->override_field == WEIR_KEY_SOURCE ? packet->source : packet->destination;
+	uint64_t threshold_micro = rule->threshold_micro;
+	int longest = -1;
+	size_t i;
+
+	for (i = 0; i < rule->override_count; i++) {
+		const struct weir_override *override = &rule->overrides[i];
+
+		if (override->prefix.bits <= longest || !model_in_prefix(&override->prefix, packet->family, address))
+			continue;
+		longest = override->prefix.bits;
+		threshold_micro = override->threshold_micro;
+	}
+	return threshold_micro;
+}
+
+static struct judging judging_of(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet)
+{
+	const struct weir_ruleset_rule *rule = &model->ruleset->rules[place];
+	const struct weir_ruleset_resource *resources = model->ruleset->resources;
+	struct model_key own = model_key_of(&resources[rule->resource].flow, place, packet);
+	struct model_key read = model_key_of(&resources[counted_resource(rule)].flow, place, packet);
+
+	return (struct judging){
+		.rule = rule,
+		.time_ns = time_ns,
+		.units = rule->counts_bytes ? packet->frame_bytes : 1,
+		.own_flow = flow_get(model, &own),
+		.read_flow = flow_get(model, &read),
+		.threshold_micro = threshold_of(rule, packet),
+	};
+}
+
+/* ---- what is allowed now ---- */
+
+static uint64_t passed_in(const struct slices *seconds, uint64_t second)
+{
+	size_t i;
+
+	for (i = 0; i < seconds->count; i++)
+		if (seconds->slice[i].number == second)
+			return seconds->slice[i].units;
+	return 0;
+}
+
+/*
+ * Sync on every whole second up to the present one. A flow warms up as if since the load: all cold, as it is when
+ * first seen, since a second without packets takes no token and never leaves more than max.
+ */
+static void warm_up(const struct model *model, const struct judging *judging)
+{
+	const struct weir_ruleset_rule *rule = judging->rule;
+	struct flow *flow = judging->read_flow;
+	uint64_t now = flow->key.family ? judging->time_ns / WEIR_NSEC_PER_SEC : model->second;
+
+	if (!flow->is_warming) {
+		flow->is_warming = true;
+		flow->second = now;
+		flow->stored = model_warm_up_max(rule, judging->threshold_micro);
+	}
+	for (; flow->second < now; flow->second++)
+		flow->stored = model_warm_up_sync(rule, judging->threshold_micro, flow->stored,
+						  passed_in(&flow->seconds, flow->second));
+	slices_forget(&flow->seconds, flow->second);
+}
+
+static struct model_ratio memory_adaptive(const struct model *model, const struct judging *judging)
+{
+	const struct weir_memory_fields *memory = &judging->rule->memory;
+	size_t i;
+
+	for (i = model->reading_count; i > 0; i--)
+		if (model->readings[i - 1].time_ns <= judging->time_ns)
+			return model_memory_adaptive(memory, model->readings[i - 1].used_bytes);
+	return (struct model_ratio){memory->high_units, 1};
+}
+
+static struct model_ratio allowed_now(const struct model *model, const struct judging *judging)
+{
+	switch (judging->rule->strategy) {
+	case WEIR_STRATEGY_WARM_UP:
+		warm_up(model, judging);
+		return model_warm_up(judging->rule, judging->threshold_micro, judging->read_flow->stored);
+	case WEIR_STRATEGY_MEMORY_ADAPTIVE:
+		return memory_adaptive(model, judging);
+	case WEIR_STRATEGY_DIRECT:
+		break;
+	}
+	return model_direct(judging->threshold_micro);
+}
+
+/* ---- windows ---- */
 
 static uint64_t ring_of(const struct weir_ruleset_rule *rule)
 {
@@ -476,62 +281,134 @@ static uint64_t share_of(uint64_t units, uint64_t part, uint64_t whole)
 	return ((unsigned __int128)units * part + whole - 1) / whole;
 }
 
+/* Where a packet stands in a window. */
+struct standing {
+	uint64_t newest;  /* bucket known */
+	uint64_t bucket;  /* in which it is judged, and counted if it passes */
+	uint64_t into_ns; /* of that bucket */
+};
+
 /*
- * Does the rule admit the packet? One that is larger than the threshold is never let in and never looked
- * at; all others are judged in a bucket, which is known from then on, whatever becomes of the packet.
- *
  * A clock that went back: a bucket that the ring of buckets up to the newest known still holds is judged
  * against all of that ring; an older time is taken for the start of the newest bucket.
  */
-static bool admits(const struct weir_ruleset_rule *rule, struct flow *flow, uint64_t time_ns, uint64_t units,
-		   struct standing *standing)
+static struct standing standing_of(const struct judging *judging)
 {
-	uint64_t bucket_ns = rule->interval_ns / rule->samples;
-	uint64_t allowed = rule->threshold_micro / WEIR_MICRO, ring = ring_of(rule), sum = 0;
-	uint64_t bucket = time_ns / bucket_ns, into_ns = time_ns % bucket_ns;
-	size_t i;
+	uint64_t bucket_ns = judging->rule->interval_ns / judging->rule->samples;
+	struct standing standing = {
+		.newest = judging->read_flow->newest,
+		.bucket = judging->time_ns / bucket_ns,
+		.into_ns = judging->time_ns % bucket_ns,
+	};
 
-	if (units > allowed)
-		return false;
-	if (bucket > flow->newest)
-		flow->newest = bucket;
-	if (flow->newest - bucket >= ring) {
-		bucket = flow->newest;
-		into_ns = 0;
+	if (standing.bucket > standing.newest)
+		standing.newest = standing.bucket;
+	if (standing.newest - standing.bucket >= ring_of(judging->rule)) {
+		standing.bucket = standing.newest;
+		standing.into_ns = 0;
 	}
-	for (i = 0; i < flow->bucket_count; i++) {
-		uint64_t age = flow->newest - flow->buckets[i].number, count = flow->buckets[i].units;
-
-		if (age >= ring)
-			continue;
-		if (rule->window == WEIR_WINDOW_SMOOTH && age == rule->samples && bucket == flow->newest)
-			count = share_of(count, bucket_ns - into_ns, bucket_ns);
-		sum += count;
-	}
-	*standing = (struct standing){flow, bucket, units};
-	return sum + units <= allowed;
+	return standing;
 }
 
-static void count(const struct weir_ruleset_rule *rule, const struct standing *standing)
+static uint64_t window_sum(const struct judging *judging, const struct standing *standing)
 {
-	struct flow *flow = standing->flow;
-	size_t i, kept = 0;
+	uint64_t bucket_ns = judging->rule->interval_ns / judging->rule->samples, sum = 0;
+	const struct slices *buckets = &judging->read_flow->buckets;
+	size_t i;
 
-	/* What has left the ring never comes back, since the newest bucket only grows. */
-	for (i = 0; i < flow->bucket_count; i++)
-		if (flow->newest - flow->buckets[i].number < ring_of(rule))
-			flow->buckets[kept++] = flow->buckets[i];
-	flow->bucket_count = kept;
+	for (i = 0; i < buckets->count; i++) {
+		uint64_t age = standing->newest - buckets->slice[i].number, units = buckets->slice[i].units;
 
-	for (i = 0; i < flow->bucket_count; i++) {
-		if (flow->buckets[i].number == standing->bucket) {
-			flow->buckets[i].units += standing->units;
-			return;
-		}
+		if (age >= ring_of(judging->rule))
+			continue;
+		if (judging->rule->window == WEIR_WINDOW_SMOOTH && age == judging->rule->samples &&
+		    standing->bucket == standing->newest)
+			units = share_of(units, bucket_ns - standing->into_ns, bucket_ns);
+		sum += units;
 	}
-	flow->buckets = reallocarray(flow->buckets, flow->bucket_count + 1, sizeof(*flow->buckets));
-	assert(flow->buckets);
-	flow->buckets[flow->bucket_count++] = (struct bucket){standing->bucket, standing->units};
+	return sum;
+}
+
+/*
+ * Does the window admit the packet? One that is larger than the threshold is never let in and never looked
+ * at; all others are judged in a bucket, which their own window knows from then on, whatever becomes of the packet. An
+ * associated window is only read.
+ */
+static bool window_admits(const struct judging *judging, struct model_ratio allowed)
+{
+	struct standing standing;
+
+	if (model_exceeds(judging->units, allowed))
+		return false;
+	standing = standing_of(judging);
+	if (!is_associated(judging->rule))
+		judging->read_flow->newest = standing.newest;
+	return !model_exceeds(window_sum(judging, &standing) + judging->units, allowed);
+}
+
+static void window_count(const struct judging *judging)
+{
+	struct standing standing = standing_of(judging);
+	struct flow *flow = judging->read_flow;
+
+	flow->newest = standing.newest;
+	slices_add(&flow->buckets, standing.bucket, judging->units);
+	/* What has left the ring never comes back, since the newest bucket only grows. */
+	if (flow->newest >= ring_of(judging->rule))
+		slices_forget(&flow->buckets, flow->newest - ring_of(judging->rule) + 1);
+}
+
+/* ---- throttling ---- */
+
+/* SEMANTICS section 4, in its order. An admitted packet has its slot, whatever becomes of it later. */
+static bool throttle_admits(const struct judging *judging, struct model_ratio allowed, uint64_t *ret_wait_ns)
+{
+	struct flow *flow = judging->own_flow;
+	model_u128 planned_ns, wait_ns;
+
+	*ret_wait_ns = 0;
+	if (allowed.numerator == 0 || model_exceeds(judging->units, allowed))
+		return false;
+	planned_ns = flow->last_ns + model_cost_ns(judging->units, judging->rule->interval_ns, allowed);
+	if (!flow->has_last || planned_ns <= judging->time_ns) {
+		flow->has_last = true;
+		flow->last_ns = judging->time_ns;
+		return true;
+	}
+	wait_ns = planned_ns - judging->time_ns;
+	if (wait_ns > (model_u128)judging->rule->queueing_ms_max * 1000000)
+		return false;
+	flow->last_ns = planned_ns;
+	*ret_wait_ns = wait_ns;
+	return true;
+}
+
+/* ---- all rules of a packet ---- */
+
+static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet,
+			uint64_t *ret_wait_ns)
+{
+	struct judging judging = judging_of(model, place, time_ns, packet);
+	struct model_ratio allowed = allowed_now(model, &judging);
+
+	model->threshold[place] = model_floor(allowed);
+	*ret_wait_ns = 0;
+	if (judging.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		return throttle_admits(&judging, allowed, ret_wait_ns);
+	return window_admits(&judging, allowed);
+}
+
+/* The packet passed, and belongs to the resource that the rule counts. */
+static void rule_counts(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet)
+{
+	struct judging judging = judging_of(model, place, time_ns, packet);
+
+	if (judging.rule->strategy == WEIR_STRATEGY_WARM_UP) {
+		warm_up(model, &judging);
+		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);
+	}
+	if (judging.rule->behavior == WEIR_BEHAVIOR_REJECT)
+		window_count(&judging);
 }
 
 /* ---- the verdict ---- */
@@ -543,60 +420,102 @@ static struct model_decision class_decision(bool drops, enum weir_verdict pass, 
 }
 
 /* Without neighbour discovery a host is soon alone, so `unmatched: drop` spares it (DESIGN: section 3). */
-static bool is_neighbour_discovery(const struct packet *packet)
+static bool is_neighbour_discovery(const struct model_packet *packet)
 {
 	return packet->family == 6 && packet->protocol == 58 && packet->has_icmp_type && packet->icmp_type >= 133 &&
 	       packet->icmp_type <= 137;
 }
 
-/* Fills decision's verdict and rule; its resources are known. */
-static void judge_rules(struct model *model, uint64_t time_ns, const struct packet *packet,
-			struct model_decision *decision)
+static bool belongs(const struct model_decision *decision, size_t resource)
 {
-	const struct weir_ruleset *ruleset = model->ruleset;
-	struct standing *admitted = calloc(ruleset->rule_count + 1, sizeof(*admitted));
-	bool *is_admitted = calloc(ruleset->rule_count + 1, sizeof(*is_admitted));
-	size_t i, j;
+	size_t i;
 
-	assert(admitted && is_admitted);
+	for (i = 0; i < decision->resource_count; i++)
+		if (decision->resource[i] == resource)
+			return true;
+	return false;
+}
+
+/*
+ * Rules in order, up to the first enforced one that blocks. Fills decision's verdict, rule and wait; its resources are
+ * known. would_drop[place] says which observing rules would have dropped it.
+ */
+static void judge_rules(struct model *model, uint64_t time_ns, const struct model_packet *packet,
+			struct model_decision *decision, bool *would_drop)
+{
+	uint64_t wait_ns;
+	size_t i;
+
 	decision->verdict = WEIR_VERDICT_PASS;
 	decision->rule = "";
-	for (i = 0; i < ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
-		struct flow_key key = key_of(&ruleset->resources[rule->resource].flow, i, packet);
-		bool meets = false;
+	for (i = 0; i < model->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
 
-		for (j = 0; j < decision->resource_count; j++)
-			meets |= decision->resource[j] == rule->resource;
-		if (!meets)
+		if (!belongs(decision, rule->resource))
 			continue;
-		is_admitted[i] = admits(rule, flow_get(model, &key), time_ns,
-					rule->counts_bytes ? packet->frame_bytes : 1, &admitted[i]);
-		if (is_admitted[i])
+		if (rule_admits(model, i, time_ns, packet, &wait_ns)) {
+			if (!rule->observes && wait_ns > decision->wait_ns)
+				decision->wait_ns = wait_ns;
 			continue;
+		}
 		if (!rule->observes) {
 			decision->verdict = WEIR_VERDICT_BLOCK;
 			decision->rule = rule->name;
-			break;
+			decision->wait_ns = 0;
+			return;
 		}
+		would_drop[i] = true;
 		model->would_drop[i]++;
 	}
-	for (i = 0; decision->verdict == WEIR_VERDICT_PASS && i < ruleset->rule_count; i++)
-		if (is_admitted[i])
-			count(&ruleset->rules[i], &admitted[i]);
-	free(admitted);
-	free(is_admitted);
+}
+
+/* Of a packet that passed: what an observing rule would have dropped is not in its own figures. */
+static void count_passed(struct model *model, uint64_t time_ns, const struct model_packet *packet,
+			 const struct model_decision *decision, const bool *would_drop)
+{
+	size_t i;
+
+	for (i = 0; i < model->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
+
+		if (belongs(decision, counted_resource(rule)) && (is_associated(rule) || !would_drop[i]))
+			rule_counts(model, i, time_ns, packet);
+	}
+}
+
+/* Between allow and deny the longest prefix wins, deny on a tie. False: the packet's source is in no list. */
+static bool is_listed(const struct weir_ruleset *ruleset, const struct model_packet *packet, bool *ret_denies)
+{
+	int longest = -1;
+	size_t i;
+
+	for (i = 0; i < ruleset->listed_count; i++) {
+		const struct weir_listed *listed = &ruleset->listed[i];
+
+		if (!model_in_prefix(&listed->prefix, packet->family, packet->source))
+			continue;
+		if (listed->prefix.bits > longest) {
+			longest = listed->prefix.bits;
+			*ret_denies = listed->denies;
+		} else if (listed->prefix.bits == longest) {
+			*ret_denies |= listed->denies;
+		}
+	}
+	return longest >= 0;
 }
 
 struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
 				  uint32_t ifindex)
 {
 	const struct weir_settings *settings = &model->ruleset->settings;
-	struct packet packet = {.frame_bytes = frame_bytes, .ifindex = ifindex};
+	struct model_packet packet = {.frame_bytes = frame_bytes, .ifindex = ifindex};
 	struct model_decision decision = {0};
+	bool would_drop[WEIR_RULES_MAX] = {0}, denies;
 	size_t i;
 
-	switch (parse_frame(frame, frame_bytes, &packet)) {
+	if (time_ns / WEIR_NSEC_PER_SEC > model->second)
+		model->second = time_ns / WEIR_NSEC_PER_SEC;
+	switch (model_parse(frame, frame_bytes, &packet)) {
 	case CLASS_MALFORMED:
 		return class_decision(settings->drop_malformed, WEIR_VERDICT_MALFORMED_PASS,
 				      WEIR_VERDICT_MALFORMED_DROP, "malformed");
@@ -609,8 +528,10 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 	case CLASS_IP:
 		break;
 	}
+	if (is_listed(model->ruleset, &packet, &denies))
+		return class_decision(denies, WEIR_VERDICT_ALLOW, WEIR_VERDICT_DENY, "deny");
 	for (i = 0; i < model->ruleset->resource_count; i++) {
-		if (!matches(&model->ruleset->resources[i].match, &packet, model->ifindex))
+		if (!model_matches(&model->ruleset->resources[i].match, &packet, model->ifindex))
 			continue;
 		assert(decision.resource_count < WEIR_PACKET_RESOURCES_MAX);
 		decision.resource[decision.resource_count++] = i;
@@ -618,6 +539,8 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 	if (decision.resource_count == 0)
 		return class_decision(settings->drop_unmatched && !is_neighbour_discovery(&packet),
 				      WEIR_VERDICT_UNMATCHED_PASS, WEIR_VERDICT_UNMATCHED_DROP, "unmatched");
-	judge_rules(model, time_ns, &packet, &decision);
+	judge_rules(model, time_ns, &packet, &decision, would_drop);
+	if (decision.verdict == WEIR_VERDICT_PASS)
+		count_passed(model, time_ns, &packet, &decision, would_drop);
 	return decision;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reference model: what must become of each packet, worked out the slow and obvious way from the
- * words of SEMANTICS and DESIGN (sections 3 to 5). It is what the BPF program is compared with, so it
- * shares nothing with it: no header of bpf/, no arithmetic of weir_window.h, no compiled image. Rules
- * are tried one by one, flows are found by their whole key, windows are sums over what was admitted.
- * One CPU, no table that could be full, no lease, no cache.
+ * words of SEMANTICS (sections 1 to 6) and DESIGN (sections 3 to 5). It is what the BPF program is compared with,
+ * so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no controller.
+ * Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted, a
+ * resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.
+ *
+ * Where a clock that goes back leaves a choice, the model's: seconds of a warm-up never go back, and what passes in
+ * a second that has been synced already warms nothing; a memory reading is that of the packet's own time.
  */
 #ifndef WEIR_TEST_MODEL_H
 #define WEIR_TEST_MODEL_H
@@ -12,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model_packet.h"
 #include "ruleset.h"
 #include "weir_abi.h"
 
@@ -20,17 +24,20 @@ struct model;
 struct model_decision {
 	enum weir_verdict verdict;
 	const char *rule; /* as in replay's CSV: the rule that dropped it or the class's word; "" when it passed */
-	uint64_t wait_ns; /* 0: no rule asks for a delay yet */
+	uint64_t wait_ns; /* that throttling asks for; 0 when dropped */
 	size_t resource_count;
 	size_t resource[WEIR_PACKET_RESOURCES_MAX]; /* places in the rule set, ascending */
 };
 
-/* Interface number for a name of match.interface; 0: no such interface, matches nothing. */
-typedef uint32_t (*model_ifindex)(const char *name);
-
-/* The rule set must outlive the model. `ifindex` NULL: no condition on an interface ever holds. */
+/*
+ * The rule set must outlive the model. `ifindex` NULL: no condition on an interface ever holds. The rules are
+ * loaded at the time of the first packet.
+ */
 struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifindex);
 void model_free(struct model *model);
+
+/* From time_ns on so much memory is in use; times never descend. Before the first reading it is unknown. */
+void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes);
 
 /* Judge one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`. */
 struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
@@ -38,5 +45,8 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 
 /* Packets so far that an observing rule (its place in the rule set) would have dropped. */
 uint64_t model_would_drop(const struct model *model, size_t rule);
+
+/* floor(allowed), units per interval, when the rule last judged a packet. */
+uint64_t model_threshold(const struct model *model, size_t rule);
 
 #endif

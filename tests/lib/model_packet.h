@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the reference model sees of a frame, and which resources and flows it belongs to: DESIGN sections 3
+ * and 4, read slowly. Shares nothing with bpf/parse.h and bpf/match.h, which it is there to judge.
+ */
+#ifndef WEIR_TEST_MODEL_PACKET_H
+#define WEIR_TEST_MODEL_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ruleset.h"
+#include "weir_abi.h"
+
+enum model_class { CLASS_IP, CLASS_MALFORMED, CLASS_UNSUPPORTED, CLASS_NON_IP };
+
+struct model_packet {
+	enum model_class class;
+	uint64_t frame_bytes;
+	uint32_t ifindex;
+	bool has_vlan;
+	unsigned int vlan;
+	int family; /* 4 or 6 */
+	uint8_t source[16], destination[16];
+	uint8_t protocol;
+	enum weir_fragment fragment;
+	bool has_ports;
+	unsigned int source_port, destination_port;
+	bool has_tcp_flags;
+	uint8_t tcp_flags;
+	bool has_icmp_type;
+	uint8_t icmp_type;
+};
+
+/* Compared byte by byte, so every one is set. */
+struct model_key {
+	uint32_t rule;
+	uint32_t ifindex;
+	uint8_t source[16], destination[16];
+	uint16_t source_port, destination_port, vlan;
+	uint8_t protocol;
+	uint8_t family; /* 0 when the resource has no key and is one flow */
+};
+_Static_assert(sizeof(struct model_key) == 48, "a hole in the key would be compared");
+
+/* Interface number for a name of match.interface; 0: no such interface, matches nothing. */
+typedef uint32_t (*model_ifindex)(const char *name);
+
+/* Read a frame's headers into *packet (zero but for frame_bytes and ifindex), and say what it is. */
+enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct model_packet *packet);
+
+/* Does every condition hold? For packets of CLASS_IP. */
+bool model_matches(const struct weir_match *match, const struct model_packet *packet, model_ifindex ifindex);
+
+bool model_in_prefix(const struct weir_prefix *prefix, int family, const uint8_t *address);
+
+/* The packet's flow of a rule, by the key of a resource. */
+struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const struct model_packet *packet);
+
+#endif
