@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The line between two water marks, against its formula, checked by multiplication. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "memory_adaptive.h"
+#include "weir_cost.h"
+
+#define SECOND WEIR_NSEC_PER_SEC
+
+/* SEMANTICS' example. */
+static const struct weir_memory_adaptive example = {
+	.low_units = 1000,
+	.high_units = 100,
+	.low_mark_bytes = 1024,
+	.high_mark_bytes = 2048,
+};
+
+static uint64_t chance(uint64_t below)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (state >> 32 ^ state << 32) % below;
+}
+
+static void half_way_between_the_marks_is_half_way_between_the_thresholds(void **state)
+{
+	assert_int_equal(weir_memory_adaptive_units(&example, 1536), 550);
+}
+
+static void the_marks_themselves_and_all_beyond_give_the_ends(void **state)
+{
+	assert_int_equal(weir_memory_adaptive_units(&example, 0), 1000);
+	assert_int_equal(weir_memory_adaptive_units(&example, 1024), 1000);
+	assert_int_equal(weir_memory_adaptive_units(&example, 1025), 999);
+	assert_int_equal(weir_memory_adaptive_units(&example, 2047), 100);
+	assert_int_equal(weir_memory_adaptive_units(&example, 2048), 100);
+	assert_int_equal(weir_memory_adaptive_units(&example, UINT64_MAX), 100);
+}
+
+static void a_throttled_packet_costs_by_the_exact_point_of_the_line(void **state)
+{
+	struct weir_cost cost;
+
+	weir_memory_adaptive_cost(&example, 1024, SECOND, &cost);
+	assert_int_equal(weir_cost_ns(&cost, 1), 1000000);
+	/* 100 + 900 / 1024 a second, not 100. */
+	weir_memory_adaptive_cost(&example, 2047, SECOND, &cost);
+	assert_int_equal(weir_cost_ns(&cost, 1), 9912876);
+	weir_memory_adaptive_cost(&example, 2048, SECOND, &cost);
+	assert_int_equal(weir_cost_ns(&cost, 1), 10000000);
+}
+
+/* Points of random lines: floor(allowed), and ceil(interval / allowed). */
+static void random_lines_are_exact_everywhere(void **state)
+{
+	uint32_t i;
+
+	for (i = 0; i < 200000; i++) {
+		uint64_t units, cost_ns, used_bytes, interval_ns = 10000000 * (1 + chance(8640000));
+		struct weir_memory_adaptive line;
+		unsigned __int128 span, num;
+		struct weir_cost cost;
+
+		line.high_units = 1 + (chance(1ull << 42) >> chance(42));
+		line.low_units = line.high_units + 1 + (chance(1ull << 42) >> chance(42));
+		line.low_mark_bytes = 1 + (chance(1ull << 62) >> chance(62));
+		line.high_mark_bytes = line.low_mark_bytes + 1 + (chance(1ull << 62) >> chance(62));
+		span = line.high_mark_bytes - line.low_mark_bytes;
+		used_bytes = line.low_mark_bytes + chance((uint64_t)span + 1);
+		/* The other way round than the code: up from the stricter end. */
+		num = line.high_units * span +
+		      (unsigned __int128)(line.low_units - line.high_units) * (line.high_mark_bytes - used_bytes);
+
+		units = weir_memory_adaptive_units(&line, used_bytes);
+		assert_true(units * span <= num && num < (units + 1) * span);
+		if (interval_ns * span >> 64 || num >> 90)
+			continue;
+		weir_memory_adaptive_cost(&line, used_bytes, interval_ns, &cost);
+		cost_ns = weir_cost_ns(&cost, 1);
+		assert_int_equal(cost_ns, interval_ns * span / num + (interval_ns * span % num != 0));
+	}
+}
+
+/* The largest thresholds and marks that a rule may have. */
+static void the_steepest_line_does_not_overflow(void **state)
+{
+	static const struct weir_memory_adaptive line = {
+		.low_units = 10000000000000,
+		.high_units = 1,
+		.low_mark_bytes = 1,
+		.high_mark_bytes = INT64_MAX,
+	};
+	struct weir_cost cost;
+
+	assert_int_equal(weir_memory_adaptive_units(&line, (uint64_t)1 << 62), 5000000000000);
+	assert_int_equal(weir_memory_adaptive_units(&line, INT64_MAX - 1), 1);
+	weir_memory_adaptive_cost(&line, INT64_MAX, 86400 * SECOND, &cost);
+	assert_int_equal(weir_cost_ns(&cost, 1), 86400 * SECOND);
+	weir_memory_adaptive_cost(&line, 2, 86400 * SECOND, &cost);
+	assert_int_equal(weir_cost_ns(&cost, 1), 9);
+}
+
+static void a_rule_is_taken_over_as_written(void **state)
+{
+	struct weir_ruleset_rule rule = {
+		.name = (char *)"ingress",
+		.memory = {1000, 100, 1024, 2048},
+	};
+	struct weir_memory_adaptive params;
+	struct weir_diag diag = {};
+
+	assert_int_equal(weir_memory_adaptive_set_up(&rule, &params, &diag), 0);
+	assert_memory_equal(&params, &example, sizeof(params));
+	rule.memory.low_units = 10000000000001;
+	assert_int_equal(weir_memory_adaptive_set_up(&rule, &params, &diag), -EINVAL);
+	assert_int_equal(diag.errors, 1);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'ingress' has a lowMemUsageThreshold too large"));
+	assert_memory_equal(&params, &example, sizeof(params));
+	weir_diag_free(&diag);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(half_way_between_the_marks_is_half_way_between_the_thresholds),
+		cmocka_unit_test(the_marks_themselves_and_all_beyond_give_the_ends),
+		cmocka_unit_test(a_throttled_packet_costs_by_the_exact_point_of_the_line),
+		cmocka_unit_test(random_lines_are_exact_everywhere),
+		cmocka_unit_test(the_steepest_line_does_not_overflow),
+		cmocka_unit_test(a_rule_is_taken_over_as_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
