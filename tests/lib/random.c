@@ -243,11 +243,113 @@ static uint64_t random_threshold_micro(struct random *random, bool counts_bytes)
 	return PICK(random, packets);
 }
 
-static struct weir_ruleset_rule random_rule(struct random *random, size_t resource)
+/* Tests of warm-up need thresholds that traffic reaches: cold_factor units an interval and more. */
+static void random_warm_up(struct random *random, struct weir_ruleset_rule *rule)
+{
+	static const uint32_t periods_s[] = {1, 1, 2, 3, 5, 10, 10, 60, 3600}, factors[] = {2, 3, 3, 3, 4, 10, 100};
+	uint64_t cold_micro;
+
+	rule->warm_up.period_s = PICK(random, periods_s);
+	rule->warm_up.cold_factor = PICK(random, factors);
+	cold_micro =
+		rule->warm_up.cold_factor * WEIR_MICRO * (rule->counts_bytes ? random_between(random, 40, 1600) : 1);
+	rule->threshold_micro = cold_micro * random_between(random, 1, random_percent(random, 70) ? 10 : 200);
+	if (random_percent(random, 40))
+		rule->threshold_micro += random_below(random, 8) * WEIR_MICRO / 8;
+	if (random_percent(random, 5))
+		rule->threshold_micro = 0;
+}
+
+static void random_memory_fields(struct random *random, struct weir_ruleset_rule *rule)
+{
+	static const uint64_t marks[] = {1, 7, 1000, 1 << 20, 3ull << 30, 1ull << 40};
+	struct weir_memory_fields *memory = &rule->memory;
+	uint64_t unit = rule->counts_bytes ? random_between(random, 40, 1600) : 1;
+
+	memory->low_mark_bytes = PICK(random, marks);
+	memory->high_mark_bytes = memory->low_mark_bytes + PICK(random, marks);
+	memory->high_units = unit * random_between(random, 1, 20);
+	memory->low_units =
+		memory->high_units + unit * random_between(random, 1, random_percent(random, 80) ? 50 : 100000);
+	rule->threshold_micro = 0;
+}
+
+/* As far as refResource goes: any resource without a key, or with the same. */
+static void random_reference(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
+{
+	const struct weir_flow *own = &ruleset->resources[rule->resource].flow, *other;
+	size_t ref_resource = random_below(random, ruleset->resource_count);
+
+	other = &ruleset->resources[ref_resource].flow;
+	if (ref_resource == rule->resource || (other->fields && memcmp(own, other, sizeof(*own))))
+		return;
+	rule->relation = WEIR_RELATION_ASSOCIATED;
+	rule->ref_resource = ref_resource;
+}
+
+static void random_behavior(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
+{
+	static const uint64_t queueing_ms[] = {0, 0, 1, 5, 20, 100, 500, 1000, 60000, UINT32_MAX};
+
+	if (random_percent(random, 35))
+		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		rule->queueing_ms_max = PICK(random, queueing_ms);
+	/* Without WarmUp a throttling rule has nothing to read of another resource (SEMANTICS section 5). */
+	if ((rule->behavior == WEIR_BEHAVIOR_REJECT || rule->strategy == WEIR_STRATEGY_WARM_UP) &&
+	    random_percent(random, 40))
+		random_reference(random, ruleset, rule);
+}
+
+static bool has_override(const struct weir_ruleset_rule *rule, const struct weir_prefix *prefix)
+{
+	size_t i;
+
+	for (i = 0; i < rule->override_count; i++)
+		if (memcmp(&rule->overrides[i].prefix, prefix, sizeof(*prefix)) == 0)
+			return true;
+	return false;
+}
+
+/* Prefixes no longer than the key's, of one of the addresses in it. */
+static void random_overrides(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
+{
+	const struct weir_flow *flow = &ruleset->resources[rule->resource].flow;
+	size_t i, count = random_between(random, 1, 6);
+	const uint8_t *key_bits;
+
+	rule->override_field = flow->fields & WEIR_KEY_SOURCE ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION;
+	if (flow->fields & WEIR_KEY_DESTINATION && random_percent(random, 50))
+		rule->override_field = WEIR_KEY_DESTINATION;
+	key_bits = rule->override_field == WEIR_KEY_SOURCE ? flow->source_bits : flow->destination_bits;
+	rule->overrides = calloc(count, sizeof(*rule->overrides));
+	assert(rule->overrides);
+	for (i = 0; i < count; i++) {
+		struct weir_override override = {.prefix = random_prefix(random)};
+
+		override.threshold_micro = random_threshold_micro(random, rule->counts_bytes);
+		if (override.prefix.bits <= key_bits[override.prefix.family == 4 ? 0 : 1] &&
+		    !has_override(rule, &override.prefix))
+			rule->overrides[rule->override_count++] = override;
+	}
+	if (rule->override_count == 0)
+		rule->override_field = 0;
+}
+
+static bool may_override(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	const uint32_t addresses = WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION;
+
+	if (rule->strategy != WEIR_STRATEGY_DIRECT || !(ruleset->resources[rule->resource].flow.fields & addresses))
+		return false;
+	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
+}
+
+static struct weir_ruleset_rule random_rule(struct random *random, const struct weir_ruleset *ruleset, size_t resource)
 {
 	static const uint32_t intervals_ms[] = {10,   20,   35,	  63,	100,  250,   420,   500,
 						1000, 1000, 1000, 2520, 5000, 60000, 240000};
-	struct weir_ruleset_rule rule = {.resource = resource};
+	struct weir_ruleset_rule rule = {.resource = resource, .ref_resource = WEIR_NO_RESOURCE};
 
 	rule.counts_bytes = random_percent(random, 30);
 	rule.observes = random_percent(random, 15);
@@ -257,6 +359,17 @@ static struct weir_ruleset_rule random_rule(struct random *random, size_t resour
 		rule.samples = random_between(random, 1, WEIR_SAMPLES_MAX);
 	} while (rule.interval_ns % rule.samples);
 	rule.threshold_micro = random_threshold_micro(random, rule.counts_bytes);
+	if (random_percent(random, 30))
+		rule.strategy = WEIR_STRATEGY_WARM_UP;
+	else if (random_percent(random, 25))
+		rule.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	if (rule.strategy == WEIR_STRATEGY_WARM_UP)
+		random_warm_up(random, &rule);
+	else if (rule.strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		random_memory_fields(random, &rule);
+	random_behavior(random, ruleset, &rule);
+	if (may_override(ruleset, &rule) && random_percent(random, 30))
+		random_overrides(random, ruleset, &rule);
 	return rule;
 }
 
@@ -280,7 +393,7 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 
 		rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
 		assert(rule);
-		*rule = random_rule(random, resource);
+		*rule = random_rule(random, ruleset, resource);
 		rule->name = random_name(random, "rule", ruleset->rule_count++);
 	}
 }
@@ -299,6 +412,42 @@ static void shuffle_rules(struct random *random, struct weir_ruleset *ruleset)
 	}
 }
 
+/* By family, address, bits. */
+static int compare_listed(const void *a, const void *b)
+{
+	const struct weir_prefix *first = &((const struct weir_listed *)a)->prefix;
+	const struct weir_prefix *second = &((const struct weir_listed *)b)->prefix;
+	int addresses = memcmp(first->address, second->address, sizeof(first->address));
+
+	if (first->family != second->family)
+		return first->family - second->family;
+	return addresses ? addresses : first->bits - second->bits;
+}
+
+/* Allow and deny, in the order and without the twins that the reader of rule files leaves out. */
+static void random_lists(struct random *random, struct weir_ruleset *ruleset)
+{
+	size_t i, kept = 0, count = random_between(random, 1, 5);
+	struct weir_listed *listed = calloc(count, sizeof(*listed));
+
+	assert(listed);
+	for (i = 0; i < count; i++) {
+		do {
+			listed[i].prefix = random_prefix(random);
+		} while (listed[i].prefix.bits < 8); /* the rules should still see something */
+		listed[i].denies = random_percent(random, 50);
+	}
+	qsort(listed, count, sizeof(*listed), compare_listed);
+	for (i = 0; i < count; i++) {
+		if (kept > 0 && compare_listed(&listed[kept - 1], &listed[i]) == 0)
+			listed[kept - 1].denies |= listed[i].denies;
+		else
+			listed[kept++] = listed[i];
+	}
+	ruleset->listed = listed;
+	ruleset->listed_count = kept;
+}
+
 struct weir_ruleset *random_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
@@ -311,6 +460,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		.drop_unsupported = random_percent(random, 70),
 		.drop_non_ip = random_percent(random, 30),
 		.drop_unmatched = random_percent(random, 30),
+		.controller_timeout_ms = 3000,
 	};
 	ruleset->resource_count = random_between(random, 1, 6);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
@@ -319,9 +469,15 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		ruleset->resources[i].name = random_name(random, "resource", i);
 		random_match(random, &ruleset->resources[i].match);
 		random_flow(random, &ruleset->resources[i].flow);
-		add_rules(random, ruleset, i);
+		/* the same key as another, as rules on associated resources want it */
+		if (i > 0 && random_percent(random, 40))
+			ruleset->resources[i].flow = ruleset->resources[i - 1].flow;
 	}
+	for (i = 0; i < ruleset->resource_count; i++)
+		add_rules(random, ruleset, i);
 	shuffle_rules(random, ruleset);
+	if (random_percent(random, 20))
+		random_lists(random, ruleset);
 	return ruleset;
 }
 
@@ -343,8 +499,11 @@ void random_ruleset_free(struct weir_ruleset *ruleset)
 		free(match->tcp_flags);
 		free(match->interface);
 	}
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (i = 0; i < ruleset->rule_count; i++) {
 		free(ruleset->rules[i].name);
+		free(ruleset->rules[i].overrides);
+	}
+	free(ruleset->listed);
 	free(ruleset->resources);
 	free(ruleset->rules);
 	free(ruleset);
@@ -363,17 +522,24 @@ static void write_quoted(FILE *stream, const char *text)
 	fputc('"', stream);
 }
 
-static void write_prefixes(FILE *stream, const char *field, const struct weir_prefix *prefixes, size_t count)
+static void write_prefix(FILE *stream, const struct weir_prefix *prefix)
 {
 	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(prefix->family == 4 ? AF_INET : AF_INET6, prefix->address, text, sizeof(text));
+	fprintf(stream, "\"%s/%u\"", text, prefix->bits);
+}
+
+static void write_prefixes(FILE *stream, const char *field, const struct weir_prefix *prefixes, size_t count)
+{
 	size_t i;
 
 	if (count == 0)
 		return;
 	fprintf(stream, "      %s: [", field);
 	for (i = 0; i < count; i++) {
-		inet_ntop(prefixes[i].family == 4 ? AF_INET : AF_INET6, prefixes[i].address, text, sizeof(text));
-		fprintf(stream, "%s\"%s/%u\"", i ? ", " : "", text, prefixes[i].bits);
+		fputs(i ? ", " : "", stream);
+		write_prefix(stream, &prefixes[i]);
 	}
 	fprintf(stream, "]\n");
 }
@@ -507,6 +673,48 @@ static void write_flow(FILE *stream, const struct weir_flow *flow)
 	fprintf(stream, "]\n");
 }
 
+static void write_decimal(FILE *stream, uint64_t micro)
+{
+	fprintf(stream, "%" PRIu64 ".%06" PRIu64, (uint64_t)(micro / WEIR_MICRO), (uint64_t)(micro % WEIR_MICRO));
+}
+
+static void write_overrides(FILE *stream, const struct weir_ruleset_rule *rule)
+{
+	const char *field = rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
+	size_t i;
+
+	if (rule->override_count)
+		fprintf(stream, "    overrides:\n");
+	for (i = 0; i < rule->override_count; i++) {
+		fprintf(stream, "      - {%s: ", field);
+		write_prefix(stream, &rule->overrides[i].prefix);
+		fprintf(stream, ", threshold: ");
+		write_decimal(stream, rule->overrides[i].threshold_micro);
+		fprintf(stream, "}\n");
+	}
+}
+
+static void write_strategy(FILE *stream, const struct weir_ruleset_rule *rule)
+{
+	static const char *const strategies[] = {"Direct", "WarmUp", "MemoryAdaptive"};
+
+	fprintf(stream, "    tokenCalculateStrategy: %s\n", strategies[rule->strategy]);
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP) {
+		fprintf(stream, "    warmUpPeriodSec: %u\n", rule->warm_up.period_s);
+		fprintf(stream, "    warmUpColdFactor: %u\n", rule->warm_up.cold_factor);
+	}
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		fprintf(stream, "    lowMemUsageThreshold: %" PRIu64 "\n", rule->memory.low_units);
+		fprintf(stream, "    highMemUsageThreshold: %" PRIu64 "\n", rule->memory.high_units);
+		fprintf(stream, "    memLowWaterMarkBytes: %" PRIu64 "\n", rule->memory.low_mark_bytes);
+		fprintf(stream, "    memHighWaterMarkBytes: %" PRIu64 "\n", rule->memory.high_mark_bytes);
+	} else {
+		fprintf(stream, "    threshold: ");
+		write_decimal(stream, rule->threshold_micro);
+		fprintf(stream, "\n");
+	}
+}
+
 static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	static const char *const windows[] = {"leap", "strict", "smooth"};
@@ -515,13 +723,37 @@ static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const s
 	write_quoted(stream, rule->name);
 	fprintf(stream, "\n    resource: ");
 	write_quoted(stream, ruleset->resources[rule->resource].name);
-	fprintf(stream, "\n    threshold: %" PRIu64 ".%06" PRIu64 "\n", (uint64_t)(rule->threshold_micro / WEIR_MICRO),
-		(uint64_t)(rule->threshold_micro % WEIR_MICRO));
-	fprintf(stream, "    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
+	fprintf(stream, "\n    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
 	fprintf(stream, "    sampleCount: %u\n", rule->samples);
 	fprintf(stream, "    window: %s\n", windows[rule->window]);
 	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
 	fprintf(stream, "    mode: %s\n", rule->observes ? "observe" : "enforce");
+	write_strategy(stream, rule);
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		fprintf(stream, "    controlBehavior: Throttling\n    maxQueueingTimeMs: %" PRIu64 "\n",
+			rule->queueing_ms_max);
+	if (rule->relation == WEIR_RELATION_ASSOCIATED) {
+		fprintf(stream, "    relationStrategy: AssociatedResource\n    refResource: ");
+		write_quoted(stream, ruleset->resources[rule->ref_resource].name);
+		fprintf(stream, "\n");
+	}
+	write_overrides(stream, rule);
+}
+
+static void write_list(FILE *stream, const struct weir_ruleset *ruleset, bool denies)
+{
+	const char *separator = "";
+	size_t i;
+
+	fprintf(stream, denies ? "deny: [" : "allow: [");
+	for (i = 0; i < ruleset->listed_count; i++) {
+		if (ruleset->listed[i].denies != denies)
+			continue;
+		fputs(separator, stream);
+		write_prefix(stream, &ruleset->listed[i].prefix);
+		separator = ", ";
+	}
+	fprintf(stream, "]\n");
 }
 
 static const char *policy(bool drops)
@@ -538,6 +770,10 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "  unsupported: %s\n", policy(ruleset->settings.drop_unsupported));
 	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
 	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
+	if (ruleset->listed_count) {
+		write_list(stream, ruleset, false);
+		write_list(stream, ruleset, true);
+	}
 	fprintf(stream, "resources:\n");
 	for (i = 0; i < ruleset->resource_count; i++) {
 		fprintf(stream, "  - name: ");
@@ -576,8 +812,9 @@ static uint64_t step_back(struct random *random, uint64_t now_ns, uint64_t back_
 	return back_ns > now_ns ? random_below(random, now_ns + 1) : now_ns - back_ns;
 }
 
-/* The time of the packet after one at now_ns. */
-static uint64_t random_step(struct random *random, const struct weir_ruleset *ruleset, uint64_t now_ns, bool goes_back)
+/* About the edges of a rule's buckets, where windows could be wrong. */
+static uint64_t step_about_edges(struct random *random, const struct weir_ruleset *ruleset, uint64_t now_ns,
+				 bool goes_back)
 {
 	uint64_t bucket_ns, interval_ns, edge_ns;
 
@@ -606,6 +843,55 @@ static uint64_t random_step(struct random *random, const struct weir_ruleset *ru
 		return step_back(random, now_ns, random_below(random, 3 * interval_ns));
 	}
 	return step_back(random, now_ns, edge_ns % bucket_ns + random_below(random, 3));
+}
+
+/* About whole seconds, and beyond silent ones: where a warm-up moves. */
+static uint64_t step_about_seconds(struct random *random, uint64_t now_ns, bool goes_back)
+{
+	uint64_t edge_ns = (now_ns / WEIR_NSEC_PER_SEC + 1) * WEIR_NSEC_PER_SEC;
+
+	switch (random_below(random, goes_back ? 12 : 10)) {
+	case 0 ... 4:
+		return edge_ns - 1 + random_below(random, 3);
+	case 5 ... 7:
+		return edge_ns + random_below(random, 3 * WEIR_NSEC_PER_SEC);
+	case 8:
+		return edge_ns + random_below(random, 20 * WEIR_NSEC_PER_SEC);
+	case 9:
+		return edge_ns + random_below(random, random_percent(random, 50) ? 200 : 4000) * WEIR_NSEC_PER_SEC;
+	case 10:
+		return step_back(random, now_ns, now_ns % WEIR_NSEC_PER_SEC + random_below(random, 2));
+	}
+	return step_back(random, now_ns, random_below(random, 5 * WEIR_NSEC_PER_SEC));
+}
+
+/* What the clock does for some hundred packets: mostly edges of buckets, or a steady rate through some seconds. */
+struct pace {
+	size_t packets_left;
+	uint64_t gap_ns; /* mean; 0: about edges */
+};
+
+static struct pace random_pace(struct random *random)
+{
+	static const uint64_t rates[] = {10, 50, 200, 200, 1000, 5000};
+	struct pace pace = {.packets_left = random_between(random, 50, 1500)};
+
+	if (random_percent(random, 50))
+		pace.gap_ns = WEIR_NSEC_PER_SEC / PICK(random, rates);
+	return pace;
+}
+
+/* The time of the packet after one at now_ns. */
+static uint64_t random_step(struct random *random, const struct weir_ruleset *ruleset, struct pace *pace,
+			    uint64_t now_ns, bool goes_back)
+{
+	if (pace->packets_left-- == 0)
+		*pace = random_pace(random);
+	if (random_below(random, 200) == 0)
+		return step_about_seconds(random, now_ns, goes_back);
+	if (pace->gap_ns)
+		return now_ns + random_below(random, 2 * pace->gap_ns + 1);
+	return step_about_edges(random, ruleset, now_ns, goes_back);
 }
 
 static void random_fragment(struct random *random, struct packet_spec *spec)
@@ -720,7 +1006,8 @@ static uint64_t random_start(struct random *random)
 struct packet_spec *random_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count)
 {
 	struct packet_spec *specs = calloc(count, sizeof(*specs)), favourites[6];
-	bool goes_back = random_percent(random, 40);
+	bool goes_back = random_percent(random, 25);
+	struct pace pace = random_pace(random);
 	uint64_t now_ns = random_start(random);
 	size_t i;
 
@@ -733,7 +1020,53 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 			PICK(random, favourites) = random_packet(random);
 		specs[i] = random_percent(random, 70) ? PICK(random, favourites) : random_packet(random);
 		specs[i].time_ns = now_ns;
-		now_ns = random_step(random, ruleset, now_ns, goes_back);
+		now_ns = random_step(random, ruleset, &pace, now_ns, goes_back);
 	}
 	return specs;
+}
+
+/* ---- memory ---- */
+
+/* A reading that says something to some rule: about its marks, or between them. */
+static uint64_t random_used_bytes(struct random *random, const struct weir_ruleset *ruleset)
+{
+	const struct weir_memory_fields *memory;
+
+	if (ruleset->rule_count == 0)
+		return random_u64(random);
+	memory = &ruleset->rules[random_below(random, ruleset->rule_count)].memory;
+	switch (random_below(random, 6)) {
+	case 0:
+		return memory->low_mark_bytes - 1 + random_below(random, 3);
+	case 1:
+		return memory->high_mark_bytes - 1 + random_below(random, 3);
+	}
+	return random_between(random, memory->low_mark_bytes, memory->high_mark_bytes);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+size_t random_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+		     size_t count, struct random_reading *readings, size_t max)
+{
+	size_t i, reading_count = count == 0 || random_percent(random, 10) ? 0 : random_between(random, 1, max);
+	uint64_t *times = calloc(reading_count + 1, sizeof(*times));
+
+	assert(times);
+	for (i = 0; i < reading_count; i++) {
+		times[i] = specs[random_below(random, count)].time_ns;
+		/* the packet's own time, and the nanosecond before or after */
+		if (random_percent(random, 40) && times[i] > 0)
+			times[i] += random_below(random, 3) - 1;
+	}
+	qsort(times, reading_count, sizeof(*times), compare_times);
+	for (i = 0; i < reading_count; i++)
+		readings[i] = (struct random_reading){times[i], random_used_bytes(random, ruleset)};
+	free(times);
+	return reading_count;
 }

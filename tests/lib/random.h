@@ -24,7 +24,10 @@ uint64_t random_below(struct random *random, uint64_t below);
 uint64_t random_between(struct random *random, uint64_t low, uint64_t high);
 bool random_percent(struct random *random, unsigned int percent);
 
-/* A rule set of 1 to 6 resources with 0 to 4 rules each, 16 in all at most. Free it with random_ruleset_free. */
+/*
+ * A rule set of 1 to 6 resources with 0 to 4 rules each, 16 in all at most, of every combination of strategy, behaviour
+ * and relation that is not refused. Free it with random_ruleset_free.
+ */
 struct weir_ruleset *random_ruleset(struct random *random);
 void random_ruleset_free(struct weir_ruleset *ruleset);
 
@@ -32,10 +35,19 @@ void random_ruleset_free(struct weir_ruleset *ruleset);
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);
 
 /*
- * `count` packets for that rule set, with times: bursts, silence, exact edges of its rules' buckets,
- * steps back. The caller frees the array.
+ * `count` packets for that rule set, with times: bursts, steady rates through many seconds, silence, exact edges of its
+ * rules' buckets and of seconds, steps back (in every fourth). The caller frees the array.
  */
 struct packet_spec *random_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count);
+
+/* Memory in use from time_ns on. */
+struct random_reading {
+	uint64_t time_ns, used_bytes;
+};
+
+/* Up to `max` readings among the times of those packets, in order of time, about the marks of that rule set. */
+size_t random_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+		     size_t count, struct random_reading *readings, size_t max);
 
 /* The interface that "exists" in these tests, as a resolver for both compiler and model. */
 #define RANDOM_INTERFACE "eth0"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * random_capture SEED PACKETS RULES.yaml CAPTURE.pcap VERDICTS.csv
+ * random_capture SEED PACKETS RULES.yaml CAPTURE.pcap MEMORY.csv VERDICTS.csv
  *
- * A random rule set, a capture of random traffic for it, and what the reference model says becomes of
- * each packet, in the words of `weir replay --verdicts`. Some frames are cut short by the capture, and
- * some have no whole Ethernet header.
+ * A random rule set, a capture of random traffic for it, memory readings for that time, and what the
+ * reference model says becomes of each packet, in the words of `weir replay --verdicts`. Some frames are cut
+ * short by the capture, and some have no whole Ethernet header.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -76,6 +76,22 @@ static size_t cut(struct random *random, uint8_t *frame, size_t frame_bytes)
 	return captured;
 }
 
+/* As many as there may be at most: enough for each to hold for some hundred packets. */
+#define READINGS_MAX 64
+
+static void tell_memory(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+			size_t count, struct model *model, FILE *stream)
+{
+	struct random_reading readings[READINGS_MAX];
+	size_t i, reading_count = random_memory(random, ruleset, specs, count, readings, READINGS_MAX);
+
+	fprintf(stream, "time_ns,used_bytes\r\n");
+	for (i = 0; i < reading_count; i++) {
+		fprintf(stream, "%" PRIu64 ",%" PRIu64 "\r\n", readings[i].time_ns, readings[i].used_bytes);
+		model_memory(model, readings[i].time_ns, readings[i].used_bytes);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static uint8_t bytes[PACKET_BYTES_MAX];
@@ -85,21 +101,23 @@ int main(int argc, char **argv)
 	struct packet_spec *specs;
 	struct random random;
 	struct model *model;
-	FILE *rules, *capture, *verdicts;
+	FILE *rules, *capture, *memory, *verdicts;
 	size_t i, count;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: random_capture SEED PACKETS RULES.yaml CAPTURE.pcap VERDICTS.csv\n");
+	if (argc != 7) {
+		fprintf(stderr, "usage: random_capture SEED PACKETS RULES.yaml CAPTURE.pcap MEMORY.csv VERDICTS.csv\n");
 		return 2;
 	}
 	random.state = strtoull(argv[1], NULL, 0);
 	count = strtoull(argv[2], NULL, 0);
 	rules = create(argv[3]);
 	capture = create(argv[4]);
-	verdicts = create(argv[5]);
+	memory = create(argv[5]);
+	verdicts = create(argv[6]);
 	ruleset = random_ruleset(&random);
 	specs = random_packets(&random, ruleset, count);
 	model = model_new(ruleset, random_ifindex);
+	tell_memory(&random, ruleset, specs, count, model, memory);
 	ruleset_write_yaml(ruleset, rules);
 	if (weir_capture_writer_new(capture, &writer, &diag)) {
 		weir_diag_print(&diag, stderr);
@@ -122,5 +140,5 @@ int main(int argc, char **argv)
 	free(specs);
 	random_ruleset_free(ruleset);
 	weir_capture_writer_free(writer);
-	return fclose(rules) || fclose(capture) || fclose(verdicts) ? 1 : 0;
+	return fclose(rules) || fclose(capture) || fclose(memory) || fclose(verdicts) ? 1 : 0;
 }
