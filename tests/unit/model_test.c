@@ -343,6 +343,8 @@ static void costs_round_up_to_the_nanosecond(void **state)
 	/* planned = the instant itself: no wait, and the next is planned from there */
 	assert_int_equal(offer(setup, HOST, 9, START + 1000000002, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 333333334);
+	assert_int_equal(offer(setup, HOST, 9, START + 1000000002 + 666666669, 1), 1);
+	assert_int_equal(setup->last.wait_ns, 0);
 }
 
 /* The threshold is not floored: 2.5 a second is 400 ms. Below one packet nothing passes. */
@@ -378,6 +380,7 @@ static void a_slot_once_given_stays_given(void **state)
 	add_throttling(setup, 0, 1, 60000);
 	assert_int_equal(offer(setup, HOST, 2, START, 3), 0); /* three slots of the first rule, none of the third */
 	assert_string_equal(setup->last.rule, "rule-1");
+	assert_int_equal(setup->last.wait_ns, 0); /* it waits for nothing */
 	assert_int_equal(offer(setup, HOST, 9, START, 1), 1);
 	assert_int_equal(setup->last.wait_ns, 300 * MS);
 	/* two rules: the longer wait */
@@ -390,8 +393,9 @@ static void an_observing_throttle_takes_its_slot_and_adds_no_wait(void **state)
 	struct setup *setup = *state;
 
 	add_throttling(setup, 0, 10, 500)->observes = true;
-	assert_int_equal(offer(setup, HOST, 9, START, 8), 8);
+	assert_int_equal(offer(setup, HOST, 9, START, 2), 2);
 	assert_int_equal(setup->last.wait_ns, 0);
+	assert_int_equal(offer(setup, HOST, 9, START, 6), 6);
 	assert_int_equal(model_would_drop(setup->model, 0), 2);
 }
 
@@ -453,6 +457,27 @@ static void the_same_key_reads_the_same_flow(void **state)
 	assert_int_equal(offer(setup, OTHER_HOST, 2, START, 1), 1);
 }
 
+static void a_reference_without_a_key_is_read_as_a_whole(void **state)
+{
+	struct setup *setup = *state;
+	struct weir_ruleset_rule *rule;
+
+	key_by_source(setup, 1);
+	associate(add_rule(setup, 1, 5 * WEIR_MICRO), 2);
+	rule = add_warm_up(setup, 1, 100, 10, 3);
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule->queueing_ms_max = 500;
+	associate(rule, 2);
+	/* each flow of the resource is planned by itself, by the rate of all that passes on the other */
+	assert_int_equal(offer(setup, HOST, 2, START, 2), 2);
+	assert_int_equal(setup->last.wait_ns, 30 * MS);
+	assert_int_equal(offer(setup, OTHER_HOST, 2, START, 1), 1);
+	assert_int_equal(setup->last.wait_ns, 0);
+	assert_int_equal(offer(setup, HOST, 3, START, 5), 5);
+	assert_int_equal(offer(setup, OTHER_HOST, 2, START, 1), 0);
+	assert_string_equal(setup->last.rule, "rule-0");
+}
+
 static void a_packet_of_both_is_read_first_and_counted_after(void **state)
 {
 	struct setup *setup = *state;
@@ -480,8 +505,11 @@ static void an_observing_associated_rule_reads_all_that_passed(void **state)
 	setup->rule[0].observes = true;
 	assert_int_equal(offer(setup, HOST, 2, START, 20), 20);
 	assert_int_equal(model_would_drop(setup->model, 0), 15);
-	assert_int_equal(offer(setup, HOST, 2, START + 50 * MS, 1), 1);
-	assert_int_equal(model_would_drop(setup->model, 0), 16);
+	assert_int_equal(offer(setup, HOST, 2, START + 500 * MS, 6), 6);
+	assert_int_equal(model_would_drop(setup->model, 0), 21);
+	/* those six are in the window now, and the first twenty no more */
+	assert_int_equal(offer(setup, HOST, 2, START + SECOND, 1), 1);
+	assert_int_equal(model_would_drop(setup->model, 0), 22);
 }
 
 /* ---- overrides and lists ---- */
@@ -561,6 +589,7 @@ int main(void)
 		CLAIM(warm_up_and_throttling_pay_by_the_warming_rate),
 		CLAIM(another_resource_s_traffic_blocks_and_its_own_does_not),
 		CLAIM(the_same_key_reads_the_same_flow),
+		CLAIM(a_reference_without_a_key_is_read_as_a_whole),
 		CLAIM(a_packet_of_both_is_read_first_and_counted_after),
 		CLAIM(what_is_blocked_counts_nowhere),
 		CLAIM(an_observing_associated_rule_reads_all_that_passed),
