@@ -72,15 +72,15 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Only user/kernel includes the skeleton; it must exist before that is compiled.
-$(call objects,$(KERNEL_SRC)): $(BUILD)/weir.skel.h
+# Only user/kernel includes the skeletons; they must exist before that is compiled.
+$(call objects,$(KERNEL_SRC)): $(BUILD)/weir.skel.h $(BUILD)/pace.skel.h
 
-$(BUILD)/weir.bpf.o: bpf/weir.bpf.c
+$(BUILD)/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
 
-$(BUILD)/weir.skel.h: $(BUILD)/weir.bpf.o
-	$(BPFTOOL) gen skeleton $< name weir_bpf > $@
+$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # ---- tests ----
 

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "maps.h"
 #include "match.h"
+#include "pace.h"
 #include "parse.h"
 #include "stats.h"
 #include "verdict.h"
@@ -113,6 +114,8 @@ int weir_ingress(struct xdp_md *ctx)
 	weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
 	if (config.is_virtual)
 		weir_report(w, verdict);
+	else if (config.paces && verdict == WEIR_VERDICT_PASS && w->wait_ns)
+		weir_pace_mark(ctx, w);
 	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
 }
 

@@ -511,6 +511,16 @@ struct weir_resource_counters {
 	struct weir_second second[WEIR_SECONDS];
 };
 
+/* Map `pace_counters`, one element: packets that had to wait. The first two are counted by the XDP program, the others
+ * by the tc program; marked less paced less unpaced never got there.
+ */
+struct weir_pace_counters {
+	__u64 marked;	/* handed on with their departure time */
+	__u64 unmarked; /* passed at once: the driver has no room for metadata */
+	__u64 paced;	/* given to fq, to leave in time */
+	__u64 unpaced;	/* passed at once: two VLAN tags, for which the kernel keeps no delivery time */
+};
+
 /* Who a row belongs to: noted when a flow spends or overspends, for `weir flows` only. A key that
  * another flow of the same place overwrote comes back with that flow's next lease. Map `talkers`,
  * per CPU, chunks.

@@ -12,6 +12,7 @@
 #include "bpffs.h"
 #include "device.h"
 #include "host.h"
+#include "pace.h"
 #include "util.h"
 
 /* ---- names ---- */
@@ -259,7 +260,7 @@ static void remove_link(const char *instance, const char *pin)
 	weir_unpin(instance, pin);
 }
 
-/* Links first, so that no program runs without its pins. */
+/* Links first, so that no program runs without its pins; then what holds packets for it. */
 static int remove_instance(const char *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
@@ -271,6 +272,7 @@ static int remove_instance(const char *instance, struct weir_diag *diag)
 	for (size_t i = 0; i < pins.count; i++)
 		if (is_link(pins.names[i]))
 			remove_link(instance, pins.names[i]);
+	weir_pace_detach(instance);
 	for (size_t i = 0; i < pins.count; i++)
 		if (!is_link(pins.names[i]))
 			weir_unpin(instance, pins.names[i]);
@@ -290,6 +292,28 @@ static size_t count_links(const char *instance)
 	for (size_t i = 0; i < pins.count; i++)
 		links += is_link(pins.names[i]);
 	return links;
+}
+
+/* Take pacing off the interfaces that have no link any more. */
+static void trim_pace(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	_cleanup_(weir_freep) uint32_t *ifindexes = NULL;
+	struct weir_instance named = {};
+	size_t count = 0;
+
+	snprintf(named.name, sizeof(named.name), "%s", instance);
+	if (list_pins(instance, &pins))
+		return;
+	ifindexes = calloc(pins.count + 1, sizeof(*ifindexes));
+	for (size_t i = 0; ifindexes && i < pins.count; i++) {
+		struct weir_link link = {};
+
+		if (is_link(pins.names[i]) && !read_link(&named, pins.names[i], &link))
+			ifindexes[count++] = link.ifindex;
+	}
+	if (ifindexes)
+		weir_pace_trim(instance, ifindexes, count);
 }
 
 static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
@@ -312,7 +336,10 @@ static int detach_one(const char *instance, const char *interface, struct weir_d
 				"instance '%s' is not attached to '%s'", instance, interface);
 		return -ENOENT;
 	}
-	return count_links(instance) ? 0 : remove_instance(instance, diag);
+	if (!count_links(instance))
+		return remove_instance(instance, diag);
+	trim_pace(instance);
+	return 0;
 }
 
 /* The instance of this name is the one that was attached at attached_ns. */
@@ -412,8 +439,8 @@ static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 	return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
 }
 
-static int attach_interface(const struct weir_attach_options *options, int program_fd, const char *interface,
-			    struct weir_diag *diag)
+static int attach_interface(const struct weir_attach_options *options, int program_fd, bool paces,
+			    const char *interface, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
@@ -428,6 +455,8 @@ static int attach_interface(const struct weir_attach_options *options, int progr
 		link_fd = create_link(program_fd, ifindex, false);
 	if (link_fd < 0)
 		return explain_link_failure(interface, ifindex, link_fd, link_fd == native_err, diag);
+	if (paces && link_fd != native_err)
+		return weir_pace_refuse_skb(interface, diag);
 	if (native_err < 0)
 		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
@@ -524,6 +553,22 @@ static int pin_maps(const char *instance, const struct weir_object *object, stru
 	return err ? err : weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 }
 
+static int attach_pace(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(options->interface_count + 1, sizeof(*ifindexes));
+
+	if (!ifindexes)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot attach instance '%s'", options->instance);
+	for (size_t i = 0; i < options->interface_count; i++) {
+		int ifindex = weir_host_ifindex(options->interfaces[i], diag);
+
+		if (ifindex < 0)
+			return ifindex;
+		ifindexes[i] = ifindex;
+	}
+	return weir_pace_attach(options->instance, ifindexes, options->interface_count, diag);
+}
+
 /* Under the lock. Fills first, attaches last. */
 static int pin_and_attach(const struct weir_attach_options *options, const struct weir_image *image,
 			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
@@ -537,8 +582,11 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);
 	err = pin_maps(options->instance, object, diag);
+	if (!err && image->config.paces)
+		err = attach_pace(options, diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
-		err = attach_interface(options, weir_object_program_fd(object), options->interfaces[i], diag);
+		err = attach_interface(options, weir_object_program_fd(object), image->config.paces,
+				       options->interfaces[i], diag);
 	if (err) {
 		struct weir_diag ignored = {};
 
@@ -590,6 +638,8 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = check_host(options, diag);
 	if (!err)
 		err = build_image(ruleset, NULL, &image, diag);
+	if (!err && image->config.paces)
+		err = weir_pace_check(diag);
 	if (!err) {
 		weir_image_memory(image, image->config.cpus, &memory);
 		err = check_memory(memory.total, diag);
@@ -795,6 +845,31 @@ static int swap_in(struct weir_instance *instance, const struct weir_image *imag
 	return 0;
 }
 
+/* Rules that pace where the old ones did not. *ret_is_new: it has to be taken off again if the reload fails. */
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
+		      struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(instance->link_count + 1, sizeof(*ifindexes));
+	size_t count = 0;
+	int err;
+
+	if (!image->config.paces || weir_pace_is_attached(instance->name))
+		return 0;
+	if (!ifindexes)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		if (!instance->links[i].is_native)
+			return weir_pace_refuse_skb(instance->links[i].interface, diag);
+		if (instance->links[i].ifindex)
+			ifindexes[count++] = instance->links[i].ifindex;
+	}
+	err = weir_pace_check(diag);
+	if (!err)
+		err = weir_pace_attach(instance->name, ifindexes, count, diag);
+	*ret_is_new = !err;
+	return err;
+}
+
 static int load_over(const struct weir_instance *instance, const struct weir_image *image,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
@@ -846,6 +921,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	_cleanup_(weir_closep) int lock_fd = -1;
 	struct weir_previous previous;
+	bool paces_anew = false;
 	int err;
 
 	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
@@ -866,7 +942,11 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	if (!err)
 		err = not_the_rules(load_over(instance, image, &object, diag));
 	if (!err)
+		err = not_the_rules(start_pace(instance, image, &paces_anew, diag));
+	if (!err)
 		err = not_the_rules(swap_in(instance, image, object, diag));
+	if (err ? paces_anew : !image->config.paces && weir_pace_is_attached(name))
+		weir_pace_detach(name);
 	if (err)
 		return err;
 	*ret_result = (struct weir_reload_result){

@@ -42,6 +42,7 @@ static const char *const map_names[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled_resources",
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled_flows",
 	[WEIR_MAP_WARMING_FLOWS] = "warming_flows",
+	[WEIR_MAP_PACE] = "pace_counters",
 };
 
 const char *weir_instance_map_name(enum weir_instance_map map)

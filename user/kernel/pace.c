@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pace.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "array.h"
+#include "host.h"
+#include "object.h"
+#include "pace.skel.h"
+#include "pins.h"
+#include "rtnl.h"
+#include "tc.h"
+#include "util.h"
+
+#define DEVICE_PREFIX "weir-"
+/* No instance has a '+' in its name, so that a long name never becomes another's short one. */
+#define LONG_DEVICE_PREFIX "weir+"
+#define PACED_PIN "paced-"
+#define CLSACT_PIN "clsact-"
+
+/* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full size.
+ * Chosen, not derived: what throttling admits is bounded by flow only.
+ */
+#define MEMORY_SHARE 8
+#define WAITING_PACKET_BYTES 4096
+
+#define DRAIN_STEP_NS 5000000
+
+/* ---- names ---- */
+
+void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE])
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	if (strlen(DEVICE_PREFIX) + strlen(instance) < IF_NAMESIZE) {
+		stpcpy(stpcpy(ret_name, DEVICE_PREFIX), instance);
+		return;
+	}
+	for (const char *at = instance; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x100000001b3ull;
+	snprintf(ret_name, IF_NAMESIZE, LONG_DEVICE_PREFIX "%010llx", (unsigned long long)hash & 0xffffffffffull);
+}
+
+static const char *pin_name(const char *prefix, uint32_t ifindex, char buffer[32])
+{
+	snprintf(buffer, 32, "%s%u", prefix, ifindex);
+	return buffer;
+}
+
+/* The number in a pin of this prefix; 0 when it is the pin of something else. */
+static uint32_t pin_ifindex(const char *pin, const char *prefix)
+{
+	size_t prefix_bytes = strlen(prefix);
+
+	return strncmp(pin, prefix, prefix_bytes) ? 0 : strtoul(pin + prefix_bytes, NULL, 10);
+}
+
+static int list_pins(const char *instance, struct weir_names *ret_pins)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	return weir_names_read(path, ret_pins);
+}
+
+/* ---- the instance's network namespace, which need not be the caller's ---- */
+
+static bool is_netns(int fd, uint64_t inode)
+{
+	struct stat status;
+
+	return fd >= 0 && !fstat(fd, &status) && status.st_ino == inode;
+}
+
+/* Open the one of this inode among DIRECTORY/NAME/SUFFIX. Returns it, or -ENOENT. */
+static int find_netns_in(const char *directory, const char *suffix, uint64_t inode)
+{
+	_cleanup_(weir_names_free) struct weir_names names = {};
+
+	if (weir_names_read(directory, &names))
+		return -ENOENT;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_(weir_closep) int fd = -1;
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s%s", directory, names.names[i], suffix);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (is_netns(fd, inode))
+			return TAKE_FD(fd);
+	}
+	return -ENOENT;
+}
+
+static uint64_t read_netns(const char *instance)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+
+	return fd < 0 || weir_array_read(fd, &info, 1, sizeof(info)) ? 0 : info.netns;
+}
+
+/* Go there; *ret_back_fd (-1: it is here) leads back. Named namespaces first, then those of processes. */
+static int enter_netns_of(const char *instance, int *ret_back_fd)
+{
+	_cleanup_(weir_closep) int fd = -1, back_fd = -1;
+	uint64_t inode = read_netns(instance);
+
+	if (!inode)
+		return -ENOENT;
+	if (inode == weir_host_netns())
+		return 0;
+	fd = find_netns_in("/run/netns", "", inode);
+	if (fd < 0)
+		fd = find_netns_in("/proc", "/ns/net", inode);
+	if (fd < 0)
+		return fd;
+	back_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (back_fd < 0 || setns(fd, CLONE_NEWNET))
+		return -errno;
+	*ret_back_fd = TAKE_FD(back_fd);
+	return 0;
+}
+
+static void leave_netns(int *back_fd)
+{
+	if (*back_fd < 0)
+		return;
+	setns(*back_fd, CLONE_NEWNET); /* we have just been there, ignoring */
+	close(*back_fd);
+}
+
+/* ---- putting it on ---- */
+
+static int explain(int err, const char *what, struct weir_diag *diag)
+{
+	/* What an unknown kind of interface, qdisc or filter gives. */
+	if (err == -EOPNOTSUPP || err == -ENOENT) {
+		int lacking = weir_pace_check(diag);
+
+		if (lacking)
+			return lacking;
+	}
+	return weir_diag_fail(diag, -err, "'throttling: police' decides the same, and needs none of it",
+			      "cannot pace: no %s", what);
+}
+
+static uint32_t packets_that_may_wait(void)
+{
+	struct sysinfo memory;
+	uint64_t packets;
+
+	if (sysinfo(&memory))
+		return UINT16_MAX;
+	packets = (uint64_t)memory.totalram * memory.mem_unit / MEMORY_SHARE / WAITING_PACKET_BYTES;
+	return packets < INT32_MAX ? packets : INT32_MAX;
+}
+
+/* One of this name is what a killed attach left: an instance has only one, and this one has none yet. */
+static int remove_old_device(int fd, const char *name, struct weir_diag *diag)
+{
+	uint32_t ifindex = if_nametoindex(name);
+
+	if (!ifindex)
+		return 0;
+	if (weir_tc_is_ifb(fd, ifindex))
+		return weir_tc_delete_link(fd, ifindex);
+	weir_diag_error(diag, NULL, NULL, "rename it, or name the instance differently: '--instance NAME'",
+			"cannot pace: there is an interface '%s', and it is not weir's", name);
+	return -EEXIST;
+}
+
+static int make_device(int fd, const char *instance, uint32_t *ret_ifindex, struct weir_diag *diag)
+{
+	uint32_t ifindex = 0;
+	char name[IF_NAMESIZE];
+	int err;
+
+	weir_pace_device(instance, name);
+	err = remove_old_device(fd, name, diag);
+	if (err)
+		return err == -EEXIST ? err : explain(err, "ifb", diag);
+	err = weir_tc_add_ifb(fd, name);
+	if (!err)
+		ifindex = if_nametoindex(name);
+	if (!err && !ifindex)
+		err = -ENODEV;
+	if (err)
+		return explain(err, "ifb", diag);
+	err = weir_tc_add_fq(fd, ifindex, packets_that_may_wait());
+	if (!err)
+		err = weir_tc_set_up(fd, ifindex);
+	if (err)
+		return explain(err, "fq", diag);
+	*ret_ifindex = ifindex;
+	return 0;
+}
+
+static void destroy_program(struct pace_bpf **skel)
+{
+	pace_bpf__destroy(*skel);
+}
+
+static int load_program(const char *instance, uint32_t device, struct pace_bpf **ret_skel)
+{
+	_cleanup_(weir_closep) int counters_fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
+	int err;
+
+	if (counters_fd < 0)
+		return counters_fd;
+	skel = pace_bpf__open();
+	if (!skel)
+		return -errno;
+	/* Volatile is for the program; before the load it is memory. */
+	memcpy((void *)(uintptr_t)&skel->rodata->pace_ifindex, &device, sizeof(device));
+	err = bpf_map__reuse_fd(skel->maps.pace_counters, counters_fd);
+	if (!err)
+		err = pace_bpf__load(skel);
+	if (!err)
+		*ret_skel = TAKE_PTR(skel);
+	return err;
+}
+
+static int pin_anew(const char *instance, const char *prefix, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+{
+	char pin[32];
+
+	weir_unpin(instance, pin_name(prefix, ifindex, pin));
+	return weir_pin(instance, pin, program_fd, diag);
+}
+
+/* Pins first, so that whoever takes it off knows of it. */
+static int put_filter(int fd, const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+{
+	struct weir_tc_filters filters = {};
+	int err = weir_tc_add_clsact(fd, ifindex);
+
+	if (err && err != -EEXIST)
+		return explain(err, "clsact", diag);
+	if (!err)
+		err = pin_anew(instance, CLSACT_PIN, ifindex, program_fd, diag);
+	else
+		err = 0;
+	if (!err)
+		err = pin_anew(instance, PACED_PIN, ifindex, program_fd, diag);
+	if (err)
+		return err;
+	weir_tc_read_filters(fd, ifindex, &filters); /* for a warning only, ignoring */
+	if (filters.others_before)
+		weir_diag_warning(diag, NULL, NULL, "'tc filter show dev INTERFACE ingress' lists them",
+				  "interface number %u has other tc filters at ingress: what they accept for good, or "
+				  "redirect, does not wait",
+				  ifindex);
+	err = weir_tc_set_filter(fd, ifindex, program_fd);
+	return err ? explain(err, "filter", diag) : 0;
+}
+
+static int set_up(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+{
+	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
+	_cleanup_(weir_closep) int fd = weir_rtnl_open();
+	uint32_t device = 0;
+	int err;
+
+	if (fd < 0)
+		return weir_diag_fail(diag, -fd, NULL, "cannot open a netlink socket");
+	err = make_device(fd, instance, &device, diag);
+	if (err)
+		return err;
+	err = load_program(instance, device, &skel);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot load the tc program that paces");
+	for (size_t i = 0; !err && i < count; i++)
+		err = put_filter(fd, instance, ifindexes[i], bpf_program__fd(skel->progs.weir_pace), diag);
+	return err;
+}
+
+int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+{
+	_cleanup_(leave_netns) int back_fd = -1;
+	int err = enter_netns_of(instance, &back_fd);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL,
+				      "cannot pace: cannot enter the network namespace of instance '%s'", instance);
+	err = set_up(instance, ifindexes, count, diag);
+	if (err)
+		weir_pace_detach(instance);
+	return err;
+}
+
+bool weir_pace_is_attached(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+
+	if (list_pins(instance, &pins))
+		return false;
+	for (size_t i = 0; i < pins.count; i++)
+		if (pin_ifindex(pins.names[i], PACED_PIN))
+			return true;
+	return false;
+}
+
+/* ---- taking it off: as much of it as there is, whatever fails ---- */
+
+static void remove_filter(int fd, const char *instance, uint32_t ifindex)
+{
+	struct weir_tc_filters filters = {};
+	char pin[32], path[PATH_MAX];
+	struct stat status;
+
+	if (!weir_tc_read_filters(fd, ifindex, &filters) && filters.has_weir)
+		weir_tc_delete_filter(fd, ifindex);
+	weir_pin_path(instance, pin_name(CLSACT_PIN, ifindex, pin), path);
+	if (!stat(path, &status) && !filters.others)
+		weir_tc_delete_clsact(fd, ifindex);
+	weir_unpin(instance, pin);
+	weir_unpin(instance, pin_name(PACED_PIN, ifindex, pin));
+}
+
+static bool is_among(uint32_t ifindex, const uint32_t *ifindexes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ifindexes[i] == ifindex)
+			return true;
+	return false;
+}
+
+static void remove_filters_but(int fd, const char *instance, const uint32_t *ifindexes, size_t count)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+
+	if (list_pins(instance, &pins))
+		return;
+	for (size_t i = 0; i < pins.count; i++) {
+		uint32_t ifindex = pin_ifindex(pins.names[i], PACED_PIN);
+
+		if (!ifindex)
+			ifindex = pin_ifindex(pins.names[i], CLSACT_PIN);
+		if (ifindex && !is_among(ifindex, ifindexes, count))
+			remove_filter(fd, instance, ifindex);
+	}
+}
+
+/* Wait until nothing waits, and once more, for what fq has given to the ifb. */
+static void drain(int fd, uint32_t device)
+{
+	const struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
+	uint64_t end_ns = weir_host_now_ns() + WEIR_PACE_DRAIN_MS * 1000000ull;
+	struct weir_tc_queue queue;
+
+	while (!weir_tc_read_queue(fd, device, &queue) && queue.waiting && weir_host_now_ns() < end_ns)
+		nanosleep(&step, NULL);
+	nanosleep(&step, NULL);
+}
+
+static void remove_device(int fd, const char *instance)
+{
+	char name[IF_NAMESIZE];
+	uint32_t ifindex;
+
+	weir_pace_device(instance, name);
+	ifindex = if_nametoindex(name);
+	if (!ifindex || !weir_tc_is_ifb(fd, ifindex))
+		return;
+	drain(fd, ifindex);
+	weir_tc_delete_link(fd, ifindex);
+}
+
+void weir_pace_detach(const char *instance)
+{
+	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_closep) int fd = -1;
+
+	/* A network namespace that nobody has any more took all of it along. */
+	if (enter_netns_of(instance, &back_fd))
+		return;
+	fd = weir_rtnl_open();
+	if (fd < 0)
+		return;
+	remove_filters_but(fd, instance, NULL, 0);
+	remove_device(fd, instance);
+}
+
+void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count)
+{
+	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_closep) int fd = -1;
+
+	if (!weir_pace_is_attached(instance) || enter_netns_of(instance, &back_fd))
+		return;
+	fd = weir_rtnl_open();
+	if (fd >= 0)
+		remove_filters_but(fd, instance, ifindexes, count);
+}
+
+/* ---- the mode of the XDP program ---- */
+
+int weir_pace_refuse_skb(const char *interface, struct weir_diag *diag)
+{
+	weir_diag_error(
+		diag, NULL, NULL,
+		"use an interface with native XDP, or 'throttling: police': the same decisions, without the delay",
+		"cannot pace on '%s' in skb mode: the kernel would ask the rules again when a packet has waited",
+		interface);
+	return -EOPNOTSUPP;
+}

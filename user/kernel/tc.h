@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few things of traffic control that pacing is made of: an ifb with an fq qdisc, a clsact qdisc, and the filter
+ * with weir's program. One request each, by a socket of rtnl.h in whose network namespace it happens. Returns 0 or the
+ * kernel's -errno everywhere; knows nothing of instances.
+ */
+#ifndef WEIR_TC_H
+#define WEIR_TC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_TC_FILTER_NAME "weir_pace"
+
+/* A new ifb, down. -EEXIST: an interface of this name is there; -EOPNOTSUPP: the kernel has no ifb. */
+int weir_tc_add_ifb(int fd, const char *name);
+int weir_tc_set_up(int fd, uint32_t ifindex);
+int weir_tc_delete_link(int fd, uint32_t ifindex);
+bool weir_tc_is_ifb(int fd, uint32_t ifindex);
+
+/*
+ * fq that lets nothing go before its time and drops nothing but what exceeds limit_packets, of all flows together.
+ * -ENOENT: the kernel has no fq.
+ */
+int weir_tc_add_fq(int fd, uint32_t ifindex, uint32_t limit_packets);
+
+struct weir_tc_queue {
+	uint32_t waiting; /* packets, now */
+	uint32_t dropped; /* since it was made, modulo 2^32 */
+};
+int weir_tc_read_queue(int fd, uint32_t ifindex, struct weir_tc_queue *ret_queue);
+
+/* -EEXIST: it, or an ingress qdisc, is there; -ENOENT: the kernel has none. */
+int weir_tc_add_clsact(int fd, uint32_t ifindex);
+int weir_tc_delete_clsact(int fd, uint32_t ifindex);
+
+/* The filter at ingress, of weir's priority and handle; replaces one that is there. program_fd < 0: one that does nothing, by
+ * which to see whether there can be one.
+ */
+int weir_tc_set_filter(int fd, uint32_t ifindex, int program_fd);
+int weir_tc_delete_filter(int fd, uint32_t ifindex);
+
+struct weir_tc_filters {
+	bool has_weir;
+	size_t others_before; /* at ingress, asked before weir's */
+	size_t others;	      /* at ingress or egress */
+};
+int weir_tc_read_filters(int fd, uint32_t ifindex, struct weir_tc_filters *ret_filters);
+
+#endif
