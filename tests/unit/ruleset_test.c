@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -25,6 +26,8 @@ struct bench {
 };
 
 static const char *const file_names[] = {"a.yaml", "b.yaml", "c.yaml"};
+/* What allow and deny lists are read from. */
+static const char *const list_names[] = {"good.txt", "bad.txt", "lists/good.txt", "lists/a.yaml"};
 
 static int set_up(void **state)
 {
@@ -51,6 +54,9 @@ static int tear_down(void **state)
 	forget(bench);
 	for (size_t i = 0; i < ARRAY_SIZE(file_names); i++)
 		unlink(file_names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(list_names); i++)
+		unlink(list_names[i]);
+	rmdir("lists");
 	err = chdir(bench->home) || rmdir(bench->directory);
 	free(bench->home);
 	free(bench);
@@ -129,6 +135,8 @@ static void assert_tells_one(struct bench *bench, const struct sample *sample, b
 
 /* ---- what is read ---- */
 
+#define RESOURCES "resources: [{name: dns}, {name: web}]\n"
+
 static void defaults_are_those_of_the_rules_reference(void **state)
 {
 	struct bench *bench = *state;
@@ -148,6 +156,9 @@ static void defaults_are_those_of_the_rules_reference(void **state)
 	assert_true(bench->ruleset->settings.drop_unsupported);
 	assert_false(bench->ruleset->settings.drop_non_ip);
 	assert_false(bench->ruleset->settings.drop_unmatched);
+	assert_false(bench->ruleset->settings.paces);
+	assert_null(bench->ruleset->settings.memory_cgroup);
+	assert_int_equal(bench->ruleset->settings.controller_timeout_ms, 3000);
 	assert_int_equal(bench->ruleset->resources[0].flow.fields, 0);
 	assert_false(bench->ruleset->resources[0].match.has_protocol);
 }
@@ -178,6 +189,22 @@ static void every_field_of_a_rule_is_read(void **state)
 	assert_false(bench->ruleset->settings.drop_malformed);
 	assert_false(bench->ruleset->settings.drop_unsupported);
 	assert_true(bench->ruleset->settings.drop_unmatched);
+}
+
+static void every_setting_of_the_controller_is_read(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench,
+		     "settings: {memory: 'cgroup:/a b', throttling: pace, controllerTimeoutInMs: 60000}\n" RESOURCES
+		     "rules: [{resource: dns, threshold: 1}]\n");
+	assert_string_equal(bench->ruleset->settings.memory_cgroup, "/a b");
+	assert_true(bench->ruleset->settings.paces);
+	assert_int_equal(bench->ruleset->settings.controller_timeout_ms, 60000);
+	assert_reads(bench, "settings: {memory: cgroup:x, throttling: police}\n" RESOURCES
+			    "rules: [{resource: dns, threshold: 1}]\n");
+	assert_string_equal(bench->ruleset->settings.memory_cgroup, "x");
+	assert_false(bench->ruleset->settings.paces);
 }
 
 static void every_condition_of_a_match_is_read(void **state)
@@ -392,18 +419,15 @@ static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 
 /* ---- mistakes, one a file ---- */
 
-#define RESOURCES "resources: [{name: dns}, {name: web}]\n"
 #define MATCH(condition) "resources:\n- name: r\n  match:\n    " condition "\nrules: [{resource: r, threshold: 1}]\n"
 #define RULE(field) RESOURCES "rules:\n- resource: dns\n  threshold: 5\n  " field "\n"
 
 static void mistake_in_the_form_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources or rules"},
+		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, allow or deny"},
 		{"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
 		{"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
-		{"- {resource: r}\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", "weir's own"},
-		{"[]\n", 1, 1, "Sentinel-Go's flow rules is not supported yet", NULL},
 		{"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},
 		{"resources: [r]\n", 1, 13, "resource must be a map of fields", "name"},
 		{"resources:\n- nam: r\n  name: s\n", 2, 3, "resource has no field 'nam'", "'name'"},
@@ -416,7 +440,7 @@ static void mistake_in_the_form_is_told_at_its_place(void **state)
 		{"resources:\n- name: a\n- name: a\n", 3, 9, "resource 'a' is already defined in a.yaml:2", NULL},
 		{"resources:\n- name: a\n  match:\n", 3, 3, "'match' has no value", "leave the field out"},
 		{"resources:\n- name: a\n  ? [x]\n  : 1\n", 3, 5, "name of a field must be a word", NULL},
-		{"resources:\n- name: a\n  deny: [1.2.3.4]\n", 3, 3, "'deny' is not supported yet", NULL},
+		{"resources:\n- name: a\n  deny: [1.2.3.4]\n", 3, 3, "resource has no field 'deny'", NULL},
 		{"a: 1\n---\nb: 2\n", 2, 1, "second document", "file of its own"},
 		{"a: *b\n", 1, 4, "alias has no anchor", NULL},
 		{"a: &a [*a]\n", 1, 8, "inside its own anchor", NULL},
@@ -443,9 +467,11 @@ static void mistake_in_a_setting_is_told_at_its_place(void **state)
 		{"settings: {malformed: dorp}\n", 1, 23, "'dorp' is no value of 'malformed'", "'drop'"},
 		{"settings: {malformed: true}\n", 1, 23, "'true' is no value", "pass or drop"},
 		{"settings: {nonip: drop}\n", 1, 12, "settings has no field 'nonip'", "'nonIp'"},
-		{"settings: {memory: cgroup:/x}\n", 1, 20, "'memory: cgroup' is not supported yet", NULL},
-		{"settings: {memory: swap}\n", 1, 20, "'swap' is no value of 'memory'", "system"},
-		{"settings: {throttling: pace}\n", 1, 24, "'throttling: pace' is not supported yet", NULL},
+		{"settings: {memory: swap}\n", 1, 20, "'swap' is no value of 'memory'", "system, or cgroup:PATH"},
+		{"settings: {memory: 'cgroup:'}\n", 1, 20, "must have 1 to 255 bytes", "cgroup:PATH"},
+		{"settings: {throttling: paced}\n", 1, 24, "'paced' is no value of 'throttling'", "'pace'"},
+		{"settings: {controllerTimeoutInMs: 999}\n", 1, 35, "'999' is out of range", "1000 to 60000"},
+		{"settings: {controllerTimeoutInMs: 60001}\n", 1, 35, "out of range", NULL},
 		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
 	};
 
@@ -525,15 +551,6 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 static void what_a_later_version_brings_is_refused_by_name(void **state)
 {
 	static const struct sample samples[] = {
-		{RULE("tokenCalculateStrategy: WarmUp\n  warmUpPeriodSec: 10"), 5, 27,
-		 "'tokenCalculateStrategy: WarmUp' is not supported yet", NULL},
-		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 10"), 5, 27, "WarmUp' is not supported yet", NULL},
-		{RULE("controlBehavior: Throttling"), 5, 20, "'controlBehavior: Throttling' is not supported yet",
-		 NULL},
-		{RULE("controlBehavior: 1\n  maxQueueingTimeMs: 50"), 5, 20, "Throttling' is not supported yet", NULL},
-		{RULE("relationStrategy: 1\n  refResource: web"), 5, 21, "AssociatedResource' is not supported yet",
-		 NULL},
-		{RULE("overrides: []"), 5, 3, "'overrides' is not supported yet", NULL},
 		{RULE("metricType: Concurrency"), 5, 3, "'metricType' is not supported yet", NULL},
 	};
 
@@ -541,43 +558,600 @@ static void what_a_later_version_brings_is_refused_by_name(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-/* Beside "not supported yet": the file should be right before a version that knows them comes. */
-static void what_sentinel_refuses_is_refused(void **state)
+/* ---- Sentinel's strategies, behaviors and relations ---- */
+
+#define WARM_UP ", tokenCalculateStrategy: WarmUp, warmUpPeriodSec: 10"
+#define MEMORY                                                                                                         \
+	"tokenCalculateStrategy: MemoryAdaptive, lowMemUsageThreshold: 1000, highMemUsageThreshold: 100, "             \
+	"memLowWaterMarkBytes: 1024, memHighWaterMarkBytes: 2048"
+#define THROTTLING ", controlBehavior: Throttling, maxQueueingTimeMs: 500"
+#define ASSOCIATED ", relationStrategy: AssociatedResource, refResource: web"
+#define ONE_RULE(fields) RESOURCES "rules:\n- {resource: dns, " fields "}\n"
+
+static void every_combination_is_read_or_refused_with_its_message(void **state)
 {
 	static const struct {
-		const char *text, *message;
-	} samples[] = {
-		{RULE("relationStrategy: 1"), "AssociatedResource needs a refResource"},
-		{RULE("relationStrategy: 1\n  refResource: dns"), "refResource is the rule's own resource"},
-		{RULE("relationStrategy: 1\n  refResource: wbe"), "there is no resource 'wbe'"},
-		{RULE("relationStrategy: 1\n  refResource: web\n  controlBehavior: 1"), "no effect with Throttling"},
-		{RULE("tokenCalculateStrategy: 1"), "warmUpPeriodSec of at least 1"},
-		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 1"), "nothing to warm up"},
-		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 6"), "never warm up"},
-		{RULE("tokenCalculateStrategy: 2\n  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n  "
-		      "memHighWaterMarkBytes: 2"),
-		 "lowMemUsageThreshold above 0"},
-		{RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 1\n  highMemUsageThreshold: 1\n  "
-		      "memLowWaterMarkBytes: 1\n  memHighWaterMarkBytes: 2"),
-		 "must be below lowMemUsageThreshold"},
-		{RULE("tokenCalculateStrategy: 2\n  lowMemUsageThreshold: 2\n  highMemUsageThreshold: 1\n  "
-		      "memLowWaterMarkBytes: 2\n  memHighWaterMarkBytes: 2"),
-		 "must be below memHighWaterMarkBytes"},
-		{"resources: [{name: dns, flow: source}, {name: web, flow: vlan}]\nrules: [{resource: dns, threshold: "
-		 "1, "
-		 "relationStrategy: 1, refResource: web}]\n",
-		 "another flow key"},
+		const char *text;
+		enum weir_strategy strategy;
+		enum weir_behavior behavior;
+		enum weir_relation relation;
+		const char *refusal; /* NULL: accepted */
+	} cells[] = {
+#define REFUSAL "AssociatedResource has no effect with Throttling, unless the strategy is WarmUp"
+		{ONE_RULE("threshold: 100"), 0, 0, 0, NULL},
+		{ONE_RULE("threshold: 100" ASSOCIATED), 0, 0, 1, NULL},
+		{ONE_RULE("threshold: 100" THROTTLING), 0, 1, 0, NULL},
+		{ONE_RULE("threshold: 100" THROTTLING ASSOCIATED), 0, 1, 1, REFUSAL},
+		{ONE_RULE("threshold: 100" WARM_UP), 1, 0, 0, NULL},
+		{ONE_RULE("threshold: 100" WARM_UP ASSOCIATED), 1, 0, 1, NULL},
+		{ONE_RULE("threshold: 100" WARM_UP THROTTLING), 1, 1, 0, NULL},
+		{ONE_RULE("threshold: 100" WARM_UP THROTTLING ASSOCIATED), 1, 1, 1, NULL},
+		{ONE_RULE(MEMORY), 2, 0, 0, NULL},
+		{ONE_RULE(MEMORY ASSOCIATED), 2, 0, 1, NULL},
+		{ONE_RULE(MEMORY THROTTLING), 2, 1, 0, NULL},
+		{ONE_RULE(MEMORY THROTTLING ASSOCIATED), 2, 1, 1, REFUSAL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
+		const struct weir_ruleset_rule *rule;
+
+		if (cells[i].refusal) {
+			assert_int_equal(read_texts(bench, cells[i].text, NULL, NULL), -EINVAL);
+			assert_int_equal(bench->diag.count, 1);
+			assert_string_equal(bench->diag.entries[0].message, cells[i].refusal);
+			assert_memory_equal(bench->diag.entries[0].source_line + bench->diag.entries[0].caret,
+					    "AssociatedResource", 18);
+			continue;
+		}
+		assert_reads(bench, cells[i].text);
+		rule = &bench->ruleset->rules[0];
+		assert_int_equal(rule->strategy, cells[i].strategy);
+		assert_int_equal(rule->behavior, cells[i].behavior);
+		assert_int_equal(rule->relation, cells[i].relation);
+		assert_true(rule->ref_resource == (cells[i].relation ? 1 : WEIR_NO_RESOURCE));
+		assert_true(rule->queueing_ms_max == (cells[i].behavior ? 500 : 0));
+		assert_int_equal(rule->warm_up.period_s, cells[i].strategy == 1 ? 10 : 0);
+		assert_int_equal(rule->warm_up.cold_factor, cells[i].strategy == 1 ? 3 : 0);
+		assert_true(rule->memory.low_units == (cells[i].strategy == 2 ? 1000 : 0));
+		assert_true(rule->memory.high_units == (cells[i].strategy == 2 ? 100 : 0));
+		assert_true(rule->memory.low_mark_bytes == (cells[i].strategy == 2 ? 1024 : 0));
+		assert_true(rule->memory.high_mark_bytes == (cells[i].strategy == 2 ? 2048 : 0));
+		assert_true(rule->threshold_micro == (cells[i].strategy == 2 ? 0 : 100 * WEIR_MICRO));
+	}
+}
+
+static void cold_factor_of_zero_or_none_is_three(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, ONE_RULE("threshold: 3" WARM_UP ", warmUpColdFactor: 0"));
+	assert_int_equal(bench->ruleset->rules[0].warm_up.cold_factor, 3);
+	assert_reads(bench, ONE_RULE("threshold: 2.5" WARM_UP ", warmUpColdFactor: 2"));
+	assert_int_equal(bench->ruleset->rules[0].warm_up.cold_factor, 2);
+	assert_reads(bench, ONE_RULE("threshold: 100, tokenCalculateStrategy: 1, warmUpPeriodSec: 31536000"));
+	assert_int_equal(bench->ruleset->rules[0].warm_up.period_s, 31536000);
+}
+
+static void reference_has_no_key_or_the_same(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: a, flow: source/24/56}, {name: b, flow: [source/24/56]}, {name: c}]\n"
+			    "rules:\n- {resource: a, threshold: 1, relationStrategy: 1, refResource: b}\n"
+			    "- {resource: a, threshold: 1, relationStrategy: 1, refResource: c}\n");
+	assert_int_equal(bench->ruleset->rules[0].ref_resource, 1);
+	assert_int_equal(bench->ruleset->rules[1].ref_resource, 2);
+}
+
+static void what_sentinel_refuses_is_refused(void **state)
+{
+#define MEMORY_OF(low, high, low_mark, high_mark)                                                                      \
+	RESOURCES "rules:\n- resource: dns\n  tokenCalculateStrategy: 2\n  lowMemUsageThreshold: " low                 \
+		  "\n  highMemUsageThreshold: " high "\n  memLowWaterMarkBytes: " low_mark                             \
+		  "\n  memHighWaterMarkBytes: " high_mark "\n"
+	static const struct sample samples[] = {
+		{RULE("relationStrategy: 1"), 5, 21, "AssociatedResource needs a refResource", "refResource: NAME"},
+		{RULE("relationStrategy: 1\n  refResource: ''"), 6, 16, "AssociatedResource needs a refResource", NULL},
+		{RULE("relationStrategy: 1\n  refResource: dns"), 6, 16, "refResource is the rule's own resource",
+		 "name another"},
+		{RULE("relationStrategy: 1\n  refResource: wbe"), 6, 16, "there is no resource 'wbe'", "'web'"},
+		{RULE("relationStrategy: 2"), 5, 21, "'2' is no value of 'relationStrategy'", "AssociatedResource"},
+		{RULE("controlBehavior: 2"), 5, 20, "'2' is no value of 'controlBehavior'", "Reject or Throttling"},
+		{RULE("relationStrategy: 1\n  refResource: web\n  controlBehavior: 1"), 5, 21,
+		 "no effect with Throttling", "CurrentResource"},
+		{RULE("tokenCalculateStrategy: 1"), 3, 3, "WarmUp needs a warmUpPeriodSec of at least 1", "seconds"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 0"), 6, 20, "warmUpPeriodSec of at least 1", NULL},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: -1"), 6, 20, "'-1' is negative", "31536000"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 31536001"), 6, 20, "out of range", "31536000"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 1"), 7, 21,
+		 "a warmUpColdFactor of 1 leaves nothing to warm up", "2 or more"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: 6"), 4, 14, "never warm up",
+		 "raise the threshold"},
+		{RULE("tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1\n  warmUpColdFactor: x"), 7, 21,
+		 "not a whole number", NULL},
+		{MEMORY_OF("0", "1", "1", "2"), 5, 25, "lowMemUsageThreshold above 0", "above 0"},
+		{MEMORY_OF("-2", "1", "1", "2"), 5, 25, "'-2' is negative", NULL},
+		{MEMORY_OF("2", "0", "1", "2"), 6, 26, "highMemUsageThreshold above 0", NULL},
+		{MEMORY_OF("2", "1", "0", "2"), 7, 25, "memLowWaterMarkBytes above 0", NULL},
+		{MEMORY_OF("2", "1", "1", "0"), 8, 26, "memHighWaterMarkBytes above 0", NULL},
+		{MEMORY_OF("1", "1", "1", "2"), 6, 26, "must be below lowMemUsageThreshold", "shrinks"},
+		{MEMORY_OF("2", "1", "2", "2"), 7, 25, "must be below memHighWaterMarkBytes", NULL},
+		{MEMORY_OF("2", "1", "1", "9223372036854775808"), 8, 26, "out of range", "9223372036854775807"},
+		{MEMORY_OF("10000000000001", "1", "1", "2"), 5, 25, "out of range", "10000000000000"},
+		{RESOURCES "rules: [{resource: dns, tokenCalculateStrategy: 2, lowMemUsageThreshold: 2, "
+			   "highMemUsageThreshold: 1, memLowWaterMarkBytes: 1}]\n",
+		 2, 9, "memHighWaterMarkBytes above 0", NULL},
+		{"resources: [{name: dns, flow: source}, {name: web, flow: vlan}]\n"
+		 "rules: [{resource: dns, threshold: 1, relationStrategy: 1, refResource: web}]\n",
+		 2, 73, "refResource 'web' has another flow key", "same flow key"},
+		{"resources: [{name: dns}, {name: web, flow: vlan}]\n"
+		 "rules: [{resource: dns, threshold: 1, relationStrategy: 1, refResource: web}]\n",
+		 2, 73, "refResource 'web' has another flow key", NULL},
+		{"resources: [{name: dns, flow: source/24/56}, {name: web, flow: source/24/64}]\n"
+		 "rules: [{resource: dns, threshold: 1, relationStrategy: 1, refResource: web}]\n",
+		 2, 73, "refResource 'web' has another flow key", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void high_mark_above_the_memory_there_is_is_refused(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: dns}]\nrules:\n- resource: dns\n  tokenCalculateStrategy: 2\n"
+			    "  lowMemUsageThreshold: 2\n  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n"
+			    "  memHighWaterMarkBytes: 4096 # a page\n");
+	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 4096, &bench->diag), 0);
+	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 0, &bench->diag), 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_int_equal(weir_ruleset_check_memory(bench->ruleset, 4095, &bench->diag), -EINVAL);
+	assert_tells(bench, "a.yaml:8:26: memHighWaterMarkBytes: 4096 is above the memory there is\n"
+			    "    memHighWaterMarkBytes: 4096 # a page\n"
+			    "                           ^~~~\n"
+			    "    write at most 4095\n");
+}
+
+/* ---- overrides ---- */
+
+#define KEYED "resources: [{name: a, flow: [source/24/56, vlan]}, {name: b}, {name: c, flow: [source/24/56, vlan]}]\n"
+#define OVERRIDES(list) KEYED "rules:\n- resource: a\n  threshold: 5\n  overrides: " list "\n"
+
+static void overrides_are_read_in_the_order_of_the_file(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads(bench,
+		     OVERRIDES(
+			     "\n  - {source: 198.51.100.0/24, threshold: 5000.5}\n"
+			     "  - {source: 203.0.0.0/16, threshold: 0}\n  - {threshold: 7, source: '2001:db8::/32'}"));
+	rule = &bench->ruleset->rules[0];
+	assert_int_equal(rule->override_field, WEIR_KEY_SOURCE);
+	assert_int_equal(rule->override_count, 3);
+	assert_true(rule->overrides[0].threshold_micro == 5000500000);
+	assert_true(rule->overrides[1].threshold_micro == 0);
+	assert_int_equal(rule->overrides[1].prefix.bits, 16);
+	assert_int_equal(rule->overrides[2].prefix.family, 6);
+	assert_int_equal(rule->overrides[2].place.line, 8);
+	assert_int_equal(rule->overrides[2].place.column, 28);
+	assert_reads(bench, "resources: [{name: a, flow: destination}]\nrules: [{resource: a, threshold: 5, overrides: "
+			    "[{destination: 192.0.2.1, threshold: 1}, {destination: 192.0.2.0/24, threshold: 1}]}]\n");
+	assert_int_equal(bench->ruleset->rules[0].override_field, WEIR_KEY_DESTINATION);
+	assert_reads(bench, OVERRIDES("[]"));
+	assert_int_equal(bench->ruleset->rules[0].override_count, 0);
+}
+
+static void overrides_hold_for_throttling_and_same_key_association(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, OVERRIDES("[{source: 10.0.0.0/8, threshold: 9}]\n  controlBehavior: Throttling"));
+	assert_reads(bench, OVERRIDES("[{source: 10.0.0.0/8, threshold: 9}]\n  relationStrategy: 1\n  refResource: c"));
+}
+
+static void mistake_in_an_override_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{OVERRIDES("7"), 5, 14, "'overrides' must be a list", "'- '"},
+		{OVERRIDES("[7]"), 5, 15, "override must be a map", "source, destination or threshold"},
+		{OVERRIDES("[{threshold: 1}]"), 5, 15, "the override has no prefix", "source: 192.0.2.0/24"},
+		{OVERRIDES("[{source: 10.0.0.0/8}]"), 5, 15, "the override has no threshold", "0 to block"},
+		{OVERRIDES("[{source: 10.0.0.0/8, treshold: 1, threshold: 1}]"), 5, 36,
+		 "override has no field 'treshold'", "'threshold'"},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1k}]"), 5, 47, "'1k' is not a number", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: -1}]"), 5, 47, "negative", NULL},
+		{OVERRIDES("[{source: 10.0.0.1/8, threshold: 1}]"), 5, 24, "host bits", "10.0.0.0/8"},
+		{OVERRIDES("[{source: x, threshold: 1}]"), 5, 24, "no IP address", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/25, threshold: 1}]"), 5, 24,
+		 "prefix '10.0.0.0/25' is longer than the flow key's, which is /24", NULL},
+		{OVERRIDES("[{source: 10.0.0.0, threshold: 1}]"), 5, 24, "which is /24", NULL},
+		{OVERRIDES("[{source: '2001:db8::/57', threshold: 1}]"), 5, 24, "which is /56", NULL},
+		{OVERRIDES("[{destination: 10.0.0.0/8, threshold: 1}, {destination: 10.0.0.1, threshold: 2}]"), 5, 29,
+		 "destination is not in the flow key of 'a'", "'flow'"},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1}, {destination: 10.0.0.0/8, threshold: 1}]"), 5, 65,
+		 "the first, in line 5, is by source", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, destination: 10.0.0.0/8, threshold: 1}]"), 5, 49, "not both", NULL},
+		{OVERRIDES("\n  - {source: 10.0.0.0/8, threshold: 1}\n  - {source: '::/8', threshold: 1}\n"
+			   "  - {source: 10.0.0.0/8, threshold: 2}"),
+		 8, 14, "10.0.0.0/8 has an override already, in line 6", NULL},
+		{KEYED "rules: [{resource: b, threshold: 5, overrides: [{source: 10.0.0.0/8, threshold: 1}]}]\n", 2, 58,
+		 "source is not in the flow key of 'b'", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1}]\n  tokenCalculateStrategy: 1\n  warmUpPeriodSec: 1"),
+		 5, 14, "a threshold that does not move, and WarmUp has none", "Direct"},
+		{KEYED "rules: [{resource: a, overrides: [{source: 10.0.0.0/8, threshold: 1}], " MEMORY "}]\n", 2, 34,
+		 "MemoryAdaptive has none", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1}]\n  relationStrategy: 1\n  refResource: b"), 5, 14,
+		 "refResource 'b' has no flow key", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (now.tv_sec - start->tv_sec) + (now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+/* The bound is generous: sanitizers and a busy machine must not make it fail. */
+static void hundred_thousand_overrides_are_read_in_seconds_and_not_one_more(void **state)
+{
+	struct bench *bench = *state;
+	char *text = NULL;
+	struct timespec start;
+	size_t bytes;
+
+	for (int more = 0; more < 2; more++) {
+		FILE *stream = open_memstream(&text, &bytes);
+
+		fprintf(stream,
+			"resources: [{name: a, flow: source}]\nrules:\n- resource: a\n  threshold: 5\n  overrides:\n");
+		for (int i = 0; i < WEIR_OVERRIDES_MAX + more; i++)
+			fprintf(stream, "  - {source: 10.%d.%d.%d, threshold: %d}\n", i >> 16, i >> 8 & 255, i & 255,
+				i);
+		fclose(stream);
+		clock_gettime(CLOCK_MONOTONIC, &start);
+		assert_int_equal(read_texts(bench, text, NULL, NULL), more ? -EINVAL : 0);
+		print_message("%d overrides: %.2f s\n", WEIR_OVERRIDES_MAX + more, seconds_since(&start));
+		assert_true(seconds_since(&start) < 20);
+		free(text);
+		if (!more)
+			assert_int_equal(bench->ruleset->rules[0].override_count, WEIR_OVERRIDES_MAX);
+	}
+	assert_int_equal(bench->diag.count, 1);
+	assert_string_equal(bench->diag.entries[0].message, "the rule has 100001 overrides: more than 100000");
+}
+
+/* ---- allow and deny ---- */
+
+static void assert_listed(const struct bench *bench, const char *const *expected, size_t count)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES], line[80];
+
+	assert_int_equal(bench->ruleset->listed_count, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_listed *listed = &bench->ruleset->listed[i];
+
+		snprintf(line, sizeof(line), "%s %s", listed->denies ? "deny" : "allow",
+			 weir_format_prefix(&listed->prefix, text));
+		assert_string_equal(line, expected[i]);
+	}
+}
+
+static void lists_of_all_files_merge_in_order_without_duplicates(void **state)
+{
+	static const char *const expected[] = {"allow 10.0.0.0/8", "deny 10.0.0.0/16", "allow 192.0.2.1",
+					       "deny 203.0.113.0/24", "allow 2001:db8::/32"};
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "allow: ['2001:db8::/32', 192.0.2.1, 10.0.0.0/8]\ndeny: 203.0.113.0/24\n",
+				    "deny: [10.0.0.0/16]\nallow: 192.0.2.1/32\n",
+				    "resources: [{name: r}]\nrules: [{resource: r, threshold: 1}]\nallow:\ndeny: []\n"),
+			 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_listed(bench, expected, ARRAY_SIZE(expected));
+}
+
+static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **state)
+{
+	static const char *const expected[] = {"deny 10.0.0.0/8", "deny 192.0.2.1", "allow 192.0.2.2"};
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench,
+				    "allow: [10.0.0.0/8, 192.0.2.1, 10.0.0.0/8, 192.0.2.2]\n"
+				    "deny: [192.0.2.1, 10.0.0.0/8]\n",
+				    NULL, NULL),
+			 0);
+	assert_tells(bench, "warning: 2 prefixes are both in 'allow' and in 'deny', such as 192.0.2.1\n"
+			    "deny wins: take them out of one of the two\n");
+	assert_listed(bench, expected, ARRAY_SIZE(expected));
+}
+
+static void list_file_is_found_beside_the_rule_file(void **state)
+{
+	static const char *const expected[] = {"allow 10.0.0.0/8", "allow 192.0.2.1", "allow 198.51.100.0/24",
+					       "allow 2001:db8::1"};
+	static const char list[] = "\xef\xbb\xbf# ours\r\n10.0.0.0/8\r\n\n \t198.51.100.0/24 \t# branch\n"
+				   "2001:db8::1#end\n10.0.0.0/8";
+	static const char *const path = "lists/a.yaml";
+	struct bench *bench = *state;
+	char text[512];
+
+	assert_int_equal(mkdir("lists", 0700), 0);
+	write_file("lists/good.txt", list, strlen(list));
+	write_file("lists/a.yaml", "allow: ['@good.txt', 192.0.2.1]\n", 32);
+	assert_int_equal(weir_ruleset_read(&path, 1, &bench->ruleset, &bench->diag), 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_listed(bench, expected, ARRAY_SIZE(expected));
+	/* From elsewhere, by a path of its own. */
+	snprintf(text, sizeof(text), "allow: ['@%s/lists/good.txt', 192.0.2.1]\n", bench->directory);
+	assert_reads(bench, text);
+	assert_listed(bench, expected, ARRAY_SIZE(expected));
+}
+
+static void every_bad_line_of_a_list_is_told_at_its_place(void **state)
+{
+	static const char list[] = "10.0.0.0/8\n  10.0.0.1/8 # ours\n\nexample.org\n::1/129\n1.2.3.4 5.6.7.8\n";
+	struct bench *bench = *state;
+
+	write_file("bad.txt", list, strlen(list));
+	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 300.1.1.1]\nallow: '@bad.txt'\n", NULL, NULL), -EINVAL);
+	assert_tells(bench, "bad.txt:2:3: prefix '10.0.0.1/8' has host bits set\n"
+			    "    10.0.0.1/8 # ours\n"
+			    "    ^~~~~~~~~~\n"
+			    "    write 10.0.0.0/8 for the whole network, or 10.0.0.1 for the one address\n"
+			    "bad.txt:4:1: 'example.org' is no IP address or prefix\n"
+			    "    example.org\n"
+			    "    ^~~~~~~~~~~\n"
+			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			    "bad.txt:5:1: '::1/129' has no valid prefix length\n"
+			    "    ::1/129\n"
+			    "    ^~~~~~~\n"
+			    "    write 0 to 128 after the '/'\n"
+			    "bad.txt:6:1: '1.2.3.4 5.6.7.8' is no IP address or prefix\n"
+			    "    1.2.3.4 5.6.7.8\n"
+			    "    ^~~~~~~~~~~~~~~\n"
+			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n"
+			    "a.yaml:1:20: deny: '300.1.1.1' is no IP address or prefix\n"
+			    "    deny: ['@bad.txt', 300.1.1.1]\n"
+			    "                       ^~~~~~~~~\n"
+			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
+}
+
+static void mistake_in_a_list_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"allow: '@missing.txt'\n", 1, 8, "cannot open 'missing.txt': No such file",
+		 "directory of the rule file"},
+		{"allow: ['@']\n", 1, 9, "'@' names no file", "@FILE"},
+		{"deny: ['@.']\n", 1, 8, "cannot read '.': Is a directory", NULL},
+		{"deny: @bad.txt\n", 1, 7, "not valid YAML", "quotes"},
+		{"deny: [1.2.3.4, ~]\n", 1, 17, "'deny' must be a single value, not nothing", NULL},
+		{"deny: [[1.2.3.4]]\n", 1, 8, "'deny' must be a single value, not a list", NULL},
+		{"deny: [1.2.3.4/24]\n", 1, 8, "host bits", "1.2.3.0/24"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void list_file_of_garbage_is_bounded_and_told(void **state)
+{
+	struct bench *bench = *state;
+	char text[5000];
+
+	memset(text, 'x', sizeof(text));
+	text[10] = '\0';
+	text[20] = '\n';
+	write_file("bad.txt", text, sizeof(text));
+	assert_int_equal(read_texts(bench, "deny: '@bad.txt'\n", NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.errors, 2);
+	assert_string_equal(bench->diag.entries[0].message, "the line holds a zero byte");
+	assert_string_equal(bench->diag.entries[1].message, "the line is longer than 1000 bytes");
+	assert_int_equal(bench->diag.entries[1].line, 2);
+}
+
+static void million_entries_are_read_in_seconds(void **state)
+{
+	struct bench *bench = *state;
+	FILE *stream = fopen("good.txt", "w");
+	struct timespec start;
+
+	/* Far from sorted. */
+	for (uint32_t i = 0; i < 1000000; i++)
+		fprintf(stream, "%u.%u.%u.%u\n", i * 0x9e3779b1 >> 24, i * 0x9e3779b1 >> 16 & 255,
+			i * 0x9e3779b1 >> 8 & 255, i * 0x9e3779b1 & 255);
+	fclose(stream);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	assert_reads(bench, "deny: '@good.txt'\n");
+	print_message("a million entries: %.2f s\n", seconds_since(&start));
+	assert_true(seconds_since(&start) < 20);
+	assert_int_equal(bench->ruleset->listed_count, 1000000);
+	for (size_t i = 1; i < bench->ruleset->listed_count; i++)
+		assert_true(weir_compare_prefixes(&bench->ruleset->listed[i - 1].prefix,
+						  &bench->ruleset->listed[i].prefix) < 0);
+}
+
+/* ---- Sentinel-Go's flow rules ---- */
+
+/* Read a list with two resources that its rules may use. */
+static int read_sentinel(struct bench *bench, const char *list)
+{
+	return read_texts(bench, list, RESOURCES, NULL);
+}
+
+static void assert_reads_sentinel(struct bench *bench, const char *list)
+{
+	_cleanup_(weir_freep) char *words = NULL;
+	int err = read_sentinel(bench, list);
+
+	words = told(bench);
+	if (err || bench->diag.count)
+		fail_msg("%d: %s\n%s", err, list, words);
+}
+
+static void list_of_sentinel_rules_gets_weirs_defaults(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads_sentinel(bench, "[{\"resource\": \"dns\", \"threshold\": 12.5, \"statIntervalInMs\": 0},\n"
+				     " {\"resource\": \"dns\", \"threshold\": 1e3, \"statIntervalInMs\": 60000}]\n");
+	assert_int_equal(bench->ruleset->rule_count, 2);
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "dns#1");
+	assert_true(rule->threshold_micro == 12500000);
+	assert_true(rule->interval_ns == 1000000000);
+	assert_int_equal(rule->samples, 10);
+	assert_int_equal(rule->window, WEIR_WINDOW_LEAP);
+	assert_false(rule->counts_bytes);
+	assert_false(rule->observes);
+	assert_true(rule->ref_resource == WEIR_NO_RESOURCE);
+	rule = &bench->ruleset->rules[1];
+	assert_string_equal(rule->name, "dns#2");
+	assert_true(rule->threshold_micro == 1000 * WEIR_MICRO);
+	assert_true(rule->interval_ns == 60000000000);
+	assert_string_equal(rule->place.file, "a.yaml");
+	assert_int_equal(rule->place.line, 2);
+}
+
+static void sentinel_fields_match_without_case_and_enums_are_numbers_or_names(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads_sentinel(
+		bench,
+		"[\n"
+		"\t{\"ID\": 7, \"Resource\": \"dns\", \"TOKENCALCULATESTRATEGY\": \"WarmUp\", \"Threshold\": 1E2,\n"
+		"\t \"warmupperiodsec\": 10, \"WarmUpColdFactor\": 0, \"controlbehavior\": \"Throttling\",\n"
+		"\t \"MaxQueueingTimeMs\": 500, \"RelationStrategy\": 1, \"RefResource\": \"web\"},\n"
+		"\t{\"id\": 7, \"resource\": \"web\", \"tokenCalculateStrategy\": 2, \"lowMemUsageThreshold\": 1000,\n"
+		"\t \"highmemusagethreshold\": 100, \"memLowWaterMarkBytes\": 1024,\n"
+		"\t \"MemHighWaterMarkBytes\": 2048, \"threshold\": 0}\n]\n");
+	rules = bench->ruleset->rules;
+	assert_int_equal(rules[0].strategy, WEIR_STRATEGY_WARM_UP);
+	assert_int_equal(rules[0].behavior, WEIR_BEHAVIOR_THROTTLING);
+	assert_int_equal(rules[0].relation, WEIR_RELATION_ASSOCIATED);
+	assert_int_equal(rules[0].ref_resource, 1);
+	assert_true(rules[0].threshold_micro == 100 * WEIR_MICRO);
+	assert_int_equal(rules[0].warm_up.period_s, 10);
+	assert_int_equal(rules[0].warm_up.cold_factor, 3);
+	assert_true(rules[0].queueing_ms_max == 500);
+	assert_int_equal(rules[1].strategy, WEIR_STRATEGY_MEMORY_ADAPTIVE);
+	assert_true(rules[1].memory.high_mark_bytes == 2048);
+	assert_string_equal(rules[1].name, "web#1");
+}
+
+static void sentinel_ignores_what_is_unknown_or_not_used(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads_sentinel(bench,
+			      "[{\"resource\": \"dns\", \"threshold\": 5, \"limitApp\": {\"deep\": [1, null]},\n"
+			      "  \"warmUpPeriodSec\": 10, \"warmUpColdFactor\": 1, \"refResource\": \"nowhere\",\n"
+			      "  \"maxQueueingTimeMs\": -1, \"lowMemUsageThreshold\": \"x\", \"regex\": false,\n"
+			      "  \"metricType\": 1, \"name\": \"mine\", \"\": 0},\n"
+			      " {\"resource\": \"dns\", \"threshold\": 1.23456789, \"tokenCalculateStrategy\": 2,\n"
+			      "  \"lowMemUsageThreshold\": 2, \"highMemUsageThreshold\": 1,\n"
+			      "  \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]\n");
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "dns#1");
+	assert_int_equal(rule->strategy, WEIR_STRATEGY_DIRECT);
+	assert_int_equal(rule->warm_up.period_s, 0);
+	assert_true(rule->queueing_ms_max == 0);
+	assert_true(rule->ref_resource == WEIR_NO_RESOURCE);
+}
+
+static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads_sentinel(bench,
+			      "[{\"resource\": \"web\", \"threshold\": 5, \"Threshold\": 6, \"threshold\": null,\n"
+			      "  \"statIntervalInMs\": null, \"controlBehavior\": null, \"regex\": null,\n"
+			      "  \"resource\": \"dns\"}]\n");
+	assert_true(bench->ruleset->rules[0].threshold_micro == 6 * WEIR_MICRO);
+	assert_int_equal(bench->ruleset->rules[0].resource, 0);
+}
+
+static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"[{\"resource\": \"dsn\", \"threshold\": 1}]", 1, 15, "there is no resource 'dsn'", "'dns'"},
+		{"[{\"resource\": \"\", \"threshold\": 1}]", 1, 15, "there is no resource ''", NULL},
+		{"[{\"threshold\": 1}]", 1, 2, "the rule has no resource", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": -1}]", 1, 35, "threshold '-1' is negative", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1e13e}]", 1, 35, "not a number", "JSON"},
+		{"[{\"resource\": \"dns\", \"threshold\": 0.0000001}]", 1, 35, "more than six decimals", "round"},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 2}]", 1, 57, "no value of", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": true}]", 1, 47, "not by a pattern of names",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": 1}]", 1, 47, "no value of 'regex'", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"statIntervalInMs\": 5}]", 1, 58, "out of range", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1}]", 1, 58, "needs a refResource",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1, \"refResource\": \"\"}]", 1, 76,
+		 "needs a refResource", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 3, \"tokenCalculateStrategy\": 1}]", 1, 2, "warmUpPeriodSec",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": -1, \"tokenCalculateStrategy\": 2, \"lowMemUsageThreshold\": "
+		 "2, "
+		 "\"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
+		 1, 35, "negative", NULL},
+		{"[7]", 1, 2, "a flow rule of Sentinel's must be a map of fields", NULL},
+		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
 	};
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		_cleanup_(weir_freep) char *words = NULL;
+		const struct sample *sample = &samples[i];
+		int err = read_sentinel(bench, sample->text);
+		_cleanup_(weir_freep) char *words = told(bench);
+		const struct weir_diag_entry *entry = bench->diag.entries;
 
-		assert_int_equal(read_texts(bench, samples[i].text, NULL, NULL), -EINVAL);
-		words = told(bench);
-		if (!strstr(words, samples[i].message))
-			fail_msg("expected '%s', got:\n%s", samples[i].message, words);
+		if (err != -EINVAL || bench->diag.count != 1 || entry->line != sample->line ||
+		    entry->column != sample->column || !strstr(entry->message, sample->message) ||
+		    (sample->hint && (!entry->hint || !strstr(entry->hint, sample->hint))))
+			fail_msg("expected %d:%d: %s, got %d:\n%s", sample->line, sample->column, sample->message, err,
+				 words);
 	}
+}
+
+static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_sentinel(bench, "[{\"resource\": \"dns\"},\n"
+					      " {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]"),
+			 0);
+	assert_tells(bench, "a.yaml:1:2: warning: the rule has no threshold: it admits nothing\n"
+			    "    [{\"resource\": \"dns\"},\n"
+			    "     ^\n"
+			    "    as in Sentinel, no threshold is a threshold of 0\n"
+			    "a.yaml:2:46: warning: 'mode' has no effect: a list of Sentinel's rules does not know it\n"
+			    "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
+			    "                                                ^~~~~~~~~\n"
+			    "    to use it, write the rule under 'rules:' of a file of weir's own\n");
+	assert_true(bench->ruleset->rules[0].threshold_micro == 0);
+	assert_false(bench->ruleset->rules[1].observes);
+}
+
+static void empty_sentinel_list_is_an_empty_file(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "[]\n", NULL, NULL), -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "the rule file is empty");
+	assert_int_equal(read_sentinel(bench, "[]\n"), 0);
+	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
 static void legal_but_surely_not_meant_is_warned_of(void **state)
@@ -586,6 +1160,23 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
 		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
 		{RULE("refResource: web"), 5, 16, "'refResource' has no effect", NULL},
+		{RULE("memLowWaterMarkBytes: 7"), 5, 25, "'memLowWaterMarkBytes' has no effect", NULL},
+		{RULE("controlBehavior: Throttling\n  window: strict"), 6, 11, "'window' has no effect", NULL},
+		{RULE("controlBehavior: Throttling\n  sampleCount: 5"), 6, 16, "'sampleCount' has no effect", NULL},
+		{ONE_RULE("threshold: 5, " MEMORY), 3, 30, "'threshold' has no effect: it is for Direct and WarmUp",
+		 "leave it out"},
+		{ONE_RULE("threshold: 3000, unit: bytes" WARM_UP), 3, 30,
+		 "cold, this threshold is smaller than a frame", NULL},
+		{ONE_RULE("unit: bytes, " MEMORY), 3, 123, "this threshold is smaller than a frame", "1514"},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 0.5}]"), 5, 47, "a threshold below 1 admits nothing",
+		 NULL},
+		{KEYED
+		 "rules: [{resource: a, threshold: 2000, unit: bytes, overrides: [{source: 10.0.0.0/8, threshold: "
+		 "1513}, {source: 11.0.0.0/8, threshold: 0}]}]\n",
+		 2, 97, "smaller than a frame", NULL},
+		{"resources: [{name: a, match: {family: ipv4}, flow: source/24}]\n"
+		 "rules: [{resource: a, threshold: 2, overrides: [{source: '::/8', threshold: 1}]}]\n",
+		 2, 58, "the override has no effect: 'a' takes only IPv4", NULL},
 		{RULE("unit: bytes"), 4, 14, "smaller than a frame", "1514"},
 		{RESOURCES "rules: [{resource: dns, threshold: 0.999999}]\n", 2, 36, "admits nothing", NULL},
 		{RESOURCES "rules: [{resource: dns, threshold: 1513, unit: bytes}]\n", 2, 36, "smaller than a frame",
@@ -782,41 +1373,60 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Bytes of a good file replaced, doubled, cut out: whatever comes, the reader answers with 0 or mistakes. */
+/* Up to six edits: a byte replaced, some cut out, one doubled. `text` has room for 64 more. */
+static void damage(char *text, size_t bytes_max, uint32_t *seed)
+{
+	static const char spice[] = "\n\t -:,[]{}&*!|>'\"#%@`?\\0~<.\xc3\xa9\xff";
+
+	for (uint32_t edits = 1 + next_random(seed) % 6; edits; edits--) {
+		size_t at = next_random(seed) % strlen(text), bytes = 1 + next_random(seed) % 20;
+
+		switch (next_random(seed) % 3) {
+		case 0:
+			text[at] = spice[next_random(seed) % (sizeof(spice) - 1)];
+			break;
+		case 1:
+			bytes = bytes < strlen(text + at) ? bytes : strlen(text + at);
+			memmove(text + at, text + at + bytes, strlen(text + at + bytes) + 1);
+			break;
+		default:
+			if (strlen(text) < bytes_max)
+				memmove(text + at + 1, text + at, strlen(text + at) + 1);
+		}
+	}
+}
+
+/* Whatever comes, the reader answers with 0 or mistakes. */
 static void damaged_files_never_crash_the_reader(void **state)
 {
-	static const char good[] =
-		"settings: &s {flowsPerCpu: 512, malformed: pass}\n"
+	static const char *const good[] = {
+		"settings: &s {flowsPerCpu: 512, malformed: pass, memory: cgroup:/x}\n"
 		"resources:\n- name: \"r\"\n  match:\n    protocol: [tcp, 17]\n    source: [192.0.2.0/24, '::1']\n"
 		"    destinationPort: &p [1-2, 80]\n    sourcePort: *p\n    tcpFlags: 'syn,!ack'\n"
 		"  flow: [source/24/56, vlan]\nrules:\n- {resource: r, threshold: 1.5, sampleCount: 5}\n"
-		"- resource: r\n  threshold: |\n    7\n  window: strict\n";
-	static const char spice[] = "\n\t -:,[]{}&*!|>'\"#%@`?\\0~<.\xc3\xa9\xff";
+		"- resource: r\n  threshold: |\n    7\n  window: strict\n",
+		"allow: ['@good.txt', 10.0.0.0/8]\ndeny: ['::/8']\nresources: [{name: r, flow: source}, {name: s}]\n"
+		"rules:\n- resource: r\n  threshold: 100\n  overrides:\n  - {source: 192.0.2.0/24, threshold: 0}\n"
+		"  - {source: '2001:db8::', threshold: 7.5}\n"
+		"- {resource: r, threshold: 9, tokenCalculateStrategy: 1, warmUpPeriodSec: 3, controlBehavior: 1,\n"
+		"   relationStrategy: 1, refResource: s}\n- {resource: s, " MEMORY "}\n",
+		"[{\"resource\": \"dns\", \"threshold\": 1e3, \"tokenCalculateStrategy\": 1, \"warmUpPeriodSec\": 5},\n"
+		" {\"Resource\": \"web\", \"threshold\": 0.5, \"regex\": false, \"relationStrategy\": 1, "
+		"\"refResource\": "
+		"\"dns\"}]\n",
+	};
 	struct bench *bench = *state;
 	uint32_t seed = 1;
 
-	for (int round = 0; round < 3000; round++) {
-		char text[sizeof(good) * 2];
+	write_file("good.txt", "1.2.3.4\n", 8);
+	for (int round = 0; round < 6000; round++) {
+		const char *sample = good[round % ARRAY_SIZE(good)];
+		char text[2048];
 		int err;
 
-		strcpy(text, good);
-		for (uint32_t edits = 1 + next_random(&seed) % 6; edits; edits--) {
-			size_t at = next_random(&seed) % strlen(text), bytes = 1 + next_random(&seed) % 20;
-
-			switch (next_random(&seed) % 3) {
-			case 0:
-				text[at] = spice[next_random(&seed) % (sizeof(spice) - 1)];
-				break;
-			case 1:
-				bytes = bytes < strlen(text + at) ? bytes : strlen(text + at);
-				memmove(text + at, text + at + bytes, strlen(text + at + bytes) + 1);
-				break;
-			default:
-				if (strlen(text) < sizeof(good) + 64)
-					memmove(text + at + 1, text + at, strlen(text + at) + 1);
-			}
-		}
-		err = read_texts(bench, text, NULL, NULL);
+		strcpy(text, sample);
+		damage(text, strlen(sample) + 64, &seed);
+		err = read_texts(bench, text, text[0] == '[' ? RESOURCES : NULL, NULL);
 		free(told(bench));
 		if ((err != 0) != (bench->diag.errors != 0) || (err == 0) != (bench->ruleset != NULL))
 			fail_msg("returned %d with %zu mistakes for:\n%s", err, bench->diag.errors, text);
@@ -824,6 +1434,18 @@ static void damaged_files_never_crash_the_reader(void **state)
 }
 
 /* ---- the files people can use as they are ---- */
+
+static void assert_reads_files(struct bench *bench, const char *const *paths, size_t count)
+{
+	_cleanup_(weir_freep) char *words = NULL;
+	int err;
+
+	forget(bench);
+	err = weir_ruleset_read(paths, count, &bench->ruleset, &bench->diag);
+	words = told(bench);
+	if (err || bench->diag.count)
+		fail_msg("%s: %s", paths[0], words);
+}
 
 static void shipped_rule_files_are_read_without_a_word(void **state)
 {
@@ -836,17 +1458,29 @@ static void shipped_rule_files_are_read_without_a_word(void **state)
 	assert_true(files.gl_pathc >= 5);
 	for (size_t i = 0; i < files.gl_pathc; i++) {
 		const char *path = files.gl_pathv[i];
-		int err;
 
-		forget(bench);
-		err = weir_ruleset_read(&path, 1, &bench->ruleset, &bench->diag);
-		if (err || bench->diag.count) {
-			_cleanup_(weir_freep) char *words = told(bench);
-
-			fail_msg("%s", words);
-		}
+		/* Resources alone, for the list of rules below. */
+		if (!strstr(path, "/sentinel-resources.yaml"))
+			assert_reads_files(bench, &path, 1);
 	}
 	globfree(&files);
+}
+
+static void shipped_sentinel_list_is_read_with_its_resources(void **state)
+{
+	struct bench *bench = *state;
+	char list[4096], resources[4096];
+	const char *const paths[] = {list, resources};
+
+	snprintf(list, sizeof(list), "%s/rules/sentinel-flow.json", bench->home);
+	snprintf(resources, sizeof(resources), "%s/rules/sentinel-resources.yaml", bench->home);
+	assert_reads_files(bench, paths, 2);
+	assert_int_equal(bench->ruleset->rule_count, 6);
+	assert_int_equal(bench->ruleset->rules[1].strategy, WEIR_STRATEGY_WARM_UP);
+	assert_true(bench->ruleset->rules[1].threshold_micro == 10000 * WEIR_MICRO);
+	assert_int_equal(bench->ruleset->rules[2].strategy, WEIR_STRATEGY_MEMORY_ADAPTIVE);
+	assert_int_equal(bench->ruleset->rules[3].behavior, WEIR_BEHAVIOR_THROTTLING);
+	assert_int_equal(bench->ruleset->rules[5].relation, WEIR_RELATION_ASSOCIATED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -856,6 +1490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(defaults_are_those_of_the_rules_reference),
 		TEST(every_field_of_a_rule_is_read),
+		TEST(every_setting_of_the_controller_is_read),
 		TEST(every_condition_of_a_match_is_read),
 		TEST(interval_zero_is_one_second),
 		TEST(flow_is_one_field_a_list_or_empty),
@@ -874,7 +1509,29 @@ int main(void)
 		TEST(mistake_in_a_match_is_told_at_its_place),
 		TEST(mistake_in_a_rule_is_told_at_its_place),
 		TEST(what_a_later_version_brings_is_refused_by_name),
+		TEST(every_combination_is_read_or_refused_with_its_message),
+		TEST(cold_factor_of_zero_or_none_is_three),
+		TEST(reference_has_no_key_or_the_same),
 		TEST(what_sentinel_refuses_is_refused),
+		TEST(high_mark_above_the_memory_there_is_is_refused),
+		TEST(overrides_are_read_in_the_order_of_the_file),
+		TEST(overrides_hold_for_throttling_and_same_key_association),
+		TEST(mistake_in_an_override_is_told_at_its_place),
+		TEST(hundred_thousand_overrides_are_read_in_seconds_and_not_one_more),
+		TEST(lists_of_all_files_merge_in_order_without_duplicates),
+		TEST(prefix_that_is_allowed_and_denied_is_denied_with_a_warning),
+		TEST(list_file_is_found_beside_the_rule_file),
+		TEST(every_bad_line_of_a_list_is_told_at_its_place),
+		TEST(mistake_in_a_list_is_told_at_its_place),
+		TEST(list_file_of_garbage_is_bounded_and_told),
+		TEST(million_entries_are_read_in_seconds),
+		TEST(list_of_sentinel_rules_gets_weirs_defaults),
+		TEST(sentinel_fields_match_without_case_and_enums_are_numbers_or_names),
+		TEST(sentinel_ignores_what_is_unknown_or_not_used),
+		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
+		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
+		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
+		TEST(empty_sentinel_list_is_an_empty_file),
 		TEST(legal_but_surely_not_meant_is_warned_of),
 		TEST(legal_edges_are_not_warned_of),
 		TEST(empty_files_are_refused_but_files_without_rules_are_not),
@@ -890,6 +1547,7 @@ int main(void)
 		TEST(thousands_of_mistakes_end_in_one_line),
 		TEST(damaged_files_never_crash_the_reader),
 		TEST(shipped_rule_files_are_read_without_a_word),
+		TEST(shipped_sentinel_list_is_read_with_its_resources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,6 +114,94 @@ static void threshold_refuses_what_is_no_rate(void **state)
 		assert_refused(weir_parse_threshold(bad[i].token, &micro, &refusal), bad[i].token, bad[i].message, "");
 }
 
+static void json_threshold_is_exact_whatever_its_spelling(void **state)
+{
+	static const struct {
+		const char *token;
+		uint64_t micro;
+	} good[] = {
+		{"0", 0},
+		{"0.0", 0},
+		{"0e9999999999999999999", 0},
+		{"0.000000000e-5", 0},
+		{"100.0", 100000000},
+		{"12.5", 12500000},
+		{"1e3", 1000000000},
+		{"1E+3", 1000000000},
+		{"1.25e1", 12500000},
+		{"1.0000000000", 1000000},
+		{"1e-6", 1},
+		{"10e-7", 1},
+		{"1000000.0e-12", 1},
+		{"0.0000001e1", 1},
+		{"123456.789012", 123456789012},
+		{"1e13", 10000000000000000000ull},
+		{"10000000000000.000000", 10000000000000000000ull},
+		{"9999999999999.999999", 9999999999999999999ull},
+		{"100000000000000000000000e-10", 10000000000000000000ull},
+	};
+	uint64_t micro;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		if (weir_parse_json_threshold(good[i].token, &micro, &refusal) || micro != good[i].micro)
+			fail_msg("'%s': %llu, %s", good[i].token, (unsigned long long)micro, refusal.message);
+	}
+}
+
+static void json_threshold_refuses_what_is_no_rate(void **state)
+{
+	static const struct {
+		const char *token, *message;
+	} bad[] = {
+		{"", "is not a number"},
+		{"nan", "is not a number"},
+		{"Infinity", "is not a number"},
+		{".5", "is not a number"},
+		{"5.", "is not a number"},
+		{"+5", "is not a number"},
+		{"007", "is not a number"},
+		{"1e", "is not a number"},
+		{"1e+", "is not a number"},
+		{"1e3x", "is not a number"},
+		{"1.e3", "is not a number"},
+		{"1e3.5", "is not a number"},
+		{"0x10", "is not a number"},
+		{"-1", "is negative"},
+		{"-1e3", "is negative"},
+		{"1e-7", "more than six decimals"},
+		{"0.30000000000000004", "more than six decimals"},
+		{"1.0000001", "more than six decimals"},
+		{"1e-9999999999999999999", "more than six decimals"},
+		{"1e14", "out of range"},
+		{"10000000000000.000001", "out of range"},
+		{"1e9999999999999999999", "out of range"},
+		{"99999999999999999999999999", "out of range"},
+	};
+	uint64_t micro;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_refused(weir_parse_json_threshold(bad[i].token, &micro, &refusal), bad[i].token, bad[i].message,
+			       "");
+}
+
+static void prefixes_sort_by_family_address_and_length(void **state)
+{
+	static const char *const sorted[] = {"0.0.0.0/0",    "10.0.0.0/8", "10.0.0.0/16", "10.0.0.1",
+					     "192.0.2.0/24", "::/0",	   "::/8",	  "2001:db8::1"};
+	struct weir_prefix left, right;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sorted); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(sorted); j++) {
+			int order;
+
+			assert_int_equal(weir_parse_prefix(sorted[i], &left, &refusal), 0);
+			assert_int_equal(weir_parse_prefix(sorted[j], &right, &refusal), 0);
+			order = weir_compare_prefixes(&left, &right);
+			assert_int_equal((order > 0) - (order < 0), (i > j) - (i < j));
+		}
+	}
+}
+
 static void range_has_both_ends(void **state)
 {
 	struct weir_range range;
@@ -399,6 +487,9 @@ int main(void)
 		cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
 		cmocka_unit_test(threshold_is_exact_in_millionths),
 		cmocka_unit_test(threshold_refuses_what_is_no_rate),
+		cmocka_unit_test(json_threshold_is_exact_whatever_its_spelling),
+		cmocka_unit_test(json_threshold_refuses_what_is_no_rate),
+		cmocka_unit_test(prefixes_sort_by_family_address_and_length),
 		cmocka_unit_test(range_has_both_ends),
 		cmocka_unit_test(range_refuses_what_is_none),
 		cmocka_unit_test(prefix_of_either_family_is_read_and_written),

@@ -10,9 +10,9 @@
 
 #define FLOWS_PER_CPU_DEFAULT 262144
 
-enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_FIELD_COUNT };
+enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_ALLOW, TOP_DENY, TOP_FIELD_COUNT };
 
-static const char *const top_fields[TOP_FIELD_COUNT] = {"settings", "resources", "rules"};
+static const char *const top_fields[TOP_FIELD_COUNT] = {"settings", "resources", "rules", "allow", "deny"};
 
 enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
 
@@ -159,19 +159,47 @@ static bool has_content(const struct weir_document *document)
 	return document && document->root && document->root->kind != WEIR_NODE_NULL;
 }
 
+/* A file whose root is a list holds Sentinel-Go's flow rules, as its users keep them. */
+static bool is_sentinel_list(const struct weir_document *document)
+{
+	return has_content(document) && document->root->kind == WEIR_NODE_LIST;
+}
+
 static void read_top(struct weir_reader *reader, const struct weir_document *document,
 		     const struct weir_node *values[TOP_FIELD_COUNT])
 {
 	memset(values, 0, TOP_FIELD_COUNT * sizeof(*values));
-	if (!has_content(document))
-		return;
-	if (document->root->kind == WEIR_NODE_LIST) {
-		weir_complain(reader, document->root, "write it as weir's own rule file: resources and rules",
-			      "a list of Sentinel-Go's flow rules is not supported yet");
-		/* The rules of other files are not wrong for what this one may hold. */
-		return;
-	}
-	weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
+	if (has_content(document) && !is_sentinel_list(document))
+		weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
+}
+
+/* What needs nothing of other files. Is there anything at all in this one? */
+static bool read_own_parts(struct weir_reader *reader, const struct weir_document *document,
+			   const struct weir_node *top[TOP_FIELD_COUNT],
+			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
+{
+	bool has_any = is_sentinel_list(document) && document->root->count;
+
+	read_top(reader, document, top);
+	for (size_t i = 0; i < TOP_FIELD_COUNT; i++)
+		has_any |= top[i] != NULL;
+	if (top[TOP_SETTINGS])
+		weir_read_settings(reader, top[TOP_SETTINGS], first_settings);
+	if (top[TOP_ALLOW])
+		weir_read_listed(reader, top[TOP_ALLOW], false);
+	if (top[TOP_DENY])
+		weir_read_listed(reader, top[TOP_DENY], true);
+	read_list(reader, top[TOP_RESOURCES], "resources", read_resource);
+	return has_any;
+}
+
+static void read_rules(struct weir_reader *reader, const struct weir_document *document,
+		       const struct weir_node *top[TOP_FIELD_COUNT])
+{
+	if (is_sentinel_list(document))
+		read_list(reader, document->root, "rules", weir_read_sentinel_rule);
+	else
+		read_list(reader, top[TOP_RULES], "rules", weir_read_rule);
 }
 
 /* ---- what holds over all files ---- */
@@ -242,7 +270,7 @@ static void check_content(struct weir_reader *reader, bool has_any)
 		weir_diag_fail(reader->diag, 0, "a rule file has settings, resources and rules; 'rules/' has examples",
 			       "%s",
 			       reader->document_count == 1 ? "the rule file is empty" : "the rule files are all empty");
-	else if (!reader->ruleset->rule_count)
+	else if (!reader->ruleset->rule_count && !reader->ruleset->listed_count)
 		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
@@ -257,13 +285,8 @@ static void read_parts(struct weir_reader *reader)
 		reader->is_out_of_memory = true;
 		return;
 	}
-	for (size_t i = 0; i < reader->document_count; i++) {
-		read_top(reader, reader->documents[i], top[i]);
-		has_any |= top[i][TOP_SETTINGS] || top[i][TOP_RESOURCES] || top[i][TOP_RULES];
-		if (top[i][TOP_SETTINGS])
-			weir_read_settings(reader, top[i][TOP_SETTINGS], first_settings);
-		read_list(reader, top[i][TOP_RESOURCES], "resources", read_resource);
-	}
+	for (size_t i = 0; i < reader->document_count; i++)
+		has_any |= read_own_parts(reader, reader->documents[i], top[i], first_settings);
 	/* Rules may use resources of any file, so they come after all of them. */
 	if (reader->is_out_of_memory)
 		return;
@@ -271,9 +294,11 @@ static void read_parts(struct weir_reader *reader)
 	if (reader->is_out_of_memory)
 		return;
 	for (size_t i = 0; i < reader->document_count; i++)
-		read_list(reader, top[i][TOP_RULES], "rules", weir_read_rule);
+		read_rules(reader, reader->documents[i], top[i]);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);
+	if (!reader->is_out_of_memory)
+		weir_sort_listed(reader);
 	check_content(reader, has_any);
 }
 

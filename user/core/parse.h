@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the rule-file reader share: parse.c (files, merging, order), parse_fields.c (fields,
- * lists, words), parse_settings.c, parse_match.c (match and flow key) and parse_rule.c.
+ * lists, words), parse_settings.c, parse_match.c (match and flow key), parse_listed.c (allow and deny),
+ * parse_rule.c with parse_rule_checks.c, and parse_overrides.c.
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -38,6 +39,7 @@ struct weir_reader {
 	size_t *resource_rules;			 /* how many rules each resource has had so far */
 	bool is_incomplete;			 /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
+	bool has_too_many_listed;
 	size_t complaints, warnings;
 };
 
@@ -47,6 +49,10 @@ void weir_complain(struct weir_reader *reader, const struct weir_node *node, con
 	__attribute__((format(printf, 4, 5)));
 void weir_warn(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* A mistake in a text that is no YAML: `line` is the one that `place` names. */
+void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *place, const char *line,
+			   const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- maps ---- */
 
@@ -59,6 +65,13 @@ void weir_warn(struct weir_reader *reader, const struct weir_node *node, const c
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);
 
+/*
+ * The same as Go's JSON decoder does it, for Sentinel's users: names without regard to case, unknown fields
+ * ignored, of a field given twice the last, null as if it were not there. False when the node is no map.
+ */
+bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			    const char *const *fields, size_t count, const struct weir_node **values);
+
 /* ---- words: each returns false, having complained, when the node is not what it must be ---- */
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);
@@ -68,6 +81,7 @@ bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, 
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
 		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice);
 
+/* The index of the first resource of that name, or false. */
 /* ---- lists ---- */
 
 /* Reads one word into a zeroed item; as in values.h, with `context` handed through. */
@@ -80,7 +94,7 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 /* ---- the parts of a file ---- */
 
 /* Merge one file's settings; first[] remembers which node set each field, over all files. */
-#define WEIR_SETTING_COUNT 7
+#define WEIR_SETTING_COUNT 8
 void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
 			const struct weir_node *first[WEIR_SETTING_COUNT]);
 
@@ -90,7 +104,11 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, ui
 /* Append a rule to the rule set, named or with the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 
-/* For every field that belongs to a later issue: refused, never ignored. */
-void weir_complain_unsupported(struct weir_reader *reader, const struct weir_node *value, const char *what);
+/* The same of an object in a list of Sentinel-Go's flow rules. */
+void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node);
+
+/* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
+void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);
+void weir_sort_listed(struct weir_reader *reader);
 
 #endif

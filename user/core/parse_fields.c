@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "parse.h"
 #include "util.h"
@@ -33,13 +34,20 @@ static void message_of_many(struct weir_diag *diag, bool is_warning)
 				WEIR_MISTAKES_MAX);
 }
 
-__attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reader, const struct weir_node *node,
+/* What a complaint points at. The line is looked for only when it is to be shown: a file has many. */
+struct spot {
+	const struct weir_place *place;
+	const struct weir_document *document; /* or */
+	const char *line;
+};
+
+__attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reader, const struct spot *spot,
 						       bool is_warning, const char *hint, const char *format,
 						       va_list args)
 {
 	size_t *told = is_warning ? &reader->warnings : &reader->complaints;
 	_cleanup_(weir_freep) char *message = NULL;
-	const char *line;
+	const char *line = spot->line;
 
 	if (*told > WEIR_MISTAKES_MAX)
 		return;
@@ -48,42 +56,49 @@ __attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reade
 		reader->is_out_of_memory = true;
 		return;
 	}
-	if (was_told(reader->diag, &node->place, message))
+	if (was_told(reader->diag, spot->place, message))
 		return;
 	if ((*told)++ == WEIR_MISTAKES_MAX) {
 		message_of_many(reader->diag, is_warning);
 		return;
 	}
-	line = weir_document_line(node->document, node->place.line);
+	if (spot->document)
+		line = weir_document_line(spot->document, spot->place->line);
 	if (is_warning)
-		weir_diag_warning(reader->diag, &node->place, line, hint, "%s", message);
+		weir_diag_warning(reader->diag, spot->place, line, hint, "%s", message);
 	else
-		weir_diag_error(reader->diag, &node->place, line, hint, "%s", message);
+		weir_diag_error(reader->diag, spot->place, line, hint, "%s", message);
 }
 
 void weir_complain(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
 {
+	const struct spot spot = {.place = &node->place, .document = node->document};
 	va_list args;
 
 	va_start(args, format);
-	tell(reader, node, false, hint, format, args);
+	tell(reader, &spot, false, hint, format, args);
 	va_end(args);
 }
 
 void weir_warn(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
 {
+	const struct spot spot = {.place = &node->place, .document = node->document};
 	va_list args;
 
 	va_start(args, format);
-	tell(reader, node, true, hint, format, args);
+	tell(reader, &spot, true, hint, format, args);
 	va_end(args);
 }
 
-void weir_complain_unsupported(struct weir_reader *reader, const struct weir_node *value, const char *what)
+void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *place, const char *line,
+			   const char *hint, const char *format, ...)
 {
-	if (value)
-		weir_complain(reader, value, "this version knows Direct thresholds with Reject on the current resource",
-			      "%s is not supported yet", what);
+	const struct spot spot = {.place = place, .line = line};
+	va_list args;
+
+	va_start(args, format);
+	tell(reader, &spot, false, hint, format, args);
+	va_end(args);
 }
 
 static const char *kind_name(const struct weir_node *node)
@@ -128,15 +143,10 @@ static void complain_unknown_field(struct weir_reader *reader, const struct weir
 	weir_complain(reader, key, hint, "%s has no field '%.*s'", what, WEIR_SHOWN(key->text));
 }
 
-/* Fields that a later version will know: refused by name, so that nobody takes them for typing errors. */
+/* A field that a later version will know: refused by name, so that nobody takes it for a typing error. */
 static bool is_of_later_version(const char *field)
 {
-	static const char *const later[] = {"overrides", "allow", "deny", "metricType"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
-		if (!strcmp(field, later[i]))
-			return true;
-	return false;
+	return !strcmp(field, "metricType");
 }
 
 static void read_field(struct weir_reader *reader, const struct weir_node *key, const struct weir_node *value,
@@ -166,18 +176,25 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 
 #define FIELDS_MAX 32
 
+static void complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			    const char *const *fields, size_t count)
+{
+	char hint[640] = "write fields such as 'name: value': ";
+	size_t used = strlen(hint);
+
+	join_names(fields, count, hint + used, sizeof(hint) - used);
+	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, kind_name(node));
+}
+
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values)
 {
 	const struct weir_node *keys[FIELDS_MAX] = {};
-	char hint[640] = "write fields such as 'name: value': ";
-	size_t used = strlen(hint);
 
 	for (size_t i = 0; i < count; i++)
 		values[i] = NULL;
 	if (node->kind != WEIR_NODE_MAP) {
-		join_names(fields, count, hint + used, sizeof(hint) - used);
-		weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, kind_name(node));
+		complain_no_map(reader, node, what, fields, count);
 		return;
 	}
 	for (size_t i = 0; i + 1 < node->count; i += 2)
@@ -190,6 +207,26 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 			weir_complain(reader, keys[i], "write a value after the ':', or leave the field out",
 				      "'%s' has no value", fields[i]);
 	}
+}
+
+bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			    const char *const *fields, size_t count, const struct weir_node **values)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] = NULL;
+	if (node->kind != WEIR_NODE_MAP) {
+		complain_no_map(reader, node, what, fields, count);
+		return false;
+	}
+	for (size_t at = 0; at + 1 < node->count; at += 2) {
+		const struct weir_node *key = node->items[at], *value = node->items[at + 1];
+
+		for (size_t i = 0; i < count; i++)
+			if (key->kind == WEIR_NODE_WORD && value->kind != WEIR_NODE_NULL &&
+			    !strcasecmp(key->text, fields[i]))
+				values[i] = value;
+	}
+	return true;
 }
 
 /* ---- words ---- */

@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One rule: the limit, Sentinel's fields, and what SEMANTICS calls refused. */
+/* One rule: name, limit and Sentinel's fields, from weir's own files or from a list of Sentinel-Go's. */
 #include <stdio.h>
 #include <string.h>
 
-#include "parse.h"
+#include "parse_rule.h"
 #include "util.h"
 
 #define NSEC_PER_MSEC 1000000ull
 #define INTERVAL_MS_DEFAULT 1000
 #define INTERVAL_MS_MIN 10
 #define INTERVAL_MS_MAX 86400000
-/* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
-#define FRAME_BYTES_USUAL 1514
+/* A longer line is not kept. Chosen, not derived. */
+#define HIGH_MARK_LINE_BYTES_MAX 1000
+/* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
+#define WARM_UP_PERIOD_S_MAX 31536000
 
-enum rule_field {
-	RULE_NAME,
-	RULE_RESOURCE,
-	RULE_THRESHOLD,
-	RULE_INTERVAL,
-	RULE_SAMPLES,
-	RULE_STRATEGY,
-	RULE_BEHAVIOR,
-	RULE_RELATION,
-	RULE_REF_RESOURCE,
-	RULE_MAX_QUEUEING,
-	RULE_WARM_UP_PERIOD,
-	RULE_COLD_FACTOR,
-	RULE_LOW_USAGE,
-	RULE_HIGH_USAGE,
-	RULE_LOW_MARK,
-	RULE_HIGH_MARK,
-	RULE_UNIT,
-	RULE_WINDOW,
-	RULE_MODE,
-	RULE_FIELD_COUNT
-};
-
-static const char *const rule_fields[RULE_FIELD_COUNT] = {
+const char *const weir_rule_fields[RULE_FIELD_COUNT] = {
 	"name",
 	"resource",
 	"threshold",
@@ -56,16 +35,7 @@ static const char *const rule_fields[RULE_FIELD_COUNT] = {
 	"unit",
 	"window",
 	"mode",
-};
-
-/* A rule while it is read: what the file says, and what of it has no place in struct weir_ruleset_rule yet. */
-struct draft {
-	const struct weir_node *node;
-	const struct weir_node *value[RULE_FIELD_COUNT];
-	struct weir_ruleset_rule *rule;
-	const char *resource_name; /* NULL: missing, or of the wrong type */
-	bool has_threshold, has_resource;
-	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
+	"overrides",
 };
 
 /* ---- resource and name ---- */
@@ -90,8 +60,8 @@ static bool find_resource(const struct weir_reader *reader, const char *name, si
 	return true;
 }
 
-static bool look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
-			     const char **ret_name, size_t *ret_index)
+bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			   const char **ret_name, size_t *ret_index)
 {
 	const char *nearest, *name;
 	char hint[256];
@@ -115,13 +85,13 @@ static bool look_up_resource(struct weir_reader *reader, const struct weir_node 
 	return false;
 }
 
-static void read_resource(struct weir_reader *reader, struct draft *draft)
+static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_RESOURCE];
 
 	if (value)
 		draft->has_resource =
-			look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
+			weir_look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
 	else
 		weir_complain(reader, draft->node, "say which resource it limits: 'resource: NAME'",
 			      "the rule has no resource");
@@ -129,7 +99,7 @@ static void read_resource(struct weir_reader *reader, struct draft *draft)
 		reader->resource_rules[draft->rule->resource]++;
 }
 
-static char *default_name(struct weir_reader *reader, const struct draft *draft)
+static char *default_name(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	struct weir_refusal refusal;
 	char *name = NULL;
@@ -146,7 +116,7 @@ static char *default_name(struct weir_reader *reader, const struct draft *draft)
 	return name;
 }
 
-static void read_name(struct weir_reader *reader, struct draft *draft)
+static void read_name(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_NAME];
 	struct weir_refusal refusal;
@@ -165,21 +135,28 @@ static void read_name(struct weir_reader *reader, struct draft *draft)
 
 /* ---- the limit ---- */
 
-static void read_threshold(struct weir_reader *reader, struct draft *draft)
+static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_THRESHOLD];
+	bool is_used = draft->rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE;
 	struct weir_refusal refusal;
+	uint64_t micro = 0;
 	const char *word;
+	int err;
 
 	if (!value || !weir_read_word(reader, value, "threshold", &word))
 		return;
-	if (weir_parse_threshold(word, &draft->rule->threshold_micro, &refusal))
+	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
+				 : weir_parse_threshold(word, &micro, &refusal);
+	/* Sentinel ignores the threshold of a MemoryAdaptive rule, but for its sign. */
+	if (err && (is_used || !draft->is_sentinel || word[0] == '-'))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
-	else
-		draft->has_threshold = true;
+	draft->has_threshold = !err && is_used;
+	if (draft->has_threshold)
+		draft->rule->threshold_micro = micro;
 }
 
-static void read_interval(struct weir_reader *reader, struct draft *draft)
+static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_INTERVAL];
 	uint64_t interval_ms = 0;
@@ -193,7 +170,7 @@ static void read_interval(struct weir_reader *reader, struct draft *draft)
 	draft->rule->interval_ns = (interval_ms ?: INTERVAL_MS_DEFAULT) * NSEC_PER_MSEC;
 }
 
-static void read_samples(struct weir_reader *reader, struct draft *draft)
+static void read_samples(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_SAMPLES];
 	struct weir_ruleset_rule *rule = draft->rule;
@@ -213,29 +190,27 @@ static void read_samples(struct weir_reader *reader, struct draft *draft)
 		      (unsigned long long)(rule->interval_ns / NSEC_PER_MSEC), rule->samples);
 }
 
-static unsigned int read_choice(struct weir_reader *reader, struct draft *draft, enum rule_field field,
+static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *draft, enum weir_rule_field field,
 				const char *const *names, size_t count, bool has_numbers)
 {
 	unsigned int choice = 0;
 
 	if (draft->value[field])
-		weir_read_choice(reader, draft->value[field], rule_fields[field], names, count, has_numbers, &choice);
+		weir_read_choice(reader, draft->value[field], weir_rule_fields[field], names, count, has_numbers,
+				 &choice);
 	return choice;
 }
 
-static void read_choices(struct weir_reader *reader, struct draft *draft)
+static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
-	static const char *const strategies[] = {"Direct", "WarmUp", "MemoryAdaptive"};
-	static const char *const behaviors[] = {"Reject", "Throttling"};
-	static const char *const relations[] = {"CurrentResource", "AssociatedResource"};
 	static const char *const units[] = {"packets", "bytes"};
 	static const char *const windows[] = {"leap", "strict", "smooth"};
 	static const char *const modes[] = {"enforce", "observe"};
 	struct weir_ruleset_rule *rule = draft->rule;
 
-	rule->strategy = read_choice(reader, draft, RULE_STRATEGY, strategies, ARRAY_SIZE(strategies), true);
-	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, behaviors, ARRAY_SIZE(behaviors), true);
-	rule->relation = read_choice(reader, draft, RULE_RELATION, relations, ARRAY_SIZE(relations), true);
+	rule->strategy = read_choice(reader, draft, RULE_STRATEGY, weir_strategy_names, WEIR_STRATEGY_COUNT, true);
+	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, weir_behavior_names, WEIR_BEHAVIOR_COUNT, true);
+	rule->relation = read_choice(reader, draft, RULE_RELATION, weir_relation_names, WEIR_RELATION_COUNT, true);
 	rule->counts_bytes = read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
 	rule->window = read_choice(reader, draft, RULE_WINDOW, windows, ARRAY_SIZE(windows), false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
@@ -243,195 +218,181 @@ static void read_choices(struct weir_reader *reader, struct draft *draft)
 
 /* ---- Sentinel's other fields ---- */
 
-static void read_numbers(struct weir_reader *reader, struct draft *draft)
+static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 {
 	static const struct {
-		enum rule_field field;
+		enum weir_rule_field field;
 		uint64_t high;
 	} numbers[] = {
-		/* As wide as Sentinel-Go's own: uint32 and int64. */
-		{RULE_MAX_QUEUEING, UINT32_MAX}, {RULE_WARM_UP_PERIOD, UINT32_MAX}, {RULE_COLD_FACTOR, UINT32_MAX},
-		{RULE_LOW_USAGE, INT64_MAX},	 {RULE_HIGH_USAGE, INT64_MAX},	    {RULE_LOW_MARK, INT64_MAX},
+		/* As wide as Sentinel-Go's own, uint32 and int64, or as what they stand for can be. */
+		{RULE_MAX_QUEUEING, UINT32_MAX},
+		{RULE_WARM_UP_PERIOD, WARM_UP_PERIOD_S_MAX},
+		{RULE_COLD_FACTOR, UINT32_MAX},
+		{RULE_LOW_USAGE, WEIR_THRESHOLD_UNITS_MAX},
+		{RULE_HIGH_USAGE, WEIR_THRESHOLD_UNITS_MAX},
+		{RULE_LOW_MARK, INT64_MAX},
 		{RULE_HIGH_MARK, INT64_MAX},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		enum rule_field field = numbers[i].field;
+		enum weir_rule_field field = numbers[i].field;
 
 		if (draft->value[field])
-			weir_read_number(reader, draft->value[field], rule_fields[field], 0, numbers[i].high,
-					 &draft->number[field]);
+			draft->is_misread[field] =
+				!weir_read_number(reader, draft->value[field], weir_rule_fields[field], 0,
+						  numbers[i].high, &draft->number[field]);
 	}
 }
 
-/* The node to point at for a field that may be absent. */
-static const struct weir_node *at(const struct draft *draft, enum rule_field field)
+static void keep_high_mark(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	return draft->value[field] ?: draft->node;
+	const struct weir_node *value = draft->value[RULE_HIGH_MARK];
+	const char *line = value ? weir_document_line(value->document, value->place.line) : NULL;
+	size_t bytes = line ? strcspn(line, "\n") : 0;
+
+	if (!value)
+		return;
+	draft->rule->high_mark_place = value->place;
+	/* JSON of thousands of rules may be one line: none of them keeps it. */
+	if (bytes > HIGH_MARK_LINE_BYTES_MAX)
+		return;
+	draft->rule->high_mark_line = strndup(line, bytes);
+	reader->is_out_of_memory |= !draft->rule->high_mark_line;
 }
 
-static void check_warm_up(struct weir_reader *reader, const struct draft *draft)
+/* The numbers that the rule uses; weir_check_rule complains of those that it lacks. */
+static void keep_numbers(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	uint64_t factor = draft->number[RULE_COLD_FACTOR] ?: 3;
-	uint64_t micro = draft->rule->threshold_micro;
-
-	if (!draft->number[RULE_WARM_UP_PERIOD])
-		weir_complain(reader, at(draft, RULE_WARM_UP_PERIOD), "write the seconds that warming up takes",
-			      "WarmUp needs a warmUpPeriodSec of at least 1");
-	if (factor == 1)
-		weir_complain(reader, at(draft, RULE_COLD_FACTOR), "write 2 or more, or leave it out for 3",
-			      "a warmUpColdFactor of 1 leaves nothing to warm up");
-	else if (draft->has_threshold && micro && micro / WEIR_MICRO < factor)
-		weir_complain(reader, draft->value[RULE_THRESHOLD], "raise the threshold to the cold factor at least",
-			      "cold, this rule would admit less than one unit and never warm up");
-}
-
-static void check_memory_adaptive(struct weir_reader *reader, const struct draft *draft)
-{
-	static const enum rule_field needed[] = {RULE_LOW_USAGE, RULE_HIGH_USAGE, RULE_LOW_MARK, RULE_HIGH_MARK};
+	struct weir_ruleset_rule *rule = draft->rule;
 	const uint64_t *number = draft->number;
-	bool has_all = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
-		if (number[needed[i]])
-			continue;
-		has_all = false;
-		weir_complain(reader, at(draft, needed[i]), "write a number above 0",
-			      "MemoryAdaptive needs a %s above 0", rule_fields[needed[i]]);
-	}
-	if (has_all && number[RULE_HIGH_USAGE] >= number[RULE_LOW_USAGE])
-		weir_complain(reader, draft->value[RULE_HIGH_USAGE], "the threshold shrinks as memory fills",
-			      "highMemUsageThreshold must be below lowMemUsageThreshold");
-	if (has_all && number[RULE_LOW_MARK] >= number[RULE_HIGH_MARK])
-		weir_complain(reader, draft->value[RULE_LOW_MARK], NULL,
-			      "memLowWaterMarkBytes must be below memHighWaterMarkBytes");
-}
-
-static void check_association(struct weir_reader *reader, const struct draft *draft)
-{
-	const struct weir_node *value = draft->value[RULE_REF_RESOURCE];
-	const struct weir_ruleset_resource *resources = reader->ruleset->resources;
-	const struct weir_flow *flow;
-	const char *name;
-	size_t index;
-
-	if (draft->rule->behavior == WEIR_BEHAVIOR_THROTTLING && draft->rule->strategy != WEIR_STRATEGY_WARM_UP)
-		weir_complain(reader, at(draft, RULE_RELATION), "use Reject, or CurrentResource",
-			      "AssociatedResource has no effect with Throttling, unless the strategy is WarmUp");
-	if (!value || (value->kind == WEIR_NODE_WORD && !value->text[0])) {
-		weir_complain(reader, at(draft, RULE_RELATION), "add 'refResource: NAME'",
-			      "AssociatedResource needs a refResource");
-		return;
-	}
-	if (!look_up_resource(reader, value, "refResource", &name, &index) || !draft->has_resource)
-		return;
-	if (index == draft->rule->resource) {
-		weir_complain(reader, value, "name another, or use CurrentResource",
-			      "refResource is the rule's own resource");
-		return;
-	}
-	flow = &resources[index].flow;
-	if (flow->fields && memcmp(flow, &resources[draft->rule->resource].flow, sizeof(*flow)))
-		weir_complain(reader, value, "give both resources the same flow key, or refResource none",
-			      "refResource '%.*s' has another flow key than the rule's resource", WEIR_SHOWN(name));
-}
-
-/* ---- what is not used, not supported, or surely not meant ---- */
-
-static void warn_unused(struct weir_reader *reader, const struct draft *draft, enum rule_field field, bool is_used,
-			const char *condition)
-{
-	if (draft->value[field] && !is_used)
-		weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
-			  rule_fields[field], condition);
-}
-
-static void warn_of_unused_fields(struct weir_reader *reader, const struct draft *draft)
-{
-	bool is_associated = draft->rule->relation == WEIR_RELATION_ASSOCIATED;
-	bool is_throttling = draft->rule->behavior == WEIR_BEHAVIOR_THROTTLING;
-	bool warms_up = draft->rule->strategy == WEIR_STRATEGY_WARM_UP;
-	bool follows_memory = draft->rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
-
-	warn_unused(reader, draft, RULE_REF_RESOURCE, is_associated, "relationStrategy AssociatedResource");
-	warn_unused(reader, draft, RULE_MAX_QUEUEING, is_throttling, "controlBehavior Throttling");
-	warn_unused(reader, draft, RULE_WARM_UP_PERIOD, warms_up, "tokenCalculateStrategy WarmUp");
-	warn_unused(reader, draft, RULE_COLD_FACTOR, warms_up, "tokenCalculateStrategy WarmUp");
-	for (enum rule_field field = RULE_LOW_USAGE; field <= RULE_HIGH_MARK; field++)
-		warn_unused(reader, draft, field, follows_memory, "tokenCalculateStrategy MemoryAdaptive");
-	warn_unused(reader, draft, RULE_THRESHOLD, !follows_memory, "Direct and WarmUp");
-}
-
-static void complain_of_unsupported(struct weir_reader *reader, const struct draft *draft)
-{
-	const struct weir_ruleset_rule *rule = draft->rule;
-
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
-		weir_complain_unsupported(reader, draft->value[RULE_STRATEGY], "'tokenCalculateStrategy: WarmUp'");
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		weir_complain_unsupported(reader, draft->value[RULE_STRATEGY],
-					  "'tokenCalculateStrategy: MemoryAdaptive'");
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
-		weir_complain_unsupported(reader, draft->value[RULE_BEHAVIOR], "'controlBehavior: Throttling'");
-	if (rule->relation == WEIR_RELATION_ASSOCIATED)
-		weir_complain_unsupported(reader, draft->value[RULE_RELATION],
-					  "'relationStrategy: AssociatedResource'");
+		rule->queueing_ms_max = number[RULE_MAX_QUEUEING];
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		rule->warm_up = (struct weir_warm_up_fields){
+			.period_s = number[RULE_WARM_UP_PERIOD],
+			.cold_factor = number[RULE_COLD_FACTOR] ?: WEIR_COLD_FACTOR_DEFAULT,
+		};
+	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		return;
+	rule->memory = (struct weir_memory_fields){
+		.low_units = number[RULE_LOW_USAGE],
+		.high_units = number[RULE_HIGH_USAGE],
+		.low_mark_bytes = number[RULE_LOW_MARK],
+		.high_mark_bytes = number[RULE_HIGH_MARK],
+	};
+	keep_high_mark(reader, draft);
 }
 
-static void check_rule(struct weir_reader *reader, const struct draft *draft)
-{
-	const struct weir_ruleset_rule *rule = draft->rule;
-	bool follows_memory = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
+/* ---- the whole rule ---- */
 
-	if (!draft->value[RULE_THRESHOLD] && !follows_memory)
-		weir_complain(reader, draft->node, "say how many packets an interval may hold: 'threshold: 1000'",
-			      "the rule has no threshold");
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
-		check_warm_up(reader, draft);
-	if (follows_memory)
-		check_memory_adaptive(reader, draft);
-	if (rule->relation == WEIR_RELATION_ASSOCIATED)
-		check_association(reader, draft);
-	warn_of_unused_fields(reader, draft);
-	if (!draft->has_threshold || follows_memory)
-		return;
-	if (rule->threshold_micro < WEIR_MICRO)
-		weir_warn(reader, draft->value[RULE_THRESHOLD], "a packet is admitted whole or not at all",
-			  "a threshold below 1 admits nothing");
-	else if (rule->counts_bytes && rule->threshold_micro < FRAME_BYTES_USUAL * WEIR_MICRO)
-		weir_warn(reader, draft->value[RULE_THRESHOLD],
-			  "a frame larger than the threshold is never admitted; a full one has 1514 bytes",
-			  "this threshold is smaller than a frame can be");
+/* Append a rule with the defaults, to be read into. */
+static bool begin_rule(struct weir_reader *reader, struct weir_draft *draft)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	const struct weir_node **pointed_at;
+
+	draft->rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*draft->rule));
+	pointed_at = weir_array_add((void **)&reader->rule_nodes, ruleset->rule_count, sizeof(*pointed_at));
+	if (!draft->rule || !pointed_at) {
+		reader->is_out_of_memory = true;
+		return false;
+	}
+	ruleset->rule_count++;
+	*pointed_at = weir_draft_at(draft, RULE_NAME);
+	draft->rule->place = (*pointed_at)->place;
+	draft->rule->samples = WEIR_SAMPLES_MAX;
+	draft->rule->interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
+	draft->rule->ref_resource = WEIR_NO_RESOURCE;
+	return true;
+}
+
+/* After the choices, which say what the rest means. */
+static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
+{
+	read_resource(reader, draft);
+	read_name(reader, draft);
+	read_threshold(reader, draft);
+	read_interval(reader, draft);
+	read_samples(reader, draft);
+	read_numbers(reader, draft);
+	keep_numbers(reader, draft);
+	weir_check_rule(reader, draft);
 }
 
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
 {
-	struct weir_ruleset *ruleset = reader->ruleset;
-	struct draft draft = {.node = node};
-	const struct weir_node **pointed_at;
+	struct weir_draft draft = {.node = node};
 
-	weir_read_fields(reader, node, "rule", rule_fields, RULE_FIELD_COUNT, false, draft.value);
-	if (node->kind != WEIR_NODE_MAP)
+	weir_read_fields(reader, node, "rule", weir_rule_fields, RULE_FIELD_COUNT, false, draft.value);
+	if (node->kind != WEIR_NODE_MAP || !begin_rule(reader, &draft))
 		return;
-	draft.rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*draft.rule));
-	pointed_at = weir_array_add((void **)&reader->rule_nodes, ruleset->rule_count, sizeof(*pointed_at));
-	if (!draft.rule || !pointed_at) {
-		reader->is_out_of_memory = true;
-		return;
-	}
-	ruleset->rule_count++;
-	*pointed_at = at(&draft, RULE_NAME);
-	draft.rule->place = (*pointed_at)->place;
-	draft.rule->samples = WEIR_SAMPLES_MAX;
-	draft.rule->interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
-
-	read_resource(reader, &draft);
-	read_name(reader, &draft);
-	read_threshold(reader, &draft);
-	read_interval(reader, &draft);
-	read_samples(reader, &draft);
 	read_choices(reader, &draft);
-	read_numbers(reader, &draft);
-	check_rule(reader, &draft);
-	complain_of_unsupported(reader, &draft);
+	read_rest(reader, &draft);
+}
+
+/* ---- a rule of Sentinel-Go's ---- */
+
+/* What Sentinel-Go's decoder knows (core/flow/rule.go); its `ID` names nothing here, since rules may share one. */
+static const enum weir_rule_field sentinel_fields[] = {
+	RULE_RESOURCE,	RULE_THRESHOLD,	   RULE_INTERVAL,     RULE_STRATEGY,	   RULE_BEHAVIOR,
+	RULE_RELATION,	RULE_REF_RESOURCE, RULE_MAX_QUEUEING, RULE_WARM_UP_PERIOD, RULE_COLD_FACTOR,
+	RULE_LOW_USAGE, RULE_HIGH_USAGE,   RULE_LOW_MARK,     RULE_HIGH_MARK,
+};
+
+/* Fields of weir's that Sentinel has not, and ignores: who writes them here expects something else. */
+static const enum weir_rule_field foreign_fields[] = {RULE_SAMPLES, RULE_UNIT, RULE_WINDOW, RULE_MODE, RULE_OVERRIDES};
+
+enum sentinel_place {
+	SENTINEL_FOREIGN = ARRAY_SIZE(sentinel_fields),
+	SENTINEL_REGEX = SENTINEL_FOREIGN + ARRAY_SIZE(foreign_fields),
+	SENTINEL_COUNT,
+};
+
+static void check_regex(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (!node || !weir_read_word(reader, node, "regex", &word) || !strcmp(word, "false"))
+		return;
+	if (!strcmp(word, "true"))
+		weir_complain(reader, node, "write a rule for each resource, with 'regex' false",
+			      "regex: a resource of packets is found by its match, not by a pattern of names");
+	else
+		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
+}
+
+static bool read_sentinel_fields(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const char *names[SENTINEL_COUNT];
+	const struct weir_node *values[SENTINEL_COUNT];
+
+	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
+		names[i] = weir_rule_fields[sentinel_fields[i]];
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_fields); i++)
+		names[SENTINEL_FOREIGN + i] = weir_rule_fields[foreign_fields[i]];
+	names[SENTINEL_REGEX] = "regex";
+	if (!weir_read_fields_as_go(reader, draft->node, "a flow rule of Sentinel's", names, SENTINEL_COUNT, values))
+		return false;
+	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
+		draft->value[sentinel_fields[i]] = values[i];
+	for (size_t i = SENTINEL_FOREIGN; i < SENTINEL_REGEX; i++)
+		if (values[i])
+			weir_warn(reader, values[i], "to use it, write the rule under 'rules:' of a file of weir's own",
+				  "'%s' has no effect: a list of Sentinel's rules does not know it", names[i]);
+	check_regex(reader, values[SENTINEL_REGEX]);
+	return true;
+}
+
+void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node)
+{
+	struct weir_draft draft = {.node = node, .is_sentinel = true};
+
+	if (!read_sentinel_fields(reader, &draft) || !begin_rule(reader, &draft))
+		return;
+	read_choices(reader, &draft);
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
+		if (field != RULE_THRESHOLD && !weir_draft_uses(&draft, field, NULL))
+			draft.value[field] = NULL;
+	read_rest(reader, &draft);
 }

@@ -369,6 +369,16 @@ static int check_text(struct builder *builder)
 			       "byte 0x%02x is not UTF-8 text", (unsigned char)document->text[offset]);
 }
 
+/* What people run into, and libfyaml's message does not help with. */
+static const char *syntax_hint(const char *line, const char *message)
+{
+	if (line && memchr(line, '\t', strspn(line, " \t")))
+		return "YAML is indented with spaces, never with tabs";
+	if (strstr(message, "cannot start with '@'"))
+		return "YAML keeps '@' for itself: put the name in quotes, \"@FILE\"";
+	return NULL;
+}
+
 /* What libfyaml collected when it gave up. */
 static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
@@ -380,10 +390,8 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 		struct weir_place place = {
 			.file = builder->document->file, .line = error->line, .column = error->column, .width = 1};
 		const char *line = weir_document_line(builder->document, place.line);
-		bool has_tab = line && memchr(line, '\t', strspn(line, " \t"));
 
-		weir_diag_error(builder->diag, &place, line,
-				has_tab ? "YAML is indented with spaces, never with tabs" : NULL, "not valid YAML: %s",
+		weir_diag_error(builder->diag, &place, line, syntax_hint(line, error->msg), "not valid YAML: %s",
 				error->msg);
 		was_told = true;
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ruleset.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void free_match(struct weir_match *match)
@@ -16,6 +18,23 @@ static void free_match(struct weir_match *match)
 	free(match->interface);
 }
 
+int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag)
+{
+	char hint[96];
+	int err = 0;
+
+	snprintf(hint, sizeof(hint), "write at most %llu", (unsigned long long)total_bytes);
+	for (size_t i = 0; total_bytes && i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE && rule->memory.high_mark_bytes > total_bytes)
+			err = weir_diag_error(diag, &rule->high_mark_place, rule->high_mark_line, hint,
+					      "memHighWaterMarkBytes: %llu is above the memory there is",
+					      (unsigned long long)rule->memory.high_mark_bytes);
+	}
+	return err;
+}
+
 void weir_ruleset_free(struct weir_ruleset *ruleset)
 {
 	if (!ruleset)
@@ -27,6 +46,7 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		free(ruleset->rules[i].name);
 		free(ruleset->rules[i].overrides);
+		free(ruleset->rules[i].high_mark_line);
 	}
 	for (size_t i = 0; i < ruleset->file_count; i++)
 		free(ruleset->file_names[i]);

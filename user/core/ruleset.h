@@ -101,7 +101,7 @@ struct weir_memory_fields {
 struct weir_ruleset_rule {
 	char *name;		  /* default RESOURCE#N */
 	size_t resource;	  /* index into resources */
-	uint64_t threshold_micro; /* units per interval, in millionths */
+	uint64_t threshold_micro; /* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
 	uint64_t interval_ns;
 	uint32_t samples;
 	enum weir_window_kind window;
@@ -118,6 +118,8 @@ struct weir_ruleset_rule {
 	struct weir_override *overrides;    /* in the order of the file, no prefix twice */
 	size_t override_count;
 	struct weir_place place;
+	struct weir_place high_mark_place; /* MemoryAdaptive: for weir_ruleset_check_memory */
+	char *high_mark_line;		   /* ... the text of that line; NULL when it is very long */
 };
 
 struct weir_settings {
@@ -145,7 +147,7 @@ struct weir_ruleset {
 	size_t resource_count;
 	struct weir_ruleset_rule *rules;
 	size_t rule_count;
-	struct weir_listed *listed; /* sorted by family, address, bits, denies; nothing twice */
+	struct weir_listed *listed; /* sorted by family, address, bits; no prefix twice: in both lists, only the deny */
 	size_t listed_count;
 	char **file_names; /* what the places point to */
 	size_t file_count;
@@ -154,10 +156,18 @@ struct weir_ruleset {
 /*
  * Read and validate rule files, in this order. All mistakes of all files land in *diag. On success
  * (0) the caller owns *ret_ruleset, and *diag may hold warnings; otherwise -errno and *ret_ruleset is
- * untouched. Reads nothing but the files named ("-" is standard input, once).
+ * untouched. Reads nothing but the files named ("-" is standard input, once), and those that their
+ * allow and deny lists name with '@'.
  */
 int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
 		      struct weir_diag *diag);
+
+/*
+ * Does the machine have the memory that MemoryAdaptive rules speak of? A high water mark above `total_bytes`
+ * would never be reached, and is a mistake (SEMANTICS, section 7): -EINVAL, all of them in *diag. 0 bytes:
+ * unknown, nothing is checked.
+ */
+int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag);
 
 void weir_ruleset_free(struct weir_ruleset *ruleset);
 

@@ -17,6 +17,10 @@ const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {
 	"source", "destination", "sourcePort", "destinationPort", "protocol", "vlan", "interface",
 };
 
+const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
+const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
+const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};
+
 /* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
 static const struct protocol {
 	const char *name;
@@ -260,6 +264,107 @@ int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refu
 	return 0;
 }
 
+/* ---- numbers as JSON writes them ---- */
+
+/* digits * 10^exponent, as the text has it: `digits` points into the text and may hold one point. */
+struct scientific {
+	const char *digits;
+	size_t bytes;
+	long exponent; /* of the last digit */
+};
+
+/* Far beyond what any threshold has, and far from overflow. */
+#define EXPONENT_CAP 100000000
+
+/* number = [ minus ] int [ frac ] [ exp ], RFC 8259, section 6; without the minus. */
+static bool split_json_number(const char *text, struct scientific *number)
+{
+	size_t whole = strspn(text, "0123456789"), decimals = 0;
+	const char *at = text + whole;
+	bool is_negative = false;
+	long exponent = 0;
+
+	if (!whole || (whole > 1 && text[0] == '0'))
+		return false;
+	if (*at == '.') {
+		decimals = strspn(at + 1, "0123456789");
+		if (!decimals)
+			return false;
+		at += 1 + decimals;
+	}
+	*number = (struct scientific){.digits = text, .bytes = at - text};
+	if (*at == 'e' || *at == 'E') {
+		at++;
+		is_negative = *at == '-';
+		at += *at == '-' || *at == '+';
+		if (!isdigit((unsigned char)*at))
+			return false;
+		for (; isdigit((unsigned char)*at); at++)
+			exponent = exponent < EXPONENT_CAP ? exponent * 10 + (*at - '0') : exponent;
+	}
+	number->exponent = (is_negative ? -exponent : exponent) - (long)decimals;
+	return !*at;
+}
+
+/* Drop the zeros at both ends, which say nothing of the value. */
+static void trim_zeros(struct scientific *number)
+{
+	while (number->bytes && (number->digits[0] == '0' || number->digits[0] == '.')) {
+		number->digits++;
+		number->bytes--;
+	}
+	for (; number->bytes && strchr("0.", number->digits[number->bytes - 1]); number->bytes--)
+		number->exponent += number->digits[number->bytes - 1] == '0';
+}
+
+/* The value in millionths; false when it is above WEIR_THRESHOLD_UNITS_MAX. */
+static bool scale_to_micro(const struct scientific *number, uint64_t *ret_micro)
+{
+	const uint64_t high = WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO;
+	uint64_t micro = 0;
+
+	for (size_t i = 0; i < number->bytes; i++) {
+		uint64_t digit = number->digits[i] - '0';
+
+		if (number->digits[i] == '.')
+			continue;
+		if (micro > (high - digit) / 10)
+			return false;
+		micro = micro * 10 + digit;
+	}
+	for (long i = 0; micro && i < number->exponent + 6; i++) {
+		if (micro > high / 10)
+			return false;
+		micro *= 10;
+	}
+	*ret_micro = micro;
+	return true;
+}
+
+int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal)
+{
+	struct scientific number;
+
+	if (text[0] == '-') {
+		refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 0 to block everything");
+	}
+	if (!split_json_number(text, &number)) {
+		refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write a number as JSON has it: 20000, 0.5 or 2e4");
+	}
+	trim_zeros(&number);
+	if (number.bytes && number.exponent < -6) {
+		refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "thresholds are kept exactly: round it to six decimals");
+	}
+	if (!scale_to_micro(&number, ret_micro)) {
+		refuse(reterr_refusal, "threshold '%.*s' is out of range", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 0 to %llu", WEIR_THRESHOLD_UNITS_MAX);
+	}
+	return 0;
+}
+
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
 {
 	const char *dash = text[0] == '-' ? NULL : strchr(text, '-');
@@ -338,6 +443,15 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 	}
 	*ret_prefix = prefix;
 	return 0;
+}
+
+int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_prefix *right)
+{
+	int order = left->family - right->family;
+
+	if (!order)
+		order = memcmp(left->address, right->address, sizeof(left->address));
+	return order ?: left->bits - right->bits;
 }
 
 const char *weir_format_prefix(const struct weir_prefix *prefix, char ret_text[WEIR_PREFIX_TEXT_BYTES])

@@ -34,6 +34,11 @@ int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *r
 /* A decimal of at most six places, 0 to WEIR_THRESHOLD_UNITS_MAX, exactly, in millionths. */
 int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
 
+/* The same of JSON's grammar, exponent included ("1e3", "12.50"), as Sentinel's users keep it. It is the value that has
+ * at most six decimals, not its spelling: 1.0000000 is 1.
+ */
+int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
+
 /* "53" or "1024-65535", both ends included and within 0 to `high`. */
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range,
 		     struct weir_refusal *reterr_refusal);
@@ -76,6 +81,9 @@ size_t weir_utf8_character(const char *text, size_t bytes, uint32_t *ret_code);
  */
 const char *weir_nearest(const char *word, const void *entries, size_t count, size_t entry_bytes);
 
+/* By family, address, length: less than, equal to or above 0, as for qsort. */
+int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_prefix *right);
+
 /* ---- the other way round ---- */
 
 #define WEIR_PREFIX_TEXT_BYTES 64
@@ -90,5 +98,13 @@ extern const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT]; /* by bit */
 
 #define WEIR_KEY_FIELD_COUNT 7
 extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit of enum weir_key_field */
+
+/* Sentinel's names of its enums; their places are its numbers, and ours. */
+#define WEIR_STRATEGY_COUNT 3
+#define WEIR_BEHAVIOR_COUNT 2
+#define WEIR_RELATION_COUNT 2
+extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT]; /* enum weir_strategy */
+extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT]; /* enum weir_behavior */
+extern const char *const weir_relation_names[WEIR_RELATION_COUNT]; /* enum weir_relation */
 
 #endif
