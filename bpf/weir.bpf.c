@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "clock.h"
+#include "lists.h"
 #include "maps.h"
 #include "match.h"
 #include "pace.h"
@@ -77,6 +78,12 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 		return weir_class_verdict(parsed);
 	w->packet.ifindex = ifindex;
 
+	if (config.has_lists) {
+		__u32 listed = weir_listed(&w->packet);
+
+		if (listed != WEIR_LIST_NEITHER)
+			return weir_listed_verdict(listed);
+	}
 	if (weir_match(w))
 		return WEIR_VERDICT_ERROR;
 	if (w->resource_count == 0)

@@ -464,6 +464,11 @@ struct weir_config {
 	__u32 warming_sets;
 	__u64 base_ns;		   /* planned times count from here; the instance's, never changed */
 	__u64 throttle_horizon_ns; /* the largest cost of any packet: what was planned earlier than this is over */
+	/* allow and deny lists: weir_lists.h */
+	__u32 has_lists;
+	__u32 list_levels; /* a bit for each enum weir_list_level that has groups */
+	__u32 list_salt;
+	__u32 list_bucket_bits; /* buckets are two to the power of this */
 };
 
 /* ---- counters: written by the kernel, one copy a CPU ---- */

@@ -192,10 +192,11 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
 			 (json_int_t)memory->narrow_table, "wideTableBytes", (json_int_t)memory->wide_table,
 			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
-			 "matchingBytes", (json_int_t)memory->matching, "totalBytes", (json_int_t)memory->total);
+			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
+			 "totalBytes", (json_int_t)memory->total);
 }
 
 static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -310,6 +311,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
 		{"matching", memory->matching},
+		{"allow and deny lists", memory->lists},
 	};
 
 	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, cpus == 1 ? "" : "s",

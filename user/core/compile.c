@@ -137,6 +137,9 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 	if (err)
 		return err;
 	configure(ruleset, options, image, diag);
+	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
+	if (err)
+		return err;
 
 	*ret_image = TAKE_PTR(image);
 	return 0;
@@ -165,7 +168,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
-	memory.total = memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters + memory.matching;
+	memory.lists = weir_lists_memory(&image->lists);
+	memory.total = memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters + memory.matching +
+		       memory.lists;
 	*ret_memory = memory;
 }
 
@@ -182,6 +187,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->source_prefixes);
 	free(image->destination_prefixes);
 	free(image->interfaces);
+	weir_lists_free(&image->lists);
 	free(image->rule_info);
 	free(image->resource_info);
 	free(image->timings);

@@ -7,6 +7,7 @@
 #ifndef WEIR_COMPILE_H
 #define WEIR_COMPILE_H
 
+#include "compile_lists.h"
 #include "diag.h"
 #include "ruleset.h"
 #include "weir_abi.h"
@@ -71,6 +72,7 @@ struct weir_image {
 	uint32_t source_prefix_count, destination_prefix_count;
 	struct weir_image_interface *interfaces;
 	uint32_t interface_count;
+	struct weir_image_lists lists; /* allow and deny */
 	/* the instance's descriptions, whole, as they shall be after this load */
 	struct weir_rule_info *rule_info;
 	uint32_t rule_slots;
@@ -93,6 +95,7 @@ struct weir_image_memory {
 	uint64_t narrow_table, wide_table; /* all CPUs together */
 	uint64_t lone_rows, counters;	   /* all CPUs together */
 	uint64_t matching;		   /* classes, vectors, prefixes, rules */
+	uint64_t lists;			   /* allow and deny */
 	uint64_t total;
 };
 

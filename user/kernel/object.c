@@ -11,6 +11,7 @@
 
 #include "array.h"
 #include "host.h"
+#include "lists.h"
 #include "util.h"
 #include "weir.skel.h"
 
@@ -222,6 +223,8 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 
 	err = set_sizes(object, image);
 	if (!err)
+		err = weir_lists_size(object->skel->obj, &image->lists);
+	if (!err)
 		err = reuse_maps(object, options);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot set up the maps");
@@ -291,6 +294,8 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 				    image->destination_prefix_count, diag);
 	if (!err)
 		err = fill_interfaces(skel->maps.interfaces, image, diag);
+	if (!err)
+		err = weir_lists_fill(skel->obj, &image->lists, diag);
 	return err;
 }
 

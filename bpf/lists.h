@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Is the packet's source allowed or denied before any rule? The longest listed prefix decides. weir_lists.h says how
+ * the maps are laid out. A source that is in no list mostly costs a look at the roots; where something near it is
+ * listed, one more look for each level in use. Without lists the verifier removes all this.
+ */
+#ifndef WEIR_BPF_LISTS_H
+#define WEIR_BPF_LISTS_H
+
+#include <bpf/bpf_endian.h>
+
+#include "maps.h"
+#include "weir_lists.h"
+
+/* Of the generation. Memory-mapped, so that a million prefixes are filled in by a copy; that may not be combined with
+ * BPF_F_RDONLY_PROG.
+ */
+WEIR_MAP(list_roots, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
+WEIR_MAP(list_buckets, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
+WEIR_MAP(list_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_list_group, BPF_F_MMAPABLE);
+WEIR_MAP(list_bounds, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
+
+/* The answer of a group: that of the last boundary at or before `rest`, found by halving. */
+static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
+{
+	__u32 first = info >> WEIR_LIST_START_SHIFT & WEIR_LIST_COUNT_MASK;
+	__u32 count = info >> WEIR_LIST_COUNT_SHIFT & WEIR_LIST_COUNT_MASK;
+	__u32 answer = info & WEIR_LIST_ANSWER_MASK;
+
+	for (int i = 0; i < WEIR_LIST_COUNT_BITS && count; i++) {
+		__u32 half = count / 2, at = first + half;
+		const __u64 *bound = bpf_map_lookup_elem(&list_bounds, &at);
+
+		if (!bound)
+			return WEIR_LIST_BROKEN;
+		if (*bound >> 8 <= rest) {
+			answer = *bound & WEIR_LIST_ANSWER_MASK;
+			first = at + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return answer;
+}
+
+/* Look for a group in its bucket, and ask it. A function of its own: most packets have been let go by the filter. */
+__noinline int weir_list_search(__u64 bucket, __u64 key, __u32 identity, __u64 rest)
+{
+	__u32 at = bucket & WEIR_LIST_COUNT_MASK;
+	__u32 end = at + (bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & 0xff);
+
+	for (int i = 0; i < WEIR_LIST_BUCKET_GROUPS_MAX && at < end; i++, at++) {
+		const struct weir_list_group *group = bpf_map_lookup_elem(&list_groups, &at);
+
+		if (!group)
+			return WEIR_LIST_BROKEN;
+		if (group->key == key &&
+		    (group->info >> WEIR_LIST_IDENTITY_SHIFT & WEIR_LIST_IDENTITY_MASK) == identity)
+			return weir_list_step(group->info, rest);
+	}
+	return WEIR_LIST_ABSENT;
+}
+
+/* Ask one level, a constant. */
+static __always_inline __u32 weir_list_ask(const int level, const __u32 cut, __u64 high, __u64 low)
+{
+	__u64 key = weir_list_key(cut, high), hash;
+	__u32 identity = weir_list_identity(level, cut, low), at;
+	const __u64 *bucket;
+
+	if (!(config.list_levels >> level & 1))
+		return WEIR_LIST_ABSENT;
+	hash = weir_list_hash(key, identity, config.list_salt);
+	at = weir_list_bucket(hash, config.list_bucket_bits);
+	bucket = bpf_map_lookup_elem(&list_buckets, &at);
+	if (!bucket)
+		return WEIR_LIST_BROKEN;
+	if (!(*bucket >> WEIR_LIST_BUCKET_FILTER_SHIFT >> weir_list_filter_bit(hash, config.list_bucket_bits) & 1))
+		return WEIR_LIST_ABSENT;
+	return weir_list_search(*bucket, key, identity, weir_list_rest(cut, high, low));
+}
+
+/* The deepest level that knows this address. */
+static __always_inline __u32 weir_list_ask_ipv4(__u64 high)
+{
+	__u32 answer = weir_list_ask(WEIR_LIST_IPV4_24, 24, high, 0);
+
+	if (answer == WEIR_LIST_ABSENT)
+		answer = weir_list_ask(WEIR_LIST_IPV4_16, 16, high, 0);
+	return answer;
+}
+
+static __always_inline __u32 weir_list_ask_ipv6(__u64 high, __u64 low)
+{
+	__u32 answer = weir_list_ask(WEIR_LIST_IPV6_72, 72, high, low);
+
+	if (answer == WEIR_LIST_ABSENT)
+		answer = weir_list_ask(WEIR_LIST_IPV6_64, 64, high, low);
+	if (answer == WEIR_LIST_ABSENT)
+		answer = weir_list_ask(WEIR_LIST_IPV6_48, 48, high, low);
+	if (answer == WEIR_LIST_ABSENT)
+		answer = weir_list_ask(WEIR_LIST_IPV6_32, 32, high, low);
+	if (answer == WEIR_LIST_ABSENT)
+		answer = weir_list_ask(WEIR_LIST_IPV6_16, 16, high, low);
+	return answer;
+}
+
+/* What the lists say of this packet's source: enum weir_list_answer, never ABSENT. */
+static __always_inline __u32 weir_listed(const struct weir_packet *pkt)
+{
+	__u64 high = (__u64)bpf_ntohl(pkt->source[0]) << 32, low = 0;
+	__u32 at, root, answer;
+	const __u64 *word;
+
+	if (pkt->is_ipv6) {
+		high |= bpf_ntohl(pkt->source[1]);
+		low = (__u64)bpf_ntohl(pkt->source[2]) << 32 | bpf_ntohl(pkt->source[3]);
+	}
+	at = weir_list_root_word(high, pkt->is_ipv6 & 1);
+	word = bpf_map_lookup_elem(&list_roots, &at);
+	if (!word)
+		return WEIR_LIST_BROKEN;
+	root = *word >> weir_list_root_shift(high) & WEIR_LIST_ROOT_MASK;
+	if (!(root & WEIR_LIST_ROOT_IS_DEEP))
+		return root;
+	answer = pkt->is_ipv6 ? weir_list_ask_ipv6(high, low) : weir_list_ask_ipv4(high);
+	return answer == WEIR_LIST_ABSENT ? root & WEIR_LIST_ANSWER_MASK : answer;
+}
+
+static __always_inline enum weir_verdict weir_listed_verdict(__u32 answer)
+{
+	switch (answer) {
+	case WEIR_LIST_ALLOWS:
+		return WEIR_VERDICT_ALLOW;
+	case WEIR_LIST_DENIES:
+		return WEIR_VERDICT_DENY;
+	default:
+		return WEIR_VERDICT_ERROR;
+	}
+}
+
+#endif
