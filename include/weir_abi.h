@@ -649,8 +649,12 @@ struct weir_rule_info {
 	__u32 behavior;
 	__u32 relation;
 	__u32 moves; /* the controller pushes its threshold */
-	__u32 pad;
+	__u32 has_overrides;
 	__u64 queueing_ns_max;
+	/* Until then the tables that all CPUs share may have been told of flows of this slot, whoever had it (0: never): a
+	 * rule to which that still matters does not get it.
+	 */
+	__u64 flows_until_ns;
 	struct weir_warm_up warm_up;		 /* WarmUp */
 	struct weir_memory_adaptive memory;	 /* MemoryAdaptive */
 	char ref_resource_name[WEIR_NAME_BYTES]; /* AssociatedResource; else empty */

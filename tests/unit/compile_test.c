@@ -17,6 +17,7 @@
 
 #include "compile_parts.h"
 #include "util.h"
+#include "weir_cost.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC
@@ -1238,6 +1239,9 @@ static struct weir_previous previous_of(const struct weir_image *image)
 		.timing_count = image->timing_count,
 		.narrow_sets = image->config.narrow_sets,
 		.wide_sets = image->config.wide_sets,
+		.throttle_sets = image->config.throttle_sets,
+		.warming_sets = image->config.warming_sets,
+		.base_ns = image->config.base_ns,
 	};
 }
 
@@ -1304,7 +1308,8 @@ static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
 		reload(&image, ruleset, 1001 * SECOND);
 		assert_int_equal(image->rules[0].slot, 0);
 		assert_int_equal(image->kept_rules, 1);
-		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, (1 + i) % 256));
+		/* 1 to 255, and again from 1. */
+		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, i % 255 + 1));
 	}
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -1569,10 +1574,863 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.narrow_table, 4096 * 32 * 2);
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * 2);
 	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
-	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters +
-					       memory.matching);
+	/* One set of each, and the states of whole resources. */
+	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
+	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.shared + memory.lone_rows +
+					       memory.counters + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- strategy, behaviour, relation ---- */
+
+/* A rule of every kind on "own"; resource 1 is what it may refer to. */
+static struct weir_ruleset_rule *add_kind(struct weir_ruleset *ruleset, const char *name, enum weir_strategy strategy,
+					  enum weir_behavior behavior, enum weir_relation relation)
+{
+	struct weir_ruleset_rule *rule = add_rule(ruleset, 0, name, 100);
+
+	rule->strategy = strategy;
+	rule->behavior = behavior;
+	rule->relation = relation;
+	rule->ref_resource = relation == WEIR_RELATION_ASSOCIATED ? 1 : WEIR_NO_RESOURCE;
+	if (behavior == WEIR_BEHAVIOR_THROTTLING)
+		rule->queueing_ms_max = 500;
+	if (strategy == WEIR_STRATEGY_WARM_UP)
+		rule->warm_up = (struct weir_warm_up_fields){.period_s = 10, .cold_factor = 3};
+	if (strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		rule->memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	return rule;
+}
+
+static struct weir_ruleset *two_resources(uint32_t own_key, uint32_t ref_key)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_resource(ruleset, "own", own_key);
+	add_resource(ruleset, "ref", ref_key);
+	return ruleset;
+}
+
+#define DIRECT WEIR_STRATEGY_DIRECT
+#define WARM_UP WEIR_STRATEGY_WARM_UP
+#define MEMORY WEIR_STRATEGY_MEMORY_ADAPTIVE
+#define REJECT WEIR_BEHAVIOR_REJECT
+#define THROTTLING WEIR_BEHAVIOR_THROTTLING
+#define CURRENT WEIR_RELATION_CURRENT
+#define ASSOCIATED WEIR_RELATION_ASSOCIATED
+
+static void each_combination_is_judged_as_semantics_says(void **state)
+{
+	/* Under one without a key, one with a key and a reference without, and one with the same key. */
+	static const struct {
+		enum weir_strategy strategy;
+		enum weir_behavior behavior;
+		enum weir_relation relation;
+		enum weir_judging judging;
+		bool moves[3], warms_flows[3];
+		enum weir_storage storage[3];
+		int own_meters, ref_meters;
+	} kinds[] = {
+		{DIRECT, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {}, {}, {0, 1, 1}, 0, 0},
+		{DIRECT, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {}, {}, {0, 2, 2}, 0, 1},
+		{DIRECT, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {}, {}, {0, 2, 2}, 0, 0},
+		{WARM_UP, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
+		{WARM_UP, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 2},
+		{WARM_UP, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
+		{WARM_UP, THROTTLING, ASSOCIATED, WEIR_JUDGING_THROTTLE, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 1},
+		{MEMORY, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
+		{MEMORY, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {1, 1, 1}, {}, {0, 2, 2}, 0, 1},
+		{MEMORY, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
+	};
+	static const uint32_t keys[3][2] = {{}, {WEIR_KEY_SOURCE, 0}, {WEIR_KEY_SOURCE, WEIR_KEY_SOURCE}};
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		for (k = 0; k < ARRAY_SIZE(keys); k++) {
+			struct weir_ruleset *ruleset = two_resources(keys[k][0], keys[k][1]);
+			struct weir_image *image;
+			struct weir_rule *rule;
+
+			add_kind(ruleset, "rule", kinds[i].strategy, kinds[i].behavior, kinds[i].relation);
+			image = build(ruleset);
+			rule = &image->rules[0];
+			assert_int_equal(rule->judging, kinds[i].judging);
+			assert_int_equal(rule->threshold_moves, kinds[i].moves[k]);
+			assert_int_equal(rule->warms_flows, kinds[i].warms_flows[k]);
+			assert_int_equal(rule->storage, kinds[i].storage[k]);
+			assert_int_equal(rule->queueing_ns_max, kinds[i].behavior == THROTTLING ? 500 * MS : 0);
+			assert_int_equal(image->resources[0].meter_count, kinds[i].own_meters);
+			assert_int_equal(image->resources[1].meter_count, kinds[i].ref_meters);
+			assert_int_equal(image->meter_count, rule->judging == WEIR_JUDGING_ASSOCIATED);
+			assert_int_equal(image->rule_count, 1);
+			weir_image_free(image);
+			weir_ruleset_free(ruleset);
+		}
+	}
+}
+
+static void a_throttled_packet_costs_its_exact_threshold(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "direct", DIRECT, THROTTLING, CURRENT)->threshold_micro = 2900000;
+	add_kind(ruleset, "none", DIRECT, THROTTLING, CURRENT)->threshold_micro = 999999;
+	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
+	add_kind(ruleset, "memory", MEMORY, THROTTLING, CURRENT)->threshold_micro = 0;
+	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
+	image = build(ruleset);
+	/* Not that of 2, which is what the window would go by. */
+	assert_int_equal(image->rules[0].threshold, WEIR_THRESHOLD_WORD(2, 1));
+	assert_int_equal(weir_cost_ns(&image->rules[0].cost, 1), 344827587);
+	assert_int_equal(image->rules[1].threshold, WEIR_THRESHOLD_WORD(0, 1));
+	assert_int_equal(weir_cost_ns(&image->rules[1].cost, 1), 0);
+	assert_int_equal(weir_cost_ns(&image->rules[2].cost, 1), 10 * MS);
+	/* As at the high water mark: the stricter end. */
+	assert_int_equal(image->rules[3].threshold, WEIR_THRESHOLD_WORD(100, 1));
+	assert_int_equal(weir_cost_ns(&image->rules[3].cost, 1), 10 * MS);
+	assert_int_equal(weir_cost_ns(&image->rules[4].cost, 1), 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void what_is_pushed_first_is_what_holds_without_a_controller(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "memory", MEMORY, THROTTLING, CURRENT);
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(100, 1));
+	assert_memory_equal(&image->pushed[0].cost[0], &image->rules[0].cost, sizeof(struct weir_cost));
+	assert_memory_equal(&image->pushed[0].cost[1], &image->rules[0].cost, sizeof(struct weir_cost));
+	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(100, 1));
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void descriptions_say_what_a_controller_needs(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_rule_info *info;
+	struct weir_image *image;
+
+	add_kind(ruleset, "warm", WARM_UP, THROTTLING, ASSOCIATED);
+	add_kind(ruleset, "memory", MEMORY, REJECT, CURRENT);
+	image = build(ruleset);
+	info = &image->rule_info[image->rules[0].slot];
+	assert_int_equal(info->strategy, WARM_UP);
+	assert_int_equal(info->behavior, THROTTLING);
+	assert_int_equal(info->relation, ASSOCIATED);
+	assert_int_equal(info->moves, 1);
+	assert_int_equal(info->is_meter, 0);
+	assert_int_equal(info->queueing_ns_max, 500 * MS);
+	assert_int_equal(info->warm_up.max, 1000);
+	assert_int_equal(info->warm_up.cost_num, 10 * MS);
+	assert_string_equal(info->ref_resource_name, "ref");
+	/* The controller's, not the program's. */
+	assert_int_equal(image->rules[0].warm_up.max, 0);
+	info = &image->rule_info[image->rules[1].slot];
+	assert_int_equal(info->memory.low_units, 1000);
+	assert_int_equal(info->memory.high_mark_bytes, 2048);
+	assert_string_equal(info->ref_resource_name, "");
+	weir_image_free(image);
+
+	ruleset->resources[0].flow.fields = WEIR_KEY_VLAN;
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].warms_flows, 0);
+	weir_image_free(image);
+	ruleset->resources[1].flow.fields = WEIR_KEY_VLAN;
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].warms_flows, 1);
+	assert_int_equal(image->rules[0].warm_up.max, 1000);
+	assert_int_equal(image->rule_info[image->rules[0].slot].moves, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void every_warm_up_too_large_is_refused_by_name(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image = NULL;
+	struct weir_diag diag = {};
+
+	add_kind(ruleset, "first", WARM_UP, THROTTLING, CURRENT)->warm_up.period_s = 31536000;
+	ruleset->rules[0].threshold_micro = 1000000000000 * WEIR_MICRO;
+	add_kind(ruleset, "fine", WARM_UP, THROTTLING, CURRENT);
+	add_kind(ruleset, "second", MEMORY, REJECT, CURRENT)->memory.low_units = 1ull << 62;
+	assert_int_equal(weir_image_build(ruleset, &plain_options, &image, &diag), -EINVAL);
+	assert_int_equal(diag.errors, 2);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'first'"));
+	assert_non_null(strstr(diag.entries[1].message, "rule 'second'"));
+	weir_diag_free(&diag);
+	weir_ruleset_free(ruleset);
+}
+
+static void the_program_is_told_what_any_rule_asks_for(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_image *image;
+
+	ruleset->settings.paces = true;
+	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
+	image = build(ruleset);
+	assert_false(image->config.has_moving | image->config.has_throttling | image->config.has_associated |
+		     image->config.has_meters | image->config.warms_flows | image->config.has_overrides |
+		     image->config.paces | image->config.throttle_horizon_ns);
+	weir_image_free(image);
+
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.has_throttling, 1);
+	assert_int_equal(image->config.paces, 1);
+	assert_false(image->config.has_moving | image->config.has_associated | image->config.has_meters);
+	weir_image_free(image);
+
+	add_kind(ruleset, "associated", DIRECT, REJECT, ASSOCIATED);
+	image = build(ruleset);
+	assert_int_equal(image->config.has_associated, 1);
+	assert_int_equal(image->config.has_meters, 1);
+	assert_false(image->config.has_moving | image->config.warms_flows);
+	weir_image_free(image);
+
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.warms_flows, 1);
+	assert_int_equal(image->config.has_moving, 0);
+	weir_image_free(image);
+
+	add_kind(ruleset, "memory", MEMORY, REJECT, CURRENT);
+	ruleset->settings.paces = false;
+	image = build(ruleset);
+	assert_int_equal(image->config.has_moving, 1);
+	assert_int_equal(image->config.paces, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_ruleset_rule *rule;
+	struct weir_image *image;
+
+	add_kind(ruleset, "direct", DIRECT, THROTTLING, CURRENT);
+	/* A window of a day plans nothing. */
+	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT)->interval_ns = 86400 * SECOND;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_horizon_ns, 10 * MS);
+	weir_image_free(image);
+
+	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
+	image = build(ruleset);
+	assert_in_range(image->config.throttle_horizon_ns, 30 * MS, 30 * MS + 1);
+	weir_image_free(image);
+
+	add_kind(ruleset, "memory", MEMORY, THROTTLING, CURRENT)->memory.high_units = 10;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
+	weir_image_free(image);
+
+	rule = add_kind(ruleset, "bytes", DIRECT, THROTTLING, CURRENT);
+	rule->counts_bytes = true;
+	rule->threshold_micro = 1000000 * WEIR_MICRO;
+	image = build(ruleset);
+	assert_in_range(image->config.throttle_horizon_ns, 65535 * 1000, 132 * MS);
+	weir_image_free(image);
+
+	/* Nothing that costs more is ever admitted. */
+	rule->threshold_micro = 1000 * WEIR_MICRO;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_horizon_ns, SECOND);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- meters ---- */
+
+static void rules_that_read_the_same_window_share_a_meter(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+
+	add_resource(ruleset, "third", 0);
+	add_kind(ruleset, "first", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "same", DIRECT, REJECT, ASSOCIATED)->threshold_micro = 5 * WEIR_MICRO;
+	add_kind(ruleset, "bytes", DIRECT, REJECT, ASSOCIATED)->counts_bytes = true;
+	add_kind(ruleset, "longer", DIRECT, REJECT, ASSOCIATED)->interval_ns = 2 * SECOND;
+	add_kind(ruleset, "finer", DIRECT, REJECT, ASSOCIATED)->samples = 5;
+	add_kind(ruleset, "strict", DIRECT, REJECT, ASSOCIATED)->window = WEIR_WINDOW_STRICT;
+	add_kind(ruleset, "other", DIRECT, REJECT, ASSOCIATED)->ref_resource = 2;
+	add_kind(ruleset, "moving", MEMORY, REJECT, ASSOCIATED);
+	image = build(ruleset);
+	assert_int_equal(image->rule_count, 8);
+	assert_int_equal(image->meter_count, 6);
+	assert_int_equal(image->rules[0].meter, 8);
+	assert_int_equal(image->rules[1].meter, 8);
+	assert_int_equal(image->rules[2].meter, 9);
+	assert_int_equal(image->rules[3].meter, 10);
+	assert_int_equal(image->rules[4].meter, 11);
+	assert_int_equal(image->rules[5].meter, 12);
+	assert_int_equal(image->rules[6].meter, 13);
+	assert_int_equal(image->rules[7].meter, 8);
+	assert_int_equal(image->resources[0].meter_count, 0);
+	assert_int_equal(image->resources[1].meter_count, 5);
+	assert_int_equal(image->resources[2].meter_count, 1);
+	assert_int_equal(image->resources[2].meter[0].kind, WEIR_METER_WINDOW);
+	assert_int_equal(image->resources[2].meter[0].rule, 13);
+	assert_int_equal(image->resources[2].meter[0].is_own, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_meter_is_a_rule_of_the_resource_that_is_read(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, WEIR_KEY_SOURCE);
+	struct weir_rule_info *info;
+	struct weir_image *image;
+	struct weir_rule *meter;
+
+	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED)->window = WEIR_WINDOW_SMOOTH;
+	ruleset->rules[0].observes = true;
+	image = build(ruleset);
+	meter = &image->rules[1];
+	assert_int_equal(meter->resource, 1);
+	assert_int_equal(meter->judging, WEIR_JUDGING_WINDOW);
+	assert_int_equal(meter->bucket_ns, SECOND / 10);
+	assert_int_equal(meter->window, WEIR_WINDOW_SMOOTH);
+	assert_int_equal(meter->window_cells, 11);
+	assert_int_equal(meter->storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(meter->key_fields, WEIR_KEY_SOURCE);
+	assert_int_equal(meter->source_mask4, 0xffffffff);
+	assert_int_equal(meter->observes, 0);
+	assert_true(meter->slot != image->rules[0].slot);
+	assert_true(image->fresh_rule_slots[meter->slot]);
+	info = &image->rule_info[meter->slot];
+	assert_int_equal(info->is_meter, 1);
+	assert_int_equal(info->state, WEIR_SLOT_USED);
+	assert_int_equal(info->place, 1);
+	assert_string_equal(info->resource_name, "ref");
+	assert_non_null(strchr(info->name, ';'));
+	assert_int_equal(image->rule_info[image->rules[0].slot].is_meter, 0);
+	/* One rule for people, and on a packet of both resources. */
+	assert_int_equal(image->packet_rules_max, 1);
+	assert_int_equal(image->resources[1].rule_count, 0);
+	weir_image_free(image);
+
+	ruleset->resources[1].flow.fields = 0;
+	image = build(ruleset);
+	assert_int_equal(image->rules[1].storage, WEIR_STORAGE_LONE);
+	assert_int_equal(image->rules[1].source_mask4, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void warm_up_is_metered_where_its_traffic_is(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "own", WARM_UP, REJECT, CURRENT);
+	add_kind(ruleset, "other", WARM_UP, THROTTLING, ASSOCIATED);
+	image = build(ruleset);
+	assert_int_equal(image->resources[0].meter_count, 1);
+	assert_int_equal(image->resources[0].meter[0].kind, WEIR_METER_WARMING);
+	assert_int_equal(image->resources[0].meter[0].is_own, 1);
+	assert_int_equal(image->resources[0].meter[0].rule, 0);
+	assert_int_equal(image->resources[1].meter_count, 1);
+	assert_int_equal(image->resources[1].meter[0].kind, WEIR_METER_SECONDS);
+	assert_int_equal(image->resources[1].meter[0].is_own, 0);
+	assert_int_equal(image->resources[1].meter[0].rule, 1);
+	assert_int_equal(image->meter_count, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Two resources of sixteen rules each, which no packet meets together, go by a third's traffic. */
+static void thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+	char name[32];
+
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "apart%u", i);
+		add_address(add_resource(ruleset, name, 0), i, 32);
+	}
+	add_resource(ruleset, "crowded", 0);
+	for (i = 0; i < 33; i++) {
+		if (i == 32) {
+			image = build(ruleset);
+			assert_int_equal(image->resources[3].meter_count, 32);
+			assert_int_equal(image->packet_rules_max, 16);
+			weir_image_free(image);
+		}
+		snprintf(name, sizeof(name), "rule%u", i);
+		add_rule(ruleset, i / 16, name, 10)->interval_ns = (i + 1) * SECOND;
+		ruleset->rules[i].relation = ASSOCIATED;
+		ruleset->rules[i].ref_resource = 3;
+	}
+	assert_refused(ruleset, &plain_options,
+		       "rule 'rule32' is one too many that goes by the traffic of resource 'crowded'");
+	weir_ruleset_free(ruleset);
+}
+
+static void rules_and_meters_together_have_8192_places(void **state)
+{
+	struct weir_ruleset *ruleset = numbered_ruleset(0, 4096);
+	struct weir_image *image;
+	uint32_t i;
+
+	for (i = 0; i < 4095; i++)
+		add_rule(ruleset, i, "second", 10);
+	ruleset->rules[0].relation = ASSOCIATED;
+	ruleset->rules[0].ref_resource = 1;
+	image = build(ruleset);
+	assert_int_equal(image->rule_count + image->meter_count, WEIR_RULES_MAX);
+	weir_image_free(image);
+	add_rule(ruleset, 4095, "last", 10);
+	assert_refused(ruleset, &plain_options, "rule 'r0' has no room to count resource 'r1'");
+	weir_ruleset_free(ruleset);
+}
+
+static void a_meter_keeps_its_slot_over_a_reload(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+	uint32_t slots[2];
+
+	add_resource(ruleset, "third", 0);
+	add_kind(ruleset, "first", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "second", DIRECT, REJECT, ASSOCIATED)->ref_resource = 2;
+	image = build(ruleset);
+	slots[0] = image->rules[2].slot, slots[1] = image->rules[3].slot;
+	/* Their windows are alike; what tells them apart is the resource. */
+	assert_string_equal(image->rule_info[slots[0]].name, image->rule_info[slots[1]].name);
+
+	ruleset->rules[0].threshold_micro = 7 * WEIR_MICRO;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 2);
+	assert_int_equal(image->rules[2].slot, slots[0]);
+	assert_int_equal(image->rules[3].slot, slots[1]);
+	assert_false(image->fresh_rule_slots[slots[0]]);
+
+	/* In the other order. */
+	ruleset->rules[0].ref_resource = 2, ruleset->rules[1].ref_resource = 1;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 2);
+	assert_int_equal(image->rules[2].slot, slots[1]);
+	assert_int_equal(image->rules[3].slot, slots[0]);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_meter(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+	uint32_t slot, meter_slot;
+
+	add_resource(ruleset, "third", 0);
+	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED);
+	image = build(ruleset);
+	slot = image->rules[0].slot, meter_slot = image->rules[1].slot;
+	ruleset->rules[0].ref_resource = 2;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[0].slot, slot);
+	assert_true(image->rules[1].slot != meter_slot);
+	assert_int_equal(image->rule_info[meter_slot].state, WEIR_SLOT_COOLING);
+	assert_string_equal(image->rule_info[slot].ref_resource_name, "third");
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_meter_without_a_slot_is_refused_by_its_resource(void **state)
+{
+	struct weir_ruleset *ruleset = numbered_ruleset(0, 512);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image = build(ruleset);
+	struct weir_previous previous = previous_of(image);
+	uint32_t i;
+
+	assert_int_equal(image->rule_slots, 1024);
+	for (i = 0; i < 512; i++)
+		add_rule(ruleset, i, "second", 10);
+	ruleset->rules[1023].relation = ASSOCIATED;
+	ruleset->rules[1023].ref_resource = 0;
+	options.previous = &previous;
+	assert_refused(ruleset, &options, "no room for a count of resource 'r0'");
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- what a reload keeps of rules that move, throttle, or refer ---- */
+
+static void a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	ruleset->rules[0].behavior = THROTTLING;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[0].slot, 0);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	/* Long enough for what was planned to be over. */
+	ruleset->rules[0].behavior = REJECT;
+	reload(&image, ruleset, 2000 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_NARROW);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	ruleset->rules[0].strategy = WARM_UP;
+	ruleset->rules[0].warm_up = (struct weir_warm_up_fields){10, 3};
+	options.previous = &previous;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static uint32_t version_of(const struct weir_image *image)
+{
+	return image->rules[0].threshold >> WEIR_THRESHOLD_BITS;
+}
+
+static void a_flows_warm_up_has_a_new_version_with_any_of_its_numbers(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	ruleset->rules[0].warm_up.period_s = 20;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	/* The same 100, but not the same curve. */
+	ruleset->rules[0].threshold_micro += 1;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 3);
+	ruleset->rules[0].behavior = THROTTLING;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 4);
+	assert_int_equal(image->rules[0].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void add_override(struct weir_ruleset_rule *rule, uint8_t family, uint8_t first_byte, uint8_t bits,
+			 uint64_t threshold_micro)
+{
+	struct weir_override *override =
+		weir_array_add((void **)&rule->overrides, rule->override_count++, sizeof(*override));
+
+	assert_non_null(override);
+	override->prefix = (struct weir_prefix){.family = family, .bits = bits, .address = {first_byte}};
+	override->threshold_micro = threshold_micro;
+	rule->override_field = WEIR_KEY_SOURCE;
+}
+
+static void overrides_are_written_as_the_program_looks_them_up(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "none", DIRECT, REJECT, CURRENT);
+	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
+	add_override(&ruleset->rules[1], 4, 10, 8, 5900000);
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	add_override(&ruleset->rules[2], 6, 0x20, 16, 400 * WEIR_MICRO);
+	add_override(&ruleset->rules[2], 4, 0, 0, 0);
+	ruleset->rules[2].override_field = WEIR_KEY_DESTINATION;
+	image = build(ruleset);
+	assert_int_equal(image->config.has_overrides, 1);
+	assert_int_equal(image->rules[0].has_overrides, 0);
+	assert_int_equal(image->rules[1].has_overrides, 1);
+	assert_int_equal(image->rules[1].overrides_destination, 0);
+	assert_int_equal(image->rules[2].overrides_destination, 1);
+	assert_int_equal(image->override_count, 3);
+	assert_int_equal(image->overrides[0].key.prefix_bits, 40 + 8);
+	assert_int_equal(image->overrides[0].key.place, 1);
+	assert_int_equal(image->overrides[0].key.family, 4);
+	assert_int_equal(image->overrides[0].key.address[0], 10);
+	assert_int_equal(image->overrides[0].units.units, 5);
+	assert_int_equal(weir_cost_ns(&image->overrides[0].units.cost, 1), 0);
+	assert_int_equal(image->overrides[1].key.prefix_bits, 40 + 16);
+	assert_int_equal(image->overrides[1].key.place, 2);
+	assert_int_equal(image->overrides[1].units.units, 400);
+	assert_int_equal(weir_cost_ns(&image->overrides[1].units.cost, 1), 2500000);
+	assert_int_equal(image->overrides[2].key.prefix_bits, 40);
+	assert_int_equal(image->overrides[2].units.units, 0);
+	assert_int_equal(weir_cost_ns(&image->overrides[2].units.cost, 1), 0);
+	/* 100 costs 10 ms; of those below one unit nothing is admitted. */
+	assert_int_equal(image->config.throttle_horizon_ns, 10 * MS);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_narrow_row_must_hold_the_largest_override(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image;
+
+	add_override(&ruleset->rules[0], 4, 10, 8, 32000 * WEIR_MICRO);
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_NARROW);
+	weir_image_free(image);
+	add_override(&ruleset->rules[0], 4, 11, 8, 32001 * WEIR_MICRO);
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void rows_must_ask_again_after_every_reload_of_overrides(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
+	for (i = 2; i <= 127; i++) {
+		reload(&image, ruleset, 1001 * SECOND);
+		assert_int_equal(version_of(image), i);
+	}
+	/* The top bit is the program's. */
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	assert_int_equal(image->kept_rules, 1);
+	/* Without them it has the whole byte; what rows know under an override must not hold then. */
+	ruleset->rules[0].override_count = 0;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	image->rule_info[0].threshold_word = WEIR_THRESHOLD_WORD(20, 200);
+	ruleset->rules[0].override_count = 1;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), (200 & 127) + 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- tables that all CPUs share ---- */
+
+/* All but the name. */
+static void set_rule(struct weir_ruleset_rule *rule, const struct weir_ruleset_rule *kind)
+{
+	char *name = rule->name;
+
+	*rule = *kind;
+	rule->name = name;
+}
+
+/* Slot of a rule that is loaded at `then_ns`, when one of this kind was removed at 2,000 s. */
+static uint32_t slot_after(const struct weir_ruleset_rule *gone, uint32_t key_fields,
+			   const struct weir_ruleset_rule *next, uint64_t then_ns)
+{
+	struct weir_ruleset *ruleset = two_resources(key_fields, 0);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_image *image;
+	uint32_t slot;
+
+	set_rule(add_rule(ruleset, 0, "gone", 0), gone);
+	image = build(ruleset);
+	reload(&image, none, 2000 * SECOND);
+	set_rule(&ruleset->rules[0], next);
+	memcpy(ruleset->rules[0].name, "next", 4);
+	reload(&image, ruleset, then_ns);
+	slot = image->rules[0].slot;
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+	return slot;
+}
+
+static void a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel(void **state)
+{
+	struct weir_ruleset *kinds = two_resources(0, 0);
+	struct weir_ruleset_rule *quick = add_kind(kinds, "quick", DIRECT, THROTTLING, CURRENT);
+	struct weir_ruleset_rule slow, reject;
+
+	slow = reject = *quick;
+	slow.interval_ns = 60 * SECOND;
+	reject.behavior = REJECT;
+	/* Half a second of queue, and then its own interval. */
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &slow, 2060 * SECOND + 499 * MS), 1);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &slow, 2060 * SECOND + 500 * MS), 0);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, quick, 2001 * SECOND + 499 * MS), 1);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, quick, 2001 * SECOND + 500 * MS), 0);
+	/* Who plans nothing does not mind, and whole resources are cleared by the loader. */
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &reject, 2001 * SECOND + 101 * MS), 0);
+	assert_int_equal(slot_after(quick, 0, &slow, 2001 * SECOND + 101 * MS), 0);
+	assert_int_equal(slot_after(&reject, WEIR_KEY_SOURCE, &slow, 2001 * SECOND + 101 * MS), 0);
+	weir_ruleset_free(kinds);
+}
+
+static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **state)
+{
+	struct weir_ruleset *kinds = two_resources(0, 0);
+	struct weir_ruleset_rule *warm = add_kind(kinds, "warm", WARM_UP, REJECT, CURRENT);
+	struct weir_ruleset_rule never = *warm;
+
+	/* A thousand tokens by a hundred a second. */
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2012 * SECOND), 1);
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2013 * SECOND), 0);
+	/* Two a second, of which no silent second is below a third: such flows never get cold again. */
+	never.threshold_micro = 120 * WEIR_MICRO;
+	never.interval_ns = 60 * SECOND;
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, &never, 9000 * SECOND), 1);
+	assert_int_equal(slot_after(warm, 0, &never, 9000 * SECOND), 0);
+	weir_ruleset_free(kinds);
+}
+
+static void a_slot_remembers_throttled_flows_through_other_owners(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_image *image;
+
+	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	reload(&image, none, 2000 * SECOND);
+	strcpy(ruleset->rules[0].name, "other");
+	ruleset->rules[0].behavior = REJECT;
+	reload(&image, ruleset, 2002 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	reload(&image, none, 2002 * SECOND);
+	strcpy(ruleset->rules[0].name, "third");
+	ruleset->rules[0].behavior = THROTTLING;
+	ruleset->rules[0].interval_ns = 3600 * SECOND;
+	reload(&image, ruleset, 2010 * SECOND);
+	assert_int_equal(image->rules[0].slot, 1);
+	reload(&image, none, 2010 * SECOND);
+	reload(&image, ruleset, 9700 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+}
+
+static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+
+	ruleset->settings.flows_per_cpu = 262144;
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 1);
+	assert_int_equal(image->config.warming_sets, 1);
+	weir_image_free(image);
+
+	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 65536);
+	assert_int_equal(image->config.warming_sets, 131072);
+	weir_image_free(image);
+
+	ruleset->settings.flows_per_cpu = 1;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 128);
+	assert_int_equal(image->config.warming_sets, 256);
+	weir_image_free(image);
+
+	/* Without a window it needs no rows: neither does the other table grow. */
+	ruleset->settings.flows_per_cpu = 262144;
+	ruleset->rules[1].behavior = THROTTLING;
+	image = build(ruleset);
+	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 1024);
+	previous = previous_of(image);
+	options.previous = &previous;
+	ruleset->settings.flows_per_cpu = 262144;
+	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(next->config.throttle_sets, 1024);
+	assert_int_equal(next->config.warming_sets, 131072);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 10240 places"));
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static void planned_times_count_from_a_base_that_a_reload_keeps(void **state)
+{
+	struct weir_compile_options options = plain_options;
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.base_ns, 0);
+	reload(&image, ruleset, 1900000000 * SECOND);
+	assert_int_equal(image->config.base_ns, 0);
+	weir_image_free(image);
+	/* A capture of 2030: months to go back, years to go on. */
+	options.now_ns = 1900000000 * SECOND;
+	image = build_with(ruleset, &options);
+	assert_in_range(image->config.base_ns, options.now_ns - 200 * 86400 * SECOND, options.now_ns - 86400 * SECOND);
+	assert_true(options.now_ns + 8ull * 365 * 86400 * SECOND - image->config.base_ns < WEIR_LAST_MASK);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void memory_grows_with_overrides_and_shared_tables(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image_memory before, after;
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	weir_image_memory(image, 2, &before);
+	weir_image_free(image);
+	ruleset->rules[0].behavior = THROTTLING;
+	for (i = 0; i < 100; i++)
+		add_override(&ruleset->rules[0], 4, i, 8, WEIR_MICRO);
+	image = build(ruleset);
+	weir_image_memory(image, 2, &after);
+	assert_int_equal(after.shared - before.shared, 1023 * 128);
+	assert_in_range(after.matching - before.matching, 100 * 100, 100 * 200);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -1630,6 +2488,34 @@ int main(void)
 		cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
 		cmocka_unit_test(settings_and_cpus_reach_the_program),
 		cmocka_unit_test(memory_is_what_the_maps_take),
+		cmocka_unit_test(each_combination_is_judged_as_semantics_says),
+		cmocka_unit_test(a_throttled_packet_costs_its_exact_threshold),
+		cmocka_unit_test(what_is_pushed_first_is_what_holds_without_a_controller),
+		cmocka_unit_test(descriptions_say_what_a_controller_needs),
+		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),
+		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
+		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
+		cmocka_unit_test(rules_that_read_the_same_window_share_a_meter),
+		cmocka_unit_test(a_meter_is_a_rule_of_the_resource_that_is_read),
+		cmocka_unit_test(warm_up_is_metered_where_its_traffic_is),
+		cmocka_unit_test(thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused),
+		cmocka_unit_test(rules_and_meters_together_have_8192_places),
+		cmocka_unit_test(a_meter_keeps_its_slot_over_a_reload),
+		cmocka_unit_test(a_rule_that_refers_elsewhere_keeps_itself_and_changes_its_meter),
+		cmocka_unit_test(a_meter_without_a_slot_is_refused_by_its_resource),
+		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
+		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
+		cmocka_unit_test(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers),
+		cmocka_unit_test(overrides_are_written_as_the_program_looks_them_up),
+		cmocka_unit_test(a_narrow_row_must_hold_the_largest_override),
+		cmocka_unit_test(rows_must_ask_again_after_every_reload_of_overrides),
+		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
+		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
+		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),
+		cmocka_unit_test(shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them),
+		cmocka_unit_test(a_shared_table_in_use_keeps_its_size_over_a_reload),
+		cmocka_unit_test(planned_times_count_from_a_base_that_a_reload_keeps),
+		cmocka_unit_test(memory_grows_with_overrides_and_shared_tables),
 		cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
 	};
 

@@ -58,43 +58,49 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 	return is_wrong ? -EINVAL : 0;
 }
 
-static bool has_storage(const struct weir_rule_info *rules, uint32_t count, enum weir_storage storage)
+/*
+ * Planned times count from here. A clock that counts from boot needs no base; one that counts from 1970 (replay) would
+ * not leave a planned time its nine years. Some months early, for clocks that go back; chosen, not derived.
+ */
+#define BASE_MARGIN_NS (1ull << 53)
+
+static uint64_t base_ns(const struct weir_compile_options *options)
 {
+	if (options->previous)
+		return options->previous->base_ns;
+	return options->now_ns > BASE_MARGIN_NS ? options->now_ns - BASE_MARGIN_NS : 0;
+}
+
+/* What any rule asks of the program. */
+static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
+			    struct weir_config *config)
+{
+	const struct weir_rule *rule;
+	uint64_t cost_ns_max;
 	uint32_t i;
 
-	for (i = 0; i < count; i++) {
-		if (rules[i].state == WEIR_SLOT_USED && rules[i].storage == storage)
-			return true;
+	for (i = 0; i < image->rule_count; i++) {
+		rule = &image->rules[i];
+		config->has_moving |= rule->threshold_moves;
+		config->has_associated |= rule->judging == WEIR_JUDGING_ASSOCIATED;
+		config->warms_flows |= rule->warms_flows;
+		config->has_overrides |= rule->has_overrides;
+		if (rule->judging != WEIR_JUDGING_THROTTLE)
+			continue;
+		config->has_throttling = 1;
+		cost_ns_max = weir_terms_cost_ns_max(&list->ruleset.rules[i]);
+		if (cost_ns_max > config->throttle_horizon_ns)
+			config->throttle_horizon_ns = cost_ns_max;
 	}
-	return false;
+	for (i = 0; i < image->resource_count; i++)
+		config->has_meters |= image->resources[i].meter_count > 0;
+	config->paces = list->ruleset.settings.paces && config->has_throttling;
 }
 
-/*
- * Sets of one flow table. One that holds windows of a running rule keeps its size: another size would
- * need another map, and lose them. One that nobody uses gets the least a map can have.
- */
-static uint32_t table_sets(const struct weir_image *image, const struct weir_previous *previous,
-			   enum weir_storage storage, uint32_t previous_sets, uint32_t chunk_sets,
-			   struct weir_diag *diag)
-{
-	uint32_t sets = chunk_sets;
-
-	if (has_storage(image->rule_info, image->rule_slots, storage))
-		sets = image->flows_per_cpu / WEIR_WAYS;
-	if (!previous || !previous_sets || !has_storage(previous->rules, previous->rule_slots, storage))
-		return sets;
-	if (sets != previous_sets && sets != chunk_sets)
-		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change flowsPerCpu",
-				  "the flow tables keep their %u flows per CPU: a reload does not change them",
-				  previous_sets * WEIR_WAYS);
-	return previous_sets;
-}
-
-static void configure(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
 		      struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_previous *previous = options->previous;
-	const struct weir_settings *settings = &ruleset->settings;
+	const struct weir_settings *settings = &list->ruleset.settings;
 	struct weir_config *config = &image->config;
 	uint32_t flows_min = WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS;
 
@@ -102,20 +108,20 @@ static void configure(const struct weir_ruleset *ruleset, const struct weir_comp
 		round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
 	config->cpus = options->cpus;
 	config->resource_count = image->resource_count;
-	config->narrow_sets = table_sets(image, previous, WEIR_STORAGE_NARROW, previous ? previous->narrow_sets : 0,
-					 WEIR_NARROW_SETS_PER_CHUNK, diag);
-	config->wide_sets = table_sets(image, previous, WEIR_STORAGE_WIDE, previous ? previous->wide_sets : 0,
-				       WEIR_WIDE_SETS_PER_CHUNK, diag);
 	config->drop_malformed = settings->drop_malformed;
 	config->drop_unsupported = settings->drop_unsupported;
 	config->drop_non_ip = settings->drop_non_ip;
 	config->drop_unmatched = settings->drop_unmatched;
+	config->base_ns = base_ns(options);
+	configure_rules(list, image, config);
+	weir_compile_tables(options->previous, image, diag);
 }
 
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_rule_list_free) struct weir_rule_list list = {};
 	int err;
 
 	err = check_capacity(ruleset, options, diag);
@@ -133,10 +139,16 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 	err = weir_compile_meet(ruleset, image, diag);
 	if (err)
 		return err;
-	err = weir_compile_slots(ruleset, options, image, diag);
+	err = weir_compile_meters(ruleset, image, &list, diag);
 	if (err)
 		return err;
-	configure(ruleset, options, image, diag);
+	err = weir_compile_slots(&list, options, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_overrides(ruleset, image, diag);
+	if (err)
+		return err;
+	configure(&list, options, image, diag);
 	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
 	if (err)
 		return err;
@@ -149,6 +161,8 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
  * allocator's rounding. Chosen, not derived.
  */
 #define PREFIX_BYTES 64
+/* The same for an override, whose value is larger. */
+#define OVERRIDE_BYTES 128
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
 {
@@ -157,7 +171,11 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.narrow_table = (uint64_t)image->config.narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row) * cpus;
 	memory.wide_table = (uint64_t)image->config.wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row) * cpus;
 	memory.lone_rows = (uint64_t)image->rule_slots * sizeof(struct weir_wide_row) * cpus;
+	memory.shared = (uint64_t)image->config.throttle_sets * sizeof(struct weir_throttle_set) +
+			(uint64_t)image->config.warming_sets * sizeof(struct weir_warming_set) +
+			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
+			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
 			  sizeof(struct weir_totals) + WEIR_TIMINGS_MAX * sizeof(struct weir_clock) +
 			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
@@ -165,12 +183,13 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			  ((uint64_t)image->source_prefix_count + image->destination_prefix_count) * PREFIX_BYTES +
+			  (uint64_t)image->override_count * OVERRIDE_BYTES +
 			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.wide_table + memory.lone_rows + memory.counters + memory.matching +
-		       memory.lists;
+	memory.total = memory.narrow_table + memory.wide_table + memory.shared + memory.lone_rows + memory.counters +
+		       memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

@@ -53,9 +53,9 @@ struct weir_image_interface {
 
 struct weir_image {
 	/* the generation's maps */
-	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's. A flow table that holds windows
-	 * of a running rule keeps its size; narrow_sets or wide_sets other than the instance's mean that nobody
-	 * used that table, and that the loader has to make it anew.
+	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's. A flow table that holds flows
+	 * of a running rule keeps its size; narrow_, wide_, throttle_ or warming_sets other than the instance's
+	 * mean that nobody used that table, and that the loader has to make it anew.
 	 */
 	struct weir_config config;
 	struct weir_classes *classes;
@@ -80,7 +80,9 @@ struct weir_image {
 	uint32_t resource_slots;
 	struct weir_timing *timings;
 	uint32_t timing_count;
-	/* slots given out by this load, one entry a slot: the loader clears their counters and lone rows */
+	/* slots given out by this load, one entry a slot: the loader clears their counters, lone rows, seconds, states of
+	 * warm-up, and planned times of whole resources
+	 */
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
 	uint32_t flows_per_cpu; /* rounded up to a power of two */
@@ -93,6 +95,7 @@ struct weir_image {
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
 struct weir_image_memory {
 	uint64_t narrow_table, wide_table; /* all CPUs together */
+	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
 	uint64_t lone_rows, counters;	   /* all CPUs together */
 	uint64_t matching;		   /* classes, vectors, prefixes, rules */
 	uint64_t lists;			   /* allow and deny */
@@ -105,9 +108,12 @@ struct weir_image_memory {
  * options->previous) when the instance's maps have too few slots for what is new.
  *
  * Slots: a rule whose name, resource and identity are those of a used slot keeps it, with its timing
- * and its threshold's version (one more when the threshold's units differ); a resource keeps the slot
- * of its name. Others take a free slot, or a cooling one whose free_after_ns is past. Slots no longer
- * used start cooling: free_after_ns = now_ns + interval + one bucket (resources: 61 s).
+ * and its threshold's version (another one when what it allows to a flow may differ); a resource keeps the slot
+ * of its name. Others take a free slot, or a cooling one whose free_after_ns is past and of whose flows the
+ * tables that all CPUs share can remember nothing that would still matter. Slots no longer used start cooling:
+ * free_after_ns = now_ns + interval + one bucket (resources: 61 s).
+ *
+ * Windows of resources that associated rules refer to are kept by meters, hidden rules with slots of their own.
  */
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);

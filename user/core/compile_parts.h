@@ -19,9 +19,53 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
  */
 int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
 
+/* What a rule comes to (compile_terms.c). */
+struct weir_terms {
+	enum weir_judging judging;
+	bool is_meter;	       /* a hidden rule of compile_meters.c */
+	bool has_window;       /* keeps a window at its slot */
+	bool moves;	       /* the controller computes its threshold */
+	bool warms_flows;      /* the program does, flow by flow */
+	uint32_t meter;	       /* ASSOCIATED: place of the meter it reads */
+	uint64_t units;	       /* threshold; of one that moves, what holds without a controller */
+	uint64_t units_max;    /* with those of its overrides */
+	struct weir_cost cost; /* THROTTLE: of the exact threshold that `units` is the floor of */
+	struct weir_warm_up warm_up;
+	struct weir_memory_adaptive memory;
+};
+
+/* All but `meter`. Fails, with the reason in *diag, on numbers too large for the program. */
+int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
+		    struct weir_diag *diag);
+
+/* A bound of what any packet costs under a rule that throttles, ns. */
+uint64_t weir_terms_cost_ns_max(const struct weir_ruleset_rule *rule);
+
+/* The rules of a load: the user's, and behind them the meters. */
+struct weir_rule_list {
+	struct weir_ruleset ruleset; /* owns `rules` and the meters' names, and borrows everything else */
+	struct weir_terms *terms;    /* one a rule */
+	size_t user_rules;
+};
+
+/* Fills a zeroed list, and image->resources[].meter. Needs image->resources. Free the list also after a failure. */
+int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
+			struct weir_diag *diag);
+void weir_rule_list_free(struct weir_rule_list *list);
+
 /* Rules with their storage, timing, slot and threshold, and the descriptions of the instance. */
-int weir_compile_slots(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
+
+int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
+
+/* Sizes of the flow tables. Needs the descriptions and flows_per_cpu. */
+void weir_compile_tables(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag);
+
+/* Whether a rule keeps windows; flows in the tables that all CPUs share. */
+bool weir_has_window(const struct weir_rule_info *rule);
+bool weir_throttles_flows(const struct weir_rule_info *rule);
+bool weir_warms_flows(const struct weir_rule_info *rule);
 
 static inline int weir_compile_no_memory(struct weir_diag *diag)
 {

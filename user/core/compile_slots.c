@@ -18,6 +18,7 @@
 /* The counters of a resource hold the last 60 seconds, and one begun. */
 #define RESOURCE_COOLING_NS (61 * WEIR_NSEC_PER_SEC)
 
+#define NSEC_PER_MSEC 1000000ull
 #define NONE 0xffffffffu
 
 /* What is decided about one rule. */
@@ -29,7 +30,8 @@ struct plan {
 };
 
 struct slotting {
-	const struct weir_ruleset *ruleset;
+	const struct weir_ruleset *ruleset;   /* with the meters */
+	const struct weir_terms *terms;	      /* one a rule */
 	const struct weir_previous *previous; /* never NULL */
 	struct weir_image *image;
 	struct weir_diag *diag;
@@ -38,14 +40,19 @@ struct slotting {
 	uint32_t *resource_slots; /* one a resource */
 };
 
-static uint64_t threshold_units(const struct weir_ruleset_rule *rule)
+static const struct weir_terms *terms_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	return rule->threshold_micro / WEIR_MICRO;
+	return &slotting->terms[rule - slotting->ruleset->rules];
 }
 
 static uint64_t bucket_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns / rule->samples;
+}
+
+static uint64_t queueing_ns_max(const struct weir_ruleset_rule *rule)
+{
+	return rule->behavior == WEIR_BEHAVIOR_THROTTLING ? rule->queueing_ms_max * NSEC_PER_MSEC : 0;
 }
 
 static const struct weir_ruleset_resource *resource_of(const struct slotting *slotting,
@@ -78,15 +85,20 @@ static struct weir_rule_identity identity_of(const struct slotting *slotting, co
 /* Whether a narrow row can hold this rule's window, given a timing number that its tag can name. */
 static bool fits_narrow(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	return resource_of(slotting, rule)->flow.fields && !rule->counts_bytes &&
-	       threshold_units(rule) <= WEIR_NARROW_THRESHOLD_MAX && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	return terms->has_window && !terms->is_meter && rule->strategy == WEIR_STRATEGY_DIRECT &&
+	       resource_of(slotting, rule)->flow.fields && !rule->counts_bytes &&
+	       terms->units_max <= WEIR_NARROW_THRESHOLD_MAX && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
 	       slotting->span_ns / bucket_ns(rule) < 1ull << 32;
 }
 
 /* ---- what is kept ---- */
 
+/* Names of at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted. */
 struct named_slot {
-	const char *name; /* at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted */
+	const char *name;
+	const char *resource_name; /* of a rule; meters of different resources share their name */
 	uint32_t slot;
 };
 
@@ -94,18 +106,20 @@ static int compare_named_slots(const void *left, const void *right)
 {
 	const struct named_slot *a = left, *b = right;
 
-	return strncmp(a->name, b->name, WEIR_NAME_BYTES);
+	return strncmp(a->name, b->name, WEIR_NAME_BYTES)
+		       ?: strncmp(a->resource_name, b->resource_name, WEIR_NAME_BYTES);
 }
 
-static uint32_t find_named_slot(const struct named_slot *named, size_t count, const char *name)
+static uint32_t find_named_slot(const struct named_slot *named, size_t count, const char *name,
+				const char *resource_name)
 {
-	const struct named_slot wanted = {.name = name}, *found;
+	const struct named_slot wanted = {.name = name, .resource_name = resource_name}, *found;
 
 	found = count ? bsearch(&wanted, named, count, sizeof(*named), compare_named_slots) : NULL;
 	return found ? found->slot : NONE;
 }
 
-/* The slots in use before this load, by name of their rule. */
+/* The slots in use before this load, by the names of their rule and its resource. */
 static int name_rule_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
 {
 	struct named_slot *named;
@@ -117,7 +131,8 @@ static int name_rule_slots(const struct weir_previous *previous, struct named_sl
 		return -ENOMEM;
 	for (i = 0; i < previous->rule_slots; i++) {
 		if (previous->rules[i].state == WEIR_SLOT_USED)
-			named[count++] = (struct named_slot){previous->rules[i].name, i};
+			named[count++] =
+				(struct named_slot){previous->rules[i].name, previous->rules[i].resource_name, i};
 	}
 	qsort(named, count, sizeof(*named), compare_named_slots);
 	*ret_named = named;
@@ -136,7 +151,7 @@ static int name_resource_slots(const struct weir_previous *previous, struct name
 		return -ENOMEM;
 	for (i = 0; i < previous->resource_slots; i++) {
 		if (previous->resources[i].state == WEIR_SLOT_USED)
-			named[count++] = (struct named_slot){previous->resources[i].name, i};
+			named[count++] = (struct named_slot){previous->resources[i].name, "", i};
 	}
 	qsort(named, count, sizeof(*named), compare_named_slots);
 	*ret_named = named;
@@ -149,39 +164,89 @@ static bool is_same_rule(const struct slotting *slotting, const struct weir_rule
 {
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 
-	return !strncmp(info->resource_name, resource_of(slotting, rule)->name, WEIR_NAME_BYTES) &&
-	       !memcmp(&info->identity, &identity, sizeof(identity)) && info->timing < slotting->previous->timing_count;
+	return !memcmp(&info->identity, &identity, sizeof(identity)) && info->timing < slotting->previous->timing_count;
 }
 
-/* Version of the threshold: rows that know of another must ask again whether they are full. It comes
- * round after 256 changes, which a row survives only if it saw no packet during all of them; its bucket
+/*
+ * Tables that all CPUs share are searched by slot and key, and remember a flow until its place is wanted. Whether
+ * nothing that they may know of the slot's flows would still matter to this rule: planned times so old that no
+ * packet waits for them, warm-up so old that the flow is all cold again.
+ */
+static bool is_forgotten(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+	uint64_t idle_ns;
+
+	if (!info->flows_until_ns || !resource_of(slotting, rule)->flow.fields)
+		return true;
+	idle_ns = slotting->now_ns > info->flows_until_ns ? slotting->now_ns - info->flows_until_ns : 0;
+	if (terms->judging == WEIR_JUDGING_THROTTLE && idle_ns < rule->interval_ns)
+		return false;
+	if (!terms->warms_flows)
+		return true;
+	/* From no token at all, by a refill a second; the second begun, and the sync of what had passed. */
+	return terms->warm_up.refill_below &&
+	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
+}
+
+/*
+ * Version of the threshold: rows that know of another must ask again whether they are full, and flows that warm up
+ * compute anew. 0 is left to rows that know of none, and the top bit of rules with overrides to the program's notes.
+ * It comes round after so many changes, which a row survives only if it saw no packet during all of them; its bucket
  * is over by then, and a lease or fullness ends with the bucket.
  */
-static uint8_t next_version(const struct weir_ruleset_rule *rule, uint64_t previous_word)
+static uint8_t next_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			    const struct weir_rule_info *info)
 {
-	uint8_t version = previous_word >> WEIR_THRESHOLD_BITS;
+	const struct weir_terms *terms = terms_of(slotting, rule);
+	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, last = rule->override_count ? 127 : 255;
+	bool is_same = (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units;
 
-	return version + ((previous_word & WEIR_THRESHOLD_MASK) != threshold_units(rule));
+	/* Which overrides there were is not known. */
+	if (rule->override_count || info->has_overrides)
+		is_same = false;
+	if (terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)))
+		is_same = false;
+	if (is_same)
+		return version;
+	version &= last;
+	return version == last ? 1 : version + 1;
+}
+
+static bool starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			const struct weir_rule_info *info)
+{
+	bool shares_flows = weir_throttles_flows(info) || weir_warms_flows(info);
+	const char *why = NULL;
+
+	/* Cells of narrow rows could not hold it, and windows cannot move between tables. */
+	if (weir_has_window(info) && terms_of(slotting, rule)->has_window && info->storage == WEIR_STORAGE_NARROW &&
+	    !fits_narrow(slotting, rule))
+		why = "its threshold outgrew the rows that hold them";
+	else if (!shares_flows && !is_forgotten(slotting, rule, info))
+		why = "at its place there are still flows of a rule before it";
+	if (why)
+		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
+				  rule->name, why);
+	return why;
 }
 
 static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot, struct plan *plan)
 {
 	const struct weir_rule_info *info = &slotting->previous->rules[slot];
+	const struct weir_terms *terms = terms_of(slotting, rule);
 
-	if (!is_same_rule(slotting, rule, info))
+	if (!is_same_rule(slotting, rule, info) || starts_anew(slotting, rule, info))
 		return;
-	if (info->storage == WEIR_STORAGE_NARROW && !fits_narrow(slotting, rule)) {
-		/* Its cells could not hold the new threshold, and windows cannot move between tables. */
-		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
-				  "rule '%s' starts with empty windows: its threshold outgrew the rows that hold them",
-				  rule->name);
-		return;
-	}
 	plan->slot = slot;
-	plan->storage = info->storage;
-	plan->timing = info->timing;
-	plan->version = next_version(rule, info->threshold_word);
-	slotting->image->kept_rules++;
+	plan->version = next_version(slotting, rule, info);
+	slotting->image->kept_rules += !terms->is_meter;
+	/* With no windows to keep, the best rows for them are chosen anew. */
+	if (weir_has_window(info) && terms->has_window) {
+		plan->storage = info->storage;
+		plan->timing = info->timing;
+	}
 }
 
 static int keep_rules(struct slotting *slotting)
@@ -196,7 +261,7 @@ static int keep_rules(struct slotting *slotting)
 	for (i = 0; i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
-		slot = find_named_slot(named, count, rule->name);
+		slot = find_named_slot(named, count, rule->name, resource_of(slotting, rule)->name);
 		if (slot != NONE)
 			keep_rule(slotting, rule, slot, &slotting->plans[i]);
 	}
@@ -211,7 +276,7 @@ static int keep_resources(struct slotting *slotting)
 	if (name_resource_slots(slotting->previous, &named, &count))
 		return weir_compile_no_memory(slotting->diag);
 	for (i = 0; i < slotting->ruleset->resource_count; i++)
-		slotting->resource_slots[i] = find_named_slot(named, count, slotting->ruleset->resources[i].name);
+		slotting->resource_slots[i] = find_named_slot(named, count, slotting->ruleset->resources[i].name, "");
 	return 0;
 }
 
@@ -378,6 +443,8 @@ static void cool_all(struct slotting *slotting)
 		if (rule->state != WEIR_SLOT_USED)
 			continue;
 		interval_ns = rule->identity.interval_ns;
+		if (weir_throttles_flows(rule) || weir_warms_flows(rule))
+			rule->flows_until_ns = slotting->now_ns + rule->queueing_ns_max;
 		rule->state = WEIR_SLOT_COOLING;
 		/* Strict and smooth windows look one bucket further back than their interval. */
 		rule->free_after_ns = slotting->now_ns + interval_ns;
@@ -447,10 +514,31 @@ static int place_resources(struct slotting *slotting)
 	return 0;
 }
 
+/* What the controller, status and the next load need to know of its strategy, behaviour and relation. */
+static void describe_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			   struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	info->is_meter = terms->is_meter;
+	info->strategy = rule->strategy;
+	info->behavior = rule->behavior;
+	info->relation = rule->relation;
+	info->moves = terms->moves;
+	info->has_overrides = rule->override_count > 0;
+	info->queueing_ns_max = queueing_ns_max(rule);
+	info->warm_up = terms->warm_up;
+	info->memory = terms->memory;
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		strncpy(info->ref_resource_name, slotting->ruleset->resources[rule->ref_resource].name,
+			sizeof(info->ref_resource_name) - 1);
+}
+
 static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot)
 {
 	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
 	struct weir_rule_info *info = &slotting->image->rule_info[slot];
+	uint64_t flows_until_ns = info->flows_until_ns;
 	struct plan *plan = &slotting->plans[place];
 
 	plan->slot = slot;
@@ -459,20 +547,44 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	strncpy(info->resource_name, resource_of(slotting, rule)->name, sizeof(info->resource_name) - 1);
 	info->identity = identity_of(slotting, rule);
 	info->threshold_micro = rule->threshold_micro;
-	info->threshold_word = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
+	info->threshold_word = WEIR_THRESHOLD_WORD(terms_of(slotting, rule)->units, plan->version);
+	info->flows_until_ns = flows_until_ns;
 	info->state = WEIR_SLOT_USED;
 	info->place = place;
 	info->resource_slot = slotting->image->resources[rule->resource].slot;
 	info->storage = plan->storage;
 	info->timing = plan->timing;
 	info->observes = rule->observes;
+	describe_terms(slotting, rule, info);
+}
+
+/* The first slot from `slot` on that this rule may have, or the number of slots. */
+static uint32_t find_slot(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot)
+{
+	const struct weir_image *image = slotting->image;
+	const struct weir_rule_info *info;
+
+	for (; slot < image->rule_slots; slot++) {
+		info = &image->rule_info[slot];
+		if (is_free(info->state, info->free_after_ns, slotting->now_ns) && is_forgotten(slotting, rule, info))
+			break;
+	}
+	return slot;
+}
+
+static int too_few_rule_slots(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	bool is_meter = terms_of(slotting, rule)->is_meter;
+
+	return too_few_slots(slotting, &rule->place, is_meter ? "a count of resource" : "rule",
+			     is_meter ? resource_of(slotting, rule)->name : rule->name, slotting->image->rule_slots);
 }
 
 static int place_rules(struct slotting *slotting)
 {
 	const struct weir_ruleset *ruleset = slotting->ruleset;
 	struct weir_image *image = slotting->image;
-	uint32_t slot = 0;
+	uint32_t first = 0, slot;
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
@@ -482,12 +594,12 @@ static int place_rules(struct slotting *slotting)
 	for (i = 0; i < ruleset->rule_count; i++) {
 		if (slotting->plans[i].slot != NONE)
 			continue;
-		while (slot < image->rule_slots &&
-		       !is_free(image->rule_info[slot].state, image->rule_info[slot].free_after_ns, slotting->now_ns))
-			slot++;
+		while (first < image->rule_slots &&
+		       !is_free(image->rule_info[first].state, image->rule_info[first].free_after_ns, slotting->now_ns))
+			first++;
+		slot = find_slot(slotting, &ruleset->rules[i], first);
 		if (slot == image->rule_slots)
-			return too_few_slots(slotting, &ruleset->rules[i].place, "rule", ruleset->rules[i].name,
-					     image->rule_slots);
+			return too_few_rule_slots(slotting, &ruleset->rules[i]);
 		image->fresh_rule_slots[slot] = true;
 		describe_rule(slotting, i, slot);
 	}
@@ -503,6 +615,24 @@ static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
 
 	for (i = 0; i < words; i++, bits -= bits < 32 ? bits : 32)
 		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
+}
+
+static void write_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const struct plan *plan,
+			struct weir_rule *written)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	written->threshold = WEIR_THRESHOLD_WORD(terms->units, plan->version);
+	written->judging = terms->judging;
+	written->threshold_moves = terms->moves;
+	written->warms_flows = terms->warms_flows;
+	written->has_overrides = rule->override_count > 0;
+	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
+	written->meter = terms->meter;
+	written->queueing_ns_max = queueing_ns_max(rule);
+	written->cost = terms->cost;
+	if (terms->warms_flows)
+		written->warm_up = terms->warm_up;
 }
 
 static void write_rule(const struct slotting *slotting, size_t place)
@@ -528,31 +658,43 @@ static void write_rule(const struct slotting *slotting, size_t place)
 	fill_mask(written->source_mask6, 4, identity.source_bits[1]);
 	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);
 	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
-	written->threshold = WEIR_THRESHOLD_WORD(threshold_units(rule), plan->version);
-	slotting->image->pushed[place].word = written->threshold;
+	write_terms(slotting, rule, plan, written);
+}
+
+/* What holds until a controller pushes something better. */
+static void push_first(const struct weir_rule *rule, struct weir_pushed *pushed)
+{
+	pushed->word = rule->threshold;
+	pushed->cost[0] = pushed->cost[1] = rule->cost;
 }
 
 static int write_rules(struct slotting *slotting)
 {
+	const size_t count = slotting->ruleset->rule_count;
+	struct weir_image *image = slotting->image;
 	size_t i;
 
-	slotting->image->rules = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->rules));
-	slotting->image->pushed = calloc(slotting->ruleset->rule_count + 1, sizeof(*slotting->image->pushed));
-	if (!slotting->image->rules || !slotting->image->pushed)
+	image->rules = calloc(count + 1, sizeof(*image->rules));
+	image->pushed = calloc(count + 1, sizeof(*image->pushed));
+	if (!image->rules || !image->pushed)
 		return weir_compile_no_memory(slotting->diag);
-	for (i = 0; i < slotting->ruleset->rule_count; i++)
+	for (i = 0; i < count; i++) {
 		write_rule(slotting, i);
+		push_first(&image->rules[i], &image->pushed[i]);
+	}
 	return 0;
 }
 
-int weir_compile_slots(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag)
 {
 	static const struct weir_previous first_load;
+	const struct weir_ruleset *ruleset = &list->ruleset;
 	_cleanup_(weir_freep) uint32_t *resource_slots = calloc(ruleset->resource_count + 1, sizeof(*resource_slots));
 	_cleanup_(weir_freep) struct plan *plans = calloc(ruleset->rule_count + 1, sizeof(*plans));
 	struct slotting slotting = {
 		.ruleset = ruleset,
+		.terms = list->terms,
 		.previous = options->previous ? options->previous : &first_load,
 		.image = image,
 		.diag = diag,

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The flow tables: which of them a load needs, and how large. */
+#include "compile_parts.h"
+
+/* Planned times, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
+#define SHARED_SETS_MIN 64u
+
+bool weir_has_window(const struct weir_rule_info *rule)
+{
+	return rule->is_meter || (rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT);
+}
+
+static bool is_narrow(const struct weir_rule_info *rule)
+{
+	return rule->storage == WEIR_STORAGE_NARROW && weir_has_window(rule);
+}
+
+static bool is_wide(const struct weir_rule_info *rule)
+{
+	return rule->storage == WEIR_STORAGE_WIDE && weir_has_window(rule);
+}
+
+bool weir_throttles_flows(const struct weir_rule_info *rule)
+{
+	return rule->behavior == WEIR_BEHAVIOR_THROTTLING && rule->identity.key_fields;
+}
+
+bool weir_warms_flows(const struct weir_rule_info *rule)
+{
+	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
+}
+
+/* One table: who keeps flows there, and what it holds. */
+struct table {
+	bool (*keeps)(const struct weir_rule_info *rule);
+	uint32_t sets, sets_idle; /* when somebody uses it, and when nobody does */
+	uint32_t previous_sets;
+	uint32_t ways;
+	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
+};
+
+static bool is_kept(const struct table *table, const struct weir_rule_info *rules, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (rules[i].state == WEIR_SLOT_USED && table->keeps(&rules[i]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Sets of one flow table. One that holds flows of a running rule keeps its size: another size would
+ * need another map, and lose them. One that nobody uses gets the least a map can have.
+ */
+static uint32_t table_sets(const struct weir_image *image, const struct weir_previous *previous,
+			   const struct table *table, struct weir_diag *diag)
+{
+	uint32_t sets = is_kept(table, image->rule_info, image->rule_slots) ? table->sets : table->sets_idle;
+
+	if (!table->previous_sets || !is_kept(table, previous->rules, previous->rule_slots))
+		return sets;
+	if (sets != table->previous_sets && sets != table->sets_idle)
+		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change flowsPerCpu",
+				  "the %s %u %s: a reload does not change that", table->keeping,
+				  table->previous_sets * table->ways, table->what);
+	return table->previous_sets;
+}
+
+/* About twice as many places as one CPU keeps flows: sets fill unevenly. */
+static uint32_t shared_sets(const struct weir_image *image, uint32_t ways)
+{
+	uint64_t wanted = 2ull * image->flows_per_cpu / ways;
+	uint32_t sets = SHARED_SETS_MIN;
+
+	while (sets < wanted && sets < 1u << 31)
+		sets *= 2;
+	return sets;
+}
+
+void weir_compile_tables(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	static const struct weir_previous first_load;
+	const struct weir_previous *before = previous ? previous : &first_load;
+	const struct table narrow = {is_narrow,
+				     image->flows_per_cpu / WEIR_WAYS,
+				     WEIR_NARROW_SETS_PER_CHUNK,
+				     before->narrow_sets,
+				     WEIR_WAYS,
+				     "flow tables keep their",
+				     "flows per CPU"};
+	const struct table wide = {
+		is_wide,   image->flows_per_cpu / WEIR_WAYS, WEIR_WIDE_SETS_PER_CHUNK, before->wide_sets,
+		WEIR_WAYS, "flow tables keep their",	     "flows per CPU"};
+	const struct table throttle = {
+		weir_throttles_flows, shared_sets(image, WEIR_THROTTLE_WAYS), 1,       before->throttle_sets,
+		WEIR_THROTTLE_WAYS,   "table of throttled flows keeps its",   "places"};
+	const struct table warming = {
+		weir_warms_flows,  shared_sets(image, WEIR_WARMING_WAYS), 1,	   before->warming_sets,
+		WEIR_WARMING_WAYS, "table of warming flows keeps its",	  "places"};
+
+	image->config.narrow_sets = table_sets(image, before, &narrow, diag);
+	image->config.wide_sets = table_sets(image, before, &wide, diag);
+	image->config.throttle_sets = table_sets(image, before, &throttle, diag);
+	image->config.warming_sets = table_sets(image, before, &warming, diag);
+}
