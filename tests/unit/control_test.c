@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The controller's step: what it makes of a state that is late, of seconds nobody remembers, of memory that
+ * cannot be read; and how it pushes. The arithmetic of one sync is warm_up_test's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control.h"
+#include "ruleset.h"
+#include "util.h"
+#include "warm_up.h"
+#include "weir_cost.h"
+
+#define SECOND_NS WEIR_NSEC_PER_SEC
+#define LOADED_S 1000 /* of the data plane's clock */
+
+static const struct weir_memory_use unknown_memory;
+
+/* A resource with a WarmUp rule, and what its packets made of it. */
+struct resource {
+	struct weir_rule_info rule;
+	struct weir_warm_state state;
+	struct weir_rule_seconds of_cpu[2];
+};
+
+static struct weir_rule_info make_warm_up(uint64_t threshold, enum weir_behavior behavior)
+{
+	const struct weir_ruleset_rule written = {
+		.name = "warm",
+		.threshold_micro = threshold * WEIR_MICRO,
+		.interval_ns = SECOND_NS,
+		.samples = 10,
+		.strategy = WEIR_STRATEGY_WARM_UP,
+		.behavior = behavior,
+		.warm_up = {.period_s = 10, .cold_factor = 3},
+	};
+	struct weir_rule_info rule = {
+		.moves = 1,
+		.strategy = WEIR_STRATEGY_WARM_UP,
+		.behavior = behavior,
+		.identity.interval_ns = SECOND_NS,
+	};
+	struct weir_diag diag = {};
+
+	assert_int_equal(weir_warm_up_set_up(&written, &rule.warm_up, &diag), 0);
+	weir_diag_free(&diag);
+	return rule;
+}
+
+static struct resource load(uint64_t threshold)
+{
+	struct resource resource = {.rule = make_warm_up(threshold, WEIR_BEHAVIOR_REJECT)};
+
+	weir_control_warm_start(&resource.rule, LOADED_S * SECOND_NS, &resource.state);
+	return resource;
+}
+
+/* As the program counts. */
+static void pass(struct resource *resource, int cpu, uint64_t second, uint64_t units)
+{
+	struct weir_rule_seconds *seconds = &resource->of_cpu[cpu];
+	struct weir_rule_second *at = &seconds->at[second % WEIR_RULE_SECONDS];
+
+	if (at->second != second)
+		*at = (struct weir_rule_second){.second = second};
+	at->units += units;
+	seconds->total += units;
+}
+
+static void sync_at(struct resource *resource, uint64_t now_ns)
+{
+	weir_control_sync(&resource->rule, resource->of_cpu, ARRAY_SIZE(resource->of_cpu), now_ns, &resource->state);
+}
+
+static uint64_t allowed(const struct resource *resource)
+{
+	struct weir_allowance allowance;
+
+	weir_control_allow(&resource->rule, &resource->state, &unknown_memory, 0, &allowance);
+	return allowance.units;
+}
+
+/* ---- WarmUp ---- */
+
+static void saturated_start_follows_sentinels_published_curve(void **state)
+{
+	static const uint64_t published[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};
+	struct resource resource = load(100);
+
+	for (uint64_t i = 0; i < ARRAY_SIZE(published); i++) {
+		sync_at(&resource, (LOADED_S + i) * SECOND_NS + 1000000);
+		assert_int_equal(allowed(&resource), published[i]);
+		pass(&resource, i % 2, LOADED_S + i, published[i] / 2);
+		pass(&resource, 0, LOADED_S + i, published[i] - published[i] / 2);
+	}
+}
+
+/* The same packets, by one controller that ticks every second and by one that comes `late_s` seconds late. */
+static void compare_late(uint64_t late_s, uint64_t (*units)(uint64_t second))
+{
+	struct resource prompt = load(100), late = prompt;
+
+	for (uint64_t second = LOADED_S; second < LOADED_S + late_s; second++) {
+		sync_at(&prompt, second * SECOND_NS);
+		pass(&prompt, second % 2, second, units(second - LOADED_S));
+	}
+	memcpy(late.of_cpu, prompt.of_cpu, sizeof(late.of_cpu));
+	sync_at(&prompt, (LOADED_S + late_s) * SECOND_NS);
+	sync_at(&late, (LOADED_S + late_s) * SECOND_NS);
+	assert_memory_equal(&late.state, &prompt.state, sizeof(late.state));
+}
+
+static uint64_t uneven(uint64_t second)
+{
+	static const uint64_t units[] = {90, 0, 33, 120, 1, 0, 0, 77, 34, 100, 100, 5, 0, 31};
+
+	return units[second % ARRAY_SIZE(units)];
+}
+
+static uint64_t one_burst(uint64_t second)
+{
+	return second == 2 ? 90 : 0;
+}
+
+static uint64_t steady(uint64_t second)
+{
+	return 45;
+}
+
+static uint64_t nothing(uint64_t second)
+{
+	return 0;
+}
+
+static void missed_seconds_are_made_up_each_with_its_own_count(void **state)
+{
+	for (uint64_t late_s = 1; late_s <= WEIR_RULE_SECONDS; late_s++)
+		compare_late(late_s, uneven);
+}
+
+static void idle_hours_after_a_burst_are_made_up_exactly(void **state)
+{
+	compare_late(4, one_burst);
+	compare_late(100, one_burst);
+	compare_late(36000, one_burst);
+	compare_late(36000, nothing);
+}
+
+static void forgotten_seconds_count_by_their_average(void **state)
+{
+	struct resource prompt = load(100), late;
+
+	compare_late(17, steady);
+	compare_late(200, steady);
+
+	/* What is not steady is told apart in the last 16 seconds only. */
+	for (uint64_t second = LOADED_S; second < LOADED_S + 100; second++) {
+		if (second <= LOADED_S + 85)
+			sync_at(&prompt, second * SECOND_NS);
+		pass(&prompt, 0, second, second < LOADED_S + 85 ? 40 : uneven(second));
+	}
+	late = load(100);
+	memcpy(late.of_cpu, prompt.of_cpu, sizeof(late.of_cpu));
+	sync_at(&prompt, (LOADED_S + 100) * SECOND_NS);
+	sync_at(&late, (LOADED_S + 100) * SECOND_NS);
+	assert_memory_equal(&late.state, &prompt.state, sizeof(late.state));
+}
+
+static void one_silent_cpu_forgets_nothing_for_the_other(void **state)
+{
+	struct resource resource = load(100);
+
+	/* CPU 1 counts in one second and is silent; CPU 0 goes on until that second is 20 ago. */
+	pass(&resource, 1, LOADED_S, 60);
+	for (uint64_t second = LOADED_S; second < LOADED_S + 20; second++)
+		pass(&resource, 0, second, 50);
+	sync_at(&resource, (LOADED_S + 20) * SECOND_NS);
+	assert_int_equal(resource.state.total, 20 * 50 + 60);
+}
+
+static void a_day_without_a_controller_takes_no_longer_than_a_moment(void **state)
+{
+	struct resource resource = load(100);
+
+	for (uint64_t second = LOADED_S + 3000000000; second < LOADED_S + 3000000040; second++)
+		pass(&resource, 0, second, 1000000000);
+	sync_at(&resource, (LOADED_S + 3000000040) * SECOND_NS);
+	assert_int_equal(resource.state.second, LOADED_S + 3000000040);
+	assert_int_equal(resource.state.stored, 0);
+}
+
+static void second_that_is_not_over_is_not_counted(void **state)
+{
+	struct resource resource = load(100), later;
+
+	pass(&resource, 0, LOADED_S, 33);
+	pass(&resource, 0, LOADED_S + 1, 1000); /* a tick that is late reads these too */
+	sync_at(&resource, (LOADED_S + 1) * SECOND_NS + 900000000);
+	assert_int_equal(resource.state.total, 33);
+	assert_int_equal(allowed(&resource), 34);
+
+	later = resource;
+	sync_at(&later, (LOADED_S + 1) * SECOND_NS + 999999999);
+	assert_memory_equal(&later, &resource, sizeof(later));
+	sync_at(&later, (LOADED_S + 2) * SECOND_NS);
+	assert_int_equal(later.state.total, 1033);
+}
+
+static void new_controller_goes_on_where_the_killed_one_was(void **state)
+{
+	struct resource resource = load(100), restarted;
+
+	for (uint64_t second = LOADED_S; second < LOADED_S + 5; second++) {
+		sync_at(&resource, second * SECOND_NS);
+		pass(&resource, 0, second, allowed(&resource));
+	}
+	assert_int_equal(allowed(&resource), 41);
+	restarted = (struct resource){.rule = resource.rule, .state = resource.state};
+	memcpy(restarted.of_cpu, resource.of_cpu, sizeof(restarted.of_cpu));
+	sync_at(&restarted, (LOADED_S + 5) * SECOND_NS);
+	assert_int_equal(allowed(&restarted), 44);
+}
+
+static void clock_that_went_back_changes_nothing(void **state)
+{
+	struct resource resource = load(100), before;
+
+	pass(&resource, 0, LOADED_S, 33);
+	sync_at(&resource, (LOADED_S + 1) * SECOND_NS);
+	before = resource;
+	sync_at(&resource, (LOADED_S - 10) * SECOND_NS);
+	assert_memory_equal(&resource, &before, sizeof(before));
+	/* What then passes in a second that was synced is not counted again. */
+	pass(&resource, 0, LOADED_S - 3, 50);
+	pass(&resource, 0, LOADED_S + 1, 40);
+	sync_at(&resource, (LOADED_S + 2) * SECOND_NS);
+	assert_int_equal(resource.state.stored, before.state.stored - 40);
+}
+
+static void smaller_limit_after_a_reload_clips_what_is_stored(void **state)
+{
+	struct resource resource = load(100);
+
+	assert_int_equal(resource.state.stored, 1000);
+	resource.rule = make_warm_up(50, WEIR_BEHAVIOR_REJECT);
+	sync_at(&resource, LOADED_S * SECOND_NS);
+	assert_int_equal(resource.state.stored, 500);
+}
+
+static void throttling_cold_costs_thirty_milliseconds_a_packet(void **state)
+{
+	struct weir_rule_info rule = make_warm_up(100, WEIR_BEHAVIOR_THROTTLING);
+	struct weir_allowance allowance;
+	struct weir_warm_state warm;
+
+	weir_control_warm_start(&rule, 0, &warm);
+	weir_control_allow(&rule, &warm, &unknown_memory, 0, &allowance);
+	assert_int_equal(weir_cost_ns(&allowance.cost, 1), 30000000);
+	warm.stored = 0;
+	weir_control_allow(&rule, &warm, &unknown_memory, 0, &allowance);
+	assert_int_equal(weir_cost_ns(&allowance.cost, 1), 10000000);
+}
+
+/* ---- MemoryAdaptive ---- */
+
+static const struct weir_rule_info by_memory = {
+	.moves = 1,
+	.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE,
+	.memory = {.low_units = 1000, .high_units = 100, .low_mark_bytes = 1024, .high_mark_bytes = 2048},
+};
+
+static uint64_t allowed_by_memory(const struct weir_memory_use *memory, uint64_t now_ns)
+{
+	struct weir_allowance allowance;
+
+	weir_control_allow(&by_memory, NULL, memory, now_ns, &allowance);
+	return allowance.units;
+}
+
+static void memory_in_use_moves_the_threshold_between_its_marks(void **state)
+{
+	struct weir_memory_use memory = {.is_known = true, .holds_until_ns = UINT64_MAX};
+
+	assert_int_equal(allowed_by_memory(&memory, 0), 1000);
+	memory.used_bytes = 1024;
+	assert_int_equal(allowed_by_memory(&memory, 0), 1000);
+	memory.used_bytes = 1536;
+	assert_int_equal(allowed_by_memory(&memory, 0), 550);
+	memory.used_bytes = 2048;
+	assert_int_equal(allowed_by_memory(&memory, 0), 100);
+	memory.used_bytes = UINT64_MAX;
+	assert_int_equal(allowed_by_memory(&memory, 0), 100);
+}
+
+static void memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity(void **state)
+{
+	const struct weir_memory_use memory = {.is_known = true, .used_bytes = 1024, .holds_until_ns = 5 * SECOND_NS};
+
+	assert_int_equal(allowed_by_memory(&memory, 5 * SECOND_NS - 1), 1000);
+	assert_int_equal(allowed_by_memory(&memory, 5 * SECOND_NS), 100);
+}
+
+static void memory_never_read_means_the_high_usage_threshold(void **state)
+{
+	assert_int_equal(allowed_by_memory(&unknown_memory, 0), 100);
+}
+
+/* ---- pushing ---- */
+
+static void only_what_changed_is_pushed(void **state)
+{
+	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 1)}, before = pushed;
+
+	assert_false(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33}));
+	assert_memory_equal(&pushed, &before, sizeof(before));
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 34}));
+	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(34, 2));
+	assert_false(weir_control_publish(&pushed, &(struct weir_allowance){.units = 34}));
+}
+
+static void cost_goes_to_the_copy_that_the_new_version_names(void **state)
+{
+	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 1)};
+
+	pushed.cost[1].whole = 30;
+	/* The units may stay the same while the cost does not. */
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .cost.whole = 29}));
+	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(33, 2));
+	assert_int_equal(pushed.cost[0].whole, 29);
+	assert_int_equal(pushed.cost[1].whole, 30);
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = 33, .cost.whole = 28}));
+	assert_int_equal(pushed.cost[0].whole, 29);
+	assert_int_equal(pushed.cost[1].whole, 28);
+}
+
+static void version_comes_round_after_255(void **state)
+{
+	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 255)};
+
+	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = WEIR_THRESHOLD_MASK}));
+	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(WEIR_THRESHOLD_MASK, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(saturated_start_follows_sentinels_published_curve),
+		cmocka_unit_test(missed_seconds_are_made_up_each_with_its_own_count),
+		cmocka_unit_test(idle_hours_after_a_burst_are_made_up_exactly),
+		cmocka_unit_test(forgotten_seconds_count_by_their_average),
+		cmocka_unit_test(one_silent_cpu_forgets_nothing_for_the_other),
+		cmocka_unit_test(a_day_without_a_controller_takes_no_longer_than_a_moment),
+		cmocka_unit_test(second_that_is_not_over_is_not_counted),
+		cmocka_unit_test(new_controller_goes_on_where_the_killed_one_was),
+		cmocka_unit_test(clock_that_went_back_changes_nothing),
+		cmocka_unit_test(smaller_limit_after_a_reload_clips_what_is_stored),
+		cmocka_unit_test(throttling_cold_costs_thirty_milliseconds_a_packet),
+		cmocka_unit_test(memory_in_use_moves_the_threshold_between_its_marks),
+		cmocka_unit_test(memory_that_cannot_be_read_keeps_the_last_reading_for_its_validity),
+		cmocka_unit_test(memory_never_read_means_the_high_usage_threshold),
+		cmocka_unit_test(only_what_changed_is_pushed),
+		cmocka_unit_test(cost_goes_to_the_copy_that_the_new_version_names),
+		cmocka_unit_test(version_comes_round_after_255),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
