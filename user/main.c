@@ -12,10 +12,11 @@ static const struct {
 	const char *does;
 } commands[] = {
 	{"check", weir_cmd_check, "validate rule files, show what would be loaded and the memory it takes"},
-	{"run", weir_cmd_run, "attach and stay: reload on SIGHUP, detach on SIGINT or SIGTERM"},
+	{"run", weir_cmd_run, "attach, control and stay: reload on SIGHUP, detach on SIGINT or SIGTERM"},
 	{"attach", weir_cmd_attach, "attach to interfaces and return; it goes on in the kernel"},
 	{"reload", weir_cmd_reload, "replace the rules of what is attached, atomically"},
 	{"detach", weir_cmd_detach, "take it off again"},
+	{"control", weir_cmd_control, "move the thresholds of what is attached, as long as it runs"},
 	{"status", weir_cmd_status, "what is attached, and with which rules"},
 	{"stats", weir_cmd_stats, "counters, and the last minute per resource"},
 	{"flows", weir_cmd_flows, "the busiest flows"},

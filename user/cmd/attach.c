@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir attach: put rules on interfaces and leave; they go on in the kernel. */
 #include "cmd.h"
+#include "controller.h"
 #include "options.h"
 #include "util.h"
 
@@ -11,7 +12,9 @@ static const struct weir_command command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
-		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind.",
+		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
+		 "move\n"
+		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.",
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml",
 };
 
@@ -26,7 +29,9 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
-	return err ? err : weir_instance_attach(&attach_options, ruleset, NULL, diag);
+	if (!err)
+		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);
+	return err ? err : weir_controller_warn(options->instance, diag);
 }
 
 int weir_cmd_attach(int argc, char **argv)

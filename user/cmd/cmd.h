@@ -17,6 +17,7 @@ int weir_cmd_run(int argc, char **argv);
 int weir_cmd_attach(int argc, char **argv);
 int weir_cmd_reload(int argc, char **argv);
 int weir_cmd_detach(int argc, char **argv);
+int weir_cmd_control(int argc, char **argv);
 int weir_cmd_status(int argc, char **argv);
 int weir_cmd_stats(int argc, char **argv);
 int weir_cmd_flows(int argc, char **argv);

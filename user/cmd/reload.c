@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir reload: replace the rules of an instance in one step. */
 #include "cmd.h"
+#include "controller.h"
 #include "options.h"
 #include "util.h"
 
@@ -29,7 +30,7 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 		return err;
 	fprintf(stderr, "generation %llu: %u rules, of which %u keep their windows\n",
 		(unsigned long long)result.generation, result.rules, result.kept_rules);
-	return 0;
+	return weir_controller_warn(options->instance, diag);
 }
 
 int weir_cmd_reload(int argc, char **argv)

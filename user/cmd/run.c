@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * weir run: attach, stay in the foreground, detach at the end. The limiter itself is in the kernel and
- * pinned; this process only waits for signals, and when it is killed the limiter goes on.
+ * weir run: attach, control in the foreground, detach at the end. The limiter itself is in the kernel and
+ * pinned; this process only moves thresholds, and when it is killed the limiter goes on.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
 
 #include "cmd.h"
+#include "controller.h"
 #include "options.h"
 #include "util.h"
+
+#define RETRY_MS 1000
 
 static const struct weir_command command = {
 	.name = "run",
@@ -16,7 +22,8 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Attach and stay in the foreground. SIGHUP reads the rule files again (a mistake in them is printed,\n"
+	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
+		 "files again (a mistake in them is printed,\n"
 		 "and the old rules go on); SIGINT and SIGTERM detach and end.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
@@ -29,11 +36,14 @@ static int start(const struct weir_options *options, uint64_t *ret_attached_ns, 
 		.interfaces = options->interfaces,
 		.interface_count = options->interface_count,
 		.mode = options->mode,
+		.is_controlled = true,
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	return err ? err : weir_instance_attach(&attach_options, ruleset, ret_attached_ns, diag);
 }
+
+/* ---- reloading ---- */
 
 /* The process is in its network namespace already. */
 static void reload(const struct weir_options *options)
@@ -54,23 +64,104 @@ static void reload(const struct weir_options *options)
 			result.kept_rules);
 }
 
+/* What runs beside the controller, which must not miss a tick while a long list is read. */
+struct reloads {
+	pid_t child;	/* 0: none */
+	bool is_wanted; /* once more, when the child is done */
+};
+
+static void start_reload(const struct weir_options *options, struct reloads *reloads)
+{
+	if (reloads->child) {
+		reloads->is_wanted = true;
+		return;
+	}
+	reloads->is_wanted = false;
+	fflush(NULL); /* what is in buffers would be printed by both */
+	reloads->child = fork();
+	if (reloads->child == 0) {
+		reload(options);
+		fflush(NULL);
+		_exit(0);
+	}
+	if (reloads->child < 0) {
+		reloads->child = 0;
+		reload(options); /* here, then */
+	}
+}
+
+static void end_reload(const struct weir_options *options, struct reloads *reloads, int wait_options)
+{
+	if (!reloads->child || waitpid(reloads->child, NULL, wait_options) == 0)
+		return;
+	reloads->child = 0;
+	if (reloads->is_wanted)
+		start_reload(options, reloads);
+}
+
+/* ---- in the foreground ---- */
+
+/* Returns whether it is time to end. */
+static bool take_signal(const struct weir_options *options, int signal_fd, struct reloads *reloads)
+{
+	struct signalfd_siginfo signal_info;
+
+	if (read(signal_fd, &signal_info, sizeof(signal_info)) != sizeof(signal_info))
+		return false;
+	if (signal_info.ssi_signo == SIGHUP)
+		start_reload(options, reloads);
+	else if (signal_info.ssi_signo == SIGCHLD)
+		end_reload(options, reloads, WNOHANG);
+	else
+		return true;
+	return false;
+}
+
+/* A tick that fails is told, and tried again with the next: the limiter goes on meanwhile, on safe thresholds. */
+static int serve(struct weir_controller *controller, int signal_fd)
+{
+	struct weir_diag diag = {};
+	int err = weir_controller_serve(controller, signal_fd, &diag);
+
+	weir_exit_code(err, &diag);
+	if (!err || err == -ENOENT)
+		return err;
+	poll(&(struct pollfd){.fd = signal_fd, .events = POLLIN}, 1, RETRY_MS);
+	return 0;
+}
+
 /* The signals are held since before the attach, so that none is lost. */
-static void wait_for_end(const struct weir_options *options)
+static int open_signals(struct weir_diag *diag)
 {
 	sigset_t signals;
+	int fd;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	for (;;) {
-		int signal_number = sigwaitinfo(&signals, NULL);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+}
 
-		if (signal_number == SIGHUP)
-			reload(options);
-		else if (signal_number > 0)
-			return;
-	}
+/* Control until a signal ends it (0), or the instance is gone (-ENOENT). */
+static int wait_for_end(const struct weir_options *options, uint64_t attached_ns, struct weir_diag *diag)
+{
+	_cleanup_(weir_controller_freep) struct weir_controller *controller = NULL;
+	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
+	struct reloads reloads = {};
+	int err = signal_fd < 0 ? signal_fd : weir_controller_open(options->instance, attached_ns, &controller, diag);
+
+	if (err)
+		return err;
+	do
+		err = serve(controller, signal_fd);
+	while (!err && !take_signal(options, signal_fd, &reloads));
+	reloads.is_wanted = false;
+	end_reload(options, &reloads, 0);
+	return err;
 }
 
 static int stop(const struct weir_options *options, uint64_t attached_ns, struct weir_diag *diag)
@@ -107,6 +198,11 @@ int weir_cmd_run(int argc, char **argv)
 		return exit_code;
 	fprintf(stderr, "weir run: instance '%s' is attached; SIGHUP reloads, SIGINT and SIGTERM end\n",
 		options.instance);
-	wait_for_end(&options);
+	err = wait_for_end(&options, attached_ns, &diag);
+	if (err == -ENOENT) {
+		weir_diag_error(&diag, NULL, NULL, NULL, "instance '%s' was detached by another command",
+				options.instance);
+		return weir_exit_code(err, &diag);
+	}
 	return weir_exit_code(stop(&options, attached_ns, &diag), &diag);
 }

@@ -105,6 +105,8 @@ static json_t *describe_rules(const struct weir_instance *instance, const struct
 		json_object_set_new(rule, "evicted", json_integer(sum->evicted));
 		json_object_set_new(rule, "stalled", json_integer(sum->stalled));
 		json_object_set_new(rule, "leases", json_integer(sum->leases));
+		json_object_set_new(rule, "delayed", json_integer(sum->delayed));
+		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
 		json_array_append_new(rules, rule);
 	}
 	return rules;
@@ -168,7 +170,8 @@ static void print_resources(const struct weir_instance *instance, const struct w
 
 static void print_rules(const struct weir_instance *instance, const struct weir_counters *counters)
 {
-	static const char *const headings[] = {"rule", "limit", ">blocked", ">would drop", ">evicted", ">stalled"};
+	static const char *const headings[] = {"rule",	   "limit",    ">blocked", ">would drop",
+					       ">evicted", ">stalled", ">delayed", ">mean delay ms"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	char words[WEIR_WORDS_BYTES];
 
@@ -182,6 +185,8 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 		weir_table_cell(&table, "%llu", (unsigned long long)sum->would_drop.packets);
 		weir_table_cell(&table, "%llu", (unsigned long long)sum->evicted);
 		weir_table_cell(&table, "%llu", (unsigned long long)sum->stalled);
+		weir_table_cell(&table, "%llu", (unsigned long long)sum->delayed);
+		weir_table_cell(&table, "%.3f", sum->delayed ? sum->delay_ns / 1e6 / sum->delayed : 0.0);
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);

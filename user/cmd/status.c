@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cmd.h"
+#include "controller.h"
 #include "host.h"
 #include "options.h"
 #include "print.h"
@@ -17,6 +18,19 @@ static const struct weir_command command = {
 };
 
 static const char *const policy_names[] = {"malformed", "unsupported", "nonIp", "unmatched"};
+
+static const char *const controller_names[] = {
+	[WEIR_CONTROLLER_RUNNING] = "running",
+	[WEIR_CONTROLLER_STALE] = "stale",
+	[WEIR_CONTROLLER_ABSENT] = "absent",
+	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
+};
+
+/* An instance, and how its controller fares. */
+struct view {
+	const struct weir_instance *instance;
+	const struct weir_controller_report *controller;
+};
 
 static const char *policy(const struct weir_instance *instance, size_t bit)
 {
@@ -58,34 +72,56 @@ static json_t *describe_resources(const struct weir_instance *instance)
 	return resources;
 }
 
-static json_t *describe_rules(const struct weir_instance *instance)
+static json_t *describe_rules(const struct view *view)
 {
+	const struct weir_instance *instance = view->instance;
 	json_t *rules = json_array();
 
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		json_array_append_new(rules, weir_json_rule(instance, &instance->rules[instance->rule_order[i]]));
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
+		json_t *rule = weir_json_rule(instance, info);
+
+		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
+		json_object_set_new(rule, "thresholdNow", json_integer(view->controller->thresholds[i]));
+		json_array_append_new(rules, rule);
+	}
 	return rules;
+}
+
+static json_t *describe_controller(const struct weir_controller_report *controller)
+{
+	json_t *fields = json_pack("{s:s, s:I}", "state", controller_names[controller->state], "ruleCount",
+				   (json_int_t)controller->rule_count);
+
+	if (controller->state == WEIR_CONTROLLER_STALE)
+		json_object_set_new(fields, "staleSeconds", json_real(controller->stale_ns / 1e9));
+	return fields;
 }
 
 static json_t *describe_settings(const struct weir_instance *instance)
 {
-	json_t *settings = json_pack("{s:I}", "flowsPerCpu", (json_int_t)instance->info.flows_per_cpu);
+	const struct weir_instance_info *info = &instance->info;
+	json_t *settings = json_pack("{s:I, s:o, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu, "memory",
+				     info->memory_cgroup[0] ? json_sprintf("cgroup:%s", info->memory_cgroup)
+							    : json_string("system"),
+				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
 
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
 	return settings;
 }
 
-static json_t *describe(const struct weir_instance *instance)
+static json_t *describe(const struct view *view)
 {
+	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
+	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
 			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
 			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance),
-			 "settings", describe_settings(instance), "resources", describe_resources(instance), "rules",
-			 describe_rules(instance));
+			 "settings", describe_settings(instance), "controller", describe_controller(view->controller),
+			 "resources", describe_resources(instance), "rules", describe_rules(view));
 }
 
 /* ---- for people ---- */
@@ -106,9 +142,10 @@ static void print_links(const struct weir_instance *instance)
 	weir_table_print(&table, stdout);
 }
 
-static void print_rules(const struct weir_instance *instance)
+static void print_rules(const struct view *view)
 {
-	static const char *const headings[] = {"rule", "resource", "limit", "window", ">buckets", "mode"};
+	static const char *const headings[] = {"rule", "resource", "limit", ">now", "window", ">buckets", "mode"};
+	const struct weir_instance *instance = view->instance;
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	char words[WEIR_WORDS_BYTES];
 
@@ -118,6 +155,7 @@ static void print_rules(const struct weir_instance *instance)
 		weir_table_cell(&table, "%s", rule->name);
 		weir_table_cell(&table, "%s", rule->resource_name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
+		weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
 		weir_table_cell(&table, "%s", weir_window_names[rule->identity.window]);
 		weir_table_cell(&table, "%u", rule->identity.samples);
 		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
@@ -125,8 +163,31 @@ static void print_rules(const struct weir_instance *instance)
 	weir_table_print(&table, stdout);
 }
 
-static void print_text(const struct weir_instance *instance)
+static void print_controller(const struct weir_controller_report *controller)
 {
+	char words[WEIR_WORDS_BYTES];
+
+	switch (controller->state) {
+	case WEIR_CONTROLLER_RUNNING:
+		printf("  controller: running; rules whose thresholds move: %u\n", controller->rule_count);
+		return;
+	case WEIR_CONTROLLER_STALE:
+		printf("  controller: stale for %s; rules at safe thresholds: %u; 'weir control' starts one\n",
+		       weir_format_age(controller->stale_ns, words), controller->rule_count);
+		return;
+	case WEIR_CONTROLLER_ABSENT:
+		printf("  controller: none yet; rules at safe thresholds: %u; 'weir control' starts one\n",
+		       controller->rule_count);
+		return;
+	case WEIR_CONTROLLER_NOT_NEEDED:
+		printf("  controller: not needed\n");
+		return;
+	}
+}
+
+static void print_text(const struct view *view)
+{
+	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES];
 	uint64_t now_ns = weir_host_now_ns();
@@ -138,11 +199,13 @@ static void print_text(const struct weir_instance *instance)
 	       info->flows_per_cpu);
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
-	printf("\n\n");
+	putchar('\n');
+	print_controller(view->controller);
+	putchar('\n');
 	print_links(instance);
 	putchar('\n');
 	if (instance->rule_count)
-		print_rules(instance);
+		print_rules(view);
 }
 
 /* ---- the command ---- */
@@ -150,14 +213,20 @@ static void print_text(const struct weir_instance *instance)
 static int show(const char *name, json_t *documents, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_controller_report controller = {};
+	struct view view = {.controller = &controller};
 	int err = weir_instance_open(name, &instance, diag);
 
+	if (!err)
+		err = weir_controller_look(instance, &controller, diag);
 	if (err)
 		return err;
+	view.instance = instance;
 	if (documents)
-		json_array_append_new(documents, describe(instance));
+		json_array_append_new(documents, describe(&view));
 	else
-		print_text(instance);
+		print_text(&view);
+	free(controller.thresholds);
 	return 0;
 }
 

@@ -98,3 +98,32 @@ int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu
 	}
 	return 0;
 }
+
+int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX], place, before = first - 1, *position = first ? &before : NULL;
+
+	for (uint32_t done = 0; done < count;) {
+		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + done * entry_bytes,
+					 batch_entries(count - done, entry_bytes));
+
+		if (entries <= 0)
+			return entries ? entries : -ENOENT;
+		done += entries;
+	}
+	return 0;
+}
+
+int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes)
+{
+	for (uint32_t done = 0, entries; done < count; done += entries) {
+		int err;
+
+		entries = batch_entries(count - done, value_bytes);
+		err = bpf_map_update_batch(map_fd, keys + done, (const char *)values + done * value_bytes, &entries,
+					   NULL);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -21,4 +21,13 @@ int weir_array_write(int map_fd, const void *values, uint32_t count, size_t valu
 typedef int weir_percpu_visit(uint32_t key, const void *values, int cpus, void *data);
 int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data);
 
+/*
+ * Entries `first` to first + count - 1 of a per-CPU array, all CPUs' values of one entry after the other: entry_bytes
+ * is the size of a value times the number of possible CPUs.
+ */
+int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values);
+
+/* Write `count` entries of an array, those of `keys`. */
+int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes);
+
 #endif

@@ -38,6 +38,8 @@ static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
 		sum->evicted += of_cpu[cpu].evicted;
 		sum->stalled += of_cpu[cpu].stalled;
 		sum->leases += of_cpu[cpu].leases;
+		sum->delayed += of_cpu[cpu].delayed;
+		sum->delay_ns += of_cpu[cpu].delay_ns;
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "controller.h"
 #include "host.h"
 #include "util.h"
 #include "weir_window.h"
@@ -32,8 +33,7 @@ struct noted {
 struct scan {
 	const struct weir_instance *instance;
 	uint64_t now_ns;
-	struct weir_pushed *thresholds; /* by place */
-	uint32_t threshold_count;
+	struct weir_controller_report controller; /* has the thresholds in force */
 	struct weir_talker *talkers;
 	struct noted *noted;
 	size_t noted_count, talker_count;
@@ -159,7 +159,7 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 {
 	uint32_t place = scan->instance->rules[slot].place;
 
-	return place < scan->threshold_count ? scan->thresholds[place].word & WEIR_THRESHOLD_MASK : 0;
+	return place < scan->instance->rule_count ? scan->controller.thresholds[place] : 0;
 }
 
 /* ---- rows ---- */
@@ -273,8 +273,9 @@ static void add_flow(struct scan *scan, const struct piece *sum, uint32_t storag
 		use.key = noted->talker->key;
 	}
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
-		/* A rule that a reload removed: nobody reads its windows any more. */
-		if (scan->instance->rules[use.rule_slot].state != WEIR_SLOT_USED)
+		/* A rule that a reload removed: nobody reads its windows any more. And a meter is no rule. */
+		if (scan->instance->rules[use.rule_slot].state != WEIR_SLOT_USED ||
+		    scan->instance->rules[use.rule_slot].is_meter)
 			return;
 		use.threshold = threshold_in_force(scan, use.rule_slot);
 	}
@@ -336,7 +337,7 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	const struct weir_timing *timing;
 	struct piece sum = {};
 
-	if (rule->state != WEIR_SLOT_USED || rule->storage != WEIR_STORAGE_LONE ||
+	if (rule->state != WEIR_SLOT_USED || rule->is_meter || rule->storage != WEIR_STORAGE_LONE ||
 	    rule->timing >= scan->instance->info.timing_count)
 		return 0;
 	timing = &scan->instance->timings[rule->timing];
@@ -356,18 +357,11 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 
 static int prepare(struct scan *scan)
 {
-	const struct weir_instance *instance = scan->instance;
-
-	scan->threshold_count = instance->rule_count;
-	scan->thresholds = calloc(scan->threshold_count + 1, sizeof(*scan->thresholds));
 	/* Narrow chunks have the most rows. */
 	scan->pieces = calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * weir_host_cpus(),
 			      sizeof(*scan->pieces));
 	scan->uses = calloc(2 * scan->most, sizeof(*scan->uses));
-	if (!scan->thresholds || !scan->pieces || !scan->uses)
-		return -ENOMEM;
-	return weir_array_read(instance->thresholds_fd, scan->thresholds, scan->threshold_count,
-			       sizeof(*scan->thresholds));
+	return scan->pieces && scan->uses ? 0 : -ENOMEM;
 }
 
 static int scan_tables(struct scan *scan)
@@ -389,7 +383,7 @@ static int scan_tables(struct scan *scan)
 
 static void free_scan(struct scan *scan)
 {
-	free(scan->thresholds);
+	free(scan->controller.thresholds);
 	free(scan->talkers);
 	free(scan->noted);
 	free(scan->pieces);
@@ -406,6 +400,9 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 	};
 	int err;
 
+	err = weir_controller_look(instance, &scan.controller, diag);
+	if (err)
+		return err;
 	err = prepare(&scan);
 	if (!err)
 		err = read_talkers(&scan);

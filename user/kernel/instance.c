@@ -12,7 +12,9 @@
 #include "bpffs.h"
 #include "device.h"
 #include "host.h"
+#include "memory.h"
 #include "pace.h"
+#include "thresholds.h"
 #include "util.h"
 
 /* ---- names ---- */
@@ -148,7 +150,7 @@ static int put_in_order(struct weir_instance *instance, struct weir_diag *diag)
 	if (!instance->rule_order || !instance->resource_order)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read instance '%s'", instance->name);
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
-		if (instance->rules[slot].state == WEIR_SLOT_USED)
+		if (instance->rules[slot].state == WEIR_SLOT_USED && !instance->rules[slot].is_meter)
 			instance->rule_order[instance->rule_count++] = slot;
 	for (uint32_t slot = 0; slot < instance->info.resource_slots; slot++)
 		if (instance->resources[slot].state == WEIR_SLOT_USED)
@@ -487,6 +489,12 @@ static int check_host(const struct weir_attach_options *options, struct weir_dia
 	return err;
 }
 
+/* Would a rule wait for more memory in use than there is? */
+static int check_marks(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	return weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag);
+}
+
 static int check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 {
 	uint64_t available_bytes = weir_host_memory_available_bytes();
@@ -516,8 +524,8 @@ static int build_image(const struct weir_ruleset *ruleset, const struct weir_pre
 }
 
 /* What the instance's info says after a load; `info` is what it said before. */
-static void update_info(struct weir_instance_info *info, const struct weir_image *image,
-			const struct weir_object *object)
+static void update_info(struct weir_instance_info *info, const struct weir_settings *settings,
+			const struct weir_image *image, const struct weir_object *object)
 {
 	const struct weir_config *config = &image->config;
 
@@ -538,6 +546,48 @@ static void update_info(struct weir_instance_info *info, const struct weir_image
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
 	info->timing_count = image->timing_count;
+	info->throttle_sets = config->throttle_sets;
+	info->warming_sets = config->warming_sets;
+	info->base_ns = config->base_ns;
+	info->controller_timeout_ms = settings->controller_timeout_ms;
+	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
+	if (settings->memory_cgroup)
+		strncpy(info->memory_cgroup, settings->memory_cgroup, sizeof(info->memory_cgroup) - 1);
+}
+
+static struct weir_memory_use read_memory_use(const struct weir_settings *settings)
+{
+	_cleanup_(weir_memory_freep) struct weir_memory *memory = weir_memory_open(settings->memory_cgroup);
+	struct weir_memory_use use = {.holds_until_ns = UINT64_MAX};
+
+	use.is_known = memory && !weir_memory_read(memory, &use.used_bytes);
+	return use;
+}
+
+/* Nobody reads these thresholds yet. */
+static int publish(const struct weir_settings *settings, const struct weir_image *image,
+		   const struct weir_object *object, struct weir_diag *diag)
+{
+	struct weir_memory_use memory;
+
+	if (!image->config.has_moving)
+		return 0;
+	memory = read_memory_use(settings);
+	return weir_thresholds_publish(image, object, weir_host_now_ns(), &memory, diag);
+}
+
+/* As the controller, which takes over at once. */
+static int publish_and_beat(const struct weir_settings *settings, const struct weir_image *image,
+			    const struct weir_object *object, struct weir_diag *diag)
+{
+	struct weir_control control = {.validity_ns = settings->controller_timeout_ms * 1000000ull};
+	int err = publish(settings, image, object, diag);
+
+	if (err)
+		return err;
+	control.heartbeat_ns = weir_host_now_ns();
+	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_CONTROL), &control, 1, sizeof(control));
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the first heartbeat") : 0;
 }
 
 static int pin_maps(const char *instance, const struct weir_object *object, struct weir_diag *diag)
@@ -570,13 +620,14 @@ static int attach_pace(const struct weir_attach_options *options, struct weir_di
 }
 
 /* Under the lock. Fills first, attaches last. */
-static int pin_and_attach(const struct weir_attach_options *options, const struct weir_image *image,
-			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
+static int pin_and_attach(const struct weir_attach_options *options, const struct weir_settings *settings,
+			  const struct weir_image *image, const struct weir_object *object, uint64_t *ret_attached_ns,
+			  struct weir_diag *diag)
 {
 	struct weir_instance_info info = {};
 	int err;
 
-	update_info(&info, image, object);
+	update_info(&info, settings, image, object);
 	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
@@ -584,6 +635,8 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 	err = pin_maps(options->instance, object, diag);
 	if (!err && image->config.paces)
 		err = attach_pace(options, diag);
+	if (!err && options->is_controlled)
+		err = publish_and_beat(settings, image, object, diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		err = attach_interface(options, weir_object_program_fd(object), image->config.paces,
 				       options->interfaces[i], diag);
@@ -623,7 +676,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	const struct weir_object_options fresh = {};
+	struct weir_object_options fresh = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
 	struct weir_image_memory memory;
 	int err;
@@ -637,6 +690,8 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = check_host(options, diag);
 	if (!err)
+		err = check_marks(ruleset, diag);
+	if (!err)
 		err = build_image(ruleset, NULL, &image, diag);
 	if (!err && image->config.paces)
 		err = weir_pace_check(diag);
@@ -644,10 +699,11 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		weir_image_memory(image, image->config.cpus, &memory);
 		err = check_memory(memory.total, diag);
 	}
+	fresh.now_ns = weir_host_now_ns();
 	if (!err)
 		err = not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)
-		err = not_the_rules(pin_and_attach(options, image, object, ret_attached_ns, diag));
+		err = not_the_rules(pin_and_attach(options, &ruleset->settings, image, object, ret_attached_ns, diag));
 	weir_bpffs_tidy();
 	return err;
 }
@@ -659,7 +715,9 @@ static bool is_replaced(const struct weir_instance *instance, const struct weir_
 			enum weir_instance_map map)
 {
 	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
-	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets);
+	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
+	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
+	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets);
 }
 
 /* One description is written before the swap, the other after it. */
@@ -814,9 +872,29 @@ static void drop_new_pins(const struct weir_instance *instance)
 		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
 }
 
+/* The new rules are in force; let everyone who looks see them. */
+static int make_known(struct weir_instance *instance, const struct weir_settings *settings,
+		      const struct weir_image *image, const struct weir_object *object, struct weir_diag *diag)
+{
+	int err;
+
+	/* Again: a second may have begun meanwhile. The controller, if one runs, comes after the generation's number. */
+	err = publish(settings, image, object, diag);
+	if (!err)
+		err = take_new_pins(instance, image, diag);
+	if (!err)
+		err = write_descriptions(instance, image->rule_info, image->resource_info, diag);
+	if (err)
+		return err;
+	update_info(&instance->info, settings, image, object);
+	err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
+		   : 0;
+}
+
 /* Up to the swap everything can be undone; after it the new rules are in force. */
-static int swap_in(struct weir_instance *instance, const struct weir_image *image, const struct weir_object *object,
-		   struct weir_diag *diag)
+static int swap_in(struct weir_instance *instance, const struct weir_settings *settings, const struct weir_image *image,
+		   const struct weir_object *object, struct weir_diag *diag)
 {
 	struct weir_diag ignored = {};
 	int err;
@@ -825,6 +903,8 @@ static int swap_in(struct weir_instance *instance, const struct weir_image *imag
 	if (!err)
 		err = pin_new_maps(instance, image, object, diag);
 	if (!err)
+		err = publish(settings, image, object, diag);
+	if (!err)
 		err = swap_links(instance, weir_object_program_fd(object), diag);
 	if (err) {
 		drop_new_pins(instance);
@@ -832,17 +912,7 @@ static int swap_in(struct weir_instance *instance, const struct weir_image *imag
 		weir_diag_free(&ignored);
 		return err;
 	}
-	err = take_new_pins(instance, image, diag);
-	if (!err)
-		err = write_descriptions(instance, image->rule_info, image->resource_info, diag);
-	if (err)
-		return err;
-	update_info(&instance->info, image, object);
-	err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
-				      instance->name);
-	return 0;
+	return make_known(instance, settings, image, object, diag);
 }
 
 /* Rules that pace where the old ones did not. *ret_is_new: it has to be taken off again if the reload fails. */
@@ -873,7 +943,11 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
 static int load_over(const struct weir_instance *instance, const struct weir_image *image,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
-	struct weir_object_options options = {.seed = instance->info.seed};
+	struct weir_object_options options = {
+		.seed = instance->info.seed,
+		.now_ns = weir_host_now_ns(),
+		.previous_rules = instance->rules,
+	};
 
 	for (int map = 0; map < WEIR_MAP_COUNT; map++)
 		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
@@ -910,6 +984,9 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.timing_count = instance->info.timing_count,
 		.narrow_sets = instance->info.narrow_sets,
 		.wide_sets = instance->info.wide_sets,
+		.throttle_sets = instance->info.throttle_sets,
+		.warming_sets = instance->info.warming_sets,
+		.base_ns = instance->info.base_ns,
 	};
 }
 
@@ -934,6 +1011,8 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 		err = weir_instance_open(name, &instance, diag);
 	if (!err)
 		err = check_netns(instance, ruleset, diag);
+	if (!err)
+		err = check_marks(ruleset, diag);
 	if (err)
 		return err;
 
@@ -944,7 +1023,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	if (!err)
 		err = not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
-		err = not_the_rules(swap_in(instance, image, object, diag));
+		err = not_the_rules(swap_in(instance, &ruleset->settings, image, object, diag));
 	if (err ? paces_anew : !image->config.paces && weir_pace_is_attached(name))
 		weir_pace_detach(name);
 	if (err)

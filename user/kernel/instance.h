@@ -38,7 +38,7 @@ struct weir_instance {
 	struct weir_rule_info *rules;	      /* info.rule_slots */
 	struct weir_resource_info *resources; /* info.resource_slots */
 	struct weir_timing *timings;	      /* info.timing_count */
-	/* slots in use, in the order of the rule files */
+	/* slots in use, in the order of the rule files; meters, which are no rules of the user's, are left out */
 	uint32_t *rule_order, *resource_order;
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;
@@ -65,6 +65,8 @@ struct weir_attach_options {
 	const char *const *interfaces; /* of the present network namespace, no two the same */
 	size_t interface_count;
 	enum weir_attach_mode mode;
+	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
+	bool is_controlled;
 };
 
 /*

@@ -12,6 +12,7 @@
 #include "array.h"
 #include "host.h"
 #include "lists.h"
+#include "thresholds.h"
 #include "util.h"
 #include "weir.skel.h"
 
@@ -199,8 +200,7 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	if (image->resource_count)
 		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
 	if (image->rule_count)
-		memcpy(tables->rules, image->rules,
-		       (image->rule_count + image->meter_count) * sizeof(*image->rules));
+		memcpy(tables->rules, image->rules, (image->rule_count + image->meter_count) * sizeof(*image->rules));
 }
 
 static int configure(struct weir_object *object, const struct weir_image *image,
@@ -344,6 +344,10 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
 		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
 				  diag);
+	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
+		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err)
+		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, object, diag);
 	return err;
 }
 

@@ -42,8 +42,11 @@ enum weir_instance_map {
 const char *weir_instance_map_name(enum weir_instance_map map);
 
 struct weir_object_options {
-	bool is_virtual;	      /* clock and interface come from the lab (replay, tests) */
-	const __u64 *seed;	      /* 16 words; NULL: made of fresh random bytes */
+	bool is_virtual;   /* clock and interface come from the lab (replay, tests) */
+	const __u64 *seed; /* 16 words; NULL: made of fresh random bytes */
+	__u64 now_ns;	   /* the program's clock: WarmUp rules that are new are cold then */
+	/* the rules by slot, as they were before this load; NULL: there was none */
+	const struct weir_rule_info *previous_rules;
 	int reuse_fd[WEIR_MAP_COUNT]; /* maps to go on with; 0 or less: make it anew */
 };
 

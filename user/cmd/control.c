@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir control: move the thresholds of what is attached, in the foreground. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include "cmd.h"
+#include "controller.h"
+#include "options.h"
+#include "util.h"
+
+static const struct weir_command command = {
+	.name = "control",
+	.options = "Ih",
+	.about =
+		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
+		"memory in\n"
+		"use as long as this runs. SIGINT and SIGTERM end it, and so does a detach; the rules then go on with\n"
+		"safe thresholds. 'weir run' does the same for what it attached.",
+	.example = "  weir attach -i eth0 rules/warm-up.yaml && weir control",
+};
+
+static int control(const char *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_controller_freep) struct weir_controller *controller = NULL;
+	_cleanup_(weir_closep) int signal_fd = -1;
+	sigset_t signals;
+	int err;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	if (signal_fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+	err = weir_controller_open(instance, 0, &controller, diag);
+	if (err)
+		return err;
+	fprintf(stderr, "weir control: instance '%s' has a controller now; rules whose thresholds move: %u\n", instance,
+		weir_controller_rule_count(controller));
+	err = weir_controller_serve(controller, signal_fd, diag);
+	if (err != -ENOENT)
+		return err;
+	fprintf(stderr, "weir control: instance '%s' was detached: nothing is left to control\n", instance);
+	return 0;
+}
+
+int weir_cmd_control(int argc, char **argv)
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(&command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	weir_hold_signals();
+	return weir_exit_code(control(options.instance, &diag), &diag);
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "controller.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "array.h"
+#include "host.h"
+#include "memory.h"
+#include "thresholds.h"
+#include "util.h"
+
+#define SECOND_NS WEIR_NSEC_PER_SEC
+#define MEMORY_PERIOD_NS (SECOND_NS / 10)
+
+/* After the begin of a second, so that packets judged before it have been counted: CPUs that are taken away in
+ * between take longer now and then, and what they had in hand is then not counted. Chosen, not derived.
+ */
+#define TICK_DELAY_NS 1000000
+
+/* A reload writes descriptions in two steps, a few milliseconds apart. Who reads in between reads again. */
+#define SETTLE_ATTEMPTS 50
+#define SETTLE_PAUSE_NS 10000000
+
+struct weir_controller {
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	int lock_fd; /* the instance's directory */
+	int timer_fd;
+	struct weir_instance *instance;
+	struct weir_thresholds *thresholds;
+	struct weir_memory *memory; /* NULL: no rule asks for it */
+	bool hears_pressure;
+	struct weir_memory_use memory_use;
+	struct weir_control *control; /* mapped */
+};
+
+static size_t control_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+/* ---- becoming the one ---- */
+
+static int lock(struct weir_controller *controller, struct weir_diag *diag)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(controller->name, NULL, path);
+	controller->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (controller->lock_fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot open '%s'", path);
+	if (!flock(controller->lock_fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return weir_diag_fail(diag, errno, NULL, "cannot lock '%s'", path);
+	weir_diag_error(diag, NULL, NULL, "it is another 'weir run' or 'weir control'; one is enough",
+			"instance '%s' has a controller already", controller->name);
+	return -EBUSY;
+}
+
+/* Its directory went with it, and ours is none any more; one of the same name is another instance. */
+static bool is_gone(const struct weir_controller *controller)
+{
+	struct stat status;
+
+	return fstat(controller->lock_fd, &status) || status.st_nlink == 0;
+}
+
+/* ---- what is attached ---- */
+
+static int read_generation(const struct weir_controller *controller, uint64_t *ret_generation)
+{
+	struct weir_instance_info info;
+	int err = weir_array_read(controller->instance->map_fd[WEIR_MAP_INSTANCE], &info, 1, sizeof(info));
+
+	if (!err)
+		*ret_generation = info.generation;
+	return err;
+}
+
+/* Each place is one rule's: not so while a reload describes old and new ones together. */
+static bool is_settled(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (instance->rules[instance->rule_order[i]].place != i)
+			return false;
+	return true;
+}
+
+static int open_settled(struct weir_controller *controller, struct weir_diag *diag)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
+	uint64_t generation;
+
+	for (int attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+		int err;
+
+		weir_instance_free(TAKE_PTR(controller->instance));
+		err = weir_instance_open(controller->name, &controller->instance, diag);
+		if (err)
+			return err;
+		if (is_settled(controller->instance) && !read_generation(controller, &generation) &&
+		    generation == controller->instance->info.generation)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	weir_diag_error(diag, NULL, NULL, "'weir reload' puts it right", "a reload of instance '%s' was cut short",
+			controller->name);
+	return -EAGAIN;
+}
+
+static int map_control(struct weir_controller *controller, struct weir_diag *diag)
+{
+	int fd = controller->instance->map_fd[WEIR_MAP_CONTROL];
+	void *control = mmap(NULL, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (control == MAP_FAILED)
+		return weir_diag_fail(diag, errno, NULL, "cannot map the heartbeat of instance '%s'", controller->name);
+	controller->control = control;
+	return 0;
+}
+
+static uint64_t validity_ns(const struct weir_instance *instance)
+{
+	return instance->info.controller_timeout_ms * 1000000ull;
+}
+
+static int open_thresholds(struct weir_controller *controller, struct weir_diag *diag)
+{
+	const struct weir_instance *instance = controller->instance;
+	const struct weir_thresholds_maps maps = {
+		.rules = instance->rules,
+		.rule_slots = instance->info.rule_slots,
+		.rule_count = instance->rule_count,
+		.thresholds_fd = instance->thresholds_fd,
+		.rule_seconds_fd = instance->map_fd[WEIR_MAP_RULE_SECONDS],
+		.warm_states_fd = instance->map_fd[WEIR_MAP_WARM_STATES],
+		.saves_states = true,
+	};
+	int err = weir_thresholds_open(&maps, &controller->thresholds, diag);
+
+	if (err || !weir_thresholds_need_memory(controller->thresholds))
+		return err;
+	controller->memory = weir_memory_open(instance->info.memory_cgroup);
+	if (!controller->memory)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
+	controller->memory_use = (struct weir_memory_use){}; /* another cgroup's, perhaps */
+	controller->hears_pressure = weir_memory_pressure_fd(controller->memory) >= 0;
+	return 0;
+}
+
+/* At the start, and after a reload. */
+static int open_all(struct weir_controller *controller, struct weir_diag *diag)
+{
+	int err;
+
+	weir_thresholds_free(TAKE_PTR(controller->thresholds));
+	weir_memory_free(TAKE_PTR(controller->memory));
+	err = open_settled(controller, diag);
+	if (!err && !controller->control)
+		err = map_control(controller, diag);
+	if (!err)
+		err = open_thresholds(controller, diag);
+	return err;
+}
+
+/* ---- ticking ---- */
+
+static void read_memory(struct weir_controller *controller, uint64_t now_ns)
+{
+	uint64_t used_bytes;
+
+	if (weir_memory_read(controller->memory, &used_bytes))
+		return; /* the last reading holds for its time */
+	controller->memory_use = (struct weir_memory_use){
+		.is_known = true,
+		.used_bytes = used_bytes,
+		.holds_until_ns = now_ns + validity_ns(controller->instance),
+	};
+}
+
+/* The heartbeat comes after what it vouches for. */
+static void beat(struct weir_controller *controller)
+{
+	__atomic_store_n(&controller->control->validity_ns, validity_ns(controller->instance), __ATOMIC_RELAXED);
+	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
+}
+
+static int step(struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t now_ns = weir_host_now_ns();
+	int err;
+
+	if (controller->memory)
+		read_memory(controller, now_ns);
+	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
+	beat(controller);
+	return 0;
+}
+
+static int tick(struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t generation;
+	int err;
+
+	if (is_gone(controller))
+		return -ENOENT;
+	if (controller->thresholds) { /* else the last tick failed to open them */
+		err = read_generation(controller, &generation);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", controller->name);
+		if (generation == controller->instance->info.generation)
+			return step(controller, diag);
+	}
+	err = open_all(controller, diag);
+	if (err)
+		return is_gone(controller) ? -ENOENT : err;
+	return step(controller, diag);
+}
+
+/* When the next tick is due: every second of the data plane's clock, or ten times in one. Without a rule that moves too,
+ * since a reload may bring one.
+ */
+static int arm(const struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : SECOND_NS;
+	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
+	const struct itimerspec due = {.it_value = {.tv_sec = next_ns / SECOND_NS, .tv_nsec = next_ns % SECOND_NS}};
+
+	if (timerfd_settime(controller->timer_fd, TFD_TIMER_ABSTIME, &due, NULL))
+		return weir_diag_fail(diag, errno, NULL, "cannot set the controller's timer");
+	return 0;
+}
+
+int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
+{
+	for (;;) {
+		struct pollfd polled[] = {
+			{.fd = wake_fd, .events = POLLIN},
+			{.fd = controller->timer_fd, .events = POLLIN},
+			{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1,
+			 .events = POLLPRI},
+		};
+		int err = arm(controller, diag);
+
+		if (err)
+			return err;
+		if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+			return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
+		if (polled[0].revents)
+			return 0;
+		if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
+			controller->hears_pressure = false;
+		err = tick(controller, diag);
+		if (err)
+			return err;
+	}
+}
+
+/* ---- the contract ---- */
+
+int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_controller_freep) struct weir_controller *controller = calloc(1, sizeof(*controller));
+	int err;
+
+	if (!controller)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot control instance '%s'", instance);
+	snprintf(controller->name, sizeof(controller->name), "%s", instance);
+	controller->lock_fd = controller->timer_fd = -1;
+
+	/* First, as it says it best when nothing is attached. */
+	err = weir_instance_open(instance, &controller->instance, diag);
+	if (!err && attached_ns && controller->instance->info.attached_ns != attached_ns) {
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", instance);
+		err = -ESTALE;
+	}
+	if (!err)
+		err = lock(controller, diag);
+	if (!err)
+		err = open_all(controller, diag);
+	if (err)
+		return err;
+	controller->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (controller->timer_fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot make the controller's timer");
+	err = step(controller, diag);
+	if (err)
+		return err;
+	*ret_controller = TAKE_PTR(controller);
+	return 0;
+}
+
+void weir_controller_free(struct weir_controller *controller)
+{
+	if (!controller)
+		return;
+	if (controller->control)
+		munmap(controller->control, control_bytes());
+	weir_thresholds_free(controller->thresholds);
+	weir_memory_free(controller->memory);
+	weir_instance_free(controller->instance);
+	weir_closep(&controller->timer_fd);
+	weir_closep(&controller->lock_fd);
+	free(controller);
+}
+
+uint32_t weir_controller_rule_count(const struct weir_controller *controller)
+{
+	return weir_thresholds_count(controller->thresholds);
+}
+
+/* ---- looking on ---- */
+
+static enum weir_controller_state state_of(const struct weir_control *control, uint32_t moving, uint64_t now_ns)
+{
+	if (control->heartbeat_ns && now_ns < control->heartbeat_ns + control->validity_ns)
+		return WEIR_CONTROLLER_RUNNING;
+	if (!moving)
+		return WEIR_CONTROLLER_NOT_NEEDED;
+	return control->heartbeat_ns ? WEIR_CONTROLLER_STALE : WEIR_CONTROLLER_ABSENT;
+}
+
+/* What the program would go by now. */
+static uint64_t in_force(const struct weir_rule_info *rule, const struct weir_pushed *pushed, bool is_running)
+{
+	return (rule->moves && is_running ? pushed->word : rule->threshold_word) & WEIR_THRESHOLD_MASK;
+}
+
+int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_pushed *pushed = calloc(instance->rule_count + 1, sizeof(*pushed));
+	_cleanup_(weir_freep) uint64_t *thresholds = calloc(instance->rule_count + 1, sizeof(*thresholds));
+	struct weir_controller_report report = {};
+	uint64_t now_ns = weir_host_now_ns();
+	struct weir_control control = {};
+	int err = pushed && thresholds ? 0 : -ENOMEM;
+
+	if (!err)
+		err = weir_array_read(instance->map_fd[WEIR_MAP_CONTROL], &control, 1, sizeof(control));
+	if (!err)
+		err = weir_array_read(instance->thresholds_fd, pushed, instance->rule_count, sizeof(*pushed));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the thresholds of instance '%s'", instance->name);
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		report.rule_count += instance->rules[instance->rule_order[i]].moves;
+	report.state = state_of(&control, report.rule_count, now_ns);
+	if (report.state == WEIR_CONTROLLER_STALE)
+		report.stale_ns = now_ns - control.heartbeat_ns - control.validity_ns;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		thresholds[i] = in_force(&instance->rules[instance->rule_order[i]], &pushed[i],
+					 report.state == WEIR_CONTROLLER_RUNNING);
+	report.thresholds = TAKE_PTR(thresholds);
+	*ret_report = report;
+	return 0;
+}
+
+int weir_controller_warn(const char *name, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_controller_report report = {};
+	int err = weir_instance_open(name, &instance, diag);
+
+	if (!err)
+		err = weir_controller_look(instance, &report, diag);
+	free(report.thresholds);
+	if (err || (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT))
+		return err;
+	weir_diag_warning(
+		diag, NULL, NULL,
+		"start 'weir control'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "
+		"rules at highMemUsageThreshold",
+		"%u rule%s of instance '%s' need%s a controller, and none is running", report.rule_count,
+		report.rule_count == 1 ? "" : "s", name, report.rule_count == 1 ? "s" : "");
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The controller: the process that moves thresholds of an attached instance, second by second (WarmUp) and with the
+ * memory in use (MemoryAdaptive), and tells the program by a heartbeat that it is alive. It keeps nothing that is not
+ * in maps: it may be killed at any moment, and another goes on where it was. One at a time for an instance.
+ */
+#ifndef WEIR_CONTROLLER_H
+#define WEIR_CONTROLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "diag.h"
+#include "instance.h"
+
+struct weir_controller;
+
+/*
+ * Become the controller of an instance, and do the first step. -EBUSY: it has one. attached_ns other than 0: only if
+ * the instance is that attachment, else -ESTALE.
+ */
+int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
+			 struct weir_diag *diag);
+void weir_controller_free(struct weir_controller *controller);
+
+static inline void weir_controller_freep(struct weir_controller **controller)
+{
+	weir_controller_free(*controller);
+}
+
+/* How many rules it moves the thresholds of, now. */
+uint32_t weir_controller_rule_count(const struct weir_controller *controller);
+
+/*
+ * Tick until wake_fd can be read (0), or the instance was detached (-ENOENT, without a word), or something fails; then it may
+ * be called again. A reload by another command is followed.
+ */
+int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
+
+/* ---- looking on ---- */
+
+enum weir_controller_state {
+	WEIR_CONTROLLER_RUNNING,
+	WEIR_CONTROLLER_STALE,	    /* rules need one, and it died: they are at their safe thresholds */
+	WEIR_CONTROLLER_ABSENT,	    /* ... and there never was one */
+	WEIR_CONTROLLER_NOT_NEEDED, /* nor is there one */
+};
+
+struct weir_controller_report {
+	enum weir_controller_state state;
+	uint64_t stale_ns;    /* WEIR_CONTROLLER_STALE: for so long */
+	uint32_t rule_count;  /* rules that need one */
+	uint64_t *thresholds; /* in force now, units per interval, by place; the user's rules */
+};
+
+/* The caller frees ret_report->thresholds. */
+int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
+			 struct weir_diag *diag);
+
+/* Warn if rules need a controller and none is running. */
+int weir_controller_warn(const char *instance, struct weir_diag *diag);
+
+#endif

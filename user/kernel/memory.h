@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How much memory is in use: the system's, or a cgroup's (version 2 or 1). Read as often as the caller likes;
+ * where the kernel tells of memory pressure (PSI), a descriptor wakes the caller at once. Decides nothing.
+ */
+#ifndef WEIR_MEMORY_H
+#define WEIR_MEMORY_H
+
+#include <stdint.h>
+
+struct weir_memory;
+
+/*
+ * Watch the memory of a cgroup, or of the system ("" or NULL). A cgroup is named as in /proc/PID/cgroup, by its path
+ * below the mount, or by the path of its directory in /sys/fs/cgroup. One that is not there yet is looked for at every
+ * reading. NULL only when memory is out.
+ */
+struct weir_memory *weir_memory_open(const char *cgroup);
+void weir_memory_free(struct weir_memory *memory);
+
+static inline void weir_memory_freep(struct weir_memory **memory)
+{
+	weir_memory_free(*memory);
+}
+
+/* MemTotal - MemAvailable, memory.current, or memory.usage_in_bytes. Returns 0 or -errno. */
+int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes);
+
+/* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not tell. */
+int weir_memory_pressure_fd(const struct weir_memory *memory);
+
+/* The most there can be in use: MemTotal, or the cgroup's own limit when that is lower; 0 when it cannot be told. */
+uint64_t weir_memory_total_bytes(const char *cgroup);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The thresholds that move, of one load, memory-mapped: who has the maps brings them up to date step by step, with
+ * the arithmetic of user/core/control.h. Used by the controller's loop (controller.h), by attach and reload before
+ * the program is in force, and by replay in the capture's time. Has no clock and reads no memory.
+ */
+#ifndef WEIR_THRESHOLDS_H
+#define WEIR_THRESHOLDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "diag.h"
+#include "object.h"
+
+struct weir_thresholds;
+
+/* Where they are. Everything is borrowed, and only needed to open them, but for rule_seconds_fd and warm_states_fd. */
+struct weir_thresholds_maps {
+	const struct weir_rule_info *rules; /* by slot; meters and slots not in use are passed over */
+	uint32_t rule_slots;
+	uint32_t rule_count; /* of the user's */
+	int thresholds_fd, rule_seconds_fd, warm_states_fd;
+	bool saves_states; /* a step writes warm_states: only the one controller of an instance does */
+};
+
+int weir_thresholds_open(const struct weir_thresholds_maps *maps, struct weir_thresholds **ret_thresholds,
+			 struct weir_diag *diag);
+void weir_thresholds_free(struct weir_thresholds *thresholds);
+
+static inline void weir_thresholds_freep(struct weir_thresholds **thresholds)
+{
+	weir_thresholds_free(*thresholds);
+}
+
+/* How many rules' thresholds move; and do any of them by memory? */
+uint32_t weir_thresholds_count(const struct weir_thresholds *thresholds);
+bool weir_thresholds_need_memory(const struct weir_thresholds *thresholds);
+
+/*
+ * Bring every threshold to now_ns, and publish those that changed. What passed is only looked at when a whole second has
+ * begun since the last step. Returns 0 or -errno.
+ */
+int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory);
+
+/*
+ * WarmUp rules that are new to their slot in `image` begin now, all cold. `previous` has the rules by slot as they were
+ * before the load; NULL: there was none.
+ */
+int weir_thresholds_start(const struct weir_image *image, const struct weir_rule_info *previous, uint64_t now_ns,
+			  const struct weir_object *object, struct weir_diag *diag);
+
+/*
+ * Before its program is in force: what a load pushes at first, from the states that are there, so that no packet
+ * meets a plain threshold in between. `memory` may be NULL: not known.
+ */
+int weir_thresholds_publish(const struct weir_image *image, const struct weir_object *object, uint64_t now_ns,
+			    const struct weir_memory_use *memory, struct weir_diag *diag);
+
+#endif
