@@ -157,6 +157,8 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 		sum.evicted += counters[cpu].evicted;
 		sum.stalled += counters[cpu].stalled;
 		sum.leases += counters[cpu].leases;
+		sum.delayed += counters[cpu].delayed;
+		sum.delay_ns += counters[cpu].delay_ns;
 	}
 	return sum;
 }

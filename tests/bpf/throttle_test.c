@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Throttling across CPUs: two pinned threads run the shipped program at one flow while the virtual clock stands
+ * still. Then the slots of the queue are known beforehand: one now, and one each cost later up to the longest wait.
+ * As many packets must pass, and their waits must add up to just these: a slot given twice makes the sum too
+ * small, one lost makes it too large, or the packets too few.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "host.h"
+#include "util.h"
+
+#define CPUS 2
+#define LOOPBACK_IFINDEX 1 /* of every network namespace */
+#define PORT 53
+#define FRAME_BYTES 60
+
+struct queue {
+	struct rig rig;
+	int cpu[CPUS];
+	int link_fd;
+};
+
+static void queue_begin(struct queue *queue, bool is_keyed, uint64_t threshold, uint64_t queueing_ms)
+{
+	struct weir_ruleset_rule *rule;
+	cpu_set_t allowed;
+	int found = 0;
+
+	rig_require(CPUS);
+	memset(queue, 0, sizeof(*queue));
+	rig_begin(&queue->rig, 16384);
+	rule = rig_rule(&queue->rig, rig_resource(&queue->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0), WEIR_WINDOW_LEAP,
+			threshold, SECOND, 1);
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule->queueing_ms_max = queueing_ms;
+	rig_load(&queue->rig, true);
+	weir_object_lab(queue->rig.object)->clock_ns = RIG_START_NS;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed))
+			queue->cpu[found++] = cpu;
+	/* Test runs of a program that is attached nowhere take turns. */
+	queue->link_fd = bpf_link_create(weir_object_program_fd(queue->rig.object), LOOPBACK_IFINDEX, BPF_XDP, NULL);
+	if (queue->link_fd < 0) {
+		LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
+
+		queue->link_fd =
+			bpf_link_create(weir_object_program_fd(queue->rig.object), LOOPBACK_IFINDEX, BPF_XDP, &options);
+	}
+	assert_true(queue->link_fd >= 0);
+}
+
+static void queue_end(struct queue *queue)
+{
+	weir_closep(&queue->link_fd);
+	rig_end(&queue->rig);
+}
+
+static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
+
+	memcpy(spec.source, &source, sizeof(source));
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+}
+
+/* ---- many packets of one flow ---- */
+
+struct sender {
+	const struct queue *queue;
+	int which;
+	uint32_t packets;
+	int err;
+	pthread_t thread;
+};
+
+static void *send_all(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct sender *sender = data;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(sender->queue->cpu[sender->which]);
+	build_frame(1, frame);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = sender->packets;
+	sender->err = bpf_prog_test_run_opts(weir_object_program_fd(sender->queue->rig.object), &options);
+	return NULL;
+}
+
+static void fill_queue_from_both_cpus(bool is_keyed)
+{
+	const uint64_t threshold = 100000, queueing_ms = 1000, cost_ns = SECOND / 100000;
+	const uint64_t waiting = queueing_ms * MS / cost_ns;
+	struct sender senders[CPUS];
+	struct weir_rule_counters counters;
+	struct queue queue;
+
+	queue_begin(&queue, is_keyed, threshold, queueing_ms);
+	for (int i = 0; i < CPUS; i++) {
+		senders[i] = (struct sender){.queue = &queue, .which = i, .packets = 2 * waiting};
+		assert_int_equal(pthread_create(&senders[i].thread, NULL, send_all, &senders[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(senders[i].thread, NULL);
+		assert_int_equal(senders[i].err, 0);
+	}
+	counters = rig_rule_counters(&queue.rig, 0);
+	assert_int_equal(rig_passed(&queue.rig, 0), 1 + waiting);
+	assert_int_equal(counters.delayed, waiting);
+	assert_int_equal(counters.delay_ns, cost_ns * (waiting * (waiting + 1) / 2));
+	assert_int_equal(counters.blocked.packets, CPUS * 2 * waiting - 1 - waiting);
+	queue_end(&queue);
+}
+
+static void two_cpus_take_each_slot_of_a_whole_resource_once(void **state)
+{
+	fill_queue_from_both_cpus(false);
+}
+
+static void two_cpus_take_each_slot_of_a_flow_once(void **state)
+{
+	fill_queue_from_both_cpus(true);
+}
+
+/* ---- the first packets of many flows ---- */
+
+#define FLOWS 4000
+
+struct racer {
+	const struct queue *queue;
+	int which;
+	atomic_int *arrived; /* how often a thread has come to the start */
+	uint32_t passed[FLOWS];
+	int err;
+	pthread_t thread;
+};
+
+/* Wait for the other, without sleeping: the race is won by nanoseconds. */
+static void line_up(atomic_int *arrived, int round)
+{
+	atomic_fetch_add(arrived, 1);
+	while (atomic_load(arrived) < CPUS * (round + 1))
+		;
+}
+
+static void *race(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct racer *racer = data;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(racer->queue->cpu[racer->which]);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = 1;
+	for (int flow = 0; flow < FLOWS; flow++) {
+		build_frame(1 + flow, frame);
+		line_up(racer->arrived, flow);
+		if (bpf_prog_test_run_opts(weir_object_program_fd(racer->queue->rig.object), &options))
+			racer->err = -EIO;
+		racer->passed[flow] = options.retval == XDP_PASS;
+	}
+	return NULL;
+}
+
+/* With no time to wait a flow has one slot now; two places would give it two. */
+static void a_new_flow_met_by_two_cpus_at_once_gets_one_place(void **state)
+{
+	static struct racer racers[CPUS];
+	atomic_int arrived = 0;
+	struct queue queue;
+	uint32_t wrong = 0;
+
+	queue_begin(&queue, true, 1000, 0);
+	for (int i = 0; i < CPUS; i++) {
+		racers[i] = (struct racer){.queue = &queue, .which = i, .arrived = &arrived};
+		assert_int_equal(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(racers[i].thread, NULL);
+		assert_int_equal(racers[i].err, 0);
+	}
+	for (int flow = 0; flow < FLOWS; flow++)
+		wrong += racers[0].passed[flow] + racers[1].passed[flow] != 1;
+	assert_int_equal(rig_rule_counters(&queue.rig, 0).evicted, 0);
+	assert_int_equal(wrong, 0);
+	queue_end(&queue);
+}
+
+/* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
+static int enter_own_network(void **state)
+{
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_cpus_take_each_slot_of_a_whole_resource_once),
+		cmocka_unit_test(two_cpus_take_each_slot_of_a_flow_once),
+		cmocka_unit_test(a_new_flow_met_by_two_cpus_at_once_gets_one_place),
+	};
+
+	return cmocka_run_group_tests(tests, enter_own_network, NULL);
+}
