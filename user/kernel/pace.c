@@ -209,7 +209,7 @@ static void destroy_program(struct pace_bpf **skel)
 	pace_bpf__destroy(*skel);
 }
 
-static int load_program(const char *instance, uint32_t device, struct pace_bpf **ret_skel)
+static int load_program(const char *instance, struct pace_bpf **ret_skel)
 {
 	_cleanup_(weir_closep) int counters_fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
 	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
@@ -220,8 +220,6 @@ static int load_program(const char *instance, uint32_t device, struct pace_bpf *
 	skel = pace_bpf__open();
 	if (!skel)
 		return -errno;
-	/* Volatile is for the program; before the load it is memory. */
-	memcpy((void *)(uintptr_t)&skel->rodata->pace_ifindex, &device, sizeof(device));
 	err = bpf_map__reuse_fd(skel->maps.pace_counters, counters_fd);
 	if (!err)
 		err = pace_bpf__load(skel);
@@ -239,7 +237,8 @@ static int pin_anew(const char *instance, const char *prefix, uint32_t ifindex, 
 }
 
 /* Pins first, so that whoever takes it off knows of it. */
-static int put_filter(int fd, const char *instance, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+static int put_filter(int fd, const char *instance, uint32_t ifindex, int program_fd, uint32_t device,
+		      struct weir_diag *diag)
 {
 	struct weir_tc_filters filters = {};
 	int err = weir_tc_add_clsact(fd, ifindex);
@@ -260,7 +259,7 @@ static int put_filter(int fd, const char *instance, uint32_t ifindex, int progra
 				  "interface number %u has other tc filters at ingress: what they accept for good, or "
 				  "redirect, does not wait",
 				  ifindex);
-	err = weir_tc_set_filter(fd, ifindex, program_fd);
+	err = weir_tc_set_filter(fd, ifindex, program_fd, device);
 	return err ? explain(err, "filter", diag) : 0;
 }
 
@@ -276,11 +275,11 @@ static int set_up(const char *instance, const uint32_t *ifindexes, size_t count,
 	err = make_device(fd, instance, &device, diag);
 	if (err)
 		return err;
-	err = load_program(instance, device, &skel);
+	err = load_program(instance, &skel);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot load the tc program that paces");
 	for (size_t i = 0; !err && i < count; i++)
-		err = put_filter(fd, instance, ifindexes[i], bpf_program__fd(skel->progs.weir_pace), diag);
+		err = put_filter(fd, instance, ifindexes[i], bpf_program__fd(skel->progs.weir_pace), device, diag);
 	return err;
 }
 

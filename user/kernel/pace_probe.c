@@ -14,7 +14,7 @@
 #define PROBE_DEVICE "weir-probe" /* in a network namespace of its own */
 
 /* What pacing is made of, in the order in which it is set up. */
-enum part { PART_IFB, PART_FQ, PART_CLSACT, PART_FILTER, PART_COUNT };
+enum part { PART_IFB, PART_FQ, PART_CLSACT, PART_FILTER, PART_REDIRECT, PART_COUNT };
 
 static const struct {
 	const char *module, *option, *what;
@@ -23,6 +23,7 @@ static const struct {
 	[PART_FQ] = {"sch_fq", "CONFIG_NET_SCH_FQ", "the fq packet scheduler"},
 	[PART_CLSACT] = {"sch_ingress", "CONFIG_NET_SCH_INGRESS", "the clsact qdisc"},
 	[PART_FILTER] = {"cls_bpf", "CONFIG_NET_CLS_BPF", "tc filters in BPF"},
+	[PART_REDIRECT] = {"act_mirred", "CONFIG_NET_ACT_MIRRED", "the tc action mirred"},
 };
 
 /* How the child tells: the number of the part that is missing, or one of these. */
@@ -83,8 +84,10 @@ static int try_part(int fd, uint32_t ifindex, enum part part)
 		return weir_tc_add_fq(fd, ifindex, 1);
 	case PART_CLSACT:
 		return weir_tc_add_clsact(fd, ifindex);
+	case PART_FILTER:
+		return weir_tc_set_filter(fd, ifindex, -1, 0);
 	default:
-		return weir_tc_set_filter(fd, ifindex, -1);
+		return weir_tc_set_filter(fd, ifindex, -1, ifindex);
 	}
 }
 

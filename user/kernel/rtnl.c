@@ -101,7 +101,8 @@ int weir_rtnl_read(int fd, struct weir_rtnl_request *request, weir_rtnl_reader r
 	char piece[ANSWER_BYTES];
 	int result = 0;
 
-	if (!(request->header.nlmsg_flags & NLM_F_DUMP))
+	/* Each of the two bits by itself means something else (NLM_F_REPLACE, NLM_F_EXCL). */
+	if ((request->header.nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		request->header.nlmsg_flags |= NLM_F_ACK;
 	if (send(fd, request, request->header.nlmsg_len, 0) < 0)
 		return -errno;

@@ -7,6 +7,7 @@
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
+#include <linux/tc_act/tc_mirred.h>
 #include <net/if.h>
 #include <string.h>
 
@@ -164,9 +165,25 @@ static void begin_filter(struct weir_rtnl_request *request, uint16_t type, uint1
 	weir_rtnl_put_text(request, TCA_KIND, "bpf");
 }
 
-int weir_tc_set_filter(int fd, uint32_t ifindex, int program_fd)
+/* The action mirred, and not bpf_redirect: an ifb drops what does not come by it, since only mirred says where from. */
+static void put_redirect(struct weir_rtnl_request *request, uint32_t device)
 {
-	const struct sock_filter accept_all = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct tc_mirred redirect = {.action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = device};
+	struct rtattr *actions = weir_rtnl_begin_nest(request, TCA_BPF_ACT);
+	struct rtattr *first = weir_rtnl_begin_nest(request, 1);
+	struct rtattr *options;
+
+	weir_rtnl_put_text(request, TCA_ACT_KIND, "mirred");
+	options = weir_rtnl_begin_nest(request, TCA_ACT_OPTIONS);
+	weir_rtnl_put(request, TCA_MIRRED_PARMS, &redirect, sizeof(redirect));
+	weir_rtnl_end_nest(request, options);
+	weir_rtnl_end_nest(request, first);
+	weir_rtnl_end_nest(request, actions);
+}
+
+int weir_tc_set_filter(int fd, uint32_t ifindex, int program_fd, uint32_t device)
+{
+	const struct sock_filter match_nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	const uint16_t one = 1;
 	struct weir_rtnl_request request;
 	struct rtattr *nest;
@@ -175,12 +192,13 @@ int weir_tc_set_filter(int fd, uint32_t ifindex, int program_fd)
 	nest = weir_rtnl_begin_nest(&request, TCA_OPTIONS);
 	if (program_fd < 0) {
 		weir_rtnl_put(&request, TCA_BPF_OPS_LEN, &one, sizeof(one));
-		weir_rtnl_put(&request, TCA_BPF_OPS, &accept_all, sizeof(accept_all));
+		weir_rtnl_put(&request, TCA_BPF_OPS, &match_nothing, sizeof(match_nothing));
 	} else {
 		weir_rtnl_put_u32(&request, TCA_BPF_FD, program_fd);
 		weir_rtnl_put_text(&request, TCA_BPF_NAME, WEIR_TC_FILTER_NAME);
-		weir_rtnl_put_u32(&request, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
 	}
+	if (device)
+		put_redirect(&request, device);
 	weir_rtnl_end_nest(&request, nest);
 	return weir_rtnl_ask(fd, &request);
 }
