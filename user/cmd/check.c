@@ -10,6 +10,7 @@
 #include "compile.h"
 #include "diag.h"
 #include "host.h"
+#include "memory.h"
 #include "ruleset.h"
 #include "util.h"
 #include "values.h"
@@ -159,14 +160,78 @@ static json_t *describe_threshold(uint64_t micro)
 	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
 }
 
-static json_t *describe_rule(const struct weir_ruleset_rule *rule, const struct weir_rule *loaded)
+/* Where the window that judges is kept; throttled flows have none, but words that all CPUs share. */
+static const char *storage_name(const struct weir_image *image, size_t place)
 {
-	return json_pack("{s:s, s:o, s:s, s:I, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "threshold",
-			 describe_threshold(rule->threshold_micro), "unit", rule->counts_bytes ? "bytes" : "packets",
-			 "statIntervalInMs", (json_int_t)(rule->interval_ns / NSEC_PER_MSEC), "sampleCount",
-			 (int)rule->samples, "window", window_names[rule->window], "mode",
-			 rule->observes ? "observe" : "enforce", "tokenCalculateStrategy", "Direct", "controlBehavior",
-			 "Reject", "relationStrategy", "CurrentResource", "storage", storage_names[loaded->storage]);
+	const struct weir_rule *loaded = &image->rules[place];
+
+	if (loaded->judging == WEIR_JUDGING_THROTTLE)
+		return "shared";
+	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
+		loaded = &image->rules[loaded->meter];
+	return storage_names[loaded->storage];
+}
+
+static void describe_window(const struct weir_ruleset_rule *rule, json_t *fields)
+{
+	json_object_set_new(fields, "sampleCount", json_integer(rule->samples));
+	json_object_set_new(fields, "window", json_string(window_names[rule->window]));
+}
+
+static void describe_warm_up(const struct weir_warm_up_fields *warm_up, json_t *fields)
+{
+	json_object_set_new(fields, "warmUpPeriodSec", json_integer(warm_up->period_s));
+	json_object_set_new(fields, "warmUpColdFactor", json_integer(warm_up->cold_factor));
+}
+
+static void describe_memory_adaptive(const struct weir_memory_fields *memory, json_t *fields)
+{
+	json_object_set_new(fields, "lowMemUsageThreshold", json_integer(memory->low_units));
+	json_object_set_new(fields, "highMemUsageThreshold", json_integer(memory->high_units));
+	json_object_set_new(fields, "memLowWaterMarkBytes", json_integer(memory->low_mark_bytes));
+	json_object_set_new(fields, "memHighWaterMarkBytes", json_integer(memory->high_mark_bytes));
+}
+
+static json_t *describe_overrides(const struct weir_ruleset_rule *rule)
+{
+	const char *field = rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < rule->override_count; i++)
+		json_array_append_new(list, json_pack("{s:s, s:o}", field,
+						      weir_format_prefix(&rule->overrides[i].prefix, text), "threshold",
+						      describe_threshold(rule->overrides[i].threshold_micro)));
+	return list;
+}
+
+/* The fields that the rule uses, by their names in rule files. */
+static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+	json_t *fields = json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "unit",
+				   rule->counts_bytes ? "bytes" : "packets", "statIntervalInMs",
+				   (json_int_t)(rule->interval_ns / NSEC_PER_MSEC), "mode",
+				   rule->observes ? "observe" : "enforce", "tokenCalculateStrategy",
+				   weir_strategy_names[rule->strategy], "controlBehavior",
+				   weir_behavior_names[rule->behavior], "relationStrategy",
+				   weir_relation_names[rule->relation], "storage", storage_name(image, place));
+
+	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		json_object_set_new(fields, "threshold", describe_threshold(rule->threshold_micro));
+	else
+		describe_memory_adaptive(&rule->memory, fields);
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		describe_warm_up(&rule->warm_up, fields);
+	if (rule->behavior == WEIR_BEHAVIOR_REJECT)
+		describe_window(rule, fields);
+	else
+		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ms_max));
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
+	if (rule->override_count)
+		json_object_set_new(fields, "overrides", describe_overrides(rule));
+	return fields;
 }
 
 static json_t *describe_resource(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t resource)
@@ -176,7 +241,7 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 
 	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].resource == resource)
-			json_array_append_new(rules, describe_rule(&ruleset->rules[i], &image->rules[i]));
+			json_array_append_new(rules, describe_rule(ruleset, image, i));
 	return json_pack("{s:s, s:o, s:o, s:o}", "name", described->name, "match", describe_match(&described->match),
 			 "flow", describe_flow(&described->flow), "rules", rules);
 }
@@ -185,9 +250,22 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 {
 	static const char *const policies[] = {"pass", "drop"};
 
-	return json_pack("{s:I, s:s, s:s, s:s, s:s}", "flowsPerCpu", (json_int_t)image->flows_per_cpu, "malformed",
-			 policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
-			 "nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched]);
+	return json_pack(
+		"{s:I, s:s, s:s, s:s, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
+		"malformed", policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
+		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "memory",
+		settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup) : json_string("system"),
+		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
+		(json_int_t)settings->controller_timeout_ms);
+}
+
+static size_t count_denied(const struct weir_ruleset *ruleset)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ruleset->listed_count; i++)
+		count += ruleset->listed[i].denies;
+	return count;
 }
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
@@ -207,10 +285,13 @@ static int print_json(const struct weir_ruleset *ruleset, const struct weir_imag
 
 	for (size_t i = 0; i < ruleset->resource_count; i++)
 		json_array_append_new(resources, describe_resource(ruleset, image, i));
-	document = json_pack("{s:o, s:o, s:i, s:i, s:i, s:o}", "settings", describe_settings(&ruleset->settings, image),
-			     "resources", resources, "ruleCount", (int)ruleset->rule_count, "packetRulesMax",
-			     (int)image->packet_rules_max, "packetResourcesMax", (int)image->packet_resources_max,
-			     "memory", describe_memory(memory, cpus));
+	document = json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
+			     describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
+			     (int)ruleset->rule_count, "allowCount",
+			     (json_int_t)(ruleset->listed_count - count_denied(ruleset)), "denyCount",
+			     (json_int_t)count_denied(ruleset), "packetRulesMax", (int)image->packet_rules_max,
+			     "packetResourcesMax", (int)image->packet_resources_max, "memory",
+			     describe_memory(memory, cpus));
 	if (!document || json_dumpf(document, stdout, JSON_INDENT(2)))
 		return -ENOMEM;
 	putchar('\n');
@@ -287,17 +368,59 @@ static void print_threshold(uint64_t micro)
 	printf("%llu%s%s", (unsigned long long)(micro / WEIR_MICRO), digits ? "." : "", decimals);
 }
 
-static void print_rule(const struct weir_ruleset_rule *rule, const struct weir_rule *loaded)
+/* "20 packets per 1 s", and how that moves. */
+static void print_limit(const struct weir_ruleset_rule *rule)
 {
-	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows"};
+	const struct weir_memory_fields *memory = &rule->memory;
 
-	printf("  rule   %s: ", rule->name);
-	print_threshold(rule->threshold_micro);
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		printf("%llu", (unsigned long long)memory->low_units);
+	else
+		print_threshold(rule->threshold_micro);
 	printf(" %s per ", rule->counts_bytes ? "bytes" : "packets");
 	print_time(rule->interval_ns);
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		printf(" (down to %llu as memory in use grows from %llu to %llu bytes)",
+		       (unsigned long long)memory->high_units, (unsigned long long)memory->low_mark_bytes,
+		       (unsigned long long)memory->high_mark_bytes);
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		printf(" (1/%u of it when cold, warm in %u s)", rule->warm_up.cold_factor, rule->warm_up.period_s);
+}
+
+/* By what the packets are judged: planned times, or a window and where it is kept. */
+static void print_judging(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+{
+	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows"};
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+	const struct weir_rule *loaded = &image->rules[place];
+
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		printf(", by the traffic of %s", ruleset->resources[rule->ref_resource].name);
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
+		printf(", spaced evenly, ");
+		if (rule->queueing_ms_max)
+			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
+		else
+			printf("none waits");
+		return;
+	}
+	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
+		loaded = &image->rules[loaded->meter];
 	printf(", %s, %u bucket%s of ", window_names[rule->window], rule->samples, rule->samples == 1 ? "" : "s");
 	print_time(rule->interval_ns / rule->samples);
-	printf(", %s%s\n", rows[loaded->storage], rule->observes ? ", only observes" : "");
+	printf(", %s", rows[loaded->storage]);
+}
+
+static void print_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+
+	printf("  rule   %s: ", rule->name);
+	print_limit(rule);
+	print_judging(ruleset, image, place);
+	if (rule->override_count)
+		printf(", %zu override%s", rule->override_count, rule->override_count == 1 ? "" : "s");
+	puts(rule->observes ? ", only observes" : "");
 }
 
 static void print_memory(const struct weir_image *image, const struct weir_image_memory *memory, uint32_t cpus)
@@ -325,9 +448,35 @@ static void print_policies(const struct weir_settings *settings)
 {
 	static const char *const policies[] = {"pass", "drop"};
 
-	printf("malformed %s, unsupported %s, nonIp %s, unmatched %s\n\n", policies[settings->drop_malformed],
+	printf("malformed %s, unsupported %s, nonIp %s, unmatched %s\n", policies[settings->drop_malformed],
 	       policies[settings->drop_unsupported], policies[settings->drop_non_ip],
 	       policies[settings->drop_unmatched]);
+}
+
+/* The settings that matter only to some rules, when there are such. */
+static void print_special_settings(const struct weir_ruleset *ruleset)
+{
+	const struct weir_settings *settings = &ruleset->settings;
+	bool has_throttling = false, has_memory = false, has_moving = false;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		has_throttling |= ruleset->rules[i].behavior == WEIR_BEHAVIOR_THROTTLING;
+		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
+		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
+	}
+	if (has_throttling)
+		printf("throttling: %s\n", settings->paces ? "packets that must wait are held back (pace)"
+							   : "packets that would have to wait pass at once (police)");
+	if (has_memory)
+		printf("memory in use: %s%s\n", settings->memory_cgroup ? "of cgroup " : "of the system",
+		       settings->memory_cgroup ?: "");
+	if (has_moving)
+		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
+		       settings->controller_timeout_ms);
+	if (ruleset->listed_count)
+		printf("before any rule: %zu prefixes allowed, %zu denied\n",
+		       ruleset->listed_count - count_denied(ruleset), count_denied(ruleset));
+	putchar('\n');
 }
 
 static void print_text(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -339,12 +488,13 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_ima
 		print_flow(&ruleset->resources[resource].flow);
 		for (size_t i = 0; i < ruleset->rule_count; i++)
 			if (ruleset->rules[i].resource == resource)
-				print_rule(&ruleset->rules[i], &image->rules[i]);
+				print_rule(ruleset, image, i);
 	}
 	printf("%s%zu resource%s, %zu rule%s; at most %u of the rules meet on one packet\n",
 	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, ruleset->resource_count == 1 ? "" : "s",
 	       ruleset->rule_count, ruleset->rule_count == 1 ? "" : "s", image->packet_rules_max);
 	print_policies(&ruleset->settings);
+	print_special_settings(ruleset);
 	print_memory(image, memory, cpus);
 }
 
@@ -404,8 +554,12 @@ static int check(char **files, int file_count, const struct check_options *optio
 	if (cpus < 1)
 		return weir_diag_fail(diag, -cpus, "say how many with --cpus", "cannot tell the number of CPUs");
 	err = weir_ruleset_read((const char *const *)files, file_count, &ruleset, diag);
-	if (!err)
-		err = compile(ruleset, cpus, &image, diag);
+	if (err)
+		return err;
+	/* Both tell all their mistakes. */
+	err = compile(ruleset, cpus, &image, diag);
+	if (weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag) && !err)
+		err = -EINVAL;
 	if (err)
 		return err;
 	weir_image_memory(image, cpus, &memory);

@@ -137,19 +137,37 @@ static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%llu ms", (unsigned long long)ms);
 }
 
-const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+/* "20", "2.5", or of MemoryAdaptive "1000 to 100". */
+static void format_threshold(const struct weir_rule_info *rule, char *text, size_t text_bytes)
 {
 	unsigned long long whole = rule->threshold_micro / WEIR_MICRO, rest = rule->threshold_micro % WEIR_MICRO;
-	char interval[32], decimals[8] = "";
+	char decimals[8] = "";
 
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		snprintf(text, text_bytes, "%llu to %llu", (unsigned long long)rule->memory.low_units,
+			 (unsigned long long)rule->memory.high_units);
+		return;
+	}
 	if (rest) {
 		snprintf(decimals, sizeof(decimals), ".%06llu", rest % WEIR_MICRO);
 		for (size_t end = strlen(decimals); decimals[end - 1] == '0'; end--)
 			decimals[end - 1] = '\0';
 	}
+	snprintf(text, text_bytes, "%llu%s", whole, decimals);
+}
+
+const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+{
+	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
+	char threshold[64], interval[32];
+
+	format_threshold(rule, threshold, sizeof(threshold));
 	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
-	snprintf(words, WEIR_WORDS_BYTES, "%llu%s %s per %s", whole, decimals,
-		 rule->identity.counts_bytes ? "bytes" : "packets", interval);
+	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s", threshold,
+		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
+		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "",
+		 rule->behavior == WEIR_BEHAVIOR_THROTTLING ? ", spaced" : "", is_associated ? ", of " : "",
+		 is_associated ? rule->ref_resource_name : "");
 	return words;
 }
 
@@ -222,18 +240,40 @@ json_t *weir_json_tally(const struct weir_tally *tally)
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);
 }
 
+/* At most six decimals; whole thresholds stay integers. */
+static json_t *json_threshold(uint64_t micro)
+{
+	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
+}
+
+static void add_memory_adaptive(const struct weir_memory_adaptive *memory, json_t *fields)
+{
+	json_object_set_new(fields, "lowMemUsageThreshold", json_integer(memory->low_units));
+	json_object_set_new(fields, "highMemUsageThreshold", json_integer(memory->high_units));
+	json_object_set_new(fields, "memLowWaterMarkBytes", json_integer(memory->low_mark_bytes));
+	json_object_set_new(fields, "memHighWaterMarkBytes", json_integer(memory->high_mark_bytes));
+}
+
 json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
-	/* At most six decimals; whole thresholds stay integers. */
-	json_t *threshold = rule->threshold_micro % WEIR_MICRO ? json_real((double)rule->threshold_micro / WEIR_MICRO)
-							       : json_integer(rule->threshold_micro / WEIR_MICRO);
+	json_t *fields =
+		json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "resource",
+			  rule->resource_name, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
+			  "statIntervalInMs", (json_int_t)(rule->identity.interval_ns / 1000000), "sampleCount",
+			  (json_int_t)rule->identity.samples, "window", weir_window_names[rule->identity.window],
+			  "mode", rule->observes ? "observe" : "enforce", "tokenCalculateStrategy",
+			  weir_strategy_names[rule->strategy], "controlBehavior", weir_behavior_names[rule->behavior],
+			  "relationStrategy", weir_relation_names[rule->relation]);
 
-	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:s, s:s}", "name", rule->name, "resource",
-			 rule->resource_name, "threshold", threshold, "unit",
-			 rule->identity.counts_bytes ? "bytes" : "packets", "statIntervalInMs",
-			 (json_int_t)(rule->identity.interval_ns / 1000000), "sampleCount",
-			 (json_int_t)rule->identity.samples, "window", weir_window_names[rule->identity.window], "mode",
-			 rule->observes ? "observe" : "enforce");
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		add_memory_adaptive(&rule->memory, fields);
+	else
+		json_object_set_new(fields, "threshold", json_threshold(rule->threshold_micro));
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
+	return fields;
 }
 
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key)

@@ -28,12 +28,12 @@ void weir_table_free(struct weir_table *table);
 
 /* ---- words ---- */
 
-#define WEIR_WORDS_BYTES 192
+#define WEIR_WORDS_BYTES 288 /* a limit with the name of a resource */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
-/* "20 packets per 1 s". */
+/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced". */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
 
 /* "source 192.0.2.1, destinationPort 53" of a flow's key. */
@@ -46,7 +46,9 @@ extern const char *const weir_window_names[]; /* enum weir_window_kind */
 
 json_t *weir_json_tally(const struct weir_tally *tally);
 
-/* An object with what a rule is: name, resource, threshold, unit, statIntervalInMs, sampleCount, window, mode. */
+/* An object with what a rule is: name, resource, unit, statIntervalInMs, sampleCount, window, mode, Sentinel's strategy,
+ * behavior and relation, and of what these need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs; refResource.
+ */
 json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule);
 
 /* The fields of the key, by their names in rule files, addresses as text. */
