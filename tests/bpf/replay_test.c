@@ -27,6 +27,7 @@
 #include "object.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
+#include "thresholds.h"
 #include "util.h"
 
 #define MS 1000000ull
@@ -39,13 +40,32 @@ struct lab {
 	struct model *model;
 	struct weir_image *image;
 	struct weir_object *object;
+	struct weir_thresholds *thresholds;
+	const struct random_reading *readings; /* of memory, in order of time */
+	size_t reading_count;
 	uint64_t packets;
+	struct model_decision last; /* of lab_send */
 	uint8_t frame[PACKET_BYTES_MAX];
 };
 
 static uint32_t resolve(const char *name, void *unused)
 {
 	return random_ifindex(name);
+}
+
+static int open_thresholds(struct lab *lab, uint64_t now_ns, struct weir_diag *diag)
+{
+	const struct weir_thresholds_maps maps = {
+		.rules = lab->image->rule_info,
+		.rule_slots = lab->image->rule_slots,
+		.rule_count = lab->image->rule_count,
+		.thresholds_fd = weir_object_thresholds_fd(lab->object),
+		.rule_seconds_fd = weir_object_map_fd(lab->object, WEIR_MAP_RULE_SECONDS),
+		.warm_states_fd = weir_object_map_fd(lab->object, WEIR_MAP_WARM_STATES),
+	};
+	int err = weir_thresholds_start(lab->image, NULL, now_ns, lab->object, diag);
+
+	return err ? err : weir_thresholds_open(&maps, &lab->thresholds, diag);
 }
 
 /* 0, or -ENOTSUP when the compiler refuses the rule set (its reasons are printed). */
@@ -66,6 +86,8 @@ static int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_
 	err = weir_image_build(ruleset, &options, &lab->image, &diag);
 	if (!err)
 		err = weir_object_load(lab->image, &object_options, &lab->object, &diag);
+	if (!err)
+		err = open_thresholds(lab, earliest_ns, &diag);
 	if (err)
 		weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
@@ -73,9 +95,32 @@ static int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_
 	return err;
 }
 
+/* Memory in use, for both; the array must outlive the lab. */
+static void lab_readings(struct lab *lab, const struct random_reading *readings, size_t count)
+{
+	size_t i;
+
+	lab->readings = readings;
+	lab->reading_count = count;
+	for (i = 0; i < count; i++)
+		model_memory(lab->model, readings[i].time_ns, readings[i].used_bytes);
+}
+
+/* The controller, in step: it is through before the packet of that time. */
+static void lab_step(struct lab *lab, uint64_t time_ns)
+{
+	struct weir_memory_use memory = {};
+	size_t i;
+
+	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++)
+		memory = (struct weir_memory_use){true, lab->readings[i].used_bytes, UINT64_MAX};
+	assert_int_equal(weir_thresholds_step(lab->thresholds, time_ns, &memory), 0);
+}
+
 static void lab_close(struct lab *lab)
 {
 	model_free(lab->model);
+	weir_thresholds_free(lab->thresholds);
 	weir_object_free(lab->object);
 	weir_image_free(lab->image);
 }
@@ -113,6 +158,8 @@ static struct model_decision object_judge(struct lab *lab, uint64_t time_ns, siz
 		decision.rule = "nonIp";
 	else if (decision.verdict == WEIR_VERDICT_UNMATCHED_DROP)
 		decision.rule = "unmatched";
+	else if (decision.verdict == WEIR_VERDICT_DENY)
+		decision.rule = "deny";
 	else
 		decision.rule = "(dropped without a reason)";
 	return decision;
@@ -129,7 +176,8 @@ static void print_decision(const char *whose, const struct model_decision *decis
 {
 	size_t i;
 
-	fprintf(stderr, "    %s: verdict %d, rule '%s', resources", whose, decision->verdict, decision->rule);
+	fprintf(stderr, "    %s: verdict %d, rule '%s', wait %" PRIu64 ", resources", whose, decision->verdict,
+		decision->rule, decision->wait_ns);
 	for (i = 0; i < decision->resource_count; i++)
 		fprintf(stderr, " %zu", decision->resource[i]);
 	fprintf(stderr, "\n");
@@ -141,6 +189,7 @@ static bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct mo
 	size_t frame_bytes = packet_build(spec, lab->frame);
 	struct model_decision by_object;
 
+	lab_step(lab, spec->time_ns);
 	*ret_decision = model_judge(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
 	by_object = object_judge(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
 	if (agree(ret_decision, &by_object))
@@ -245,18 +294,33 @@ static void lab_start(struct lab *lab, struct setup *setup)
 	assert_int_equal(lab_open(lab, &setup->ruleset, 0, 3600 * SECOND), 0);
 }
 
-/* Send `count` packets at time_ns, each judged by object and model. Returns how many passed. */
-static unsigned int lab_send(struct lab *lab, const char *source, uint64_t time_ns, unsigned int count)
+/* Send `count` packets of 60 bytes to a port, each judged by object and model. Returns how many passed. */
+static unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uint64_t time_ns,
+				unsigned int count)
 {
-	struct packet_spec spec = packet_udp(source, 1024, "192.0.2.53", 53, 18);
-	struct model_decision decision;
+	struct packet_spec spec = packet_udp(source, 1024, "192.0.2.53", port, 18);
 	unsigned int i, passed = 0;
 
 	spec.time_ns = time_ns;
 	for (i = 0; i < count; i++) {
-		assert_true(lab_judge(lab, &spec, &decision));
-		passed += decision.verdict == WEIR_VERDICT_PASS;
+		assert_true(lab_judge(lab, &spec, &lab->last));
+		passed += lab->last.verdict == WEIR_VERDICT_PASS;
 	}
+	return passed;
+}
+
+static unsigned int lab_send(struct lab *lab, const char *source, uint64_t time_ns, unsigned int count)
+{
+	return lab_send_to(lab, source, 53, time_ns, count);
+}
+
+/* A second of 500 packets, spread evenly. Returns how many passed. */
+static unsigned int lab_saturate(struct lab *lab, const char *source, uint64_t second)
+{
+	unsigned int i, passed = 0;
+
+	for (i = 0; i < 500; i++)
+		passed += lab_send(lab, source, second * SECOND + i * 2 * MS, 1);
 	return passed;
 }
 
@@ -668,6 +732,390 @@ static void every_frame_ends_in_exactly_one_verdict(void **state)
 	lab_finish(&lab);
 }
 
+/* ---- thresholds that move, throttling, associated resources ---- */
+
+/* Sentinel's, for a threshold of 100 with a period of 10 s and a cold factor of 3. */
+static const unsigned int published_curve[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};
+
+static struct weir_ruleset_rule warm_up_of(double threshold, uint64_t interval_ns, uint32_t period_s)
+{
+	struct weir_ruleset_rule rule = rule_of("warm-up", WEIR_WINDOW_LEAP, threshold, interval_ns, 10);
+
+	rule.strategy = WEIR_STRATEGY_WARM_UP;
+	rule.warm_up = (struct weir_warm_up_fields){.period_s = period_s, .cold_factor = 3};
+	return rule;
+}
+
+static struct weir_ruleset_rule throttling_of(double threshold, uint64_t interval_ns, uint64_t queueing_ms_max)
+{
+	struct weir_ruleset_rule rule = rule_of("throttle", WEIR_WINDOW_LEAP, threshold, interval_ns, 10);
+
+	rule.behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule.queueing_ms_max = queueing_ms_max;
+	return rule;
+}
+
+static struct weir_ruleset_rule associated(struct weir_ruleset_rule rule, size_t ref_resource)
+{
+	rule.relation = WEIR_RELATION_ASSOCIATED;
+	rule.ref_resource = ref_resource;
+	return rule;
+}
+
+/* The first resource is ports 53 and 55, the second 54 and 55. */
+static void setup_ports(struct setup *setup)
+{
+	static struct weir_range ports[2][2] = {{{53, 53}, {55, 55}}, {{54, 54}, {55, 55}}};
+	size_t i;
+
+	setup_resources(setup, 2);
+	for (i = 0; i < 2; i++) {
+		setup->resource[i].match.destination_port = ports[i];
+		setup->resource[i].match.destination_port_count = 2;
+	}
+}
+
+static void a_resource_warms_up_along_the_published_curve(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	size_t i;
+
+	setup_resources(&setup, 1);
+	setup.resource[0].flow = (struct weir_flow){};
+	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
+	lab_start(&lab, &setup);
+	for (i = 0; i < ARRAY_SIZE(published_curve); i++)
+		assert_int_equal(lab_saturate(&lab, i % 2 ? HOST : OTHER_HOST, 5 + i), published_curve[i]);
+	/* as cold as ever after 2P / (1 + c) = 5 s, and one more for the tokens that the last second took */
+	assert_int_equal(lab_saturate(&lab, HOST, 5 + i + 6), published_curve[0]);
+	lab_finish(&lab);
+}
+
+static void each_flow_warms_up_along_the_published_curve(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	size_t i;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
+	lab_start(&lab, &setup);
+	for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
+		assert_int_equal(lab_saturate(&lab, HOST, 5 + i), published_curve[i]);
+		if (i >= 4)
+			assert_int_equal(lab_saturate(&lab, OTHER_HOST, 5 + i), published_curve[i - 4]);
+	}
+	assert_int_equal(lab_saturate(&lab, HOST, 5 + i + 6), published_curve[0]);
+	lab_finish(&lab);
+}
+
+/* 50 per half a second are 100 a second: half the curve's thresholds, within each half of a second. */
+static void warm_up_goes_by_the_rate_per_second(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	int keyed, i;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		setup_resources(&setup, 1);
+		if (!keyed)
+			setup.resource[0].flow = (struct weir_flow){};
+		setup_rule(&setup, 0, warm_up_of(50, SECOND / 2, 10));
+		lab_start(&lab, &setup);
+		for (i = 0; i < 20; i++)
+			lab_saturate(&lab, HOST, 5 + i);
+		assert_int_equal(lab_saturate(&lab, HOST, 25), 100);
+		assert_int_equal(lab_send(&lab, HOST, 60 * SECOND, 100), 16);
+		lab_finish(&lab);
+	}
+}
+
+static void a_drop_that_is_only_observed_does_not_warm(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	int keyed;
+	size_t i;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		setup_resources(&setup, 1);
+		if (!keyed)
+			setup.resource[0].flow = (struct weir_flow){};
+		setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
+		setup.rule[0].observes = true;
+		lab_start(&lab, &setup);
+		for (i = 0; i < ARRAY_SIZE(published_curve); i++) {
+			assert_int_equal(lab_saturate(&lab, HOST, 5 + i), 500);
+			assert_int_equal(model_threshold(lab.model, 0), published_curve[i]);
+		}
+		lab_finish(&lab);
+	}
+}
+
+static void a_memory_reading_holds_from_its_own_nanosecond_on(void **state)
+{
+	static const struct random_reading readings[] = {
+		{5 * SECOND, 1024}, {6 * SECOND, 1536}, {7 * SECOND, 9999}, {7 * SECOND, 1537}};
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, rule_of("memory", WEIR_WINDOW_LEAP, 0, 10 * MS, 1));
+	setup.rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	setup.rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	lab_start(&lab, &setup);
+	lab_readings(&lab, readings, ARRAY_SIZE(readings));
+	assert_int_equal(lab_send(&lab, HOST, 4 * SECOND, 1200), 100); /* not known: highMemUsageThreshold */
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND - 1, 1200), 100);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 1200), 1000);
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 1200), 550);
+	assert_int_equal(lab_send(&lab, HOST, 7 * SECOND, 1200), 549); /* 549.1...: of two at one time the later */
+	lab_finish(&lab);
+}
+
+static void one_and_the_quotient_pass_at_one_instant(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	uint64_t i;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, throttling_of(100, SECOND, 45));
+	lab_start(&lab, &setup);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 1), 1);
+		assert_int_equal(lab.last.wait_ns, i * 10 * MS);
+	}
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 10), 0);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 5 * MS - 1, 1), 0);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 5 * MS, 1), 1); /* a wait of the maximum */
+	assert_int_equal(lab.last.wait_ns, 45 * MS);
+	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND + 5 * MS, 10), 5);
+	assert_int_equal(lab_send(&lab, HOST, 60 * SECOND, 10), 5);
+	lab_finish(&lab);
+}
+
+/* 7 units a day: a cost of 12342857142857.142857... ns, a thousand times in a row, and no nanosecond astray. */
+static void waits_are_exact_to_the_nanosecond(void **state)
+{
+	static const double thresholds[] = {1, 3, 7, 2.9, 1.000001, 999.999999, 123456.789};
+	struct setup setup;
+	struct lab lab;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		setup_resources(&setup, 1);
+		setup_rule(&setup, 0, throttling_of(thresholds[i], 86400 * SECOND, UINT32_MAX));
+		setup_rule(&setup, 0, throttling_of(thresholds[i] * 60, SECOND, UINT32_MAX));
+		setup.rule[1].counts_bytes = true;
+		lab_start(&lab, &setup);
+		lab_send(&lab, HOST, 0, 1000);
+		lab_send(&lab, HOST, 59 * 60 * SECOND, 1000);
+		lab_finish(&lab);
+	}
+}
+
+static void a_slot_once_given_stays_given(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+
+	setup_ports(&setup);
+	setup_rule(&setup, 0, throttling_of(10, SECOND, 1000));
+	setup_rule(&setup, 1, rule_of("shut", WEIR_WINDOW_LEAP, 0, SECOND, 10));
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND, 3), 0);
+	assert_int_equal(lab.last.wait_ns, 0);
+	assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 1), 1);
+	assert_int_equal(lab.last.wait_ns, 300 * MS);
+	lab_finish(&lab);
+}
+
+static void an_observing_throttle_takes_its_slot_and_adds_no_wait(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, throttling_of(10, SECOND, 500));
+	setup_rule(&setup, 0, throttling_of(100, SECOND, 500));
+	setup.rule[0].observes = true;
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 8), 8);
+	assert_int_equal(lab.last.wait_ns, 70 * MS);
+	assert_int_equal(model_would_drop(lab.model, 0), 2);
+	lab_finish(&lab);
+}
+
+static void an_associated_rule_reads_a_resource_without_rules(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	int window;
+
+	for (window = WEIR_WINDOW_LEAP; window <= WEIR_WINDOW_SMOOTH; window++) {
+		setup_ports(&setup);
+		setup_rule(&setup, 0, associated(rule_of("read", window, 5, SECOND, 10), 1));
+		lab_start(&lab, &setup);
+		assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 20), 20); /* its own rate is free */
+		assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 5), 5);
+		assert_int_equal(lab_send_to(&lab, HOST, 53, 5 * SECOND, 5), 0);
+		assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 5), 5); /* the same flow's is read */
+		assert_int_equal(lab_send_to(&lab, HOST, 53, 7 * SECOND, 5), 5);
+		/* of both resources: read first, counted after */
+		assert_int_equal(lab_send_to(&lab, HOST, 55, 7 * SECOND, 20), 5);
+		lab_finish(&lab);
+	}
+}
+
+static void a_reference_without_a_key_is_read_as_a_whole(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+
+	setup_ports(&setup);
+	setup.resource[1].flow = (struct weir_flow){};
+	setup_rule(&setup, 0, associated(rule_of("read", WEIR_WINDOW_LEAP, 5, SECOND, 10), 1));
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 4), 4);
+	assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 1), 1);
+	assert_int_equal(lab_send_to(&lab, HOST, 54, 5 * SECOND, 1), 1);
+	assert_int_equal(lab_send_to(&lab, OTHER_HOST, 53, 5 * SECOND, 1), 0);
+	lab_finish(&lab);
+}
+
+static void the_longest_override_wins(void **state)
+{
+	static struct weir_override overrides[] = {
+		{.prefix = {4, 0, {0}}, .threshold_micro = 9 * WEIR_MICRO},
+		{.prefix = {4, 24, {192, 0, 2, 0}}, .threshold_micro = 7 * WEIR_MICRO},
+		{.prefix = {4, 32, {192, 0, 2, 2}}, .threshold_micro = 0},
+		{.prefix = {6, 32, {0x20, 0x01, 0x0d, 0xb8}}, .threshold_micro = 100000 * WEIR_MICRO},
+	};
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 3, SECOND, 10));
+	setup.rule[0].override_field = WEIR_KEY_SOURCE;
+	setup.rule[0].overrides = overrides;
+	setup.rule[0].override_count = ARRAY_SIZE(overrides);
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 20), 7);
+	assert_int_equal(lab_send(&lab, OTHER_HOST, 5 * SECOND, 20), 0);
+	assert_int_equal(lab_send(&lab, "198.51.100.1", 5 * SECOND, 20), 9);
+	lab_finish(&lab);
+}
+
+static void lists_come_before_every_rule_and_the_longest_prefix_wins(void **state)
+{
+	static struct weir_listed listed[] = {
+		{{4, 24, {192, 0, 2, 0}}, true},
+		{{4, 32, {192, 0, 2, 1}}, false},
+	};
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 3, SECOND, 10));
+	setup.ruleset.listed = listed;
+	setup.ruleset.listed_count = ARRAY_SIZE(listed);
+	lab_start(&lab, &setup);
+	lab_send(&lab, HOST, 5 * SECOND, 20);
+	assert_int_equal(lab.last.verdict, WEIR_VERDICT_ALLOW);
+	lab_send(&lab, OTHER_HOST, 5 * SECOND, 20);
+	assert_int_equal(lab.last.verdict, WEIR_VERDICT_DENY);
+	assert_int_equal(lab_send(&lab, "198.51.100.1", 5 * SECOND, 20), 3);
+	lab_finish(&lab);
+}
+
+/* ---- every combination of strategy, behaviour and relation ---- */
+
+/* Whose key: none has one, both have the same, or refResource has none. */
+enum keys { KEYS_NONE, KEYS_SAME, KEYS_OWN_ONLY, KEYS_COUNT };
+
+static bool is_refused(enum weir_strategy strategy, enum weir_behavior behavior, enum weir_relation relation)
+{
+	return relation == WEIR_RELATION_ASSOCIATED && behavior == WEIR_BEHAVIOR_THROTTLING &&
+	       strategy != WEIR_STRATEGY_WARM_UP;
+}
+
+static void setup_combination(struct setup *setup, enum weir_strategy strategy, enum weir_behavior behavior,
+			      enum weir_relation relation, enum keys keys)
+{
+	struct weir_ruleset_rule rule = warm_up_of(39.5, SECOND, 4);
+
+	setup_ports(setup);
+	if (keys == KEYS_NONE)
+		setup->resource[0].flow = (struct weir_flow){};
+	if (keys != KEYS_SAME)
+		setup->resource[1].flow = (struct weir_flow){};
+	rule.strategy = strategy;
+	rule.behavior = behavior;
+	rule.queueing_ms_max = behavior == WEIR_BEHAVIOR_THROTTLING ? 100 : 0;
+	if (strategy != WEIR_STRATEGY_WARM_UP)
+		rule.warm_up = (struct weir_warm_up_fields){};
+	if (strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		rule.threshold_micro = 0;
+		rule.memory = (struct weir_memory_fields){60, 7, 1000, 1999};
+	}
+	if (relation == WEIR_RELATION_ASSOCIATED)
+		rule = associated(rule, 1);
+	setup_rule(setup, 0, rule);
+}
+
+/* Half a minute of 200 packets a second, of two hosts and all three ports, memory moving all the time: enough for the
+ * rule to block and to let pass, and for its threshold to move.
+ */
+static void play_combination(struct lab *lab, bool moves)
+{
+	static struct random_reading readings[60];
+	unsigned int passed = 0, blocked = 0, changes = 0;
+	struct random random = {3};
+	uint64_t threshold = 0, now_ns = 5 * SECOND;
+	int i;
+
+	for (i = 0; i < 60; i++)
+		readings[i] = (struct random_reading){5 * SECOND + i * SECOND / 2, random_between(&random, 900, 2100)};
+	lab_readings(lab, readings, ARRAY_SIZE(readings));
+	for (i = 0; i < 6000; i++) {
+		/* the other resource is busy in every second second or so, else nearly idle */
+		uint16_t port = random_percent(&random, i / 200 % 2 ? 45 : 3) ? 54 : 53 + 2 * random_below(&random, 2);
+
+		/* the hosts take turns of some seconds, so that flows cool down */
+		lab_send_to(lab, i / 800 % 2 ? HOST : OTHER_HOST, port, now_ns, 1);
+		passed += port != 54 && lab->last.verdict == WEIR_VERDICT_PASS;
+		blocked += lab->last.verdict == WEIR_VERDICT_BLOCK;
+		changes += model_threshold(lab->model, 0) != threshold;
+		threshold = model_threshold(lab->model, 0);
+		now_ns += random_below(&random, 10 * MS);
+	}
+	if (passed < 300 || blocked < 300 || (moves && changes < 3))
+		fail_msg("%u passed, %u blocked, %u thresholds: the traffic is too dull", passed, blocked, changes);
+}
+
+static void every_combination_agrees_with_the_model(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	unsigned int i;
+
+	for (i = 0; i < 3 * 2 * 2 * KEYS_COUNT; i++) {
+		enum weir_strategy strategy = i % 3;
+		enum weir_behavior behavior = i / 3 % 2;
+		enum weir_relation relation = i / 6 % 2;
+		enum keys keys = i / 12;
+
+		if (is_refused(strategy, behavior, relation))
+			continue;
+		setup_combination(&setup, strategy, behavior, relation, keys);
+		lab_start(&lab, &setup);
+		play_combination(&lab, strategy != WEIR_STRATEGY_DIRECT);
+		lab_finish(&lab);
+	}
+}
+
 /* ---- random rule sets and traffic ---- */
 
 #define ROUNDS 120
@@ -681,8 +1129,10 @@ static uint64_t environment(const char *name, uint64_t otherwise)
 }
 
 /* Returns whether object and model agree on everything. */
-static bool play(const struct weir_ruleset *ruleset, const struct packet_spec *specs, size_t count)
+static bool play(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+		 size_t count)
 {
+	static struct random_reading readings[64];
 	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
 	struct model_decision decision;
 	bool agreed = true;
@@ -694,6 +1144,7 @@ static bool play(const struct weir_ruleset *ruleset, const struct packet_spec *s
 		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
 	}
 	assert_int_equal(lab_open(&lab, ruleset, earliest_ns, latest_ns), 0);
+	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
 	for (i = 0; agreed && i < count; i++)
 		agreed = lab_judge(&lab, &specs[i], &decision);
 	agreed = agreed && counters_agree(&lab);
@@ -709,7 +1160,7 @@ static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 		struct random random = {seed + i};
 		struct weir_ruleset *ruleset = random_ruleset(&random);
 		struct packet_spec *specs = random_packets(&random, ruleset, ROUND_PACKETS);
-		bool agreed = play(ruleset, specs, ROUND_PACKETS);
+		bool agreed = play(&random, ruleset, specs, ROUND_PACKETS);
 
 		if (!agreed) {
 			ruleset_write_yaml(ruleset, stderr);
@@ -754,6 +1205,20 @@ int main(void)
 		cmocka_unit_test(a_long_silence_forgets_everything),
 		cmocka_unit_test(resources_are_named_in_the_order_of_their_definition),
 		cmocka_unit_test(every_frame_ends_in_exactly_one_verdict),
+		cmocka_unit_test(a_resource_warms_up_along_the_published_curve),
+		cmocka_unit_test(each_flow_warms_up_along_the_published_curve),
+		cmocka_unit_test(warm_up_goes_by_the_rate_per_second),
+		cmocka_unit_test(a_drop_that_is_only_observed_does_not_warm),
+		cmocka_unit_test(a_memory_reading_holds_from_its_own_nanosecond_on),
+		cmocka_unit_test(one_and_the_quotient_pass_at_one_instant),
+		cmocka_unit_test(waits_are_exact_to_the_nanosecond),
+		cmocka_unit_test(a_slot_once_given_stays_given),
+		cmocka_unit_test(an_observing_throttle_takes_its_slot_and_adds_no_wait),
+		cmocka_unit_test(an_associated_rule_reads_a_resource_without_rules),
+		cmocka_unit_test(a_reference_without_a_key_is_read_as_a_whole),
+		cmocka_unit_test(the_longest_override_wins),
+		cmocka_unit_test(lists_come_before_every_rule_and_the_longest_prefix_wins),
+		cmocka_unit_test(every_combination_agrees_with_the_model),
 		cmocka_unit_test(agrees_with_the_model_on_random_rules_and_traffic),
 	};
 
