@@ -27,7 +27,8 @@ struct replay_request {
 /* In the order of enum weir_verdict; also keys of the JSON document. */
 static const char *const verdict_names[WEIR_VERDICT_COUNT] = {
 	"pass",	     "block",	  "malformedPass", "malformedDrop", "unsupportedPass", "unsupportedDrop",
-	"nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "error",
+	"nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "allow",	       "deny",
+	"error",
 };
 
 static void print_usage(FILE *stream)
@@ -39,7 +40,9 @@ static void print_usage(FILE *stream)
 	      "  -r, --rules FILE...  rule files; they merge in the order given\n"
 	      "  --verdicts CSV       write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule\n"
 	      "  --passed PCAP        write the packets that get through, at the time they would leave\n"
-	      "  --memory CSV         memory readings, time_ns,used_bytes (no rule of this version asks for them)\n"
+	      "  --memory CSV         memory readings, time_ns,used_bytes, each of which holds from its time on; "
+	      "without\n"
+	      "                       one highMemUsageThreshold holds\n"
 	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
 	      "  --json               print the summary as one JSON document\n"
 	      "  --help               this text\n\n"
@@ -124,13 +127,18 @@ static void print_resources(const struct weir_ruleset *ruleset, const struct wei
 
 static void print_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
-	static const char *const headings[] = {"rule", ">blocked", ">bytes", ">would drop", ">bytes"};
+	static const char *const headings[] = {"rule",	 ">blocked", ">bytes",	      ">would drop",
+					       ">bytes", ">delayed", ">mean delay ms"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
 		weir_table_cell(&table, "%s", ruleset->rules[i].name);
 		add_tallies(&table, &report->rules[i].blocked, &report->rules[i].would_drop);
+		weir_table_cell(&table, "%llu", (unsigned long long)report->rules[i].delayed);
+		weir_table_cell(&table, "%.3f",
+				report->rules[i].delayed ? report->rules[i].delay_ns / 1e6 / report->rules[i].delayed
+							 : 0.0);
 	}
 	weir_table_print(&table, stdout);
 }
@@ -195,11 +203,13 @@ static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_
 	for (i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		json_array_append_new(rules, json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
-						       ruleset->resources[rule->resource].name, "mode",
+		json_array_append_new(rules, json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "name", rule->name,
+						       "resource", ruleset->resources[rule->resource].name, "mode",
 						       rule->observes ? "observe" : "enforce", "blocked",
 						       weir_json_tally(&report->rules[i].blocked), "wouldDrop",
-						       weir_json_tally(&report->rules[i].would_drop)));
+						       weir_json_tally(&report->rules[i].would_drop), "delayed",
+						       (json_int_t)report->rules[i].delayed, "delayNs",
+						       (json_int_t)report->rules[i].delay_ns));
 	}
 	return rules;
 }

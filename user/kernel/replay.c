@@ -17,6 +17,7 @@
 #include "memory_csv.h"
 #include "object.h"
 #include "output.h"
+#include "thresholds.h"
 #include "util.h"
 
 /* Every IP packet fits whole: 65,535 bytes after the longest IPv6 header, Ethernet and two tags. A longer
@@ -49,6 +50,7 @@ static int stopped(const struct weir_replay_options *options, struct weir_diag *
 
 struct survey {
 	uint64_t packets;
+	uint64_t first_ns; /* of the first packet, which need not be the earliest */
 	uint64_t earliest_ns, latest_ns;
 	bool is_damaged;
 };
@@ -64,6 +66,8 @@ static int survey_capture(const struct weir_replay_options *options, struct surv
 		return err;
 	*survey = (struct survey){.earliest_ns = UINT64_MAX};
 	while ((got = weir_capture_next(capture, &frame, diag)) > 0) {
+		if (survey->packets == 0)
+			survey->first_ns = frame.time_ns;
 		if (frame.time_ns < survey->earliest_ns)
 			survey->earliest_ns = frame.time_ns;
 		if (frame.time_ns > survey->latest_ns)
@@ -135,16 +139,26 @@ static uint32_t first_rows(const struct weir_ruleset *ruleset, uint64_t packets)
 
 /* ---- the judging pass ---- */
 
+/* Memory in use, as time goes by. */
+struct readings {
+	struct weir_memory_reading *list;
+	size_t count;
+};
+
 /* One attempt to replay the whole capture, with a flow table of a certain size. */
 struct attempt {
 	const struct weir_ruleset *ruleset;
 	const struct weir_replay_options *options;
 	const struct survey *survey;
+	const struct readings *readings;
 	bool is_retry;
 	struct interface_names interfaces;
 	struct weir_image *image;
 	struct weir_object *object;
-	uint8_t *frame; /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
+	struct weir_thresholds *thresholds;
+	size_t past_readings;	 /* readings that hold, or held */
+	uint64_t next_second_ns; /* when the controller has something to do, whatever memory is in use */
+	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
 	struct weir_output verdicts;
 	struct weir_departures *passed;
 	struct weir_replay_report report;
@@ -153,8 +167,9 @@ struct attempt {
 static void attempt_clean(struct attempt *attempt)
 {
 	interface_names_free(&attempt->interfaces);
-	weir_image_free(attempt->image);
+	weir_thresholds_free(attempt->thresholds);
 	weir_object_free(attempt->object);
+	weir_image_free(attempt->image);
 	free(attempt->frame);
 	weir_output_close(&attempt->verdicts);
 	weir_departures_free(attempt->passed);
@@ -176,9 +191,63 @@ static int check_memory(const struct weir_image *image, uint32_t cpus, struct we
 			      (uint64_t)memory.total >> 20, free_bytes >> 20);
 }
 
+/* ---- the controller, in the capture's time ---- */
+
+static int open_thresholds(struct attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	const struct weir_thresholds_maps maps = {
+		.rules = image->rule_info,
+		.rule_slots = image->rule_slots,
+		.rule_count = image->rule_count,
+		.thresholds_fd = weir_object_thresholds_fd(attempt->object),
+		.rule_seconds_fd = weir_object_map_fd(attempt->object, WEIR_MAP_RULE_SECONDS),
+		.warm_states_fd = weir_object_map_fd(attempt->object, WEIR_MAP_WARM_STATES),
+	};
+
+	return weir_thresholds_open(&maps, &attempt->thresholds, diag);
+}
+
+/* A reading holds from its own time on; for a packet whose clock went back, one from before may hold again. */
+static bool find_reading(struct attempt *attempt, uint64_t now_ns)
+{
+	const struct readings *readings = attempt->readings;
+	size_t before = attempt->past_readings;
+
+	while (attempt->past_readings < readings->count && readings->list[attempt->past_readings].time_ns <= now_ns)
+		attempt->past_readings++;
+	while (attempt->past_readings > 0 && readings->list[attempt->past_readings - 1].time_ns > now_ns)
+		attempt->past_readings--;
+	return attempt->past_readings != before;
+}
+
+/* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the one
+ * before: then there is nothing to do.
+ */
+static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
+{
+	struct weir_memory_use memory = {.holds_until_ns = UINT64_MAX};
+	int err;
+
+	if (!weir_thresholds_count(attempt->thresholds))
+		return 0;
+	if (!find_reading(attempt, now_ns) && now_ns < attempt->next_second_ns)
+		return 0;
+	if (attempt->past_readings) {
+		memory.is_known = true;
+		memory.used_bytes = attempt->readings->list[attempt->past_readings - 1].used_bytes;
+	}
+	err = weir_thresholds_step(attempt->thresholds, now_ns, &memory);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot move the thresholds");
+	if (now_ns >= attempt->next_second_ns)
+		attempt->next_second_ns = (now_ns / WEIR_NSEC_PER_SEC + 1) * WEIR_NSEC_PER_SEC;
+	return 0;
+}
+
 static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
 {
-	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_object_options object_options = {.is_virtual = true, .now_ns = attempt->survey->first_ns};
 	struct weir_ruleset roomy = *attempt->ruleset;
 	struct weir_compile_options options = {
 		.now_ns = attempt->survey->earliest_ns,
@@ -203,6 +272,8 @@ static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *
 	if (err)
 		return err;
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
+	if (!err)
+		err = open_thresholds(attempt, diag);
 	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
 }
 
@@ -380,16 +451,21 @@ static int read_rule_counters(struct attempt *attempt, uint64_t *ret_evicted, st
 	int err;
 
 	*ret_evicted = 0;
-	for (i = 0; i < attempt->image->rule_count; i++) {
+	/* Behind the rules are the meters: no rules of the user's, but what they forgot would be missing too. */
+	for (i = 0; i < attempt->image->rule_count + attempt->image->meter_count; i++) {
 		struct weir_rule_counters counters = {};
 
 		err = sum_counters(attempt, WEIR_MAP_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
 				   sizeof(counters), diag);
 		if (err)
 			return err;
+		*ret_evicted += counters.evicted;
+		if (i >= attempt->image->rule_count)
+			continue;
 		attempt->report.rules[i].blocked = counters.blocked;
 		attempt->report.rules[i].would_drop = counters.would_drop;
-		*ret_evicted += counters.evicted;
+		attempt->report.rules[i].delayed = counters.delayed;
+		attempt->report.rules[i].delay_ns = counters.delay_ns;
 	}
 	return 0;
 }
@@ -421,6 +497,9 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 	struct judgement judgement = {};
 	int err;
 
+	err = control(attempt, frame->time_ns, diag);
+	if (err)
+		return err;
 	if (frame->wire_bytes < ETH_HLEN) {
 		judge_short_frame(attempt, frame, &judgement);
 	} else {
@@ -499,11 +578,16 @@ static int commit(struct attempt *attempt, struct weir_diag *diag)
 
 /* Returns 0 with a report, -EAGAIN when a flow was evicted while it counted, or another -errno. */
 static int try_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
-		      const struct survey *survey, uint32_t rows, bool is_retry, struct weir_replay_report *ret_report,
-		      struct weir_diag *diag)
+		      const struct survey *survey, const struct readings *readings, uint32_t rows, bool is_retry,
+		      struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
 	_cleanup_(attempt_clean) struct attempt attempt = {
-		.ruleset = ruleset, .options = options, .survey = survey, .is_retry = is_retry};
+		.ruleset = ruleset,
+		.options = options,
+		.survey = survey,
+		.readings = readings,
+		.is_retry = is_retry,
+	};
 	uint64_t evicted;
 	int err;
 
@@ -544,19 +628,22 @@ static int pin_to_this_cpu(cpu_set_t *ret_before, struct weir_diag *diag)
 	return 0;
 }
 
+static void free_readings(struct readings *readings)
+{
+	free(readings->list);
+}
+
 int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 		struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
-	_cleanup_(weir_freep) struct weir_memory_reading *readings = NULL;
-	size_t reading_count;
+	_cleanup_(free_readings) struct readings readings = {};
 	struct survey survey;
 	cpu_set_t before;
 	uint32_t first, rows;
 	int err;
 
-	/* No rule asks for memory yet; a wrong file is told all the same. */
 	if (options->memory) {
-		err = weir_memory_csv_read(options->memory, &readings, &reading_count, diag);
+		err = weir_memory_csv_read(options->memory, &readings.list, &readings.count, diag);
 		if (err)
 			return err;
 	}
@@ -568,7 +655,7 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 		return err;
 	first = first_rows(ruleset, survey.packets);
 	for (rows = first; rows <= REPLAY_ROWS_MAX; rows *= 4) {
-		err = try_replay(ruleset, options, &survey, rows, rows > first, ret_report, diag);
+		err = try_replay(ruleset, options, &survey, &readings, rows, rows > first, ret_report, diag);
 		if (err != -EAGAIN)
 			break;
 	}
