@@ -1848,6 +1848,12 @@ static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->config.throttle_horizon_ns, SECOND);
 	weir_image_free(image);
+
+	/* Nor is anything under less than a unit. */
+	rule->threshold_micro = 500000;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
+	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 
@@ -2300,7 +2306,7 @@ static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **st
 	/* A thousand tokens by a hundred a second. */
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2012 * SECOND), 1);
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2013 * SECOND), 0);
-	/* Two a second, of which no silent second is below a third: such flows never get cold again. */
+	/* Two a second: a third of that is no whole token, so that a silent second is not below it and never refills. */
 	never.threshold_micro = 120 * WEIR_MICRO;
 	never.interval_ns = 60 * SECOND;
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, &never, 9000 * SECOND), 1);
@@ -2331,6 +2337,42 @@ static void a_slot_remembers_throttled_flows_through_other_owners(void **state)
 	reload(&image, ruleset, 9700 * SECOND);
 	assert_int_equal(image->rules[0].slot, 0);
 	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+}
+
+static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	/* Its own planned times it keeps. */
+	reload(&image, ruleset, 1999 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	reload(&image, none, 2000 * SECOND);
+	strcpy(ruleset->rules[0].name, "other");
+	ruleset->rules[0].behavior = REJECT;
+	ruleset->rules[0].interval_ns = 10 * SECOND;
+	reload(&image, ruleset, 2002 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+
+	ruleset->rules[0].behavior = THROTTLING;
+	previous = previous_of(image);
+	options.previous = &previous;
+	options.now_ns = 2003 * SECOND;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "still flows of a rule before it"));
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
 	weir_ruleset_free(ruleset);
 	weir_ruleset_free(none);
 }
@@ -2401,6 +2443,7 @@ static void planned_times_count_from_a_base_that_a_reload_keeps(void **state)
 	struct weir_compile_options options = plain_options;
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
+	uint64_t base_ns;
 
 	assert_int_equal(image->config.base_ns, 0);
 	reload(&image, ruleset, 1900000000 * SECOND);
@@ -2411,6 +2454,9 @@ static void planned_times_count_from_a_base_that_a_reload_keeps(void **state)
 	image = build_with(ruleset, &options);
 	assert_in_range(image->config.base_ns, options.now_ns - 200 * 86400 * SECOND, options.now_ns - 86400 * SECOND);
 	assert_true(options.now_ns + 8ull * 365 * 86400 * SECOND - image->config.base_ns < WEIR_LAST_MASK);
+	base_ns = image->config.base_ns;
+	reload(&image, ruleset, options.now_ns + 1000 * SECOND);
+	assert_int_equal(image->config.base_ns, base_ns);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -2512,6 +2558,7 @@ int main(void)
 		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
 		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
 		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),
+		cmocka_unit_test(a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows),
 		cmocka_unit_test(shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them),
 		cmocka_unit_test(a_shared_table_in_use_keeps_its_size_over_a_reload),
 		cmocka_unit_test(planned_times_count_from_a_base_that_a_reload_keeps),
