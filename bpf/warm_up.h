@@ -189,7 +189,8 @@ __noinline int weir_count_warming(struct weir_work *w, __u32 place)
 	if (!w)
 		return 0;
 	flow = weir_find_warming(w, rule, place);
-	if (flow)
+	/* A clock that went back: its second has been synced, and is no second's before any more. */
+	if (flow && (READ_ONCE(flow->second) & WEIR_THRESHOLD_MASK) <= weir_now_ns(w) / WEIR_NSEC_PER_SEC)
 		__sync_fetch_and_add(&flow->passed, rule->counts_bytes ? w->packet.frame_bytes : 1);
 	return 0;
 }
