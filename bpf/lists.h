@@ -17,8 +17,12 @@
  */
 WEIR_MAP(list_roots, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
 WEIR_MAP(list_buckets, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
-WEIR_MAP(list_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_list_group, BPF_F_MMAPABLE);
-WEIR_MAP(list_bounds, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
+WEIR_MAP(list_words, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
+
+static __always_inline const __u64 *weir_list_word(__u32 at)
+{
+	return bpf_map_lookup_elem(&list_words, &at);
+}
 
 /* The answer of a group: that of the last boundary at or before `rest`, found by halving. */
 static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
@@ -28,14 +32,14 @@ static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
 	__u32 answer = info & WEIR_LIST_ANSWER_MASK;
 
 	for (int i = 0; i < WEIR_LIST_COUNT_BITS && count; i++) {
-		__u32 half = count / 2, at = first + half;
-		const __u64 *bound = bpf_map_lookup_elem(&list_bounds, &at);
+		__u32 half = count / 2;
+		const __u64 *bound = weir_list_word(first + half);
 
 		if (!bound)
 			return WEIR_LIST_BROKEN;
 		if (*bound >> 8 <= rest) {
 			answer = *bound & WEIR_LIST_ANSWER_MASK;
-			first = at + 1;
+			first += half + 1;
 			count -= half + 1;
 		} else {
 			count = half;
@@ -48,16 +52,16 @@ static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
 __noinline int weir_list_search(__u64 bucket, __u64 key, __u32 identity, __u64 rest)
 {
 	__u32 at = bucket & WEIR_LIST_COUNT_MASK;
-	__u32 end = at + (bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & 0xff);
+	__u32 count = bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & WEIR_LIST_BUCKET_COUNT_MASK;
 
-	for (int i = 0; i < WEIR_LIST_BUCKET_GROUPS_MAX && at < end; i++, at++) {
-		const struct weir_list_group *group = bpf_map_lookup_elem(&list_groups, &at);
+	for (__u32 i = 0; i < WEIR_LIST_BUCKET_GROUPS_MAX && i < count; i++) {
+		const __u64 *group_key = weir_list_word(at), *info = weir_list_word(at + 1);
 
-		if (!group)
+		if (!group_key || !info)
 			return WEIR_LIST_BROKEN;
-		if (group->key == key &&
-		    (group->info >> WEIR_LIST_IDENTITY_SHIFT & WEIR_LIST_IDENTITY_MASK) == identity)
-			return weir_list_step(group->info, rest);
+		if (*group_key == key && (*info >> WEIR_LIST_IDENTITY_SHIFT & WEIR_LIST_IDENTITY_MASK) == identity)
+			return weir_list_step(*info, rest);
+		at += WEIR_LIST_GROUP_WORDS;
 	}
 	return WEIR_LIST_ABSENT;
 }

@@ -13,8 +13,8 @@
  *			there are groups below
  *	list_buckets	a hash table's rows: where a bucket's groups are, how many, and 32 bits of a filter, so that
  *			an address in no group mostly ends here
- *	list_groups	the groups, bucket by bucket
- *	list_bounds	the boundaries, group by group
+ *	list_words	bucket by bucket the groups, two words each, and behind them their boundaries: what one address
+ *			needs lies together
  */
 #ifndef WEIR_LISTS_H
 #define WEIR_LISTS_H
@@ -87,13 +87,15 @@ static __always_inline __u32 weir_list_root_shift(__u64 high)
 #define WEIR_LIST_IDENTITY_BITS 11
 #define WEIR_LIST_IDENTITY_MASK ((1u << WEIR_LIST_IDENTITY_BITS) - 1)
 
-#define WEIR_LIST_COUNT_BITS 24 /* of groups and boundaries: twice WEIR_LISTED_MAX fits */
+/* Of words, and so of boundaries: WEIR_LISTED_MAX groups of two words, with two boundaries each, fit. */
+#define WEIR_LIST_COUNT_BITS 24
 #define WEIR_LIST_COUNT_MASK ((1u << WEIR_LIST_COUNT_BITS) - 1)
 
 struct weir_list_group {
 	__u64 key;
 	__u64 info; /* from the lowest bit: answer before the first boundary, identity, boundaries' start, their count */
 };
+#define WEIR_LIST_GROUP_WORDS (sizeof(struct weir_list_group) / sizeof(__u64))
 #define WEIR_LIST_IDENTITY_SHIFT 2
 #define WEIR_LIST_START_SHIFT (WEIR_LIST_IDENTITY_SHIFT + WEIR_LIST_IDENTITY_BITS)
 #define WEIR_LIST_COUNT_SHIFT (WEIR_LIST_START_SHIFT + WEIR_LIST_COUNT_BITS)
@@ -127,8 +129,9 @@ static __always_inline __u64 weir_list_rest(__u32 cut, __u64 high, __u64 low)
  */
 #define WEIR_LIST_BUCKET_GROUPS_MAX 32
 
-/* A word: start in list_groups, 8 bits of count, 32 bits of filter. */
+/* A word: where its groups start in list_words, 8 bits of their count, 32 bits of filter. */
 #define WEIR_LIST_BUCKET_COUNT_SHIFT WEIR_LIST_COUNT_BITS
+#define WEIR_LIST_BUCKET_COUNT_MASK 0xffu
 #define WEIR_LIST_BUCKET_FILTER_SHIFT 32
 
 /*

@@ -20,6 +20,28 @@ enum bench_sources {
 #define BENCH_FLOWS 1000000u
 #define BENCH_LRU_ENTRIES (1u << 20)
 
+/* The source of flow `number`, the last word of its address. A bijection of 32-bit numbers (the finalizer of
+ * MurmurHash3): neighbours end up far apart.
+ */
+static inline __u32 bench_scatter(__u32 number)
+{
+	number ^= number >> 16;
+	number *= 0x85ebca6b;
+	number ^= number >> 13;
+	number *= 0xc2b2ae35;
+	return number ^ number >> 16;
+}
+
+struct bench_trie_key4 {
+	__u32 bits;
+	__be32 address;
+};
+
+struct bench_trie_key6 {
+	__u32 bits;
+	__be32 address[4];
+};
+
 /* Where one CPU's driver stands. */
 struct bench_cursor {
 	__u64 random; /* state of xorshift64, never 0 */

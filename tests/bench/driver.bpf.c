@@ -46,19 +46,23 @@ BENCH_LRU(known6, struct in6_addr);
 BENCH_LRU(spoofed4, __be32);
 BENCH_LRU(spoofed6, struct in6_addr);
 
+/* What lists are compared with: one trie a family. */
+#define BENCH_TRIE(map_name, key_type)                                                                                 \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_LPM_TRIE);                                                                   \
+		__uint(max_entries, BENCH_FLOWS);                                                                      \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                  \
+		__type(key, key_type);                                                                                 \
+		__type(value, __u32);                                                                                  \
+	} map_name SEC(".maps")
+
+BENCH_TRIE(trie4, struct bench_trie_key4);
+BENCH_TRIE(trie6, struct bench_trie_key6);
+
 volatile __u32 sources; /* enum bench_sources */
+volatile __u32 first_flow, flow_count; /* of BENCH_SOURCES_MANY */
 
 /* ---- the driver ---- */
-
-/* A bijection of 32-bit numbers (the finalizer of MurmurHash3): neighbours end up far apart. */
-static __always_inline __u32 bench_scatter(__u32 number)
-{
-	number ^= number >> 16;
-	number *= 0x85ebca6b;
-	number ^= number >> 13;
-	number *= 0xc2b2ae35;
-	return number ^ number >> 16;
-}
 
 static __always_inline __u32 bench_next_source(void)
 {
@@ -75,7 +79,7 @@ static __always_inline __u32 bench_next_source(void)
 	random ^= random >> 7;
 	random ^= random << 17;
 	cursor->random = random;
-	return bench_scatter((random >> 32) * BENCH_FLOWS >> 32);
+	return bench_scatter(first_flow + ((random >> 32) * flow_count >> 32));
 }
 
 SEC("xdp.frags")
@@ -209,6 +213,26 @@ int bench_spoofed6(struct xdp_md *ctx)
 	struct in6_addr key;
 
 	return bench_source6(ctx, &key) ? XDP_ABORTED : bench_insert(&spoofed6, &key);
+}
+
+SEC("xdp.frags")
+int bench_trie_hit4(struct xdp_md *ctx)
+{
+	struct bench_trie_key4 key = {.bits = 32};
+
+	if (bench_source4(ctx, &key.address))
+		return XDP_ABORTED;
+	return bpf_map_lookup_elem(&trie4, &key) ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp.frags")
+int bench_trie_hit6(struct xdp_md *ctx)
+{
+	struct bench_trie_key6 key = {.bits = 128};
+
+	if (bench_source6(ctx, (struct in6_addr *)key.address))
+		return XDP_ABORTED;
+	return bpf_map_lookup_elem(&trie6, &key) ? XDP_DROP : XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "GPL";

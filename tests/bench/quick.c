@@ -78,7 +78,8 @@ static void usage(FILE *stream)
 {
 	fprintf(stream, "usage: quick [--json FILE] [--only PARTS]\n"
 			"  --json FILE   write the table there too\n"
-			"  --only PARTS  letters: s speed, v accuracy under the virtual clock, r under the real one\n"
+			"  --only PARTS  letters: s speed, v accuracy under the virtual clock, r under the real one;\n"
+			"                and, not done by default, l lists\n"
 			"example: quick --only s --json speed.json\n");
 }
 
@@ -108,6 +109,8 @@ int main(int argc, char **argv)
 	rig_open(&rig);
 	if (strchr(parts, 's'))
 		quick_speed(&rig, &report);
+	if (strchr(parts, 'l'))
+		quick_lists(&rig, &report);
 	if (strchr(parts, 'v'))
 		quick_accuracy_virtual(&rig, &report);
 	if (strchr(parts, 'r'))

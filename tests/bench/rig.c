@@ -101,6 +101,7 @@ void rig_open(struct rig *rig)
 	if (!rig->driver)
 		rig_fail(errno, "cannot load the driver");
 	rig->driver_fd = bpf_program__fd(rig->driver->progs.bench_drive);
+	rig_choose(rig, 0, BENCH_FLOWS);
 	rig->driver_link = attach(rig->driver_fd, rig->ifindex[0]);
 	rig_rewind(rig, 0);
 	rig_pin(rig->cpu[0]);
@@ -231,6 +232,12 @@ void rig_aim(struct rig *rig, int program_fd, enum bench_sources sources)
 	if (err)
 		rig_fail(err, "cannot tail-call the program to measure");
 	rig->driver->bss->sources = sources;
+}
+
+void rig_choose(struct rig *rig, uint32_t first, uint32_t count)
+{
+	rig->driver->bss->first_flow = first;
+	rig->driver->bss->flow_count = count;
 }
 
 void rig_rewind(struct rig *rig, uint64_t next)

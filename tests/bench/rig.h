@@ -74,6 +74,9 @@ uint64_t rig_base_bucket(const struct weir_object *object);
 /* What the driver calls from now on, and how it chooses sources. */
 void rig_aim(struct rig *rig, int program_fd, enum bench_sources sources);
 
+/* Sources "at random" are now these flows; after rig_open the BENCH_FLOWS first. */
+void rig_choose(struct rig *rig, uint32_t first, uint32_t count);
+
 /* Let the next "new" source be the one of this number, on every CPU. */
 void rig_rewind(struct rig *rig, uint64_t next);
 

@@ -38,8 +38,16 @@ struct open_step {
 	uint32_t answer;
 };
 
+/* Groups and boundaries as they are found, not yet dealt out. A group's start is among these boundaries. */
+struct found {
+	struct weir_list_group *groups;
+	uint64_t *bounds;
+	uint32_t group_count, bound_count;
+};
+
 struct walk {
 	struct weir_image_lists *lists;
+	struct found *found;
 	uint32_t level;
 	const struct weir_list_cut *cut;
 	struct open_prefix outer[NESTED_MAX]; /* prefixes shorter than the cut */
@@ -126,7 +134,7 @@ static void deepen_root(struct weir_image_lists *lists, uint64_t high, uint32_t 
 /* From `position` on the answer is this one, until told otherwise. Positions never decrease. */
 static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 {
-	struct weir_image_lists *lists = walk->lists;
+	struct found *found = walk->found;
 	uint32_t before;
 
 	if (position >= walk->width)
@@ -136,12 +144,12 @@ static void add_bound(struct walk *walk, uint64_t position, uint32_t answer)
 		return;
 	}
 	/* What is said later of the same position holds: an inner prefix's, or what is left when several end. */
-	if (lists->bound_count > walk->start && lists->bounds[lists->bound_count - 1] >> 8 == position)
-		lists->bound_count--;
-	before = lists->bound_count > walk->start ? lists->bounds[lists->bound_count - 1] & WEIR_LIST_ANSWER_MASK
+	if (found->bound_count > walk->start && found->bounds[found->bound_count - 1] >> 8 == position)
+		found->bound_count--;
+	before = found->bound_count > walk->start ? found->bounds[found->bound_count - 1] & WEIR_LIST_ANSWER_MASK
 						  : walk->answer;
 	if (before != answer)
-		lists->bounds[lists->bound_count++] = WEIR_LIST_BOUND(position, answer);
+		found->bounds[found->bound_count++] = WEIR_LIST_BOUND(position, answer);
 }
 
 /* End the innermost prefix that is open in the group. */
@@ -155,7 +163,7 @@ static void end_step(struct walk *walk)
 /* A group that only repeats what encloses it is not kept. */
 static void end_group(struct walk *walk, struct weir_config *config)
 {
-	struct weir_image_lists *lists = walk->lists;
+	struct found *found = walk->found;
 	uint32_t cut = walk->cut->cut;
 	uint64_t identity = weir_list_identity(walk->level, cut, walk->first.low);
 
@@ -164,16 +172,16 @@ static void end_group(struct walk *walk, struct weir_config *config)
 	if (!walk->has_group)
 		return;
 	walk->has_group = false;
-	if (lists->bound_count == walk->start && walk->answer == walk->around)
+	if (found->bound_count == walk->start && walk->answer == walk->around)
 		return;
-	lists->groups[lists->group_count++] = (struct weir_list_group){
+	found->groups[found->group_count++] = (struct weir_list_group){
 		.key = weir_list_key(cut, walk->first.high),
 		.info = walk->answer | identity << WEIR_LIST_IDENTITY_SHIFT |
 			(uint64_t)walk->start << WEIR_LIST_START_SHIFT |
-			(uint64_t)(lists->bound_count - walk->start) << WEIR_LIST_COUNT_SHIFT,
+			(uint64_t)(found->bound_count - walk->start) << WEIR_LIST_COUNT_SHIFT,
 	};
 	config->list_levels |= 1u << walk->level;
-	deepen_root(lists, walk->first.high, walk->cut->is_ipv6);
+	deepen_root(walk->lists, walk->first.high, walk->cut->is_ipv6);
 }
 
 static void begin_group(struct walk *walk, struct address address)
@@ -185,7 +193,7 @@ static void begin_group(struct walk *walk, struct address address)
 	walk->width = 1ull << (walk->cut->unit - walk->cut->cut);
 	walk->around = walk->outer_count ? walk->outer[walk->outer_count - 1].answer : WEIR_LIST_NEITHER;
 	walk->answer = walk->around;
-	walk->start = walk->lists->bound_count;
+	walk->start = walk->found->bound_count;
 }
 
 static bool is_of_group(const struct walk *walk, struct address address)
@@ -242,102 +250,177 @@ static uint64_t hash_group(const struct weir_list_group *group, uint32_t salt)
 	return weir_list_hash(group->key, group->info >> WEIR_LIST_IDENTITY_SHIFT & WEIR_LIST_IDENTITY_MASK, salt);
 }
 
-/* Count the groups of each bucket into its word's count. False when one has too many. */
-static bool count_groups(struct weir_image_lists *lists, const struct weir_list_group *groups,
-			 const struct weir_config *config)
+static uint32_t bucket_group_count(uint64_t bucket)
+{
+	return bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & WEIR_LIST_BUCKET_COUNT_MASK;
+}
+
+static uint32_t group_start(const struct weir_list_group *group)
+{
+	return group->info >> WEIR_LIST_START_SHIFT & WEIR_LIST_COUNT_MASK;
+}
+
+static uint32_t group_bound_count(const struct weir_list_group *group)
+{
+	return group->info >> WEIR_LIST_COUNT_SHIFT & WEIR_LIST_COUNT_MASK;
+}
+
+/* Count the groups of each bucket, and set its filter. False when one has too many. */
+static bool count_groups(struct weir_image_lists *lists, const struct found *found, const struct weir_config *config)
 {
 	memset(lists->buckets, 0, lists->bucket_count * sizeof(*lists->buckets));
-	for (uint32_t i = 0; i < lists->group_count; i++) {
-		uint64_t hash = hash_group(&groups[i], config->list_salt);
+	for (uint32_t i = 0; i < found->group_count; i++) {
+		uint64_t hash = hash_group(&found->groups[i], config->list_salt);
 		uint64_t *bucket = &lists->buckets[weir_list_bucket(hash, config->list_bucket_bits)];
 
 		*bucket += 1u << WEIR_LIST_BUCKET_COUNT_SHIFT;
 		*bucket |= 1ull << WEIR_LIST_BUCKET_FILTER_SHIFT
 				<< weir_list_filter_bit(hash, config->list_bucket_bits);
-		if ((*bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & 0xff) > WEIR_LIST_BUCKET_GROUPS_MAX)
+		if (bucket_group_count(*bucket) > WEIR_LIST_BUCKET_GROUPS_MAX)
 			return false;
 	}
 	return true;
 }
 
-/* Deal the groups out, bucket by bucket. */
-static void place_groups(struct weir_image_lists *lists, const struct weir_list_group *groups,
-			 const struct weir_config *config)
+static int make_buckets(struct weir_image_lists *lists, const struct found *found, struct weir_config *config,
+			struct weir_diag *diag)
 {
-	uint32_t start = 0;
-
-	/* First the end of each bucket; placing its groups from the back turns that into its start. */
-	for (uint32_t b = 0; b < lists->bucket_count; b++) {
-		start += lists->buckets[b] >> WEIR_LIST_BUCKET_COUNT_SHIFT & 0xff;
-		lists->buckets[b] |= start;
-	}
-	for (uint32_t i = lists->group_count; i-- > 0;) {
-		uint64_t hash = hash_group(&groups[i], config->list_salt);
-		uint64_t *bucket = &lists->buckets[weir_list_bucket(hash, config->list_bucket_bits)];
-
-		lists->groups[--*bucket & WEIR_LIST_COUNT_MASK] = groups[i];
-	}
-}
-
-static int fill_buckets(struct weir_image_lists *lists, struct weir_config *config, struct weir_diag *diag)
-{
-	_cleanup_(weir_freep) struct weir_list_group *groups = lists->groups;
-
-	lists->groups = NULL;
 	config->list_bucket_bits = 1;
-	while (1u << config->list_bucket_bits < lists->group_count / BUCKET_GROUPS)
+	while (1u << config->list_bucket_bits < found->group_count / BUCKET_GROUPS)
 		config->list_bucket_bits++;
 	lists->bucket_count = 1u << config->list_bucket_bits;
 	lists->buckets = malloc(lists->bucket_count * sizeof(*lists->buckets));
-	lists->groups = malloc((lists->group_count + 1) * sizeof(*lists->groups));
-	if (!lists->buckets || !lists->groups)
+	if (!lists->buckets)
 		return weir_compile_no_memory(diag);
-	for (config->list_salt = 0; !count_groups(lists, groups, config); config->list_salt++)
+	for (config->list_salt = 0; !count_groups(lists, found, config); config->list_salt++)
 		if (config->list_salt == SALTS)
 			return weir_diag_error(diag, NULL, NULL, "list fewer prefixes, or shorter ones",
 					       "the listed prefixes defy %d hash functions", SALTS);
-	place_groups(lists, groups, config);
+	return 0;
+}
+
+/* The groups bucket by bucket; what was their order stays it within a bucket. */
+static struct weir_list_group *sort_groups(const struct weir_image_lists *lists, const struct found *found,
+					   const struct weir_config *config)
+{
+	struct weir_list_group *sorted = malloc((found->group_count + 1) * sizeof(*sorted));
+	_cleanup_(weir_freep) uint32_t *next = malloc(lists->bucket_count * sizeof(*next));
+	uint32_t start = 0;
+
+	if (!sorted || !next) {
+		free(sorted);
+		return NULL;
+	}
+	for (uint32_t b = 0; b < lists->bucket_count; b++) {
+		next[b] = start;
+		start += bucket_group_count(lists->buckets[b]);
+	}
+	for (uint32_t i = 0; i < found->group_count; i++) {
+		uint64_t hash = hash_group(&found->groups[i], config->list_salt);
+
+		sorted[next[weir_list_bucket(hash, config->list_bucket_bits)]++] = found->groups[i];
+	}
+	return sorted;
+}
+
+/* Write one bucket's groups and their boundaries. */
+static void write_bucket(struct weir_image_lists *lists, uint64_t *bucket, struct weir_list_group *groups,
+			 const uint64_t *bounds)
+{
+	uint32_t count = bucket_group_count(*bucket), at = lists->word_count;
+	uint32_t end = at + count * WEIR_LIST_GROUP_WORDS;
+
+	*bucket |= at;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t start = group_start(&groups[i]), bound_count = group_bound_count(&groups[i]);
+
+		groups[i].info &= ~((uint64_t)WEIR_LIST_COUNT_MASK << WEIR_LIST_START_SHIFT);
+		groups[i].info |= (uint64_t)end << WEIR_LIST_START_SHIFT;
+		memcpy(&lists->words[at], &groups[i], sizeof(groups[i]));
+		memcpy(&lists->words[end], &bounds[start], bound_count * sizeof(*bounds));
+		at += WEIR_LIST_GROUP_WORDS;
+		end += bound_count;
+	}
+	lists->word_count = end;
+}
+
+static int write_words(struct weir_image_lists *lists, const struct found *found, const struct weir_config *config,
+		       struct weir_diag *diag)
+{
+	size_t words = found->group_count * WEIR_LIST_GROUP_WORDS + found->bound_count;
+	_cleanup_(weir_freep) struct weir_list_group *sorted = sort_groups(lists, found, config);
+	struct weir_list_group *groups = sorted;
+
+	lists->words = malloc((words + 1) * sizeof(*lists->words));
+	if (!sorted || !lists->words)
+		return weir_compile_no_memory(diag);
+	for (uint32_t b = 0; b < lists->bucket_count; b++) {
+		write_bucket(lists, &lists->buckets[b], groups, found->bounds);
+		groups += bucket_group_count(lists->buckets[b]);
+	}
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int find_groups(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
+		       struct found *found, struct weir_diag *diag)
+{
+	size_t count = ruleset->listed_count;
+
+	/* A prefix begins at most one group, and adds at most its two ends to it. */
+	found->groups = malloc(count * sizeof(*found->groups));
+	found->bounds = malloc(2 * count * sizeof(*found->bounds));
+	if (!found->groups || !found->bounds)
+		return weir_compile_no_memory(diag);
+	for (uint32_t level = 0; level < WEIR_LIST_LEVELS; level++) {
+		struct walk walk = {
+			.lists = lists,
+			.found = found,
+			.level = level,
+			.cut = &weir_list_cuts[level],
+		};
+
+		walk_level(ruleset, config, &walk);
+	}
 	return 0;
 }
 
 int weir_compile_lists(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
 		       struct weir_diag *diag)
 {
-	size_t count = ruleset->listed_count;
+	struct found found = {};
+	int err;
 
-	if (!count)
+	if (!ruleset->listed_count)
 		return 0;
-	if (count > WEIR_LISTED_MAX)
-		return weir_diag_error(diag, NULL, NULL, NULL, "%zu listed prefixes are too many: at most %d", count,
-				       WEIR_LISTED_MAX);
+	if (ruleset->listed_count > WEIR_LISTED_MAX)
+		return weir_diag_error(diag, NULL, NULL, NULL, "%zu listed prefixes are too many: at most %d",
+				       ruleset->listed_count, WEIR_LISTED_MAX);
 	config->has_lists = 1;
 	lists->root_count = WEIR_LIST_ROOT_WORDS;
 	lists->roots = calloc(WEIR_LIST_ROOT_WORDS, sizeof(*lists->roots));
-	/* A prefix begins at most one group, and adds at most its two ends to it. */
-	lists->groups = malloc(count * sizeof(*lists->groups));
-	lists->bounds = malloc(2 * count * sizeof(*lists->bounds));
-	if (!lists->roots || !lists->groups || !lists->bounds)
+	if (!lists->roots)
 		return weir_compile_no_memory(diag);
 	paint_roots(ruleset, lists);
-	for (uint32_t level = 0; level < WEIR_LIST_LEVELS; level++) {
-		struct walk walk = {.lists = lists, .level = level, .cut = &weir_list_cuts[level]};
-
-		walk_level(ruleset, config, &walk);
-	}
-	return fill_buckets(lists, config, diag);
+	err = find_groups(ruleset, config, lists, &found, diag);
+	if (!err)
+		err = make_buckets(lists, &found, config, diag);
+	if (!err)
+		err = write_words(lists, &found, config, diag);
+	free(found.groups);
+	free(found.bounds);
+	return err;
 }
 
-/* Entries of an array map are multiples of eight bytes, as these are. */
 uint64_t weir_lists_memory(const struct weir_image_lists *lists)
 {
-	return ((uint64_t)lists->root_count + lists->bucket_count + lists->bound_count) * sizeof(uint64_t) +
-	       (uint64_t)lists->group_count * sizeof(struct weir_list_group);
+	return ((uint64_t)lists->root_count + lists->bucket_count + lists->word_count) * sizeof(uint64_t);
 }
 
 void weir_lists_free(struct weir_image_lists *lists)
 {
 	free(lists->roots);
 	free(lists->buckets);
-	free(lists->groups);
-	free(lists->bounds);
+	free(lists->words);
 }

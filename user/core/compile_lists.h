@@ -16,9 +16,8 @@
 struct weir_image_lists {
 	uint64_t *roots;   /* WEIR_LIST_ROOT_WORDS */
 	uint64_t *buckets; /* bucket_count, a power of two */
-	struct weir_list_group *groups;
-	uint64_t *bounds;
-	uint32_t root_count, bucket_count, group_count, bound_count;
+	uint64_t *words;   /* word_count */
+	uint32_t root_count, bucket_count, word_count;
 };
 
 /* Compile ruleset->listed, and set what config says of it. -errno with its reason in *diag when memory is out. */

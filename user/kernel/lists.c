@@ -8,23 +8,21 @@
 
 #include "util.h"
 
-#define LIST_MAPS 4
+#define LIST_MAPS 3
 
-/* What goes into a map: `count` entries of a multiple of eight bytes, as an array map keeps them. */
+/* What goes into a map: words, which an array map keeps without holes. */
 struct content {
 	const char *map_name;
-	const void *entries;
+	const uint64_t *words;
 	uint32_t count;
-	size_t entry_bytes;
 };
 
 static void list_contents(const struct weir_image_lists *lists, struct content ret_contents[LIST_MAPS])
 {
 	const struct content contents[LIST_MAPS] = {
-		{"list_roots", lists->roots, lists->root_count, sizeof(*lists->roots)},
-		{"list_buckets", lists->buckets, lists->bucket_count, sizeof(*lists->buckets)},
-		{"list_groups", lists->groups, lists->group_count, sizeof(*lists->groups)},
-		{"list_bounds", lists->bounds, lists->bound_count, sizeof(*lists->bounds)},
+		{"list_roots", lists->roots, lists->root_count},
+		{"list_buckets", lists->buckets, lists->bucket_count},
+		{"list_words", lists->words, lists->word_count},
 	};
 
 	memcpy(ret_contents, contents, sizeof(contents));
@@ -48,17 +46,17 @@ int weir_lists_size(struct bpf_object *object, const struct weir_image_lists *li
 static int copy_into(const struct bpf_map *map, const struct content *content)
 {
 	size_t page_bytes = sysconf(_SC_PAGESIZE);
-	size_t bytes = content->count * content->entry_bytes;
+	size_t bytes = content->count * sizeof(*content->words);
 	size_t mapped_bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
-	void *entries;
+	void *words;
 
 	if (!bytes)
 		return 0;
-	entries = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-	if (entries == MAP_FAILED)
+	words = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (words == MAP_FAILED)
 		return -errno;
-	memcpy(entries, content->entries, bytes);
-	munmap(entries, mapped_bytes);
+	memcpy(words, content->words, bytes);
+	munmap(words, mapped_bytes);
 	return 0;
 }
 
