@@ -11,6 +11,7 @@
 #include "diag.h"
 #include "host.h"
 #include "memory.h"
+#include "pace.h"
 #include "ruleset.h"
 #include "util.h"
 #include "values.h"
@@ -543,6 +544,16 @@ static int compile(const struct weir_ruleset *ruleset, uint32_t cpus, struct wei
 	return err;
 }
 
+/* The file is right; whether this host can do it is another question. */
+static void warn_of_pace(struct weir_diag *diag)
+{
+	struct weir_pace_ability ability;
+
+	weir_pace_probe(&ability);
+	if (ability.answer != WEIR_PACE_YES)
+		weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
+}
+
 static int check(char **files, int file_count, const struct check_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
@@ -562,6 +573,8 @@ static int check(char **files, int file_count, const struct check_options *optio
 		err = -EINVAL;
 	if (err)
 		return err;
+	if (image->config.paces)
+		warn_of_pace(diag);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json)
 		err = print_json(ruleset, image, &memory, cpus);

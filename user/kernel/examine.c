@@ -8,6 +8,7 @@
 #include "bpffs.h"
 #include "device.h"
 #include "host.h"
+#include "pace.h"
 #include "util.h"
 
 /* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
@@ -122,6 +123,16 @@ static void examine_bpffs(struct weir_findings *findings)
 		find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
 }
 
+/* A note, and no problem: only `throttling: pace` needs it. */
+static void examine_pace(struct weir_findings *findings)
+{
+	struct weir_pace_ability ability;
+
+	weir_pace_probe(&ability);
+	find(findings, ability.answer == WEIR_PACE_YES ? WEIR_FINDING_OK : WEIR_FINDING_NOTE, "pace", ability.advice,
+	     "%s", ability.text);
+}
+
 /* ---- the interface ---- */
 
 static void examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -230,6 +241,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_clock(&findings);
 	examine_memory(&findings);
 	examine_bpffs(&findings);
+	examine_pace(&findings);
 	*ret_findings = findings;
 	return 0;
 }
