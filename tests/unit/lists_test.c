@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The compiler of allow and deny lists: what it takes, leaves out and refuses. Whether the answers are right is asked
+ * of the program itself (tests/bpf/lists_test).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "compile_lists.h"
+#include "util.h"
+
+struct compiled {
+	struct weir_config config;
+	struct weir_image_lists lists;
+};
+
+static void compile(struct compiled *compiled, struct weir_listed *listed, size_t count)
+{
+	struct weir_ruleset ruleset = {.listed = listed, .listed_count = count};
+	struct weir_diag diag = {};
+
+	memset(compiled, 0, sizeof(*compiled));
+	assert_int_equal(weir_compile_lists(&ruleset, &compiled->config, &compiled->lists, &diag), 0);
+	assert_int_equal(diag.count, 0);
+	weir_diag_free(&diag);
+}
+
+static uint32_t group_count(const struct compiled *compiled)
+{
+	uint32_t count = 0;
+
+	for (uint32_t b = 0; b < compiled->lists.bucket_count; b++)
+		count += compiled->lists.buckets[b] >> WEIR_LIST_BUCKET_COUNT_SHIFT & WEIR_LIST_BUCKET_COUNT_MASK;
+	return count;
+}
+
+static void nothing_listed_takes_nothing(void **state)
+{
+	struct compiled compiled;
+
+	compile(&compiled, NULL, 0);
+	assert_int_equal(compiled.config.has_lists, 0);
+	assert_int_equal(weir_lists_memory(&compiled.lists), 0);
+	weir_lists_free(&compiled.lists);
+}
+
+static void a_level_without_prefixes_is_not_in_use(void **state)
+{
+	struct weir_listed listed[] = {
+		{.prefix = {.family = 4, .bits = 24, .address = {192, 0, 2}}, .denies = true},
+		{.prefix = {.family = 6, .bits = 64, .address = {0x20, 1, 0xd, 0xb8}}},
+	};
+	struct compiled compiled;
+
+	compile(&compiled, listed, ARRAY_SIZE(listed));
+	assert_int_equal(compiled.config.has_lists, 1);
+	assert_int_equal(compiled.config.list_levels, 1 << WEIR_LIST_IPV4_24 | 1 << WEIR_LIST_IPV6_64);
+	weir_lists_free(&compiled.lists);
+}
+
+/* Prefixes of a root's length and shorter need no groups; nor do hosts of a prefix that says the same. */
+static void prefixes_that_add_nothing_make_no_groups(void **state)
+{
+	struct weir_listed listed[] = {
+		{.prefix = {.family = 4, .bits = 8, .address = {10}}, .denies = true},
+		{.prefix = {.family = 4, .bits = 16, .address = {10, 1}}, .denies = true},
+		{.prefix = {.family = 4, .bits = 32, .address = {10, 1, 2, 3}}, .denies = true},
+		{.prefix = {.family = 4, .bits = 32, .address = {10, 1, 2, 4}}, .denies = true},
+	};
+	struct compiled compiled;
+
+	compile(&compiled, listed, ARRAY_SIZE(listed));
+	assert_int_equal(compiled.config.list_levels, 0);
+	assert_int_equal(compiled.lists.word_count, 0);
+	weir_lists_free(&compiled.lists);
+}
+
+/* Adjacent hosts of one answer are one step: two boundaries, however many they are. */
+static void neighbours_of_one_answer_share_boundaries(void **state)
+{
+	struct weir_listed listed[100] = {};
+	struct compiled compiled;
+
+	for (int i = 0; i < 100; i++)
+		listed[i].prefix = (struct weir_prefix){.family = 4, .bits = 32, .address = {192, 0, 2, 100 + i}};
+	compile(&compiled, listed, ARRAY_SIZE(listed));
+	assert_int_equal(group_count(&compiled), 1);
+	assert_int_equal(compiled.lists.word_count, WEIR_LIST_GROUP_WORDS + 2);
+	weir_lists_free(&compiled.lists);
+}
+
+/* Hosts that have nothing in common: a group, two boundaries, and their part of a bucket; and the roots. */
+static void a_prefix_takes_at_most_48_bytes(void **state)
+{
+	const uint32_t count = 100000;
+	_cleanup_(weir_freep) struct weir_listed *listed = calloc(count, sizeof(*listed));
+	struct compiled compiled;
+
+	for (uint32_t i = 0; i < count; i++)
+		listed[i].prefix = (struct weir_prefix){
+			.family = 4, .bits = 32, .address = {1 + i / 65536, i / 256 % 256, i % 256, 7}};
+	compile(&compiled, listed, count);
+	assert_true(weir_lists_memory(&compiled.lists) <= count * 48 + WEIR_LIST_ROOT_WORDS * 8);
+	assert_int_equal(group_count(&compiled), count);
+	weir_lists_free(&compiled.lists);
+}
+
+static void more_prefixes_than_weir_takes_are_refused(void **state)
+{
+	struct weir_ruleset ruleset = {.listed_count = WEIR_LISTED_MAX + 1};
+	struct weir_image_lists lists = {};
+	struct weir_config config = {};
+	struct weir_diag diag = {};
+
+	assert_int_equal(weir_compile_lists(&ruleset, &config, &lists, &diag), -EINVAL);
+	assert_string_equal(diag.entries[0].message, "4000001 listed prefixes are too many: at most 4000000");
+	weir_lists_free(&lists);
+	weir_diag_free(&diag);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_listed_takes_nothing),
+		cmocka_unit_test(a_level_without_prefixes_is_not_in_use),
+		cmocka_unit_test(prefixes_that_add_nothing_make_no_groups),
+		cmocka_unit_test(neighbours_of_one_answer_share_boundaries),
+		cmocka_unit_test(a_prefix_takes_at_most_48_bytes),
+		cmocka_unit_test(more_prefixes_than_weir_takes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
