@@ -183,6 +183,22 @@ static void print_decision(const char *whose, const struct model_decision *decis
 	fprintf(stderr, "\n");
 }
 
+/* What the last packet of each rule was allowed, and what is pushed now of those that move. */
+static void print_thresholds(const struct lab *lab)
+{
+	struct weir_pushed pushed;
+	uint32_t i;
+
+	for (i = 0; i < lab->ruleset->rule_count; i++) {
+		fprintf(stderr, "    rule '%s': model %" PRIu64, lab->ruleset->rules[i].name,
+			model_threshold(lab->model, i));
+		if (lab->image->rules[i].threshold_moves &&
+		    !bpf_map_lookup_elem(weir_object_thresholds_fd(lab->object), &i, &pushed))
+			fprintf(stderr, ", pushed %llu", (unsigned long long)(pushed.word & WEIR_THRESHOLD_MASK));
+		fprintf(stderr, "\n");
+	}
+}
+
 /* Judge by both. Returns whether they agree; *ret_decision is the model's. */
 static bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision)
 {
@@ -197,6 +213,7 @@ static bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct mo
 	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", lab->packets, spec->time_ns, frame_bytes);
 	print_decision("model", ret_decision);
 	print_decision("object", &by_object);
+	print_thresholds(lab);
 	return false;
 }
 
