@@ -19,7 +19,8 @@
 #include "util.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
-#define MEMORY_PERIOD_NS (SECOND_NS / 10)
+/* Twice as often as SEMANTICS asks for, so that a tick that is late is still soon enough. */
+#define MEMORY_PERIOD_NS (SECOND_NS / 20)
 
 /* After the begin of a second, so that packets judged before it have been counted: CPUs that are taken away in
  * between take longer now and then, and what they had in hand is then not counted. Chosen, not derived.
@@ -228,7 +229,7 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	return step(controller, diag);
 }
 
-/* When the next tick is due: every second of the data plane's clock, or ten times in one. Without a rule that moves too,
+/* When the next tick is due: every second of the data plane's clock, or twenty times in one. Without a rule that moves too,
  * since a reload may bring one.
  */
 static int arm(const struct weir_controller *controller, struct weir_diag *diag)
