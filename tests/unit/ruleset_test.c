@@ -893,6 +893,10 @@ static void list_file_is_found_beside_the_rule_file(void **state)
 	snprintf(text, sizeof(text), "allow: ['@%s/lists/good.txt', 192.0.2.1]\n", bench->directory);
 	assert_reads(bench, text);
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
+	write_file("lists/a.yaml", text, strlen(text));
+	forget(bench);
+	assert_int_equal(weir_ruleset_read(&path, 1, &bench->ruleset, &bench->diag), 0);
+	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
 static void every_bad_line_of_a_list_is_told_at_its_place(void **state)
