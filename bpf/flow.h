@@ -308,6 +308,69 @@ static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u
 }
 
 /*
+ * The free rows of a set, and the best of them: the first empty one, else the first that expired. Without
+ * branches, whose outcome nobody could guess. Rows of other timings are not looked into: they may be free as well, but
+ * that is found out only when no other is.
+ */
+#define WEIR_FREE_NONE 8 /* or more: no row is free. Below: the way, and 4 when it is an expired one */
+
+static __always_inline __u32 weir_best_free(const struct weir_question *q, void *rows, __u32 *ret_count,
+					    const bool wide)
+{
+	__u32 count = 0, best = WEIR_FREE_NONE;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		void *row = weir_row_of_set(rows, way, wide);
+		__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest);
+		__u64 timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
+		__u32 is_empty = (tag - 1) >> 63, is_same = ((timing ^ q->timing) - 1) >> 63;
+		__u32 is_expired = (newest + q->window_cells - q->bucket - 1) >> 63;
+		__u32 is_free = is_empty | (is_same & is_expired), candidate;
+		__s32 better;
+
+		count += is_free + is_empty * WEIR_WAYS;
+		candidate = way + 4 * (is_empty ^ 1) + WEIR_FREE_NONE * (is_free ^ 1);
+		better = candidate - best;
+		best += better & better >> 31;
+		/* One row after the other: else clang keeps all of them on the stack. */
+		OPAQUE(best);
+		OPAQUE(count);
+	}
+	*ret_count = count;
+	return best;
+}
+
+/* A free row in the emptier of the flow's two sets, or WEIR_NO_ROW. */
+static __always_inline __u32 weir_choose_free(struct weir_work *w, const bool wide)
+{
+	const struct weir_question *q = &w->question;
+	__u32 set = q->place.set, count, other_count, best, other_best;
+	void *chunk = weir_chunk_of(set, -1, wide);
+
+	if (!chunk)
+		return WEIR_NO_ROW;
+	best = weir_best_free(q, weir_rows_of(chunk, set, wide), &count, wide);
+	set = weir_other_set(q->place, wide);
+	other_best = weir_best_free(q, weir_rows_of(chunk, set, wide), &other_count, wide);
+	if (other_count > count)
+		best = other_best;
+	else
+		set = q->place.set;
+	return best < WEIR_FREE_NONE ? set * WEIR_WAYS + (best & (WEIR_WAYS - 1)) : WEIR_NO_ROW;
+}
+
+__noinline __u32 weir_choose_free_narrow(struct weir_work *w)
+{
+	return w ? weir_choose_free(w, false) : WEIR_NO_ROW;
+}
+
+__noinline __u32 weir_choose_free_wide(struct weir_work *w)
+{
+	return w ? weir_choose_free(w, true) : WEIR_NO_ROW;
+}
+
+/*
  * Choose a row for the flow of w->question, which has none: a free one in the emptier of its two sets (two
  * choices keep even well filled tables from overflowing), else the row that counts least; evicting
  * that is counted. Returns its number, or WEIR_NO_ROW when every candidate is held by other rules of this

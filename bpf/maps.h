@@ -51,6 +51,7 @@ WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
 WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
 WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
+WEIR_MAP(presence, BPF_MAP_TYPE_ARRAY, 1, struct weir_presence_line, 0);
 WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
 WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
 WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);

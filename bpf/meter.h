@@ -124,6 +124,7 @@ static __always_inline void weir_read_meter(struct weir_work *w, struct weir_jud
 	OPAQUE(row); /* else clang adds to it before it is tested, which the verifier refuses */
 	if (row)
 		weir_add_row(w, row, true, true);
+	w->present = WEIR_PRESENT_ALL;
 	if (config.cpus > 1)
 		weir_add_others_wide(w);
 }

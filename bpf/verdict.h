@@ -10,6 +10,7 @@
 #include "match.h"
 #include "meter.h"
 #include "throttle.h"
+#include "quick.h"
 #include "window.h"
 
 /*
@@ -116,6 +117,9 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 		answer = weir_judge_wide(w, place, index);
 	else if (index == 0 && weir_blocks_at_once(w, rule))
 		answer = WEIR_ANSWER_BLOCK;
+	else if (w->rule_count == 1 && rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
+		 weir_admits_quickly(w, place))
+		answer = WEIR_ANSWER_ADMIT;
 	else
 		answer = weir_judge_narrow(w, place, index, index == 0);
 	return weir_heed(w, rule, place, answer);

@@ -19,6 +19,7 @@
 
 #include "flow.h"
 #include "threshold.h"
+#include "presence.h"
 #include "weir_window.h"
 
 enum weir_answer {
@@ -124,6 +125,73 @@ static __always_inline __u32 weir_cells_aged(__u32 cell, __u32 from, __u32 to)
 	return (run << turn | run >> (WEIR_RING_CELLS - turn)) & RING_MASK;
 }
 
+/*
+ * The cells of a narrow row, four to a word of 64 bits; lease and version lie behind the last three. All at
+ * once they cost a third of one by one (make bench-quick, S2).
+ */
+#define WEIR_CELL_WORDS 3
+#define WEIR_LANES_UNSPENT 0x8000800080008000ull
+#define WEIR_LANES_EVEN 0x0000ffff0000ffffull
+
+static __always_inline volatile __u64 *weir_cell_words(void *row)
+{
+	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));
+}
+
+/* All ones in the lanes of word `word` that `cells` has a bit for. The product puts a copy of the four bits below
+ * each lane, shifted so that the lane's own is its lowest.
+ */
+static __always_inline __u64 weir_lanes(__u32 cells, const int word)
+{
+	return ((cells >> 4 * word & 15) * 0x0000200040008001ull & 0x0001000100010001ull) * 0xffff;
+}
+
+static __always_inline void weir_clear_cells(void *row, __u32 cells, const bool wide)
+{
+	if (wide) {
+#pragma unroll
+		for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
+			ROW_SET(row, wide, cell[i], ROW_GET(row, wide, cell[i]) * (~cells >> i & 1));
+	} else {
+		volatile __u64 *words = weir_cell_words(row);
+
+#pragma unroll
+		for (int i = 0; i < WEIR_CELL_WORDS; i++)
+			words[i] &= ~weir_lanes(cells, i);
+	}
+}
+
+/* The units of some cells, and in *ret_flags all their bits, or-ed. */
+static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_flags, const bool wide)
+{
+	__u64 units = 0, flags = 0;
+
+	if (wide) {
+#pragma unroll
+		for (__u32 i = 0; i < WEIR_RING_CELLS; i++) {
+			__u64 value = ROW_GET(row, wide, cell[i]) * (cells >> i & 1);
+
+			flags |= value;
+			units += value & ~ROW_UNSPENT(wide);
+		}
+	} else {
+		volatile __u64 *words = weir_cell_words(row);
+
+#pragma unroll
+		for (int i = 0; i < WEIR_CELL_WORDS; i++) {
+			__u64 lanes = words[i] & weir_lanes(cells, i);
+
+			flags |= lanes;
+			lanes &= ~WEIR_LANES_UNSPENT;
+			units += (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
+		}
+		units = (units + (units >> 32)) & 0xffffffff;
+		flags = flags & WEIR_LANES_UNSPENT ? WEIR_NARROW_UNSPENT : 0;
+	}
+	*ret_flags |= flags;
+	return units;
+}
+
 /* Our row enters a newer bucket. Announce, clear, and only then may the caller count. */
 static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 bucket, __u32 cell, const bool wide)
 {
@@ -134,9 +202,7 @@ static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 b
 	ROW_SET(row, wide, newest, bucket);
 	weir_order(w);
 	taken_over = weir_cells_aged(cell, 0, passed_by < WEIR_RING_CELLS ? passed_by : WEIR_RING_CELLS);
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
-		ROW_SET(row, wide, cell[i], ROW_GET(row, wide, cell[i]) * (~taken_over >> i & 1));
+	weir_clear_cells(row, taken_over, wide);
 	weir_order(w);
 }
 
@@ -145,7 +211,7 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 {
 	const struct weir_question *q = &w->question;
 	__u64 newest = ROW_GET(row, wide, newest), newest_after;
-	__u64 units = 0, flags = 0, oldest = 0;
+	__u64 units, flags = 0, oldest = 0;
 	__u32 looked_at;
 
 	weir_order(w);
@@ -173,13 +239,7 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		flags = oldest;
 		oldest &= ~ROW_UNSPENT(wide);
 	}
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_RING_CELLS; i++) {
-		__u64 value = ROW_GET(row, wide, cell[i]) * (looked_at >> i & 1);
-
-		flags |= value;
-		units += value & ~ROW_UNSPENT(wide);
-	}
+	units = weir_sum_cells(row, looked_at, &flags, wide);
 	if (!is_own) {
 		weir_order(w);
 		newest_after = ROW_GET(row, wide, newest);
@@ -229,7 +289,7 @@ static __always_inline void weir_add_others(struct weir_work *w, const bool wide
 	__u32 this_cpu = bpf_get_smp_processor_id();
 
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++) {
-		if (cpu == this_cpu)
+		if (cpu == this_cpu || !weir_is_present(w->present, cpu))
 			continue;
 		if (wide)
 			weir_add_cpu_wide(w, cpu);
@@ -252,14 +312,44 @@ __noinline int weir_add_others_wide(struct weir_work *w)
 	return 0;
 }
 
-/* What this flow's rows hold, on all CPUs. */
+/*
+ * To be called after units were added to the own row: a full barrier. Finds out whom to ask, and returns true
+ * when there is nobody.
+ */
+static __always_inline bool weir_is_alone_now(struct weir_work *w)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	if (config.cpus == 1)
+		return true;
+	w->present = weir_presence_join(w, cpu);
+	return weir_is_alone(w->present, cpu);
+}
+
+/* The same out of line, where the stack is short. */
+__noinline int weir_meet_others(struct weir_work *w)
+{
+	if (!w)
+		return false;
+	if (w->question.asks_all && config.cpus > 1) {
+		weir_fence(w);
+		w->present = WEIR_PRESENT_ALL;
+		return false;
+	}
+	return weir_is_alone_now(w);
+}
+
+/* What this flow's rows hold, on all CPUs that may have counted it. */
 static __always_inline void weir_add_all_rows(struct weir_work *w, void *own_row, const bool wide)
 {
 	__builtin_memset(&w->sum, 0, sizeof(w->sum));
 	weir_add_row(w, own_row, true, wide);
-	if (config.cpus == 1)
+	if (weir_meet_others(w))
 		return;
-	if (wide)
+	weir_count_lease(w->question.slot);
+	if (w->present == WEIR_PRESENT_LOST)
+		w->sum.ran_ahead = 1;
+	else if (wide)
 		weir_add_others_wide(w);
 	else
 		weir_add_others_narrow(w);
@@ -435,9 +525,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 	counted = weir_cell_get(j->row, j->own_cell, wide) & ~ROW_UNSPENT(wide);
 	add = weir_lease_wanted(j, counted - held, wide) - held;
 
-	weir_count_lease(w->question.slot);
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
-	weir_fence(w);
 	weir_add_all_rows(w, j->row, wide);
 	/* Spent by this CPU, or counted by another. */
 	others = weir_window_units(j, &w->sum) - add - held;
@@ -471,25 +559,33 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 	return WEIR_ANSWER_ADMIT;
 }
 
-/* Give a chosen row to this flow. Others may be reading it: tag to zero, clear, new tag. */
+/* Give a chosen row to this flow, with one packet's units in its cell, which count when it is found. Others
+ * may be reading it: tag to zero, clear, new tag.
+ */
 static __always_inline void weir_replace_row(struct weir_work *w, const struct weir_judgement *j, const bool wide)
 {
 	ROW_SET(j->row, wide, tag, 0);
 	weir_order(w);
 	ROW_SET(j->row, wide, newest, j->clk->bucket);
-	ROW_SET(j->row, wide, lease, 0);
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
-		ROW_SET(j->row, wide, cell[i], 0);
 	if (wide) {
 		struct weir_wide_row *row = j->row;
 
+#pragma unroll
+		for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
+			ROW_SET(row, wide, cell[i], 0);
+		row->lease = 0;
 		row->timing = j->rule->timing;
 		row->threshold = j->threshold_word;
 		row->full_until_ns = 0;
 	} else {
+		volatile __u64 *words = weir_cell_words(j->row);
+
+		words[0] = 0;
+		words[1] = 0;
+		words[2] = 0; /* the lease too */
 		((struct weir_narrow_row *)j->row)->version = j->threshold_word >> WEIR_THRESHOLD_BITS;
 	}
+	weir_cell_set(j->row, j->clk->cell, j->batch | ROW_UNSPENT(wide), wide);
 	weir_order(w);
 	ROW_SET(j->row, wide, tag, w->question.place.tag);
 }
@@ -504,10 +600,14 @@ static __always_inline void *weir_located_row(const struct weir_work *w, const b
 static __always_inline void weir_insert(struct weir_work *w, struct weir_judgement *j, const bool wide)
 {
 	w->question.bucket = j->clk->bucket;
-	w->located = wide ? weir_choose_wide_row(w) : weir_choose_narrow_row(w);
+	w->located = wide ? weir_choose_free_wide(w) : weir_choose_free_narrow(w);
+	if (w->located == WEIR_NO_ROW)
+		w->located = wide ? weir_choose_wide_row(w) : weir_choose_narrow_row(w);
 	j->row = weir_located_row(w, wide);
-	if (j->row)
-		weir_replace_row(w, j, wide);
+	if (!j->row)
+		return;
+	weir_replace_row(w, j, wide);
+	weir_cell_set(j->row, j->clk->cell, 0, wide);
 }
 
 /* Ask about this rule's flow. */
@@ -522,6 +622,8 @@ static __always_inline void weir_ask_about(struct weir_work *w, const struct wei
 	q->window_cells = rule->window_cells;
 	q->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
 	q->is_lone = wide && rule->storage == WEIR_STORAGE_LONE;
+	/* Rows of whole resources are few, and mostly in use everywhere. */
+	q->asks_all = q->is_lone || rule->asks_all;
 }
 
 /* Ask about this rule's flow and find its row, if there is one, in this CPU's table. */
@@ -607,37 +709,6 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 }
 
 /*
- * Touch what other CPUs may hold of this flow, long before it is read: these misses then run beside our own
- * (make bench-quick, S2 and S3). A hint, nothing is decided by it; beyond a few CPUs it would cost more than
- * it spares.
- */
-#define WEIR_TOUCH_CPUS 4
-
-static __always_inline void weir_touch_others(struct weir_flow_place flow)
-{
-	__u32 this_cpu = bpf_get_smp_processor_id();
-
-	if (config.cpus > WEIR_TOUCH_CPUS)
-		return;
-	for (__u32 cpu = 0; cpu < WEIR_TOUCH_CPUS && cpu < config.cpus; cpu++) {
-		struct weir_narrow_row *rows, *other_rows;
-		void *chunk;
-
-		if (cpu == this_cpu)
-			continue;
-		chunk = weir_chunk_of(flow.set, cpu, false);
-		if (!chunk)
-			continue;
-		rows = weir_rows_of(chunk, flow.set, false);
-		other_rows = weir_rows_of(chunk, weir_other_set(flow, false), false);
-		(void)READ_ONCE(rows[0].tag); /* a set is two cache lines */
-		(void)READ_ONCE(rows[2].tag);
-		(void)READ_ONCE(other_rows[0].tag);
-		(void)READ_ONCE(other_rows[2].tag);
-	}
-}
-
-/*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is surely not over. One row, no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
@@ -671,7 +742,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 			return true;
 		w->located = set * WEIR_WAYS + way;
 	}
-	weir_touch_others(flow);
+	weir_presence_touch(flow);
 	weir_ask_about(w, rule, flow, false);
 	return false;
 }

@@ -80,7 +80,8 @@ struct weir_question {
 	__u64 bucket;
 	__u8 is_smooth;
 	__u8 is_lone;
-	__u8 pad[6];
+	__u8 asks_all;
+	__u8 pad[5];
 };
 
 /* What the rows of all CPUs hold. */
@@ -119,6 +120,7 @@ struct weir_work {
 	__u32 rule_count;
 	__u32 last_rule;			   /* the largest in rule[] */
 	__u32 judged;				   /* rules before the one being judged */
+	__u32 present;				   /* whom to ask: bpf/presence.h */
 	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
 	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */

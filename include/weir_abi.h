@@ -122,6 +122,7 @@ struct weir_wide_row {
 };
 
 _Static_assert(sizeof(struct weir_narrow_row) == 32, "two rows must share one cache line");
+_Static_assert(__builtin_offsetof(struct weir_narrow_row, cell) == 8, "the program reads four cells at once");
 _Static_assert(sizeof(struct weir_wide_row) == 128, "a row must not straddle a third cache line");
 
 #define WEIR_WAYS 4	       /* rows of a set; each flow has two candidate sets */
@@ -136,6 +137,21 @@ struct weir_narrow_chunk {
 struct weir_wide_chunk {
 	struct weir_wide_row row[WEIR_WIDE_SETS_PER_CHUNK * WEIR_WAYS];
 };
+
+/* Which CPUs have counted a flow of late (bpf/presence.h): an epoch, and the CPUs seen in the epoch before and in
+ * this one. Map `presence`, shared by all CPUs: one cell for each row of each CPU's table, so that flows seldom
+ * share one.
+ */
+#define WEIR_PRESENCE_FIELD_BITS 12
+#define WEIR_PRESENCE_EPOCH_SHIFT (2 * WEIR_PRESENCE_FIELD_BITS)
+#define WEIR_PRESENCE_LINE_CELLS 16
+struct weir_presence_line {
+	__u32 cell[WEIR_PRESENCE_LINE_CELLS];
+};
+_Static_assert(sizeof(struct weir_presence_line) == 64, "one cache line, found by one multiplication");
+#define WEIR_PRESENCE_CELLS_MAX (1u << 31)
+#define WEIR_PRESENCE_SHIFT_MIN 32 /* an epoch of 4.3 s: long beside any stall of a CPU */
+#define WEIR_PRESENCE_SHIFT_MAX 48 /* holds every window: 24 h in one bucket, and one more, are 2^47.3 ns */
 
 /* How long a bucket is and how many a window looks at. Never changes once published: rows in the
  * tables are judged by it. Map `timings`, of the instance.
@@ -307,8 +323,8 @@ struct weir_rule {
 	__u8 observes;	      /* counts what it would drop, and passes it */
 	__u8 key_fields;      /* enum weir_key_field, or-ed */
 	__u8 threshold_moves; /* the controller moves it: read map `thresholds`; else it is the constant below */
-	__u8 pad;
-	__be32 source_mask4; /* parts of an address that belong to the key */
+	__u8 asks_all;	      /* its window is longer than an epoch of map `presence`: ask every CPU */
+	__be32 source_mask4;  /* parts of an address that belong to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
@@ -448,6 +464,8 @@ struct weir_config {
 	__u32 interface_default;
 	__u32 narrow_sets; /* powers of two; 0: no such table */
 	__u32 wide_sets;
+	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
+	__u32 presence_shift; /* an epoch is 2^this ns */
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;
@@ -601,6 +619,8 @@ struct weir_instance_info {
 	__u32 timing_count;
 	__u32 throttle_sets;
 	__u32 warming_sets;
+	__u32 presence_cells;
+	__u32 presence_shift;
 	__u32 controller_timeout_ms;
 	__u64 base_ns;		 /* weir_config.base_ns */
 	char memory_cgroup[256]; /* settings.memory: empty for the system's */

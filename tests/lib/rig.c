@@ -106,7 +106,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 {
 	struct weir_object_options object_options = {.is_virtual = is_virtual};
 	struct weir_compile_options options = {
-		.cpus = weir_host_cpus(),
+		.cpus = rig->cpus ? rig->cpus : (uint32_t)weir_host_cpus(),
 		.now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
 	};
 	struct weir_diag diag = {};

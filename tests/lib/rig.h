@@ -22,6 +22,7 @@ struct rig {
 	struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_object *object;
+	uint32_t cpus; /* that the program shall believe in; 0: as many as there are */
 };
 
 /* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */

@@ -1242,6 +1242,8 @@ static struct weir_previous previous_of(const struct weir_image *image)
 		.throttle_sets = image->config.throttle_sets,
 		.warming_sets = image->config.warming_sets,
 		.base_ns = image->config.base_ns,
+		.presence_cells = image->config.presence_cells,
+		.presence_shift = image->config.presence_shift,
 	};
 }
 
@@ -1550,6 +1552,41 @@ static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
 	weir_ruleset_free(ruleset);
 }
 
+static void an_epoch_holds_the_longest_window_of_a_flow(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
+	weir_image_free(image);
+	ruleset->rules[0].interval_ns = 86400 * WEIR_NSEC_PER_SEC;
+	ruleset->rules[0].samples = 1;
+	ruleset->rules[0].window = WEIR_WINDOW_STRICT;
+	image = build(ruleset);
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MAX);
+	assert_int_equal(image->rules[0].asks_all, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Cells of another epoch's length could hide a CPU that has counted. */
+static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t cells = image->config.presence_cells;
+
+	add_rule(ruleset, 0, "hourly", 1000)->interval_ns = 3600 * WEIR_NSEC_PER_SEC;
+	ruleset->settings.flows_per_cpu = 100000;
+	reload(&image, ruleset, plain_options.now_ns);
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
+	assert_int_equal(image->config.presence_cells, cells);
+	assert_int_equal(image->rules[0].asks_all, 0);
+	assert_int_equal(image->rules[1].asks_all, 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
 static void settings_and_cpus_reach_the_program(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
@@ -1576,8 +1613,9 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
-	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.shared + memory.lone_rows +
-					       memory.counters + memory.matching + memory.lists);
+	assert_int_equal(memory.presence, 4096 * 2 * 4);
+	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.presence + memory.shared +
+					       memory.lone_rows + memory.counters + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);
@@ -2532,6 +2570,8 @@ int main(void)
 		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
 		cmocka_unit_test(unused_flow_tables_are_one_chunk),
 		cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
+		cmocka_unit_test(an_epoch_holds_the_longest_window_of_a_flow),
+		cmocka_unit_test(a_reload_keeps_the_epochs_and_longer_windows_do_without),
 		cmocka_unit_test(settings_and_cpus_reach_the_program),
 		cmocka_unit_test(memory_is_what_the_maps_take),
 		cmocka_unit_test(each_combination_is_judged_as_semantics_says),

@@ -271,11 +271,11 @@ static size_t count_denied(const struct weir_ruleset *ruleset)
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
 			 (json_int_t)memory->narrow_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
-			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
-			 "totalBytes", (json_int_t)memory->total);
+			 "presenceBytes", (json_int_t)memory->presence, "loneRowsBytes", (json_int_t)memory->lone_rows,
+			 "countersBytes", (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching,
+			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
 
 static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -432,6 +432,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 	} parts[] = {
 		{"narrow rows", memory->narrow_table},
 		{"wide rows", memory->wide_table},
+		{"who has seen a flow", memory->presence},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
 		{"matching", memory->matching},

@@ -174,6 +174,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.shared = (uint64_t)image->config.throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)image->config.warming_sets * sizeof(struct weir_warming_set) +
 			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
+	memory.presence = (uint64_t)image->config.presence_cells * sizeof(__u32);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
@@ -188,8 +189,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.wide_table + memory.shared + memory.lone_rows + memory.counters +
-		       memory.matching + memory.lists;
+	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.lone_rows +
+		       memory.counters + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

@@ -21,6 +21,7 @@ struct weir_previous {
 	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 	uint32_t throttle_sets, warming_sets;
 	uint64_t base_ns; /* weir_config.base_ns of the instance */
+	uint32_t presence_cells, presence_shift; /* likewise */
 };
 
 struct weir_compile_options {
@@ -96,6 +97,7 @@ struct weir_image {
 struct weir_image_memory {
 	uint64_t narrow_table, wide_table; /* all CPUs together */
 	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
+	uint64_t presence;		   /* shared by all CPUs */
 	uint64_t lone_rows, counters;	   /* all CPUs together */
 	uint64_t matching;		   /* classes, vectors, prefixes, rules */
 	uint64_t lists;			   /* allow and deny */

@@ -79,6 +79,66 @@ static uint32_t shared_sets(const struct weir_image *image, uint32_t ways)
 	return sets;
 }
 
+/* ---- who has seen a flow ---- */
+
+static bool keeps_windows(const struct weir_rule_info *rules, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (rules[i].state == WEIR_SLOT_USED && (is_narrow(&rules[i]) || is_wide(&rules[i])))
+			return true;
+	}
+	return false;
+}
+
+static bool has_flows(const struct weir_rule *rule)
+{
+	return rule->judging == WEIR_JUDGING_WINDOW && rule->storage != WEIR_STORAGE_LONE;
+}
+
+/* How far a rule's window looks back. */
+static uint64_t window_ns(const struct weir_image *image, const struct weir_rule *rule)
+{
+	return image->timings[rule->timing].window_cells * image->timings[rule->timing].bucket_ns;
+}
+
+/* The shortest epoch that no window of a flow looks back further than. */
+static uint32_t presence_shift(const struct weir_image *image)
+{
+	uint32_t shift = WEIR_PRESENCE_SHIFT_MIN, i;
+
+	for (i = 0; i < image->rule_count; i++)
+		while (has_flows(&image->rules[i]) && window_ns(image, &image->rules[i]) > 1ull << shift)
+			shift++;
+	return shift;
+}
+
+/*
+ * The table of who has seen a flow. While rows of a running rule depend on it, it keeps its size and the length
+ * of its epochs; a rule that a reload brings and that looks back further than these does without. So do meters,
+ * which count what has passed and take no lease.
+ */
+static void configure_presence(const struct weir_previous *previous, struct weir_image *image)
+{
+	uint64_t wanted = (uint64_t)image->flows_per_cpu * image->config.cpus;
+	struct weir_config *config = &image->config;
+	uint32_t i;
+
+	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
+	config->presence_shift = presence_shift(image);
+	while (keeps_windows(image->rule_info, image->rule_slots) && config->presence_cells < wanted &&
+	       config->presence_cells < 1u << 31)
+		config->presence_cells *= 2;
+	if (previous->presence_cells && keeps_windows(previous->rules, previous->rule_slots)) {
+		config->presence_cells = previous->presence_cells;
+		config->presence_shift = previous->presence_shift;
+	}
+	for (i = 0; i < image->rule_count + image->meter_count; i++)
+		image->rules[i].asks_all =
+			i >= image->rule_count || window_ns(image, &image->rules[i]) > 1ull << config->presence_shift;
+}
+
 void weir_compile_tables(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	static const struct weir_previous first_load;
@@ -104,4 +164,5 @@ void weir_compile_tables(const struct weir_previous *previous, struct weir_image
 	image->config.wide_sets = table_sets(image, before, &wide, diag);
 	image->config.throttle_sets = table_sets(image, before, &throttle, diag);
 	image->config.warming_sets = table_sets(image, before, &warming, diag);
+	configure_presence(before, image);
 }

@@ -542,6 +542,8 @@ static void update_info(struct weir_instance_info *info, const struct weir_setti
 	info->resource_slots = image->resource_slots;
 	info->narrow_sets = config->narrow_sets;
 	info->wide_sets = config->wide_sets;
+	info->presence_cells = config->presence_cells;
+	info->presence_shift = config->presence_shift;
 	info->flows_per_cpu = image->flows_per_cpu;
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
@@ -717,7 +719,9 @@ static bool is_replaced(const struct weir_instance *instance, const struct weir_
 	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
 	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
 	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
-	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets);
+	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
+	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
+					     image->config.presence_shift != instance->info.presence_shift));
 }
 
 /* One description is written before the swap, the other after it. */
@@ -987,6 +991,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.throttle_sets = instance->info.throttle_sets,
 		.warming_sets = instance->info.warming_sets,
 		.base_ns = instance->info.base_ns,
+		.presence_cells = instance->info.presence_cells,
+		.presence_shift = instance->info.presence_shift,
 	};
 }
 

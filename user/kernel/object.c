@@ -33,6 +33,7 @@ static const char *const map_names[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_CLOCKS] = "clocks",
 	[WEIR_MAP_NARROW_FLOWS] = "narrow_flows",
 	[WEIR_MAP_WIDE_FLOWS] = "wide_flows",
+	[WEIR_MAP_PRESENCE] = "presence",
 	[WEIR_MAP_LONE_ROWS] = "lone_rows",
 	[WEIR_MAP_TALKERS] = "talkers",
 	[WEIR_MAP_RULE_COUNTERS] = "rule_counters",
@@ -153,6 +154,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.resource_counters, image->resource_slots},
 		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
 		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
+		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {

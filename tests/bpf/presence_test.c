@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who is asked when a lease is taken: all that have counted the flow, and nobody else. Two CPUs; in most tests
+ * one thread that moves between them under the virtual clock, so that every step is known. Limits are so small
+ * that nothing is ever leased beyond the packet: each decision must be that of the plain window.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <linux/if_link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "host.h"
+#include "../lib/packets.h"
+#include "../lib/random.h"
+#include "../lib/rig.h"
+#include "util.h"
+
+#define PORT 53
+#define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
+#define LOOPBACK_IFINDEX 1
+#define EPOCH_NS (1ull << WEIR_PRESENCE_SHIFT_MIN)
+
+struct pair {
+	struct rig rig;
+	int cpu[2];
+	uint64_t edge_ns; /* where an epoch begins, some time after the clock's start */
+	uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes;
+};
+
+static cpu_set_t affinity_before;
+
+static int remember_affinity(void **state)
+{
+	return sched_getaffinity(0, sizeof(affinity_before), &affinity_before);
+}
+
+static int restore_affinity(void **state)
+{
+	return sched_setaffinity(0, sizeof(affinity_before), &affinity_before);
+}
+
+static void pair_find_cpus(struct pair *pair)
+{
+	int found = 0;
+
+	assert_int_equal(sched_setaffinity(0, sizeof(affinity_before), &affinity_before), 0);
+	rig_require(2);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+		if (CPU_ISSET(cpu, &affinity_before))
+			pair->cpu[found++] = cpu;
+}
+
+/* One resource keyed by source, with this limit, for a machine of `cpus` CPUs (0: this one). */
+static void pair_open_for(struct pair *pair, uint32_t cpus, enum weir_window_kind window, uint64_t limit,
+			  uint64_t interval_ns, bool is_virtual)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+
+	memset(pair, 0, sizeof(*pair));
+	pair_find_cpus(pair);
+	pair->frame_bytes = packet_build(&spec, pair->frame);
+	pair->edge_ns = (RIG_START_NS / EPOCH_NS + 3) * EPOCH_NS;
+	rig_begin(&pair->rig, 512);
+	rig_rule(&pair->rig, rig_resource(&pair->rig, PORT, WEIR_KEY_SOURCE), window, limit, interval_ns, 10);
+	pair->rig.cpus = cpus;
+	rig_load(&pair->rig, is_virtual);
+}
+
+static void pair_open(struct pair *pair, enum weir_window_kind window, uint64_t limit, uint64_t interval_ns,
+		      bool is_virtual)
+{
+	pair_open_for(pair, 0, window, limit, interval_ns, is_virtual);
+}
+
+/* A packet of host `host` on CPU number `which` of the two. */
+static bool pair_passes(struct pair *pair, int which, uint64_t now_ns, uint32_t host)
+{
+	uint32_t address = htonl(0x0a000000 + host);
+
+	rig_pin(pair->cpu[which]);
+	memcpy(pair->frame + SOURCE_OFFSET, &address, sizeof(address));
+	return rig_passes(&pair->rig, now_ns, pair->frame, pair->frame_bytes);
+}
+
+static uint32_t pair_pass(struct pair *pair, int which, uint64_t now_ns, uint32_t host, uint32_t count)
+{
+	uint32_t passed = 0;
+
+	while (count--)
+		passed += pair_passes(pair, which, now_ns, host);
+	return passed;
+}
+
+/* How often another CPU was asked. */
+static uint64_t asked(const struct pair *pair)
+{
+	return rig_rule_counters(&pair->rig, 0).leases;
+}
+
+static void close_pair(struct pair *pair)
+{
+	rig_end(&pair->rig);
+}
+
+/* ---- who is asked ---- */
+
+static void a_flow_of_one_cpu_asks_nobody_among(uint32_t cpus)
+{
+	const uint64_t intervals[] = {SECOND, 100 * MS}; /* narrow rows, wide rows */
+
+	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
+		struct pair pair;
+
+		pair_open_for(&pair, cpus, WEIR_WINDOW_SMOOTH, 20, intervals[i], true);
+		for (uint32_t host = 0; host < 10; host++)
+			for (uint32_t packet = 0; packet < 100; packet++)
+				pair_passes(&pair, 0, pair.edge_ns + packet * intervals[i] / 7, host);
+		assert_int_equal(asked(&pair), 0);
+		assert_true(pair_passes(&pair, 1, pair.edge_ns + 15 * intervals[i], 0));
+		assert_int_equal(asked(&pair), 1);
+		close_pair(&pair);
+	}
+}
+
+static void a_flow_of_one_cpu_asks_nobody(void **state)
+{
+	a_flow_of_one_cpu_asks_nobody_among(0);
+}
+
+/* Above twelve a field names one CPU by its number, or several by bits that CPUs share. */
+static void a_flow_of_one_cpu_asks_nobody_among_a_thousand(void **state)
+{
+	a_flow_of_one_cpu_asks_nobody_among(WEIR_CPUS_MAX);
+}
+
+/* Two on one CPU leave one of three for the other. */
+static void whoever_counted_is_asked(enum weir_window_kind window, uint64_t first_ns, uint64_t then_ns)
+{
+	struct pair pair;
+
+	/* Strict windows look at a bucket more, and must still fit an epoch. */
+	pair_open(&pair, window, 3, 3900 * MS, true);
+	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
+	assert_int_equal(pair_pass(&pair, 0, pair.edge_ns + first_ns, 1, 2), 2);
+	assert_int_equal(pair_pass(&pair, 1, pair.edge_ns + then_ns, 1, 10), 1);
+	close_pair(&pair);
+}
+
+static void a_cpu_that_counted_is_asked(void **state)
+{
+	whoever_counted_is_asked(WEIR_WINDOW_LEAP, 0, 0);
+	whoever_counted_is_asked(WEIR_WINDOW_STRICT, 0, 3000 * MS);
+}
+
+static void a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it(void **state)
+{
+	whoever_counted_is_asked(WEIR_WINDOW_LEAP, -1ull, 0);
+	whoever_counted_is_asked(WEIR_WINDOW_STRICT, -1ull, 3899 * MS);
+	whoever_counted_is_asked(WEIR_WINDOW_STRICT, -3000 * MS, 500 * MS);
+}
+
+static void a_rule_that_looks_back_further_than_an_epoch_makes_it_longer(void **state)
+{
+	struct pair pair;
+
+	pair_open(&pair, WEIR_WINDOW_STRICT, 3, 3600 * SECOND, true);
+	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
+	assert_int_equal(pair.rig.image->config.presence_shift, 42);
+	assert_int_equal(pair_pass(&pair, 0, RIG_START_NS, 1, 2), 2);
+	assert_int_equal(pair_pass(&pair, 1, RIG_START_NS + 3599 * SECOND, 1, 10), 1);
+	close_pair(&pair);
+}
+
+/* ---- a clock older than the cell's ---- */
+
+static void read_cells(const struct pair *pair, uint32_t *cells)
+{
+	const struct weir_config *config = &pair->rig.image->config;
+
+	assert_int_equal(weir_array_read(weir_object_map_fd(pair->rig.object, WEIR_MAP_PRESENCE), cells,
+					 config->presence_cells / WEIR_PRESENCE_LINE_CELLS,
+					 sizeof(struct weir_presence_line)),
+			 0);
+}
+
+/* Send a packet of a host that is new; which cell changed? */
+static uint32_t cell_of(struct pair *pair, uint64_t now_ns, uint32_t host)
+{
+	uint32_t count = pair->rig.image->config.presence_cells, changed = count;
+	_cleanup_(weir_freep) uint32_t *before = calloc(count, sizeof(*before));
+	_cleanup_(weir_freep) uint32_t *after = calloc(count, sizeof(*after));
+
+	assert_true(before && after);
+	read_cells(pair, before);
+	assert_true(pair_passes(pair, 1, now_ns, host));
+	read_cells(pair, after);
+	for (uint32_t i = 0; i < count; i++)
+		if (before[i] != after[i])
+			changed = i;
+	return changed;
+}
+
+/*
+ * CPU 0 counts; two epochs later CPU 1 counts another flow of the same cell, which forgets CPU 0. Then CPU 1,
+ * whose clock has not moved, as it were, comes to the first flow.
+ */
+static void a_cpu_that_stalls_across_epochs_asks_everybody(void **state)
+{
+	struct pair pair;
+	uint32_t cell, host;
+
+	pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, true);
+	/* An epoch of its own, so that the first packet changes the cell. */
+	cell = cell_of(&pair, pair.edge_ns - 2 * EPOCH_NS, 1);
+	assert_int_equal(pair_pass(&pair, 0, pair.edge_ns, 1, 2), 2);
+	for (host = 2; cell_of(&pair, pair.edge_ns + 2 * EPOCH_NS, host) != cell; host++)
+		assert_true(host < 100000);
+	assert_int_equal(pair_pass(&pair, 1, pair.edge_ns + 100 * MS, 1, 10), 1);
+	close_pair(&pair);
+}
+
+/* ---- at random ---- */
+
+#define HOSTS 60
+#define LIMIT 5
+#define PACKETS 60000
+#define BUCKET_NS (100 * MS)
+
+struct history {
+	uint64_t newest, bucket[10]; /* ring of a leap window of ten buckets */
+};
+
+static bool plain_window_admits(struct history *history, uint64_t bucket)
+{
+	uint64_t sum = 0;
+
+	if (bucket - history->newest >= 10)
+		memset(history->bucket, 0, sizeof(history->bucket));
+	else
+		for (uint64_t passed = history->newest + 1; passed <= bucket; passed++)
+			history->bucket[passed % 10] = 0;
+	history->newest = bucket;
+	for (int i = 0; i < 10; i++)
+		sum += history->bucket[i];
+	if (sum == LIMIT)
+		return false;
+	history->bucket[bucket % 10]++;
+	return true;
+}
+
+/* Flows that wander between the CPUs get what one plain window would give them, for hundreds of epochs. */
+static void flows_wander_among(uint32_t cpus)
+{
+	struct history history[HOSTS] = {};
+	struct random random = {1};
+	struct pair pair;
+	uint64_t now_ns;
+
+	pair_open_for(&pair, cpus, WEIR_WINDOW_LEAP, LIMIT, SECOND, true);
+	now_ns = pair.edge_ns;
+	for (uint32_t packet = 0; packet < PACKETS; packet++) {
+		uint32_t host = random_below(&random, HOSTS);
+		int which = packet / 7 % 2;
+		bool expected;
+
+		now_ns += random_below(&random, 6 * MS);
+		if (random_below(&random, 200) == 0)
+			now_ns += random_below(&random, 3 * EPOCH_NS);
+		expected = plain_window_admits(&history[host], now_ns / BUCKET_NS);
+		assert_int_equal(pair_passes(&pair, which, now_ns, host), expected);
+	}
+	close_pair(&pair);
+}
+
+static void flows_that_wander_meet_a_plain_window(void **state)
+{
+	flows_wander_among(0);
+}
+
+static void flows_that_wander_among_many_cpus_meet_a_plain_window(void **state)
+{
+	flows_wander_among(64);
+}
+
+/* ---- at the same instant ---- */
+
+#define ROUNDS 40000
+
+struct race {
+	struct pair *pair;
+	_Atomic uint32_t arrived;
+	uint8_t passed[2][ROUNDS];
+};
+
+struct racer {
+	struct race *race;
+	int which;
+};
+
+/* Both threads send the first packet of one new flow after the other, each as soon as both are there. */
+static void *racer_main(void *data)
+{
+	struct racer *self = data;
+	struct race *race = self->race;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(race->pair->cpu[self->which]);
+	memcpy(frame, race->pair->frame, sizeof(frame));
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t address = htonl(0x0b000000 + round);
+
+		memcpy(frame + SOURCE_OFFSET, &address, sizeof(address));
+		atomic_fetch_add(&race->arrived, 1);
+		while (atomic_load(&race->arrived) < 2 * (round + 1))
+			;
+		race->passed[self->which][round] =
+			weir_object_judge(race->pair->rig.object, frame, race->pair->frame_bytes) == XDP_PASS;
+	}
+	return NULL;
+}
+
+static int enter_own_network(void **state)
+{
+	/* Two runs at once take turns unless the program is attached: to the loopback of a namespace of our own. */
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+static void of_two_first_packets_at_once_a_limit_of_one_admits_at_most_one(void **state)
+{
+	_cleanup_(weir_freep) struct race *race = calloc(1, sizeof(*race));
+	struct pair pair;
+	struct racer racers[2] = {{race, 0}, {race, 1}};
+	uint32_t winners = 0;
+	pthread_t thread[2];
+
+	assert_non_null(race);
+	pair_open(&pair, WEIR_WINDOW_LEAP, 1, 10 * SECOND, false);
+	race->pair = &pair;
+	assert_int_equal(
+		bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(pair.rig.object), XDP_FLAGS_SKB_MODE, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, racer_main, &racers[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		assert_true(race->passed[0][round] + race->passed[1][round] <= 1);
+		winners += race->passed[0][round] + race->passed[1][round];
+	}
+	print_message("%u races, %u of them with a winner\n", ROUNDS, winners);
+	assert_true(winners > ROUNDS / 4);
+	close_pair(&pair);
+}
+
+#define PRESENCE_TEST(name) cmocka_unit_test_setup_teardown(name, remember_affinity, restore_affinity)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PRESENCE_TEST(a_flow_of_one_cpu_asks_nobody),
+		PRESENCE_TEST(a_flow_of_one_cpu_asks_nobody_among_a_thousand),
+		PRESENCE_TEST(a_cpu_that_counted_is_asked),
+		PRESENCE_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
+		PRESENCE_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
+		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
+		PRESENCE_TEST(flows_that_wander_meet_a_plain_window),
+		PRESENCE_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
+		PRESENCE_TEST(of_two_first_packets_at_once_a_limit_of_one_admits_at_most_one),
+	};
+
+	return cmocka_run_group_tests(tests, enter_own_network, NULL);
+}
