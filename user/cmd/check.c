@@ -271,9 +271,10 @@ static size_t count_denied(const struct weir_ruleset *ruleset)
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
 			 (json_int_t)memory->narrow_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->presence, "loneRowsBytes", (json_int_t)memory->lone_rows,
+			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
+			 "loneRowsBytes", (json_int_t)memory->lone_rows,
 			 "countersBytes", (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching,
 			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
@@ -433,6 +434,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"narrow rows", memory->narrow_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
+		{"throttled, warming flows", memory->shared},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
 		{"matching", memory->matching},
