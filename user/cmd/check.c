@@ -271,12 +271,12 @@ static size_t count_denied(const struct weir_ruleset *ruleset)
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus, "narrowTableBytes",
-			 (json_int_t)memory->narrow_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
-			 "loneRowsBytes", (json_int_t)memory->lone_rows,
-			 "countersBytes", (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching,
-			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+			 "narrowTableBytes", (json_int_t)memory->narrow_table, "wideTableBytes",
+			 (json_int_t)memory->wide_table, "presenceBytes", (json_int_t)memory->presence, "sharedBytes",
+			 (json_int_t)memory->shared, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
+			 (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
+			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
 
 static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
