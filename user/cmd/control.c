@@ -17,7 +17,7 @@ static const struct weir_command command = {
 		"memory in\n"
 		"use as long as this runs. SIGINT and SIGTERM end it, and so does a detach; the rules then go on with\n"
 		"safe thresholds. 'weir run' does the same for what it attached.",
-	.example = "  weir attach -i eth0 rules/warm-up.yaml && weir control",
+	.example = "  weir control --instance main",
 };
 
 static int control(const char *instance, struct weir_diag *diag)

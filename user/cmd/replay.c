@@ -40,6 +40,8 @@ static void print_usage(FILE *stream)
 	      "  -r, --rules FILE...  rule files; they merge in the order given\n"
 	      "  --verdicts CSV       write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule\n"
 	      "  --passed PCAP        write the packets that get through, at the time they would leave\n"
+	      "  --plot SVG           draw what was offered and admitted and the threshold, over time, for each "
+	      "resource\n"
 	      "  --memory CSV         memory readings, time_ns,used_bytes, each of which holds from its time on; "
 	      "without\n"
 	      "                       one highMemUsageThreshold holds\n"
@@ -258,12 +260,21 @@ static int replay(struct replay_request *request, struct weir_diag *diag)
 	return report.is_damaged ? -EBADMSG : 0;
 }
 
-enum { OPTION_ARGUMENT = 1, OPTION_VERDICTS = 256, OPTION_PASSED, OPTION_MEMORY, OPTION_INTERFACE, OPTION_JSON };
+enum {
+	OPTION_ARGUMENT = 1,
+	OPTION_VERDICTS = 256,
+	OPTION_PASSED,
+	OPTION_PLOT,
+	OPTION_MEMORY,
+	OPTION_INTERFACE,
+	OPTION_JSON
+};
 
 static const struct option long_options[] = {
 	{"rules", required_argument, NULL, 'r'},
 	{"verdicts", required_argument, NULL, OPTION_VERDICTS},
 	{"passed", required_argument, NULL, OPTION_PASSED},
+	{"plot", required_argument, NULL, OPTION_PLOT},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"interface", required_argument, NULL, OPTION_INTERFACE},
 	{"json", no_argument, NULL, OPTION_JSON},
@@ -305,6 +316,9 @@ static int take_option(struct replay_request *request, int option, const char *a
 	case OPTION_PASSED:
 		request->options.passed = argument;
 		return 0;
+	case OPTION_PLOT:
+		request->options.plot = argument;
+		return 0;
 	case OPTION_MEMORY:
 		request->options.memory = argument;
 		return 0;
@@ -324,6 +338,11 @@ static int wrong(const char *reason)
 	return WEIR_EXIT_WRONG;
 }
 
+static bool are_same(const char *path, const char *other)
+{
+	return path && other && strcmp(path, other) == 0;
+}
+
 static int check_request(const struct replay_request *request, bool has_rules_option)
 {
 	const struct weir_replay_options *options = &request->options;
@@ -332,8 +351,9 @@ static int check_request(const struct replay_request *request, bool has_rules_op
 		return wrong("no capture given");
 	if (!has_rules_option)
 		return wrong("no rule file given: name it with -r");
-	if (options->verdicts && options->passed && strcmp(options->verdicts, options->passed) == 0)
-		return wrong("--verdicts and --passed name the same file");
+	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
+	    are_same(options->passed, options->plot))
+		return wrong("two of --verdicts, --passed and --plot name the same file");
 	if (options->interface && (!*options->interface || strlen(options->interface) >= IF_NAMESIZE))
 		return wrong("--interface is not the name of an interface");
 	return WEIR_EXIT_OK;

@@ -17,6 +17,7 @@
 #include "memory_csv.h"
 #include "object.h"
 #include "output.h"
+#include "replay_plot.h"
 #include "thresholds.h"
 #include "util.h"
 
@@ -161,18 +162,22 @@ struct attempt {
 	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
 	struct weir_output verdicts;
 	struct weir_departures *passed;
+	struct weir_output picture;
+	struct weir_replay_plot *plot; /* NULL: not asked for */
 	struct weir_replay_report report;
 };
 
 static void attempt_clean(struct attempt *attempt)
 {
 	interface_names_free(&attempt->interfaces);
+	weir_replay_plot_free(attempt->plot);
 	weir_thresholds_free(attempt->thresholds);
 	weir_object_free(attempt->object);
 	weir_image_free(attempt->image);
 	free(attempt->frame);
 	weir_output_close(&attempt->verdicts);
 	weir_departures_free(attempt->passed);
+	weir_output_close(&attempt->picture);
 	weir_replay_report_free(&attempt->report);
 }
 
@@ -245,6 +250,19 @@ static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *d
 	return 0;
 }
 
+/* Before the packet of this time: the controller, and what the picture shows of its work, also where no packet came. */
+static int advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
+{
+	while (attempt->plot && weir_replay_plot_next_ns(attempt->plot) <= now_ns) {
+		int err = control(attempt, weir_replay_plot_next_ns(attempt->plot), diag);
+
+		if (err)
+			return err;
+		weir_replay_plot_note(attempt->plot);
+	}
+	return control(attempt, now_ns, diag);
+}
+
 static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
 {
 	struct weir_object_options object_options = {.is_virtual = true, .now_ns = attempt->survey->first_ns};
@@ -277,6 +295,17 @@ static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *
 	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
 }
 
+static int open_plot(struct attempt *attempt, struct weir_diag *diag)
+{
+	int err = weir_output_open(&attempt->picture, attempt->options->plot, diag);
+
+	if (err)
+		return err;
+	attempt->plot = weir_replay_plot_new(attempt->ruleset, attempt->image, attempt->thresholds,
+					     attempt->survey->earliest_ns, attempt->survey->latest_ns);
+	return attempt->plot ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot draw '%s'", attempt->options->plot);
+}
+
 static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
 {
 	int err;
@@ -288,9 +317,12 @@ static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
 		/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
 		fputs("packet,time_ns,verdict,wait_ns,resources,rule\r\n", attempt->verdicts.stream);
 	}
-	if (attempt->options->passed)
-		return weir_departures_open(attempt->options->passed, &attempt->passed, diag);
-	return 0;
+	if (attempt->options->passed) {
+		err = weir_departures_open(attempt->options->passed, &attempt->passed, diag);
+		if (err)
+			return err;
+	}
+	return attempt->options->plot ? open_plot(attempt, diag) : 0;
 }
 
 /* Verdict on one frame, in the words of the CSV. */
@@ -497,7 +529,7 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 	struct judgement judgement = {};
 	int err;
 
-	err = control(attempt, frame->time_ns, diag);
+	err = advance(attempt, frame->time_ns, diag);
 	if (err)
 		return err;
 	if (frame->wire_bytes < ETH_HLEN) {
@@ -507,6 +539,9 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 		if (err)
 			return err;
 	}
+	for (uint32_t i = 0; attempt->plot && i < judgement.resource_count; i++)
+		weir_replay_plot_count(attempt->plot, judgement.resource[i], frame->time_ns, frame->wire_bytes,
+				       judgement.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream)
 		write_verdict(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
@@ -573,6 +608,10 @@ static int commit(struct attempt *attempt, struct weir_diag *diag)
 		err = weir_output_commit(&attempt->verdicts, diag);
 	if (!err && attempt->passed)
 		err = weir_departures_commit(attempt->passed, diag);
+	if (!err && attempt->plot) {
+		weir_replay_plot_write(attempt->plot, attempt->picture.stream);
+		err = weir_output_commit(&attempt->picture, diag);
+	}
 	return err;
 }
 

@@ -18,6 +18,7 @@ struct weir_replay_options {
 	const char *capture;		   /* pcap or pcapng file */
 	const char *verdicts;		   /* CSV to write; NULL: none */
 	const char *passed;		   /* capture to write; NULL: none */
+	const char *plot;		   /* picture to write, SVG; NULL: none */
 	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
 	const char *interface;		   /* for which match.interface holds; NULL: for none */
 	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */

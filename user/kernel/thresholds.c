@@ -173,6 +173,11 @@ bool weir_thresholds_need_memory(const struct weir_thresholds *thresholds)
 	return thresholds->count > thresholds->warm_count;
 }
 
+uint64_t weir_thresholds_units(const struct weir_thresholds *thresholds, uint32_t place)
+{
+	return thresholds->pushed[place].word & WEIR_THRESHOLD_MASK;
+}
+
 /* ---- steps ---- */
 
 static void publish(struct weir_thresholds *thresholds, uint32_t index, const struct weir_memory_use *memory,

@@ -38,6 +38,9 @@ static inline void weir_thresholds_freep(struct weir_thresholds **thresholds)
 uint32_t weir_thresholds_count(const struct weir_thresholds *thresholds);
 bool weir_thresholds_need_memory(const struct weir_thresholds *thresholds);
 
+/* What a rule that moves (its place) is allowed now, in units per interval. */
+uint64_t weir_thresholds_units(const struct weir_thresholds *thresholds, uint32_t place);
+
 /*
  * Bring every threshold to now_ns, and publish those that changed. What passed is only looked at when a whole second has
  * begun since the last step. Returns 0 or -errno.

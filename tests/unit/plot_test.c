@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The picture that replay draws: what must be in it, and where. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plot.h"
+
+/* Write to memory. The caller frees it. (Inlined, gcc 12 takes the pointer for one to its own variable.) */
+__attribute__((noinline)) static char *draw(const struct weir_plot *plot)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *stream = open_memstream(&text, &bytes);
+
+	assert_non_null(stream);
+	weir_plot_write(plot, stream);
+	fclose(stream);
+	return text;
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		count++;
+	return count;
+}
+
+/* Every tag that is opened is closed, and nothing is left of '&' or '<' but what XML means by them. */
+static void assert_well_formed(const char *text)
+{
+	int depth = 0;
+
+	for (const char *at = strchr(text, '<'); at; at = strchr(at + 1, '<')) {
+		const char *end = strchr(at, '>');
+
+		assert_non_null(end);
+		assert_true(memchr(at + 1, '<', end - at - 1) == NULL);
+		depth += at[1] == '/' ? -1 : end[-1] == '/' ? 0 : 1;
+		assert_true(depth >= 0);
+	}
+	assert_int_equal(depth, 0);
+	for (const char *at = strchr(text, '&'); at; at = strchr(at + 1, '&'))
+		assert_true(!strncmp(at, "&amp;", 5) || !strncmp(at, "&lt;", 4) || !strncmp(at, "&gt;", 4));
+	assert_null(strstr(text, "nan"));
+	assert_null(strstr(text, "inf"));
+}
+
+static void each_resource_has_a_panel_with_axes_lines_and_a_legend(void **state)
+{
+	const double offered[] = {100, 100, 0}, admitted[] = {33, 34, 0}, threshold[] = {33, 34, NAN};
+	const struct weir_plot_panel panels[] = {
+		{"web", "packets", offered, admitted, threshold},
+		{"dns", "bytes", offered, offered, NULL},
+	};
+	char *text = draw(&(struct weir_plot){1000000000, 3, panels, 2});
+
+	assert_well_formed(text);
+	assert_int_equal(count_of(text, "class=\"name\""), 2);
+	assert_non_null(strstr(text, ">web</text>"));
+	assert_non_null(strstr(text, ">packets per second</text>"));
+	assert_non_null(strstr(text, ">bytes per second</text>"));
+	assert_int_equal(count_of(text, ">seconds</text>"), 2);
+	assert_int_equal(count_of(text, ">offered, at most 100"), 2);
+	assert_int_equal(count_of(text, ">threshold, at most 34</text>"), 1);
+	free(text);
+}
+
+static void names_are_escaped(void **state)
+{
+	const double values[] = {1};
+	const struct weir_plot_panel panel = {"<a & b>", "packets", values, values, NULL};
+	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
+
+	assert_well_formed(text);
+	assert_non_null(strstr(text, "&lt;a &amp; b&gt;"));
+	free(text);
+}
+
+/* The level of the only bin, in pixels from the top of the picture. */
+static double level(double offered, double admitted)
+{
+	const struct weir_plot_panel panel = {"r", "packets", &offered, &admitted, NULL};
+	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1}), *path;
+	double y = -1;
+
+	path = strstr(text, "stroke=\"#0072b2\"");
+	assert_non_null(path);
+	path = strstr(path, "d=\"M");
+	assert_non_null(path);
+	assert_int_equal(sscanf(path, "d=\"M70.0 %lf", &y), 1);
+	free(text);
+	return y;
+}
+
+/* 56 is the upper edge, 178 pixels lower the lower one. */
+static void what_is_admitted_is_drawn_to_scale(void **state)
+{
+	assert_float_equal(level(100, 0), 234, 0.05);
+	assert_float_equal(level(100, 100), 234 - 178 / 1.05, 0.05);
+	assert_float_equal(level(150, 100), 234 - 178 / 1.05 / 1.5, 0.05);
+}
+
+static void flood_does_not_press_the_curve_to_the_ground(void **state)
+{
+	const double offered[] = {1000000}, admitted[] = {100};
+	const struct weir_plot_panel panel = {"r", "packets", offered, admitted, NULL};
+	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
+
+	assert_non_null(strstr(text, ">offered, at most 1e+06 (beyond the top)</text>"));
+	free(text);
+	assert_float_equal(level(1000000, 100), 234 - 178 / 1.05 / 1.6, 0.05);
+}
+
+static void nothing_at_all_is_a_picture_too(void **state)
+{
+	const double values[] = {0, 0};
+	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
+	char *text = draw(&(struct weir_plot){1000000000, 2, &panel, 1});
+
+	assert_well_formed(text);
+	free(text);
+	text = draw(&(struct weir_plot){1000000000, 1, NULL, 0});
+	assert_well_formed(text);
+	free(text);
+}
+
+static void long_captures_have_minutes_or_hours_and_few_numbers(void **state)
+{
+	double values[600] = {1e9, 0.001};
+	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
+	char *text = draw(&(struct weir_plot){1000000000, 600, &panel, 1});
+
+	assert_well_formed(text);
+	assert_non_null(strstr(text, ">minutes</text>"));
+	assert_true(count_of(text, "class=\"tick\"") <= 2 * 9);
+	free(text);
+	text = draw(&(struct weir_plot){3600000000000, 600, &panel, 1});
+	assert_non_null(strstr(text, ">hours</text>"));
+	assert_true(count_of(text, "class=\"tick\"") <= 2 * 9);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_resource_has_a_panel_with_axes_lines_and_a_legend),
+		cmocka_unit_test(names_are_escaped),
+		cmocka_unit_test(what_is_admitted_is_drawn_to_scale),
+		cmocka_unit_test(flood_does_not_press_the_curve_to_the_ground),
+		cmocka_unit_test(nothing_at_all_is_a_picture_too),
+		cmocka_unit_test(long_captures_have_minutes_or_hours_and_few_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
