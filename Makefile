@@ -133,12 +133,14 @@ test-e2e: $(BUILD)/weir $(TOOLS)
 bench-quick: $(BUILD)/tests/bench/quick
 	$(BUILD)/tests/bench/quick $(BENCH_FLAGS)
 
-# Not part of `test`: it downloads kernels, and emulates machines.
+# Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
 VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/bpf/replay_test
-test-vm: $(BUILD)/weir $(VM_TESTS)
+test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
+	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
 
-demo: deps
+demo:
+	@tests/deps demo
 	$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/e2e/demo
 
