@@ -52,41 +52,43 @@ static __always_inline __u64 weir_hash_finish(__u64 sum)
 }
 
 static __always_inline __u64 weir_hash_address(const __be32 address[4], const __be32 mask6[4], __be32 mask4,
-					       bool is_ipv6, __u32 seed)
+					       bool is_ipv6, const volatile __u64 *seed)
 {
 	if (!is_ipv6)
-		return (__u64)(address[0] & mask4) * config.seed[seed];
-	return (__u64)(address[0] & mask6[0]) * config.seed[seed] +
-	       (__u64)(address[1] & mask6[1]) * config.seed[seed + 1] +
-	       (__u64)(address[2] & mask6[2]) * config.seed[seed + 2] +
-	       (__u64)(address[3] & mask6[3]) * config.seed[seed + 3];
+		return (__u64)(address[0] & mask4) * seed[0];
+	return (__u64)(address[0] & mask6[0]) * seed[0] + (__u64)(address[1] & mask6[1]) * seed[1] +
+	       (__u64)(address[2] & mask6[2]) * seed[2] + (__u64)(address[3] & mask6[3]) * seed[3];
 }
 
 static __always_inline __u64 weir_hash_key(const struct weir_rule *rule, const struct weir_packet *pkt)
 {
+	const volatile __u64 *seed = config.seed;
 	__u32 fields = rule->key_fields;
+	__u64 sum;
+
+	OPAQUE(seed); /* so that its address is kept, and not made anew for each word */
 	/* The family is part of every key: a sender of one must not reach a row of the other. */
-	__u64 sum = config.seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * config.seed[1];
+	sum = seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * seed[1];
 
 	if (fields & WEIR_KEY_SOURCE)
-		sum += weir_hash_address(pkt->source, rule->source_mask6, rule->source_mask4, pkt->is_ipv6, 2);
+		sum += weir_hash_address(pkt->source, rule->source_mask6, rule->source_mask4, pkt->is_ipv6, seed + 2);
 	if (fields & WEIR_KEY_DESTINATION)
 		sum += weir_hash_address(pkt->destination, rule->destination_mask6, rule->destination_mask4,
-					 pkt->is_ipv6, 6);
+					 pkt->is_ipv6, seed + 6);
 	if (fields & (WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT)) {
 		__u32 source = fields & WEIR_KEY_SOURCE_PORT ? pkt->source_port & 0xffff : 0;
 		__u32 destination = fields & WEIR_KEY_DESTINATION_PORT ? pkt->destination_port & 0xffff : 0;
 
-		sum += (__u64)(source << 16 | destination) * config.seed[10];
+		sum += (__u64)(source << 16 | destination) * seed[10];
 	}
 	if (fields & (WEIR_KEY_PROTOCOL | WEIR_KEY_VLAN)) {
 		__u32 protocol = fields & WEIR_KEY_PROTOCOL ? pkt->protocol : 0;
 		__u32 vlan = fields & WEIR_KEY_VLAN ? pkt->vlan & 0xfff : 0;
 
-		sum += (__u64)(protocol << 16 | vlan) * config.seed[11];
+		sum += (__u64)(protocol << 16 | vlan) * seed[11];
 	}
 	if (fields & WEIR_KEY_INTERFACE)
-		sum += (__u64)pkt->ifindex * config.seed[12];
+		sum += (__u64)pkt->ifindex * seed[12];
 	return weir_hash_finish(sum);
 }
 

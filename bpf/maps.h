@@ -72,17 +72,28 @@ WEIR_MAP(warm_states, BPF_MAP_TYPE_ARRAY, 1, struct weir_warm_state, 0);
 /* the program's own */
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
 
-/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. */
+/* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The
+ * pointer is opaque so that clang keeps it: it would work out the address of each field anew, three instructions
+ * instead of one, and more of the stack, which has no room to spare (kernel 6.1 counts 32 bytes for each call).
+ */
 static __always_inline const struct weir_rule *weir_rule(__u32 place)
 {
+	const struct weir_rule *rule;
+
 	OPAQUE(place);
-	return &generation.rules[place & (WEIR_RULES_MAX - 1)];
+	rule = &generation.rules[place & (WEIR_RULES_MAX - 1)];
+	OPAQUE(rule);
+	return rule;
 }
 
 static __always_inline const struct weir_resource *weir_resource(__u32 place)
 {
+	const struct weir_resource *resource;
+
 	OPAQUE(place);
-	return &generation.resources[place & (WEIR_RESOURCES_MAX - 1)];
+	resource = &generation.resources[place & (WEIR_RESOURCES_MAX - 1)];
+	OPAQUE(resource);
+	return resource;
 }
 
 #endif
