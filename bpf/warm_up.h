@@ -185,13 +185,21 @@ __noinline int weir_count_warming(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_warming *flow;
+	__u64 now_s, units, passed, stored;
 
 	if (!w)
 		return 0;
 	flow = weir_find_warming(w, rule, place);
+	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
 	/* A clock that went back: its second has been synced, and is no second's before any more. */
-	if (flow && (READ_ONCE(flow->second) & WEIR_THRESHOLD_MASK) <= weir_now_ns(w) / WEIR_NSEC_PER_SEC)
-		__sync_fetch_and_add(&flow->passed, rule->counts_bytes ? w->packet.frame_bytes : 1);
+	if (!flow || (READ_ONCE(flow->second) & WEIR_THRESHOLD_MASK) > now_s)
+		return 0;
+	units = rule->counts_bytes ? w->packet.frame_bytes : 1;
+	passed = __sync_fetch_and_add(&flow->passed, units) + units;
+	/* It will be warmer than it is: not to be forgotten as cold before that has shown. */
+	stored = READ_ONCE(flow->stored);
+	WRITE_ONCE(flow->cold_second,
+		   weir_cold_second(&rule->warm_up, stored > passed ? stored - passed : 0, now_s + 1));
 	return 0;
 }
 

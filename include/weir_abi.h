@@ -513,7 +513,7 @@ struct weir_rule_counters {
 	__u64 evicted;		      /* flows pushed out of a full table while they still counted */
 	__u64 stalled;		      /* packets dropped because the clock ran away while they were judged */
 	__u64 leases;		      /* times that other CPUs were asked */
-	__u64 delayed;		      /* packets that throttling let pass with a wait */
+	__u64 delayed;		      /* packets given a later slot; another rule may still have blocked them */
 	__u64 delay_ns;		      /* all their waits together */
 	__u64 pad;
 };

@@ -367,6 +367,64 @@ static int stay_on_one_cpu(void **state)
 	return 0;
 }
 
+/* ---- warm-up per flow ---- */
+
+#define WARMING_HOSTS 1200 /* of 1,792 places in sets of seven: some of these are overfull */
+#define COLD_COST_NS (30 * MS)
+
+/* Flows of 100 a second that warm up over ten, spaced; all but the table of what warms is large. */
+static void table_open_warming(struct table *table)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_compile_options options = {.cpus = weir_host_cpus(), .now_ns = RIG_START_NS};
+	struct weir_ruleset_rule *rule;
+	struct weir_diag diag = {};
+
+	memset(table, 0, sizeof(*table));
+	table->now_ns = RIG_START_NS;
+	table->frame_bytes = packet_build(&spec, table->frame);
+	rig_begin(&table->rig, 512);
+	rule = rig_rule(&table->rig, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 100, SECOND,
+			10);
+	rule->strategy = WEIR_STRATEGY_WARM_UP;
+	rule->warm_up = (struct weir_warm_up_fields){.period_s = 10, .cold_factor = 3};
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule->queueing_ms_max = 4000000;
+	assert_int_equal(weir_image_build(table->rig.ruleset, &options, &table->rig.image, &diag), 0);
+	assert_int_equal(table->rig.image->config.warming_sets, 256);
+	table->rig.image->config.throttle_sets = 8192;
+	assert_int_equal(weir_object_load(table->rig.image, &object_options, &table->rig.object, &diag), 0);
+	weir_diag_free(&diag);
+}
+
+static uint64_t host_waits_ns(struct table *table, uint32_t host)
+{
+	assert_true(host_passes(table, host));
+	return weir_object_lab(table->rig.object)->wait_ns;
+}
+
+/* A flow whose packets passed in this second is on its way to being warm, though no second has been synced yet. */
+static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state)
+{
+	struct table table;
+	uint32_t cold = 0;
+
+	table_open_warming(&table);
+	for (uint32_t host = 0; host < WARMING_HOSTS; host++)
+		for (int packet = 0; packet < 300; packet++)
+			assert_true(host_passes(&table, host));
+	table.now_ns += SECOND;
+	for (uint32_t host = 0; host < WARMING_HOSTS; host++) {
+		uint64_t first_ns = host_waits_ns(&table, host);
+
+		cold += host_waits_ns(&table, host) - first_ns == COLD_COST_NS;
+	}
+	assert_in_range(cold, 1, WARMING_HOSTS / 2); /* the table was overfull, and most were remembered */
+	assert_true(rig_rule_counters(&table.rig, 0).evicted >= cold);
+	table_close(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +440,7 @@ int main(void)
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
+		cmocka_unit_test(flows_on_their_way_to_warm_are_not_forgotten_in_silence),
 		cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),
 	};
 
