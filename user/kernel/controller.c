@@ -19,6 +19,8 @@
 #include "util.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
+/* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
+#define PERIOD_NS (SECOND_NS / 4)
 /* Twice as often as SEMANTICS asks for, so that a tick that is late is still soon enough. */
 #define MEMORY_PERIOD_NS (SECOND_NS / 20)
 
@@ -229,12 +231,10 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	return step(controller, diag);
 }
 
-/* When the next tick is due: every second of the data plane's clock, or twenty times in one. Without a rule that moves too,
- * since a reload may bring one.
- */
+/* When the next tick is due. Without a rule that moves too, since a reload may bring one. */
 static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 {
-	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : SECOND_NS;
+	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : PERIOD_NS;
 	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
 	const struct itimerspec due = {.it_value = {.tv_sec = next_ns / SECOND_NS, .tv_nsec = next_ns % SECOND_NS}};
 
