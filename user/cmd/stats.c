@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "counters.h"
 #include "options.h"
+#include "pace.h"
 #include "print.h"
 #include "util.h"
 
@@ -112,12 +113,20 @@ static json_t *describe_rules(const struct weir_instance *instance, const struct
 	return rules;
 }
 
-static json_t *describe(const struct weir_instance *instance, const struct weir_counters *counters)
+static json_t *describe_pace(const struct weir_pace_state *pace)
 {
-	return json_pack("{s:s, s:I, s:o, s:o, s:o}", "instance", instance->name, "generation",
+	return json_pack("{s:I, s:I, s:I, s:I}", "held", (json_int_t)pace->held, "notHeld", (json_int_t)pace->not_held,
+			 "waiting", (json_int_t)pace->waiting, "dropped", (json_int_t)pace->dropped);
+}
+
+/* pace: NULL when the instance does not hold packets. */
+static json_t *describe(const struct weir_instance *instance, const struct weir_counters *counters,
+			const struct weir_pace_state *pace)
+{
+	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", instance->name, "generation",
 			 (json_int_t)instance->info.generation, "totals", describe_totals(&counters->totals),
 			 "resources", describe_resources(instance, counters), "rules",
-			 describe_rules(instance, counters));
+			 describe_rules(instance, counters), "pace", pace ? describe_pace(pace) : NULL);
 }
 
 /* ---- for people ---- */
@@ -192,25 +201,40 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 	weir_table_print(&table, stdout);
 }
 
+static void print_pace(const struct weir_pace_state *pace)
+{
+	printf("\n  paced: %llu packets held back, of which %u wait now; %llu had to wait and passed at once; "
+	       "%u dropped, the queue being full\n",
+	       (unsigned long long)pace->held, pace->waiting, (unsigned long long)pace->not_held, pace->dropped);
+}
+
 /* ---- the command ---- */
 
 static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	struct weir_pace_state pace = {};
+	bool is_paced;
 	int err = weir_instance_open(options->instance, &instance, diag);
 
 	if (!err)
 		err = weir_counters_read(instance, &counters, diag);
 	if (err)
 		return err;
+	is_paced = weir_pace_is_attached(instance->name);
+	err = is_paced ? weir_pace_read(instance->name, &pace) : 0;
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read how instance '%s' paces", instance->name);
 	if (options->wants_json)
-		return weir_json_print(describe(instance, &counters), diag);
+		return weir_json_print(describe(instance, &counters, is_paced ? &pace : NULL), diag);
 	print_totals(&counters.totals);
 	if (instance->resource_count)
 		print_resources(instance, &counters);
 	if (instance->rule_count)
 		print_rules(instance, &counters);
+	if (is_paced)
+		print_pace(&pace);
 	return weir_flush_results(diag);
 }
 

@@ -309,6 +309,60 @@ bool weir_pace_is_attached(const char *instance)
 	return false;
 }
 
+/* ---- looking at it ---- */
+
+static int add_counters(uint32_t key, const void *values, int cpus, void *data)
+{
+	const struct weir_pace_counters *of_cpu = values;
+	struct weir_pace_counters *sum = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		sum->marked += of_cpu[cpu].marked;
+		sum->unmarked += of_cpu[cpu].unmarked;
+		sum->paced += of_cpu[cpu].paced;
+	}
+	return 0;
+}
+
+static int read_device_queue(const char *instance, struct weir_tc_queue *ret_queue)
+{
+	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_closep) int fd = -1;
+	char name[IF_NAMESIZE];
+	int err = enter_netns_of(instance, &back_fd);
+
+	if (err)
+		return err;
+	fd = weir_rtnl_open();
+	if (fd < 0)
+		return fd;
+	weir_pace_device(instance, name);
+	return weir_tc_read_queue(fd, if_nametoindex(name), ret_queue);
+}
+
+int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	struct weir_pace_counters sum = {};
+	struct weir_tc_queue queue = {};
+	int err = fd;
+
+	if (fd >= 0)
+		err = weir_percpu_scan(fd, 1, sizeof(sum), add_counters, &sum);
+	if (!err)
+		err = read_device_queue(instance, &queue);
+	if (err)
+		return err;
+	*ret_state = (struct weir_pace_state){
+		.held = sum.paced,
+		/* One that came while this was read may be counted as held already, and not yet as marked. */
+		.not_held = sum.unmarked + (sum.marked > sum.paced ? sum.marked - sum.paced : 0),
+		.waiting = queue.waiting,
+		.dropped = queue.dropped,
+	};
+	return 0;
+}
+
 /* ---- taking it off: as much of it as there is, whatever fails ---- */
 
 static void remove_filter(int fd, const char *instance, uint32_t ifindex)

@@ -59,6 +59,17 @@ int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t cou
 /* The instance paces now: it has a filter somewhere. */
 bool weir_pace_is_attached(const char *instance);
 
+/* What became of packets that had to wait. */
+struct weir_pace_state {
+	uint64_t held;	   /* left at their time, or wait for it */
+	uint64_t not_held; /* passed at once: no metadata in the driver, two VLAN tags, or taken by another tc filter */
+	uint32_t waiting;  /* now */
+	uint32_t dropped;  /* more waited than there is room for; since pacing began, modulo 2^32 */
+};
+
+/* Returns 0 or -errno. */
+int weir_pace_read(const char *instance, struct weir_pace_state *ret_state);
+
 /*
  * Take everything off again, after the XDP programs: nothing new waits then, and what still does may leave first, for up to
  * WEIR_PACE_DRAIN_MS. An instance that does not pace, or half, is fine.
