@@ -146,6 +146,12 @@ demo:
 
 # ---- the rest ----
 
+# README's picture: a minute of connections replayed against the sample rule (root).
+.PHONY: docs/warm-up.svg
+docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
+	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap 1500 32 0 12 1500 24
+	$(BUILD)/weir replay --plot $@ -r rules/warm-up-web.yaml $(BUILD)/warm-up.pcap
+
 deps:
 	@tests/deps
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * steady_capture CAPTURE.pcap RATE SECONDS [RATE SECONDS...]
+ *
+ * A capture of new TCP connections (SYN to port 80), RATE of them in each of SECONDS seconds, evenly spaced; then
+ * so many at another rate; a rate of 0 is silence. For pictures of what a rule does over time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "util.h"
+
+#define NSEC_PER_SEC 1000000000ull
+#define PCAP_MAGIC_NS 0xa1b23c4du /* pcap with nanoseconds */
+#define LINKTYPE_ETHERNET 1
+
+static uint32_t number(const char *text)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || end == text || value > 1000000) {
+		fprintf(stderr, "steady_capture: '%s' is not a number up to a million\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+static void write_word(FILE *stream, uint32_t word)
+{
+	fwrite(&word, sizeof(word), 1, stream);
+}
+
+static void write_header(FILE *stream)
+{
+	write_word(stream, PCAP_MAGIC_NS);
+	write_word(stream, 2 | 4 << 16); /* version 2.4 */
+	write_word(stream, 0);
+	write_word(stream, 0);
+	write_word(stream, PACKET_BYTES_MAX);
+	write_word(stream, LINKTYPE_ETHERNET);
+}
+
+static void write_frame(FILE *stream, uint64_t time_ns, const uint8_t *frame, uint32_t frame_bytes)
+{
+	write_word(stream, time_ns / NSEC_PER_SEC);
+	write_word(stream, time_ns % NSEC_PER_SEC);
+	write_word(stream, frame_bytes);
+	write_word(stream, frame_bytes);
+	fwrite(frame, frame_bytes, 1, stream);
+}
+
+int main(int argc, char **argv)
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 40000, "192.0.2.80", 80, 0);
+	uint64_t second_ns = 1000 * NSEC_PER_SEC;
+	uint8_t frame[PACKET_BYTES_MAX];
+	uint32_t frame_bytes;
+	FILE *stream;
+
+	if (argc < 4 || argc % 2) {
+		fputs("usage: steady_capture CAPTURE.pcap RATE SECONDS [RATE SECONDS...]\n", stderr);
+		return 2;
+	}
+	spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = 0x02;
+	frame_bytes = packet_build(&spec, frame);
+	stream = fopen(argv[1], "w");
+	if (!stream) {
+		fprintf(stderr, "steady_capture: cannot write '%s': %s\n", argv[1], strerror(errno));
+		return 1;
+	}
+	write_header(stream);
+	for (int phase = 2; phase < argc; phase += 2) {
+		uint32_t rate = number(argv[phase]), seconds = number(argv[phase + 1]);
+
+		for (uint32_t second = 0; second < seconds; second++, second_ns += NSEC_PER_SEC)
+			for (uint32_t i = 0; i < rate; i++)
+				write_frame(stream, second_ns + i * NSEC_PER_SEC / rate, frame, frame_bytes);
+	}
+	if (fclose(stream)) {
+		fprintf(stderr, "steady_capture: cannot write '%s': %s\n", argv[1], strerror(errno));
+		return 1;
+	}
+	return 0;
+}
