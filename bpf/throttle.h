@@ -41,36 +41,36 @@ static __always_inline __u32 weir_throttle_victim(const struct weir_throttle_set
 	return way;
 }
 
-/* Make a place for the flow of w->question, unless another CPU just did. Returns its way. */
+/* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
 __noinline __u32 weir_insert_throttled(struct weir_work *w)
 {
 	struct weir_throttle_set *set;
-	bool counts = false;
-	__u32 index, way;
+	__u32 index, way, tag;
+	bool counts;
 	__u64 now_ns;
 
 	if (!w)
 		return WEIR_THROTTLE_WAYS;
 	index = w->question.place.set;
+	tag = w->question.place.tag;
 	set = bpf_map_lookup_elem(&throttled_flows, &index);
 	if (!set)
 		return WEIR_THROTTLE_WAYS;
 	now_ns = weir_now_ns(w) - config.base_ns;
-	bpf_spin_lock(&set->lock);
-	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, w->question.place.tag);
-	if (way == WEIR_THROTTLE_WAYS) {
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_THROTTLE_WAYS);
+
+		way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, tag);
+		if (way < WEIR_THROTTLE_WAYS)
+			return way;
 		way = weir_throttle_victim(set, now_ns, &counts);
-		OPAQUE(way);
-		if (way < WEIR_THROTTLE_WAYS) {
-			WRITE_ONCE(set->last[way], 0);
-			weir_order(w);
-			WRITE_ONCE(set->tag[way], w->question.place.tag);
-		}
+		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_THROTTLE_WAYS, latest, way, tag))
+			continue;
+		if (counts)
+			weir_count_eviction(w->question.slot);
+		return way;
 	}
-	bpf_spin_unlock(&set->lock);
-	if (counts)
-		weir_count_eviction(w->question.slot);
-	return way;
+	return WEIR_THROTTLE_WAYS;
 }
 
 /* The word of this packet's flow. */
@@ -153,8 +153,10 @@ __noinline int weir_judge_throttle(struct weir_work *w, __u32 place, __u32 index
 	if (batch > (w->allowed.word & WEIR_THRESHOLD_MASK))
 		return WEIR_ANSWER_BLOCK;
 	last = weir_throttle_word(w, rule);
-	if (!last)
-		return WEIR_ANSWER_ERROR;
+	if (!last) {
+		weir_count_stall(rule->slot);
+		return WEIR_ANSWER_BLOCK;
+	}
 	answer = weir_take_slot(w, rule, last, weir_cost_ns(&w->allowed.cost, batch), &wait_ns);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;

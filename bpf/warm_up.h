@@ -2,7 +2,8 @@
 /*
  * WarmUp of flows with a key, each by itself: the controller cannot do that for a million of them. A flow is
  * brought up to date by its first packet in a new second, as if it had been synced on every one. Its state is shared
- * by all CPUs; the sync, once a second and flow, is done under the lock of the flow's set.
+ * by all CPUs. Who comes first in a second claims the sync; others do not wait for it, they go by what the flow was
+ * allowed until then, or, when it is new, by what a cold one is.
  */
 #ifndef WEIR_BPF_WARM_UP_H
 #define WEIR_BPF_WARM_UP_H
@@ -20,37 +21,52 @@ static __always_inline __u64 weir_cold_second(const struct weir_warm_up *params,
 	return second + (params->max - stored) / params->refill + 1;
 }
 
-/* What follows from the tokens stored. */
-static __always_inline void weir_publish_warming(struct weir_work *w, const struct weir_rule *rule,
-						 struct weir_warming *flow, __u64 stored, __u64 second)
+/* Who a state belongs to: this flow, under the rule as it is now. */
+static __always_inline __u64 weir_warming_owner(const struct weir_rule *rule, __u32 tag)
+{
+	return (rule->threshold & ~WEIR_THRESHOLD_MASK) | WEIR_WARMING_TAG(tag);
+}
+
+static __always_inline bool weir_is_of_flow(__u64 state, __u32 tag)
+{
+	return (state & WEIR_WARMING_TAG_MASK) == WEIR_WARMING_TAG(tag);
+}
+
+/* The state is this flow's, and nothing is to be done in this second. */
+static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s)
+{
+	return (state & ~WEIR_WARMING_SECOND_MASK) == owner && (state & WEIR_WARMING_SECOND_MASK) > now_s;
+}
+
+/* Whoever has claimed the sync: bring the flow to the present second, and to the rule as it is now. A new flow
+ * begins cold, as one that was silent since the load is.
+ */
+static __always_inline void weir_sync_warming(struct weir_work *w, const struct weir_rule *rule,
+					      struct weir_warming *flow, __u64 state, __u64 now_s)
 {
 	const struct weir_warm_up *params = &rule->warm_up;
+	__u64 second = now_s, stored = params->max, passed = __sync_lock_test_and_set(&flow->passed, 0);
 
-	flow->stored = stored;
-	flow->cold_second = weir_cold_second(params, stored, second);
+	if (weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
+		second = (state & WEIR_WARMING_SECOND_MASK) - 1;
+		stored = flow->stored;
+		if (now_s > second) {
+			stored = weir_warm_up_sync(params, stored, passed);
+			stored = weir_warm_up_idle(params, stored, now_s - second - 1);
+			second = now_s;
+		} else {
+			__sync_fetch_and_add(&flow->passed, passed); /* only the rule has changed */
+		}
+		if (stored > params->max)
+			stored = params->max;
+	}
+	WRITE_ONCE(flow->stored, stored);
+	WRITE_ONCE(flow->cold_second, weir_cold_second(params, stored, second));
 	WRITE_ONCE(flow->units, weir_warm_up_units(params, stored));
 	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
 		weir_warm_up_cost(params, stored, &flow->cost);
 	weir_order(w);
-	WRITE_ONCE(flow->second, (rule->threshold & ~WEIR_THRESHOLD_MASK) | (second & WEIR_THRESHOLD_MASK));
-}
-
-/* Under the lock: bring a flow to the present second, and to the rule as it is now. */
-static __always_inline void weir_sync_warming(struct weir_work *w, const struct weir_rule *rule,
-					      struct weir_warming *flow, __u64 now_s)
-{
-	const struct weir_warm_up *params = &rule->warm_up;
-	__u64 second = flow->second & WEIR_THRESHOLD_MASK;
-	__u64 stored = flow->stored;
-
-	if (now_s > second) {
-		stored = weir_warm_up_sync(params, stored, __sync_lock_test_and_set(&flow->passed, 0));
-		stored = weir_warm_up_idle(params, stored, now_s - second - 1);
-		second = now_s;
-	}
-	if (stored > params->max)
-		stored = params->max; /* a reload made it smaller */
-	weir_publish_warming(w, rule, flow, stored, second);
+	WRITE_ONCE(flow->state, weir_warming_owner(rule, w->question.place.tag) | (second + 1));
 }
 
 /* The place of a flow that is to go: a free one, else the one that will be cold first. */
@@ -64,7 +80,7 @@ static __always_inline __u32 weir_warming_victim(const struct weir_warming_set *
 		return way;
 	way = 0;
 	for (__u32 i = 0; i < WEIR_WARMING_WAYS; i++) {
-		__u64 cold_second = set->flow[i].cold_second;
+		__u64 cold_second = READ_ONCE(set->flow[i].cold_second);
 
 		if (cold_second < coldest) {
 			coldest = cold_second;
@@ -75,54 +91,36 @@ static __always_inline __u32 weir_warming_victim(const struct weir_warming_set *
 	return way;
 }
 
-/* Under the lock: the flow's way. A new flow begins cold, as one that was silent since the load is. */
-static __always_inline __u32 weir_warming_way(struct weir_work *w, const struct weir_rule *rule,
-					      struct weir_warming_set *set, __u64 now_s, bool *ret_counts)
+/* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
+__noinline __u32 weir_insert_warming(struct weir_work *w)
 {
-	__u32 way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, w->question.place.tag);
-
-	*ret_counts = false;
-	if (way < WEIR_WARMING_WAYS)
-		return way;
-	way = weir_warming_victim(set, now_s, ret_counts);
-	OPAQUE(way);
-	if (way >= WEIR_WARMING_WAYS)
-		return WEIR_WARMING_WAYS;
-	WRITE_ONCE(set->tag[way], 0);
-	weir_order(w);
-	set->flow[way].second = now_s;
-	set->flow[way].stored = rule->warm_up.max;
-	WRITE_ONCE(set->flow[way].passed, 0);
-	weir_order(w);
-	WRITE_ONCE(set->tag[way], w->question.place.tag);
-	return way;
-}
-
-/* The flow of w->question is new, or a second or a reload has passed since its last packet. Returns its way. */
-__noinline __u32 weir_update_warming(struct weir_work *w, __u32 place)
-{
-	const struct weir_rule *rule = weir_rule(place);
 	struct weir_warming_set *set;
-	bool counts = false;
-	__u32 index, way;
+	__u32 index, way, tag;
+	bool counts;
 	__u64 now_s;
 
 	if (!w)
 		return WEIR_WARMING_WAYS;
 	index = w->question.place.set;
+	tag = w->question.place.tag;
 	set = bpf_map_lookup_elem(&warming_flows, &index);
 	if (!set)
 		return WEIR_WARMING_WAYS;
 	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
-	bpf_spin_lock(&set->lock);
-	way = weir_warming_way(w, rule, set, now_s, &counts);
-	OPAQUE(way);
-	if (way < WEIR_WARMING_WAYS)
-		weir_sync_warming(w, rule, &set->flow[way], now_s);
-	bpf_spin_unlock(&set->lock);
-	if (counts)
-		weir_count_eviction(rule->slot);
-	return way;
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_WARMING_WAYS);
+
+		way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, tag);
+		if (way < WEIR_WARMING_WAYS)
+			return way;
+		way = weir_warming_victim(set, now_s, &counts);
+		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_WARMING_WAYS, latest, way, tag))
+			continue;
+		if (counts)
+			weir_count_eviction(w->question.slot);
+		return way;
+	}
+	return WEIR_WARMING_WAYS;
 }
 
 /* The flow of a way; NULL beyond the last. Opaque, so that the pointer is made where the bound was tested. */
@@ -138,45 +136,66 @@ static __always_inline struct weir_warming *weir_warming_at(struct weir_warming_
 	return flow;
 }
 
-/* The state of this packet's flow under `rule`, up to date, or NULL. */
-static __always_inline struct weir_warming *weir_find_warming(struct weir_work *w, const struct weir_rule *rule,
-							      __u32 place)
+/* The place of this packet's flow under `rule`, or NULL. */
+static __always_inline struct weir_warming *weir_find_warming(struct weir_work *w, const struct weir_rule *rule)
 {
 	struct weir_warming_set *set;
-	struct weir_warming *flow;
 	__u32 index, way;
-	__u64 second;
 
+	w->question.slot = rule->slot;
 	w->question.place = weir_shared_place(rule, &w->packet, config.warming_sets);
 	index = w->question.place.set;
 	set = bpf_map_lookup_elem(&warming_flows, &index);
 	if (!set)
 		return NULL;
 	way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, w->question.place.tag);
+	if (way == WEIR_WARMING_WAYS)
+		way = weir_insert_warming(w);
 	FORGET(w->forgotten, way);
-	flow = weir_warming_at(set, way);
-	if (flow) {
-		second = READ_ONCE(flow->second);
-		if (second >> WEIR_THRESHOLD_BITS == rule->threshold >> WEIR_THRESHOLD_BITS &&
-		    (second & WEIR_THRESHOLD_MASK) >= weir_now_ns(w) / WEIR_NSEC_PER_SEC)
-			return flow;
-	}
-	return weir_warming_at(set, weir_update_warming(w, place));
+	return weir_warming_at(set, way);
+}
+
+/* Bring a flow up to date, unless another CPU is at it. Returns the state as it is then. */
+static __always_inline __u64 weir_update_warming(struct weir_work *w, const struct weir_rule *rule,
+						 struct weir_warming *flow)
+{
+	__u64 now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
+	__u64 owner = weir_warming_owner(rule, w->question.place.tag);
+	__u64 state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
+
+	if (weir_is_synced(state, owner, now_s))
+		return state;
+	if (!weir_is_of_flow(state, w->question.place.tag))
+		claimed = owner | WEIR_WARMING_BUSY; /* another flow's, of which nothing is left */
+	else if (state & WEIR_WARMING_BUSY)
+		return state;
+	if (__sync_val_compare_and_swap(&flow->state, state, claimed) != state)
+		return READ_ONCE(flow->state);
+	weir_sync_warming(w, rule, flow, state, now_s);
+	return READ_ONCE(flow->state);
 }
 
 /* Fill in w->allowed with what this packet's flow is allowed now. */
 __noinline int weir_warm_flow(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	const struct weir_warming *flow;
+	struct weir_warming *flow;
+	__u64 state = 0;
 
 	if (!w)
 		return 0;
-	flow = weir_find_warming(w, rule, place);
-	if (!flow)
+	w->allowed.word = rule->threshold & ~WEIR_THRESHOLD_MASK;
+	flow = weir_find_warming(w, rule);
+	if (flow)
+		state = weir_update_warming(w, rule, flow);
+	if (flow && weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
+		w->allowed.word |= READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK;
+		w->allowed.cost = flow->cost;
 		return 0;
-	w->allowed.word = (rule->threshold & ~WEIR_THRESHOLD_MASK) | (READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK);
-	w->allowed.cost = flow->cost;
+	}
+	/* Another CPU is making it just now. */
+	w->allowed.word |= weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
+	weir_warm_up_cost(&rule->warm_up, rule->warm_up.max, &w->allowed.cost);
 	return 0;
 }
 
@@ -184,15 +203,17 @@ __noinline int weir_warm_flow(struct weir_work *w, __u32 place)
 __noinline int weir_count_warming(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_warming *flow;
 	__u64 now_s, units, passed, stored;
+	struct weir_warming *flow;
 
 	if (!w)
 		return 0;
-	flow = weir_find_warming(w, rule, place);
+	flow = weir_find_warming(w, rule);
+	if (!flow)
+		return 0;
 	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
 	/* A clock that went back: its second has been synced, and is no second's before any more. */
-	if (!flow || (READ_ONCE(flow->second) & WEIR_THRESHOLD_MASK) > now_s)
+	if ((weir_update_warming(w, rule, flow) & WEIR_WARMING_SECOND_MASK) > now_s + 1)
 		return 0;
 	units = rule->counts_bytes ? w->packet.frame_bytes : 1;
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;

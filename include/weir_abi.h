@@ -35,15 +35,6 @@
 #define WEIR_CPUS_MAX 1024	     /* possible CPUs */
 #define WEIR_NSEC_PER_SEC 1000000000ull
 
-/* The kernel's struct bpf_spin_lock, which it knows by name; four bytes that userspace never looks at. */
-#ifdef __bpf__
-#define weir_shared_lock bpf_spin_lock
-#else
-struct weir_shared_lock {
-	__u32 value;
-};
-#endif
-
 /* ---- verdicts ---- */
 
 /* What became of a packet. Each packet ends in exactly one; the counters in `totals` add up to `seen`. */
@@ -246,14 +237,20 @@ struct weir_rule_seconds {
 };
 
 /*
- * Words that all CPUs share, of throttled flows with a key: map `throttled_flows`, an array of sets. Tags are
- * 32 bits of the flow's hash, 0: empty. The lock is for insertion only. A word is the planned time of the latest
- * packet, in ns since weir_config.base_ns, and six bits of the tag above it: what a stranger left in the place counts
- * as never.
+ * Words that all CPUs share, of flows with a key: arrays of sets. Tags are 32 bits of the flow's hash, 0: empty. The
+ * latest insertion into a set stands in `inserted`, and is valid from then on whatever the tags say: the flow's
+ * tag, 32 bits, the way it took, 8 bits, and a count (bpf/shared.h).
+ */
+#define WEIR_INSERTED(tag, way, count) ((__u64)(tag) | (__u64)(way) << 32 | (__u64)(count) << 40)
+#define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
+#define WEIR_INSERTED_COUNT(word) ((word) >> 40)
+
+/* Map `throttled_flows`. A word is the planned time of the latest packet, one more than ns since
+ * weir_config.base_ns, and six bits of the tag above it: what a stranger left in the place counts as never.
  */
 #define WEIR_THROTTLE_WAYS 10
 struct weir_throttle_set {
-	struct weir_shared_lock lock;
+	__u64 inserted;
 	__u32 tag[WEIR_THROTTLE_WAYS];
 	__u64 last[WEIR_THROTTLE_WAYS];
 };
@@ -261,9 +258,9 @@ _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
 #define WEIR_LAST_BITS 58 /* nine years of ns */
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
-/* WarmUp of one flow of a rule with a key: computed by the program. Map `warming_flows`, an array of sets. */
+/* WarmUp of one flow of a rule with a key: computed by the program. Map `warming_flows`. */
 struct weir_warming {
-	__u64 second;	   /* the last one synced, and the threshold's version above it (WEIR_THRESHOLD_WORD) */
+	__u64 state;	   /* who it is, and the last second synced: below */
 	__u64 stored;	   /* tokens */
 	__u64 passed;	   /* units, since that second began */
 	__u64 units;	   /* the threshold now */
@@ -272,11 +269,20 @@ struct weir_warming {
 };
 _Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
 
+/* A state: the threshold's version (8 bits, where a WEIR_THRESHOLD_WORD has it), whether some CPU is syncing it
+ * (one), bits of the flow's tag (15), and the second, one more than it is; 0: never synced.
+ */
+#define WEIR_WARMING_BUSY (1ull << 55)
+#define WEIR_WARMING_SECOND_BITS 40
+#define WEIR_WARMING_SECOND_MASK ((1ull << WEIR_WARMING_SECOND_BITS) - 1)
+#define WEIR_WARMING_TAG(tag) ((__u64)((tag)&0x7fff) << WEIR_WARMING_SECOND_BITS)
+#define WEIR_WARMING_TAG_MASK WEIR_WARMING_TAG(0x7fff)
+
 #define WEIR_WARMING_WAYS 7
 struct weir_warming_set {
-	struct weir_shared_lock lock;
+	__u64 inserted;
 	__u32 tag[WEIR_WARMING_WAYS];
-	__u32 pad[8];
+	__u32 pad[7];
 	struct weir_warming flow[WEIR_WARMING_WAYS];
 };
 _Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
