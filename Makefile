@@ -149,7 +149,7 @@ demo:
 # README's picture: a minute of connections replayed against the sample rule (root).
 .PHONY: docs/warm-up.svg
 docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
-	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap 1500 32 0 12 1500 24
+	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap syn 80 1500 32 syn 80 0 12 syn 80 1500 24
 	$(BUILD)/weir replay --plot $@ -r rules/warm-up-web.yaml $(BUILD)/warm-up.pcap
 
 deps:

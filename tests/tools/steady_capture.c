@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * steady_capture CAPTURE.pcap RATE SECONDS [RATE SECONDS...]
+ * steady_capture CAPTURE.pcap (KIND PORT RATE SECONDS)...
  *
- * A capture of new TCP connections (SYN to port 80), RATE of them in each of SECONDS seconds, evenly spaced; then
- * so many at another rate; a rate of 0 is silence. For pictures of what a rule does over time.
+ * A capture of one source's packets to PORT, RATE of them in each of SECONDS seconds, evenly spaced; then others. KIND is
+ * "syn" (a TCP connection begins), "tcp" (one goes on), "udp", or "udp/BYTES" (of payload). A rate of 0 is
+ * silence. For pictures of what a rule does over time, and for what the sample rules promise.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -57,29 +58,42 @@ static void write_frame(FILE *stream, uint64_t time_ns, const uint8_t *frame, ui
 	fwrite(frame, frame_bytes, 1, stream);
 }
 
+/* A frame of this kind. */
+static uint32_t build(const char *kind, uint32_t port, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 40000, "192.0.2.80", port, 0);
+
+	if (strncmp(kind, "udp/", 4) == 0) {
+		spec.payload_bytes = number(kind + 4);
+	} else if (strcmp(kind, "syn") == 0 || strcmp(kind, "tcp") == 0) {
+		spec.protocol = IPPROTO_TCP;
+		spec.tcp_flags = strcmp(kind, "syn") ? 0x10 : 0x02;
+	} else if (strcmp(kind, "udp")) {
+		fprintf(stderr, "steady_capture: '%s' is neither syn, tcp, udp nor udp/BYTES\n", kind);
+		exit(2);
+	}
+	return packet_build(&spec, frame);
+}
+
 int main(int argc, char **argv)
 {
-	struct packet_spec spec = packet_udp("198.51.100.7", 40000, "192.0.2.80", 80, 0);
 	uint64_t second_ns = 1000 * NSEC_PER_SEC;
 	uint8_t frame[PACKET_BYTES_MAX];
-	uint32_t frame_bytes;
 	FILE *stream;
 
-	if (argc < 4 || argc % 2) {
-		fputs("usage: steady_capture CAPTURE.pcap RATE SECONDS [RATE SECONDS...]\n", stderr);
+	if (argc < 6 || (argc - 2) % 4) {
+		fputs("usage: steady_capture CAPTURE.pcap (KIND PORT RATE SECONDS)...\n", stderr);
 		return 2;
 	}
-	spec.protocol = IPPROTO_TCP;
-	spec.tcp_flags = 0x02;
-	frame_bytes = packet_build(&spec, frame);
 	stream = fopen(argv[1], "w");
 	if (!stream) {
 		fprintf(stderr, "steady_capture: cannot write '%s': %s\n", argv[1], strerror(errno));
 		return 1;
 	}
 	write_header(stream);
-	for (int phase = 2; phase < argc; phase += 2) {
-		uint32_t rate = number(argv[phase]), seconds = number(argv[phase + 1]);
+	for (char **phase = argv + 2; *phase; phase += 4) {
+		uint32_t frame_bytes = build(phase[0], number(phase[1]), frame);
+		uint32_t rate = number(phase[2]), seconds = number(phase[3]);
 
 		for (uint32_t second = 0; second < seconds; second++, second_ns += NSEC_PER_SEC)
 			for (uint32_t i = 0; i < rate; i++)
