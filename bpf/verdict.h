@@ -73,7 +73,7 @@ __noinline int weir_list_all_rules(struct weir_work *w)
 /* Fill in w->rule[]. The common case, one resource with one rule, in line. */
 static __always_inline int weir_gather_rules(struct weir_work *w)
 {
-	__u32 place = w->resource[0];
+	__u32 place = weir_guess(&w->usual_resource, w->resource[0]);
 	const struct weir_resource *resource = weir_resource(place);
 
 	w->rule_count = 0;
@@ -102,7 +102,7 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 /* Ask rule number `index`. Should the first one block at once, that takes less time than a call. */
 static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32 index)
 {
-	__u32 place = w->rule[index];
+	__u32 place = index == 0 ? weir_guess(&w->usual_rule, w->rule[0]) : w->rule[index];
 	const struct weir_rule *rule = weir_rule(place);
 	enum weir_answer answer;
 

@@ -28,6 +28,23 @@
 		variable = READ_ONCE(memory);                                                                          \
 	} while (0)
 
+/*
+ * The same number, but the processor need not wait for it: it goes on with *usual, the one of the packet before, and
+ * the branch that compares them is predicted. What a packet meets is found through some ten loads, each of which
+ * tells where the next one is, and mostly it is what the packet before met. Of resource and rule, S1: 43 ns become 34;
+ * with resources that take turns at random a branch is missed now and then.
+ */
+static __always_inline __u32 weir_guess(__u32 *usual, __u32 number)
+{
+	__u32 guess = READ_ONCE(*usual), found = number;
+
+	OPAQUE(found); /* else clang knows that both are equal, and takes `number` */
+	if (guess == found)
+		return guess;
+	WRITE_ONCE(*usual, number);
+	return number;
+}
+
 struct weir_packet {
 	__be32 source[4]; /* IPv4 in the first; the rest is then left over from other packets */
 	__be32 destination[4];
@@ -121,6 +138,8 @@ struct weir_work {
 	__u32 last_rule;			   /* the largest in rule[] */
 	__u32 judged;				   /* rules before the one being judged */
 	__u32 present;				   /* whom to ask: bpf/presence.h */
+	__u32 usual_resource;			   /* place: weir_guess() */
+	__u32 usual_rule;			   /* place */
 	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
 	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
