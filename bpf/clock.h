@@ -46,6 +46,15 @@ static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
 	return config.tick_ns && bpf_jiffies64() < clk->until_jiffies;
 }
 
+/* The bucket in *clk is not over. Jiffies do not tell so of its last tick or two: the clock does. */
+static __always_inline bool weir_clock_is_in_bucket(struct weir_work *w, const struct weir_clock *clk)
+{
+	if (weir_clock_holds(clk))
+		return true;
+	weir_now_ns(w);
+	return w->now_ns >= clk->start_ns && w->now_ns < clk->end_ns;
+}
+
 /* Bring *clk to the present; the bucket lies at base_bucket + clk->bucket on absolute time. */
 static __always_inline void weir_clock_update(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns,
 					      __u64 base_bucket)

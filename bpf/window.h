@@ -710,7 +710,7 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 
 /*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
- * bucket that is surely not over. One row, no clock, no other CPU, no call. Leaves the flow located for the
+ * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
  * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
  * was: a trip through memory that only the long path behind it needs.
@@ -738,7 +738,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 		j.row = weir_row_of_set(rows, way, false);
 		if (config.has_overrides)
 			weir_recall_override(&j, false);
-		if (weir_clock_holds(j.clk) && weir_known_full(w, &j, false, false))
+		if (weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk))
 			return true;
 		w->located = set * WEIR_WAYS + way;
 	}
