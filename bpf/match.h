@@ -97,33 +97,39 @@ static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, c
 	}
 }
 
-#define WEIR_USES(part) (config.match_fields >> (part)&1)
+/* `fields` is config.match_fields, read once: the verifier, which knows it, takes the branches out of the program,
+ * but never a load.
+ */
+#define WEIR_USES(fields, part) ((fields) >> (part)&1)
 
 /* Look up the vector number of each field in use. */
 static __always_inline void weir_classify(struct weir_work *w)
 {
+	__u32 fields = config.match_fields;
+
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
-		if (WEIR_USES(part))
+		if (WEIR_USES(fields, part))
 			w->vector[part] = weir_vector_number(&w->packet, part);
 }
 
 /* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. */
 static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int index)
 {
+	__u32 fields = config.match_fields;
 	struct weir_vector *vector;
 	__u64 word = ~0ull;
 
 	if (index >= WEIR_VECTOR_WORDS)
 		return 0;
 	/* Vector 0 holds all resources, for when nobody asks about anything. */
-	if (!config.match_fields) {
+	if (!fields) {
 		vector = weir_vector(0);
 		return vector ? (index < 0 ? vector->summary : vector->word[index]) : 0;
 	}
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
-		if (!WEIR_USES(part))
+		if (!WEIR_USES(fields, part))
 			continue;
 		vector = weir_vector(w->vector[part]);
 		if (!vector)
@@ -165,10 +171,11 @@ __noinline int weir_match_word(struct weir_work *w, __u32 index)
 static __always_inline int weir_match_only_word(struct weir_work *w)
 {
 	__u64 word = generation.only_word[0];
+	__u32 fields = config.match_fields;
 
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
-		if (WEIR_USES(part))
+		if (WEIR_USES(fields, part))
 			word &= WEIR_CLASS(generation.only_word, weir_vector_number(&w->packet, part));
 	if (word & (word - 1))
 		return weir_append_resources(w, 0, word);
