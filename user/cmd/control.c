@@ -38,7 +38,10 @@ static int control(const char *instance, struct weir_diag *diag)
 		return err;
 	fprintf(stderr, "weir control: instance '%s' has a controller now; rules whose thresholds move: %u\n", instance,
 		weir_controller_rule_count(controller));
-	err = weir_controller_serve(controller, signal_fd, diag);
+	do {
+		weir_exit_code(0, diag);
+		err = weir_controller_serve(controller, signal_fd, diag);
+	} while (err == WEIR_CONTROLLER_WARNS);
 	if (err != -ENOENT)
 		return err;
 	fprintf(stderr, "weir control: instance '%s' was detached: nothing is left to control\n", instance);

@@ -121,9 +121,12 @@ static bool take_signal(const struct weir_options *options, int signal_fd, struc
 static int serve(struct weir_controller *controller, int signal_fd)
 {
 	struct weir_diag diag = {};
-	int err = weir_controller_serve(controller, signal_fd, &diag);
+	int err;
 
-	weir_exit_code(err, &diag);
+	do {
+		err = weir_controller_serve(controller, signal_fd, &diag);
+		weir_exit_code(err, &diag);
+	} while (err == WEIR_CONTROLLER_WARNS);
 	if (!err || err == -ENOENT)
 		return err;
 	poll(&(struct pollfd){.fd = signal_fd, .events = POLLIN}, 1, RETRY_MS);
@@ -156,6 +159,7 @@ static int wait_for_end(const struct weir_options *options, uint64_t attached_ns
 
 	if (err)
 		return err;
+	weir_exit_code(0, diag); /* warnings, of now */
 	do
 		err = serve(controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, &reloads));

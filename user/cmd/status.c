@@ -5,6 +5,7 @@
 #include "cmd.h"
 #include "controller.h"
 #include "host.h"
+#include "memory.h"
 #include "options.h"
 #include "print.h"
 #include "util.h"
@@ -98,6 +99,23 @@ static json_t *describe_controller(const struct weir_controller_report *controll
 	return fields;
 }
 
+/* Null where no rule asks for it. */
+static json_t *describe_memory(const struct view *view)
+{
+	const struct weir_controller_report *controller = view->controller;
+	const char *cgroup = view->instance->info.memory_cgroup;
+	json_t *fields;
+
+	if (!controller->needs_memory)
+		return json_null();
+	fields = json_pack("{s:o}", "source", *cgroup ? json_sprintf("cgroup:%s", cgroup) : json_string("system"));
+	if (controller->memory_err)
+		json_object_set_new(fields, "error", json_string(weir_memory_explain(cgroup, controller->memory_err)));
+	else
+		json_object_set_new(fields, "usedBytes", json_integer(controller->used_bytes));
+	return fields;
+}
+
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -117,11 +135,12 @@ static json_t *describe(const struct view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
+	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
 			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
 			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance),
 			 "settings", describe_settings(instance), "controller", describe_controller(view->controller),
-			 "resources", describe_resources(instance), "rules", describe_rules(view));
+			 "memory", describe_memory(view), "resources", describe_resources(instance), "rules",
+			 describe_rules(view));
 }
 
 /* ---- for people ---- */
@@ -185,6 +204,21 @@ static void print_controller(const struct weir_controller_report *controller)
 	}
 }
 
+static void print_memory(const struct view *view)
+{
+	const struct weir_controller_report *controller = view->controller;
+	const char *cgroup = view->instance->info.memory_cgroup;
+
+	if (!controller->needs_memory)
+		return;
+	printf("  memory: %s%s: ", *cgroup ? "cgroup:" : "system", cgroup);
+	if (controller->memory_err)
+		printf("cannot be read: %s; MemoryAdaptive rules at highMemUsageThreshold\n",
+		       weir_memory_explain(cgroup, controller->memory_err));
+	else
+		printf("%llu bytes in use\n", (unsigned long long)controller->used_bytes);
+}
+
 static void print_text(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -201,6 +235,7 @@ static void print_text(const struct view *view)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
 	putchar('\n');
 	print_controller(view->controller);
+	print_memory(view);
 	putchar('\n');
 	print_links(instance);
 	putchar('\n');

@@ -42,6 +42,7 @@ struct weir_controller {
 	struct weir_memory *memory; /* NULL: no rule asks for it */
 	bool hears_pressure;
 	struct weir_memory_use memory_use;
+	bool misses_memory;	      /* the last reading failed, which has been told */
 	struct weir_control *control; /* mapped */
 };
 
@@ -156,6 +157,7 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 	if (!controller->memory)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
 	controller->memory_use = (struct weir_memory_use){}; /* another cgroup's, perhaps */
+	controller->misses_memory = false;
 	controller->hears_pressure = weir_memory_pressure_fd(controller->memory) >= 0;
 	return 0;
 }
@@ -177,11 +179,29 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 
 /* ---- ticking ---- */
 
-static void read_memory(struct weir_controller *controller, uint64_t now_ns)
+static void warn_of_memory(const struct weir_instance *instance, int err, struct weir_diag *diag)
+{
+	const char *cgroup = instance->info.memory_cgroup;
+
+	weir_diag_warning(diag, NULL, NULL,
+			  "until it can be, MemoryAdaptive rules are at highMemUsageThreshold; 'memory' in the "
+			  "settings says where it is read",
+			  "the memory of %s%s%s cannot be read: %s", *cgroup ? "cgroup '" : "the system", cgroup,
+			  *cgroup ? "'" : "", weir_memory_explain(cgroup, err));
+}
+
+static void read_memory(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
 {
 	uint64_t used_bytes;
+	int err = weir_memory_read(controller->memory, &used_bytes);
 
-	if (weir_memory_read(controller->memory, &used_bytes))
+	if (err && !controller->misses_memory)
+		warn_of_memory(controller->instance, err, diag);
+	else if (!err && controller->misses_memory)
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "the memory can be read again: MemoryAdaptive rules follow it");
+	controller->misses_memory = err != 0;
+	if (err)
 		return; /* the last reading holds for its time */
 	controller->memory_use = (struct weir_memory_use){
 		.is_known = true,
@@ -203,7 +223,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	int err;
 
 	if (controller->memory)
-		read_memory(controller, now_ns);
+		read_memory(controller, now_ns, diag);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
@@ -265,6 +285,8 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 		err = tick(controller, diag);
 		if (err)
 			return err;
+		if (diag->count)
+			return WEIR_CONTROLLER_WARNS;
 	}
 }
 
@@ -339,6 +361,17 @@ static uint64_t in_force(const struct weir_rule_info *rule, const struct weir_pu
 	return (rule->moves && is_running ? pushed->word : rule->threshold_word) & WEIR_THRESHOLD_MASK;
 }
 
+static void look_at_memory(const struct weir_instance *instance, struct weir_controller_report *report)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+
+		report->needs_memory |= rule->moves && !weir_control_warms_up(rule);
+	}
+	if (report->needs_memory)
+		report->memory_err = weir_memory_read_once(instance->info.memory_cgroup, &report->used_bytes);
+}
+
 int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
 			 struct weir_diag *diag)
 {
@@ -363,6 +396,7 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		thresholds[i] = in_force(&instance->rules[instance->rule_order[i]], &pushed[i],
 					 report.state == WEIR_CONTROLLER_RUNNING);
+	look_at_memory(instance, &report);
 	report.thresholds = TAKE_PTR(thresholds);
 	*ret_report = report;
 	return 0;
@@ -377,8 +411,12 @@ int weir_controller_warn(const char *name, struct weir_diag *diag)
 	if (!err)
 		err = weir_controller_look(instance, &report, diag);
 	free(report.thresholds);
-	if (err || (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT))
+	if (err)
 		return err;
+	if (report.memory_err)
+		warn_of_memory(instance, report.memory_err, diag);
+	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
+		return 0;
 	weir_diag_warning(
 		diag, NULL, NULL,
 		"start 'weir control'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "

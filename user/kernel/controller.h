@@ -18,7 +18,7 @@ struct weir_controller;
 
 /*
  * Become the controller of an instance, and do the first step. -EBUSY: it has one. attached_ns other than 0: only if
- * the instance is that attachment, else -ESTALE.
+ * the instance is that attachment, else -ESTALE. Warns in diag if memory is needed and cannot be read.
  */
 int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
 			 struct weir_diag *diag);
@@ -32,9 +32,13 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 /* How many rules it moves the thresholds of, now. */
 uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 
+/* There is something in diag to print at once. */
+#define WEIR_CONTROLLER_WARNS 1
+
 /*
- * Tick until wake_fd can be read (0), or the instance was detached (-ENOENT, without a word), or something fails; then it may
- * be called again. A reload by another command is followed.
+ * Tick until wake_fd can be read (0), or memory begins or ceases to be readable (WEIR_CONTROLLER_WARNS), or the instance was
+ * detached (-ENOENT, without a word), or something fails; then it may be called again, with an empty diag. A reload by
+ * another command is followed.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
 
@@ -52,13 +56,16 @@ struct weir_controller_report {
 	uint64_t stale_ns;    /* WEIR_CONTROLLER_STALE: for so long */
 	uint32_t rule_count;  /* rules that need one */
 	uint64_t *thresholds; /* in force now, units per interval, by place; the user's rules */
+	bool needs_memory;    /* there are MemoryAdaptive rules */
+	int memory_err;	      /* if so: 0, or the -errno of reading it now */
+	uint64_t used_bytes;  /* if it could be read */
 };
 
 /* The caller frees ret_report->thresholds. */
 int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
 			 struct weir_diag *diag);
 
-/* Warn if rules need a controller and none is running. */
+/* Warn if rules need a controller and none is running, or memory, which cannot be read at this moment. */
 int weir_controller_warn(const char *instance, struct weir_diag *diag);
 
 #endif

@@ -19,7 +19,7 @@
 
 struct weir_memory {
 	char *cgroup; /* NULL: the system's */
-	int fd;	      /* of the file with the figure; -1: not there, or not any more */
+	int fd;	      /* of the file with the figure; negative: not there, or not any more */
 	int pressure_fd;
 };
 
@@ -45,15 +45,17 @@ static bool find_cgroup(const char *cgroup, const char *file, char path[PATH_MAX
 	return false;
 }
 
+/* Returns a descriptor or -errno. */
 static int open_figure(const char *cgroup)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX] = "/proc/meminfo";
+	int fd;
 
-	if (!cgroup)
-		return open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-	if (!find_cgroup(cgroup, "memory.current", path) && !find_cgroup(cgroup, "memory.usage_in_bytes", path))
-		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC);
+	if (cgroup && !find_cgroup(cgroup, "memory.current", path) &&
+	    !find_cgroup(cgroup, "memory.usage_in_bytes", path))
+		return -ENOENT;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? fd : -errno;
 }
 
 /* A descriptor that becomes ready with the trigger; no such file, or no right to, is no failure. */
@@ -70,7 +72,7 @@ static int open_pressure(const char *cgroup)
 	return TAKE_FD(fd);
 }
 
-struct weir_memory *weir_memory_open(const char *cgroup)
+static struct weir_memory *new_memory(const char *cgroup)
 {
 	_cleanup_(weir_memory_freep) struct weir_memory *memory = calloc(1, sizeof(*memory));
 
@@ -82,9 +84,18 @@ struct weir_memory *weir_memory_open(const char *cgroup)
 		if (!memory->cgroup)
 			return NULL;
 	}
+	return TAKE_PTR(memory);
+}
+
+struct weir_memory *weir_memory_open(const char *cgroup)
+{
+	struct weir_memory *memory = new_memory(cgroup);
+
+	if (!memory)
+		return NULL;
 	memory->fd = open_figure(memory->cgroup);
 	memory->pressure_fd = open_pressure(memory->cgroup);
-	return TAKE_PTR(memory);
+	return memory;
 }
 
 void weir_memory_free(struct weir_memory *memory)
@@ -138,7 +149,7 @@ int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 	if (memory->fd < 0)
 		memory->fd = open_figure(memory->cgroup);
 	if (memory->fd < 0)
-		return -ENOENT;
+		return memory->fd;
 	bytes = pread(memory->fd, text, sizeof(text) - 1, 0);
 	if (bytes <= 0) {
 		/* A cgroup that was removed: another of its name may come. */
@@ -150,6 +161,20 @@ int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 	}
 	text[bytes] = '\0';
 	return memory->cgroup ? parse_cgroup(text, ret_used_bytes) : parse_system(text, ret_used_bytes);
+}
+
+int weir_memory_read_once(const char *cgroup, uint64_t *ret_used_bytes)
+{
+	_cleanup_(weir_memory_freep) struct weir_memory *memory = new_memory(cgroup);
+
+	return memory ? weir_memory_read(memory, ret_used_bytes) : -ENOMEM;
+}
+
+const char *weir_memory_explain(const char *cgroup, int err)
+{
+	if (err == -ENOENT && cgroup && *cgroup)
+		return "there is no such cgroup, or its memory is not accounted";
+	return err == -EPROTO ? "the file does not say it" : strerror(-err);
 }
 
 int weir_memory_pressure_fd(const struct weir_memory *memory)

@@ -26,6 +26,12 @@ static inline void weir_memory_freep(struct weir_memory **memory)
 /* MemTotal - MemAvailable, memory.current, or memory.usage_in_bytes. Returns 0 or -errno. */
 int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes);
 
+/* The same for who reads but once. */
+int weir_memory_read_once(const char *cgroup, uint64_t *ret_used_bytes);
+
+/* What is wrong when a reading returned -errno, for people. */
+const char *weir_memory_explain(const char *cgroup, int err);
+
 /* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not tell. */
 int weir_memory_pressure_fd(const struct weir_memory *memory);
 
