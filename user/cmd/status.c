@@ -43,6 +43,12 @@ static const char *mode_name(const struct weir_link *link)
 	return link->is_native ? "native" : "skb";
 }
 
+/* The program warms each flow by itself: no one threshold is in force. */
+static bool warms_per_flow(const struct weir_rule_info *rule)
+{
+	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
+}
+
 /* ---- JSON ---- */
 
 static json_t *describe_links(const struct weir_instance *instance)
@@ -83,7 +89,9 @@ static json_t *describe_rules(const struct view *view)
 		json_t *rule = weir_json_rule(instance, info);
 
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
-		json_object_set_new(rule, "thresholdNow", json_integer(view->controller->thresholds[i]));
+		json_object_set_new(rule, "isPerFlow", json_boolean(warms_per_flow(info)));
+		json_object_set_new(rule, "thresholdNow",
+				    warms_per_flow(info) ? json_null() : json_integer(view->controller->thresholds[i]));
 		json_array_append_new(rules, rule);
 	}
 	return rules;
@@ -174,7 +182,10 @@ static void print_rules(const struct view *view)
 		weir_table_cell(&table, "%s", rule->name);
 		weir_table_cell(&table, "%s", rule->resource_name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
-		weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
+		if (warms_per_flow(rule))
+			weir_table_cell(&table, "per flow");
+		else
+			weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
 		weir_table_cell(&table, "%s", weir_window_names[rule->identity.window]);
 		weir_table_cell(&table, "%u", rule->identity.samples);
 		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
