@@ -15,12 +15,14 @@ struct row {
 	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
 	uint32_t timing;
 	uint64_t newest, lease;
+	uint64_t threshold; /* the word it was last judged by; of a narrow row only the version is known */
 	uint64_t cell[WEIR_RING_CELLS];
 };
 
-/* What rows of one flow add up to. */
+/* What one row adds to its flow. */
 struct piece {
 	uint32_t tag, set, timing;
+	uint64_t threshold;    /* of the row */
 	uint64_t rest, oldest; /* oldest: to be weighed (smooth windows) */
 };
 
@@ -110,6 +112,13 @@ static int read_talkers(struct scan *scan)
 	return 0;
 }
 
+/* A rule of the user's that keeps rows; others go by planned times, or by the rows of a meter. */
+static bool has_rows(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && rule->behavior == WEIR_BEHAVIOR_REJECT &&
+	       rule->relation == WEIR_RELATION_CURRENT;
+}
+
 /* The only rule whose rows look like this, when there is only one. */
 static uint32_t guess_rule(const struct weir_instance *instance, uint32_t storage, uint32_t timing)
 {
@@ -118,7 +127,7 @@ static uint32_t guess_rule(const struct weir_instance *instance, uint32_t storag
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
 		const struct weir_rule_info *rule = &instance->rules[slot];
 
-		if (rule->state != WEIR_SLOT_USED || rule->storage != storage || rule->timing != timing)
+		if (!has_rows(rule) || rule->storage != storage || rule->timing != timing)
 			continue;
 		if (found != WEIR_SLOT_UNKNOWN)
 			return WEIR_SLOT_UNKNOWN;
@@ -206,7 +215,12 @@ static void collect_row(struct scan *scan, const struct row *row, uint64_t unspe
 
 	if (row->timing >= scan->instance->info.timing_count || !timing->bucket_ns)
 		return;
-	*piece = (struct piece){.tag = row->tag, .set = row->set, .timing = row->timing};
+	*piece = (struct piece){
+		.tag = row->tag,
+		.set = row->set,
+		.timing = row->timing,
+		.threshold = row->threshold,
+	};
 	add_row(scan, timing, row, unspent, piece);
 	if (piece->rest || piece->oldest)
 		scan->piece_count++;
@@ -220,6 +234,7 @@ static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narr
 		.timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
 		.newest = narrow->newest,
 		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
+		.threshold = WEIR_THRESHOLD_WORD(0, narrow->version),
 	};
 
 	for (int i = 0; i < WEIR_RING_CELLS; i++)
@@ -235,6 +250,7 @@ static struct row widen(const struct weir_wide_row *wide, uint32_t set)
 		.timing = wide->timing,
 		.newest = wide->newest,
 		.lease = wide->lease,
+		.threshold = wide->threshold,
 	};
 
 	memcpy(row.cell, wide->cell, sizeof(row.cell));
@@ -259,23 +275,34 @@ static int compare_pieces(const void *left, const void *right)
 	return a->tag < b->tag ? -1 : a->tag > b->tag;
 }
 
-static void add_flow(struct scan *scan, const struct piece *sum, uint32_t storage)
+/* A meter's rows, which nobody notes, were never judged: their word is of no units. */
+static bool is_of_meter(const struct piece *piece, const struct noted *noted, uint32_t storage)
 {
-	const struct noted key = {.storage = storage, .tag = sum->tag, .set = sum->set};
-	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
-	struct weir_flow_use use = {
-		.units = window_units(scan, &scan->instance->timings[sum->timing], sum),
-	};
+	return storage == WEIR_STORAGE_WIDE && !noted && !(piece->threshold & WEIR_THRESHOLD_MASK);
+}
 
-	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, sum->timing);
+static void add_flow(struct scan *scan, const struct piece *pieces, size_t count, uint32_t storage)
+{
+	const struct noted key = {.storage = storage, .tag = pieces->tag, .set = pieces->set};
+	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	struct weir_flow_use use = {};
+	struct piece sum = {};
+
+	if (is_of_meter(pieces, noted, storage))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		sum.rest += pieces[i].rest;
+		sum.oldest += pieces[i].oldest;
+	}
+	use.units = window_units(scan, &scan->instance->timings[pieces->timing], &sum);
+	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, pieces->timing);
 	if (noted) {
 		use.has_key = true;
 		use.key = noted->talker->key;
 	}
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
-		/* A rule that a reload removed: nobody reads its windows any more. And a meter is no rule. */
-		if (scan->instance->rules[use.rule_slot].state != WEIR_SLOT_USED ||
-		    scan->instance->rules[use.rule_slot].is_meter)
+		/* A rule that a reload removed: nobody reads its windows any more. */
+		if (!has_rows(&scan->instance->rules[use.rule_slot]))
 			return;
 		use.threshold = threshold_in_force(scan, use.rule_slot);
 	}
@@ -285,17 +312,14 @@ static void add_flow(struct scan *scan, const struct piece *sum, uint32_t storag
 /* Both sets of a flow are in the same chunk, so that a chunk's flows are complete. */
 static void add_flows_of_chunk(struct scan *scan, uint32_t storage)
 {
-	size_t i = 0;
+	size_t first = 0, next;
 
 	qsort(scan->pieces, scan->piece_count, sizeof(*scan->pieces), compare_pieces);
-	while (i < scan->piece_count) {
-		struct piece sum = scan->pieces[i++];
-
-		for (; i < scan->piece_count && !compare_pieces(&sum, &scan->pieces[i]); i++) {
-			sum.rest += scan->pieces[i].rest;
-			sum.oldest += scan->pieces[i].oldest;
-		}
-		add_flow(scan, &sum, storage);
+	for (; first < scan->piece_count; first = next) {
+		for (next = first + 1; next < scan->piece_count; next++)
+			if (compare_pieces(&scan->pieces[first], &scan->pieces[next]))
+				break;
+		add_flow(scan, &scan->pieces[first], next - first, storage);
 	}
 	scan->piece_count = 0;
 }
@@ -337,8 +361,7 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	const struct weir_timing *timing;
 	struct piece sum = {};
 
-	if (rule->state != WEIR_SLOT_USED || rule->is_meter || rule->storage != WEIR_STORAGE_LONE ||
-	    rule->timing >= scan->instance->info.timing_count)
+	if (!has_rows(rule) || rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
 		return 0;
 	timing = &scan->instance->timings[rule->timing];
 	for (int cpu = 0; cpu < cpus; cpu++) {
