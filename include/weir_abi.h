@@ -193,7 +193,7 @@ struct weir_pushed {
 
 /* The controller's sign of life. Map `control`, one element, of the instance; written by userspace. */
 struct weir_control {
-	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: there never was one */
+	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: there never was one, or it has ended */
 	__u64 validity_ns;  /* what was pushed holds for so long after it */
 };
 

@@ -168,13 +168,14 @@ static int wait_for_end(const struct weir_options *options, uint64_t attached_ns
 	return err;
 }
 
+/* The controller has ended. */
 static int stop(const struct weir_options *options, uint64_t attached_ns, struct weir_diag *diag)
 {
 	int err;
 
 	if (options->keeps) {
 		fputs("weir run: ended, and left attached\n", stderr);
-		return 0;
+		return weir_controller_warn(options->instance, diag);
 	}
 	err = weir_instance_detach(options->instance, NULL, attached_ns, diag);
 	if (!err)

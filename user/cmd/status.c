@@ -206,7 +206,7 @@ static void print_controller(const struct weir_controller_report *controller)
 		       weir_format_age(controller->stale_ns, words), controller->rule_count);
 		return;
 	case WEIR_CONTROLLER_ABSENT:
-		printf("  controller: none yet; rules at safe thresholds: %u; 'weir control' starts one\n",
+		printf("  controller: none; rules at safe thresholds: %u; 'weir control' starts one\n",
 		       controller->rule_count);
 		return;
 	case WEIR_CONTROLLER_NOT_NEEDED:

@@ -329,8 +329,11 @@ void weir_controller_free(struct weir_controller *controller)
 {
 	if (!controller)
 		return;
-	if (controller->control)
+	if (controller->control) {
+		/* Whoever has it mapped has the lock: the next controller's heartbeat is not undone. */
+		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
 		munmap(controller->control, control_bytes());
+	}
 	weir_thresholds_free(controller->thresholds);
 	weir_memory_free(controller->memory);
 	weir_instance_free(controller->instance);

@@ -22,6 +22,7 @@ struct weir_controller;
  */
 int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
 			 struct weir_diag *diag);
+/* At the end of a controller safe thresholds hold at once. One that is killed is missed when its heartbeat is stale. */
 void weir_controller_free(struct weir_controller *controller);
 
 static inline void weir_controller_freep(struct weir_controller **controller)
@@ -47,7 +48,7 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 enum weir_controller_state {
 	WEIR_CONTROLLER_RUNNING,
 	WEIR_CONTROLLER_STALE,	    /* rules need one, and it died: they are at their safe thresholds */
-	WEIR_CONTROLLER_ABSENT,	    /* ... and there never was one */
+	WEIR_CONTROLLER_ABSENT,	    /* ... and there never was one, or it ended in good order */
 	WEIR_CONTROLLER_NOT_NEEDED, /* nor is there one */
 };
 
