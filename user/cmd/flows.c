@@ -24,6 +24,16 @@ static double share(const struct weir_flow_use *use)
 	return use->threshold ? (double)use->units / use->threshold : 0;
 }
 
+static json_t *describe_threshold(const struct weir_flow_use *use)
+{
+	return use->has_threshold ? json_integer(use->threshold) : json_null();
+}
+
+static json_t *describe_share(const struct weir_flow_use *use)
+{
+	return use->has_threshold ? json_real(share(use)) : json_null();
+}
+
 static json_t *describe_use(const struct weir_instance *instance, const struct weir_flow_use *use)
 {
 	const struct weir_rule_info *rule = rule_of(instance, use);
@@ -31,13 +41,13 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 	if (!rule)
 		return json_pack("{s:n, s:n, s:n, s:I, s:n, s:n, s:n}", "rule", "resource", "key", "units",
 				 (json_int_t)use->units, "unit", "threshold", "share");
-	return json_pack("{s:s, s:s, s:o, s:I, s:s, s:I, s:f}", "rule", rule->name, "resource", rule->resource_name,
+	return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name,
 			 "key",
 			 use->has_key		     ? weir_json_key(&rule->identity, &use->key)
 			 : rule->identity.key_fields ? json_null()
 						     : json_object(),
 			 "units", (json_int_t)use->units, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
-			 "threshold", (json_int_t)use->threshold, "share", share(use));
+			 "threshold", describe_threshold(use), "share", describe_share(use));
 }
 
 static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows)
@@ -57,7 +67,7 @@ static void print_use(struct weir_table *table, const struct weir_instance *inst
 
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
 	weir_table_cell(table, "%llu", (unsigned long long)use->units);
-	if (rule) {
+	if (use->has_threshold) {
 		weir_table_cell(table, "%llu", (unsigned long long)use->threshold);
 		weir_table_cell(table, "%.0f %%", 100 * share(use));
 	} else {

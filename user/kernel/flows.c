@@ -22,8 +22,8 @@ struct row {
 /* What one row adds to its flow. */
 struct piece {
 	uint32_t tag, set, timing;
-	uint64_t threshold;    /* of the row */
-	uint64_t rest, oldest; /* oldest: to be weighed (smooth windows) */
+	uint64_t newest, threshold; /* of the row */
+	uint64_t rest, oldest;	    /* oldest: to be weighed (smooth windows) */
 };
 
 /* A flow whose key was noted; sorted by the three that find it. */
@@ -171,6 +171,52 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 	return place < scan->instance->rule_count ? scan->controller.thresholds[place] : 0;
 }
 
+/* ---- a flow's own threshold ---- */
+
+/* The program's note in a version, for rules with overrides: this flow is under none (bpf/threshold.h). */
+#define VERSION_PLAIN 0x80u
+
+static bool warms_flows(const struct weir_rule_info *rule)
+{
+	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
+}
+
+/* Whether the row was judged by the rule as it was last loaded: else its word is of another threshold. */
+static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
+{
+	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
+
+	return !(rule->has_overrides ? differs & ~VERSION_PLAIN : differs);
+}
+
+/* Narrow rows cannot hold what an override says, and the trie that could tell belongs to the program. */
+static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
+{
+	return is_of_load(rule, piece->threshold) &&
+	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & VERSION_PLAIN);
+}
+
+/* What holds for a flow with these rows. One that warms up goes by the row judged last. */
+static void find_threshold(const struct scan *scan, const struct piece *pieces, size_t count, struct weir_flow_use *use)
+{
+	const struct weir_rule_info *rule = &scan->instance->rules[use->rule_slot];
+	const struct piece *latest = NULL;
+
+	use->has_threshold = true;
+	use->threshold = threshold_in_force(scan, use->rule_slot);
+	if (!rule->has_overrides && !warms_flows(rule))
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (tells_threshold(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
+			latest = &pieces[i];
+	if (!latest) {
+		use->has_threshold = false;
+		use->threshold = 0;
+	} else if (rule->storage != WEIR_STORAGE_NARROW) {
+		use->threshold = latest->threshold & WEIR_THRESHOLD_MASK;
+	}
+}
+
 /* ---- rows ---- */
 
 static uint64_t present_bucket(const struct scan *scan, const struct weir_timing *timing)
@@ -219,6 +265,7 @@ static void collect_row(struct scan *scan, const struct row *row, uint64_t unspe
 		.tag = row->tag,
 		.set = row->set,
 		.timing = row->timing,
+		.newest = row->newest,
 		.threshold = row->threshold,
 	};
 	add_row(scan, timing, row, unspent, piece);
@@ -304,7 +351,7 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 		/* A rule that a reload removed: nobody reads its windows any more. */
 		if (!has_rows(&scan->instance->rules[use.rule_slot]))
 			return;
-		use.threshold = threshold_in_force(scan, use.rule_slot);
+		find_threshold(scan, pieces, count, &use);
 	}
 	add_use(scan, &use);
 }
@@ -370,6 +417,7 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 		add_row(scan, timing, &row, WEIR_WIDE_UNSPENT, &sum);
 	}
 	use.units = window_units(scan, timing, &sum);
+	use.has_threshold = true;
 	use.threshold = threshold_in_force(scan, slot);
 	if (use.units)
 		add_use(scan, &use);

@@ -15,7 +15,8 @@ struct weir_flow_use {
 	bool has_key;	    /* `key` is known. A whole resource has none; nor has a flow that was not noted */
 	struct weir_flow_key key;
 	uint64_t units;	    /* spent, in the window as it is now */
-	uint64_t threshold; /* units; 0 with rule_slot unknown: not known */
+	bool has_threshold; /* `threshold` is known. Not with rule_slot unknown; nor what only an override says */
+	uint64_t threshold; /* units, of this flow: an override's, or as it has warmed up, when it was last judged */
 };
 
 struct weir_flows {
