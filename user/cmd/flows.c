@@ -11,7 +11,7 @@ static const struct weir_command command = {
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
-		 "So is a threshold that the window itself does not tell (overrides). Rules with Throttling or\n"
+		 "A threshold that the window does not tell (overrides) is '?', too. Rules with Throttling or\n"
 		 "AssociatedResource keep no windows: their flows are not shown.",
 	.example = "  weir flows -n 5",
 };
