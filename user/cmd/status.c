@@ -104,6 +104,8 @@ static json_t *describe_controller(const struct weir_controller_report *controll
 
 	if (controller->state == WEIR_CONTROLLER_STALE)
 		json_object_set_new(fields, "staleSeconds", json_real(controller->stale_ns / 1e9));
+	if (controller->pid)
+		json_object_set_new(fields, "processId", json_integer(controller->pid));
 	return fields;
 }
 
@@ -202,8 +204,13 @@ static void print_controller(const struct weir_controller_report *controller)
 		printf("  controller: running; rules whose thresholds move: %u\n", controller->rule_count);
 		return;
 	case WEIR_CONTROLLER_STALE:
-		printf("  controller: stale for %s; rules at safe thresholds: %u; 'weir control' starts one\n",
+		printf("  controller: stale for %s; rules at safe thresholds: %u; ",
 		       weir_format_age(controller->stale_ns, words), controller->rule_count);
+		if (controller->pid)
+			printf("process %d hangs: 'kill -9 %d', then 'weir control'\n", controller->pid,
+			       controller->pid);
+		else
+			puts("'weir control' starts one");
 		return;
 	case WEIR_CONTROLLER_ABSENT:
 		printf("  controller: none; rules at safe thresholds: %u; 'weir control' starts one\n",

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -53,6 +54,37 @@ static size_t control_bytes(void)
 
 /* ---- becoming the one ---- */
 
+/* The process that has the lock; 0: none, or it cannot be seen from here. */
+static pid_t find_holder(const char *name)
+{
+	_cleanup_(weir_fclosep) FILE *locks = fopen("/proc/locks", "re");
+	char path[PATH_MAX], line[256], wanted[64], place[64];
+	struct stat status;
+	int pid;
+
+	weir_pin_path(name, NULL, path);
+	if (!locks || stat(path, &status))
+		return 0;
+	snprintf(wanted, sizeof(wanted), "%02x:%02x:%lu", major(status.st_dev), minor(status.st_dev), status.st_ino);
+	/* "1: FLOCK  ADVISORY  WRITE 4711 00:1f:12345 0 EOF"; who waits has "->" before FLOCK */
+	while (fgets(line, sizeof(line), locks))
+		if (sscanf(line, "%*s FLOCK %*s %*s %d %63s", &pid, place) == 2 && !strcmp(place, wanted))
+			return pid > 0 ? pid : 0;
+	return 0;
+}
+
+static int fail_locked(const char *name, struct weir_diag *diag)
+{
+	pid_t pid = find_holder(name);
+	char hint[128] = "it is another 'weir run' or 'weir control'; one is enough";
+
+	if (pid)
+		snprintf(hint, sizeof(hint), "it is process %d, a 'weir run' or 'weir control'; 'kill %d' ends it", pid,
+			 pid);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' has a controller already", name);
+	return -EBUSY;
+}
+
 static int lock(struct weir_controller *controller, struct weir_diag *diag)
 {
 	char path[PATH_MAX];
@@ -65,9 +97,7 @@ static int lock(struct weir_controller *controller, struct weir_diag *diag)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return weir_diag_fail(diag, errno, NULL, "cannot lock '%s'", path);
-	weir_diag_error(diag, NULL, NULL, "it is another 'weir run' or 'weir control'; one is enough",
-			"instance '%s' has a controller already", controller->name);
-	return -EBUSY;
+	return fail_locked(controller->name, diag);
 }
 
 /* Its directory went with it, and ours is none any more; one of the same name is another instance. */
@@ -394,6 +424,7 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		report.rule_count += instance->rules[instance->rule_order[i]].moves;
 	report.state = state_of(&control, report.rule_count, now_ns);
+	report.pid = find_holder(instance->name);
 	if (report.state == WEIR_CONTROLLER_STALE)
 		report.stale_ns = now_ns - control.heartbeat_ns - control.validity_ns;
 	for (uint32_t i = 0; i < instance->rule_count; i++)

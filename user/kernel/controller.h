@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "control.h"
 #include "diag.h"
@@ -55,6 +56,7 @@ enum weir_controller_state {
 struct weir_controller_report {
 	enum weir_controller_state state;
 	uint64_t stale_ns;    /* WEIR_CONTROLLER_STALE: for so long */
+	pid_t pid;	      /* of the controller, which hangs if it is stale; 0: none, or it cannot be told */
 	uint32_t rule_count;  /* rules that need one */
 	uint64_t *thresholds; /* in force now, units per interval, by place; the user's rules */
 	bool needs_memory;    /* there are MemoryAdaptive rules */
