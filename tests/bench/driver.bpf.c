@@ -59,7 +59,7 @@ BENCH_LRU(spoofed6, struct in6_addr);
 BENCH_TRIE(trie4, struct bench_trie_key4);
 BENCH_TRIE(trie6, struct bench_trie_key6);
 
-volatile __u32 sources; /* enum bench_sources */
+volatile __u32 sources;		       /* enum bench_sources */
 volatile __u32 first_flow, flow_count; /* of BENCH_SOURCES_MANY */
 
 /* ---- the driver ---- */

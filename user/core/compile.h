@@ -20,7 +20,7 @@ struct weir_previous {
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 	uint32_t throttle_sets, warming_sets;
-	uint64_t base_ns; /* weir_config.base_ns of the instance */
+	uint64_t base_ns;			 /* weir_config.base_ns of the instance */
 	uint32_t presence_cells, presence_shift; /* likewise */
 };
 
