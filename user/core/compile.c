@@ -117,6 +117,20 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	weir_compile_tables(options->previous, image, diag);
 }
 
+/* A planned time that outgrew its word would be taken for never, and everything pass: refused before. */
+static int check_span(const struct weir_compile_options *options, const struct weir_image *image,
+		      struct weir_diag *diag)
+{
+	uint64_t room_ns = WEIR_LAST_MASK - BASE_MARGIN_NS; /* the longest queue is shorter than the margin */
+	uint64_t begun_ns = options->now_ns - image->config.base_ns;
+
+	if (!image->config.has_throttling || (begun_ns < room_ns && options->span_ns < room_ns - begun_ns))
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+			"Throttling can plan over 8.7 years, and these packets lie further apart");
+	return -EINVAL;
+}
+
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag)
 {
@@ -149,6 +163,9 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 	if (err)
 		return err;
 	configure(&list, options, image, diag);
+	err = check_span(options, image, diag);
+	if (err)
+		return err;
 	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
 	if (err)
 		return err;
