@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define WEIR_ABI_VERSION 2u
+#define WEIR_ABI_VERSION 3u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -287,6 +287,123 @@ struct weir_warming_set {
 };
 _Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
 
+/* A flow's key, in the clear. */
+struct weir_flow_key {
+	__u8 source[16]; /* masked as the rule's key says; IPv4 in the first four; zero when not in the key */
+	__u8 destination[16];
+	__be16 source_port;
+	__be16 destination_port;
+	__u16 vlan;
+	__u8 protocol;
+	__u8 family; /* 4 or 6 */
+	__u32 ifindex;
+};
+
+/* ---- connections: docs/connections.md says what one is ---- */
+
+/* How long silence may last depends on the state. Silence is measured in steps of a sixth of it. */
+enum weir_connection_class {
+	WEIR_CONNECTION_CLASS_HALF,  /* half-open, heard, refused */
+	WEIR_CONNECTION_CLASS_OPEN,  /* TCP */
+	WEIR_CONNECTION_CLASS_OTHER, /* UDP and all else */
+	WEIR_CONNECTION_CLASS_CLOSED,
+	WEIR_CONNECTION_CLASSES
+};
+#define WEIR_CONNECTION_CLASSES_COUNTED 3 /* the first of them */
+#define WEIR_CONNECTION_STEPS 6		  /* of silence: last heard longer ago than this, it is over */
+
+enum weir_connection_state {
+	WEIR_CONNECTION_NONE,
+	WEIR_CONNECTION_HALF_OPEN,
+	WEIR_CONNECTION_HEARD,
+	WEIR_CONNECTION_OPEN,
+	WEIR_CONNECTION_OTHER_ONCE, /* heard of once: among the first to be evicted */
+	WEIR_CONNECTION_OTHER,
+	WEIR_CONNECTION_CLOSED,
+	WEIR_CONNECTION_REFUSED,
+};
+
+/*
+ * Map `connections`: sets of ways, as above. A way's word is all that is decided by, and changes by
+ * compare-and-swap: the step in which the connection was last heard of (16 bits of its number), its state (3), 10 bits of
+ * the connection's tag, by which a word that a stranger left in the place is told, and the flow it is
+ * counted in: 10 bits of the flow's tag, and its number (24).
+ */
+#define WEIR_CONNECTION_STEP_MASK 0xffffull
+#define WEIR_CONNECTION_STATE_SHIFT 16
+#define WEIR_CONNECTION_TAG_SHIFT 20
+#define WEIR_CONNECTION_FLOW_TAG_SHIFT 30
+#define WEIR_CONNECTION_FLOW_SHIFT 40
+#define WEIR_CONNECTION_CHECK 0x3ffull /* 10 bits of a tag */
+
+#define WEIR_CONNECTION_WAYS 7
+/* Of these, how many may be taken by connections heard of once, of which a flood can make any number. */
+#define WEIR_CONNECTION_BUDGET 2
+struct weir_connection_set {
+	__u64 inserted;
+	__u32 tag[WEIR_CONNECTION_WAYS];
+	__u32 opened_us[WEIR_CONNECTION_WAYS]; /* the SYN of a half-open one: us of the clock, modulo 2^32 */
+	__u64 word[WEIR_CONNECTION_WAYS];
+	__u64 pad;
+};
+_Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
+
+/* A flow's connections that were last heard of in one step: the step (30 bits of its number), 10 bits of the flow's tag, the
+ * count (24). A cell of another flow, or of another step, counts nothing; so what is over need not be swept.
+ */
+#define WEIR_CONNECTION_CELLS 8 /* the present step, the six before it, and one that another CPU is ahead */
+#define WEIR_CONNECTION_COUNT_BITS 24
+#define WEIR_CONNECTION_COUNT_MASK ((1ull << WEIR_CONNECTION_COUNT_BITS) - 1)
+#define WEIR_CONNECTION_CELL_STEP_SHIFT 34
+#define WEIR_CONNECTION_CELL_STEP_MASK ((1u << 30) - 1)
+#define WEIR_CONNECTION_CELL(step, flow_tag)                                                                           \
+	((__u64)((step)&WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT |                           \
+	 ((flow_tag)&WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_COUNT_BITS)
+
+#define WEIR_HANDSHAKE_STEPS 24 /* times from 2^n us on; the first from 0 */
+
+/* Counted by all CPUs, by atomic additions. What ended by silence is what is missing: opened + learned - ended - now. */
+struct weir_connection_counts {
+	__u64 max;
+	__u64 opened;
+	__u64 learned;
+	__u64 refused;
+	__u64 closed_by_fin;
+	__u64 closed_by_reset;
+	__u64 reused;
+	__u64 evicted;
+	__u64 handshakes;
+	__u64 handshake_us;	 /* all together */
+	__u64 handshake_less_us; /* 2^32 less the shortest; 0: there was none */
+	__u32 handshake_step[WEIR_HANDSHAKE_STEPS];
+};
+
+/* The connections of one flow, or of a whole rule. `owner` is the rule's slot, and above it the flow's tag. */
+struct weir_connection_flow {
+	__u64 owner;
+	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
+	struct weir_connection_counts counts;
+	struct weir_flow_key key; /* whose they are, for `weir flows` */
+	__u32 pad[5];
+};
+_Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");
+#define WEIR_CONNECTION_OWNER(slot, tag) ((__u64)(tag) << 32 | (slot))
+
+/* Map `connection_flows`: sets of ways. Map `connection_totals`, by rule slot: one of these; for a resource without a
+ * flow key it is what decides, and has the number WEIR_CONNECTION_LONE | slot.
+ */
+#define WEIR_CONNECTION_FLOW_WAYS 7
+struct weir_connection_flow_set {
+	__u64 inserted;
+	__u32 tag[WEIR_CONNECTION_FLOW_WAYS];
+	__u32 until_s[WEIR_CONNECTION_FLOW_WAYS]; /* by this second of the clock all its connections are over */
+	struct weir_connection_flow flow[WEIR_CONNECTION_FLOW_WAYS];
+};
+_Static_assert(sizeof(struct weir_connection_flow_set) == 50 * 64, "");
+#define WEIR_CONNECTION_LONE (1u << 23)
+#define WEIR_CONNECTION_FLOW_SETS_MAX (WEIR_CONNECTION_LONE / 8) /* number of a flow: set * 8 + way */
+#define WEIR_CONNECTION_LONE_TAG 1u				 /* of a whole resource */
+
 /* ---- one generation: what a load is made of ---- */
 
 /* A threshold and its version, in one word so that one aligned store changes both. */
@@ -306,11 +423,18 @@ enum weir_key_field {
 	WEIR_KEY_INTERFACE = 1 << 6,
 };
 
+/* What a rule limits. */
+enum weir_metric {
+	WEIR_METRIC_RATE,	 /* units per interval */
+	WEIR_METRIC_CONCURRENCY, /* connections open at once */
+};
+
 /* How a rule comes to its answer. */
 enum weir_judging {
-	WEIR_JUDGING_WINDOW,	 /* by the window of its own resource */
-	WEIR_JUDGING_ASSOCIATED, /* by the window that a meter keeps of another resource */
-	WEIR_JUDGING_THROTTLE,	 /* by the planned time of the flow's latest packet */
+	WEIR_JUDGING_WINDOW,	  /* by the window of its own resource */
+	WEIR_JUDGING_ASSOCIATED,  /* by the window that a meter keeps of another resource */
+	WEIR_JUDGING_THROTTLE,	  /* by the planned time of the flow's latest packet */
+	WEIR_JUDGING_CONNECTIONS, /* by the connections that the flow has open */
 };
 
 /* weir_generation.rules, by the rule's place in the order of the files; behind them the meters, which are rules
@@ -493,6 +617,11 @@ struct weir_config {
 	__u32 list_levels; /* a bit for each enum weir_list_level that has groups */
 	__u32 list_salt;
 	__u32 list_bucket_bits; /* buckets are two to the power of this */
+	/* connections */
+	__u32 has_connections;
+	__u32 connection_sets; /* powers of two; 0: no such table */
+	__u32 connection_flow_sets;
+	__u64 connection_step_ns[WEIR_CONNECTION_CLASSES];
 };
 
 /* ---- counters: written by the kernel, one copy a CPU ---- */
@@ -554,17 +683,6 @@ struct weir_pace_counters {
  * another flow of the same place overwrote comes back with that flow's next lease. Map `talkers`,
  * per CPU, chunks.
  */
-struct weir_flow_key {
-	__u8 source[16]; /* masked as the rule's key says; IPv4 in the first four; zero when not in the key */
-	__u8 destination[16];
-	__be16 source_port;
-	__be16 destination_port;
-	__u16 vlan;
-	__u8 protocol;
-	__u8 family; /* 4 or 6 */
-	__u32 ifindex;
-};
-
 struct weir_talker {
 	__u32 tag;
 	__u32 set; /* the first of the flow's two candidate sets */
@@ -628,6 +746,9 @@ struct weir_instance_info {
 	__u32 presence_cells;
 	__u32 presence_shift;
 	__u32 controller_timeout_ms;
+	__u32 connection_sets;
+	__u32 connection_flow_sets;
+	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u64 base_ns;		 /* weir_config.base_ns */
 	char memory_cgroup[256]; /* settings.memory: empty for the system's */
 };
@@ -653,7 +774,7 @@ struct weir_rule_identity {
 	__u32 key_fields;
 	__u8 source_bits[2]; /* prefix lengths of the key, [0] IPv4, [1] IPv6; 0 when not in the key */
 	__u8 destination_bits[2];
-	__u32 pad;
+	__u32 metric; /* enum weir_metric */
 };
 
 /* Map `rule_info`, by rule slot. */
