@@ -101,6 +101,7 @@ struct weir_memory_fields {
 struct weir_ruleset_rule {
 	char *name;		  /* default RESOURCE#N */
 	size_t resource;	  /* index into resources */
+	enum weir_metric metric;  /* Concurrency goes by connections: docs/connections.md */
 	uint64_t threshold_micro; /* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
 	uint64_t interval_ns;
 	uint32_t samples;
@@ -131,6 +132,10 @@ struct weir_settings {
 	bool paces;			/* throttling: pace; default police */
 	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
 	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
+	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
+	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
+	/* silence that ends a connection: by default 10,000, 7,440,000, 120,000 and 10,000 */
+	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };
 
 /* An entry of `allow:` or `deny:`, by source address. The longest prefix wins, deny on a tie. */
