@@ -45,6 +45,9 @@ static const char *const map_names[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled_resources",
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled_flows",
 	[WEIR_MAP_WARMING_FLOWS] = "warming_flows",
+	[WEIR_MAP_CONNECTIONS] = "connections",
+	[WEIR_MAP_CONNECTION_FLOWS] = "connection_flows",
+	[WEIR_MAP_CONNECTION_TOTALS] = "connection_totals",
 	[WEIR_MAP_PACE] = "pace_counters",
 };
 
