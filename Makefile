@@ -89,7 +89,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CORE_LIBS) cmocka)
 
 # The oracle has tests of its own, and knows as little of the kernel as core.
-$(BUILD)/tests/unit/model_test: $(call objects,$(wildcard tests/lib/model*.c) tests/lib/packets.c)
+$(BUILD)/tests/unit/model_test $(BUILD)/tests/unit/model_connection_test: $(call objects,$(wildcard tests/lib/model*.c) tests/lib/packets.c)
 
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread

@@ -49,8 +49,10 @@ struct model {
 	model_ifindex ifindex;
 	struct reading *readings;
 	size_t reading_count;
-	uint64_t second; /* the latest that any packet was seen in */
+	uint64_t second;    /* the latest that any packet was seen in */
+	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
 	uint64_t *would_drop, *threshold;
+	struct model_connections *connections;
 	struct flow *flows[MODEL_CHAINS];
 };
 
@@ -64,6 +66,7 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->would_drop = calloc(ruleset->rule_count + 1, sizeof(*model->would_drop));
 	model->threshold = calloc(ruleset->rule_count + 1, sizeof(*model->threshold));
 	assert(model->would_drop && model->threshold);
+	model->connections = model_connections_new(ruleset);
 	return model;
 }
 
@@ -83,6 +86,7 @@ void model_free(struct model *model)
 			free(flow);
 		}
 	}
+	model_connections_free(model->connections);
 	free(model->readings);
 	free(model->would_drop);
 	free(model->threshold);
@@ -104,6 +108,26 @@ uint64_t model_would_drop(const struct model *model, size_t rule)
 uint64_t model_threshold(const struct model *model, size_t rule)
 {
 	return model->threshold[rule];
+}
+
+struct model_connection_counts model_connections(const struct model *model, size_t rule)
+{
+	return model_connections_of_rule(model->connections, rule, model->latest_ns);
+}
+
+struct model_connection_counts model_flow_connections(const struct model *model, const struct model_key *flow)
+{
+	return model_connections_of_flow(model->connections, flow, model->latest_ns);
+}
+
+size_t model_flows_with_connections(const struct model *model)
+{
+	return model_connections_flows(model->connections);
+}
+
+const struct model_key *model_flow_with_connections(const struct model *model, size_t place)
+{
+	return model_connections_flow(model->connections, place);
 }
 
 static struct flow *flow_get(struct model *model, const struct model_key *key)
@@ -162,6 +186,11 @@ struct judging {
 	struct flow *read_flow; /* whose window or rate is read; the same, unless the rule is associated */
 	uint64_t threshold_micro;
 };
+
+static bool is_concurrency(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_CONCURRENCY;
+}
 
 static bool is_associated(const struct weir_ruleset_rule *rule)
 {
@@ -393,16 +422,28 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 
 	model->threshold[place] = model_floor(allowed);
 	*ret_wait_ns = 0;
+	if (is_concurrency(judging.rule))
+		return model_connections_admit(model->connections, &judging.own_flow->key, judging.threshold_micro,
+					       packet, model->latest_ns);
 	if (judging.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		return throttle_admits(&judging, allowed, ret_wait_ns);
 	return window_admits(&judging, allowed);
 }
 
-/* The packet passed, and belongs to the resource that the rule counts. */
-static void rule_counts(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet)
+/* The packet passed, and belongs to the resource that the rule counts. would_drop: the rule, if it only observes. */
+static void rule_counts(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet,
+			bool would_drop)
 {
 	struct judging judging = judging_of(model, place, time_ns, packet);
 
+	if (is_concurrency(judging.rule)) {
+		model_connections_pass(model->connections, &judging.own_flow->key, packet, would_drop,
+				       model->latest_ns);
+		return;
+	}
+	/* What an observing rule would have dropped is not in its own figures; an associated one counts another's. */
+	if (would_drop && !is_associated(judging.rule))
+		return;
 	if (judging.rule->strategy == WEIR_STRATEGY_WARM_UP) {
 		warm_up(model, &judging);
 		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);
@@ -469,17 +510,14 @@ static void judge_rules(struct model *model, uint64_t time_ns, const struct mode
 	}
 }
 
-/* Of a packet that passed: what an observing rule would have dropped is not in its own figures. */
 static void count_passed(struct model *model, uint64_t time_ns, const struct model_packet *packet,
 			 const struct model_decision *decision, const bool *would_drop)
 {
 	size_t i;
 
 	for (i = 0; i < model->ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
-
-		if (belongs(decision, counted_resource(rule)) && (is_associated(rule) || !would_drop[i]))
-			rule_counts(model, i, time_ns, packet);
+		if (belongs(decision, counted_resource(&model->ruleset->rules[i])))
+			rule_counts(model, i, time_ns, packet, would_drop[i]);
 	}
 }
 
@@ -515,6 +553,8 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 
 	if (time_ns / WEIR_NSEC_PER_SEC > model->second)
 		model->second = time_ns / WEIR_NSEC_PER_SEC;
+	if (time_ns > model->latest_ns)
+		model->latest_ns = time_ns;
 	switch (model_parse(frame, frame_bytes, &packet)) {
 	case CLASS_MALFORMED:
 		return class_decision(settings->drop_malformed, WEIR_VERDICT_MALFORMED_PASS,

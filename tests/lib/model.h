@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reference model: what must become of each packet, worked out the slow and obvious way from the
- * words of SEMANTICS (sections 1 to 6) and DESIGN (sections 3 to 5). It is what the BPF program is compared with,
+ * words of SEMANTICS (sections 1 to 6), DESIGN (sections 3 to 5) and docs/connections.md. It is what the BPF program is compared with,
  * so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no controller.
  * Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted, a
  * resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model_connection.h"
 #include "model_packet.h"
 #include "ruleset.h"
 #include "weir_abi.h"
@@ -48,5 +49,15 @@ uint64_t model_would_drop(const struct model *model, size_t rule);
 
 /* floor(allowed), units per interval, when the rule last judged a packet. */
 uint64_t model_threshold(const struct model *model, size_t rule);
+
+/* Connections under a Concurrency rule (its place in the rule set), and of one of its flows, at the time of the last
+ * packet, or of the latest before it.
+ */
+struct model_connection_counts model_connections(const struct model *model, size_t rule);
+struct model_connection_counts model_flow_connections(const struct model *model, const struct model_key *flow);
+
+/* Flows of all such rules that anything was counted for, in places 0 .. count - 1. */
+size_t model_flows_with_connections(const struct model *model);
+const struct model_key *model_flow_with_connections(const struct model *model, size_t place);
 
 #endif

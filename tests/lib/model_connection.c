@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "model_connection.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the list ---- */
+
+enum state { NONE, HALF_OPEN, HEARD, OPEN, OTHER, CLOSED, REFUSED, STATES };
+
+/* Compared byte by byte, so every one is set. */
+struct tuple {
+	uint8_t source[16], destination[16];
+	uint16_t source_port, destination_port;
+	uint8_t family, protocol;
+	uint8_t zero[2];
+};
+_Static_assert(sizeof(struct tuple) == 40, "a hole in the tuple would be compared");
+
+struct connection {
+	struct model_key flow; /* it is counted in; names the rule, too */
+	struct tuple tuple;
+	enum state state;
+	uint64_t heard_ns;
+	uint64_t opened_ns; /* the SYN of a half-open one */
+};
+
+/* What has happened, of a flow and of its rule. */
+struct tally {
+	struct model_key flow;
+	struct model_connection_counts counts;
+};
+
+struct model_connections {
+	const struct weir_ruleset *ruleset;
+	struct connection *connection; /* none of them over, when last looked */
+	size_t count;
+	struct tally *flow;
+	size_t flow_count;
+	struct model_connection_counts *rule;
+};
+
+struct model_connections *model_connections_new(const struct weir_ruleset *ruleset)
+{
+	struct model_connections *connections = calloc(1, sizeof(*connections));
+	size_t i;
+
+	assert(connections);
+	connections->ruleset = ruleset;
+	connections->rule = calloc(ruleset->rule_count + 1, sizeof(*connections->rule));
+	assert(connections->rule);
+	for (i = 0; i < ruleset->rule_count; i++)
+		connections->rule[i].handshake_us_min = UINT64_MAX;
+	return connections;
+}
+
+void model_connections_free(struct model_connections *connections)
+{
+	if (!connections)
+		return;
+	free(connections->connection);
+	free(connections->flow);
+	free(connections->rule);
+	free(connections);
+}
+
+static struct tuple tuple_of(const struct model_packet *packet)
+{
+	struct tuple tuple;
+
+	memset(&tuple, 0, sizeof(tuple));
+	memcpy(tuple.source, packet->source, 16);
+	memcpy(tuple.destination, packet->destination, 16);
+	if (packet->has_ports) {
+		tuple.source_port = packet->source_port;
+		tuple.destination_port = packet->destination_port;
+	}
+	tuple.family = packet->family;
+	tuple.protocol = packet->protocol;
+	return tuple;
+}
+
+static struct model_connection_counts *counts_of_flow(struct model_connections *connections,
+						      const struct model_key *flow)
+{
+	struct tally *tally;
+	size_t i;
+
+	for (i = 0; i < connections->flow_count; i++)
+		if (memcmp(&connections->flow[i].flow, flow, sizeof(*flow)) == 0)
+			return &connections->flow[i].counts;
+	connections->flow = reallocarray(connections->flow, connections->flow_count + 1, sizeof(*connections->flow));
+	assert(connections->flow);
+	tally = &connections->flow[connections->flow_count++];
+	*tally = (struct tally){.flow = *flow, .counts = {.handshake_us_min = UINT64_MAX}};
+	return &tally->counts;
+}
+
+/* ---- states and silence ---- */
+
+static bool counts(enum state state)
+{
+	return state == HALF_OPEN || state == HEARD || state == OPEN || state == OTHER;
+}
+
+static uint64_t timeout_ms(const struct weir_settings *settings, enum state state)
+{
+	switch (state) {
+	case HALF_OPEN:
+	case HEARD:
+	case REFUSED:
+		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF];
+	case OPEN:
+		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OPEN];
+	case OTHER:
+		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OTHER];
+	case CLOSED:
+		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_CLOSED];
+	case NONE:
+	case STATES:
+		break;
+	}
+	assert(false);
+	return 0;
+}
+
+static bool is_over(const struct model_connections *connections, const struct connection *connection, uint64_t now_ns)
+{
+	uint64_t timeout_ns = timeout_ms(&connections->ruleset->settings, connection->state) * 1000000;
+	uint64_t step_ns = (timeout_ns + 5) / 6;
+
+	assert(step_ns > 0 && connection->heard_ns <= now_ns);
+	return now_ns / step_ns - connection->heard_ns / step_ns > 6;
+}
+
+/* What is over now is over for good, since time does not go back. */
+static void sweep(struct model_connections *connections, uint64_t now_ns)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < connections->count; i++) {
+		struct connection *connection = &connections->connection[i];
+
+		if (!is_over(connections, connection, now_ns)) {
+			connections->connection[kept++] = *connection;
+		} else if (counts(connection->state)) {
+			counts_of_flow(connections, &connection->flow)->closed_by_idle++;
+			connections->rule[connection->flow.rule].closed_by_idle++;
+		}
+	}
+	connections->count = kept;
+}
+
+static uint64_t open_in_flow(const struct model_connections *connections, const struct model_key *flow)
+{
+	uint64_t open = 0;
+	size_t i;
+
+	for (i = 0; i < connections->count; i++)
+		open += counts(connections->connection[i].state) &&
+			memcmp(&connections->connection[i].flow, flow, sizeof(*flow)) == 0;
+	return open;
+}
+
+static uint64_t open_in_rule(const struct model_connections *connections, uint32_t rule)
+{
+	uint64_t open = 0;
+	size_t i;
+
+	for (i = 0; i < connections->count; i++)
+		open += counts(connections->connection[i].state) && connections->connection[i].flow.rule == rule;
+	return open;
+}
+
+/* ---- what a packet does ---- */
+
+enum event { OPENING, TALKS, FINISHES, RESETS, NOT_TCP, EVENTS };
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+
+static enum event event_of(const struct model_packet *packet)
+{
+	if (packet->protocol != 6)
+		return NOT_TCP;
+	if (packet->tcp_flags & RST)
+		return RESETS;
+	if (packet->tcp_flags & FIN)
+		return FINISHES;
+	if (packet->tcp_flags & SYN && !(packet->tcp_flags & ACK))
+		return OPENING;
+	return TALKS;
+}
+
+enum deed {
+	NEVER, /* such a connection has no such packets */
+	NOTHING,
+	JUDGED,
+	REUSED,
+	LEARNED,
+	TIMED, /* the handshake */
+	CLOSED_BY_FIN,
+	CLOSED_BY_RESET,
+};
+
+struct cell {
+	enum deed deed;
+	enum state next;
+};
+
+/* The table of the text, a column a line. */
+static const struct cell cells[STATES][EVENTS] = {
+	[NONE] = {{JUDGED, HALF_OPEN}, {LEARNED, HEARD}, {NOTHING, CLOSED}, {NOTHING, NONE}, {JUDGED, OTHER}},
+	[HALF_OPEN] = {{NOTHING, HALF_OPEN}, {TIMED, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
+	[HEARD] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
+	[OPEN] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
+	[OTHER] = {[NOT_TCP] = {NOTHING, OTHER}},
+	[CLOSED] = {{JUDGED, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+	[REFUSED] = {{JUDGED, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+};
+
+static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
+			       const struct model_packet *packet)
+{
+	struct tuple tuple = tuple_of(packet);
+	size_t i;
+
+	for (i = 0; i < connections->count; i++) {
+		struct connection *connection = &connections->connection[i];
+
+		if (memcmp(&connection->tuple, &tuple, sizeof(tuple)) == 0 &&
+		    memcmp(&connection->flow, flow, sizeof(*flow)) == 0)
+			return connection;
+	}
+	return NULL;
+}
+
+static struct cell cell_of(const struct connection *connection, const struct model_packet *packet)
+{
+	struct cell cell = cells[connection ? connection->state : NONE][event_of(packet)];
+
+	assert(cell.deed != NEVER);
+	return cell;
+}
+
+bool model_connections_admit(struct model_connections *connections, const struct model_key *flow,
+			     uint64_t threshold_micro, const struct model_packet *packet, uint64_t now_ns)
+{
+	if (packet->fragment == WEIR_FRAGMENT_LATER)
+		return true;
+	sweep(connections, now_ns);
+	if (cell_of(find(connections, flow, packet), packet).deed != JUDGED ||
+	    open_in_flow(connections, flow) + 1 <= threshold_micro / WEIR_MICRO)
+		return true;
+	counts_of_flow(connections, flow)->refused++;
+	connections->rule[flow->rule].refused++;
+	return false;
+}
+
+static struct connection *add(struct model_connections *connections, const struct model_key *flow,
+			      const struct model_packet *packet)
+{
+	struct connection *connection;
+
+	connections->connection =
+		reallocarray(connections->connection, connections->count + 1, sizeof(*connections->connection));
+	assert(connections->connection);
+	connection = &connections->connection[connections->count++];
+	*connection = (struct connection){.flow = *flow, .tuple = tuple_of(packet)};
+	return connection;
+}
+
+static void count_handshake(struct model_connection_counts *counts, uint64_t us)
+{
+	size_t step = 0;
+
+	while (step < MODEL_HANDSHAKE_STEPS - 1 && us >= 2ull << step)
+		step++;
+	counts->handshakes++;
+	counts->handshake_us += us;
+	counts->handshake_step[step]++;
+	if (us < counts->handshake_us_min)
+		counts->handshake_us_min = us;
+}
+
+static void count_deed(struct model_connection_counts *counts, enum deed deed, uint64_t handshake_us)
+{
+	counts->opened += deed == JUDGED || deed == REUSED;
+	counts->reused += deed == REUSED;
+	counts->learned += deed == LEARNED;
+	counts->closed_by_fin += deed == CLOSED_BY_FIN;
+	counts->closed_by_reset += deed == CLOSED_BY_RESET;
+	if (deed == TIMED)
+		count_handshake(counts, handshake_us);
+}
+
+static void count_max(struct model_connections *connections, const struct model_key *flow)
+{
+	struct model_connection_counts *of_flow = counts_of_flow(connections, flow);
+	struct model_connection_counts *of_rule = &connections->rule[flow->rule];
+	uint64_t in_flow = open_in_flow(connections, flow), in_rule = open_in_rule(connections, flow->rule);
+
+	if (in_flow > of_flow->max)
+		of_flow->max = in_flow;
+	if (in_rule > of_rule->max)
+		of_rule->max = in_rule;
+}
+
+void model_connections_pass(struct model_connections *connections, const struct model_key *flow,
+			    const struct model_packet *packet, bool is_refused, uint64_t now_ns)
+{
+	struct connection *connection;
+	uint64_t handshake_us = 0;
+	struct cell cell;
+
+	if (packet->fragment == WEIR_FRAGMENT_LATER)
+		return;
+	sweep(connections, now_ns);
+	connection = find(connections, flow, packet);
+	cell = cell_of(connection, packet);
+	if (is_refused)
+		cell = (struct cell){NOTHING, cell.next == OTHER ? NONE : REFUSED};
+	if (!connection && cell.next == NONE)
+		return;
+	if (!connection)
+		connection = add(connections, flow, packet);
+	if (cell.deed == TIMED)
+		handshake_us = now_ns / 1000 - connection->opened_ns / 1000;
+	if (cell.deed == JUDGED || cell.deed == REUSED)
+		connection->opened_ns = now_ns;
+	if (connection->state != CLOSED || cell.next != CLOSED)
+		connection->heard_ns = now_ns;
+	connection->state = cell.next;
+	count_deed(counts_of_flow(connections, flow), cell.deed, handshake_us);
+	count_deed(&connections->rule[flow->rule], cell.deed, handshake_us);
+	count_max(connections, flow);
+}
+
+/* ---- what is counted ---- */
+
+struct model_connection_counts model_connections_of_flow(struct model_connections *connections,
+							 const struct model_key *flow, uint64_t now_ns)
+{
+	struct model_connection_counts counts;
+
+	sweep(connections, now_ns);
+	counts = *counts_of_flow(connections, flow);
+	counts.now = open_in_flow(connections, flow);
+	return counts;
+}
+
+struct model_connection_counts model_connections_of_rule(struct model_connections *connections, uint32_t rule,
+							 uint64_t now_ns)
+{
+	struct model_connection_counts counts;
+
+	sweep(connections, now_ns);
+	counts = connections->rule[rule];
+	counts.now = open_in_rule(connections, rule);
+	return counts;
+}
+
+size_t model_connections_flows(const struct model_connections *connections)
+{
+	return connections->flow_count;
+}
+
+const struct model_key *model_connections_flow(const struct model_connections *connections, size_t place)
+{
+	return &connections->flow[place].flow;
+}
