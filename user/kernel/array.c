@@ -69,16 +69,13 @@ int weir_array_write(int map_fd, const void *values, uint32_t count, size_t valu
 	return 0;
 }
 
-int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+/* `copies` values make an entry. */
+static int scan(int map_fd, uint32_t count, size_t value_bytes, int copies, weir_percpu_visit *visit, void *data)
 {
 	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
 	_cleanup_(weir_freep) char *values = NULL;
-	int cpus = libbpf_num_possible_cpus();
-	size_t entry_bytes;
+	size_t entry_bytes = copies * value_bytes;
 
-	if (cpus < 0)
-		return cpus;
-	entry_bytes = cpus * value_bytes;
 	values = malloc(batch_entries(count, entry_bytes) * entry_bytes);
 	if (!values)
 		return -ENOMEM;
@@ -89,7 +86,7 @@ int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu
 		if (entries <= 0)
 			return entries ? entries : -ENOENT;
 		for (int i = 0; i < entries; i++) {
-			int stop = visit(keys[i], values + i * entry_bytes, cpus, data);
+			int stop = visit(keys[i], values + i * entry_bytes, copies, data);
 
 			if (stop)
 				return stop;
@@ -97,6 +94,18 @@ int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu
 		first += entries;
 	}
 	return 0;
+}
+
+int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return cpus < 0 ? cpus : scan(map_fd, count, value_bytes, cpus, visit, data);
+}
+
+int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+{
+	return scan(map_fd, count, value_bytes, 1, visit, data);
 }
 
 int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)

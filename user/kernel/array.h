@@ -20,6 +20,8 @@ int weir_array_write(int map_fd, const void *values, uint32_t count, size_t valu
  */
 typedef int weir_percpu_visit(uint32_t key, const void *values, int cpus, void *data);
 int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data);
+/* The same of an array that all CPUs share: `cpus` is 1. */
+int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data);
 
 /*
  * Entries `first` to first + count - 1 of a per-CPU array, all CPUs' values of one entry after the other: entry_bytes

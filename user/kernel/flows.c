@@ -112,11 +112,11 @@ static int read_talkers(struct scan *scan)
 	return 0;
 }
 
-/* A rule of the user's that keeps rows; others go by planned times, or by the rows of a meter. */
+/* A rule of the user's that keeps rows; others go by connections, by planned times, or by the rows of a meter. */
 static bool has_rows(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && rule->behavior == WEIR_BEHAVIOR_REJECT &&
-	       rule->relation == WEIR_RELATION_CURRENT;
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && rule->identity.metric == WEIR_METRIC_RATE &&
+	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT;
 }
 
 /* The only rule whose rows look like this, when there is only one. */

@@ -12,6 +12,7 @@
 
 #include "capture.h"
 #include "compile.h"
+#include "connections.h"
 #include "departures.h"
 #include "host.h"
 #include "memory_csv.h"
@@ -502,6 +503,26 @@ static int read_rule_counters(struct attempt *attempt, uint64_t *ret_evicted, st
 	return 0;
 }
 
+/* At the end of the capture: its latest time, whatever the last packet's was. */
+static int read_connections(struct attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	struct weir_connection_clock clock =
+		weir_connection_clock(image->config.connection_step_ns, attempt->survey->latest_ns);
+	int totals_fd = weir_object_map_fd(attempt->object, WEIR_MAP_CONNECTION_TOTALS);
+
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		int err = 0;
+
+		if (image->rules[i].judging == WEIR_JUDGING_CONNECTIONS)
+			err = weir_connections_read_rule(totals_fd, image->rules[i].slot, &clock,
+							 &attempt->report.rules[i].connections);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot read the connections");
+	}
+	return 0;
+}
+
 _Static_assert(sizeof(struct weir_resource_counters) % sizeof(__u64) == 0, "seconds are summed too, and not looked at");
 
 static int read_resource_counters(struct attempt *attempt, struct weir_diag *diag)
@@ -642,6 +663,8 @@ static int try_replay(const struct weir_ruleset *ruleset, const struct weir_repl
 	if (evicted)
 		return -EAGAIN;
 	err = read_resource_counters(&attempt, diag);
+	if (!err)
+		err = read_connections(&attempt, diag);
 	if (!err)
 		err = sum_counters(&attempt, WEIR_MAP_TOTALS, 0, &attempt.report.totals, sizeof(attempt.report.totals),
 				   diag);

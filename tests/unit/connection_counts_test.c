@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the words of the connection tables say, of entries made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "connection_counts.h"
+
+#define STEP_NS 1000ull
+#define TAG 0x12345678u
+#define CHECK (TAG & WEIR_CONNECTION_CHECK)
+
+static const __u64 steps_ns[WEIR_CONNECTION_CLASSES] = {STEP_NS, 10 * STEP_NS, 100 * STEP_NS, STEP_NS};
+
+static struct weir_connection_clock at(uint64_t now_ns)
+{
+	return weir_connection_clock(steps_ns, now_ns);
+}
+
+static void count(struct weir_connection_flow *flow, enum weir_connection_class class, uint64_t step, uint32_t tag,
+		  uint32_t connections)
+{
+	flow->cell[class][step % WEIR_CONNECTION_CELLS] = WEIR_CONNECTION_CELL(step, tag) | connections;
+}
+
+/* ---- cells ---- */
+
+static void step_is_a_sixth_of_the_time_out_rounded_up(void **state)
+{
+	assert_int_equal(weir_connection_step_ns(6), 1000000);
+	assert_int_equal(weir_connection_step_ns(10000), 1666666667);
+	assert_int_equal(weir_connection_step_ns(86400000), 14400000000000);
+}
+
+static void cell_counts_for_seven_steps_and_no_longer(void **state)
+{
+	struct weir_connection_flow flow = {};
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG, 3);
+	for (uint64_t step = 50; step <= 56; step++) {
+		struct weir_connection_clock first = at(step * STEP_NS), last = at((step + 1) * STEP_NS - 1);
+
+		assert_int_equal(weir_connections_in_cells(&flow, TAG, &first), 3);
+		assert_int_equal(weir_connections_in_cells(&flow, TAG, &last), 3);
+	}
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &(struct weir_connection_clock){{57}}), 0);
+}
+
+static void cell_that_another_cpu_is_ahead_counts(void **state)
+{
+	struct weir_connection_flow flow = {};
+	struct weir_connection_clock clock = at(49 * STEP_NS);
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG, 3);
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 3);
+}
+
+static void classes_have_steps_of_their_own_and_are_added(void **state)
+{
+	struct weir_connection_flow flow = {};
+	struct weir_connection_clock clock = at(70 * STEP_NS);
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 70, TAG, 1);
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 64, TAG, 10);
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 63, TAG, 100); /* over */
+	count(&flow, WEIR_CONNECTION_CLASS_OPEN, 1, TAG, 1000); /* of step 7 */
+	count(&flow, WEIR_CONNECTION_CLASS_OPEN, 0, TAG, 10000);
+	count(&flow, WEIR_CONNECTION_CLASS_OTHER, 0, TAG, 100000);
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 101011);
+}
+
+static void cell_that_a_stranger_left_counts_nothing(void **state)
+{
+	struct weir_connection_flow flow = {};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG ^ 1, 3);
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 0);
+}
+
+/* Thirty bits of a step of a sixth of a second are over after 5.7 years. */
+static void number_of_a_step_may_wrap(void **state)
+{
+	const uint64_t step = 1ull << 30;
+	struct weir_connection_flow flow = {};
+	struct weir_connection_clock clock = at((step + 2) * STEP_NS);
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, step - 1, TAG, 3);
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 3);
+	clock = at((step + 6) * STEP_NS);
+	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 0);
+}
+
+/* ---- figures ---- */
+
+static void what_did_not_end_otherwise_ended_by_silence(void **state)
+{
+	struct weir_connection_flow flow = {.counts = {.max = 9,
+						       .opened = 100,
+						       .learned = 10,
+						       .refused = 77,
+						       .closed_by_fin = 20,
+						       .closed_by_reset = 5,
+						       .reused = 4,
+						       .evicted = 1}};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_figures figures;
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG, 3);
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.now, 3);
+	assert_int_equal(figures.max, 9);
+	assert_int_equal(figures.refused, 77);
+	assert_int_equal(figures.closed_by_idle, 110 - 20 - 5 - 4 - 1 - 3);
+}
+
+static void figures_read_between_two_changes_are_never_below_zero(void **state)
+{
+	struct weir_connection_flow flow = {.counts = {.max = 5, .opened = 4}};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_figures figures;
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG, 5); /* counted, and not yet opened */
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.now, 5);
+	assert_int_equal(figures.closed_by_idle, 0);
+}
+
+/* A connection is counted before it is known whether it is refused. */
+static void now_is_never_above_the_maximum(void **state)
+{
+	struct weir_connection_flow flow = {.counts = {.max = 10, .opened = 10}};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_figures figures;
+
+	count(&flow, WEIR_CONNECTION_CLASS_HALF, 50, TAG, 11);
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.now, 10);
+}
+
+static void shortest_handshake_is_told_also_when_it_took_no_time(void **state)
+{
+	struct weir_connection_flow flow = {
+		.counts = {.handshakes = 2, .handshake_us = 30, .handshake_step = {1, [4] = 1}}};
+	struct weir_connection_clock clock = at(0);
+	struct weir_connection_figures figures;
+
+	flow.counts.handshake_less_us = 1ull << 32;
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.shortest_us, 0);
+	assert_int_equal(figures.handshake_step[0], 1);
+	assert_int_equal(figures.handshake_step[4], 1);
+	flow.counts.handshake_less_us = (1ull << 32) - 12;
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.shortest_us, 12);
+}
+
+/* ---- connections ---- */
+
+static uint64_t word(uint64_t step, enum weir_connection_state state, uint32_t tag)
+{
+	return (step & WEIR_CONNECTION_STEP_MASK) | (uint64_t)state << WEIR_CONNECTION_STATE_SHIFT |
+	       (uint64_t)(tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_TAG_SHIFT |
+	       (uint64_t)CHECK << WEIR_CONNECTION_FLOW_TAG_SHIFT | 777ull << WEIR_CONNECTION_FLOW_SHIFT;
+}
+
+static bool is_counted(uint64_t a_word, uint64_t now_ns)
+{
+	struct weir_connection_set set = {.tag = {0, 0x9abcdef0u}, .word = {0, a_word}};
+	struct weir_connection_clock clock = at(now_ns);
+	struct weir_connection_owner owner;
+
+	if (!weir_connection_is_counted(&set, 1, &clock, &owner))
+		return false;
+	assert_int_equal(owner.flow, 777);
+	assert_int_equal(owner.check, CHECK);
+	return true;
+}
+
+static void connection_counts_by_its_state(void **state)
+{
+	static const bool counts[] = {
+		[WEIR_CONNECTION_NONE] = false,	  [WEIR_CONNECTION_HALF_OPEN] = true,
+		[WEIR_CONNECTION_HEARD] = true,	  [WEIR_CONNECTION_OPEN] = true,
+		[WEIR_CONNECTION_OTHER] = true,	  [WEIR_CONNECTION_OTHER_ONCE] = true,
+		[WEIR_CONNECTION_CLOSED] = false, [WEIR_CONNECTION_REFUSED] = false,
+	};
+
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(is_counted(word(0, i, 0x9abcdef0u), 0), counts[i]);
+}
+
+static void connection_counts_until_the_time_out_of_its_state(void **state)
+{
+	assert_true(is_counted(word(0, WEIR_CONNECTION_HALF_OPEN, 0x9abcdef0u), 7 * STEP_NS - 1));
+	assert_false(is_counted(word(0, WEIR_CONNECTION_HALF_OPEN, 0x9abcdef0u), 7 * STEP_NS));
+	assert_true(is_counted(word(0, WEIR_CONNECTION_OPEN, 0x9abcdef0u), 70 * STEP_NS - 1));
+	assert_false(is_counted(word(0, WEIR_CONNECTION_OPEN, 0x9abcdef0u), 70 * STEP_NS));
+	assert_true(is_counted(word(0, WEIR_CONNECTION_OTHER_ONCE, 0x9abcdef0u), 700 * STEP_NS - 1));
+	assert_false(is_counted(word(0, WEIR_CONNECTION_OTHER_ONCE, 0x9abcdef0u), 700 * STEP_NS));
+}
+
+static void word_that_a_stranger_left_is_no_connection(void **state)
+{
+	assert_false(is_counted(word(0, WEIR_CONNECTION_OPEN, 0x9abcdef1u), 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(step_is_a_sixth_of_the_time_out_rounded_up),
+		cmocka_unit_test(cell_counts_for_seven_steps_and_no_longer),
+		cmocka_unit_test(cell_that_another_cpu_is_ahead_counts),
+		cmocka_unit_test(classes_have_steps_of_their_own_and_are_added),
+		cmocka_unit_test(cell_that_a_stranger_left_counts_nothing),
+		cmocka_unit_test(number_of_a_step_may_wrap),
+		cmocka_unit_test(what_did_not_end_otherwise_ended_by_silence),
+		cmocka_unit_test(figures_read_between_two_changes_are_never_below_zero),
+		cmocka_unit_test(now_is_never_above_the_maximum),
+		cmocka_unit_test(shortest_handshake_is_told_also_when_it_took_no_time),
+		cmocka_unit_test(connection_counts_by_its_state),
+		cmocka_unit_test(connection_counts_until_the_time_out_of_its_state),
+		cmocka_unit_test(word_that_a_stranger_left_is_no_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
