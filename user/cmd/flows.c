@@ -2,8 +2,10 @@
 /* weir flows: who is how near to a limit now. */
 #include "flows.h"
 #include "cmd.h"
+#include "connections.h"
 #include "options.h"
 #include "print.h"
+#include "print_connections.h"
 #include "util.h"
 
 static const struct weir_command command = {
@@ -12,7 +14,9 @@ static const struct weir_command command = {
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
 		 "A threshold that the window does not tell (overrides) is '?', too. Rules with Throttling or\n"
-		 "AssociatedResource keep no windows: their flows are not shown.",
+		 "AssociatedResource keep no windows: their flows are not shown. Rules with metricType Concurrency "
+		 "have\n"
+		 "a table of their own: the flows with the most connections now.",
 	.example = "  weir flows -n 5",
 };
 
@@ -52,14 +56,43 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 			 "threshold", describe_threshold(use), "share", describe_share(use));
 }
 
-static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows)
+static double connection_share(const struct weir_connection_use *use)
+{
+	return use->threshold ? (double)use->figures.now / use->threshold : 0;
+}
+
+/* What connections a flow has is told in the words of `weir stats`. */
+static json_t *describe_connection_use(const struct weir_instance *instance, const struct weir_connection_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
+			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
+			 "threshold", use->has_threshold ? json_integer(use->threshold) : json_null(), "share",
+			 use->has_threshold ? json_real(connection_share(use)) : json_null(), "connections",
+			 weir_json_connections(&use->figures));
+}
+
+static json_t *describe_connections(const struct weir_instance *instance, const struct weir_connection_flows *flows)
+{
+	json_t *most = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		json_array_append_new(most, describe_connection_use(instance, &flows->most[i]));
+	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", most);
+}
+
+/* connections: NULL when no rule counts them. */
+static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows,
+			const struct weir_connection_flows *connections)
 {
 	json_t *busiest = json_array();
 
 	for (size_t i = 0; i < flows->count; i++)
 		json_array_append_new(busiest, describe_use(instance, &flows->busiest[i]));
-	return json_pack("{s:s, s:I, s:o}", "instance", instance->name, "active", (json_int_t)flows->active, "flows",
-			 busiest);
+	return json_pack("{s:s, s:I, s:o, s:o*}", "instance", instance->name, "active", (json_int_t)flows->active,
+			 "flows", busiest, "connections",
+			 connections ? describe_connections(instance, connections) : NULL);
 }
 
 static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use)
@@ -94,19 +127,64 @@ static void print_text(const struct weir_instance *instance, const struct weir_f
 	       flows->active == 1 ? "" : "s");
 }
 
+static void print_connection_use(struct weir_table *table, const struct weir_instance *instance,
+				 const struct weir_connection_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+	const struct weir_connection_figures *figures = &use->figures;
+	char words[WEIR_WORDS_BYTES];
+
+	weir_table_cell(table, "%s", rule->name);
+	weir_table_cell(table, "%llu", (unsigned long long)figures->now);
+	if (use->has_threshold) {
+		weir_table_cell(table, "%llu", (unsigned long long)use->threshold);
+		weir_table_cell(table, "%.0f %%", 100 * connection_share(use));
+	} else {
+		weir_table_cell(table, "?");
+		weir_table_cell(table, "?");
+	}
+	weir_table_cell(table, "%llu", (unsigned long long)figures->max);
+	weir_table_cell(table, "%llu", (unsigned long long)figures->opened);
+	weir_table_cell(table, "%llu", (unsigned long long)figures->refused);
+	weir_table_cell(table, "%s",
+			rule->identity.key_fields ? weir_format_key(&rule->identity, &use->key, words)
+						  : "(the whole resource)");
+}
+
+static void print_connections(const struct weir_instance *instance, const struct weir_connection_flows *flows)
+{
+	static const char *const headings[] = {"rule", ">connections", ">threshold", ">share",
+					       ">max", ">opened",      ">refused",   "flow"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < flows->count; i++)
+		print_connection_use(&table, instance, &flows->most[i]);
+	putchar('\n');
+	weir_table_print(&table, stdout);
+	printf("%s%llu flow%s with connections\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
+	       flows->active == 1 ? "" : "s");
+}
+
 static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_flows_free) struct weir_flows flows = {};
+	_cleanup_(weir_connection_flows_free) struct weir_connection_flows connections = {};
+	bool counts_connections;
 	int err = weir_instance_open(options->instance, &instance, diag);
 
 	if (!err)
 		err = weir_flows_read(instance, options->most, &flows, diag);
+	if (!err)
+		err = weir_connections_read_flows(instance, options->most, &connections, diag);
 	if (err)
 		return err;
+	counts_connections = weir_connections_are_counted(instance);
 	if (options->wants_json)
-		return weir_json_print(describe(instance, &flows), diag);
+		return weir_json_print(describe(instance, &flows, counts_connections ? &connections : NULL), diag);
 	print_text(instance, &flows);
+	if (counts_connections)
+		print_connections(instance, &connections);
 	return weir_flush_results(diag);
 }
 

@@ -162,6 +162,10 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 	char threshold[64], interval[32];
 
 	format_threshold(rule, threshold, sizeof(threshold));
+	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY) {
+		snprintf(words, WEIR_WORDS_BYTES, "%s connections", threshold);
+		return words;
+	}
 	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
@@ -254,7 +258,7 @@ static void add_memory_adaptive(const struct weir_memory_adaptive *memory, json_
 	json_object_set_new(fields, "memHighWaterMarkBytes", json_integer(memory->high_mark_bytes));
 }
 
-json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule)
+static json_t *json_rate_rule(const struct weir_rule_info *rule)
 {
 	json_t *fields =
 		json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "resource",
@@ -274,6 +278,15 @@ json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_r
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
 	return fields;
+}
+
+json_t *weir_json_rule(const struct weir_rule_info *rule)
+{
+	if (rule->identity.metric != WEIR_METRIC_CONCURRENCY)
+		return json_rate_rule(rule);
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
+			 "Concurrency", "mode", rule->observes ? "observe" : "enforce", "threshold",
+			 json_threshold(rule->threshold_micro));
 }
 
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key)

@@ -33,7 +33,7 @@ void weir_table_free(struct weir_table *table);
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
-/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced". */
+/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections". */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
 
 /* "source 192.0.2.1, destinationPort 53" of a flow's key. */
@@ -48,9 +48,9 @@ json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, sampleCount, window, mode, Sentinel's
  * strategy, behavior and relation, and what of these they need: threshold, or MemoryAdaptive's four;
- * maxQueueingTimeMs; refResource.
+ * maxQueueingTimeMs; refResource. Of a rule of connections: name, resource, metricType, mode, threshold.
  */
-json_t *weir_json_rule(const struct weir_instance *instance, const struct weir_rule_info *rule);
+json_t *weir_json_rule(const struct weir_rule_info *rule);
 
 /* The fields of the key, by their names in rule files, addresses as text. */
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key);

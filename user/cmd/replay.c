@@ -11,6 +11,7 @@
 #include "diag.h"
 #include "options.h"
 #include "print.h"
+#include "print_connections.h"
 #include "replay.h"
 #include "ruleset.h"
 #include "util.h"
@@ -145,6 +146,27 @@ static void print_rules(const struct weir_ruleset *ruleset, const struct weir_re
 	weir_table_print(&table, stdout);
 }
 
+/* As they were at the end of the capture. */
+static void print_connections(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		if (ruleset->rules[i].metric != WEIR_METRIC_CONCURRENCY)
+			continue;
+		weir_table_cell(&table, "%s", ruleset->rules[i].name);
+		weir_table_cell(&table, "%llu connections",
+				(unsigned long long)(ruleset->rules[i].threshold_micro / WEIR_MICRO));
+		weir_table_connections(&table, &report->rules[i].connections);
+	}
+	if (!table.cell_count)
+		return;
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
 static void print_duration(uint64_t ns)
 {
 	printf("%" PRIu64 ".%09" PRIu64 " s", (uint64_t)(ns / WEIR_NSEC_PER_SEC), (uint64_t)(ns % WEIR_NSEC_PER_SEC));
@@ -172,6 +194,7 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_rep
 	if (ruleset->rule_count) {
 		putchar('\n');
 		print_rules(ruleset, report);
+		print_connections(ruleset, report);
 	}
 }
 
@@ -197,22 +220,26 @@ static json_t *json_resources(const struct weir_ruleset *ruleset, const struct w
 	return resources;
 }
 
+static json_t *json_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
+			 const struct weir_replay_rule *report)
+{
+	bool counts_connections = rule->metric == WEIR_METRIC_CONCURRENCY;
+
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o*}", "name", rule->name, "resource",
+			 ruleset->resources[rule->resource].name, "mode", rule->observes ? "observe" : "enforce",
+			 "blocked", weir_json_tally(&report->blocked), "wouldDrop",
+			 weir_json_tally(&report->would_drop), "delayed", (json_int_t)report->delayed, "delayNs",
+			 (json_int_t)report->delay_ns, "connections",
+			 counts_connections ? weir_json_connections(&report->connections) : NULL);
+}
+
 static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
 	json_t *rules = json_array();
 	size_t i;
 
-	for (i = 0; i < ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
-
-		json_array_append_new(rules, json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I}", "name", rule->name,
-						       "resource", ruleset->resources[rule->resource].name, "mode",
-						       rule->observes ? "observe" : "enforce", "blocked",
-						       weir_json_tally(&report->rules[i].blocked), "wouldDrop",
-						       weir_json_tally(&report->rules[i].would_drop), "delayed",
-						       (json_int_t)report->rules[i].delayed, "delayNs",
-						       (json_int_t)report->rules[i].delay_ns));
-	}
+	for (i = 0; i < ruleset->rule_count; i++)
+		json_array_append_new(rules, json_rule(ruleset, &ruleset->rules[i], &report->rules[i]));
 	return rules;
 }
 

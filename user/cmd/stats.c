@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir stats: what became of the packets. */
 #include "cmd.h"
+#include "connections.h"
 #include "counters.h"
 #include "options.h"
 #include "pace.h"
 #include "print.h"
+#include "print_connections.h"
 #include "util.h"
 
 static const struct weir_command command = {
 	.name = "stats",
 	.options = "Ijh",
-	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule.",
+	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
+		 "connections of rules with metricType Concurrency.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
@@ -33,6 +36,14 @@ static const struct {
 	[WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
 };
 
+/* What is shown of an instance. */
+struct view {
+	const struct weir_instance *instance;
+	const struct weir_counters *counters;
+	const struct weir_connection_figures *connections; /* by rule slot */
+	const struct weir_pace_state *pace;		   /* NULL when the instance does not hold packets */
+};
+
 /* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
 static uint64_t verdict_sum(const struct weir_totals *totals)
 {
@@ -41,6 +52,29 @@ static uint64_t verdict_sum(const struct weir_totals *totals)
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
 		sum += totals->verdict[verdict].packets;
 	return sum;
+}
+
+static bool counts_connections(const struct weir_rule_info *rule)
+{
+	return rule->identity.metric == WEIR_METRIC_CONCURRENCY;
+}
+
+/* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any. NULL:
+ * no rule does.
+ */
+static const struct weir_connection_figures *resource_connections(const struct view *view, uint32_t resource_slot)
+{
+	const struct weir_instance *instance = view->instance;
+	const struct weir_rule_info *found = NULL;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+
+		if (rule->resource_slot == resource_slot && counts_connections(rule) &&
+		    (!found || (found->observes && !rule->observes)))
+			found = rule;
+	}
+	return found ? &view->connections[found - instance->rules] : NULL;
 }
 
 static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
@@ -74,32 +108,35 @@ static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
 	return seconds;
 }
 
-static json_t *describe_resources(const struct weir_instance *instance, const struct weir_counters *counters)
+static json_t *describe_resources(const struct view *view)
 {
+	const struct weir_instance *instance = view->instance;
 	json_t *resources = json_array();
 
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		uint32_t slot = instance->resource_order[i];
-		const struct weir_resource_sum *sum = &counters->resources[slot];
+		const struct weir_resource_sum *sum = &view->counters->resources[slot];
+		const struct weir_connection_figures *connections = resource_connections(view, slot);
 
 		json_array_append_new(resources,
-				      json_pack("{s:s, s:o, s:o, s:{s:o, s:o}}", "name", instance->resources[slot].name,
-						"passed", weir_json_tally(&sum->passed), "blocked",
-						weir_json_tally(&sum->blocked), "lastMinute", "passed",
+				      json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name",
+						instance->resources[slot].name, "passed", weir_json_tally(&sum->passed),
+						"blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
 						describe_minute(sum->passed_by_second), "blocked",
-						describe_minute(sum->blocked_by_second)));
+						describe_minute(sum->blocked_by_second), "connections",
+						connections ? weir_json_connections(connections) : NULL));
 	}
 	return resources;
 }
 
-static json_t *describe_rules(const struct weir_instance *instance, const struct weir_counters *counters)
+static json_t *describe_rules(const struct view *view)
 {
 	json_t *rules = json_array();
 
-	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		uint32_t slot = instance->rule_order[i];
-		const struct weir_rule_counters *sum = &counters->rules[slot];
-		json_t *rule = weir_json_rule(instance, &instance->rules[slot]);
+	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
+		uint32_t slot = view->instance->rule_order[i];
+		const struct weir_rule_counters *sum = &view->counters->rules[slot];
+		json_t *rule = weir_json_rule(&view->instance->rules[slot]);
 
 		json_object_set_new(rule, "blocked", weir_json_tally(&sum->blocked));
 		json_object_set_new(rule, "wouldDrop", weir_json_tally(&sum->would_drop));
@@ -108,6 +145,8 @@ static json_t *describe_rules(const struct weir_instance *instance, const struct
 		json_object_set_new(rule, "leases", json_integer(sum->leases));
 		json_object_set_new(rule, "delayed", json_integer(sum->delayed));
 		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
+		if (counts_connections(&view->instance->rules[slot]))
+			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
 		json_array_append_new(rules, rule);
 	}
 	return rules;
@@ -119,14 +158,12 @@ static json_t *describe_pace(const struct weir_pace_state *pace)
 			 "waiting", (json_int_t)pace->waiting, "dropped", (json_int_t)pace->dropped);
 }
 
-/* pace: NULL when the instance does not hold packets. */
-static json_t *describe(const struct weir_instance *instance, const struct weir_counters *counters,
-			const struct weir_pace_state *pace)
+static json_t *describe(const struct view *view)
 {
-	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", instance->name, "generation",
-			 (json_int_t)instance->info.generation, "totals", describe_totals(&counters->totals),
-			 "resources", describe_resources(instance, counters), "rules",
-			 describe_rules(instance, counters), "pace", pace ? describe_pace(pace) : NULL);
+	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
+			 (json_int_t)view->instance->info.generation, "totals",
+			 describe_totals(&view->counters->totals), "resources", describe_resources(view), "rules",
+			 describe_rules(view), "pace", view->pace ? describe_pace(view->pace) : NULL);
 }
 
 /* ---- for people ---- */
@@ -201,6 +238,26 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 	weir_table_print(&table, stdout);
 }
 
+static void print_connections(const struct view *view)
+{
+	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+
+	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
+		uint32_t slot = view->instance->rule_order[i];
+		const struct weir_rule_info *rule = &view->instance->rules[slot];
+
+		if (!counts_connections(rule))
+			continue;
+		weir_table_cell(&table, "%s", rule->name);
+		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
+		weir_table_connections(&table, &view->connections[slot]);
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
 static void print_pace(const struct weir_pace_state *pace)
 {
 	printf("\n  paced: %llu packets held back, of which %u wait now; %llu had to wait and passed at once; "
@@ -210,31 +267,45 @@ static void print_pace(const struct weir_pace_state *pace)
 
 /* ---- the command ---- */
 
+static void print_text(const struct view *view)
+{
+	print_totals(&view->counters->totals);
+	if (view->instance->resource_count)
+		print_resources(view->instance, view->counters);
+	if (view->instance->rule_count)
+		print_rules(view->instance, view->counters);
+	if (weir_connections_are_counted(view->instance))
+		print_connections(view);
+	if (view->pace)
+		print_pace(view->pace);
+}
+
 static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	_cleanup_(weir_freep) struct weir_connection_figures *connections = NULL;
 	struct weir_pace_state pace = {};
-	bool is_paced;
+	struct view view = {.counters = &counters};
 	int err = weir_instance_open(options->instance, &instance, diag);
 
 	if (!err)
 		err = weir_counters_read(instance, &counters, diag);
+	if (!err)
+		err = weir_connections_read(instance, &connections, diag);
 	if (err)
 		return err;
-	is_paced = weir_pace_is_attached(instance->name);
-	err = is_paced ? weir_pace_read(instance->name, &pace) : 0;
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read how instance '%s' paces", instance->name);
+	view.instance = instance;
+	view.connections = connections;
+	if (weir_pace_is_attached(instance->name)) {
+		err = weir_pace_read(instance->name, &pace);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot read how instance '%s' paces", instance->name);
+		view.pace = &pace;
+	}
 	if (options->wants_json)
-		return weir_json_print(describe(instance, &counters, is_paced ? &pace : NULL), diag);
-	print_totals(&counters.totals);
-	if (instance->resource_count)
-		print_resources(instance, &counters);
-	if (instance->rule_count)
-		print_rules(instance, &counters);
-	if (is_paced)
-		print_pace(&pace);
+		return weir_json_print(describe(&view), diag);
+	print_text(&view);
 	return weir_flush_results(diag);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cmd.h"
+#include "connections.h"
 #include "controller.h"
 #include "host.h"
 #include "memory.h"
@@ -25,6 +26,16 @@ static const char *const controller_names[] = {
 	[WEIR_CONTROLLER_STALE] = "stale",
 	[WEIR_CONTROLLER_ABSENT] = "absent",
 	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
+};
+
+/* How long silence may last: by class, the names of the rule files, and words. */
+static const struct {
+	const char *json_name, *words;
+} timeouts[WEIR_CONNECTION_CLASSES] = {
+	[WEIR_CONNECTION_CLASS_HALF] = {"halfOpenTimeoutInMs", "half-open"},
+	[WEIR_CONNECTION_CLASS_OPEN] = {"tcpIdleTimeoutInMs", "TCP idle"},
+	[WEIR_CONNECTION_CLASS_OTHER] = {"otherIdleTimeoutInMs", "other idle"},
+	[WEIR_CONNECTION_CLASS_CLOSED] = {"closedTimeoutInMs", "closed"},
 };
 
 /* An instance, and how its controller fares. */
@@ -86,7 +97,7 @@ static json_t *describe_rules(const struct view *view)
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
-		json_t *rule = weir_json_rule(instance, info);
+		json_t *rule = weir_json_rule(info);
 
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(warms_per_flow(info)));
@@ -126,6 +137,18 @@ static json_t *describe_memory(const struct view *view)
 	return fields;
 }
 
+/* What the tables hold, which may be more than was asked for. */
+static void add_connection_settings(const struct weir_instance_info *info, json_t *settings)
+{
+	json_object_set_new(settings, "connections",
+			    json_integer((json_int_t)info->connection_sets * WEIR_CONNECTION_WAYS));
+	json_object_set_new(settings, "connectionFlows",
+			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOW_WAYS));
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		json_object_set_new(settings, timeouts[class].json_name,
+				    json_integer(info->connection_timeout_ms[class]));
+}
+
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -136,6 +159,8 @@ static json_t *describe_settings(const struct weir_instance *instance)
 
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
+	if (weir_connections_are_counted(instance))
+		add_connection_settings(info, settings);
 	return settings;
 }
 
@@ -171,6 +196,17 @@ static void print_links(const struct weir_instance *instance)
 	weir_table_print(&table, stdout);
 }
 
+static void print_window(struct weir_table *table, const struct weir_rule_info *rule)
+{
+	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY) {
+		weir_table_cell(table, "-");
+		weir_table_cell(table, "-");
+		return;
+	}
+	weir_table_cell(table, "%s", weir_window_names[rule->identity.window]);
+	weir_table_cell(table, "%u", rule->identity.samples);
+}
+
 static void print_rules(const struct view *view)
 {
 	static const char *const headings[] = {"rule", "resource", "limit", ">now", "window", ">buckets", "mode"};
@@ -188,8 +224,7 @@ static void print_rules(const struct view *view)
 			weir_table_cell(&table, "per flow");
 		else
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
-		weir_table_cell(&table, "%s", weir_window_names[rule->identity.window]);
-		weir_table_cell(&table, "%u", rule->identity.samples);
+		print_window(&table, rule);
 		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
 	}
 	weir_table_print(&table, stdout);
@@ -237,6 +272,19 @@ static void print_memory(const struct view *view)
 		printf("%llu bytes in use\n", (unsigned long long)controller->used_bytes);
 }
 
+static void print_connection_settings(const struct weir_instance *instance)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	if (!weir_connections_are_counted(instance))
+		return;
+	printf("  connections: room for %u, of %u flows; silence that ends one:",
+	       info->connection_sets * WEIR_CONNECTION_WAYS, info->connection_flow_sets * WEIR_CONNECTION_FLOW_WAYS);
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		printf("%s %s %g s", class ? "," : "", timeouts[class].words, info->connection_timeout_ms[class] / 1e3);
+	putchar('\n');
+}
+
 static void print_text(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -254,6 +302,7 @@ static void print_text(const struct view *view)
 	putchar('\n');
 	print_controller(view->controller);
 	print_memory(view);
+	print_connection_settings(instance);
 	putchar('\n');
 	print_links(instance);
 	putchar('\n');

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "print_connections.h"
+
+#include "util.h"
+
+static double mean_us(const struct weir_connection_figures *figures)
+{
+	return figures->handshakes ? (double)figures->handshake_us / figures->handshakes : 0;
+}
+
+/* Times are null when nothing was timed. */
+static json_t *describe_handshake(const struct weir_connection_figures *figures)
+{
+	json_t *histogram = json_array();
+
+	for (int i = 0; i < WEIR_HANDSHAKE_STEPS; i++)
+		json_array_append_new(histogram, json_integer(figures->handshake_step[i]));
+	return json_pack("{s:I, s:o, s:o, s:o}", "count", (json_int_t)figures->handshakes, "minimumUs",
+			 figures->handshakes ? json_integer(figures->shortest_us) : json_null(), "meanUs",
+			 figures->handshakes ? json_real(mean_us(figures)) : json_null(), "histogram", histogram);
+}
+
+json_t *weir_json_connections(const struct weir_connection_figures *figures)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+	} counts[] = {
+		{"now", figures->now},
+		{"max", figures->max},
+		{"opened", figures->opened},
+		{"learned", figures->learned},
+		{"refused", figures->refused},
+		{"closedByFin", figures->closed_by_fin},
+		{"closedByReset", figures->closed_by_reset},
+		{"closedByIdle", figures->closed_by_idle},
+		{"reused", figures->reused},
+		{"evicted", figures->evicted},
+	};
+	json_t *fields = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		json_object_set_new(fields, counts[i].name, json_integer(counts[i].count));
+	json_object_set_new(fields, "handshake", describe_handshake(figures));
+	return fields;
+}
+
+void weir_table_connections(struct weir_table *table, const struct weir_connection_figures *figures)
+{
+	const uint64_t counts[] = {
+		figures->now,	  figures->max,		  figures->opened,	    figures->learned,
+		figures->refused, figures->closed_by_fin, figures->closed_by_reset, figures->closed_by_idle,
+		figures->reused,  figures->evicted,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		weir_table_cell(table, "%llu", (unsigned long long)counts[i]);
+	if (figures->handshakes) {
+		weir_table_cell(table, "%.3f", mean_us(figures) / 1e3);
+		weir_table_cell(table, "%.3f", figures->shortest_us / 1e3);
+	} else {
+		weir_table_cell(table, "-");
+		weir_table_cell(table, "-");
+	}
+}
