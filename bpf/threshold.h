@@ -100,7 +100,8 @@ static __always_inline void weir_read_override(struct weir_work *w, const struct
 /* The rule's own constant will not do, or its cost is asked for: weir_find_allowed() comes first. */
 static __always_inline bool weir_must_find_allowed(const struct weir_rule *rule)
 {
-	return ((config.has_throttling || config.has_associated) && rule->judging != WEIR_JUDGING_WINDOW) ||
+	return (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE) ||
+	       (config.has_associated && rule->judging == WEIR_JUDGING_ASSOCIATED) ||
 	       (config.has_moving && rule->threshold_moves) || (config.warms_flows && rule->warms_flows);
 }
 

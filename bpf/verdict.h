@@ -7,6 +7,7 @@
 #ifndef WEIR_VERDICT_H
 #define WEIR_VERDICT_H
 
+#include "connections.h"
 #include "match.h"
 #include "meter.h"
 #include "throttle.h"
@@ -113,6 +114,8 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 		answer = weir_judge_throttle(w, place, index);
 	else if (config.has_associated && rule->judging == WEIR_JUDGING_ASSOCIATED)
 		answer = weir_judge_associated(w, place, index);
+	else if (config.has_connections && rule->judging == WEIR_JUDGING_CONNECTIONS)
+		answer = weir_judge_connection(w, place, index);
 	else if (rule->storage != WEIR_STORAGE_NARROW)
 		answer = weir_judge_wide(w, place, index);
 	else if (index == 0 && weir_blocks_at_once(w, rule))
@@ -132,8 +135,12 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 		weir_settle_narrow(&w->claim[0], passes);
 		return;
 	}
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
-		weir_settle_claim(w, i, passes);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		if (config.has_connections && w->claim[i].kind == WEIR_CLAIM_CONNECTION)
+			weir_settle_connection(w, i, passes);
+		else
+			weir_settle_claim(w, i, passes);
+	}
 }
 
 static __always_inline enum weir_verdict weir_admit(struct weir_work *w)

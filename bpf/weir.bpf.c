@@ -72,6 +72,9 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	w->wait_ns = 0;
 	cur.copy = w->header_copy;
 	weir_meet_frame(ctx, &cur, &ifindex);
+	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
+	if (config.is_virtual && config.has_connections)
+		weir_connections_now_ns(w);
 
 	parsed = weir_parse(&cur, &w->packet);
 	if (parsed != WEIR_PARSED_IP)

@@ -64,10 +64,11 @@ struct weir_packet {
 
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
 enum weir_claim_kind {
-	WEIR_CLAIM_NONE,      /* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_LEASE,     /* spend from the row's lease */
-	WEIR_CLAIM_BACKDATED, /* already counted in an older bucket; undo if the packet is blocked */
-	WEIR_CLAIM_GIVEN,     /* admitted, and nothing is left to settle: no window of its own */
+	WEIR_CLAIM_NONE,       /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_LEASE,      /* spend from the row's lease */
+	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; undo if the packet is blocked */
+	WEIR_CLAIM_GIVEN,      /* admitted, and nothing is left to settle: no window of its own */
+	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_work.connection says how */
 };
 
 struct weir_claim {
@@ -78,6 +79,19 @@ struct weir_claim {
 	__u8 storage; /* enum weir_storage */
 	__u8 cell;    /* of a backdated claim */
 	__u8 pad;
+};
+
+/* What the packet is to do to a connection, when it passes (connections.h). */
+struct weir_connection_claim {
+	__u32 set;
+	__u32 tag;
+	__u8 event;	  /* enum weir_connection_event */
+	__u8 class;	  /* of the state that was judged */
+	__u8 is_reserved; /* counted already: in `flow`, in `step` */
+	__u8 is_refused;  /* by a rule that observes */
+	__u32 flow;
+	__u32 flow_tag;
+	__u32 step;
 };
 
 /* One judgement in progress: which flow, in which bucket. Scalars only, and in memory, because the parts of
@@ -145,8 +159,14 @@ struct weir_work {
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
 	__u16 rule[WEIR_PACKET_RULES_MAX];	   /* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
-	struct weir_clock second;		       /* counts seconds, for statistics */
-	struct weir_clock narrow[WEIR_TIMINGS_NARROW]; /* for narrow rows; wide ones go by map `clocks` */
+	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
+	__u64 connections_ns; /* the time, which does not go back for connections */
+	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
+	__u32 counted_tag;
+	__u32 handshake_us; /* how long this packet's connection took to open */
+	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
+	struct weir_clock second;				     /* counts seconds, for statistics */
+	struct weir_clock narrow[WEIR_TIMINGS_NARROW];		     /* for narrow rows; wide ones go by map `clocks` */
 };
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 

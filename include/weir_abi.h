@@ -634,7 +634,7 @@ struct weir_tally {
 /* Map `totals`, one element. Behind the counters the program keeps its notes on the packet in hand: one
  * look-up less for every packet.
  */
-#define WEIR_PRIVATE_WORDS 256
+#define WEIR_PRIVATE_WORDS 384
 struct weir_totals {
 	struct weir_tally seen;
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How many connections has a flow open? All CPUs share the answer: cells of connections that were last heard of in
+ * one step of time, of each class of states. Who looks adds up the cells that are not over; so a connection that fell
+ * silent drops out by itself, when its step is over, and no sweep is needed. (docs/connections.md)
+ *
+ * A cell names its step and its flow, and changes by compare-and-swap. So whoever takes a connection out after its step
+ * is over, or after its flow was evicted, finds another cell there and changes nothing: a count neither leaks nor goes
+ * below zero. Who adds a connection adds it first and then looks at the sum, as everybody does: the sum that is not
+ * above the threshold was never too small. A connection that moves to another cell is added there first.
+ *
+ * Each rule has its connections counted as a whole, too: for the figures, or, where the resource has no flow key,
+ * as its only flow.
+ */
+#ifndef WEIR_CONNECTION_FLOWS_H
+#define WEIR_CONNECTION_FLOWS_H
+
+#include "shared.h"
+
+/* Tries to change one cell; another CPU got in between each time. More than a few have not been seen. */
+#define WEIR_CELL_ATTEMPTS 16
+
+/* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. */
+#define WEIR_STEPS_AHEAD (1u << 20)
+
+/* ---- time ---- */
+
+/* For connections time does not go back. */
+static __always_inline __u64 weir_connections_now_ns(struct weir_work *w)
+{
+	__u64 now_ns = weir_now_ns(w);
+
+	if (now_ns > w->connections_ns)
+		w->connections_ns = now_ns;
+	return w->connections_ns;
+}
+
+/* The present step of a class (a constant). */
+static __always_inline __u64 weir_connection_step(struct weir_work *w, __u32 class)
+{
+	struct weir_clock *clk;
+	__u64 now_ns;
+
+	OPAQUE(class);
+	class &= WEIR_CONNECTION_CLASSES - 1;
+	clk = &w->connection_clock[class];
+	if (weir_clock_holds(clk))
+		return clk->bucket;
+	now_ns = weir_connections_now_ns(w);
+	if (now_ns >= clk->end_ns) {
+		__u64 step_ns = config.connection_step_ns[class];
+
+		clk->bucket = now_ns / step_ns;
+		clk->start_ns = clk->bucket * step_ns;
+		clk->end_ns = clk->start_ns + step_ns;
+		if (config.tick_ns)
+			clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
+	}
+	return clk->bucket;
+}
+
+/* ---- cells ---- */
+
+static __always_inline __u64 *weir_connection_cell(struct weir_connection_flow *flow, __u32 class, __u32 step)
+{
+	__u32 index = class * WEIR_CONNECTION_CELLS + (step & (WEIR_CONNECTION_CELLS - 1));
+
+	OPAQUE(index);
+	if (index >= WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS)
+		index = 0;
+	return &flow->cell[0][0] + index;
+}
+
+/* Of a tag at least the ten bits are known that words and cells carry. */
+static __always_inline bool weir_is_owner(const struct weir_connection_flow *flow, __u32 tag)
+{
+	return !((READ_ONCE(flow->owner) >> 32 ^ tag) & WEIR_CONNECTION_CHECK);
+}
+
+/* Is a cell of a step later than `step`, though not by the ring's length? */
+static __always_inline bool weir_cell_is_later(__u64 cell, __u32 step)
+{
+	return (((__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT) - step - 1) & WEIR_CONNECTION_CELL_STEP_MASK) <
+	       WEIR_CONNECTION_CELL_STEP_MASK / 2;
+}
+
+/* One more connection in a step. False: the flow has lost its place meanwhile, or the step is over. */
+__noinline int weir_cell_add(struct weir_connection_flow *flow, __u32 tag, __u32 class, __u32 step)
+{
+	__u64 fresh = WEIR_CONNECTION_CELL(step, tag);
+	__u64 *cell;
+
+	if (!flow)
+		return false;
+	cell = weir_connection_cell(flow, class, step);
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		__u64 old = READ_ONCE(*cell), count = 0;
+
+		if (READ_ONCE(flow->owner) >> 32 != tag)
+			return false;
+		if (!((old ^ fresh) >> WEIR_CONNECTION_COUNT_BITS))
+			count = old & WEIR_CONNECTION_COUNT_MASK;
+		else if (old && weir_cell_is_later(old, step))
+			return false;
+		if (__sync_val_compare_and_swap(cell, old, fresh | (count + 1)) == old)
+			return true;
+	}
+	return false;
+}
+
+/* `count` fewer. False: they had dropped out already. */
+__noinline int weir_cell_remove(struct weir_connection_flow *flow, __u64 cell_word, __u32 class, __u32 count)
+{
+	__u64 *cell;
+
+	if (!flow)
+		return false;
+	cell = weir_connection_cell(flow, class, cell_word >> WEIR_CONNECTION_CELL_STEP_SHIFT);
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		__u64 old = READ_ONCE(*cell);
+
+		if ((old ^ cell_word) >> WEIR_CONNECTION_COUNT_BITS || (old & WEIR_CONNECTION_COUNT_MASK) < count)
+			return false;
+		if (__sync_val_compare_and_swap(cell, old, old - count) == old)
+			return true;
+	}
+	return false;
+}
+
+/* Connections of a flow that are not over, in all classes. */
+__noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connection_flow *flow, __u32 tag)
+{
+	__u32 open = 0;
+
+	if (!w || !flow)
+		return 0;
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
+		__u32 step = weir_connection_step(w, class);
+
+#pragma unroll
+		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+			__u64 cell = READ_ONCE(flow->cell[class][i]);
+			__u32 age = step - (__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT) + WEIR_STEPS_AHEAD;
+			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
+
+			if (is_own &&
+			    (age & WEIR_CONNECTION_CELL_STEP_MASK) <= WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD)
+				open += cell & WEIR_CONNECTION_COUNT_MASK;
+		}
+	}
+	return open;
+}
+
+/* ---- finding them ---- */
+
+static __always_inline struct weir_connection_flow *weir_connection_total(__u32 slot)
+{
+	return bpf_map_lookup_elem(&connection_totals, &slot);
+}
+
+static __always_inline struct weir_connection_flow *weir_flow_at(struct weir_connection_flow_set *set, __u64 way)
+{
+	struct weir_connection_flow *flow;
+
+	OPAQUE(way);
+	if (way >= WEIR_CONNECTION_FLOW_WAYS)
+		return NULL;
+	flow = &set->flow[way];
+	OPAQUE(flow); /* made where its bound was tested */
+	return flow;
+}
+
+static __always_inline bool weir_is_lone_flow(__u32 number)
+{
+	return number & WEIR_CONNECTION_LONE;
+}
+
+static __always_inline struct weir_connection_flow *weir_connection_flow(__u32 number)
+{
+	struct weir_connection_flow_set *set;
+	__u32 index = number / 8;
+
+	if (weir_is_lone_flow(number))
+		return weir_connection_total(number & (WEIR_CONNECTION_LONE - 1));
+	set = bpf_map_lookup_elem(&connection_flows, &index);
+	return set ? weir_flow_at(set, number & 7) : NULL;
+}
+
+/* ---- a place for a flow ---- */
+
+/* The way of a flow that is to go: a free one, else the one whose connections are over first. */
+static __always_inline __u32 weir_connection_flow_victim(const struct weir_connection_flow_set *set)
+{
+	__u32 way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
+	__u32 earliest_s = ~0u;
+
+	if (way < WEIR_CONNECTION_FLOW_WAYS)
+		return way;
+	way = 0;
+	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++) {
+		__u32 until_s = READ_ONCE(set->until_s[i]);
+
+		if (until_s < earliest_s) {
+			earliest_s = until_s;
+			way = i;
+		}
+	}
+	return way;
+}
+
+/* Take what a flow still counts out of its cells, and out of its rule's. Returns how many that were. */
+__noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 slot)
+{
+	struct weir_connection_flow *total = weir_connection_total(slot);
+	__u32 evicted = 0;
+
+	if (!w || !flow)
+		return 0;
+	for (__u32 i = 0; i < WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS; i++) {
+		__u64 cell = __sync_lock_test_and_set(&flow->cell[0][0] + i, 0);
+		__u32 count = cell & WEIR_CONNECTION_COUNT_MASK;
+
+		if (!count || !total)
+			continue;
+		cell &= ~(WEIR_CONNECTION_CHECK << WEIR_CONNECTION_COUNT_BITS);
+		cell |= (__u64)WEIR_CONNECTION_LONE_TAG << WEIR_CONNECTION_COUNT_BITS;
+		if (weir_cell_remove(total, cell, i / WEIR_CONNECTION_CELLS, count))
+			evicted += count;
+	}
+	return evicted;
+}
+
+/* The flow of w->question takes the place of another. Nobody adds to cells of a flow without an owner. */
+__noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_flow *total;
+	__u32 evicted, open, slot;
+	__u64 owner;
+
+	if (!w || !flow)
+		return 0;
+	owner = READ_ONCE(flow->owner);
+	slot = owner;
+	open = weir_count_open(w, flow, owner >> 32);
+	WRITE_ONCE(flow->owner, 0);
+	weir_fence(w);
+	evicted = weir_empty_flow(w, flow, slot);
+	total = weir_connection_total(slot);
+	if (open && total) {
+		__sync_fetch_and_add(&total->counts.evicted, evicted < open ? evicted : open);
+		weir_count_eviction(slot);
+	}
+	__builtin_memset(&flow->counts, 0, sizeof(flow->counts));
+	weir_describe_key(&flow->key, rule, &w->packet);
+	weir_fence(w);
+	WRITE_ONCE(flow->owner, WEIR_CONNECTION_OWNER(rule->slot, w->question.place.tag));
+	return 0;
+}
+
+/* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
+__noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
+{
+	struct weir_connection_flow_set *set;
+	__u32 index, way, tag;
+
+	if (!w)
+		return WEIR_CONNECTION_FLOW_WAYS;
+	index = w->question.place.set;
+	tag = w->question.place.tag;
+	set = bpf_map_lookup_elem(&connection_flows, &index);
+	if (!set)
+		return WEIR_CONNECTION_FLOW_WAYS;
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS);
+		struct weir_connection_flow *flow;
+
+		way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag);
+		if (way < WEIR_CONNECTION_FLOW_WAYS)
+			return way;
+		way = weir_connection_flow_victim(set);
+		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS, latest, way, tag))
+			continue;
+		flow = weir_flow_at(set, way);
+		if (flow)
+			weir_take_over_flow(w, flow, place);
+		return way;
+	}
+	return WEIR_CONNECTION_FLOW_WAYS;
+}
+
+/* Number and tag of this packet's flow, in w->counted. False: no place could be made. */
+static __always_inline bool weir_find_connection_flow(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+{
+	struct weir_connection_flow_set *set;
+	__u32 index, way;
+
+	w->counted_tag = WEIR_CONNECTION_LONE_TAG;
+	w->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
+	if (!rule->key_fields)
+		return true;
+	w->question.place = weir_shared_place(rule, &w->packet, config.connection_flow_sets);
+	index = w->question.place.set;
+	set = bpf_map_lookup_elem(&connection_flows, &index);
+	if (!set)
+		return false;
+	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, w->question.place.tag);
+	if (way == WEIR_CONNECTION_FLOW_WAYS)
+		way = weir_insert_connection_flow(w, place);
+	w->counted_tag = w->question.place.tag;
+	w->counted_flow = index * 8 + way;
+	return way < WEIR_CONNECTION_FLOW_WAYS;
+}
+
+/* ---- counting a connection in, and out ---- */
+
+/* The whole rule's counts belong to nobody else. */
+static __always_inline struct weir_connection_flow *weir_own_total(__u32 slot)
+{
+	struct weir_connection_flow *total = weir_connection_total(slot);
+	__u64 owner = WEIR_CONNECTION_OWNER(slot, WEIR_CONNECTION_LONE_TAG);
+
+	if (total && READ_ONCE(total->owner) != owner)
+		WRITE_ONCE(total->owner, owner);
+	return total;
+}
+
+/* Remember until when the flow may have connections. */
+static __always_inline void weir_flow_lasts(struct weir_work *w, __u32 number, __u32 class)
+{
+	struct weir_connection_flow_set *set;
+	__u32 index = number / 8, until_s;
+	__u64 way = number & 7;
+
+	set = bpf_map_lookup_elem(&connection_flows, &index);
+	OPAQUE(class);
+	class &= WEIR_CONNECTION_CLASSES - 1;
+	until_s = (weir_connections_now_ns(w) + (WEIR_CONNECTION_STEPS + 1) * config.connection_step_ns[class]) /
+			  WEIR_NSEC_PER_SEC +
+		  1;
+	OPAQUE(way);
+	if (set && way < WEIR_CONNECTION_FLOW_WAYS && READ_ONCE(set->until_s[way]) < until_s)
+		WRITE_ONCE(set->until_s[way], until_s);
+}
+
+/* One connection more in the flow w->counted, in the present step of `class`. False: judge again. */
+__noinline int weir_count_in(struct weir_work *w, __u32 slot, __u32 class, __u32 step)
+{
+	struct weir_connection_flow *total = weir_own_total(slot), *flow;
+	__u32 tag, number;
+
+	if (!w || !total || !weir_cell_add(total, WEIR_CONNECTION_LONE_TAG, class, step))
+		return false;
+	number = w->counted_flow;
+	if (weir_is_lone_flow(number))
+		return true;
+	tag = w->counted_tag;
+	flow = weir_connection_flow(number);
+	if (flow && weir_cell_add(flow, tag, class, step)) {
+		weir_flow_lasts(w, number, class);
+		return true;
+	}
+	weir_cell_remove(total, WEIR_CONNECTION_CELL(step, WEIR_CONNECTION_LONE_TAG), class, 1);
+	return false;
+}
+
+/* A flow that has no connection left may go before any other. */
+static __always_inline void weir_flow_ends(struct weir_work *w, struct weir_connection_flow *flow, __u32 number,
+					   __u32 tag)
+{
+	struct weir_connection_flow_set *set;
+	__u32 index = number / 8, until_s;
+	__u64 way = number & 7;
+
+	if (weir_count_open(w, flow, tag))
+		return;
+	set = bpf_map_lookup_elem(&connection_flows, &index);
+	OPAQUE(way);
+	if (!set || way >= WEIR_CONNECTION_FLOW_WAYS)
+		return;
+	until_s = READ_ONCE(set->until_s[way]);
+	WRITE_ONCE(set->until_s[way], 0);
+	/* Another CPU may have counted one in since; it adds first and then writes the time. */
+	weir_fence(w);
+	if (weir_count_open(w, flow, tag))
+		WRITE_ONCE(set->until_s[way], until_s);
+}
+
+/* One connection less in a flow: as its word says, or a reservation. */
+__noinline int weir_count_out(struct weir_work *w, __u32 number, __u32 tag, __u32 class, __u32 step)
+{
+	struct weir_connection_flow *flow = weir_connection_flow(number), *total;
+	__u32 slot;
+
+	if (!w || !flow)
+		return false;
+	slot = READ_ONCE(flow->owner);
+	if (!weir_is_owner(flow, tag) || !weir_cell_remove(flow, WEIR_CONNECTION_CELL(step, tag), class, 1))
+		return false;
+	if (weir_is_lone_flow(number))
+		return true;
+	total = weir_connection_total(slot);
+	if (total)
+		weir_cell_remove(total, WEIR_CONNECTION_CELL(step, WEIR_CONNECTION_LONE_TAG), class, 1);
+	weir_flow_ends(w, flow, number, tag);
+	return true;
+}
+
+#endif
