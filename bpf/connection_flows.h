@@ -282,19 +282,24 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS, latest, way, tag))
 			continue;
 		flow = weir_flow_at(set, way);
-		if (flow)
-			weir_take_over_flow(w, flow, place);
+		if (!flow)
+			return WEIR_CONNECTION_FLOW_WAYS;
+		WRITE_ONCE(set->until_s[way], 0);
+		weir_take_over_flow(w, flow, place);
 		return way;
 	}
 	return WEIR_CONNECTION_FLOW_WAYS;
 }
 
-/* Number and tag of this packet's flow, in w->counted. False: no place could be made. */
-static __always_inline bool weir_find_connection_flow(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+/* Number and tag of this packet's flow under rule `place`, in w->counted. False: no place could be made. */
+__noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 {
+	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	__u32 index, way;
 
+	if (!w)
+		return false;
 	w->counted_tag = WEIR_CONNECTION_LONE_TAG;
 	w->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
 	if (!rule->key_fields)

@@ -172,8 +172,11 @@ static __always_inline __u64 *weir_word_at(struct weir_connection_set *set, __u6
 /* A connection more than ever before? */
 static __always_inline void weir_note_most(struct weir_work *w, struct weir_connection_flow *flow, __u32 tag)
 {
-	__u64 open = weir_count_open(w, flow, tag);
+	__u64 open = weir_count_open(w, flow, tag), again = weir_count_open(w, flow, tag);
 
+	/* Twice: one that another CPU is moving counts double for a moment. */
+	if (again < open)
+		open = again;
 	for (int attempt = 0; attempt < WEIR_SETTLE_ATTEMPTS; attempt++) {
 		__u64 most = READ_ONCE(flow->counts.max);
 
@@ -232,15 +235,15 @@ __noinline int weir_note_change(struct weir_work *w, struct weir_connection_flow
 	return 0;
 }
 
-/* Tell the flow that the new word is counted in, and its rule. */
+/* Tell the flow w->counted, and its rule. */
 static __always_inline void weir_note_changes(struct weir_work *w, __u32 slot, __u32 state, __u32 next, __u32 event)
 {
 	struct weir_connection_flow *flow = weir_connection_flow(w->counted_flow), *total;
 	__u32 change = state | next << 3 | event << 6;
 
-	if (state == next)
+	if (state == next || !(weir_state_counts(state) || weir_state_counts(next)))
 		return;
-	if (flow && READ_ONCE(flow->owner) >> 32 == w->counted_tag)
+	if (flow && weir_is_owner(flow, w->counted_tag))
 		weir_note_change(w, flow, change, w->counted_tag);
 	if (weir_is_lone_flow(w->counted_flow))
 		return;
@@ -389,38 +392,40 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 	return place;
 }
 
-/* Is there room in the flow w->counted for one more? Then it is in, and claim->step says where. */
-static __always_inline enum weir_answer weir_reserve(struct weir_work *w, const struct weir_rule *rule,
+/* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. */
+static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 place,
 						     struct weir_connection_claim *claim, __u64 threshold)
 {
-	struct weir_connection_flow *flow = weir_connection_flow(w->counted_flow);
-	__u32 class = claim->class;
+	__u32 slot = weir_rule(place)->slot, class = claim->class;
 
-	if (!flow)
-		return WEIR_ANSWER_ERROR;
-	weir_own_total(rule->slot);
 	for (int attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
+		struct weir_connection_flow *flow;
 		__u32 step;
 
-		/* Twice: a connection that another CPU is moving counts double for a moment. */
+		flow = weir_find_connection_flow(w, place) ? weir_connection_flow(w->counted_flow) : NULL;
+		if (!flow)
+			break;
+		/* Twice: one that another CPU is moving counts double for a moment. */
 		if (weir_count_open(w, flow, w->counted_tag) >= threshold &&
 		    weir_count_open(w, flow, w->counted_tag) >= threshold) {
 			__sync_fetch_and_add(&flow->counts.refused, 1);
 			return WEIR_ANSWER_BLOCK;
 		}
 		step = weir_connection_step(w, class);
-		if (!weir_count_in(w, rule->slot, class, step)) {
+		if (!weir_count_in(w, slot, class, step)) {
 			w->has_now = 0;
 			continue;
 		}
 		if (weir_count_open(w, flow, w->counted_tag) <= threshold) {
+			claim->flow = w->counted_flow;
+			claim->flow_tag = w->counted_tag;
 			claim->step = step;
 			claim->is_reserved = 1;
 			return WEIR_ANSWER_ADMIT;
 		}
 		weir_count_out(w, w->counted_flow, w->counted_tag, class, step);
 	}
-	weir_count_stall(rule->slot);
+	weir_count_stall(slot);
 	return WEIR_ANSWER_BLOCK;
 }
 
@@ -437,13 +442,7 @@ __noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index)
 	claim = &w->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(w, place) : rule->threshold;
 	threshold &= WEIR_THRESHOLD_MASK;
-	if (!weir_find_connection_flow(w, rule, place)) {
-		weir_count_stall(rule->slot);
-		return WEIR_ANSWER_BLOCK;
-	}
-	claim->flow = w->counted_flow;
-	claim->flow_tag = w->counted_tag;
-	answer = weir_reserve(w, rule, claim, threshold);
+	answer = weir_reserve(w, place, claim, threshold);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes the connection comes to be all the same, but must not be learned. */
@@ -499,11 +498,11 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 
 /* ---- the packet passes ---- */
 
-/* Count in the state that the packet makes, in the flow w->counted. False: untold. */
-static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place, struct weir_connection_claim *claim,
-						__u32 next, __u32 *ret_step)
+/* Count the connection in where the packet moves it to, and say in w->counted whom that concerns. False: not now. */
+static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place,
+						const struct weir_connection_claim *claim, __u64 word, __u32 next,
+						__u32 *ret_step)
 {
-	const struct weir_rule *rule = weir_rule(place);
 	__u32 class = weir_state_class(next);
 
 	*ret_step = weir_connection_step(w, class);
@@ -513,9 +512,12 @@ static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place
 		*ret_step = claim->step;
 		return true;
 	}
-	if (!weir_state_counts(next))
+	if (!weir_state_counts(next)) {
+		w->counted_flow = word >> WEIR_CONNECTION_FLOW_SHIFT;
+		w->counted_tag = word >> WEIR_CONNECTION_FLOW_TAG_SHIFT & WEIR_CONNECTION_CHECK;
 		return true;
-	return weir_count_in(w, rule->slot, class, *ret_step);
+	}
+	return weir_find_connection_flow(w, place) && weir_count_in(w, weir_rule(place)->slot, class, *ret_step);
 }
 
 /* One try to change the connection as the packet wants it. True: done, or there is nothing to do. */
@@ -545,7 +547,7 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 	}
 	if (next == WEIR_CONNECTION_NONE)
 		return true;
-	if (!weir_count_state_in(w, w->rule[index], claim, next, &step))
+	if (!weir_count_state_in(w, w->rule[index], claim, word, next, &step))
 		return false;
 	changed = weir_connection_word(w, claim->tag, next, step);
 	OPAQUE(way);
@@ -573,21 +575,19 @@ __noinline int weir_settle_connection(struct weir_work *w, __u32 index, __u32 pa
 {
 	struct weir_connection_claim *claim;
 	struct weir_connection_set *set;
-	const struct weir_rule *rule;
-	__u32 place, set_index, way;
+	__u32 set_index, slot, way;
 
 	if (!w || index >= WEIR_PACKET_RULES_MAX)
 		return 0;
 	claim = &w->connection[index];
-	place = w->rule[index];
-	rule = weir_rule(place);
+	slot = weir_rule(w->rule[index])->slot;
 	set_index = claim->set;
 	set = bpf_map_lookup_elem(&connections, &set_index);
-	if (passes && set && (claim->is_reserved || weir_find_connection_flow(w, rule, place))) {
+	if (passes && set) {
 		for (int attempt = 0; attempt < WEIR_SETTLE_ATTEMPTS; attempt++) {
 			way = weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, claim->tag);
 			if (way == WEIR_CONNECTION_WAYS)
-				way = weir_insert_connection(w, set_index, claim->tag, rule->slot);
+				way = weir_insert_connection(w, set_index, claim->tag, slot);
 			if (weir_change_connection(w, index, set, way))
 				break;
 			w->has_now = 0;
