@@ -548,14 +548,123 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static void what_a_later_version_brings_is_refused_by_name(void **state)
+/* ---- connections ---- */
+
+#define CONNECTIONS(fields)                                                                                            \
+	RESOURCES "rules:\n- resource: dns\n  metricType: Concurrency\n  threshold: 5\n  " fields "\n"
+
+static void a_concurrency_rule_has_a_threshold_a_mode_and_overrides(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads(bench,
+		     "resources: [{name: a, flow: source/24/56}]\nrules:\n- resource: a\n  metricType: Concurrency\n"
+		     "  threshold: 2.9\n  mode: observe\n  overrides: [{source: 192.0.2.0/24, threshold: 0}]\n");
+	rule = &bench->ruleset->rules[0];
+	assert_int_equal(rule->metric, WEIR_METRIC_CONCURRENCY);
+	assert_true(rule->threshold_micro == 2900000);
+	assert_true(rule->observes);
+	assert_int_equal(rule->override_count, 1);
+	/* Sentinel's number, and its other enums when they say what holds anyway. */
+	assert_reads(bench, RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 1, tokenCalculateStrategy: 0, "
+				      "controlBehavior: Reject, relationStrategy: CurrentResource}, "
+				      "{resource: dns, threshold: 1}]\n");
+	assert_int_equal(bench->ruleset->rules[0].metric, WEIR_METRIC_CONCURRENCY);
+	assert_int_equal(bench->ruleset->rules[1].metric, WEIR_METRIC_RATE);
+}
+
+static void what_connections_have_not_is_refused(void **state)
 {
 	static const struct sample samples[] = {
-		{RULE("metricType: Concurrency"), 5, 3, "'metricType' is not supported yet", NULL},
+		{RULE("metricType: QPS"), 5, 15, "'QPS' is no value of 'metricType'", "leave it out to limit a rate"},
+		{RULE("metricType: concurrency"), 5, 15, "no value of", "did you mean 'Concurrency'?"},
+		{RULE("metricType: 1"), 5, 15, "'1' is no value of 'metricType'", "write Concurrency"},
+		{RULE("metricType: [0]"), 5, 15, "'metricType' must be a single value", NULL},
+		{RESOURCES "rules: [{resource: dns, metricType: 0}]\n", 2, 9, "the rule has no threshold",
+		 "how many connections"},
+		{CONNECTIONS("unit: bytes"), 6, 9, "Concurrency counts connections, not bytes", "leave it out"},
+		{CONNECTIONS("tokenCalculateStrategy: WarmUp"), 6, 27, "Concurrency has no WarmUp",
+		 "leave out metricType"},
+		{CONNECTIONS("tokenCalculateStrategy: 2"), 6, 27, "Concurrency has no MemoryAdaptive", NULL},
+		{CONNECTIONS("controlBehavior: 1"), 6, 20, "Concurrency has no Throttling", NULL},
+		{CONNECTIONS("relationStrategy: AssociatedResource"), 6, 21, "Concurrency has no AssociatedResource",
+		 NULL},
+		{CONNECTIONS("statIntervalInMs: 9"), 6, 21, "'9' is out of range", NULL},
+		{"settings: {connections: 1023}\n", 1, 25, "out of range", "1024 to 4194304"},
+		{"settings: {connections: 4194305}\n", 1, 25, "out of range", NULL},
+		{"settings: {connectionFlows: 255}\n", 1, 29, "out of range", "256 to 4194304"},
+		{"settings: {halfOpenTimeoutInMs: 999}\n", 1, 33, "out of range", "1000 to 86400000"},
+		{"settings: {tcpIdleTimeoutInMs: 86400001}\n", 1, 32, "out of range", NULL},
+		{"settings: {otherIdleTimeoutInMs: 1s}\n", 1, 34, "not a whole number", NULL},
+		{"settings: {closedTimeoutInMs: 0}\n", 1, 31, "out of range", NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		assert_tells_one(*state, &samples[i], false);
+}
+
+static void what_connections_do_not_use_is_warned_of(void **state)
+{
+#define OF_MATCH(match)                                                                                                \
+	"resources: [{name: r, match: {" match "}}]\nrules: [{resource: r, threshold: 5, metricType: Concurrency}]\n"
+	static const struct sample samples[] = {
+		{CONNECTIONS("statIntervalInMs: 1000"), 6, 21,
+		 "'statIntervalInMs' has no effect: it is for rules without "
+		 "metricType Concurrency",
+		 "leave it out"},
+		{CONNECTIONS("sampleCount: 10"), 6, 16, "'sampleCount' has no effect", NULL},
+		{CONNECTIONS("window: leap"), 6, 11, "'window' has no effect", NULL},
+		{CONNECTIONS("unit: packets"), 6, 9, "'unit' has no effect", NULL},
+		{CONNECTIONS("maxQueueingTimeMs: 1"), 6, 22, "'maxQueueingTimeMs' has no effect", NULL},
+		{CONNECTIONS("warmUpPeriodSec: 1"), 6, 20, "'warmUpPeriodSec' has no effect", NULL},
+		{CONNECTIONS("refResource: web"), 6, 16, "'refResource' has no effect", NULL},
+		{RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 0.5}]\n", 2, 51,
+		 "a threshold below 1 admits no new connection", NULL},
+		{RESOURCES "rules: [{name: r, resource: dns, metricType: 0, threshold: 131073}]\n", 2, 16,
+		 "the threshold may never be reached: there is room for 131072", "raise settings.connections"},
+		{OF_MATCH("fragment: later"), 2, 49, "the rule has no effect", "another resource"},
+		{OF_MATCH("fragment: [none, first]"), 2, 49, "only some packets of a connection",
+		 "addresses and ports"},
+		{OF_MATCH("tcpFlags: syn"), 2, 49, "its match has 'tcpFlags'", NULL},
+		{OF_MATCH("length: 64-128"), 2, 49, "its match has 'length'", NULL},
+		{"settings: {connections: 4096}\n" RULE(""), 1, 25,
+		 "'connections' has no effect: no rule has metricType Concurrency", "leave it out"},
+		{"settings: {closedTimeoutInMs: 1000}\n" RULE(""), 1, 31, "'closedTimeoutInMs' has no effect", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(bench, &samples[i], true);
+	assert_reads(bench, OF_MATCH("fragment: none, protocol: tcp, destinationPort: 80"));
+	assert_reads(bench, RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 131072}]\n");
+}
+
+static void settings_of_connections_merge_and_have_defaults(void **state)
+{
+	static const uint64_t defaults_ms[] = {10000, 7440000, 120000, 10000},
+			      given_ms[] = {1000, 86400000, 30000, 2000};
+	static const char rule[] = RESOURCES "rules: [{resource: dns, threshold: 1, metricType: Concurrency}]\n";
+	struct bench *bench = *state;
+	const struct weir_settings *settings;
+
+	assert_reads(bench, rule);
+	settings = &bench->ruleset->settings;
+	assert_int_equal(settings->connections, 131072);
+	assert_int_equal(settings->connection_flows, 32768);
+	assert_memory_equal(settings->connection_timeout_ms, defaults_ms, sizeof(defaults_ms));
+	assert_int_equal(
+		read_texts(bench, rule,
+			   "settings: {connections: 4096, halfOpenTimeoutInMs: 1000, tcpIdleTimeoutInMs: 86400000}\n",
+			   "settings: {connections: 4096, otherIdleTimeoutInMs: 30000, closedTimeoutInMs: 2000}\n"),
+		0);
+	assert_int_equal(bench->diag.count, 0);
+	settings = &bench->ruleset->settings;
+	assert_int_equal(settings->connections, 4096);
+	assert_int_equal(settings->connection_flows, 1024);
+	assert_memory_equal(settings->connection_timeout_ms, given_ms, sizeof(given_ms));
+	assert_int_equal(read_texts(bench, rule, "settings: {connectionFlows: 300}\n", NULL), 0);
+	assert_int_equal(bench->ruleset->settings.connection_flows, 300);
 }
 
 /* ---- Sentinel's strategies, behaviors and relations ---- */
@@ -1074,6 +1183,28 @@ static void sentinel_ignores_what_is_unknown_or_not_used(void **state)
 	assert_true(rule->ref_resource == WEIR_NO_RESOURCE);
 }
 
+/* Its isolation rules, core/isolation/rule.go; metricType 1 is QPS, of the flow rules of version 0. */
+static void isolation_rules_of_sentinel_limit_connections(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads_sentinel(bench,
+			      "[{\"id\": \"a\", \"resource\": \"dns\", \"metricType\": 0, \"threshold\": 12},\n"
+			      " {\"Resource\": \"web\", \"METRICTYPE\": \"Concurrency\", \"threshold\": 1,\n"
+			      "  \"statIntervalInMs\": \"ignored\", \"warmUpPeriodSec\": -1, \"controlBehavior\": 0},\n"
+			      " {\"resource\": \"web\", \"metricType\": 1, \"threshold\": 9},\n"
+			      " {\"resource\": \"web\", \"metricType\": \"QPS\", \"threshold\": 9},\n"
+			      " {\"resource\": \"web\", \"metricType\": null, \"threshold\": 9}]\n");
+	rules = bench->ruleset->rules;
+	assert_int_equal(rules[0].metric, WEIR_METRIC_CONCURRENCY);
+	assert_true(rules[0].threshold_micro == 12 * WEIR_MICRO);
+	assert_string_equal(rules[0].name, "dns#1");
+	assert_int_equal(rules[1].metric, WEIR_METRIC_CONCURRENCY);
+	for (size_t i = 2; i < 5; i++)
+		assert_int_equal(rules[i].metric, WEIR_METRIC_RATE);
+}
+
 static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(void **state)
 {
 	struct bench *bench = *state;
@@ -1098,6 +1229,13 @@ static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 2}]", 1, 57, "no value of", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": true}]", 1, 47, "not by a pattern of names",
 		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 2}]", 1, 52, "'2' is no value of",
+		 "Concurrency"},
+		{"[{\"resource\": \"dns\", \"threshold\": 0, \"metricType\": 0}]", 1, 35, "needs a threshold above 0",
+		 "a file of weir's own"},
+		{"[{\"resource\": \"dns\", \"metricType\": 0}]", 1, 2, "needs a threshold above 0", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 0, \"controlBehavior\": 1}]", 1, 74,
+		 "Concurrency has no Throttling", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": 1}]", 1, 47, "no value of 'regex'", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"statIntervalInMs\": 5}]", 1, 58, "out of range", NULL},
 		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1}]", 1, 58, "needs a refResource",
@@ -1110,7 +1248,7 @@ static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
 		 "2, "
 		 "\"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
 		 1, 35, "negative", NULL},
-		{"[7]", 1, 2, "a flow rule of Sentinel's must be a map of fields", NULL},
+		{"[7]", 1, 2, "a rule of Sentinel's must be a map of fields", NULL},
 		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
 	};
 	struct bench *bench = *state;
@@ -1512,7 +1650,10 @@ int main(void)
 		TEST(mistake_in_a_setting_is_told_at_its_place),
 		TEST(mistake_in_a_match_is_told_at_its_place),
 		TEST(mistake_in_a_rule_is_told_at_its_place),
-		TEST(what_a_later_version_brings_is_refused_by_name),
+		TEST(a_concurrency_rule_has_a_threshold_a_mode_and_overrides),
+		TEST(what_connections_have_not_is_refused),
+		TEST(what_connections_do_not_use_is_warned_of),
+		TEST(settings_of_connections_merge_and_have_defaults),
 		TEST(every_combination_is_read_or_refused_with_its_message),
 		TEST(cold_factor_of_zero_or_none_is_three),
 		TEST(reference_has_no_key_or_the_same),
@@ -1532,6 +1673,7 @@ int main(void)
 		TEST(list_of_sentinel_rules_gets_weirs_defaults),
 		TEST(sentinel_fields_match_without_case_and_enums_are_numbers_or_names),
 		TEST(sentinel_ignores_what_is_unknown_or_not_used),
+		TEST(isolation_rules_of_sentinel_limit_connections),
 		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
 		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
 		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),

@@ -9,6 +9,7 @@
 #include "util.h"
 
 #define FLOWS_PER_CPU_DEFAULT 262144
+#define CONNECTIONS_DEFAULT 131072
 
 enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_ALLOW, TOP_DENY, TOP_FIELD_COUNT };
 
@@ -295,6 +296,7 @@ static void read_parts(struct weir_reader *reader)
 		return;
 	for (size_t i = 0; i < reader->document_count; i++)
 		read_rules(reader, reader->documents[i], top[i]);
+	weir_finish_settings(reader, first_settings);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);
 	if (!reader->is_out_of_memory)
@@ -325,6 +327,9 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 	ruleset->settings = (struct weir_settings){
 		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
 		.controller_timeout_ms = 3000,
+		.connections = CONNECTIONS_DEFAULT,
+		/* RFC 5382, REQ-5, of what is open, and RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived. */
+		.connection_timeout_ms = {10000, 7440000, 120000, 10000},
 		.drop_malformed = true,
 		.drop_unsupported = true,
 	};

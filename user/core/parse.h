@@ -94,9 +94,12 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 /* ---- the parts of a file ---- */
 
 /* Merge one file's settings; first[] remembers which node set each field, over all files. */
-#define WEIR_SETTING_COUNT 8
+#define WEIR_SETTING_COUNT 14
 void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
 			const struct weir_node *first[WEIR_SETTING_COUNT]);
+
+/* What is left to say once all settings and rules are read: defaults that go by others, and warnings. */
+void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT]);
 
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);

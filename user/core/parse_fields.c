@@ -143,12 +143,6 @@ static void complain_unknown_field(struct weir_reader *reader, const struct weir
 	weir_complain(reader, key, hint, "%s has no field '%.*s'", what, WEIR_SHOWN(key->text));
 }
 
-/* A field that a later version will know: refused by name, so that nobody takes it for a typing error. */
-static bool is_of_later_version(const char *field)
-{
-	return !strcmp(field, "metricType");
-}
-
 static void read_field(struct weir_reader *reader, const struct weir_node *key, const struct weir_node *value,
 		       const char *what, const char *const *fields, size_t count, const struct weir_node **keys,
 		       const struct weir_node **values)
@@ -161,9 +155,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 	}
 	while (i < count && strcmp(key->text, fields[i]))
 		i++;
-	if (i == count && is_of_later_version(key->text)) {
-		weir_complain(reader, key, NULL, "'%s' is not supported yet", key->text);
-	} else if (i == count) {
+	if (i == count) {
 		complain_unknown_field(reader, key, what, fields, count);
 	} else if (keys[i]) {
 		weir_complain(reader, key, "leave one of them out", "'%s' is given twice: first in line %d", fields[i],

@@ -98,7 +98,7 @@ static void read_threshold(struct overrides *overrides, const struct weir_node *
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	else if (*micro)
 		/* 0 is how one says that a flow is blocked. */
-		weir_warn_of_small_threshold(overrides->reader, node, *micro, overrides->rule->counts_bytes);
+		weir_warn_of_small_threshold(overrides->reader, node, *micro, overrides->rule);
 }
 
 static void add(struct overrides *overrides, const struct weir_node *node, const struct weir_override *override)

@@ -2,6 +2,7 @@
 /* One rule: name, limit and Sentinel's fields, from weir's own files or from a list of Sentinel-Go's. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "parse_rule.h"
 #include "util.h"
@@ -18,6 +19,7 @@
 const char *const weir_rule_fields[RULE_FIELD_COUNT] = {
 	"name",
 	"resource",
+	"metricType",
 	"threshold",
 	"statIntervalInMs",
 	"sampleCount",
@@ -201,6 +203,27 @@ static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *d
 	return choice;
 }
 
+/* In Sentinel-Go an isolation rule has the metric 0, Concurrency. Its flow rules have none, but for those of version 0:
+ * there 1, QPS, was what a flow rule counts today.
+ */
+static enum weir_metric read_metric(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_METRIC];
+	const char *word;
+
+	if (!value || !weir_read_word(reader, value, "metricType", &word))
+		return WEIR_METRIC_RATE;
+	if (!strcmp(word, "Concurrency") || !strcmp(word, "0"))
+		return WEIR_METRIC_CONCURRENCY;
+	if (!draft->is_sentinel || (strcmp(word, "QPS") && strcmp(word, "1")))
+		weir_complain(reader, value,
+			      strcasecmp(word, "Concurrency")
+				      ? "write Concurrency to limit connections, or leave it out to limit a rate"
+				      : "did you mean 'Concurrency'?",
+			      "'%.*s' is no value of 'metricType'", WEIR_SHOWN(word));
+	return WEIR_METRIC_RATE;
+}
+
 static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
 	static const char *const units[] = {"packets", "bytes"};
@@ -214,6 +237,9 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	rule->counts_bytes = read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
 	rule->window = read_choice(reader, draft, RULE_WINDOW, windows, ARRAY_SIZE(windows), false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
+	rule->metric = read_metric(reader, draft);
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
+		weir_check_concurrency(reader, draft);
 }
 
 /* ---- Sentinel's other fields ---- */
@@ -333,11 +359,13 @@ void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
 
 /* ---- a rule of Sentinel-Go's ---- */
 
-/* What Sentinel-Go's decoder knows (core/flow/rule.go); its `ID` names nothing here, since rules may share one. */
+/* What Sentinel-Go's decoders know (core/flow/rule.go, core/isolation/rule.go); their `ID` names nothing here, since
+ * rules may share one.
+ */
 static const enum weir_rule_field sentinel_fields[] = {
-	RULE_RESOURCE,	RULE_THRESHOLD,	   RULE_INTERVAL,     RULE_STRATEGY,	   RULE_BEHAVIOR,
-	RULE_RELATION,	RULE_REF_RESOURCE, RULE_MAX_QUEUEING, RULE_WARM_UP_PERIOD, RULE_COLD_FACTOR,
-	RULE_LOW_USAGE, RULE_HIGH_USAGE,   RULE_LOW_MARK,     RULE_HIGH_MARK,
+	RULE_RESOURCE,	  RULE_METRIC,	  RULE_THRESHOLD,    RULE_INTERVAL,	RULE_STRATEGY,
+	RULE_BEHAVIOR,	  RULE_RELATION,  RULE_REF_RESOURCE, RULE_MAX_QUEUEING, RULE_WARM_UP_PERIOD,
+	RULE_COLD_FACTOR, RULE_LOW_USAGE, RULE_HIGH_USAGE,   RULE_LOW_MARK,	RULE_HIGH_MARK,
 };
 
 /* Fields of weir's that Sentinel has not, and ignores: who writes them here expects something else. */
@@ -372,7 +400,7 @@ static bool read_sentinel_fields(struct weir_reader *reader, struct weir_draft *
 	for (size_t i = 0; i < ARRAY_SIZE(foreign_fields); i++)
 		names[SENTINEL_FOREIGN + i] = weir_rule_fields[foreign_fields[i]];
 	names[SENTINEL_REGEX] = "regex";
-	if (!weir_read_fields_as_go(reader, draft->node, "a flow rule of Sentinel's", names, SENTINEL_COUNT, values))
+	if (!weir_read_fields_as_go(reader, draft->node, "a rule of Sentinel's", names, SENTINEL_COUNT, values))
 		return false;
 	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
 		draft->value[sentinel_fields[i]] = values[i];

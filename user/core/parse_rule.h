@@ -11,6 +11,7 @@
 enum weir_rule_field {
 	RULE_NAME,
 	RULE_RESOURCE,
+	RULE_METRIC,
 	RULE_THRESHOLD,
 	RULE_INTERVAL,
 	RULE_SAMPLES,
@@ -43,10 +44,10 @@ struct weir_draft {
 	const struct weir_node *value[RULE_FIELD_COUNT];
 	struct weir_ruleset_rule *rule;
 	const char *resource_name; /* NULL: missing, or of the wrong type */
-	bool is_sentinel;	   /* an object of a list of Sentinel-Go's flow rules */
+	bool is_sentinel;	   /* an object of a list of Sentinel-Go's rules */
 	bool has_threshold, has_resource;
 	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
-	bool is_misread[RULE_FIELD_COUNT]; /* a number that was refused: no second complaint of it */
+	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */
 };
 
 /* The node to point at for a field that may be absent. */
@@ -55,8 +56,8 @@ static inline const struct weir_node *weir_draft_at(const struct weir_draft *dra
 	return draft->value[field] ?: draft->node;
 }
 
-/* Does a field mean anything, by the rule's strategy, behavior and relation? If not, *ret_condition says what it
- * is for. ret_condition may be NULL.
+/* Does a field mean anything, by the rule's metric, strategy, behavior and relation? If not, *ret_condition says what
+ * it is for. ret_condition may be NULL.
  */
 bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition);
 
@@ -73,8 +74,13 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
 			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule);
 
-/* Warn of a threshold that admits nothing, or no full frame. */
+/* A Concurrency rule counts connections, and has neither of the ways that Sentinel's flow rules have: complain of
+ * those it names, and read on as if it named none.
+ */
+void weir_check_concurrency(struct weir_reader *reader, struct weir_draft *draft);
+
+/* Warn of a threshold of the rule that admits nothing, or no full frame. */
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
-				  bool counts_bytes);
+				  const struct weir_ruleset_rule *rule);
 
 #endif

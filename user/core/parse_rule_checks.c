@@ -8,12 +8,36 @@
 /* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
 #define FRAME_BYTES_USUAL 1514
 
+/* Who writes what is the default anyway, such as Direct, means no harm; a unit would be the wrong one. */
+static bool is_of_connections(enum weir_rule_field field)
+{
+	switch (field) {
+	case RULE_NAME:
+	case RULE_RESOURCE:
+	case RULE_METRIC:
+	case RULE_THRESHOLD:
+	case RULE_STRATEGY:
+	case RULE_BEHAVIOR:
+	case RULE_RELATION:
+	case RULE_MODE:
+	case RULE_OVERRIDES:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
 	const char *condition = "";
 	bool is_used = true;
 
+	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
+		if (ret_condition)
+			*ret_condition = "rules without metricType Concurrency";
+		return is_of_connections(field);
+	}
 	switch (field) {
 	case RULE_THRESHOLD:
 		is_used = rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE;
@@ -54,14 +78,55 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 
 /* ---- what cannot be ---- */
 
+void weir_check_concurrency(struct weir_reader *reader, struct weir_draft *draft)
+{
+	static const char *const leave_out = "leave it out, or leave out metricType to limit a rate";
+	struct weir_ruleset_rule *rule = draft->rule;
+
+	if (rule->strategy != WEIR_STRATEGY_DIRECT)
+		weir_complain(reader, draft->value[RULE_STRATEGY], leave_out,
+			      "a limit of connections does not move: Concurrency has no %s",
+			      weir_strategy_names[rule->strategy]);
+	if (rule->behavior != WEIR_BEHAVIOR_REJECT)
+		weir_complain(reader, draft->value[RULE_BEHAVIOR], leave_out,
+			      "a connection is opened or refused, it cannot wait: Concurrency has no Throttling");
+	if (rule->relation != WEIR_RELATION_CURRENT)
+		weir_complain(reader, draft->value[RULE_RELATION], leave_out,
+			      "connections are counted for their own resource: Concurrency has no AssociatedResource");
+	if (rule->counts_bytes) {
+		weir_complain(reader, draft->value[RULE_UNIT], leave_out, "Concurrency counts connections, not bytes");
+		draft->is_misread[RULE_UNIT] = true;
+	}
+	rule->strategy = WEIR_STRATEGY_DIRECT;
+	rule->behavior = WEIR_BEHAVIOR_REJECT;
+	rule->relation = WEIR_RELATION_CURRENT;
+	rule->counts_bytes = false;
+}
+
+/* What the rule's threshold counts, in the words of a mistake's hint. */
+static const char *threshold_hint(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_CONCURRENCY
+		       ? "say how many connections may be open at once: 'threshold: 100'"
+		       : "say how many packets an interval may hold: 'threshold: 1000'";
+}
+
+/* Sentinel-Go's isolation rules: "zero threshold" (core/isolation/rule_manager.go). */
+static bool lacks_isolation_threshold(const struct weir_draft *draft)
+{
+	return draft->is_sentinel && draft->rule->metric == WEIR_METRIC_CONCURRENCY &&
+	       draft->rule->threshold_micro == 0 && (draft->has_threshold || !draft->value[RULE_THRESHOLD]);
+}
+
 static void check_threshold(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	if (draft->value[RULE_THRESHOLD])
-		return;
-	if (!draft->is_sentinel)
-		weir_complain(reader, draft->node, "say how many packets an interval may hold: 'threshold: 1000'",
-			      "the rule has no threshold");
-	else
+	if (lacks_isolation_threshold(draft))
+		weir_complain(reader, weir_draft_at(draft, RULE_THRESHOLD),
+			      "write 1 or more; to refuse every connection, write the rule in a file of weir's own",
+			      "an isolation rule of Sentinel's needs a threshold above 0");
+	else if (!draft->value[RULE_THRESHOLD] && !draft->is_sentinel)
+		weir_complain(reader, draft->node, threshold_hint(draft->rule), "the rule has no threshold");
+	else if (!draft->value[RULE_THRESHOLD])
 		weir_warn(reader, draft->node, "as in Sentinel, no threshold is a threshold of 0",
 			  "the rule has no threshold: it admits nothing");
 }
@@ -158,18 +223,20 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 	const char *condition;
 
 	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
-		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
+		if (draft->value[field] && !draft->is_misread[field] && !weir_draft_uses(draft, field, &condition))
 			weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
 				  weir_rule_fields[field], condition);
 }
 
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
-				  bool counts_bytes)
+				  const struct weir_ruleset_rule *rule)
 {
-	if (micro < WEIR_MICRO)
+	if (micro < WEIR_MICRO && rule->metric == WEIR_METRIC_CONCURRENCY)
+		weir_warn(reader, node, "what is open already goes on", "a threshold below 1 admits no new connection");
+	else if (micro < WEIR_MICRO)
 		weir_warn(reader, node, "a packet is admitted whole or not at all",
 			  "a threshold below 1 admits nothing");
-	else if (counts_bytes && micro < FRAME_BYTES_USUAL * WEIR_MICRO)
+	else if (rule->counts_bytes && micro < FRAME_BYTES_USUAL * WEIR_MICRO)
 		weir_warn(reader, node,
 			  "a frame larger than the threshold is never admitted; a full one has 1514 bytes",
 			  "this threshold is smaller than a frame can be");
@@ -180,11 +247,10 @@ static void warn_of_small_thresholds(struct weir_reader *reader, const struct we
 	const struct weir_ruleset_rule *rule = draft->rule;
 	uint64_t high_micro = rule->memory.high_units * WEIR_MICRO;
 
-	if (draft->has_threshold)
-		weir_warn_of_small_threshold(reader, draft->value[RULE_THRESHOLD], rule->threshold_micro,
-					     rule->counts_bytes);
+	if (draft->has_threshold && !lacks_isolation_threshold(draft))
+		weir_warn_of_small_threshold(reader, draft->value[RULE_THRESHOLD], rule->threshold_micro, rule);
 	if (high_micro)
-		weir_warn_of_small_threshold(reader, draft->value[RULE_HIGH_USAGE], high_micro, rule->counts_bytes);
+		weir_warn_of_small_threshold(reader, draft->value[RULE_HIGH_USAGE], high_micro, rule);
 	/* What is too large for a cold flow would also never warm it up. */
 	if (draft->has_threshold && rule->counts_bytes && rule->warm_up.cold_factor > 1 &&
 	    rule->threshold_micro >= FRAME_BYTES_USUAL * WEIR_MICRO &&
@@ -193,6 +259,32 @@ static void warn_of_small_thresholds(struct weir_reader *reader, const struct we
 			  "a frame larger than that is not admitted before smaller ones have warmed it up",
 			  "cold, this threshold is smaller than a frame can be: threshold / warmUpColdFactor is below "
 			  "1514");
+}
+
+/* A connection is told by all packets of its 5-tuple: a match must take all of them or none. */
+static void warn_of_partial_match(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = weir_draft_at(draft, RULE_METRIC);
+	const struct weir_ruleset_resource *resource;
+	const struct weir_match *match;
+
+	if (draft->rule->metric != WEIR_METRIC_CONCURRENCY || !draft->has_resource)
+		return;
+	resource = &reader->ruleset->resources[draft->rule->resource];
+	match = &resource->match;
+	if (match->fragments == 1 << WEIR_FRAGMENT_LATER)
+		weir_warn(reader, value, "use another resource, or leave 'fragment' out of its match",
+			  "the rule has no effect: '%.*s' takes only later fragments, which belong to no connection",
+			  WEIR_SHOWN(resource->name));
+	else if (match->tcp_flags_count || match->length_count || match->fragments & 1 << WEIR_FRAGMENT_FIRST)
+		weir_warn(reader, value,
+			  "what it does not see neither keeps a connection alive nor ends it: match by addresses and "
+			  "ports",
+			  "'%.*s' takes only some packets of a connection: its match has '%s'",
+			  WEIR_SHOWN(resource->name),
+			  match->tcp_flags_count ? "tcpFlags"
+			  : match->length_count	 ? "length"
+						 : "fragment");
 }
 
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
@@ -212,4 +304,5 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 	if (!draft->is_sentinel)
 		warn_of_unused_fields(reader, draft);
 	warn_of_small_thresholds(reader, draft);
+	warn_of_partial_match(reader, draft);
 }

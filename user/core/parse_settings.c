@@ -16,6 +16,17 @@
 /* What weir_instance_info.memory_cgroup holds. */
 #define CGROUP_PATH_BYTES_MAX 255
 
+/* The least that is worth a limit, and the most that a count of connections can hold with every place of its table
+ * taken: WEIR_CONNECTION_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
+ */
+#define CONNECTIONS_MIN 1024
+#define CONNECTIONS_MAX (1u << 22)
+_Static_assert(CONNECTIONS_MAX / 2 * WEIR_CONNECTION_WAYS <= WEIR_CONNECTION_COUNT_MASK, "a count must never wrap");
+#define CONNECTION_FLOWS_MIN 256
+#define CONNECTION_FLOWS_MAX (4 * WEIR_CONNECTION_FLOW_SETS_MAX)
+#define CONNECTION_TIMEOUT_MS_MIN 1000
+#define CONNECTION_TIMEOUT_MS_MAX 86400000
+
 enum setting {
 	SETTING_FLOWS_PER_CPU,
 	SETTING_MALFORMED,
@@ -25,11 +36,27 @@ enum setting {
 	SETTING_MEMORY,
 	SETTING_THROTTLING,
 	SETTING_CONTROLLER_TIMEOUT,
+	SETTING_CONNECTIONS,
+	SETTING_CONNECTION_FLOWS,
+	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
 };
+_Static_assert(SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES == WEIR_SETTING_COUNT, "");
 
 static const char *const setting_names[WEIR_SETTING_COUNT] = {
-	"flowsPerCpu", "malformed", "unsupported", "nonIp",
-	"unmatched",   "memory",    "throttling",  "controllerTimeoutInMs",
+	"flowsPerCpu",
+	"malformed",
+	"unsupported",
+	"nonIp",
+	"unmatched",
+	"memory",
+	"throttling",
+	"controllerTimeoutInMs",
+	"connections",
+	"connectionFlows",
+	"halfOpenTimeoutInMs",
+	"tcpIdleTimeoutInMs",
+	"otherIdleTimeoutInMs",
+	"closedTimeoutInMs",
 };
 
 static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)
@@ -75,13 +102,30 @@ static void read_throttling(struct weir_reader *reader, const struct weir_node *
 		*paces = choice;
 }
 
-static void read_controller_timeout(struct weir_reader *reader, const struct weir_node *node, uint32_t *timeout_ms)
+/* A number that fits in 32 bits; `number` stays as it is when the setting is absent, or wrong. */
+static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum setting setting,
+			uint32_t low, uint32_t high, uint32_t *number)
 {
-	uint64_t number;
+	uint64_t read;
 
-	if (node && weir_read_number(reader, node, "controllerTimeoutInMs", CONTROLLER_TIMEOUT_MS_MIN,
-				     CONTROLLER_TIMEOUT_MS_MAX, &number))
-		*timeout_ms = number;
+	if (values[setting] && weir_read_number(reader, values[setting], setting_names[setting], low, high, &read))
+		*number = read;
+}
+
+static void read_connections(struct weir_reader *reader, const struct weir_node *const values[],
+			     struct weir_settings *settings)
+{
+	uint32_t timeout_ms;
+
+	read_number(reader, values, SETTING_CONNECTIONS, CONNECTIONS_MIN, CONNECTIONS_MAX, &settings->connections);
+	read_number(reader, values, SETTING_CONNECTION_FLOWS, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX,
+		    &settings->connection_flows);
+	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++) {
+		timeout_ms = settings->connection_timeout_ms[i];
+		read_number(reader, values, SETTING_CONNECTION_TIMEOUTS + i, CONNECTION_TIMEOUT_MS_MIN,
+			    CONNECTION_TIMEOUT_MS_MAX, &timeout_ms);
+		settings->connection_timeout_ms[i] = timeout_ms;
+	}
 }
 
 /* One field set in two files must have one value: which file wins would be a guess. */
@@ -104,23 +148,58 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 {
 	struct weir_settings *settings = &reader->ruleset->settings;
 	const struct weir_node *values[WEIR_SETTING_COUNT];
-	uint64_t flows;
 
 	weir_read_fields(reader, node, "settings", setting_names, WEIR_SETTING_COUNT, false, values);
-	if (values[SETTING_FLOWS_PER_CPU] && weir_read_number(reader, values[SETTING_FLOWS_PER_CPU], "flowsPerCpu",
-							      FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX, &flows))
-		settings->flows_per_cpu = flows;
+	read_number(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
+		    &settings->flows_per_cpu);
 	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
 	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
 	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
 	read_policy(reader, values[SETTING_UNMATCHED], "unmatched", &settings->drop_unmatched);
 	read_memory(reader, values[SETTING_MEMORY], settings);
 	read_throttling(reader, values[SETTING_THROTTLING], &settings->paces);
-	read_controller_timeout(reader, values[SETTING_CONTROLLER_TIMEOUT], &settings->controller_timeout_ms);
+	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
+		    &settings->controller_timeout_ms);
+	read_connections(reader, values, settings);
 	if (values[SETTING_NON_IP] && settings->drop_non_ip)
 		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
 			  "'nonIp: drop' drops ARP as well");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		if (values[i])
 			merge(reader, values[i], setting_names[i], &first[i]);
+}
+
+/* A full table evicts: a limit beyond its size is none. Returns the number of Concurrency rules. */
+static size_t check_room_for_connections(struct weir_reader *reader)
+{
+	const struct weir_ruleset *ruleset = reader->ruleset;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (rule->metric != WEIR_METRIC_CONCURRENCY)
+			continue;
+		count++;
+		if (rule->threshold_micro / WEIR_MICRO > ruleset->settings.connections)
+			weir_warn(reader, reader->rule_nodes[i], "raise settings.connections, or lower the threshold",
+				  "the threshold may never be reached: there is room for %u connections, of all rules",
+				  ruleset->settings.connections);
+	}
+	return count;
+}
+
+void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])
+{
+	struct weir_settings *settings = &reader->ruleset->settings;
+
+	if (!settings->connection_flows)
+		settings->connection_flows = settings->connections / 4;
+	/* The rule may be in the file that could not be read, or the one that is wrong. */
+	if (check_room_for_connections(reader) || reader->is_incomplete || reader->complaints)
+		return;
+	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)
+		if (first[i])
+			weir_warn(reader, first[i], "leave it out",
+				  "'%s' has no effect: no rule has metricType Concurrency", setting_names[i]);
 }
