@@ -85,6 +85,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_associated |= rule->judging == WEIR_JUDGING_ASSOCIATED;
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;
+		config->has_connections |= rule->judging == WEIR_JUDGING_CONNECTIONS;
 		if (rule->judging != WEIR_JUDGING_THROTTLE)
 			continue;
 		config->has_throttling = 1;
@@ -114,7 +115,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	config->drop_unmatched = settings->drop_unmatched;
 	config->base_ns = base_ns(options);
 	configure_rules(list, image, config);
-	weir_compile_tables(options->previous, image, diag);
+	weir_compile_tables(settings, options->previous, image, diag);
 }
 
 /* A planned time that outgrew its word would be taken for never, and everything pass: refused before. */
@@ -183,15 +184,19 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
 {
+	const struct weir_config *config = &image->config;
 	struct weir_image_memory memory = {};
 
-	memory.narrow_table = (uint64_t)image->config.narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row) * cpus;
-	memory.wide_table = (uint64_t)image->config.wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row) * cpus;
+	memory.narrow_table = (uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row) * cpus;
+	memory.wide_table = (uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row) * cpus;
 	memory.lone_rows = (uint64_t)image->rule_slots * sizeof(struct weir_wide_row) * cpus;
-	memory.shared = (uint64_t)image->config.throttle_sets * sizeof(struct weir_throttle_set) +
-			(uint64_t)image->config.warming_sets * sizeof(struct weir_warming_set) +
+	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
+			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
 			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
-	memory.presence = (uint64_t)image->config.presence_cells * sizeof(__u32);
+	memory.connections = (uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
+			     (uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
+			     (uint64_t)weir_image_connection_totals(image) * sizeof(struct weir_connection_flow);
+	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
@@ -206,8 +211,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.lone_rows +
-		       memory.counters + memory.matching + memory.lists;
+	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.connections +
+		       memory.lone_rows + memory.counters + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

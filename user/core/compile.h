@@ -20,6 +20,8 @@ struct weir_previous {
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 	uint32_t throttle_sets, warming_sets;
+	uint32_t connection_sets, connection_flow_sets;
+	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint64_t base_ns;			 /* weir_config.base_ns of the instance */
 	uint32_t presence_cells, presence_shift; /* likewise */
 };
@@ -36,6 +38,12 @@ struct weir_compile_options {
 	uint32_t (*ifindex)(const char *name, void *data);
 	void *ifindex_data;
 };
+
+/* What a set of the tables of connections, and of their flows, is made for. It holds more, WEIR_CONNECTION_WAYS and
+ * _FLOW_WAYS, so that few sets are full when the table is as full as the settings say.
+ */
+#define WEIR_CONNECTIONS_PER_SET 2
+#define WEIR_CONNECTION_FLOWS_PER_SET 4
 
 struct weir_image_prefix {
 	struct weir_prefix_key key;
@@ -55,10 +63,12 @@ struct weir_image_interface {
 struct weir_image {
 	/* the generation's maps */
 	/* seed, tick_ns, is_virtual, is_weakly_ordered left zero: the loader's. A flow table that holds flows
-	 * of a running rule keeps its size; narrow_, wide_, throttle_ or warming_sets other than the instance's
-	 * mean that nobody used that table, and that the loader has to make it anew.
+	 * of a running rule keeps its size; narrow_, wide_, throttle_, warming_ or connection_flow_sets other than the
+	 * instance's mean that nobody used that table, and that the loader has to make it anew. Other connection_sets
+	 * or time-outs mean the same of all that holds connections.
 	 */
 	struct weir_config config;
+	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */
 	struct weir_classes *classes;
 	struct weir_vector *vectors;
 	uint32_t vector_count;	    /* at least 1 */
@@ -97,6 +107,7 @@ struct weir_image {
 struct weir_image_memory {
 	uint64_t narrow_table, wide_table; /* all CPUs together */
 	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
+	uint64_t connections;		   /* shared by all CPUs: they, and their counts */
 	uint64_t presence;		   /* shared by all CPUs */
 	uint64_t lone_rows, counters;	   /* all CPUs together */
 	uint64_t matching;		   /* classes, vectors, prefixes, rules */
@@ -113,12 +124,19 @@ struct weir_image_memory {
  * and its threshold's version (another one when what it allows to a flow may differ); a resource keeps the slot
  * of its name. Others take a free slot, or a cooling one whose free_after_ns is past and of whose flows the
  * tables that all CPUs share can remember nothing that would still matter. Slots no longer used start cooling:
- * free_after_ns = now_ns + interval + one bucket (resources: 61 s).
+ * free_after_ns = now_ns + interval + one bucket (resources: 61 s; rules that count connections: when the last of
+ * them is over).
  *
  * Windows of resources that associated rules refer to are kept by meters, hidden rules with slots of their own.
  */
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);
+
+/* Entries of map `connection_totals`: one a slot where there are connections to be counted, else none. */
+static inline uint32_t weir_image_connection_totals(const struct weir_image *image)
+{
+	return image->config.connection_sets ? image->rule_slots : 0;
+}
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);
 void weir_image_free(struct weir_image *image);

@@ -59,13 +59,20 @@ int weir_compile_slots(const struct weir_rule_list *list, const struct weir_comp
 
 int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
 
-/* Sizes of the flow tables. Needs the descriptions and flows_per_cpu. */
-void weir_compile_tables(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag);
+/* Sizes of the tables, and what goes with them. Needs the descriptions and flows_per_cpu. */
+void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			 struct weir_image *image, struct weir_diag *diag);
 
-/* Whether a rule keeps windows; flows in the tables that all CPUs share. */
+/* Whether a rule counts connections; keeps windows; flows in the tables that all CPUs share. */
+bool weir_has_connections(const struct weir_rule_info *rule);
 bool weir_has_window(const struct weir_rule_info *rule);
 bool weir_throttles_flows(const struct weir_rule_info *rule);
 bool weir_warms_flows(const struct weir_rule_info *rule);
+
+static inline uint64_t weir_connection_step_ns(uint64_t timeout_ms)
+{
+	return (timeout_ms * 1000000 + WEIR_CONNECTION_STEPS - 1) / WEIR_CONNECTION_STEPS;
+}
 
 static inline int weir_compile_no_memory(struct weir_diag *diag)
 {

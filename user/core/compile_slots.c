@@ -45,6 +45,12 @@ static const struct weir_terms *terms_of(const struct slotting *slotting, const 
 	return &slotting->terms[rule - slotting->ruleset->rules];
 }
 
+/* Rules that count connections have no interval, and so no timing: number 0 stands there, and nobody looks. */
+static bool has_timing(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_RATE;
+}
+
 static uint64_t bucket_ns(const struct weir_ruleset_rule *rule)
 {
 	return rule->interval_ns / rule->samples;
@@ -68,10 +74,13 @@ static struct weir_rule_identity identity_of(const struct slotting *slotting, co
 
 	/* Compared as memory, so no byte may be left unset. */
 	memset(&identity, 0, sizeof(identity));
-	identity.interval_ns = rule->interval_ns;
-	identity.samples = rule->samples;
-	identity.window = rule->window;
-	identity.counts_bytes = rule->counts_bytes;
+	identity.metric = rule->metric;
+	if (rule->metric == WEIR_METRIC_RATE) {
+		identity.interval_ns = rule->interval_ns;
+		identity.samples = rule->samples;
+		identity.window = rule->window;
+		identity.counts_bytes = rule->counts_bytes;
+	}
 	identity.key_fields = flow->fields;
 	if (flow->fields & WEIR_KEY_SOURCE)
 		memcpy(identity.source_bits, flow->source_bits, sizeof(identity.source_bits));
@@ -164,7 +173,8 @@ static bool is_same_rule(const struct slotting *slotting, const struct weir_rule
 {
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 
-	return !memcmp(&info->identity, &identity, sizeof(identity)) && info->timing < slotting->previous->timing_count;
+	return !memcmp(&info->identity, &identity, sizeof(identity)) &&
+	       (weir_has_connections(info) || info->timing < slotting->previous->timing_count);
 }
 
 /*
@@ -355,6 +365,11 @@ static int choose_narrow(struct slotting *slotting)
 		plan = &slotting->plans[i];
 		if (plan->timing != NONE)
 			continue;
+		if (!has_timing(rule)) {
+			plan->storage = WEIR_STORAGE_LONE;
+			plan->timing = 0;
+			continue;
+		}
 		plan->storage = resource_of(slotting, rule)->flow.fields ? WEIR_STORAGE_WIDE : WEIR_STORAGE_LONE;
 		if (!fits_narrow(slotting, rule))
 			continue;
@@ -429,27 +444,46 @@ static int make_room(struct slotting *slotting)
 	return 0;
 }
 
+/* Until when the tables hold connections of a rule that is no more: the longest silence there can be (of seven steps,
+ * docs/connections.md), and a second for those who look at whole ones.
+ */
+static uint64_t last_connection_ns(const struct slotting *slotting)
+{
+	uint64_t longest_ms = 0;
+
+	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
+		if (slotting->previous->connection_timeout_ms[i] > longest_ms)
+			longest_ms = slotting->previous->connection_timeout_ms[i];
+	return slotting->now_ns + weir_connection_step_ns(longest_ms) * (WEIR_CONNECTION_STEPS + 1) + WEIR_NSEC_PER_SEC;
+}
+
+/* When nothing remembers a rule any more that is not used from now on. */
+static uint64_t free_after_ns(const struct slotting *slotting, const struct weir_rule_info *rule)
+{
+	uint64_t interval_ns = rule->identity.interval_ns;
+
+	if (weir_has_connections(rule))
+		return last_connection_ns(slotting);
+	/* Strict and smooth windows look one bucket further back than their interval. */
+	return slotting->now_ns + interval_ns + (rule->identity.samples ? interval_ns / rule->identity.samples : 0);
+}
+
 /* Everything that was in use starts cooling; describing the kept ones takes them back. */
 static void cool_all(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;
 	struct weir_resource_info *resource;
 	struct weir_rule_info *rule;
-	uint64_t interval_ns;
 	uint32_t i;
 
 	for (i = 0; i < image->rule_slots; i++) {
 		rule = &image->rule_info[i];
 		if (rule->state != WEIR_SLOT_USED)
 			continue;
-		interval_ns = rule->identity.interval_ns;
 		if (weir_throttles_flows(rule) || weir_warms_flows(rule))
 			rule->flows_until_ns = slotting->now_ns + rule->queueing_ns_max;
 		rule->state = WEIR_SLOT_COOLING;
-		/* Strict and smooth windows look one bucket further back than their interval. */
-		rule->free_after_ns = slotting->now_ns + interval_ns;
-		if (rule->identity.samples)
-			rule->free_after_ns += interval_ns / rule->identity.samples;
+		rule->free_after_ns = free_after_ns(slotting, rule);
 	}
 	for (i = 0; i < image->resource_slots; i++) {
 		resource = &image->resource_info[i];
@@ -635,22 +669,27 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 		written->warm_up = terms->warm_up;
 }
 
+static void write_timing(const struct weir_timing *timing, struct weir_rule *written)
+{
+	written->bucket_ns = timing->bucket_ns;
+	written->base_bucket = timing->base_bucket;
+	written->window = timing->window;
+	written->window_cells = timing->window_cells;
+}
+
 static void write_rule(const struct slotting *slotting, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
 	const struct plan *plan = &slotting->plans[place];
-	const struct weir_timing *timing = &slotting->image->timings[plan->timing];
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 	struct weir_rule *written = &slotting->image->rules[place];
 
-	written->bucket_ns = timing->bucket_ns;
-	written->base_bucket = timing->base_bucket;
+	if (has_timing(rule))
+		write_timing(&slotting->image->timings[plan->timing], written);
 	written->slot = plan->slot;
 	written->timing = plan->timing;
 	written->resource = rule->resource;
 	written->storage = plan->storage;
-	written->window = timing->window;
-	written->window_cells = timing->window_cells;
 	written->counts_bytes = rule->counts_bytes;
 	written->observes = rule->observes;
 	written->key_fields = identity.key_fields;

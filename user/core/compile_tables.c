@@ -2,12 +2,21 @@
 /* The flow tables: which of them a load needs, and how large. */
 #include "compile_parts.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Planned times, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
 #define SHARED_SETS_MIN 64u
 
+bool weir_has_connections(const struct weir_rule_info *rule)
+{
+	return rule->identity.metric == WEIR_METRIC_CONCURRENCY;
+}
+
 bool weir_has_window(const struct weir_rule_info *rule)
 {
-	return rule->is_meter || (rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT);
+	return rule->is_meter || (!weir_has_connections(rule) && rule->behavior == WEIR_BEHAVIOR_REJECT &&
+				  rule->relation == WEIR_RELATION_CURRENT);
 }
 
 static bool is_narrow(const struct weir_rule_info *rule)
@@ -35,8 +44,9 @@ struct table {
 	bool (*keeps)(const struct weir_rule_info *rule);
 	uint32_t sets, sets_idle; /* when somebody uses it, and when nobody does */
 	uint32_t previous_sets;
-	uint32_t ways;
+	uint32_t ways;		    /* of a set, as the setting counts */
 	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
+	const char *setting;
 };
 
 static bool is_kept(const struct table *table, const struct weir_rule_info *rules, uint32_t count)
@@ -48,6 +58,15 @@ static bool is_kept(const struct table *table, const struct weir_rule_info *rule
 			return true;
 	}
 	return false;
+}
+
+static void warn_of_kept(struct weir_diag *diag, const struct table *table)
+{
+	char hint[96];
+
+	snprintf(hint, sizeof(hint), "detach and attach again to change %s", table->setting);
+	weir_diag_warning(diag, NULL, NULL, hint, "the %s %u %s: a reload does not change that", table->keeping,
+			  table->previous_sets * table->ways, table->what);
 }
 
 /*
@@ -62,9 +81,7 @@ static uint32_t table_sets(const struct weir_image *image, const struct weir_pre
 	if (!table->previous_sets || !is_kept(table, previous->rules, previous->rule_slots))
 		return sets;
 	if (sets != table->previous_sets && sets != table->sets_idle)
-		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change flowsPerCpu",
-				  "the %s %u %s: a reload does not change that", table->keeping,
-				  table->previous_sets * table->ways, table->what);
+		warn_of_kept(diag, table);
 	return table->previous_sets;
 }
 
@@ -98,9 +115,9 @@ static bool has_flows(const struct weir_rule *rule)
 }
 
 /* How far a rule's window looks back. */
-static uint64_t window_ns(const struct weir_image *image, const struct weir_rule *rule)
+static uint64_t window_ns(const struct weir_rule *rule)
 {
-	return image->timings[rule->timing].window_cells * image->timings[rule->timing].bucket_ns;
+	return rule->window_cells * rule->bucket_ns;
 }
 
 /* The shortest epoch that no window of a flow looks back further than. */
@@ -109,7 +126,7 @@ static uint32_t presence_shift(const struct weir_image *image)
 	uint32_t shift = WEIR_PRESENCE_SHIFT_MIN, i;
 
 	for (i = 0; i < image->rule_count; i++)
-		while (has_flows(&image->rules[i]) && window_ns(image, &image->rules[i]) > 1ull << shift)
+		while (has_flows(&image->rules[i]) && window_ns(&image->rules[i]) > 1ull << shift)
 			shift++;
 	return shift;
 }
@@ -136,10 +153,74 @@ static void configure_presence(const struct weir_previous *previous, struct weir
 	}
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
 		image->rules[i].asks_all =
-			i >= image->rule_count || window_ns(image, &image->rules[i]) > 1ull << config->presence_shift;
+			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->presence_shift;
 }
 
-void weir_compile_tables(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+/* ---- connections ---- */
+
+/* The least power of two that is at least places / places_of_set. */
+static uint32_t connection_sets(uint32_t places, uint32_t places_of_set)
+{
+	uint32_t sets = 1;
+
+	while ((uint64_t)sets * places_of_set < places)
+		sets *= 2;
+	return sets;
+}
+
+static bool has_flows_of_connections(const struct weir_rule_info *rule)
+{
+	return weir_has_connections(rule) && rule->identity.key_fields;
+}
+
+/*
+ * While a rule's connections are kept, so are the time-outs that they count their silence by. They know the flow they are
+ * counted in by its place: as long as there may be such, its table stays too.
+ */
+static void keep_connections(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	uint64_t *timeout_ms = image->connection_timeout_ms;
+
+	if (memcmp(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms)))
+		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change them",
+				  "the time-outs of connections stay as they are: a reload does not change them");
+	memcpy(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms));
+	if (previous->connection_flow_sets)
+		image->config.connection_flow_sets = previous->connection_flow_sets;
+}
+
+static void configure_connections(const struct weir_settings *settings, const struct weir_previous *previous,
+				  struct weir_image *image, struct weir_diag *diag)
+{
+	const struct table connections = {weir_has_connections,
+					  connection_sets(settings->connections, WEIR_CONNECTIONS_PER_SET),
+					  0,
+					  previous->connection_sets,
+					  WEIR_CONNECTIONS_PER_SET,
+					  "table of connections keeps its",
+					  "places",
+					  "connections"};
+	const struct table flows = {has_flows_of_connections,
+				    connection_sets(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
+				    0,
+				    previous->connection_flow_sets,
+				    WEIR_CONNECTION_FLOWS_PER_SET,
+				    "table of flows with connections keeps its",
+				    "places",
+				    "connectionFlows"};
+	struct weir_config *config = &image->config;
+
+	config->connection_sets = table_sets(image, previous, &connections, diag);
+	config->connection_flow_sets = table_sets(image, previous, &flows, diag);
+	memcpy(image->connection_timeout_ms, settings->connection_timeout_ms, sizeof(image->connection_timeout_ms));
+	if (previous->connection_sets && is_kept(&connections, previous->rules, previous->rule_slots))
+		keep_connections(previous, image, diag);
+	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
+		config->connection_step_ns[i] = weir_connection_step_ns(image->connection_timeout_ms[i]);
+}
+
+void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			 struct weir_image *image, struct weir_diag *diag)
 {
 	static const struct weir_previous first_load;
 	const struct weir_previous *before = previous ? previous : &first_load;
@@ -149,20 +230,22 @@ void weir_compile_tables(const struct weir_previous *previous, struct weir_image
 				     before->narrow_sets,
 				     WEIR_WAYS,
 				     "flow tables keep their",
-				     "flows per CPU"};
+				     "flows per CPU",
+				     "flowsPerCpu"};
 	const struct table wide = {
 		is_wide,   image->flows_per_cpu / WEIR_WAYS, WEIR_WIDE_SETS_PER_CHUNK, before->wide_sets,
-		WEIR_WAYS, "flow tables keep their",	     "flows per CPU"};
+		WEIR_WAYS, "flow tables keep their",	     "flows per CPU",	       "flowsPerCpu"};
 	const struct table throttle = {
-		weir_throttles_flows, shared_sets(image, WEIR_THROTTLE_WAYS), 1,       before->throttle_sets,
-		WEIR_THROTTLE_WAYS,   "table of throttled flows keeps its",   "places"};
+		weir_throttles_flows, shared_sets(image, WEIR_THROTTLE_WAYS), 1,	before->throttle_sets,
+		WEIR_THROTTLE_WAYS,   "table of throttled flows keeps its",   "places", "flowsPerCpu"};
 	const struct table warming = {
-		weir_warms_flows,  shared_sets(image, WEIR_WARMING_WAYS), 1,	   before->warming_sets,
-		WEIR_WARMING_WAYS, "table of warming flows keeps its",	  "places"};
+		weir_warms_flows,  shared_sets(image, WEIR_WARMING_WAYS), 1,	    before->warming_sets,
+		WEIR_WARMING_WAYS, "table of warming flows keeps its",	  "places", "flowsPerCpu"};
 
 	image->config.narrow_sets = table_sets(image, before, &narrow, diag);
 	image->config.wide_sets = table_sets(image, before, &wide, diag);
 	image->config.throttle_sets = table_sets(image, before, &throttle, diag);
 	image->config.warming_sets = table_sets(image, before, &warming, diag);
 	configure_presence(before, image);
+	configure_connections(settings, before, image, diag);
 }

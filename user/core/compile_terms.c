@@ -14,6 +14,8 @@
 
 static enum weir_judging judging_of(const struct weir_ruleset_rule *rule)
 {
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
+		return WEIR_JUDGING_CONNECTIONS;
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		return WEIR_JUDGING_THROTTLE;
 	return rule->relation == WEIR_RELATION_ASSOCIATED ? WEIR_JUDGING_ASSOCIATED : WEIR_JUDGING_WINDOW;
