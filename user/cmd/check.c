@@ -206,8 +206,7 @@ static json_t *describe_overrides(const struct weir_ruleset_rule *rule)
 	return list;
 }
 
-/* The fields that the rule uses, by their names in rule files. */
-static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
 	json_t *fields = json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "unit",
@@ -230,6 +229,23 @@ static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct we
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ms_max));
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
+	return fields;
+}
+
+static json_t *describe_concurrency(const struct weir_ruleset_rule *rule)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:s}", "name", rule->name, "metricType", "Concurrency", "mode",
+			 rule->observes ? "observe" : "enforce", "threshold", describe_threshold(rule->threshold_micro),
+			 "storage", "connections");
+}
+
+/* The fields that the rule uses, by their names in rule files. */
+static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+	json_t *fields = rule->metric == WEIR_METRIC_CONCURRENCY ? describe_concurrency(rule)
+								 : describe_rate(ruleset, image, place);
+
 	if (rule->override_count)
 		json_object_set_new(fields, "overrides", describe_overrides(rule));
 	return fields;
@@ -247,17 +263,36 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 			 "flow", describe_flow(&described->flow), "rules", rules);
 }
 
+/* As rule files name them, by enum weir_connection_class. */
+static const char *const timeout_names[WEIR_CONNECTION_CLASSES] = {"halfOpenTimeoutInMs", "tcpIdleTimeoutInMs",
+								   "otherIdleTimeoutInMs", "closedTimeoutInMs"};
+
+/* Of the tables, what they came to. */
+static void describe_connections(const struct weir_image *image, json_t *fields)
+{
+	json_object_set_new(fields, "connections",
+			    json_integer((json_int_t)image->config.connection_sets * WEIR_CONNECTIONS_PER_SET));
+	json_object_set_new(
+		fields, "connectionFlows",
+		json_integer((json_int_t)image->config.connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
+	for (size_t i = 0; i < ARRAY_SIZE(timeout_names); i++)
+		json_object_set_new(fields, timeout_names[i], json_integer(image->connection_timeout_ms[i]));
+}
+
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)
 {
 	static const char *const policies[] = {"pass", "drop"};
+	json_t *fields;
 
-	return json_pack(
+	fields = json_pack(
 		"{s:I, s:s, s:s, s:s, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
 		"malformed", policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
 		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "memory",
 		settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup) : json_string("system"),
 		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
 		(json_int_t)settings->controller_timeout_ms);
+	describe_connections(image, fields);
+	return fields;
 }
 
 static size_t count_denied(const struct weir_ruleset *ruleset)
@@ -271,12 +306,13 @@ static size_t count_denied(const struct weir_ruleset *ruleset)
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
 			 "narrowTableBytes", (json_int_t)memory->narrow_table, "wideTableBytes",
 			 (json_int_t)memory->wide_table, "presenceBytes", (json_int_t)memory->presence, "sharedBytes",
-			 (json_int_t)memory->shared, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
-			 (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
-			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
+			 (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
+			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
+			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
+			 "totalBytes", (json_int_t)memory->total);
 }
 
 static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -418,8 +454,13 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
 
 	printf("  rule   %s: ", rule->name);
-	print_limit(rule);
-	print_judging(ruleset, image, place);
+	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
+		print_threshold(rule->threshold_micro);
+		printf(" connections open at once");
+	} else {
+		print_limit(rule);
+		print_judging(ruleset, image, place);
+	}
 	if (rule->override_count)
 		printf(", %zu override%s", rule->override_count, rule->override_count == 1 ? "" : "s");
 	puts(rule->observes ? ", only observes" : "");
@@ -435,6 +476,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
 		{"throttled, warming flows", memory->shared},
+		{"connections", memory->connections},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
 		{"matching", memory->matching},
@@ -457,8 +499,24 @@ static void print_policies(const struct weir_settings *settings)
 	       policies[settings->drop_unmatched]);
 }
 
+static void print_connections(const struct weir_image *image)
+{
+	static const char *const states[WEIR_CONNECTION_CLASSES] = {"half-open", "open TCP", "other", "closed"};
+
+	printf("connections: %u", image->config.connection_sets * WEIR_CONNECTIONS_PER_SET);
+	if (image->config.connection_flow_sets)
+		printf(" of %u flows", image->config.connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET);
+	printf("; over after silence of");
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		printf("%s ", i ? "," : "");
+		print_time(image->connection_timeout_ms[i] * NSEC_PER_MSEC);
+		printf(" (%s)", states[i]);
+	}
+	putchar('\n');
+}
+
 /* The settings that matter only to some rules, when there are such. */
-static void print_special_settings(const struct weir_ruleset *ruleset)
+static void print_special_settings(const struct weir_ruleset *ruleset, const struct weir_image *image)
 {
 	const struct weir_settings *settings = &ruleset->settings;
 	bool has_throttling = false, has_memory = false, has_moving = false;
@@ -477,6 +535,8 @@ static void print_special_settings(const struct weir_ruleset *ruleset)
 	if (has_moving)
 		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
 		       settings->controller_timeout_ms);
+	if (image->config.has_connections)
+		print_connections(image);
 	if (ruleset->listed_count)
 		printf("before any rule: %zu prefixes allowed, %zu denied\n",
 		       ruleset->listed_count - count_denied(ruleset), count_denied(ruleset));
@@ -498,7 +558,7 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_ima
 	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, ruleset->resource_count == 1 ? "" : "s",
 	       ruleset->rule_count, ruleset->rule_count == 1 ? "" : "s", image->packet_rules_max);
 	print_policies(&ruleset->settings);
-	print_special_settings(ruleset);
+	print_special_settings(ruleset, image);
 	print_memory(image, memory, cpus);
 }
 

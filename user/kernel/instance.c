@@ -501,7 +501,8 @@ static int check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 
 	if (!available_bytes || needed_bytes <= available_bytes)
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "lower settings.flowsPerCpu; 'weir check' shows what takes the memory",
+	weir_diag_error(diag, NULL, NULL,
+			"lower settings.flowsPerCpu or connections; 'weir check' shows what takes the memory",
 			"the maps need %.1f MiB and %.1f MiB are available", needed_bytes / 1048576.0,
 			available_bytes / 1048576.0);
 	return -ENOMEM;
@@ -550,6 +551,9 @@ static void update_info(struct weir_instance_info *info, const struct weir_setti
 	info->timing_count = image->timing_count;
 	info->throttle_sets = config->throttle_sets;
 	info->warming_sets = config->warming_sets;
+	info->connection_sets = config->connection_sets;
+	info->connection_flow_sets = config->connection_flow_sets;
+	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->base_ns = config->base_ns;
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
@@ -712,6 +716,23 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 
 /* ---- reloading ---- */
 
+/* Nobody needs the connections that there were: those left in the tables have been counted by other steps, or in flows
+ * of another table.
+ */
+static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	return image->config.connection_sets != info->connection_sets ||
+	       (info->connection_flow_sets && image->config.connection_flow_sets != info->connection_flow_sets) ||
+	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
+}
+
+static bool is_of_connections(enum weir_instance_map map)
+{
+	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_CONNECTION_TOTALS;
+}
+
 /* A flow table that the image wants in another size held nothing of use (compile.h) and is made anew. */
 static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image,
 			enum weir_instance_map map)
@@ -720,6 +741,9 @@ static bool is_replaced(const struct weir_instance *instance, const struct weir_
 	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
 	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
 	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
+	       (map == WEIR_MAP_CONNECTION_FLOWS &&
+		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
+	       (is_of_connections(map) && forgets_connections(instance, image)) ||
 	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
 					     image->config.presence_shift != instance->info.presence_shift));
 }
@@ -979,7 +1003,7 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 
 static struct weir_previous what_runs(const struct weir_instance *instance)
 {
-	return (struct weir_previous){
+	struct weir_previous previous = {
 		.rules = instance->rules,
 		.resources = instance->resources,
 		.timings = instance->timings,
@@ -990,10 +1014,16 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.wide_sets = instance->info.wide_sets,
 		.throttle_sets = instance->info.throttle_sets,
 		.warming_sets = instance->info.warming_sets,
+		.connection_sets = instance->info.connection_sets,
+		.connection_flow_sets = instance->info.connection_flow_sets,
 		.base_ns = instance->info.base_ns,
 		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
 	};
+
+	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
+	       sizeof(previous.connection_timeout_ms));
+	return previous;
 }
 
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,

@@ -115,8 +115,9 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: weir needs Linux 6.1 or later");
 	if (err == -ENOMEM || err == -E2BIG)
-		return weir_diag_fail(diag, -err, "lower settings.flowsPerCpu; 'weir check' shows what the maps take",
-				      "not enough memory for the maps");
+		return weir_diag_fail(
+			diag, -err, "lower settings.flowsPerCpu or connections; 'weir check' shows what the maps take",
+			"not enough memory for the maps");
 	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
 }
 
@@ -152,6 +153,9 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.throttled_resources, image->rule_slots},
 		{skel->maps.throttled_flows, image->config.throttle_sets},
 		{skel->maps.warming_flows, image->config.warming_sets},
+		{skel->maps.connections, image->config.connection_sets},
+		{skel->maps.connection_flows, image->config.connection_flow_sets},
+		{skel->maps.connection_totals, weir_image_connection_totals(image)},
 		{skel->maps.overrides, image->override_count},
 		{skel->maps.resource_info, image->resource_slots},
 		{skel->maps.resource_counters, image->resource_slots},
@@ -351,6 +355,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 				  diag);
 	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
 		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_totals(image))
+		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, object, diag);
 	return err;
