@@ -208,6 +208,19 @@ static __always_inline void weir_note_handshake(struct weir_connection_counts *c
 	}
 }
 
+/* The flow w->counted has no room for one more. */
+static __always_inline void weir_note_refusal(struct weir_work *w, struct weir_connection_flow *flow, __u32 slot)
+{
+	struct weir_connection_flow *total;
+
+	__sync_fetch_and_add(&flow->counts.refused, 1);
+	if (weir_is_lone_flow(w->counted_flow))
+		return;
+	total = weir_own_total(slot);
+	if (total)
+		__sync_fetch_and_add(&total->counts.refused, 1);
+}
+
 /* What has become of a connection: its states before and after, and why. */
 __noinline int weir_note_change(struct weir_work *w, struct weir_connection_flow *flow, __u32 change, __u32 tag)
 {
@@ -408,7 +421,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 		/* Twice: one that another CPU is moving counts double for a moment. */
 		if (weir_count_open(w, flow, w->counted_tag) >= threshold &&
 		    weir_count_open(w, flow, w->counted_tag) >= threshold) {
-			__sync_fetch_and_add(&flow->counts.refused, 1);
+			weir_note_refusal(w, flow, slot);
 			return WEIR_ANSWER_BLOCK;
 		}
 		step = weir_connection_step(w, class);
