@@ -14,7 +14,7 @@
  * nothing was admitted without being counted there is checked by the counters of verdicts: the cells of
  * all buckets must add up to the packets passed, to the last one.
  */
-#include "quick.h"
+#include "parts.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -255,8 +255,8 @@ static void report_flow(struct stage *stage, size_t flow, const struct rig_limit
 		row->value = (double)most / limit->threshold;
 }
 
-static void quick_small(struct rig *rig, const struct rig_limit *limits, size_t limit_count, uint64_t seconds,
-			struct report *report)
+static void run_small(struct rig *rig, const struct rig_limit *limits, size_t limit_count, uint64_t seconds,
+		      struct report *report)
 {
 	struct stage stage;
 
@@ -391,7 +391,7 @@ static void report_large(const struct large *large, const struct rig_limit *limi
 }
 
 /* One limit, too large to be a narrow row's. */
-static void quick_large(struct rig *rig, const struct rig_limit *limit, struct report *report)
+static void run_large(struct rig *rig, const struct rig_limit *limit, struct report *report)
 {
 	struct large large = {.is_keyed = limit->is_keyed};
 	struct ledger *ledger = &large.ledger;
@@ -466,7 +466,7 @@ static void report_flood(struct stage *stage, struct report *report)
 		 (unsigned long long)rig_rule_counters(stage->object, 0).evicted);
 }
 
-static void quick_flood(struct rig *rig, struct report *report)
+static void run_flood(struct rig *rig, struct report *report)
 {
 	const struct rig_limit limit = {.threshold = FLOOD_LIMIT, .is_keyed = true, .port = 53};
 	struct stage stage;
@@ -481,7 +481,7 @@ static void quick_flood(struct rig *rig, struct report *report)
 	stage_close(&stage);
 }
 
-void quick_accuracy_real(struct rig *rig, struct report *report)
+void bench_accuracy_real(struct rig *rig, struct report *report)
 {
 	static const struct rig_limit small[] = {
 		{1, WEIR_WINDOW_LEAP, true, 1},	     {1, WEIR_WINDOW_LEAP, false, 2},
@@ -501,8 +501,8 @@ void quick_accuracy_real(struct rig *rig, struct report *report)
 		snprintf(row->skipped, sizeof(row->skipped), "needs two CPUs");
 		return;
 	}
-	quick_small(rig, small, ARRAY_SIZE(small), 4, report);
+	run_small(rig, small, ARRAY_SIZE(small), 4, report);
 	for (size_t i = 0; i < ARRAY_SIZE(large); i++)
-		quick_large(rig, &large[i], report);
-	quick_flood(rig, report);
+		run_large(rig, &large[i], report);
+	run_flood(rig, report);
 }

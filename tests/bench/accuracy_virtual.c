@@ -3,7 +3,7 @@
  * Rows A1 to A7 under the virtual clock, on one CPU: every packet is judged at a time that we set, and
  * its own verdict is looked at.
  */
-#include "quick.h"
+#include "parts.h"
 
 #include <linux/bpf.h>
 #include <math.h>
@@ -132,7 +132,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void quick_kind(enum weir_window_kind kind, struct report *report)
+static void run_kind(enum weir_window_kind kind, struct report *report)
 {
 	uint64_t fullest_window, fullest_interval;
 	char what[80];
@@ -159,7 +159,7 @@ static void quick_kind(enum weir_window_kind kind, struct report *report)
 #define BURST 1500u
 #define PHASES 20
 
-static void quick_burst(enum weir_window_kind kind, struct report *report)
+static void run_burst(enum weir_window_kind kind, struct report *report)
 {
 	uint32_t least = BURST, most = 0, most_after = 0;
 	struct rig_frame frame = rig_frame(4, 3, 53);
@@ -193,7 +193,7 @@ static void quick_burst(enum weir_window_kind kind, struct report *report)
 #define FLOOD_PER_MS 1000u /* a million sources a second */
 #define HEAVY_PER_MS 100u  /* 100 times the limit */
 
-static void quick_flood(struct rig *rig, struct report *report)
+static void run_flood(struct rig *rig, struct report *report)
 {
 	struct rig_frame heavy = rig_frame(4, 4, 53), modest = rig_frame(4, 5, 53), spoofed = rig_frame(4, 6, 53);
 	uint64_t sent = 0, admitted = 0, evicted;
@@ -228,11 +228,11 @@ static void quick_flood(struct rig *rig, struct report *report)
 	lab_close(&lab);
 }
 
-void quick_accuracy_virtual(struct rig *rig, struct report *report)
+void bench_accuracy_virtual(struct rig *rig, struct report *report)
 {
 	for (enum weir_window_kind kind = WEIR_WINDOW_LEAP; kind <= WEIR_WINDOW_SMOOTH; kind++) {
-		quick_kind(kind, report);
-		quick_burst(kind, report);
+		run_kind(kind, report);
+		run_burst(kind, report);
 	}
-	quick_flood(rig, report);
+	run_flood(rig, report);
 }

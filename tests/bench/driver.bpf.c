@@ -6,18 +6,7 @@
  *
  * "xdp.frags" throughout: programs that tail-call each other must agree in that.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
-#include "bench.h"
-
-struct bench_value {
-	__u64 word[8]; /* one cache line: room for a window of ten small buckets */
-};
+#include "blocks.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -32,14 +21,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct bench_cursor);
 } cursors SEC(".maps");
-
-#define BENCH_LRU(map_name, key_type)                                                                                  \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_LRU_HASH);                                                                   \
-		__uint(max_entries, BENCH_LRU_ENTRIES);                                                                \
-		__type(key, key_type);                                                                                 \
-		__type(value, struct bench_value);                                                                     \
-	} map_name SEC(".maps")
 
 BENCH_LRU(known4, __be32);
 BENCH_LRU(known6, struct in6_addr);
@@ -89,12 +70,17 @@ int bench_drive(struct xdp_md *ctx)
 	struct ethhdr *eth = (void *)(long)ctx->data;
 	struct iphdr *ip = (void *)(eth + 1);
 	struct ipv6hdr *ip6 = (void *)(eth + 1);
+	struct iphdr *tagged = (void *)(eth + 1) + 4; /* behind a VLAN tag */
 	__u32 source = bench_next_source();
 
 	if ((void *)(ip + 1) > end)
 		return XDP_ABORTED;
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		ip->saddr = source;
+	} else if (eth->h_proto == bpf_htons(ETH_P_8021Q)) {
+		if ((void *)(tagged + 1) > end)
+			return XDP_ABORTED;
+		tagged->saddr = source;
 	} else if ((void *)(ip6 + 1) <= end) {
 		ip6->saddr.s6_addr32[1] = ~source;
 		ip6->saddr.s6_addr32[3] = source;
@@ -127,44 +113,6 @@ int bench_meet(struct xdp_md *ctx)
 		own->met++;
 	own->other_runs = other_runs;
 	return XDP_DROP;
-}
-
-/* The source address as a key: *ret4 or *ret6, by the program. */
-static __always_inline int bench_source4(struct xdp_md *ctx, __be32 *ret_source)
-{
-	struct iphdr *ip = (void *)(long)ctx->data + sizeof(struct ethhdr);
-
-	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
-		return -1;
-	*ret_source = ip->saddr;
-	return 0;
-}
-
-static __always_inline int bench_source6(struct xdp_md *ctx, struct in6_addr *ret_source)
-{
-	struct ipv6hdr *ip6 = (void *)(long)ctx->data + sizeof(struct ethhdr);
-
-	if ((void *)(ip6 + 1) > (void *)(long)ctx->data_end)
-		return -1;
-	*ret_source = ip6->saddr;
-	return 0;
-}
-
-static __always_inline int bench_hit(void *map, const void *key)
-{
-	struct bench_value *value = bpf_map_lookup_elem(map, key);
-
-	/* Nothing is written: a bare look-up, though the value itself is read. */
-	return value && value->word[0] == 0 ? XDP_DROP : XDP_ABORTED;
-}
-
-static __always_inline int bench_insert(void *map, const void *key)
-{
-	struct bench_value value = {};
-
-	if (bpf_map_lookup_elem(map, key))
-		return XDP_DROP;
-	return bpf_map_update_elem(map, key, &value, BPF_ANY) ? XDP_ABORTED : XDP_DROP;
 }
 
 SEC("xdp.frags")

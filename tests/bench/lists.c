@@ -4,7 +4,7 @@
  * nothing in common. Weir is measured above itself without lists (a listed packet then saves what follows), the trie
  * above the empty program. Medians over rounds, as in speed.c.
  */
-#include "quick.h"
+#include "parts.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -117,7 +117,7 @@ static void run_trial(struct rig *rig, struct report *report, int family, uint32
 		 report_median(trie_ns, ROUNDS));
 }
 
-static void quick_family(struct rig *rig, struct report *report, int family)
+static void run_family(struct rig *rig, struct report *report, int family)
 {
 	static const uint32_t counts[] = {1000, 100000, BENCH_FLOWS};
 	_cleanup_(weir_object_freep) struct weir_object *bare = load_list(0, family);
@@ -133,9 +133,9 @@ static void quick_family(struct rig *rig, struct report *report, int family)
 	}
 }
 
-void quick_lists(struct rig *rig, struct report *report)
+void bench_lists(struct rig *rig, struct report *report)
 {
-	quick_family(rig, report, 4);
-	quick_family(rig, report, 6);
+	run_family(rig, report, 4);
+	run_family(rig, report, 6);
 	rig_choose(rig, 0, BENCH_FLOWS);
 }

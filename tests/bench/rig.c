@@ -7,11 +7,13 @@
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "../lib/packets.h"
@@ -33,6 +35,17 @@ void rig_fail(int err, const char *format, ...)
 	fprintf(stderr, "\n");
 	va_end(args);
 	exit(1);
+}
+
+void rig_say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "bench: ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
 }
 
 void rig_pin(int cpu)
@@ -102,6 +115,7 @@ void rig_open(struct rig *rig)
 		rig_fail(errno, "cannot load the driver");
 	rig->driver_fd = bpf_program__fd(rig->driver->progs.bench_drive);
 	rig_choose(rig, 0, BENCH_FLOWS);
+	rig->next_fresh = 1u << 23;
 	rig->driver_link = attach(rig->driver_fd, rig->ifindex[0]);
 	rig_rewind(rig, 0);
 	rig_pin(rig->cpu[0]);
@@ -117,25 +131,54 @@ void rig_close(struct rig *rig)
 
 /* ---- frames ---- */
 
-struct rig_frame rig_frame(int family, uint8_t host, uint16_t port)
+static struct rig_frame build(const struct packet_spec *spec)
 {
 	static uint8_t bytes[PACKET_BYTES_MAX];
-	struct packet_spec spec = family == 4 ? packet_udp("192.0.2.0", 1024, "198.51.100.1", port, 18)
-					      : packet_udp("2001:db8::", 1024, "2001:db8:1::1", port, 18);
-	struct rig_frame frame = {};
+	struct rig_frame frame = {.byte_count = packet_build(spec, bytes)};
 
-	spec.source[family == 4 ? 3 : 15] = host;
-	frame.byte_count = packet_build(&spec, bytes);
 	if (frame.byte_count > sizeof(frame.bytes))
 		rig_fail(0, "a frame of %u bytes", frame.byte_count);
 	memcpy(frame.bytes, bytes, frame.byte_count);
 	return frame;
 }
 
+static struct packet_spec udp(int family, uint8_t host, uint16_t port)
+{
+	struct packet_spec spec = family == 4 ? packet_udp("192.0.2.0", 1024, "198.51.100.1", port, 18)
+					      : packet_udp("2001:db8::", 1024, "2001:db8:1::1", port, 18);
+
+	spec.source[family == 4 ? 3 : 15] = host;
+	return spec;
+}
+
+struct rig_frame rig_frame(int family, uint8_t host, uint16_t port)
+{
+	struct packet_spec spec = udp(family, host, port);
+
+	return build(&spec);
+}
+
+struct rig_frame rig_frame_vlan(uint16_t port)
+{
+	struct packet_spec spec = udp(4, 1, port);
+
+	spec.tag[0] = (struct packet_tag){.ethertype = ETHERTYPE_VLAN, .id = 7};
+	spec.tag_count = 1;
+	return build(&spec);
+}
+
+struct rig_frame rig_frame_tcp(uint16_t port)
+{
+	struct packet_spec spec = udp(4, 1, port);
+
+	spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = 0x10; /* an acknowledgement, as most are */
+	return build(&spec);
+}
+
 /* ---- the shipped object ---- */
 
 #define LIMITS_MAX 16
-#define UDP 17
 
 static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_ruleset *ruleset,
 			   struct weir_range *port, char *name)
@@ -145,7 +188,7 @@ static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_
 
 	resource->name = name;
 	resource->match.has_protocol = true;
-	resource->match.protocol[UDP / 8] = 1 << UDP % 8;
+	resource->match.protocol[IPPROTO_UDP / 8] = 1 << IPPROTO_UDP % 8;
 	port->low = port->high = limit->port;
 	resource->match.destination_port = port;
 	resource->match.destination_port_count = limit->port != 0;
@@ -162,6 +205,23 @@ static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_
 	rule->window = limit->window;
 }
 
+/* Compile and load. now_ns: with is_virtual, where the clock will begin. */
+static struct weir_object *load(const struct weir_ruleset *ruleset, bool is_virtual, uint64_t now_ns)
+{
+	struct weir_compile_options compile = {.cpus = weir_host_cpus(), .now_ns = is_virtual ? now_ns : rig_now_ns()};
+	struct weir_object_options options = {.is_virtual = is_virtual};
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	struct weir_object *object = NULL;
+	struct weir_diag diag = {};
+
+	if (weir_image_build(ruleset, &compile, &image, &diag) || weir_object_load(image, &options, &object, &diag)) {
+		weir_diag_print(&diag, stderr);
+		rig_fail(0, "cannot load the shipped object");
+	}
+	weir_diag_free(&diag);
+	return object;
+}
+
 struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count, uint32_t flows_per_cpu,
 			     bool is_virtual, uint64_t now_ns)
 {
@@ -174,23 +234,53 @@ struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count,
 				       .resource_count = limit_count,
 				       .rules = rules,
 				       .rule_count = limit_count};
-	struct weir_compile_options compile = {.cpus = weir_host_cpus(), .now_ns = now_ns};
-	struct weir_object_options load = {.is_virtual = is_virtual};
-	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	struct weir_object *object = NULL;
-	struct weir_diag diag = {};
 
 	for (size_t i = 0; i < limit_count; i++) {
 		snprintf(names[i], sizeof(names[i]), "limit%zu", i);
 		describe_limit(&limits[i], i, &ruleset, &ports[i], names[i]);
 	}
-	if (!is_virtual)
-		compile.now_ns = rig_now_ns();
-	if (weir_image_build(&ruleset, &compile, &image, &diag) || weir_object_load(image, &load, &object, &diag)) {
+	return load(&ruleset, is_virtual, now_ns);
+}
+
+/* In memory: rule files of thousands of rules need no place on a disk. */
+static struct weir_ruleset *read_text(const char *text)
+{
+	struct weir_ruleset *ruleset = NULL;
+	const char *paths[1];
+	struct weir_diag diag = {};
+	char path[32];
+	int fd = memfd_create("rules", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		rig_fail(errno, "cannot keep rules in memory");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	paths[0] = path;
+	if (weir_ruleset_read(paths, 1, &ruleset, &diag)) {
 		weir_diag_print(&diag, stderr);
-		rig_fail(0, "cannot load the shipped object");
+		rig_fail(0, "cannot read rules made here");
 	}
+	close(fd);
 	weir_diag_free(&diag);
+	return ruleset;
+}
+
+/* A sign of life that does not end with the run. */
+static void play_controller(const struct weir_object *object)
+{
+	struct weir_control control = {.heartbeat_ns = rig_now_ns(), .validity_ns = 86400 * SECOND};
+	__u32 zero = 0;
+	int err = bpf_map_update_elem(weir_object_map_fd(object, WEIR_MAP_CONTROL), &zero, &control, BPF_ANY);
+
+	if (err)
+		rig_fail(err, "cannot play the controller");
+}
+
+struct weir_object *rig_load_text(const char *text)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_text(text);
+	struct weir_object *object = load(ruleset, false, 0);
+
+	play_controller(object);
 	return object;
 }
 
@@ -253,6 +343,19 @@ void rig_rewind(struct rig *rig, uint64_t next)
 	err = bpf_map_update_elem(bpf_map__fd(rig->driver->maps.cursors), &zero, cursors, BPF_ANY);
 	if (err)
 		rig_fail(err, "cannot set the driver's cursors");
+}
+
+void rig_skip_to_fresh(struct rig *rig)
+{
+	rig_rewind(rig, rig->next_fresh);
+	rig->next_fresh += 1u << 23;
+}
+
+void rig_send_new(struct rig *rig, int program_fd, const struct rig_frame *frame, uint64_t first, uint32_t count)
+{
+	rig_rewind(rig, first);
+	rig_aim(rig, program_fd, BENCH_SOURCES_NEW);
+	rig_run(rig->driver_fd, frame, count);
 }
 
 static int test_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat, uint32_t *ret_duration_ns)

@@ -26,7 +26,8 @@ struct rig {
 	int device_fd[2];
 	uint32_t ifindex[2]; /* [0] holds the driver; [1] is for rig_attach */
 	int driver_link;
-	int driver_fd; /* enters at the driver */
+	int driver_fd;	     /* enters at the driver */
+	uint64_t next_fresh; /* of new sources: of these nobody has had any */
 };
 
 /* Moves the process to a namespace of its own and pins it to rig->cpu[0]. */
@@ -35,6 +36,9 @@ void rig_close(struct rig *rig);
 
 /* Print what went wrong and exit(1). */
 void rig_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* Progress, on stderr. */
+void rig_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- frames ---- */
 
@@ -45,6 +49,10 @@ struct rig_frame {
 
 /* UDP with 18 bytes of payload (64 bytes on the wire over IPv4) to `port` from 192.0.2.`host`, or 2001:db8::`host`. */
 struct rig_frame rig_frame(int family, uint8_t host, uint16_t port);
+
+/* The same over IPv4, in a VLAN, or with a TCP header. */
+struct rig_frame rig_frame_vlan(uint16_t port);
+struct rig_frame rig_frame_tcp(uint16_t port);
 
 /* ---- the shipped object ---- */
 
@@ -59,6 +67,11 @@ struct rig_limit {
 /* Resource i of the object belongs to limits[i]. now_ns: with is_virtual, where the clock will begin. */
 struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count, uint32_t flows_per_cpu,
 			     bool is_virtual, uint64_t now_ns);
+
+/* The same of a rule file's text, under the real clock. Moving thresholds hold as they were loaded, as if a controller
+ * were there.
+ */
+struct weir_object *rig_load_text(const char *text);
 
 /* Attach a program to the second device, without which two runs of it take turns. Close it to detach. */
 int rig_attach(const struct rig *rig, int program_fd);
@@ -79,6 +92,12 @@ void rig_choose(struct rig *rig, uint32_t first, uint32_t count);
 
 /* Let the next "new" source be the one of this number, on every CPU. */
 void rig_rewind(struct rig *rig, uint64_t next);
+
+/* Let the next "new" sources, as many as a trial may need, be ones that no program has ever seen. */
+void rig_skip_to_fresh(struct rig *rig);
+
+/* Let a program see the "new" sources numbered first and up, each once. */
+void rig_send_new(struct rig *rig, int program_fd, const struct rig_frame *frame, uint64_t first, uint32_t count);
 
 /* One BPF_PROG_TEST_RUN on the CPU we are pinned to; returns the kernel's own mean, ns a packet. */
 double rig_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat);

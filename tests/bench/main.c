@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
+ * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
+ * to move. Exit 3 when a must is missed. How each part measures is told at the head of its file, and in words for
+ * users in method.md.
+ *
+ * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What
+ * would not (the kernel's statistics switched off, an instance attached by commands) is put right in clean_up().
+ *
+ * kernel.bpf_stats_enabled would add some 45 ns to every run: it is turned off, and restored at the end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+
+#include "machine.h"
+#include "parts.h"
+#include "peers.h"
+#include "util.h"
+
+#define EXIT_MISSED 3
+#define EXIT_USAGE 2
+
+static const struct part {
+	char letter;
+	bool is_quick; /* done by bench-quick */
+	void (*run)(struct rig *rig, struct report *report);
+	const char *about;
+} parts[] = {
+	{'s', true, bench_speed, "S1 to S4, beside building blocks"},
+	{'b', false, bench_blocks, "what building blocks cost"},
+	{'p', false, bench_packets, "what a packet costs, by kind of packet and of rule"},
+	{'n', false, bench_many, "S5, S8, S9: many rules"},
+	{'v', true, bench_accuracy_virtual, "accuracy under the virtual clock"},
+	{'r', true, bench_accuracy_real, "accuracy under the real clock"},
+	{'e', false, bench_wire, "S7: end to end, beside peers"},
+	{'l', false, bench_lists, "allow and deny lists"},
+};
+
+static const char stats_path[] = "/proc/sys/kernel/bpf_stats_enabled";
+static char stats_before = '0';
+
+/* Only async-signal-safe calls here: it also runs in signal handlers. Nothing is left to be done when one fails. */
+static void clean_up(void)
+{
+	int fd;
+
+	bench_many_clean_up();
+	if (stats_before == '0')
+		return;
+	fd = open(stats_path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, &stats_before, 1) != 1)
+		return;
+	close(fd);
+}
+
+static void clean_up_and_die(int signal_number)
+{
+	clean_up();
+	_exit(128 + signal_number);
+}
+
+static void turn_stats_off(void)
+{
+	_cleanup_(weir_closep) int fd = open(stats_path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, &stats_before, 1) != 1)
+		rig_fail(errno, "cannot read '%s'", stats_path);
+	if (stats_before == '0')
+		return;
+	if (pwrite(fd, "0", 1, 0) != 1)
+		rig_fail(errno, "cannot write '%s'", stats_path);
+	fprintf(stderr, "bench: kernel.bpf_stats_enabled is off while measuring\n");
+}
+
+static void usage(FILE *stream)
+{
+	fprintf(stream, "usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE]\n"
+			"  --json FILE   write what was found there, too\n"
+			"  --page FILE   ... and as a page of Markdown\n"
+			"  --quick       parts 'svr'\n"
+			"  --only PARTS  some of these letters:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		fprintf(stream, "      %c  %s\n", parts[i].letter, parts[i].about);
+	fprintf(stream, "example: bench --only s --json speed.json\n");
+}
+
+static bool is_wanted(const struct part *part, bool is_quick, const char *only)
+{
+	if (only)
+		return strchr(only, part->letter);
+	return !is_quick || part->is_quick;
+}
+
+static void run_parts(struct report *report, bool is_quick, const char *only)
+{
+	uint64_t start_ns = rig_now_ns();
+	struct rig rig = {};
+
+	rig_open(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (!is_wanted(&parts[i], is_quick, only))
+			continue;
+		rig_say("%3.0f s: %s", (rig_now_ns() - start_ns) / 1e9, parts[i].about);
+		parts[i].run(&rig, report);
+	}
+	rig_close(&rig);
+	rig_say("%3.0f s: done", (rig_now_ns() - start_ns) / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", required_argument, NULL, 'j'}, {"page", required_argument, NULL, 'p'},
+		{"only", required_argument, NULL, 'o'}, {"quick", no_argument, NULL, 'q'},
+		{"help", no_argument, NULL, 'h'},	{}};
+	const char *json_path = NULL, *page_path = NULL, *only = NULL;
+	static struct report report;
+	bool is_quick = false;
+	json_t *machine;
+	size_t missed;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'j') {
+			json_path = optarg;
+		} else if (option == 'p') {
+			page_path = optarg;
+		} else if (option == 'o') {
+			only = optarg;
+		} else if (option == 'q') {
+			is_quick = true;
+		} else {
+			usage(option == 'h' ? stdout : stderr);
+			return option == 'h' ? 0 : EXIT_USAGE;
+		}
+	}
+	atexit(clean_up);
+	signal(SIGINT, clean_up_and_die);
+	signal(SIGTERM, clean_up_and_die);
+	signal(SIGHUP, clean_up_and_die);
+	turn_stats_off();
+	run_parts(&report, is_quick, only);
+	if (!is_quick && !only)
+		report_complete(&report);
+
+	missed = report_print(&report, stdout);
+	machine = machine_describe();
+	peers_describe(machine);
+	if (json_path && report_write_json(&report, machine, json_path))
+		rig_fail(0, "cannot write '%s'", json_path);
+	if (page_path && report_write_page(&report, machine, "tests/bench/method.md", page_path))
+		rig_fail(0, "cannot write '%s' (run in the repository's root)", page_path);
+	json_decref(machine);
+	report_free(&report);
+	return missed ? EXIT_MISSED : 0;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The page docs/bench.md: what a run has found, as Markdown. */
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "util.h"
+
+static void write_machine(FILE *stream, json_t *machine)
+{
+	const char *name;
+	json_t *value;
+
+	fputs("## The machine\n\n| | |\n| --- | --- |\n", stream);
+	json_object_foreach(machine, name, value) fprintf(stream, "| %s | %s |\n", name, json_string_value(value));
+}
+
+static void write_rows(FILE *stream, const struct report *report)
+{
+	fputs("\n## Targets\n\n"
+	      "| row | what | ratio, or count | must | aim | | measured |\n| --- | --- | --- | --- | --- | --- | --- "
+	      "|\n",
+	      stream);
+	for (size_t i = 0; i < report->count; i++) {
+		const struct report_row *row = &report->rows[i];
+		char value[24] = "", must[32], aim[32];
+		const char *result = report_judge(row);
+
+		if (!row->skipped[0])
+			snprintf(value, sizeof(value), row->is_ratio ? "%.3f" : "%g", row->value);
+		fprintf(stream, "| %s | %s | %s | %s | %s | %s%s%s | %s |\n", row->row, row->what, value,
+			report_bounds_words(row->must, must, sizeof(must)),
+			report_bounds_words(row->aim, aim, sizeof(aim)), result[0] == 'M' ? "**" : "", result,
+			result[0] == 'M' ? "**" : "", row->skipped[0] ? row->skipped : row->measured);
+	}
+}
+
+static void write_cell(FILE *stream, const struct report_column *column, json_t *cell)
+{
+	if (json_is_string(cell))
+		fprintf(stream, " %s |", json_string_value(cell));
+	else if (json_is_real(cell))
+		fprintf(stream, " %.*f |", column->decimals, json_real_value(cell));
+	else
+		fputs(" - |", stream);
+}
+
+static void write_table(FILE *stream, const struct report_table *table)
+{
+	json_t *line;
+	size_t i;
+
+	fprintf(stream, "\n## %s\n\n", table->title);
+	if (table->note)
+		fprintf(stream, "%s\n\n", table->note);
+	if (table->is_long)
+		fprintf(stream, "<details><summary>%zu lines</summary>\n\n", json_array_size(table->lines));
+	fputs("|", stream);
+	for (i = 0; i < table->column_count; i++)
+		fprintf(stream, " %s |", table->columns[i].name);
+	fputs("\n|", stream);
+	for (i = 0; i < table->column_count; i++)
+		fputs(table->columns[i].decimals == REPORT_WORDS ? " --- |" : " ---: |", stream);
+	fputs("\n", stream);
+	json_array_foreach(table->lines, i, line)
+	{
+		fputs("|", stream);
+		for (size_t cell = 0; cell < table->column_count; cell++)
+			write_cell(stream, &table->columns[cell], json_array_get(line, cell));
+		fputs("\n", stream);
+	}
+	if (table->is_long)
+		fputs("\n</details>\n", stream);
+}
+
+static int copy_file(const char *path, FILE *stream)
+{
+	FILE *from = fopen(path, "re");
+	char text[4096];
+	size_t bytes;
+
+	if (!from)
+		return -errno;
+	while ((bytes = fread(text, 1, sizeof(text), from)) > 0)
+		fwrite(text, 1, bytes, stream);
+	fclose(from);
+	return 0;
+}
+
+int report_write_page(const struct report *report, json_t *machine, const char *method, const char *path)
+{
+	FILE *stream = fopen(path, "we");
+	int err;
+
+	if (!stream)
+		return -errno;
+	fputs("# Speed and accuracy, measured\n\n"
+	      "Written by `make bench`, all of it in one run; `docs/bench.json` has the same figures for programs. "
+	      "Nanoseconds move\nfrom machine to machine, so what counts is the ratio to something measured in the "
+	      "same run. How it is done stands at\nthe end.\n\n",
+	      stream);
+	write_machine(stream, machine);
+	write_rows(stream, report);
+	for (size_t i = 0; i < report->table_count; i++)
+		write_table(stream, &report->tables[i]);
+	fputs("\n", stream);
+	err = copy_file(method, stream);
+	if (ferror(stream))
+		err = -EIO;
+	return fclose(stream) ? -EIO : err;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The generator's end of the wire, plain ends for the other, and what listens behind limiters that are not ours.
+ */
+#include <stdbool.h>
+
+#include <linux/udp.h>
+
+#include "blocks.h"
+#include "wire_records.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WIRE_CPUS_MAX);
+	__type(key, __u32);
+	__type(value, struct wire_schedule);
+} schedules SEC(".maps");
+
+volatile __u32 out_ifindex;
+
+/* ---- sending ---- */
+
+static __always_inline struct wire_item *wire_next_item(struct wire_schedule *schedule)
+{
+	__u32 present = schedule->present;
+
+	if (present >= WIRE_ITEMS_MAX)
+		return NULL;
+	if (schedule->sent >= schedule->item[present].packets) {
+		schedule->sent = 0;
+		present = present + 1 < schedule->item_count ? present + 1 : 0;
+		schedule->present = present;
+	}
+	if (present >= WIRE_ITEMS_MAX)
+		return NULL;
+	schedule->sent++;
+	return &schedule->item[present];
+}
+
+static __always_inline __u32 wire_next_source(struct wire_item *item)
+{
+	__u32 next = item->next;
+
+	if (next >= item->flows)
+		next = 0;
+	item->next = next + 1;
+	return WIRE_BASE + item->first + next;
+}
+
+/* RFC 1071, of a header without options. */
+static __always_inline __u16 wire_checksum(const struct iphdr *ip)
+{
+	const __u16 *word = (const __u16 *)ip;
+	__u32 sum = 0;
+	int i;
+
+	for (i = 0; i < 10; i++)
+		sum += word[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum;
+}
+
+/* The page may be one that was here before, with the source of then: everything that varies is written each time. */
+SEC("xdp")
+int bench_send(struct xdp_md *ctx)
+{
+	struct ethhdr *eth = (void *)(long)ctx->data;
+	struct iphdr *ip = (void *)(eth + 1);
+	struct udphdr *udp = (void *)(ip + 1);
+	__u32 zero = 0, cpu;
+	const struct wire_setting *now = bpf_map_lookup_elem(&setting, &zero);
+	struct wire_schedule *schedule;
+	struct wire_item *item;
+
+	if (!now)
+		return XDP_ABORTED;
+	cpu = wire_cpu(now);
+	schedule = bpf_map_lookup_elem(&schedules, &cpu);
+	if (!schedule || (void *)(udp + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	item = wire_next_item(schedule);
+	if (!item)
+		return XDP_ABORTED;
+	ip->saddr = bpf_htonl(wire_next_source(item));
+	ip->check = 0;
+	ip->check = wire_checksum(ip);
+	udp->dest = bpf_htons(item->port);
+	return bpf_redirect(out_ifindex, 0);
+}
+
+/* ---- plain ends ---- */
+
+SEC("xdp")
+int bench_drop(struct xdp_md *ctx)
+{
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int bench_pass(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
+/* ---- listening ---- */
+
+/* Packets of a UDP socket: what reaches it has passed. It is noted, and the socket gets nothing. */
+SEC("socket")
+int bench_hear(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	const struct wire_setting *now = bpf_map_lookup_elem(&setting, &zero);
+	__be32 source;
+
+	if (!now || now->is_noted_by_weir)
+		return 0;
+	if (!bpf_skb_load_bytes_relative(skb, 12, &source, sizeof(source), BPF_HDR_START_NET))
+		wire_note(bpf_ntohl(source), 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

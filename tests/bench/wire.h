@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The wire: a veth pair in our own network namespace, and a generator at one end of it. Packets are live frames of
+ * BPF_PROG_TEST_RUN: a program gives each of them its source, port and checksum and redirects it into "out"; it
+ * arrives at "in" on the same CPU, in the same call, batch by batch, so that what one core does per packet is all there
+ * is. What stands at "in" is the caller's: an XDP program, or what nft and iptables put behind.
+ */
+#ifndef WEIR_BENCH_WIRE_H
+#define WEIR_BENCH_WIRE_H
+
+#include "rig.h"
+#include "wire_log.h"
+
+struct bench_wire;
+struct bench_note;
+
+struct wire {
+	struct rig *rig;
+	struct bench_wire *bpf;
+	struct wire_schedule *schedules; /* one a CPU */
+	struct wire_setting *setting;
+	const struct wire_record *records; /* WIRE_RECORDS_MAX a CPU */
+	uint32_t in_ifindex;
+	int xdp_link;
+	struct bench_note *note;
+	int sockets[WIRE_PORTS];
+};
+
+/* Makes the pair, or takes the one that an earlier part of this run made. */
+void wire_open(struct wire *wire, struct rig *rig);
+void wire_close(struct wire *wire);
+
+/* Put an XDP program at "in" instead of what was there; -1: none. */
+void wire_attach(struct wire *wire, int program_fd);
+
+/* Run a command of the shell in our namespace; ends the process when it fails. */
+void wire_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Start the schedule of a CPU (0 or 1) afresh with these items. */
+void wire_schedule(struct wire *wire, int cpu, const struct wire_item *items, size_t count);
+
+/* Send so many packets of the schedule of the CPU that we are pinned to. Returns ns a packet, all that the CPU did. */
+double wire_send(struct wire *wire, uint32_t packets);
+
+/* Packets that have arrived at "in" since the pair was made. */
+uint64_t wire_arrived(void);
+
+/* Open sockets at ports 1 to WIRE_PORTS: what reaches them is noted, and goes nowhere. */
+void wire_listen(struct wire *wire);
+
+/* Let what weir lets pass be noted where it is decided, and no longer at the sockets. wide_ports: see note.bpf.c. */
+void wire_listen_to_weir(struct wire *wire, const struct weir_object *object, uint32_t wide_ports);
+void wire_stop_listening_to_weir(struct wire *wire);
+
+/* Note from this time on, of each class its first flows; everything noted before is forgotten. 0: nothing. */
+void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_CLASSES]);
+
+/* How many were noted by a CPU: the first so many of its records. */
+uint64_t wire_noted(const struct wire *wire, int cpu);
+
+#endif

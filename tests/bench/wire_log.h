@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the wire's BPF programs and the bench agree on: what to send, and what was admitted.
+ */
+#ifndef WEIR_BENCH_WIRE_LOG_H
+#define WEIR_BENCH_WIRE_LOG_H
+
+#include <linux/types.h>
+
+#define WIRE_PORTS 4	      /* 1, 2, ...: a limit each */
+#define WIRE_BASE 0x0a000000u /* source 0 is 10.0.0.0 */
+#define WIRE_SOURCE_BITS 24   /* sources of which is noted when they pass */
+#define WIRE_FLOW_BITS 20     /* of these, which flow of its class: the rest is the class */
+#define WIRE_CLASSES 16
+#define WIRE_ITEMS_MAX 64
+#define WIRE_CPUS_MAX 2
+
+/* `packets` from `flows` sources in turn: WIRE_BASE + first + (next++ modulo flows). */
+struct wire_item {
+	__u32 first, flows, next;
+	__u32 packets; /* as long as this is the present item */
+	__u32 port;
+	__u32 pad;
+};
+
+/* One CPU's items, one after the other, and again from the start. */
+struct wire_schedule {
+	struct wire_item item[WIRE_ITEMS_MAX];
+	__u32 item_count;
+	__u32 present;
+	__u32 sent; /* of the present item */
+	__u32 pad;
+};
+
+/* A packet that passed: what its verdict went by (of a leap window perhaps only when its bucket began; of a limiter
+ * that is not ours the same as the other), and the clock when we heard of it.
+ */
+struct wire_record {
+	__u64 judged_ns, heard_ns;
+	__u32 source; /* less WIRE_BASE */
+	__u32 pad;
+};
+
+#define WIRE_RECORDS_MAX (1u << 22) /* of one CPU */
+
+struct wire_count {
+	__u64 records;
+	__u64 pad[7];
+};
+
+/* What to note. */
+struct wire_setting {
+	__u64 from_ns; /* 0: nothing */
+	__u32 second_cpu;
+	__u32 is_noted_by_weir;		 /* not by the sockets, too */
+	__u32 noted_flows[WIRE_CLASSES]; /* of each class, the first flows */
+};
+
+#endif
