@@ -4,7 +4,7 @@
  * accept its value, as a vector of bits; the packet belongs to those in all of the vectors. The cost
  * grows with the fields in use, not with the number of resources: words that no resource of which is
  * left are skipped by the vectors' summaries (aggregated bit vectors: Baboescu and Varghese, SIGCOMM
- * 2001). Fields that no resource asks about are constants to the verifier, which removes their code.
+ * 2001), and user/core/compile_order.c gives resources that are alike bits of the same words. Fields that no resource asks about are constants to the verifier, which removes their code.
  */
 #ifndef WEIR_MATCH_H
 #define WEIR_MATCH_H
@@ -139,6 +139,12 @@ static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int ind
 	return word;
 }
 
+static __always_inline __u16 weir_resource_place(__u32 bit)
+{
+	OPAQUE(bit);
+	return generation.place[bit & (WEIR_RESOURCES_MAX - 1)];
+}
+
 /* Append the resources of one word to w->resource[]. Userspace refuses rule sets in which more could meet. */
 __noinline int weir_append_resources(struct weir_work *w, __u32 index, __u64 word)
 {
@@ -151,7 +157,7 @@ __noinline int weir_append_resources(struct weir_work *w, __u32 index, __u64 wor
 		OPAQUE(count);
 		if (count >= WEIR_PACKET_RESOURCES_MAX)
 			return -1;
-		w->resource[count] = index * 64 + weir_lowest_bit(word);
+		w->resource[count] = weir_resource_place(index * 64 + weir_lowest_bit(word));
 		count++;
 		word &= word - 1;
 	}
@@ -159,12 +165,31 @@ __noinline int weir_append_resources(struct weir_work *w, __u32 index, __u64 wor
 	return 0;
 }
 
-/* The same for one word of a rule set that needs several. */
-__noinline int weir_match_word(struct weir_work *w, __u32 index)
+/* The same when there is mostly one. */
+static __always_inline int weir_take_resources(struct weir_work *w, __u32 index, __u64 word)
 {
-	if (!w || index >= WEIR_VECTOR_WORDS)
+	if (word & (word - 1))
+		return weir_append_resources(w, index, word);
+	if (word) {
+		w->resource[0] = weir_resource_place(index * 64 + weir_lowest_bit(word));
+		w->resource_count = 1;
+	}
+	return 0;
+}
+
+/* The words that `summary` names. */
+__noinline int weir_match_words(struct weir_work *w, __u64 summary)
+{
+	if (!w)
 		return -1;
-	return weir_append_resources(w, index, weir_and_vectors(w, index));
+	for (int i = 0; i < WEIR_VECTOR_WORDS && summary; i++) {
+		__u32 index = weir_lowest_bit(summary);
+
+		if (weir_append_resources(w, index, weir_and_vectors(w, index & (WEIR_VECTOR_WORDS - 1))))
+			return -1;
+		summary &= summary - 1;
+	}
+	return 0;
 }
 
 /* Up to 64 resources: one word, and mostly one resource in it. */
@@ -177,19 +202,14 @@ static __always_inline int weir_match_only_word(struct weir_work *w)
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
 		if (WEIR_USES(fields, part))
 			word &= WEIR_CLASS(generation.only_word, weir_vector_number(&w->packet, part));
-	if (word & (word - 1))
-		return weir_append_resources(w, 0, word);
-	if (word) {
-		w->resource[0] = weir_lowest_bit(word);
-		w->resource_count = 1;
-	}
-	return 0;
+	return weir_take_resources(w, 0, word);
 }
 
-/* Fill in w->resource[], ascending. */
+/* Fill in w->resource[]. */
 static __always_inline int weir_match(struct weir_work *w)
 {
 	__u64 summary;
+	__u32 index;
 
 	if (config.resource_count == 0)
 		return 0;
@@ -197,10 +217,12 @@ static __always_inline int weir_match(struct weir_work *w)
 		return weir_match_only_word(w);
 	weir_classify(w);
 	summary = weir_and_vectors(w, -1);
-	for (__u32 index = 0; index < WEIR_VECTOR_WORDS && index < config.vector_words; index++)
-		if (summary >> index & 1 && weir_match_word(w, index))
-			return -1;
-	return 0;
+	if (summary & (summary - 1))
+		return weir_match_words(w, summary);
+	if (!summary)
+		return 0;
+	index = weir_lowest_bit(summary) & (WEIR_VECTOR_WORDS - 1);
+	return weir_take_resources(w, index, weir_and_vectors(w, index));
 }
 
 #endif

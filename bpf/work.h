@@ -156,7 +156,7 @@ struct weir_work {
 	__u32 usual_rule;			   /* place */
 	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
 	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
-	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */
 	__u16 rule[WEIR_PACKET_RULES_MAX];	   /* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];

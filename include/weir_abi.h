@@ -484,7 +484,7 @@ struct weir_meter {
 };
 #define WEIR_RESOURCE_METERS_MAX 32 /* on one resource */
 
-/* weir_generation.resources, by the order of definition, which is also the bit number in vectors. */
+/* weir_generation.resources, by the order of definition. */
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
 	__u16 rule_count;
@@ -493,7 +493,7 @@ struct weir_resource {
 	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
 };
 
-/* A set of resources, one bit each. `summary` says which words are not zero. */
+/* A set of resources, one bit each: whose is said by weir_generation.place. `summary` says which words are not zero. */
 #define WEIR_VECTOR_WORDS (WEIR_RESOURCES_MAX / 64)
 struct weir_vector {
 	__u64 summary;
@@ -549,6 +549,7 @@ struct weir_classes {
 struct weir_generation {
 	struct weir_classes classes;
 	__u64 only_word[WEIR_ONLY_WORDS]; /* word 0 of each vector, when weir_config.has_only_words */
+	__u16 place[WEIR_RESOURCES_MAX];  /* in `resources`, of each bit of a vector */
 	struct weir_resource resources[WEIR_RESOURCES_MAX];
 	struct weir_rule rules[WEIR_RULES_MAX];
 };

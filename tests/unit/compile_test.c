@@ -481,7 +481,7 @@ static void assert_same_resources(const struct weir_ruleset *ruleset, const stru
 	size_t r;
 
 	for (r = 0; r < ruleset->resource_count; r++) {
-		if (weir_vector_has(&set, r) != matches(&ruleset->resources[r].match, packet))
+		if (weir_vector_has(&set, image->bit[r]) != matches(&ruleset->resources[r].match, packet))
 			fail_msg("resource %zu of %zu", r, ruleset->resource_count);
 	}
 	for (; r < WEIR_RESOURCES_MAX; r++)
@@ -511,6 +511,66 @@ static void random_packets_meet_what_a_plain_matcher_finds(void **state)
 		weir_image_free(image);
 		weir_ruleset_free(ruleset);
 	}
+}
+
+/* Four services of each customer, one after the other as people write them; the last for tenants of a VLAN. */
+static struct weir_ruleset *services_ruleset(uint32_t resources)
+{
+	static const uint32_t first_ports[] = {53, 80, 443}, last_ports[] = {53, 89, 443};
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	for (uint32_t i = 0; i < resources; i++) {
+		struct weir_match *match = add_resource(ruleset, "service", 0);
+		uint32_t customer = i / 4;
+
+		if (i % 4 == 3) {
+			ADD_RANGE(match, vlan, customer + 1, customer + 1);
+			continue;
+		}
+		add_address(match, 0x0a000000 + (customer << 8), 24);
+		add_protocol(match, i % 4 ? 6 : 17);
+		ADD_RANGE(match, destination_port, first_ports[i % 4], last_ports[i % 4]);
+		if (i % 4 == 2)
+			add_flags(match, 2, 16);
+	}
+	return ruleset;
+}
+
+/* The packet that meets one of these services. */
+static struct packet service_packet(uint32_t i)
+{
+	static const uint32_t ports[] = {53, 85, 443, 9};
+	struct packet packet = {
+		.family = 4,
+		.protocol = i % 4 == 1 || i % 4 == 2 ? 6 : 17,
+		.destination = {10, i / 4 >> 8, i / 4, 7},
+		.source_port = 1024,
+		.destination_port = ports[i % 4],
+		.tcp_flags = 2,
+		.icmp_type = WEIR_BYTE_NONE,
+		.vlan = i % 4 == 3 ? i / 4 + 1 : WEIR_VLAN_NONE,
+		.length = 100,
+	};
+
+	drop_impossible(&packet);
+	return packet;
+}
+
+/* A word is looked at when all summaries name it: that has to be few, however many resources there are. */
+static void resources_that_are_alike_share_words(void **state)
+{
+	struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
+	struct weir_image *image = build(ruleset);
+
+	for (uint32_t i = 0; i < WEIR_RESOURCES_MAX; i++) {
+		struct packet packet = service_packet(i);
+		struct weir_vector set = look_up(image, &packet);
+
+		assert_true(weir_vector_has(&set, image->bit[i]));
+		assert_true(__builtin_popcountll(set.summary) <= 2);
+	}
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
 }
 
 static void fields_without_conditions_are_not_in_use(void **state)
@@ -2809,6 +2869,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
+		cmocka_unit_test(resources_that_are_alike_share_words),
 		cmocka_unit_test(fields_without_conditions_are_not_in_use),
 		cmocka_unit_test(no_resources_match_nothing),
 		cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),

@@ -221,6 +221,8 @@ void weir_image_free(struct weir_image *image)
 	if (!image)
 		return;
 	free(image->classes);
+	free(image->place);
+	free(image->bit);
 	free(image->vectors);
 	free(image->rules);
 	free(image->pushed);

@@ -70,6 +70,7 @@ struct weir_image {
 	struct weir_config config;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */
 	struct weir_classes *classes;
+	uint16_t *place, *bit; /* place of the resource of a bit, bit of the resource at a place */
 	struct weir_vector *vectors;
 	uint32_t vector_count;	    /* at least 1 */
 	struct weir_rule *rules;    /* rule_count rules of the user's, then meter_count meters */

@@ -12,12 +12,18 @@
 /* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
 #define TABLE_SIZE (1u << 17)
 
+/* The resources' bits follow image->place: `bit` runs over bits below, and names a resource by its bit. */
 struct matching {
 	const struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_diag *diag;
 	uint32_t *table; /* open addressing: a vector's number + 1 at its hash, 0 for none */
 };
+
+static const struct weir_ruleset_resource *resource_of(const struct matching *matching, size_t bit)
+{
+	return &matching->ruleset->resources[matching->image->place[bit]];
+}
 
 static size_t hash_vector(const struct weir_vector *vector)
 {
@@ -85,7 +91,7 @@ static const struct range_field range_fields[] = {
 /* One end of one range: from this value on, one range of the resource more, or less, is open. */
 struct edge {
 	uint32_t value;
-	uint16_t resource;
+	uint16_t bit;
 	int8_t step;
 };
 
@@ -101,33 +107,33 @@ static int compare_edges(const void *left, const void *right)
 	return (a->value > b->value) - (a->value < b->value);
 }
 
-static int add_edge(struct edges *edges, uint32_t value, size_t resource, int step)
+static int add_edge(struct edges *edges, uint32_t value, size_t bit, int step)
 {
 	struct edge *edge = weir_array_add((void **)&edges->items, edges->count, sizeof(*edge));
 
 	if (!edge)
 		return -ENOMEM;
-	*edge = (struct edge){.value = value, .resource = resource, .step = step};
+	*edge = (struct edge){.value = value, .bit = bit, .step = step};
 	edges->count++;
 	return 0;
 }
 
 /* The edges of all resources, sorted, and the resources that ask nothing of this field. */
-static int list_edges(const struct weir_ruleset *ruleset, const struct range_field *field, struct edges *edges,
+static int list_edges(const struct matching *matching, const struct range_field *field, struct edges *edges,
 		      struct weir_vector *indifferent)
 {
 	const struct weir_range *ranges;
 	const char *match;
-	size_t count, i, r;
+	size_t count, i, bit;
 
-	for (r = 0; r < ruleset->resource_count; r++) {
-		match = (const char *)&ruleset->resources[r].match;
+	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
+		match = (const char *)&resource_of(matching, bit)->match;
 		ranges = *(struct weir_range *const *)(match + field->ranges);
 		count = *(const size_t *)(match + field->count);
 		if (!count)
-			weir_vector_add(indifferent, r);
+			weir_vector_add(indifferent, bit);
 		for (i = 0; i < count; i++) {
-			if (add_edge(edges, ranges[i].low, r, 1) || add_edge(edges, ranges[i].high + 1, r, -1))
+			if (add_edge(edges, ranges[i].low, bit, 1) || add_edge(edges, ranges[i].high + 1, bit, -1))
 				return -ENOMEM;
 		}
 	}
@@ -149,11 +155,11 @@ static int sweep(struct matching *matching, const struct range_field *field, con
 
 	while (value < field->values) {
 		for (; edge < last && edge->value == value; edge++) {
-			open[edge->resource] += edge->step;
-			if (open[edge->resource])
-				weir_vector_add(&accepting, edge->resource);
+			open[edge->bit] += edge->step;
+			if (open[edge->bit])
+				weir_vector_add(&accepting, edge->bit);
 			else
-				weir_vector_remove(&accepting, edge->resource);
+				weir_vector_remove(&accepting, edge->bit);
 		}
 		err = number_vector(matching, &accepting, &number);
 		if (err)
@@ -176,7 +182,7 @@ static int match_range(struct matching *matching, const struct range_field *fiel
 	struct edges edges = {};
 	int err;
 
-	err = list_edges(matching->ruleset, field, &edges, &indifferent);
+	err = list_edges(matching, field, &edges, &indifferent);
 	owner = edges.items;
 	if (err)
 		return weir_compile_no_memory(matching->diag);
@@ -206,22 +212,22 @@ static int match_tcp_flags(struct matching *matching)
 	unsigned int flags;
 	bool is_used = false;
 	uint32_t number;
-	size_t r;
+	size_t bit;
 	int err;
 
-	for (r = 0; r < ruleset->resource_count; r++)
-		is_used |= ruleset->resources[r].match.tcp_flags_count > 0;
+	for (bit = 0; bit < ruleset->resource_count; bit++)
+		is_used |= ruleset->resources[bit].match.tcp_flags_count > 0;
 	if (!is_used)
 		return 0;
 	matching->image->config.match_fields |= WEIR_MATCH_TCP_FLAGS;
 	for (flags = 0; flags <= WEIR_BYTE_NONE; flags++) {
 		struct weir_vector accepting = {};
 
-		for (r = 0; r < ruleset->resource_count; r++) {
-			const struct weir_match *match = &ruleset->resources[r].match;
+		for (bit = 0; bit < ruleset->resource_count; bit++) {
+			const struct weir_match *match = &resource_of(matching, bit)->match;
 
 			if (flags == WEIR_BYTE_NONE ? !match->tcp_flags_count : accepts_flags(match, flags))
-				weir_vector_add(&accepting, r);
+				weir_vector_add(&accepting, bit);
 		}
 		err = number_vector(matching, &accepting, &number);
 		if (err)
@@ -237,35 +243,35 @@ struct kinds {
 	struct weir_vector family[2], fragment[WEIR_FRAGMENT_KINDS], protocol[256];
 };
 
-static void list_kinds(const struct weir_ruleset *ruleset, struct kinds *kinds)
+static void list_kinds(const struct matching *matching, struct kinds *kinds)
 {
 	const struct weir_match *match;
 	unsigned int value;
-	size_t r;
+	size_t bit;
 
-	for (r = 0; r < ruleset->resource_count; r++) {
-		match = &ruleset->resources[r].match;
+	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
+		match = &resource_of(matching, bit)->match;
 		for (value = 0; value < 2; value++) {
 			if (!match->families || match->families >> value & 1)
-				weir_vector_add(&kinds->family[value], r);
+				weir_vector_add(&kinds->family[value], bit);
 		}
 		for (value = 0; value < WEIR_FRAGMENT_KINDS; value++) {
 			if (!match->fragments || match->fragments >> value & 1)
-				weir_vector_add(&kinds->fragment[value], r);
+				weir_vector_add(&kinds->fragment[value], bit);
 		}
 		for (value = 0; value < 256; value++) {
 			if (!match->has_protocol || match->protocol[value / 8] >> value % 8 & 1)
-				weir_vector_add(&kinds->protocol[value], r);
+				weir_vector_add(&kinds->protocol[value], bit);
 		}
 	}
 }
 
 static bool has_kind_conditions(const struct weir_ruleset *ruleset)
 {
-	size_t r;
+	size_t i;
 
-	for (r = 0; r < ruleset->resource_count; r++) {
-		const struct weir_match *match = &ruleset->resources[r].match;
+	for (i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
 
 		if (match->families || match->fragments || match->has_protocol)
 			return true;
@@ -287,7 +293,7 @@ static int match_kind(struct matching *matching)
 	kinds = calloc(1, sizeof(*kinds));
 	if (!kinds)
 		return weir_compile_no_memory(matching->diag);
-	list_kinds(matching->ruleset, kinds);
+	list_kinds(matching, kinds);
 	matching->image->config.match_fields |= WEIR_MATCH_KIND;
 	for (i = 0; i < 2 * WEIR_FRAGMENT_KINDS * 256; i++) {
 		protocol = i % 256, fragment = i / 256 % WEIR_FRAGMENT_KINDS, family = i / 256 / WEIR_FRAGMENT_KINDS;
@@ -306,7 +312,7 @@ static int match_kind(struct matching *matching)
 
 struct prefix_use {
 	struct weir_prefix prefix;
-	uint32_t resource;
+	uint32_t bit;
 };
 
 struct prefix_field {
@@ -354,25 +360,25 @@ static bool encloses(const struct weir_prefix *outer, const struct weir_prefix *
 	return !bits || (outer->address[bytes] ^ inner->address[bytes]) >> (8 - bits) == 0;
 }
 
-static int list_prefixes(const struct weir_ruleset *ruleset, const struct prefix_field *field, struct prefix_use **uses,
+static int list_prefixes(const struct matching *matching, const struct prefix_field *field, struct prefix_use **uses,
 			 size_t *use_count, struct weir_vector *indifferent)
 {
 	const struct weir_prefix *prefixes;
 	struct prefix_use *use;
 	const char *match;
-	size_t count, i, r;
+	size_t count, i, bit;
 
-	for (r = 0; r < ruleset->resource_count; r++) {
-		match = (const char *)&ruleset->resources[r].match;
+	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
+		match = (const char *)&resource_of(matching, bit)->match;
 		prefixes = *(struct weir_prefix *const *)(match + field->prefixes);
 		count = *(const size_t *)(match + field->count);
 		if (!count)
-			weir_vector_add(indifferent, r);
+			weir_vector_add(indifferent, bit);
 		for (i = 0; i < count; i++) {
 			use = weir_array_add((void **)uses, *use_count, sizeof(*use));
 			if (!use)
 				return -ENOMEM;
-			*use = (struct prefix_use){prefixes[i], r};
+			*use = (struct prefix_use){prefixes[i], bit};
 			(*use_count)++;
 		}
 	}
@@ -425,7 +431,7 @@ static int nest_prefixes(struct matching *matching, const struct prefix_use *use
 		parent = depth ? enclosing[depth - 1].vector : outside;
 		accepting = matching->image->vectors[parent];
 		for (; i < use_count && !compare_prefixes(&uses[i].prefix, prefix); i++)
-			weir_vector_add(&accepting, uses[i].resource);
+			weir_vector_add(&accepting, uses[i].bit);
 		err = number_vector(matching, &accepting, &number);
 		/* An entry that says what the enclosing one says would only make the trie deeper. */
 		if (!err && number != parent)
@@ -448,7 +454,7 @@ static int match_prefixes(struct matching *matching, const struct prefix_field *
 	uint32_t outside;
 	int err;
 
-	if (list_prefixes(matching->ruleset, field, &uses, &use_count, &indifferent))
+	if (list_prefixes(matching, field, &uses, &use_count, &indifferent))
 		return weir_compile_no_memory(matching->diag);
 	if (!use_count)
 		return 0;
@@ -480,7 +486,7 @@ static int match_addresses(struct matching *matching)
 /* ---- interfaces ---- */
 
 struct interface_use {
-	uint32_t ifindex, resource;
+	uint32_t ifindex, bit;
 };
 
 static int compare_interface_uses(const void *left, const void *right)
@@ -497,12 +503,12 @@ static int list_interfaces(struct matching *matching, const struct weir_compile_
 	const struct weir_ruleset_resource *resource;
 	struct interface_use *use;
 	uint32_t ifindex;
-	size_t i, r;
+	size_t i, bit;
 
-	for (r = 0; r < matching->ruleset->resource_count; r++) {
-		resource = &matching->ruleset->resources[r];
+	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
+		resource = resource_of(matching, bit);
 		if (!resource->match.interface_count)
-			weir_vector_add(indifferent, r);
+			weir_vector_add(indifferent, bit);
 		for (i = 0; i < resource->match.interface_count; i++) {
 			const char *name = resource->match.interface[i];
 
@@ -516,7 +522,7 @@ static int list_interfaces(struct matching *matching, const struct weir_compile_
 			use = weir_array_add((void **)uses, *use_count, sizeof(*use));
 			if (!use)
 				return weir_compile_no_memory(matching->diag);
-			*use = (struct interface_use){ifindex, r};
+			*use = (struct interface_use){ifindex, bit};
 			(*use_count)++;
 		}
 	}
@@ -550,7 +556,7 @@ static int match_interfaces(struct matching *matching, const struct weir_compile
 		interface->ifindex = uses[i].ifindex;
 		accepting = indifferent;
 		for (; i < use_count && uses[i].ifindex == interface->ifindex; i++)
-			weir_vector_add(&accepting, uses[i].resource);
+			weir_vector_add(&accepting, uses[i].bit);
 		err = number_vector(matching, &accepting, &interface->vector);
 		if (err)
 			return err;
@@ -564,10 +570,10 @@ static int start_from_all(struct matching *matching)
 {
 	struct weir_vector all = {};
 	uint32_t number;
-	size_t r;
+	size_t bit;
 
-	for (r = 0; r < matching->ruleset->resource_count; r++)
-		weir_vector_add(&all, r);
+	for (bit = 0; bit < matching->ruleset->resource_count; bit++)
+		weir_vector_add(&all, bit);
 	return number_vector(matching, &all, &number);
 }
 
@@ -580,7 +586,7 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
 	int err;
 
 	image->classes = calloc(1, sizeof(*image->classes));
-	if (!table || !image->classes)
+	if (!table || !image->classes || weir_compile_order(ruleset, image))
 		return weir_compile_no_memory(diag);
 	matching.table = table;
 	image->config.vector_words = (ruleset->resource_count + 63) / 64;

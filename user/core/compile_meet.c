@@ -537,22 +537,23 @@ static int compare_context_weights(const void *left, const void *right)
 static void set_weights(struct search *search, bool counts_rules, uint32_t limit)
 {
 	const struct weir_image *image = search->image;
-	uint32_t r, bit, weight;
+	uint32_t r, weight;
+	unsigned int plane;
 
 	memset(search->plane, 0, sizeof(search->plane));
 	memset(&search->weighing, 0, sizeof(search->weighing));
 	search->limit = limit;
 	search->planes = 0;
 	for (r = 0; r < image->resource_count; r++) {
-		weight = counts_rules ? image->resources[r].rule_count : 1;
+		weight = counts_rules ? image->resources[image->place[r]].rule_count : 1;
 		if (weight)
 			weir_vector_add(&search->weighing, r);
-		for (bit = 0; bit < WEIGHT_BITS; bit++) {
-			if (!(weight >> bit & 1))
+		for (plane = 0; plane < WEIGHT_BITS; plane++) {
+			if (!(weight >> plane & 1))
 				continue;
-			search->plane[bit][r / 64] |= 1ull << r % 64;
-			if (search->planes <= bit)
-				search->planes = bit + 1;
+			search->plane[plane][r / 64] |= 1ull << r % 64;
+			if (search->planes <= plane)
+				search->planes = plane + 1;
 		}
 	}
 	for (r = 0; r < search->context_count; r++) {
@@ -624,7 +625,7 @@ static int too_many_rules(const struct weir_ruleset *ruleset, const struct searc
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
-		if (!weir_vector_has(&search->heaviest, ruleset->rules[i].resource))
+		if (!weir_vector_has(&search->heaviest, search->image->bit[ruleset->rules[i].resource]))
 			continue;
 		add_name(&names, ruleset->rules[i].name);
 		place = &ruleset->rules[i].place;
@@ -643,7 +644,7 @@ static int too_many_resources(const struct weir_ruleset *ruleset, const struct s
 	size_t i;
 
 	for (i = 0; i < ruleset->resource_count; i++) {
-		if (!weir_vector_has(&search->heaviest, i))
+		if (!weir_vector_has(&search->heaviest, search->image->bit[i]))
 			continue;
 		add_name(&names, ruleset->resources[i].name);
 		place = &ruleset->resources[i].place;

@@ -10,7 +10,10 @@
 
 #include "compile.h"
 
-/* Classes, vectors, prefixes, interfaces, and what the program's configuration says of them. */
+/* image->place and image->bit. */
+int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *image);
+
+/* Calls that, then makes classes, vectors, prefixes, interfaces, and what the program's configuration says of them. */
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 

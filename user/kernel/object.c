@@ -207,6 +207,8 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
 		tables->only_word[i] = image->vectors[i].word[0];
 	if (image->resource_count)
+		memcpy(tables->place, image->place, image->resource_count * sizeof(*image->place));
+	if (image->resource_count)
 		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
 	if (image->rule_count)
 		memcpy(tables->rules, image->rules, (image->rule_count + image->meter_count) * sizeof(*image->rules));
@@ -448,10 +450,23 @@ volatile struct weir_lab *weir_object_lab(const struct weir_object *object)
 	return object->lab;
 }
 
+static int compare_resources(const void *left, const void *right)
+{
+	const __u16 *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
 int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = 1);
 	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
 
-	return err ? err : (int)options.retval;
+	if (err)
+		return err;
+	/* The program has no use for an order. */
+	if (object->lab)
+		qsort(object->lab->resource, object->lab->resource_count, sizeof(object->lab->resource[0]),
+		      compare_resources);
+	return (int)options.retval;
 }
