@@ -3,8 +3,9 @@
  * steady_capture CAPTURE.pcap (KIND PORT RATE SECONDS)...
  *
  * A capture of one source's packets to PORT, RATE of them in each of SECONDS seconds, evenly spaced; then others. KIND is
- * "syn" (a TCP connection begins), "tcp" (one goes on), "udp", or "udp/BYTES" (of payload). A rate of 0 is
- * silence. For pictures of what a rule does over time, and for what the sample rules promise.
+ * "syn" (a TCP connection begins), "tcp" (one goes on), "udp", "udp/BYTES" (of payload), or "flood": the same as
+ * "syn", but each packet from a source of its own, the same ones in each such part with another port. A rate of 0 is
+ * silence. For pictures of what a rule does over time, for what the sample rules promise, and for tables that fill.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -58,18 +59,23 @@ static void write_frame(FILE *stream, uint64_t time_ns, const uint8_t *frame, ui
 	fwrite(frame, frame_bytes, 1, stream);
 }
 
-/* A frame of this kind. */
-static uint32_t build(const char *kind, uint32_t port, uint8_t frame[PACKET_BYTES_MAX])
+/* Frame number `count` of this kind, in part number `part`. */
+static uint32_t build(const char *kind, uint32_t port, uint32_t part, uint32_t count, uint8_t frame[PACKET_BYTES_MAX])
 {
 	struct packet_spec spec = packet_udp("198.51.100.7", 40000, "192.0.2.80", port, 0);
 
-	if (strncmp(kind, "udp/", 4) == 0) {
+	if (strcmp(kind, "flood") == 0) {
+		spec.protocol = IPPROTO_TCP;
+		spec.tcp_flags = 0x02;
+		spec.source_port = 40000 + part;
+		memcpy(spec.source, (const uint8_t[]){10, count >> 16, count >> 8, count}, 4);
+	} else if (strncmp(kind, "udp/", 4) == 0) {
 		spec.payload_bytes = number(kind + 4);
 	} else if (strcmp(kind, "syn") == 0 || strcmp(kind, "tcp") == 0) {
 		spec.protocol = IPPROTO_TCP;
 		spec.tcp_flags = strcmp(kind, "syn") ? 0x10 : 0x02;
 	} else if (strcmp(kind, "udp")) {
-		fprintf(stderr, "steady_capture: '%s' is neither syn, tcp, udp nor udp/BYTES\n", kind);
+		fprintf(stderr, "steady_capture: '%s' is neither syn, tcp, udp, udp/BYTES nor flood\n", kind);
 		exit(2);
 	}
 	return packet_build(&spec, frame);
@@ -91,13 +97,16 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	write_header(stream);
-	for (char **phase = argv + 2; *phase; phase += 4) {
-		uint32_t frame_bytes = build(phase[0], number(phase[1]), frame);
-		uint32_t rate = number(phase[2]), seconds = number(phase[3]);
+	for (char **part = argv + 2; *part; part += 4) {
+		uint32_t port = number(part[1]), rate = number(part[2]), seconds = number(part[3]), count = 0;
 
-		for (uint32_t second = 0; second < seconds; second++, second_ns += NSEC_PER_SEC)
-			for (uint32_t i = 0; i < rate; i++)
-				write_frame(stream, second_ns + i * NSEC_PER_SEC / rate, frame, frame_bytes);
+		for (uint32_t second = 0; second < seconds; second++, second_ns += NSEC_PER_SEC) {
+			for (uint32_t i = 0; i < rate; i++) {
+				uint32_t bytes = build(part[0], port, (part - argv) / 4, count++, frame);
+
+				write_frame(stream, second_ns + i * NSEC_PER_SEC / rate, frame, bytes);
+			}
+		}
 	}
 	if (fclose(stream)) {
 		fprintf(stderr, "steady_capture: cannot write '%s': %s\n", argv[1], strerror(errno));

@@ -35,6 +35,17 @@
 #define REPLAY_ROWS_FIRST_MAX (1u << 22)
 #define REPLAY_ROWS_MAX (1u << 28)
 
+/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of flows.
+ * The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there a
+ * single count could outgrow its word, but not before sets are full, and a replay fails then.
+ */
+#define REPLAY_CONNECTIONS_MIN 4096u
+#define REPLAY_CONNECTIONS_FIRST_MAX (1u << 22)
+#define REPLAY_CONNECTIONS_MAX (1u << 24)
+#define REPLAY_CONNECTION_FLOWS_MIN 256u
+#define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
+#define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
+
 /* Rows tell times apart for this long after the capture's end: an interval of a day and a day's ring. */
 #define REPLAY_MARGIN_NS (48 * 3600 * WEIR_NSEC_PER_SEC)
 
@@ -115,28 +126,83 @@ static uint32_t replay_ifindex(const char *name, void *data)
 	return 2 + names->other_count++;
 }
 
-/* ---- size of the flow table ---- */
+/* ---- sizes of the tables ---- */
 
-static size_t keyed_rules(const struct weir_ruleset *ruleset)
+struct sizes {
+	uint32_t rows; /* a CPU */
+	uint32_t connections, connection_flows;
+};
+
+/* What was pushed out while it counted. */
+struct evictions {
+	uint64_t flows, connections;
+};
+
+/* Rules of one metric, or those of them whose resource has a flow key. */
+static size_t count_rules(const struct weir_ruleset *ruleset, enum weir_metric metric, bool has_key)
 {
 	size_t i, count = 0;
 
-	for (i = 0; i < ruleset->rule_count; i++)
-		count += ruleset->resources[ruleset->rules[i].resource].flow.fields != 0;
+	for (i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		count += rule->metric == metric && (!has_key || ruleset->resources[rule->resource].flow.fields);
+	}
 	return count;
 }
 
-/* Four rows for each flow there can be, were every packet a new one for every rule; the first try need
+static uint32_t power_within(uint64_t wanted, uint32_t least, uint32_t most)
+{
+	uint32_t power = least;
+
+	while (power < wanted && power < most)
+		power *= 2;
+	return power;
+}
+
+/* Four places for each flow and connection there can be, were every packet a new one for every rule; the first try need
  * not be right.
  */
-static uint32_t first_rows(const struct weir_ruleset *ruleset, uint64_t packets)
+static struct sizes first_sizes(const struct weir_ruleset *ruleset, uint64_t packets)
 {
-	uint64_t wanted = 4 * packets * keyed_rules(ruleset);
-	uint32_t rows = REPLAY_ROWS_MIN;
+	uint64_t keyed = count_rules(ruleset, WEIR_METRIC_CONCURRENCY, true);
 
-	while (rows < wanted && rows < REPLAY_ROWS_FIRST_MAX)
-		rows *= 2;
-	return rows;
+	return (struct sizes){
+		.rows = power_within(4 * packets * count_rules(ruleset, WEIR_METRIC_RATE, true), REPLAY_ROWS_MIN,
+				     REPLAY_ROWS_FIRST_MAX),
+		.connections = power_within(4 * packets * count_rules(ruleset, WEIR_METRIC_CONCURRENCY, false),
+					    REPLAY_CONNECTIONS_MIN, REPLAY_CONNECTIONS_FIRST_MAX),
+		.connection_flows = power_within(4 * packets * keyed, REPLAY_CONNECTION_FLOWS_MIN,
+						 REPLAY_CONNECTION_FLOWS_FIRST_MAX),
+	};
+}
+
+static uint32_t times_four(uint32_t size, uint32_t most)
+{
+	return size < most / 4 ? 4 * size : most;
+}
+
+/* Make what was too small larger, or say that it cannot be. */
+static int grow(struct sizes *sizes, const struct evictions *evictions, struct weir_diag *diag)
+{
+	static const char *const hint = "replay a shorter part of the capture";
+
+	if (evictions->flows && sizes->rows >= REPLAY_ROWS_MAX)
+		return weir_diag_fail(diag, ENOMEM, hint,
+				      "the capture keeps more flows alive than a table of %u rows holds", sizes->rows);
+	if (evictions->connections && sizes->connections >= REPLAY_CONNECTIONS_MAX &&
+	    sizes->connection_flows >= REPLAY_CONNECTION_FLOWS_MAX)
+		return weir_diag_fail(diag, ENOMEM, hint,
+				      "the capture keeps more connections open than the largest tables hold, made for "
+				      "%u of %u flows",
+				      sizes->connections, sizes->connection_flows);
+	if (evictions->flows)
+		sizes->rows = times_four(sizes->rows, REPLAY_ROWS_MAX);
+	if (evictions->connections) {
+		sizes->connections = times_four(sizes->connections, REPLAY_CONNECTIONS_MAX);
+		sizes->connection_flows = times_four(sizes->connection_flows, REPLAY_CONNECTION_FLOWS_MAX);
+	}
+	return 0;
 }
 
 /* ---- the judging pass ---- */
@@ -147,12 +213,13 @@ struct readings {
 	size_t count;
 };
 
-/* One attempt to replay the whole capture, with a flow table of a certain size. */
+/* One attempt to replay the whole capture, with tables of certain sizes. */
 struct attempt {
 	const struct weir_ruleset *ruleset;
 	const struct weir_replay_options *options;
 	const struct survey *survey;
 	const struct readings *readings;
+	const struct sizes *sizes;
 	bool is_retry;
 	struct interface_names interfaces;
 	struct weir_image *image;
@@ -192,7 +259,7 @@ static int check_memory(const struct weir_image *image, uint32_t cpus, struct we
 	if (free_bytes == 0 || memory.total <= free_bytes)
 		return 0;
 	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
-			      "a flow table that holds every flow of the capture needs %" PRIu64 " MB, and %" PRIu64
+			      "tables that hold every flow of the capture need %" PRIu64 " MB, and %" PRIu64
 			      " MB are free",
 			      (uint64_t)memory.total >> 20, free_bytes >> 20);
 }
@@ -264,7 +331,7 @@ static int advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *d
 	return control(attempt, now_ns, diag);
 }
 
-static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
+static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 {
 	struct weir_object_options object_options = {.is_virtual = true, .now_ns = attempt->survey->first_ns};
 	struct weir_ruleset roomy = *attempt->ruleset;
@@ -282,8 +349,10 @@ static int load_rules(struct attempt *attempt, uint32_t rows, struct weir_diag *
 		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
 	options.cpus = cpus;
 	attempt->interfaces.ours = attempt->options->interface;
-	roomy.settings.flows_per_cpu = rows;
-	/* Warnings were given by the first attempt; what changed since is only the table. */
+	roomy.settings.flows_per_cpu = attempt->sizes->rows;
+	roomy.settings.connections = attempt->sizes->connections;
+	roomy.settings.connection_flows = attempt->sizes->connection_flows;
+	/* Warnings were given by the first attempt; what changed since is only the tables. */
 	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
 	weir_diag_free(&again);
 	if (!err)
@@ -478,12 +547,11 @@ static int sum_counters(const struct attempt *attempt, enum weir_instance_map ma
 	return 0;
 }
 
-static int read_rule_counters(struct attempt *attempt, uint64_t *ret_evicted, struct weir_diag *diag)
+static int read_rule_counters(struct attempt *attempt, struct evictions *ret_evictions, struct weir_diag *diag)
 {
 	uint32_t i;
 	int err;
 
-	*ret_evicted = 0;
 	/* Behind the rules are the meters: no rules of the user's, but what they forgot would be missing too. */
 	for (i = 0; i < attempt->image->rule_count + attempt->image->meter_count; i++) {
 		struct weir_rule_counters counters = {};
@@ -492,7 +560,10 @@ static int read_rule_counters(struct attempt *attempt, uint64_t *ret_evicted, st
 				   sizeof(counters), diag);
 		if (err)
 			return err;
-		*ret_evicted += counters.evicted;
+		if (attempt->image->rules[i].judging == WEIR_JUDGING_CONNECTIONS)
+			ret_evictions->connections += counters.evicted;
+		else
+			ret_evictions->flows += counters.evicted;
 		if (i >= attempt->image->rule_count)
 			continue;
 		attempt->report.rules[i].blocked = counters.blocked;
@@ -605,7 +676,7 @@ static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
 	return 0;
 }
 
-static int new_attempt(struct attempt *attempt, uint32_t rows, struct weir_diag *diag)
+static int new_attempt(struct attempt *attempt, struct weir_diag *diag)
 {
 	const struct weir_ruleset *ruleset = attempt->ruleset;
 
@@ -617,8 +688,8 @@ static int new_attempt(struct attempt *attempt, uint32_t rows, struct weir_diag 
 	attempt->report.earliest_ns = attempt->survey->earliest_ns;
 	attempt->report.latest_ns = attempt->survey->latest_ns;
 	attempt->report.is_damaged = attempt->survey->is_damaged;
-	attempt->report.flows_per_cpu = rows;
-	return load_rules(attempt, rows, diag);
+	attempt->report.flows_per_cpu = attempt->sizes->rows;
+	return load_rules(attempt, diag);
 }
 
 static int commit(struct attempt *attempt, struct weir_diag *diag)
@@ -636,45 +707,65 @@ static int commit(struct attempt *attempt, struct weir_diag *diag)
 	return err;
 }
 
-/* Returns 0 with a report, -EAGAIN when a flow was evicted while it counted, or another -errno. */
-static int try_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
-		      const struct survey *survey, const struct readings *readings, uint32_t rows, bool is_retry,
-		      struct weir_replay_report *ret_report, struct weir_diag *diag)
+/* Returns 0 with a report, -EAGAIN when something was evicted while it counted, or another -errno. */
+static int run_attempt(struct attempt *attempt, struct evictions *ret_evictions, struct weir_replay_report *ret_report,
+		       struct weir_diag *diag)
 {
-	_cleanup_(attempt_clean) struct attempt attempt = {
-		.ruleset = ruleset,
-		.options = options,
-		.survey = survey,
-		.readings = readings,
-		.is_retry = is_retry,
-	};
-	uint64_t evicted;
 	int err;
 
-	err = new_attempt(&attempt, rows, diag);
+	err = new_attempt(attempt, diag);
 	if (!err)
-		err = open_outputs(&attempt, diag);
+		err = open_outputs(attempt, diag);
 	if (!err)
-		err = judge_capture(&attempt, diag);
+		err = judge_capture(attempt, diag);
 	if (!err)
-		err = read_rule_counters(&attempt, &evicted, diag);
+		err = read_rule_counters(attempt, ret_evictions, diag);
 	if (err)
 		return err;
-	if (evicted)
+	if (ret_evictions->flows || ret_evictions->connections)
 		return -EAGAIN;
-	err = read_resource_counters(&attempt, diag);
+	err = read_resource_counters(attempt, diag);
 	if (!err)
-		err = read_connections(&attempt, diag);
+		err = read_connections(attempt, diag);
 	if (!err)
-		err = sum_counters(&attempt, WEIR_MAP_TOTALS, 0, &attempt.report.totals, sizeof(attempt.report.totals),
+		err = sum_counters(attempt, WEIR_MAP_TOTALS, 0, &attempt->report.totals, sizeof(attempt->report.totals),
 				   diag);
 	if (!err)
-		err = commit(&attempt, diag);
+		err = commit(attempt, diag);
 	if (err)
 		return err;
-	*ret_report = attempt.report;
-	attempt.report = (struct weir_replay_report){};
+	*ret_report = attempt->report;
+	attempt->report = (struct weir_replay_report){};
 	return 0;
+}
+
+/* As many attempts as it takes for nothing to be evicted. */
+static int replay_with_room(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
+			    const struct survey *survey, const struct readings *readings,
+			    struct weir_replay_report *ret_report, struct weir_diag *diag)
+{
+	struct sizes sizes = first_sizes(ruleset, survey->packets);
+	bool is_retry = false;
+	int err;
+
+	for (;; is_retry = true) {
+		_cleanup_(attempt_clean) struct attempt attempt = {
+			.ruleset = ruleset,
+			.options = options,
+			.survey = survey,
+			.readings = readings,
+			.sizes = &sizes,
+			.is_retry = is_retry,
+		};
+		struct evictions evictions = {};
+
+		err = run_attempt(&attempt, &evictions, ret_report, diag);
+		if (err != -EAGAIN)
+			return err;
+		err = grow(&sizes, &evictions, diag);
+		if (err)
+			return err;
+	}
 }
 
 /* Rows are per CPU, and the program must stay on the CPU whose rows it fills. */
@@ -701,7 +792,6 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 	_cleanup_(free_readings) struct readings readings = {};
 	struct survey survey;
 	cpu_set_t before;
-	uint32_t first, rows;
 	int err;
 
 	if (options->memory) {
@@ -715,15 +805,7 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 	err = pin_to_this_cpu(&before, diag);
 	if (err)
 		return err;
-	first = first_rows(ruleset, survey.packets);
-	for (rows = first; rows <= REPLAY_ROWS_MAX; rows *= 4) {
-		err = try_replay(ruleset, options, &survey, &readings, rows, rows > first, ret_report, diag);
-		if (err != -EAGAIN)
-			break;
-	}
-	if (err == -EAGAIN)
-		err = weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture",
-				     "the capture keeps more flows alive than a table of %u rows holds", rows / 4);
+	err = replay_with_room(ruleset, options, &survey, &readings, ret_report, diag);
 	sched_setaffinity(0, sizeof(before), &before);
 	return err;
 }
