@@ -600,8 +600,13 @@ static void what_connections_have_not_is_refused(void **state)
 		{"settings: {closedTimeoutInMs: 0}\n", 1, 31, "out of range", NULL},
 	};
 
+	struct bench *bench = *state;
+
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
-		assert_tells_one(*state, &samples[i], false);
+		assert_tells_one(bench, &samples[i], false);
+	/* A unit that is refused is not warned of as well. */
+	assert_int_equal(read_texts(bench, CONNECTIONS("unit: bytes"), NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.count, 1);
 }
 
 static void what_connections_do_not_use_is_warned_of(void **state)
