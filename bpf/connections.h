@@ -380,11 +380,14 @@ __noinline __u32 weir_insert_connection(struct weir_work *w, __u32 index, __u32 
 
 /* ---- judging ---- */
 
-/* Multilinear, as weir_hash_key(), of the whole 5-tuple. */
+/* Multilinear, as weir_hash_key(), of the whole 5-tuple; and of what else the flow's key has, or two tenants with the same
+ * addresses would end each other's connections.
+ */
 static __always_inline struct weir_flow_place weir_connection_place(const struct weir_rule *rule,
 								    const struct weir_packet *pkt)
 {
 	const volatile __u64 *seed = config.seed;
+	__u32 vlan = rule->key_fields & WEIR_KEY_VLAN ? pkt->vlan & 0xfff : 0;
 	struct weir_flow_place place;
 	__u64 sum, hash;
 
@@ -396,7 +399,9 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 		       (__u64)pkt->source[3] * seed[5] + (__u64)pkt->destination[1] * seed[7] +
 		       (__u64)pkt->destination[2] * seed[8] + (__u64)pkt->destination[3] * seed[9];
 	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
-	sum += (__u64)pkt->protocol * seed[11];
+	sum += (__u64)(pkt->protocol << 16 | vlan) * seed[11];
+	if (rule->key_fields & WEIR_KEY_INTERFACE)
+		sum += (__u64)pkt->ifindex * seed[12];
 	hash = weir_hash_finish(sum);
 	place.tag = hash >> 32;
 	if (place.tag == 0)
