@@ -5,7 +5,7 @@
  * expected figure is written down too; then random rule sets and traffic.
  *
  * WEIR_SEED and WEIR_ROUNDS choose the random ones; a failure names the seed of its round, and
- * WEIR_SEED=that WEIR_ROUNDS=1 repeats it.
+ * WEIR_SEED=that WEIR_ROUNDS=1 repeats it. WEIR_CLAIMS='agrees*' runs only the claims with such a name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <bpf/bpf.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
@@ -22,6 +23,7 @@
 #include <string.h>
 
 #include "compile.h"
+#include "connections.h"
 #include "host.h"
 #include "../lib/model.h"
 #include "object.h"
@@ -44,6 +46,7 @@ struct lab {
 	const struct random_reading *readings; /* of memory, in order of time */
 	size_t reading_count;
 	uint64_t packets;
+	uint64_t latest_ns;	    /* of any packet */
 	struct model_decision last; /* of lab_send */
 	uint8_t frame[PACKET_BYTES_MAX];
 };
@@ -206,6 +209,8 @@ static bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct mo
 	struct model_decision by_object;
 
 	lab_step(lab, spec->time_ns);
+	if (spec->time_ns > lab->latest_ns)
+		lab->latest_ns = spec->time_ns;
 	*ret_decision = model_judge(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
 	by_object = object_judge(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
 	if (agree(ret_decision, &by_object))
@@ -228,6 +233,131 @@ static void sum_of(const struct lab *lab, enum weir_instance_map map, uint32_t s
 	memset(sum, 0, bytes);
 	for (i = 0; i < words * cpus; i++)
 		total[i % words] += copies[i];
+}
+
+/* What the program counts of a rule's connections, beside what the model finds. */
+static bool figures_agree(const char *rule, const struct weir_connection_figures *figures,
+			  const struct model_connection_counts *counts)
+{
+	const struct {
+		const char *name;
+		uint64_t figure, count;
+	} pairs[] = {
+		{"now", figures->now, counts->now},
+		{"max", figures->max, counts->max},
+		{"opened", figures->opened, counts->opened},
+		{"learned", figures->learned, counts->learned},
+		{"refused", figures->refused, counts->refused},
+		{"closed by FIN", figures->closed_by_fin, counts->closed_by_fin},
+		{"closed by RST", figures->closed_by_reset, counts->closed_by_reset},
+		{"closed by silence", figures->closed_by_idle, counts->closed_by_idle},
+		{"reused", figures->reused, counts->reused},
+		{"evicted", figures->evicted, 0},
+		{"handshakes", figures->handshakes, counts->handshakes},
+		{"us of handshakes", figures->handshake_us, counts->handshake_us},
+		{"us of the shortest", figures->shortest_us, counts->handshakes ? counts->handshake_us_min : 0},
+	};
+	bool agree = true;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (pairs[i].figure == pairs[i].count)
+			continue;
+		fprintf(stderr, "rule '%s': %s: %" PRIu64 ", model %" PRIu64 "\n", rule, pairs[i].name, pairs[i].figure,
+			pairs[i].count);
+		agree = false;
+	}
+	for (i = 0; i < WEIR_HANDSHAKE_STEPS; i++) {
+		if (figures->handshake_step[i] == counts->handshake_step[i])
+			continue;
+		fprintf(stderr, "rule '%s': handshakes from 2^%zu us on: %" PRIu64 ", model %" PRIu64 "\n", rule, i,
+			figures->handshake_step[i], counts->handshake_step[i]);
+		agree = false;
+	}
+	return agree;
+}
+
+static bool is_same_flow(const struct weir_flow_key *key, const struct model_key *flow)
+{
+	return memcmp(key->source, flow->source, 16) == 0 && memcmp(key->destination, flow->destination, 16) == 0 &&
+	       ntohs(key->source_port) == flow->source_port && ntohs(key->destination_port) == flow->destination_port &&
+	       key->vlan == flow->vlan && key->protocol == flow->protocol && key->family == flow->family &&
+	       key->ifindex == flow->ifindex;
+}
+
+/* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */
+static uint64_t open_by_model(const struct lab *lab, uint32_t rule_slot, const struct weir_flow_key *key)
+{
+	size_t i, count = model_flows_with_connections(lab->model);
+
+	for (i = 0; i < count; i++) {
+		const struct model_key *flow = model_flow_with_connections(lab->model, i);
+
+		if (lab->image->rules[flow->rule].slot == rule_slot && is_same_flow(key, flow))
+			return model_flow_connections(lab->model, flow).now;
+	}
+	return UINT64_MAX;
+}
+
+/* The connections open in all flows with a key, and whether each entry has as many as the model finds in its flow. */
+static bool entries_agree(const struct lab *lab, const struct weir_connection_clock *clock, uint64_t *ret_open)
+{
+	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_FLOWS);
+	struct weir_connection_flow_set set;
+	uint64_t now, expected;
+	uint32_t i, way;
+
+	*ret_open = 0;
+	for (i = 0; i < lab->image->config.connection_flow_sets; i++) {
+		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
+		for (way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
+			const struct weir_connection_flow *flow = &set.flow[way];
+
+			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);
+			expected = now ? open_by_model(lab, (uint32_t)flow->owner, &flow->key) : 0;
+			*ret_open += now;
+			if (now == expected)
+				continue;
+			fprintf(stderr, "a flow of slot %u has %" PRIu64 " connections, model %" PRIu64 "\n",
+				(uint32_t)flow->owner, now, expected);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool is_concurrency(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_CONCURRENCY;
+}
+
+static bool connections_agree(const struct lab *lab)
+{
+	struct weir_connection_clock clock =
+		weir_connection_clock(lab->image->config.connection_step_ns, lab->latest_ns);
+	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_TOTALS);
+	uint64_t open = 0, open_in_entries;
+	bool agreed = true;
+	size_t i;
+
+	for (i = 0; i < lab->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &lab->ruleset->rules[i];
+		struct model_connection_counts counts;
+		struct weir_connection_figures figures;
+
+		if (!is_concurrency(rule))
+			continue;
+		counts = model_connections(lab->model, i);
+		assert_int_equal(weir_connections_read_rule(fd, lab->image->rules[i].slot, &clock, &figures), 0);
+		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
+		if (lab->ruleset->resources[rule->resource].flow.fields)
+			open += counts.now;
+	}
+	if (!entries_agree(lab, &clock, &open_in_entries))
+		return false;
+	if (open != open_in_entries)
+		fprintf(stderr, "%" PRIu64 " connections in flows, model %" PRIu64 "\n", open_in_entries, open);
+	return agreed && open == open_in_entries;
 }
 
 /* Do the counters say what happened? */
@@ -258,7 +388,7 @@ static bool counters_agree(struct lab *lab)
 			(unsigned long long)counters.stalled);
 		return false;
 	}
-	return true;
+	return connections_agree(lab);
 }
 
 /* ---- claims ---- */
@@ -1239,5 +1369,6 @@ int main(void)
 		cmocka_unit_test(agrees_with_the_model_on_random_rules_and_traffic),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
 	return cmocka_run_group_tests(tests, stay_on_one_cpu, NULL);
 }

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "random_client.h"
 #include "util.h"
 
 /* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
@@ -345,6 +346,27 @@ static bool may_override(const struct weir_ruleset *ruleset, const struct weir_r
 	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
 }
 
+/* Few enough to be reached by the clients of random_packets. */
+static struct weir_ruleset_rule random_limit(struct random *random, const struct weir_ruleset *ruleset, size_t resource)
+{
+	static const uint64_t thresholds_micro[] = {0,	     500000,  1000000,	1000000,  2000000,   2900000,
+						    3000000, 5000000, 10000000, 40000000, 1000000000};
+	/* what the reader of rule files leaves in the fields that such a rule does not use */
+	struct weir_ruleset_rule rule = {
+		.resource = resource,
+		.ref_resource = WEIR_NO_RESOURCE,
+		.metric = WEIR_METRIC_CONCURRENCY,
+		.interval_ns = WEIR_NSEC_PER_SEC,
+		.samples = WEIR_SAMPLES_MAX,
+	};
+
+	rule.threshold_micro = PICK(random, thresholds_micro);
+	rule.observes = random_percent(random, 20);
+	if (may_override(ruleset, &rule) && random_percent(random, 30))
+		random_overrides(random, ruleset, &rule);
+	return rule;
+}
+
 static struct weir_ruleset_rule random_rule(struct random *random, const struct weir_ruleset *ruleset, size_t resource)
 {
 	static const uint32_t intervals_ms[] = {10,   20,   35,	  63,	100,  250,   420,   500,
@@ -384,7 +406,7 @@ static char *random_name(struct random *random, const char *kind, size_t number)
 	return name;
 }
 
-static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_t resource)
+static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_t resource, bool limits_connections)
 {
 	size_t i, count = random_below(random, 5);
 
@@ -393,7 +415,8 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 
 		rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*rule));
 		assert(rule);
-		*rule = random_rule(random, ruleset, resource);
+		*rule = limits_connections && random_percent(random, 50) ? random_limit(random, ruleset, resource)
+									 : random_rule(random, ruleset, resource);
 		rule->name = random_name(random, "rule", ruleset->rule_count++);
 	}
 }
@@ -448,9 +471,27 @@ static void random_lists(struct random *random, struct weir_ruleset *ruleset)
 	ruleset->listed_count = kept;
 }
 
+/*
+ * Time-outs short enough to pass, some that no step of a sixth divides, and the real ones; tables so large that
+ * nothing is evicted, as the model never does.
+ */
+static void random_connections(struct random *random, struct weir_settings *settings)
+{
+	static const uint64_t half_ms[] = {1000, 2500, 10000}, open_ms[] = {1000, 3001, 7000, 60000, 7440000};
+	static const uint64_t other_ms[] = {1000, 5000, 120000}, closed_ms[] = {1000, 1500, 10000};
+
+	settings->connections = 1 << 20;
+	settings->connection_flows = 8192;
+	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = PICK(random, half_ms);
+	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OPEN] = PICK(random, open_ms);
+	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OTHER] = PICK(random, other_ms);
+	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_CLOSED] = PICK(random, closed_ms);
+}
+
 struct weir_ruleset *random_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+	bool limits_connections = random_percent(random, 50);
 	size_t i;
 
 	assert(ruleset);
@@ -462,6 +503,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		.drop_unmatched = random_percent(random, 30),
 		.controller_timeout_ms = 3000,
 	};
+	random_connections(random, &ruleset->settings);
 	ruleset->resource_count = random_between(random, 1, 6);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
 	assert(ruleset->resources);
@@ -474,7 +516,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 			ruleset->resources[i].flow = ruleset->resources[i - 1].flow;
 	}
 	for (i = 0; i < ruleset->resource_count; i++)
-		add_rules(random, ruleset, i);
+		add_rules(random, ruleset, i, limits_connections);
 	shuffle_rules(random, ruleset);
 	if (random_percent(random, 20))
 		random_lists(random, ruleset);
@@ -698,7 +740,8 @@ static void write_strategy(FILE *stream, const struct weir_ruleset_rule *rule)
 {
 	static const char *const strategies[] = {"Direct", "WarmUp", "MemoryAdaptive"};
 
-	fprintf(stream, "    tokenCalculateStrategy: %s\n", strategies[rule->strategy]);
+	if (rule->metric == WEIR_METRIC_RATE)
+		fprintf(stream, "    tokenCalculateStrategy: %s\n", strategies[rule->strategy]);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP) {
 		fprintf(stream, "    warmUpPeriodSec: %u\n", rule->warm_up.period_s);
 		fprintf(stream, "    warmUpColdFactor: %u\n", rule->warm_up.cold_factor);
@@ -715,18 +758,27 @@ static void write_strategy(FILE *stream, const struct weir_ruleset_rule *rule)
 	}
 }
 
-static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+static void write_window(FILE *stream, const struct weir_ruleset_rule *rule)
 {
 	static const char *const windows[] = {"leap", "strict", "smooth"};
 
+	fprintf(stream, "    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
+	fprintf(stream, "    sampleCount: %u\n", rule->samples);
+	fprintf(stream, "    window: %s\n", windows[rule->window]);
+	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
+}
+
+static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
 	fprintf(stream, "  - name: ");
 	write_quoted(stream, rule->name);
 	fprintf(stream, "\n    resource: ");
 	write_quoted(stream, ruleset->resources[rule->resource].name);
-	fprintf(stream, "\n    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
-	fprintf(stream, "    sampleCount: %u\n", rule->samples);
-	fprintf(stream, "    window: %s\n", windows[rule->window]);
-	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
+	fprintf(stream, "\n");
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
+		fprintf(stream, "    metricType: Concurrency\n");
+	else
+		write_window(stream, rule);
 	fprintf(stream, "    mode: %s\n", rule->observes ? "observe" : "enforce");
 	write_strategy(stream, rule);
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
@@ -761,6 +813,32 @@ static const char *policy(bool drops)
 	return drops ? "drop" : "pass";
 }
 
+static bool limits_connections(const struct weir_ruleset *ruleset)
+{
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY)
+			return true;
+	return false;
+}
+
+static void write_connections(FILE *stream, const struct weir_settings *settings)
+{
+	static const char *const names[WEIR_CONNECTION_CLASSES] = {
+		"halfOpenTimeoutInMs",
+		"tcpIdleTimeoutInMs",
+		"otherIdleTimeoutInMs",
+		"closedTimeoutInMs",
+	};
+	size_t i;
+
+	fprintf(stream, "  connections: %u\n  connectionFlows: %u\n", settings->connections,
+		settings->connection_flows);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		fprintf(stream, "  %s: %" PRIu64 "\n", names[i], settings->connection_timeout_ms[i]);
+}
+
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 {
 	size_t i;
@@ -770,6 +848,8 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "  unsupported: %s\n", policy(ruleset->settings.drop_unsupported));
 	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
 	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
+	if (limits_connections(ruleset))
+		write_connections(stream, &ruleset->settings);
 	if (ruleset->listed_count) {
 		write_list(stream, ruleset, false);
 		write_list(stream, ruleset, true);
@@ -792,6 +872,19 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 
 /* ---- traffic ---- */
 
+/* Steps of a sixth of one of the time-outs; of what lasts for minutes seldom, or all else would be over all the time. */
+static void random_silence(struct random *random, const struct weir_settings *settings, uint64_t *ret_step_ns,
+			   uint64_t *ret_timeout_ns)
+{
+	uint64_t timeout_ms;
+
+	do {
+		timeout_ms = settings->connection_timeout_ms[random_below(random, WEIR_CONNECTION_CLASSES)];
+	} while (timeout_ms > 10000 && !random_percent(random, 5));
+	*ret_timeout_ns = timeout_ms * 1000000;
+	*ret_step_ns = (*ret_timeout_ns + 5) / 6;
+}
+
 /* A rule whose buckets the next step in time is about; any of them, or a second's tenth without rules. */
 static void random_bucket(struct random *random, const struct weir_ruleset *ruleset, uint64_t *ret_bucket_ns,
 			  uint64_t *ret_interval_ns)
@@ -803,6 +896,10 @@ static void random_bucket(struct random *random, const struct weir_ruleset *rule
 	if (ruleset->rule_count == 0)
 		return;
 	rule = &ruleset->rules[random_below(random, ruleset->rule_count)];
+	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
+		random_silence(random, &ruleset->settings, ret_bucket_ns, ret_interval_ns);
+		return;
+	}
 	*ret_bucket_ns = rule->interval_ns / rule->samples;
 	*ret_interval_ns = rule->interval_ns;
 }
@@ -1003,9 +1100,74 @@ static uint64_t random_start(struct random *random)
 	return 1700000000 * WEIR_NSEC_PER_SEC + random_below(random, 100000000 * WEIR_NSEC_PER_SEC);
 }
 
+/* A new client, on one of a few ports, so that some come back before they are forgotten. */
+static struct random_client random_client(struct random *random)
+{
+	static const uint8_t client_protocols[] = {6, 6, 6, 6, 6, 6, 17, 17, 1, 132};
+	struct random_client client = {.spec = {.family = random_percent(random, 55) ? 4 : 6}};
+	struct packet_spec *spec = &client.spec;
+
+	random_address(random, spec->family, spec->source);
+	random_address(random, spec->family, spec->destination);
+	spec->protocol = PICK(random, client_protocols);
+	spec->source_port = random_percent(random, 50) ? PICK(random, ports) : random_between(random, 2000, 2007);
+	spec->destination_port = PICK(random, ports);
+	spec->payload_bytes = 18;
+	if (random_percent(random, 10))
+		random_tags(random, spec);
+	return client;
+}
+
+/* What the next client to speak says, whole or in fragments. */
+static struct packet_spec random_speech(struct random *random, struct random_client *clients, size_t count)
+{
+	struct packet_spec spec;
+	bool is_gone;
+
+	for (;;) {
+		/* The first speak often enough to stay, the last are mostly silent. */
+		struct random_client *client = &clients[random_below(random, random_between(random, 1, count))];
+		bool is_heard = random_client_speaks(random, client, &spec, &is_gone);
+
+		if (is_gone)
+			*client = random_client(random);
+		if (is_heard)
+			break;
+	}
+	if (random_percent(random, 3))
+		random_fragment(random, &spec);
+	if (random_percent(random, 2))
+		random_tags(random, &spec);
+	if (random_percent(random, 10))
+		spec.payload_bytes = random_payload(random);
+	return spec;
+}
+
+/* Some packets are overtaken by the next; times stay in order. */
+static void reorder(struct random *random, struct packet_spec *specs, size_t count)
+{
+	size_t i;
+
+	for (i = 1; i < count; i++) {
+		struct packet_spec earlier = specs[i - 1], later = specs[i];
+
+		if (!random_percent(random, 2))
+			continue;
+		specs[i - 1] = later;
+		specs[i - 1].time_ns = earlier.time_ns;
+		specs[i] = earlier;
+		specs[i].time_ns = later.time_ns;
+	}
+}
+
+#define CLIENTS_MAX 60
+
 struct packet_spec *random_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count)
 {
 	struct packet_spec *specs = calloc(count, sizeof(*specs)), favourites[6];
+	struct random_client clients[CLIENTS_MAX];
+	size_t client_count = random_between(random, 1, CLIENTS_MAX);
+	unsigned int percent_of_clients = limits_connections(ruleset) ? 85 : 0;
 	bool goes_back = random_percent(random, 25);
 	struct pace pace = random_pace(random);
 	uint64_t now_ns = random_start(random);
@@ -1015,13 +1177,19 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 	/* A few packets that come again and again, or no flow would ever reach its limit. */
 	for (i = 0; i < ARRAY_SIZE(favourites); i++)
 		favourites[i] = random_packet(random);
+	for (i = 0; i < client_count; i++)
+		clients[i] = random_client(random);
 	for (i = 0; i < count; i++) {
 		if (random_percent(random, 1))
 			PICK(random, favourites) = random_packet(random);
-		specs[i] = random_percent(random, 70) ? PICK(random, favourites) : random_packet(random);
+		if (random_percent(random, percent_of_clients))
+			specs[i] = random_speech(random, clients, client_count);
+		else
+			specs[i] = random_percent(random, 70) ? PICK(random, favourites) : random_packet(random);
 		specs[i].time_ns = now_ns;
 		now_ns = random_step(random, ruleset, &pace, now_ns, goes_back);
 	}
+	reorder(random, specs, count);
 	return specs;
 }
 

@@ -26,7 +26,8 @@ bool random_percent(struct random *random, unsigned int percent);
 
 /*
  * A rule set of 1 to 6 resources with 0 to 4 rules each, 16 in all at most, of every combination of strategy, behaviour
- * and relation that is not refused. Free it with random_ruleset_free.
+ * and relation that is not refused; in every second rule set, half of them limit connections. Free it with
+ * random_ruleset_free.
  */
 struct weir_ruleset *random_ruleset(struct random *random);
 void random_ruleset_free(struct weir_ruleset *ruleset);
@@ -36,7 +37,8 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);
 
 /*
  * `count` packets for that rule set, with times: bursts, steady rates through many seconds, silence, exact edges of its
- * rules' buckets and of seconds, steps back (in every fourth). The caller frees the array.
+ * rules' buckets and of seconds, steps back (in every fourth). Where connections are limited, most are of a few dozen
+ * clients, with silences about the time-outs. The caller frees the array.
  */
 struct packet_spec *random_packets(struct random *random, const struct weir_ruleset *ruleset, size_t count);
 
