@@ -111,13 +111,18 @@ static __always_inline __u32 weir_word_state(__u64 word)
 	return word >> WEIR_CONNECTION_STATE_SHIFT & 7;
 }
 
+/* Steps that another CPU's clock may be ahead of ours; chosen, not derived: of the shortest time-out they are 2.7 s. Each
+ * lets one more of 65,536 words that have been over for long pass for alive, since words have 16 bits of a step.
+ */
+#define WEIR_WORD_STEPS_AHEAD 16
+
 /* Steps since the connection was last heard of; none when another CPU's clock is ahead of ours. */
 static __always_inline __u32 weir_word_age(struct weir_work *w, __u64 word)
 {
 	__u32 step = weir_connection_step(w, weir_state_class(weir_word_state(word)));
 	__u32 age = (step - (__u32)word) & WEIR_CONNECTION_STEP_MASK;
 
-	return age > WEIR_CONNECTION_STEP_MASK - 1024 ? 0 : age;
+	return age > WEIR_CONNECTION_STEP_MASK - WEIR_WORD_STEPS_AHEAD ? 0 : age;
 }
 
 /* The state that a word tells of now: silence may have ended it. */
