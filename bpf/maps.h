@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "weir_abi.h"
+#include "weir_prefixes.h"
 #include "work.h"
 
 const volatile struct weir_config config = {};
@@ -30,13 +31,7 @@ WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
 WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_MMAPABLE);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
-	__type(key, struct weir_prefix_key);
-	__type(value, __u32);
-} source_prefixes SEC(".maps"), destination_prefixes SEC(".maps");
+WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

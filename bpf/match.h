@@ -9,6 +9,8 @@
 #ifndef WEIR_MATCH_H
 #define WEIR_MATCH_H
 
+#include <bpf/bpf_endian.h>
+
 #include "maps.h"
 
 /* Number of the lowest bit that is set; the argument is not 0. BPF has no instruction for it, so:
@@ -32,17 +34,29 @@ static __always_inline struct weir_vector *weir_vector(__u32 number)
 	return bpf_map_lookup_elem(&vectors, &number);
 }
 
-/* Vector number for an address: the longest prefix that covers it. */
-static __always_inline __u32 weir_prefix_vector(void *trie, const __be32 address[4], bool is_ipv6, __u32 default_vector)
+/* Vector number for an address: that of the longest prefix that covers it. */
+__noinline __u32 weir_prefix_search(__u64 high, __u64 low, __u32 entry)
 {
-	struct weir_prefix_key key = {};
-	__u32 *number;
+	for (int i = 0; i < WEIR_PREFIX_STEPS_MAX && entry & WEIR_PREFIX_IS_NODE; i++) {
+		__u32 number = entry & ~WEIR_PREFIX_IS_NODE;
+		const struct weir_prefix_node *node = bpf_map_lookup_elem(&prefix_nodes, &number);
 
-	key.family = is_ipv6 ? 6 : 4;
-	key.prefix_bits = 8 + (is_ipv6 ? 128 : 32);
-	__builtin_memcpy(key.address, address, sizeof(key.address));
-	number = bpf_map_lookup_elem(trie, &key);
-	return number ? *number : default_vector;
+		if (!node)
+			break;
+		entry = weir_prefix_step(node, high, low);
+	}
+	return entry;
+}
+
+static __always_inline __u32 weir_prefix_vector(const __be32 address[4], bool is_ipv6, __u32 root4, __u32 root6)
+{
+	__u64 high = (__u64)bpf_ntohl(address[0]) << 32, low = 0;
+
+	if (!is_ipv6)
+		return weir_prefix_search(high, 0, root4);
+	high |= bpf_ntohl(address[1]);
+	low = (__u64)bpf_ntohl(address[2]) << 32 | bpf_ntohl(address[3]);
+	return weir_prefix_search(high, low, root6);
 }
 
 static __always_inline __u32 weir_interface_vector(__u32 ifindex)
@@ -76,10 +90,10 @@ static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, c
 		OPAQUE(kind);
 		return kind < sizeof(cls->kind) / sizeof(__u16) ? ((const __u16 *)cls->kind)[kind] : 0;
 	case WEIR_MATCH_SOURCE:
-		return weir_prefix_vector(&source_prefixes, pkt->source, pkt->is_ipv6, config.source_default);
+		return weir_prefix_vector(pkt->source, pkt->is_ipv6, config.source_root[0], config.source_root[1]);
 	case WEIR_MATCH_DESTINATION:
-		return weir_prefix_vector(&destination_prefixes, pkt->destination, pkt->is_ipv6,
-					  config.destination_default);
+		return weir_prefix_vector(pkt->destination, pkt->is_ipv6, config.destination_root[0],
+					  config.destination_root[1]);
 	case WEIR_MATCH_SOURCE_PORT:
 		return WEIR_CLASS(cls->source_port, pkt->source_port);
 	case WEIR_MATCH_DESTINATION_PORT:

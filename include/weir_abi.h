@@ -554,16 +554,6 @@ struct weir_generation {
 	struct weir_rule rules[WEIR_RULES_MAX];
 };
 
-/* Key of the prefix tries `source_prefixes` and `destination_prefixes`; the value is a __u32 vector
- * number. The family comes first, so that one trie serves both.
- */
-struct weir_prefix_key {
-	__u32 prefix_bits; /* 8 for the family, then the prefix length */
-	__u8 family;	   /* 4 or 6 */
-	__u8 address[16];  /* IPv4 in the first four */
-	__u8 zero[3];	   /* never compared: prefix_bits is at most 136 */
-};
-
 /* Key of the trie `overrides`, whose value is a struct weir_override_units. */
 struct weir_override_key {
 	__u32 prefix_bits; /* 40 for place and family, then the prefix length */
@@ -590,10 +580,10 @@ struct weir_config {
 	__u32 vector_words;	 /* words of a vector in use */
 	__u32 has_only_words;	 /* one word, and weir_generation.only_word holds them: the loader's */
 	__u32 match_fields;	 /* enum weir_match_field, or-ed */
-	__u32 source_default;	 /* vector numbers for addresses in no prefix, interfaces not listed */
-	__u32 destination_default;
-	__u32 interface_default;
-	__u32 narrow_sets; /* powers of two; 0: no such table */
+	__u32 source_root[2];	 /* [0] IPv4, [1] IPv6: entries, as in struct weir_prefix_node */
+	__u32 destination_root[2];
+	__u32 interface_default; /* vector number for interfaces not listed */
+	__u32 narrow_sets;	 /* powers of two; 0: no such table */
 	__u32 wide_sets;
 	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
 	__u32 presence_shift; /* an epoch is 2^this ns */

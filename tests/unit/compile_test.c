@@ -276,22 +276,23 @@ static bool matches(const struct weir_match *match, const struct packet *packet)
 
 /* ---- the image's answer, as the program would find it ---- */
 
-static uint32_t longest_prefix(const struct weir_image_prefix *prefixes, uint32_t count, uint32_t outside,
-			       const struct packet *packet, const uint8_t *address)
-{
-	uint32_t i, bits = 0, vector = outside;
+static uint32_t prefix_steps; /* of the latest search */
 
-	for (i = 0; i < count; i++) {
-		if (prefixes[i].key.prefix_bits < bits)
-			continue;
-		if (!is_in_prefix(prefixes[i].key.family, prefixes[i].key.address, prefixes[i].key.prefix_bits - 8,
-				  packet, address))
-			continue;
-		assert_true(prefixes[i].key.prefix_bits > bits);
-		bits = prefixes[i].key.prefix_bits;
-		vector = prefixes[i].vector;
+static uint32_t longest_prefix(const struct weir_image *image, const uint32_t roots[2], const struct packet *packet,
+			       const uint8_t *address)
+{
+	uint32_t entry = roots[packet->family == 6], steps = 0;
+	uint64_t words[2] = {};
+
+	for (int i = 0; i < (packet->family == 6 ? 16 : 4); i++)
+		words[i / 8] |= (uint64_t)address[i] << (56 - i % 8 * 8);
+	while (entry & WEIR_PREFIX_IS_NODE) {
+		assert_true((entry & ~WEIR_PREFIX_IS_NODE) < image->prefix_node_count);
+		assert_true(++steps <= WEIR_PREFIX_STEPS_MAX);
+		entry = weir_prefix_step(&image->prefix_nodes[entry & ~WEIR_PREFIX_IS_NODE], words[0], words[1]);
 	}
-	return vector;
+	prefix_steps = steps;
+	return entry;
 }
 
 static uint32_t interface_vector(const struct weir_image *image, uint32_t ifindex)
@@ -323,12 +324,9 @@ static struct weir_vector look_up(const struct weir_image *image, const struct p
 	struct weir_vector set = image->vectors[0];
 
 	meet(image, &set, WEIR_MATCH_KIND, classes->kind[packet->family == 6][packet->fragment][packet->protocol]);
-	meet(image, &set, WEIR_MATCH_SOURCE,
-	     longest_prefix(image->source_prefixes, image->source_prefix_count, image->config.source_default, packet,
-			    packet->source));
+	meet(image, &set, WEIR_MATCH_SOURCE, longest_prefix(image, image->config.source_root, packet, packet->source));
 	meet(image, &set, WEIR_MATCH_DESTINATION,
-	     longest_prefix(image->destination_prefixes, image->destination_prefix_count,
-			    image->config.destination_default, packet, packet->destination));
+	     longest_prefix(image, image->config.destination_root, packet, packet->destination));
 	meet(image, &set, WEIR_MATCH_SOURCE_PORT, classes->source_port[packet->source_port]);
 	meet(image, &set, WEIR_MATCH_DESTINATION_PORT, classes->destination_port[packet->destination_port]);
 	meet(image, &set, WEIR_MATCH_TCP_FLAGS, classes->tcp_flags[packet->tcp_flags]);
@@ -573,6 +571,22 @@ static void resources_that_are_alike_share_words(void **state)
 	weir_ruleset_free(ruleset);
 }
 
+/* As many as part a thousand customers, with the bits they share skipped. */
+static void a_thousand_prefixes_are_searched_in_few_steps(void **state)
+{
+	struct weir_ruleset *ruleset = services_ruleset(WEIR_RESOURCES_MAX);
+	struct weir_image *image = build(ruleset);
+
+	for (uint32_t i = 0; i < WEIR_RESOURCES_MAX; i++) {
+		struct packet packet = service_packet(i);
+
+		longest_prefix(image, image->config.destination_root, &packet, packet.destination);
+		assert_in_range(prefix_steps, 1, 3);
+	}
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
 static void fields_without_conditions_are_not_in_use(void **state)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
@@ -620,7 +634,7 @@ static void prefix_inside_another_of_the_same_resource_is_left_out(void **state)
 	add_address(match, 0x0a010000, 16);
 	image = build(ruleset);
 	assert_int_equal(image->destination_prefix_count, 1);
-	assert_int_equal(image->destination_prefixes[0].key.prefix_bits, 16);
+	assert_int_equal(image->destination_prefixes[0].prefix.bits, 8);
 	assert_int_equal(image->source_prefix_count, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -2870,6 +2884,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_packets_meet_what_a_plain_matcher_finds),
 		cmocka_unit_test(resources_that_are_alike_share_words),
+		cmocka_unit_test(a_thousand_prefixes_are_searched_in_few_steps),
 		cmocka_unit_test(fields_without_conditions_are_not_in_use),
 		cmocka_unit_test(no_resources_match_nothing),
 		cmocka_unit_test(prefix_inside_another_of_the_same_resource_is_left_out),

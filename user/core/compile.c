@@ -175,11 +175,9 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 	return 0;
 }
 
-/* What a prefix takes in the kernel's trie: its key and value, an inner node for every other, and the
+/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
  * allocator's rounding. Chosen, not derived.
  */
-#define PREFIX_BYTES 64
-/* The same for an override, whose value is larger. */
 #define OVERRIDE_BYTES 128
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
@@ -205,7 +203,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.counters *= cpus;
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
-			  ((uint64_t)image->source_prefix_count + image->destination_prefix_count) * PREFIX_BYTES +
+			  (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
 			  (uint64_t)image->override_count * OVERRIDE_BYTES +
 			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
@@ -230,6 +228,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->resources);
 	free(image->source_prefixes);
 	free(image->destination_prefixes);
+	free(image->prefix_nodes);
 	free(image->interfaces);
 	weir_lists_free(&image->lists);
 	free(image->rule_info);

@@ -11,6 +11,7 @@
 #include "diag.h"
 #include "ruleset.h"
 #include "weir_abi.h"
+#include "weir_prefixes.h"
 
 /* What already runs, as read from the instance's maps; all zero for a first load. */
 struct weir_previous {
@@ -46,8 +47,8 @@ struct weir_compile_options {
 #define WEIR_CONNECTION_FLOWS_PER_SET 4
 
 struct weir_image_prefix {
-	struct weir_prefix_key key;
-	uint32_t vector;
+	struct weir_prefix prefix;
+	uint32_t vector; /* of what it covers, and no longer one does */
 };
 
 struct weir_image_override {
@@ -80,8 +81,8 @@ struct weir_image {
 	uint32_t override_count;
 	struct weir_resource *resources;
 	uint32_t resource_count;
-	struct weir_image_prefix *source_prefixes, *destination_prefixes;
-	uint32_t source_prefix_count, destination_prefix_count;
+	struct weir_prefix_node *prefix_nodes;
+	uint32_t prefix_node_count;
 	struct weir_image_interface *interfaces;
 	uint32_t interface_count;
 	struct weir_image_lists lists; /* allow and deny */
@@ -98,6 +99,10 @@ struct weir_image {
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
 	uint32_t flows_per_cpu; /* rounded up to a power of two */
+	/* what prefix_nodes was made of: sorted; and the vectors of addresses in no prefix */
+	struct weir_image_prefix *source_prefixes, *destination_prefixes;
+	uint32_t source_prefix_count, destination_prefix_count;
+	uint32_t source_outside, destination_outside;
 	/* for people */
 	uint32_t packet_rules_max;     /* most rules that can meet on one packet; the limit itself when only */
 	uint32_t packet_resources_max; /* that could be proved within the compiler's patience */

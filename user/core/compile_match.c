@@ -399,10 +399,7 @@ static int add_entry(struct matching *matching, struct trie *trie, const struct 
 	entry = weir_array_add((void **)&trie->entries, trie->count, sizeof(*entry));
 	if (!entry)
 		return weir_compile_no_memory(matching->diag);
-	entry->key.prefix_bits = 8u + prefix->bits;
-	entry->key.family = prefix->family;
-	memcpy(entry->key.address, prefix->address, sizeof(entry->key.address));
-	entry->vector = vector;
+	*entry = (struct weir_image_prefix){*prefix, vector};
 	trie->count++;
 	return 0;
 }
@@ -472,14 +469,19 @@ static int match_addresses(struct matching *matching)
 	struct trie source = {}, destination = {};
 	int err;
 
-	err = match_prefixes(matching, &source_field, &image->config.source_default, &source);
+	err = match_prefixes(matching, &source_field, &image->source_outside, &source);
 	image->source_prefixes = source.entries;
 	image->source_prefix_count = source.count;
 	if (err)
 		return err;
-	err = match_prefixes(matching, &destination_field, &image->config.destination_default, &destination);
+	err = match_prefixes(matching, &destination_field, &image->destination_outside, &destination);
 	image->destination_prefixes = destination.entries;
 	image->destination_prefix_count = destination.count;
+	if (!err && (weir_compile_prefixes(image, source.entries, source.count, image->source_outside,
+					   image->config.source_root) ||
+		     weir_compile_prefixes(image, destination.entries, destination.count, image->destination_outside,
+					   image->config.destination_root)))
+		err = weir_compile_no_memory(matching->diag);
 	return err;
 }
 

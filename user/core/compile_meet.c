@@ -340,7 +340,7 @@ static int add_prefixes(struct field *field, const struct weir_image_prefix *pre
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (prefixes[i].key.family == family && add_class(field, prefixes[i].vector, is_listed))
+		if (prefixes[i].prefix.family == family && add_class(field, prefixes[i].vector, is_listed))
 			return -ENOMEM;
 	}
 	return add_class(field, outside, is_listed);
@@ -359,18 +359,17 @@ static int add_interfaces(struct field *field, const struct weir_image *image, b
 
 static int list_classes(const struct weir_image *image, enum field_number number, struct field *field, bool *is_listed)
 {
-	const struct weir_config *config = &image->config;
 	const struct weir_classes *classes = image->classes;
 
 	switch (number) {
 	case SOURCE4:
 	case SOURCE6:
 		return add_prefixes(field, image->source_prefixes, image->source_prefix_count,
-				    number == SOURCE4 ? 4 : 6, config->source_default, is_listed);
+				    number == SOURCE4 ? 4 : 6, image->source_outside, is_listed);
 	case DESTINATION4:
 	case DESTINATION6:
 		return add_prefixes(field, image->destination_prefixes, image->destination_prefix_count,
-				    number == DESTINATION4 ? 4 : 6, config->destination_default, is_listed);
+				    number == DESTINATION4 ? 4 : 6, image->destination_outside, is_listed);
 	case SOURCE_PORT:
 		return add_classes(field, classes->source_port, WEIR_PORT_NONE, is_listed);
 	case DESTINATION_PORT:

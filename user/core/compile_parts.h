@@ -17,6 +17,10 @@ int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *im
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 
+/* Adds to image->prefix_nodes the tries of these sorted prefixes; an address in none has vector `outside`. -ENOMEM, or 0. */
+int weir_compile_prefixes(struct weir_image *image, const struct weir_image_prefix *prefixes, uint32_t count,
+			  uint32_t outside, uint32_t ret_roots[2]);
+
 /* packet_rules_max and packet_resources_max; refuses what exceeds them. Needs the match and the rule
  * lists of image->resources.
  */

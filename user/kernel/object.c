@@ -142,8 +142,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 	} sizes[] = {
 		{skel->maps.vectors, image->vector_count},
 		{skel->maps.thresholds, image->rule_count},
-		{skel->maps.source_prefixes, image->source_prefix_count},
-		{skel->maps.destination_prefixes, image->destination_prefix_count},
+		{skel->maps.prefix_nodes, image->prefix_node_count},
 		{skel->maps.interfaces, image->interface_count},
 		{skel->maps.rule_info, image->rule_slots},
 		{skel->maps.rule_counters, image->rule_slots},
@@ -251,18 +250,6 @@ static int fill_array(const struct bpf_map *map, const void *values, __u32 count
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
 }
 
-static int fill_prefixes(const struct bpf_map *map, const struct weir_image_prefix *prefixes, __u32 count,
-			 struct weir_diag *diag)
-{
-	for (__u32 i = 0; i < count; i++) {
-		int err = bpf_map_update_elem(bpf_map__fd(map), &prefixes[i].key, &prefixes[i].vector, BPF_ANY);
-
-		if (err)
-			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
-	}
-	return 0;
-}
-
 static int fill_interfaces(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
 {
 	for (__u32 i = 0; i < image->interface_count; i++) {
@@ -298,11 +285,7 @@ static int fill_generation(const struct weir_object *object, const struct weir_i
 	if (!err)
 		err = fill_overrides(skel->maps.overrides, image, diag);
 	if (!err)
-		err = fill_prefixes(skel->maps.source_prefixes, image->source_prefixes, image->source_prefix_count,
-				    diag);
-	if (!err)
-		err = fill_prefixes(skel->maps.destination_prefixes, image->destination_prefixes,
-				    image->destination_prefix_count, diag);
+		err = fill_array(skel->maps.prefix_nodes, image->prefix_nodes, image->prefix_node_count, diag);
 	if (!err)
 		err = fill_interfaces(skel->maps.interfaces, image, diag);
 	if (!err)
