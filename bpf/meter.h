@@ -70,9 +70,11 @@ static __always_inline bool weir_would_drop(const struct weir_work *w, __u32 pla
 	return false;
 }
 
-__noinline int weir_count_meter(struct weir_work *w, __u32 kind, __u32 is_own, __u32 place)
+__noinline int weir_count_meter(struct weir_work *w, __u32 kind, __u32 skips_dropped, __u32 place)
 {
-	if (!w || (is_own && weir_would_drop(w, place)))
+	if (!w)
+		return 0;
+	if (skips_dropped && weir_would_drop(w, kind == WEIR_METER_WINDOW ? weir_rule(place)->meter : place))
 		return 0;
 	if (kind == WEIR_METER_WINDOW)
 		return config.has_associated ? weir_count_window(w, place) : 0;
@@ -91,7 +93,7 @@ __noinline int weir_count_resource_meters(struct weir_work *w, __u32 index)
 	for (__u32 i = 0; i < WEIR_RESOURCE_METERS_MAX && i < resource->meter_count; i++) {
 		const struct weir_meter *meter = &resource->meter[i];
 
-		weir_count_meter(w, meter->kind, meter->is_own, meter->rule);
+		weir_count_meter(w, meter->kind, meter->skips_dropped, meter->rule);
 	}
 	return 0;
 }

@@ -463,7 +463,7 @@ struct weir_rule {
 	__u8 warms_flows;   /* WarmUp flow by flow, in this program */
 	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
 	__u8 overrides_destination;  /* ... found by destination address, not source */
-	__u32 meter;		     /* place of the meter that an associated rule reads */
+	__u32 meter;		     /* place of the meter that an associated rule reads; of a meter, of its reader */
 	__u64 queueing_ns_max;	     /* throttling: the longest wait */
 	struct weir_cost cost;	     /* throttling: of `threshold` */
 	struct weir_warm_up warm_up; /* if warms_flows */
@@ -478,9 +478,9 @@ enum weir_meter_kind {
 };
 
 struct weir_meter {
-	__u8 kind;   /* enum weir_meter_kind */
-	__u8 is_own; /* the rule is one of this resource's own: what it would have dropped is not counted */
-	__u16 rule;  /* place in weir_generation.rules */
+	__u8 kind;	    /* enum weir_meter_kind */
+	__u8 skips_dropped; /* it serves one rule, that observes: what the rule would have dropped is not counted */
+	__u16 rule;	    /* place in weir_generation.rules */
 };
 #define WEIR_RESOURCE_METERS_MAX 32 /* on one resource */
 

@@ -1116,6 +1116,35 @@ static void an_associated_rule_reads_a_resource_without_rules(void **state)
 	}
 }
 
+/* One that enforces by the same window beside it counts all of them. */
+static void an_observing_associated_rule_reads_what_it_would_have_let_pass(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	int strategy;
+
+	for (strategy = WEIR_STRATEGY_DIRECT; strategy <= WEIR_STRATEGY_WARM_UP; strategy++) {
+		setup_ports(&setup);
+		setup_rule(&setup, 0, associated(rule_of("observes", WEIR_WINDOW_LEAP, 5, SECOND, 10), 1));
+		setup_rule(&setup, 0, associated(rule_of("enforces", WEIR_WINDOW_LEAP, 12, SECOND, 10), 1));
+		setup.rule[0].observes = true;
+		if (strategy == WEIR_STRATEGY_WARM_UP) {
+			setup.rule[0].strategy = strategy;
+			setup.rule[0].warm_up = (struct weir_warm_up_fields){.period_s = 4, .cold_factor = 3};
+		}
+		lab_start(&lab, &setup);
+		assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND, 10), 10);
+		assert_int_equal(lab_send_to(&lab, HOST, 55, 5 * SECOND + 500 * MS, 10), 2);
+		assert_int_equal(lab_send_to(&lab, HOST, 54, 6 * SECOND, 3), 3);
+		assert_int_equal(lab_send_to(&lab, HOST, 55, 6 * SECOND, 4), 4);
+		lab_send_to(&lab, HOST, 55, 7 * SECOND, 20);
+		lab_send_to(&lab, HOST, 55, 8 * SECOND, 20);
+		if (strategy == WEIR_STRATEGY_DIRECT)
+			assert_int_equal(model_would_drop(lab.model, 0), 5 + 10 + 2 + 15 + 15);
+		lab_finish(&lab);
+	}
+}
+
 static void a_reference_without_a_key_is_read_as_a_whole(void **state)
 {
 	struct setup setup;
@@ -1362,6 +1391,7 @@ int main(void)
 		cmocka_unit_test(a_slot_once_given_stays_given),
 		cmocka_unit_test(an_observing_throttle_takes_its_slot_and_adds_no_wait),
 		cmocka_unit_test(an_associated_rule_reads_a_resource_without_rules),
+		cmocka_unit_test(an_observing_associated_rule_reads_what_it_would_have_let_pass),
 		cmocka_unit_test(a_reference_without_a_key_is_read_as_a_whole),
 		cmocka_unit_test(the_longest_override_wins),
 		cmocka_unit_test(lists_come_before_every_rule_and_the_longest_prefix_wins),

@@ -441,8 +441,8 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 				       model->latest_ns);
 		return;
 	}
-	/* What an observing rule would have dropped is not in its own figures; an associated one counts another's. */
-	if (would_drop && !is_associated(judging.rule))
+	/* What an observing rule would have dropped is not in the figures that it goes by. */
+	if (would_drop)
 		return;
 	if (judging.rule->strategy == WEIR_STRATEGY_WARM_UP) {
 		warm_up(model, &judging);

@@ -2009,7 +2009,95 @@ static void rules_that_read_the_same_window_share_a_meter(void **state)
 	assert_int_equal(image->resources[2].meter_count, 1);
 	assert_int_equal(image->resources[2].meter[0].kind, WEIR_METER_WINDOW);
 	assert_int_equal(image->resources[2].meter[0].rule, 13);
-	assert_int_equal(image->resources[2].meter[0].is_own, 0);
+	assert_int_equal(image->resources[2].meter[0].skips_dropped, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* What an observer would have dropped is not counted for it, and is for the others. */
+static void a_rule_that_observes_has_a_meter_to_itself(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	const struct weir_meter *meter;
+	struct weir_image *image;
+	uint32_t place;
+
+	add_kind(ruleset, "watches", DIRECT, REJECT, ASSOCIATED)->observes = true;
+	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "watches too", DIRECT, REJECT, ASSOCIATED)->observes = true;
+	add_kind(ruleset, "drops too", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "warms", WARM_UP, REJECT, ASSOCIATED)->observes = true;
+	image = build(ruleset);
+	assert_int_equal(image->rules[1].meter, image->rules[3].meter);
+	for (place = 0; place < 5; place += 2)
+		assert_int_equal(image->rules[image->rules[place].meter].meter, place);
+	assert_int_equal(image->meter_count, 4);
+	assert_int_equal(image->resources[1].meter_count, 5);
+	for (meter = image->resources[1].meter; meter < image->resources[1].meter + 5; meter++) {
+		assert_int_equal(meter->skips_dropped, meter->rule != image->rules[1].meter);
+		assert_int_equal(meter->kind, meter->rule == 4 ? WEIR_METER_SECONDS : WEIR_METER_WINDOW);
+	}
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_rule_that_observed_alone_enforces_by_the_window_it_has(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+	uint32_t slot;
+
+	add_kind(ruleset, "rule", DIRECT, REJECT, ASSOCIATED)->observes = true;
+	image = build(ruleset);
+	slot = image->rules[1].slot;
+	ruleset->rules[0].observes = false;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->rules[1].slot, slot);
+	assert_false(image->fresh_rule_slots[slot]);
+	assert_int_equal(image->resources[1].meter[0].skips_dropped, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void meters_of_observers_keep_their_slots_in_any_order(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_ruleset_rule moved;
+	struct weir_image *image;
+	uint32_t slots[2];
+
+	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "one", DIRECT, REJECT, ASSOCIATED)->observes = true;
+	add_kind(ruleset, "two", DIRECT, REJECT, ASSOCIATED)->observes = true;
+	image = build(ruleset);
+	slots[0] = image->rules[image->rules[1].meter].slot, slots[1] = image->rules[image->rules[2].meter].slot;
+	assert_true(slots[0] != slots[1]);
+	moved = ruleset->rules[1], ruleset->rules[1] = ruleset->rules[2], ruleset->rules[2] = moved;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->rules[image->rules[2].meter].slot, slots[0]);
+	assert_int_equal(image->rules[image->rules[1].meter].slot, slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Such a meter has its reader's name, and the resource that is read may have had a rule of that name. */
+static void a_meter_takes_no_slot_of_a_rule_of_its_name(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+	uint32_t slot;
+
+	add_kind(ruleset, "drops", DIRECT, REJECT, ASSOCIATED);
+	add_kind(ruleset, "rule", DIRECT, REJECT, CURRENT)->resource = 1;
+	image = build(ruleset);
+	slot = image->rules[1].slot;
+	ruleset->rules[1].resource = 0;
+	ruleset->rules[1].relation = ASSOCIATED, ruleset->rules[1].ref_resource = 1;
+	ruleset->rules[1].observes = true;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_string_equal(image->rule_info[image->rules[image->rules[1].meter].slot].name, "rule");
+	assert_true(image->rules[image->rules[1].meter].slot != slot);
+	assert_int_equal(image->rule_info[slot].state, WEIR_SLOT_COOLING);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -2066,11 +2154,11 @@ static void warm_up_is_metered_where_its_traffic_is(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->resources[0].meter_count, 1);
 	assert_int_equal(image->resources[0].meter[0].kind, WEIR_METER_WARMING);
-	assert_int_equal(image->resources[0].meter[0].is_own, 1);
+	assert_int_equal(image->resources[0].meter[0].skips_dropped, 0);
 	assert_int_equal(image->resources[0].meter[0].rule, 0);
 	assert_int_equal(image->resources[1].meter_count, 1);
 	assert_int_equal(image->resources[1].meter[0].kind, WEIR_METER_SECONDS);
-	assert_int_equal(image->resources[1].meter[0].is_own, 0);
+	assert_int_equal(image->resources[1].meter[0].skips_dropped, 0);
 	assert_int_equal(image->resources[1].meter[0].rule, 1);
 	assert_int_equal(image->meter_count, 0);
 	weir_image_free(image);
@@ -2934,6 +3022,10 @@ int main(void)
 		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
 		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
 		cmocka_unit_test(rules_that_read_the_same_window_share_a_meter),
+		cmocka_unit_test(a_rule_that_observes_has_a_meter_to_itself),
+		cmocka_unit_test(a_rule_that_observed_alone_enforces_by_the_window_it_has),
+		cmocka_unit_test(meters_of_observers_keep_their_slots_in_any_order),
+		cmocka_unit_test(a_meter_takes_no_slot_of_a_rule_of_its_name),
 		cmocka_unit_test(a_meter_is_a_rule_of_the_resource_that_is_read),
 		cmocka_unit_test(warm_up_is_metered_where_its_traffic_is),
 		cmocka_unit_test(thirty_two_counts_of_a_resource_are_kept_and_thirty_three_refused),

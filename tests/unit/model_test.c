@@ -496,8 +496,8 @@ static void what_is_blocked_counts_nowhere(void **state)
 	assert_int_equal(offer(setup, HOST, 2, START, 20), 20);
 }
 
-/* An observing rule's would-drop is left out of its own window only, and that of an associated rule is the other's. */
-static void an_observing_associated_rule_reads_all_that_passed(void **state)
+/* So that its figures are those that enforcing would give: a packet it had dropped would not have passed there. */
+static void an_observing_associated_rule_reads_what_it_would_have_let_pass(void **state)
 {
 	struct setup *setup = *state;
 
@@ -507,9 +507,10 @@ static void an_observing_associated_rule_reads_all_that_passed(void **state)
 	assert_int_equal(model_would_drop(setup->model, 0), 15);
 	assert_int_equal(offer(setup, HOST, 2, START + 500 * MS, 6), 6);
 	assert_int_equal(model_would_drop(setup->model, 0), 21);
-	/* those six are in the window now, and the first twenty no more */
-	assert_int_equal(offer(setup, HOST, 2, START + SECOND, 1), 1);
-	assert_int_equal(model_would_drop(setup->model, 0), 22);
+	/* The five are in the window no more. What is not the rule's to drop is counted. */
+	assert_int_equal(offer(setup, HOST, 3, START + SECOND, 4), 4);
+	assert_int_equal(offer(setup, HOST, 2, START + SECOND, 3), 3);
+	assert_int_equal(model_would_drop(setup->model, 0), 23);
 }
 
 /* ---- overrides and lists ---- */
@@ -592,7 +593,7 @@ int main(void)
 		CLAIM(a_reference_without_a_key_is_read_as_a_whole),
 		CLAIM(a_packet_of_both_is_read_first_and_counted_after),
 		CLAIM(what_is_blocked_counts_nowhere),
-		CLAIM(an_observing_associated_rule_reads_all_that_passed),
+		CLAIM(an_observing_associated_rule_reads_what_it_would_have_let_pass),
 		CLAIM(the_longest_override_wins),
 		CLAIM(the_longest_list_entry_wins_and_deny_on_a_tie),
 	};

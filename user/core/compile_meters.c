@@ -3,6 +3,9 @@
  * Meters: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic reads a
  * window that counts it, which several such rules may share; a rule that warms up goes by what passed in each second.
  * Windows of meters are kept by hidden rules behind the user's, with slots and timings like theirs.
+ *
+ * A rule that observes does not count what it would have dropped (SEMANTICS section 6), so that it has a window to
+ * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.
  */
 #include "compile_parts.h"
 
@@ -45,22 +48,30 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
 	       a->counts_bytes == b->counts_bytes;
 }
 
-/* With a ';' in it, no name of the user's. Together with the resource it says all that tells meters apart. */
-static char *name_of_meter(const struct weir_ruleset_rule *rule)
+/*
+ * Together with the resource it says all that tells meters apart. With a ';' in it, no name of the user's; a window that
+ * others cannot share has its observer's, who is no rule of the resource that is read.
+ */
+static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
 {
 	static const char *const windows[] = {"leap", "strict", "smooth"};
 	char *name;
 
+	if (!is_shared)
+		return strdup(rule->name);
 	if (asprintf(&name, "meter;%llu;%u;%s;%s", (unsigned long long)rule->interval_ns, rule->samples,
 		     windows[rule->window], rule->counts_bytes ? "bytes" : "packets") < 0)
 		return NULL;
 	return name;
 }
 
-/* A hidden rule on the resource that `rule` refers to, with a window like its own. */
-static int add_meter(struct metering *metering, const struct weir_ruleset_rule *rule, uint32_t *ret_place)
+/* A hidden rule on the resource that the rule at `reader` refers to, with a window like its own. */
+static int add_meter(struct metering *metering, size_t reader, bool is_shared)
 {
+	struct weir_ruleset *ruleset = &metering->list->ruleset;
+	const struct weir_ruleset_rule *rule = &ruleset->rules[reader];
 	const struct weir_ruleset_rule meter = {
+		.name = name_of_meter(rule, is_shared),
 		.resource = rule->ref_resource,
 		.interval_ns = rule->interval_ns,
 		.samples = rule->samples,
@@ -69,28 +80,22 @@ static int add_meter(struct metering *metering, const struct weir_ruleset_rule *
 		.ref_resource = WEIR_NO_RESOURCE,
 		.place = rule->place,
 	};
-	struct weir_ruleset *ruleset = &metering->list->ruleset;
 	size_t place = ruleset->rule_count;
 
-	if (place == WEIR_RULES_MAX)
-		return weir_diag_error(
-			metering->diag, &rule->place, NULL, "use fewer rules, or refer to fewer resources",
-			"rule '%s' has no room to count resource '%s': at most %d rules, one more for each "
-			"window that they refer to",
-			rule->name, resource_at(metering, rule->ref_resource)->name, WEIR_RULES_MAX);
-	ruleset->rules[place] = meter;
-	ruleset->rules[place].name = name_of_meter(rule);
-	if (!ruleset->rules[place].name)
+	if (!meter.name)
 		return weir_compile_no_memory(metering->diag);
-	metering->list->terms[place] = (struct weir_terms){.is_meter = true, .has_window = true};
+	ruleset->rules[place] = meter;
 	ruleset->rule_count++;
+	metering->list->terms[place] = (struct weir_terms){.is_meter = true, .has_window = true, .meter = reader};
+	metering->list->terms[reader].meter = place;
 	metering->image->meter_count++;
-	*ret_place = place;
-	return add_to_resource(metering, rule, rule->ref_resource,
-			       &(struct weir_meter){.kind = WEIR_METER_WINDOW, .rule = place});
+	return add_to_resource(
+		metering, rule, rule->ref_resource,
+		&(struct weir_meter){.kind = WEIR_METER_WINDOW, .skips_dropped = rule->observes, .rule = place});
 }
 
-static int find_meter(struct metering *metering, const struct weir_ruleset_rule *rule, uint32_t *ret_place)
+/* The meter of the referred resource with this rule's window, or NULL. */
+static const struct weir_meter *find_meter(const struct metering *metering, const struct weir_ruleset_rule *rule)
 {
 	const struct weir_resource *resource = &metering->image->resources[rule->ref_resource];
 	uint32_t i;
@@ -99,36 +104,51 @@ static int find_meter(struct metering *metering, const struct weir_ruleset_rule 
 		const struct weir_meter *meter = &resource->meter[i];
 
 		if (meter->kind == WEIR_METER_WINDOW &&
-		    has_same_window(&metering->list->ruleset.rules[meter->rule], rule)) {
-			*ret_place = meter->rule;
-			return 0;
-		}
+		    has_same_window(&metering->list->ruleset.rules[meter->rule], rule))
+			return meter;
 	}
-	return add_meter(metering, rule, ret_place);
+	return NULL;
+}
+
+static int meter_window(struct metering *metering, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
+	const struct weir_meter *found = find_meter(metering, rule);
+
+	if (!found || rule->observes) {
+		if (metering->list->ruleset.rule_count == WEIR_RULES_MAX)
+			return weir_diag_error(
+				metering->diag, &rule->place, NULL, "use fewer rules, or refer to fewer resources",
+				"rule '%s' has no room to count resource '%s': at most %d rules, one more for each "
+				"window that they refer to",
+				rule->name, resource_at(metering, rule->ref_resource)->name, WEIR_RULES_MAX);
+		return add_meter(metering, place, !found);
+	}
+	metering->list->terms[place].meter = found->rule;
+	return 0;
 }
 
 /* ---- what warms a rule up ---- */
 
 static int meter_warm_up(struct metering *metering, const struct weir_ruleset_rule *rule, size_t place)
 {
-	bool is_own = rule->relation == WEIR_RELATION_CURRENT;
 	const struct weir_meter meter = {
 		.kind = metering->list->terms[place].warms_flows ? WEIR_METER_WARMING : WEIR_METER_SECONDS,
-		.is_own = is_own,
+		.skips_dropped = rule->observes,
 		.rule = place,
 	};
 
-	return add_to_resource(metering, rule, is_own ? rule->resource : rule->ref_resource, &meter);
+	return add_to_resource(metering, rule,
+			       rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource, &meter);
 }
 
 static int meter_rule(struct metering *metering, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
-	struct weir_terms *terms = &metering->list->terms[place];
 	int err = 0;
 
-	if (terms->judging == WEIR_JUDGING_ASSOCIATED)
-		err = find_meter(metering, rule, &terms->meter);
+	if (metering->list->terms[place].judging == WEIR_JUDGING_ASSOCIATED)
+		err = meter_window(metering, place);
 	if (!err && rule->strategy == WEIR_STRATEGY_WARM_UP)
 		err = meter_warm_up(metering, rule, place);
 	return err;
@@ -165,8 +185,11 @@ int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *i
 	if (ruleset->rule_count)
 		memcpy(list->ruleset.rules, ruleset->rules, ruleset->rule_count * sizeof(*ruleset->rules));
 	err = make_all_terms(ruleset, list, diag);
+	/* Rules that enforce come first: what they share is then found. */
 	for (place = 0; !err && place < ruleset->rule_count; place++)
-		err = meter_rule(&metering, place);
+		err = ruleset->rules[place].observes ? 0 : meter_rule(&metering, place);
+	for (place = 0; !err && place < ruleset->rule_count; place++)
+		err = ruleset->rules[place].observes ? meter_rule(&metering, place) : 0;
 	return err;
 }
 

@@ -173,7 +173,9 @@ static bool is_same_rule(const struct slotting *slotting, const struct weir_rule
 {
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 
+	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
 	return !memcmp(&info->identity, &identity, sizeof(identity)) &&
+	       info->is_meter == terms_of(slotting, rule)->is_meter &&
 	       (weir_has_connections(info) || info->timing < slotting->previous->timing_count);
 }
 
