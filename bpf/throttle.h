@@ -15,6 +15,31 @@
 /* Tries to move the word; another CPU got in between each time. Eight in a row have not been seen. */
 #define WEIR_THROTTLE_ATTEMPTS 8
 
+/* ---- the word ---- */
+
+/*
+ * A word is the planned time, one more than ns, under six bits of the tag: a CPU that kept its pointer while the place
+ * changed hands leaves a word that the new flow does not take for its own. Of the time it holds the lowest bits, and
+ * means the nearest one that ends in them: no clock that grows outgrows it. A queue is 50 days long at most, and in
+ * replay the compiler sees to it that no two packets are farther apart than half a turn (compile.c). Attached,
+ * a flow would have to be silent for 4.5 years to be taken for one that is planned ahead.
+ */
+static __always_inline __u64 weir_planned_word(__u64 planned_ns, __u32 tag)
+{
+	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_BITS;
+}
+
+static __always_inline bool weir_is_never(__u64 word)
+{
+	return !(word & WEIR_LAST_MASK);
+}
+
+/* How far the planned time lies ahead of now; negative when it is past. */
+static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
+{
+	return (__s64)((word - 1 - now_ns) << (64 - WEIR_LAST_BITS)) >> (64 - WEIR_LAST_BITS);
+}
+
 /* ---- where the number is ---- */
 
 /* The place of a planned time that is to go: a free one, else the earliest. Its flow need not be remembered once the
@@ -23,21 +48,22 @@
 static __always_inline __u32 weir_throttle_victim(const struct weir_throttle_set *set, __u64 now_ns, bool *ret_counts)
 {
 	__u32 way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
-	__u64 earliest = ~0ull;
+	__s64 earliest_ns = WEIR_LAST_MASK; /* ahead of now */
 
 	*ret_counts = false;
 	if (way < WEIR_THROTTLE_WAYS)
 		return way;
 	way = 0;
 	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
-		__u64 last = READ_ONCE(set->last[i]) & WEIR_LAST_MASK;
+		__u64 word = READ_ONCE(set->last[i]);
+		__s64 ahead_ns = weir_is_never(word) ? -(__s64)WEIR_LAST_MASK : weir_ahead_ns(word, now_ns);
 
-		if (last < earliest) {
-			earliest = last;
+		if (ahead_ns < earliest_ns) {
+			earliest_ns = ahead_ns;
 			way = i;
 		}
 	}
-	*ret_counts = earliest + config.throttle_horizon_ns > now_ns;
+	*ret_counts = earliest_ns + (__s64)config.throttle_horizon_ns > 0;
 	return way;
 }
 
@@ -56,7 +82,7 @@ __noinline __u32 weir_insert_throttled(struct weir_work *w)
 	set = bpf_map_lookup_elem(&throttled_flows, &index);
 	if (!set)
 		return WEIR_THROTTLE_WAYS;
-	now_ns = weir_now_ns(w) - config.base_ns;
+	now_ns = weir_now_ns(w);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
 		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_THROTTLE_WAYS);
 
@@ -97,40 +123,31 @@ static __always_inline __u64 *weir_throttle_word(struct weir_work *w, const stru
 
 /* ---- the decision ---- */
 
-/*
- * A word is the planned time, one more than ns since the base, under six bits of the tag: a CPU that kept
- * its pointer while the place changed hands leaves a word that the new flow does not take for its own.
- */
-static __always_inline __u64 weir_planned_word(__u64 planned_ns, __u32 tag)
+/* How long this packet would wait: not at all, or until its own cost after the one before it. */
+static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, __u64 cost_ns)
 {
-	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_BITS;
-}
+	__s64 wait_ns = weir_ahead_ns(word, now_ns) + (__s64)cost_ns;
 
-/* When this packet would leave: now, or after the one before it and its own cost. */
-static __always_inline __u64 weir_plan(__u64 word, __u32 tag, __u64 now_ns, __u64 cost_ns)
-{
-	__u64 last_ns = (word & WEIR_LAST_MASK) - 1;
-
-	if (!(word & WEIR_LAST_MASK) || (word ^ (__u64)tag << WEIR_LAST_BITS) >> WEIR_LAST_BITS)
-		return now_ns; /* never */
-	return last_ns + cost_ns > now_ns ? last_ns + cost_ns : now_ns;
+	if (weir_is_never(word) || (word ^ (__u64)tag << WEIR_LAST_BITS) >> WEIR_LAST_BITS)
+		return 0;
+	return wait_ns > 0 ? wait_ns : 0;
 }
 
 /* Take the next slot, and say how long to wait for it. */
 static __always_inline enum weir_answer weir_take_slot(struct weir_work *w, const struct weir_rule *rule, __u64 *last,
 						       __u64 cost_ns, __u64 *ret_wait_ns)
 {
-	__u64 now_ns = weir_now_ns(w) - config.base_ns;
+	__u64 now_ns = weir_now_ns(w);
 	__u32 tag = w->question.place.tag;
 
 	for (int attempt = 0; attempt < WEIR_THROTTLE_ATTEMPTS; attempt++) {
 		__u64 word = READ_ONCE(*last);
-		__u64 planned_ns = weir_plan(word, tag, now_ns, cost_ns);
+		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, cost_ns);
 
-		if (planned_ns - now_ns > rule->queueing_ns_max)
+		if (wait_ns > rule->queueing_ns_max)
 			return WEIR_ANSWER_BLOCK;
-		if (__sync_val_compare_and_swap(last, word, weir_planned_word(planned_ns, tag)) == word) {
-			*ret_wait_ns = planned_ns - now_ns;
+		if (__sync_val_compare_and_swap(last, word, weir_planned_word(now_ns + wait_ns, tag)) == word) {
+			*ret_wait_ns = wait_ns;
 			return WEIR_ANSWER_ADMIT;
 		}
 	}

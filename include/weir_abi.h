@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define WEIR_ABI_VERSION 3u
+#define WEIR_ABI_VERSION 4u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -245,8 +245,8 @@ struct weir_rule_seconds {
 #define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
-/* Map `throttled_flows`. A word is the planned time of the latest packet, one more than ns since
- * weir_config.base_ns, and six bits of the tag above it: what a stranger left in the place counts as never.
+/* Map `throttled_flows`. A word is the planned time of the latest packet, the lowest bits of one more than its ns, and
+ * six bits of the tag above it: what a stranger left in the place counts as never.
  */
 #define WEIR_THROTTLE_WAYS 10
 struct weir_throttle_set {
@@ -255,7 +255,7 @@ struct weir_throttle_set {
 	__u64 last[WEIR_THROTTLE_WAYS];
 };
 _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
-#define WEIR_LAST_BITS 58 /* nine years of ns */
+#define WEIR_LAST_BITS 58 /* nine years of ns, 4.5 before now and as many after */
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
 /* WarmUp of one flow of a rule with a key: computed by the program. Map `warming_flows`. */
@@ -601,7 +601,6 @@ struct weir_config {
 	__u32 paces;	     /* a packet that waits is handed on with its departure time */
 	__u32 throttle_sets; /* powers of two; 0: no such table */
 	__u32 warming_sets;
-	__u64 base_ns;		   /* planned times count from here; the instance's, never changed */
 	__u64 throttle_horizon_ns; /* the largest cost of any packet: what was planned earlier than this is over */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;
@@ -740,7 +739,6 @@ struct weir_instance_info {
 	__u32 connection_sets;
 	__u32 connection_flow_sets;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
-	__u64 base_ns;		 /* weir_config.base_ns */
 	char memory_cgroup[256]; /* settings.memory: empty for the system's */
 };
 

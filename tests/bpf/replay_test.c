@@ -1043,6 +1043,34 @@ static void one_and_the_quotient_pass_at_one_instant(void **state)
 	lab_finish(&lab);
 }
 
+/* A planned time is 58 bits of the clock, which may count from 1970 or have run for ten years. */
+static void planned_times_go_on_where_their_bits_end(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	int keyed, turn;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		setup_resources(&setup, 1);
+		if (!keyed)
+			setup.resource[0].flow = (struct weir_flow){};
+		setup_rule(&setup, 0, throttling_of(100, SECOND, 45));
+		lab_start(&lab, &setup);
+		for (turn = 1; turn < 8; turn++) {
+			uint64_t edge_ns = (1ull << 57) * turn;
+
+			assert_int_equal(lab_send(&lab, HOST, edge_ns - 21 * MS, 10), 5);
+			assert_int_equal(lab_send(&lab, HOST, edge_ns - 1, 10), 2);
+			assert_int_equal(lab_send(&lab, HOST, edge_ns, 10), 0);
+			assert_int_equal(lab_send(&lab, HOST, edge_ns + 20 * MS, 10), 2);
+			/* a clock that goes back */
+			assert_int_equal(lab_send(&lab, HOST, edge_ns - 20 * MS, 10), 0);
+			assert_int_equal(lab_send(&lab, HOST, edge_ns + SECOND, 10), 5);
+		}
+		lab_finish(&lab);
+	}
+}
+
 /* 7 units a day: a cost of 12342857142857.142857... ns, a thousand times in a row, and no nanosecond astray. */
 static void waits_are_exact_to_the_nanosecond(void **state)
 {
@@ -1387,6 +1415,7 @@ int main(void)
 		cmocka_unit_test(a_drop_that_is_only_observed_does_not_warm),
 		cmocka_unit_test(a_memory_reading_holds_from_its_own_nanosecond_on),
 		cmocka_unit_test(one_and_the_quotient_pass_at_one_instant),
+		cmocka_unit_test(planned_times_go_on_where_their_bits_end),
 		cmocka_unit_test(waits_are_exact_to_the_nanosecond),
 		cmocka_unit_test(a_slot_once_given_stays_given),
 		cmocka_unit_test(an_observing_throttle_takes_its_slot_and_adds_no_wait),

@@ -1320,7 +1320,6 @@ static struct weir_previous previous_of(const struct weir_image *image)
 		.warming_sets = image->config.warming_sets,
 		.connection_sets = image->config.connection_sets,
 		.connection_flow_sets = image->config.connection_flow_sets,
-		.base_ns = image->config.base_ns,
 		.presence_cells = image->config.presence_cells,
 		.presence_shift = image->config.presence_shift,
 	};
@@ -2914,26 +2913,19 @@ static void the_flows_of_a_rule_that_went_stay_beside_the_connections(void **sta
 	weir_ruleset_free(none);
 }
 
-static void planned_times_count_from_a_base_that_a_reload_keeps(void **state)
+/* Half of 2^58 ns, less the longest queue there can be. */
+static void packets_too_far_apart_to_throttle_are_refused(void **state)
 {
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
 	struct weir_compile_options options = plain_options;
-	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
-	uint64_t base_ns;
 
-	assert_int_equal(image->config.base_ns, 0);
-	reload(&image, ruleset, 1900000000 * SECOND);
-	assert_int_equal(image->config.base_ns, 0);
-	weir_image_free(image);
-	/* A capture of 2030: months to go back, years to go on. */
-	options.now_ns = 1900000000 * SECOND;
-	image = build_with(ruleset, &options);
-	assert_in_range(image->config.base_ns, options.now_ns - 200 * 86400 * SECOND, options.now_ns - 86400 * SECOND);
-	assert_true(options.now_ns + 8ull * 365 * 86400 * SECOND - image->config.base_ns < WEIR_LAST_MASK);
-	base_ns = image->config.base_ns;
-	reload(&image, ruleset, options.now_ns + 1000 * SECOND);
-	assert_int_equal(image->config.base_ns, base_ns);
-	weir_image_free(image);
+	options.span_ns = (1ull << 57) - (1ull << 32) * MS;
+	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
+	weir_image_free(build_with(ruleset, &options));
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	weir_image_free(build_with(ruleset, &options));
+	options.span_ns += MS;
+	assert_refused(ruleset, &options, "Throttling can plan over 4.4 years, and these packets lie further apart");
 	weir_ruleset_free(ruleset);
 }
 
@@ -3055,7 +3047,7 @@ int main(void)
 		cmocka_unit_test(the_first_concurrency_rule_of_a_reload_brings_its_tables),
 		cmocka_unit_test(connections_in_use_keep_tables_and_time_outs_over_a_reload),
 		cmocka_unit_test(the_flows_of_a_rule_that_went_stay_beside_the_connections),
-		cmocka_unit_test(planned_times_count_from_a_base_that_a_reload_keeps),
+		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),
 		cmocka_unit_test(memory_grows_with_overrides_and_shared_tables),
 		cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
 	};

@@ -23,7 +23,6 @@ struct weir_previous {
 	uint32_t throttle_sets, warming_sets;
 	uint32_t connection_sets, connection_flow_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
-	uint64_t base_ns;			 /* weir_config.base_ns of the instance */
 	uint32_t presence_cells, presence_shift; /* likewise */
 };
 

@@ -554,7 +554,6 @@ static void update_info(struct weir_instance_info *info, const struct weir_setti
 	info->connection_sets = config->connection_sets;
 	info->connection_flow_sets = config->connection_flow_sets;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
-	info->base_ns = config->base_ns;
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
 	if (settings->memory_cgroup)
@@ -1016,7 +1015,6 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.warming_sets = instance->info.warming_sets,
 		.connection_sets = instance->info.connection_sets,
 		.connection_flow_sets = instance->info.connection_flow_sets,
-		.base_ns = instance->info.base_ns,
 		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
 	};
