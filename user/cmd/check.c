@@ -12,6 +12,7 @@
 #include "host.h"
 #include "memory.h"
 #include "pace.h"
+#include "print.h"
 #include "ruleset.h"
 #include "util.h"
 #include "values.h"
@@ -617,6 +618,19 @@ static void warn_of_pace(struct weir_diag *diag)
 		weir_diag_warning(diag, NULL, NULL, ability.advice, "%s", ability.text);
 }
 
+/* It need not be there where rules are checked, but a slip of the pen would show only when memory is short. */
+static void warn_of_memory(const struct weir_settings *settings, struct weir_diag *diag)
+{
+	uint64_t used_bytes;
+	int err = settings->memory_cgroup ? weir_memory_read_once(settings->memory_cgroup, &used_bytes) : 0;
+
+	if (err)
+		weir_diag_warning(diag, NULL, NULL,
+				  "as long as it cannot, MemoryAdaptive rules are at highMemUsageThreshold",
+				  "the memory of cgroup '%s' cannot be read here: %s", settings->memory_cgroup,
+				  weir_memory_explain(settings->memory_cgroup, err));
+}
+
 static int check(char **files, int file_count, const struct check_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
@@ -638,6 +652,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 		return err;
 	if (image->config.paces)
 		warn_of_pace(diag);
+	warn_of_memory(&ruleset->settings, diag);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json)
 		err = print_json(ruleset, image, &memory, cpus);
