@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text_file.h"
 #include "util.h"
 
 #define FLOWS_PER_CPU_DEFAULT 262144
@@ -50,12 +51,15 @@ static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, c
 static int read_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
 {
 	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	int err;
 
 	if (!strcmp(path, "-"))
 		return read_stream(stdin, file, diag, ret_text, ret_bytes);
-	stream = fopen(path, "re");
-	if (!stream)
-		return weir_diag_fail(diag, errno, NULL, "cannot open '%s'", file);
+	err = weir_text_file_open(path, &stream);
+	if (err) {
+		weir_diag_error(diag, NULL, NULL, NULL, "cannot open '%s': %s", file, weir_text_file_explain(err));
+		return err;
+	}
 	return read_stream(stream, file, diag, ret_text, ret_bytes);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "parse.h"
+#include "text_file.h"
 #include "util.h"
 
 /* A line of a list holds one prefix, of at most 43 bytes, and perhaps a comment. Chosen, not derived. */
@@ -134,15 +135,16 @@ static void read_list_file(struct weir_reader *reader, const struct weir_node *n
 	_cleanup_(weir_freep) char *path = path_of(node, name);
 	_cleanup_(weir_fclosep) FILE *stream = NULL;
 	_cleanup_(weir_freep) struct list_file *file = calloc(1, sizeof(*file));
+	int err;
 
 	if (!path || !file) {
 		reader->is_out_of_memory = true;
 		return;
 	}
-	stream = fopen(path, "re");
-	if (!stream) {
+	err = weir_text_file_open(path, &stream);
+	if (err) {
 		weir_complain(reader, node, "names are relative to the directory of the rule file",
-			      "cannot open '%s': %s", path, strerror(errno));
+			      "cannot open '%s': %s", path, weir_text_file_explain(err));
 		return;
 	}
 	*file = (struct list_file){.stream = stream, .path = path, .named_by = node, .denies = denies};
