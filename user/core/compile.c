@@ -117,8 +117,8 @@ static int check_span(const struct weir_compile_options *options, const struct w
 	return -EINVAL;
 }
 
-int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
-		     struct weir_image **ret_image, struct weir_diag *diag)
+static int build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		 struct weir_image **ret_image, struct weir_diag *diag)
 {
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	_cleanup_(weir_rule_list_free) struct weir_rule_list list = {};
@@ -158,6 +158,15 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 
 	*ret_image = TAKE_PTR(image);
 	return 0;
+}
+
+int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		     struct weir_image **ret_image, struct weir_diag *diag)
+{
+	int err = build(ruleset, options, ret_image, diag);
+
+	weir_ruleset_quote(ruleset, diag);
+	return err;
 }
 
 /* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the

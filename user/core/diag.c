@@ -144,6 +144,37 @@ int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char
 	return -err;
 }
 
+/* ---- lines that come later ---- */
+
+const char *weir_text_line(const char *text, int line)
+{
+	const char *at = text;
+
+	for (; line > 1; line--) {
+		at = strchr(at, '\n');
+		if (!at)
+			return NULL;
+		at++;
+	}
+	return at;
+}
+
+void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text)
+{
+	for (size_t i = 0; i < diag->count; i++) {
+		struct weir_diag_entry *entry = &diag->entries[i];
+		const char *line;
+
+		if (!entry->file || entry->source_line || strcmp(entry->file, file))
+			continue;
+		line = weir_text_line(text, entry->line);
+		if (line)
+			set_excerpt(entry, line);
+	}
+}
+
+/* ---- printing ---- */
+
 /* The order to print in: the index of the first entry of the same file stands for the file. */
 struct rank {
 	const struct weir_diag_entry *entry;

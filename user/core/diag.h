@@ -58,6 +58,12 @@ int weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, co
 int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The text from the start of a line on (it ends at the line feed), or NULL when there is no such line. */
+const char *weir_text_line(const char *text, int line);
+
+/* Give entries about this file the line that they point at, should they have none yet. */
+void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text);
+
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);
 void weir_diag_free(struct weir_diag *diag);

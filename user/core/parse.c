@@ -87,7 +87,8 @@ static void read_documents(struct weir_reader *reader, const char *const *paths,
 
 	reader->documents = calloc(path_count + 1, sizeof(*reader->documents));
 	reader->ruleset->file_names = calloc(path_count + 1, sizeof(*reader->ruleset->file_names));
-	if (!reader->documents || !reader->ruleset->file_names) {
+	reader->ruleset->file_texts = calloc(path_count + 1, sizeof(*reader->ruleset->file_texts));
+	if (!reader->documents || !reader->ruleset->file_names || !reader->ruleset->file_texts) {
 		reader->is_out_of_memory = true;
 		return;
 	}
@@ -308,6 +309,14 @@ static void read_parts(struct weir_reader *reader)
 	check_content(reader, has_any);
 }
 
+/* For what is found when the rules are compiled. */
+static void keep_texts(struct weir_reader *reader)
+{
+	for (size_t i = 0; i < reader->document_count; i++)
+		if (reader->documents[i])
+			reader->ruleset->file_texts[i] = TAKE_PTR(reader->documents[i]->text);
+}
+
 static void free_reader(struct weir_reader *reader)
 {
 	for (size_t i = 0; i < reader->document_count; i++)
@@ -344,6 +353,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
 	if (diag->errors > errors)
 		return -EINVAL;
+	keep_texts(&reader);
 	*ret_ruleset = TAKE_PTR(ruleset);
 	return 0;
 }

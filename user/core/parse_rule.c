@@ -11,8 +11,6 @@
 #define INTERVAL_MS_DEFAULT 1000
 #define INTERVAL_MS_MIN 10
 #define INTERVAL_MS_MAX 86400000
-/* A longer line is not kept. Chosen, not derived. */
-#define HIGH_MARK_LINE_BYTES_MAX 1000
 /* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
 #define WARM_UP_PERIOD_S_MAX 31536000
 
@@ -265,25 +263,17 @@ static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 
 		if (draft->value[field])
 			draft->is_misread[field] =
-				!weir_read_number(reader, draft->value[field], weir_rule_fields[field], 0,
-						  numbers[i].high, &draft->number[field]);
+				!weir_read_number_of(reader, draft->value[field], weir_rule_fields[field], 0,
+						     numbers[i].high, numbers[i].advice, &draft->number[field]);
 	}
 }
 
-static void keep_high_mark(struct weir_reader *reader, const struct weir_draft *draft)
+static void keep_high_mark(const struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_HIGH_MARK];
-	const char *line = value ? weir_document_line(value->document, value->place.line) : NULL;
-	size_t bytes = line ? strcspn(line, "\n") : 0;
 
-	if (!value)
-		return;
-	draft->rule->high_mark_place = value->place;
-	/* JSON of thousands of rules may be one line: none of them keeps it. */
-	if (bytes > HIGH_MARK_LINE_BYTES_MAX)
-		return;
-	draft->rule->high_mark_line = strndup(line, bytes);
-	reader->is_out_of_memory |= !draft->rule->high_mark_line;
+	if (value)
+		draft->rule->high_mark_place = value->place;
 }
 
 /* The numbers that the rule uses; weir_check_rule complains of those that it lacks. */
@@ -307,7 +297,7 @@ static void keep_numbers(struct weir_reader *reader, const struct weir_draft *dr
 		.low_mark_bytes = number[RULE_LOW_MARK],
 		.high_mark_bytes = number[RULE_HIGH_MARK],
 	};
-	keep_high_mark(reader, draft);
+	keep_high_mark(draft);
 }
 
 /* ---- the whole rule ---- */

@@ -92,15 +92,7 @@ static struct weir_place place_of(struct builder *builder, size_t start, size_t 
 
 const char *weir_document_line(const struct weir_document *document, int line)
 {
-	const char *at = document->text;
-
-	for (; line > 1; line--) {
-		at = strchr(at, '\n');
-		if (!at)
-			return NULL;
-		at++;
-	}
-	return at;
+	return weir_text_line(document->text, line);
 }
 
 static int mistake(struct builder *builder, const struct weir_place *place, const char *hint, const char *message)

@@ -28,11 +28,19 @@ int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE && rule->memory.high_mark_bytes > total_bytes)
-			err = weir_diag_error(diag, &rule->high_mark_place, rule->high_mark_line, hint,
+			err = weir_diag_error(diag, &rule->high_mark_place, NULL, hint,
 					      "memHighWaterMarkBytes: %llu is above the memory there is",
 					      (unsigned long long)rule->memory.high_mark_bytes);
 	}
+	weir_ruleset_quote(ruleset, diag);
 	return err;
+}
+
+void weir_ruleset_quote(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < ruleset->file_count; i++)
+		if (ruleset->file_texts[i])
+			weir_diag_quote(diag, ruleset->file_names[i], ruleset->file_texts[i]);
 }
 
 void weir_ruleset_free(struct weir_ruleset *ruleset)
@@ -46,13 +54,15 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		free(ruleset->rules[i].name);
 		free(ruleset->rules[i].overrides);
-		free(ruleset->rules[i].high_mark_line);
 	}
-	for (size_t i = 0; i < ruleset->file_count; i++)
+	for (size_t i = 0; i < ruleset->file_count; i++) {
 		free(ruleset->file_names[i]);
+		free(ruleset->file_texts[i]);
+	}
 	free(ruleset->resources);
 	free(ruleset->rules);
 	free(ruleset->file_names);
+	free(ruleset->file_texts);
 	free(ruleset->settings.memory_cgroup);
 	free(ruleset->listed);
 	free(ruleset);

@@ -120,7 +120,6 @@ struct weir_ruleset_rule {
 	size_t override_count;
 	struct weir_place place;
 	struct weir_place high_mark_place; /* MemoryAdaptive: for weir_ruleset_check_memory */
-	char *high_mark_line;		   /* ... the text of that line; NULL when it is very long */
 };
 
 struct weir_settings {
@@ -155,6 +154,7 @@ struct weir_ruleset {
 	struct weir_listed *listed; /* sorted by family, address, bits; no prefix twice: in both lists, only the deny */
 	size_t listed_count;
 	char **file_names; /* what the places point to */
+	char **file_texts; /* what was read; NULL: it could not be */
 	size_t file_count;
 };
 
@@ -173,6 +173,9 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
  * unknown, nothing is checked.
  */
 int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag);
+
+/* Mistakes and warnings about the rule set that were found after it was read: show the lines that they point at. */
+void weir_ruleset_quote(const struct weir_ruleset *ruleset, struct weir_diag *diag);
 
 void weir_ruleset_free(struct weir_ruleset *ruleset);
 
