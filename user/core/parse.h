@@ -77,6 +77,9 @@ bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);
 bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 		      uint64_t high, uint64_t *ret_number);
+/* The same where what to write is not all that is read: "write 10 to 20, or 0 for the default". */
+bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
+			 uint64_t high, const char *advice, uint64_t *ret_number);
 /* One of `names`; with `has_numbers` also its index in digits, as Sentinel writes enums. */
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
 		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice);

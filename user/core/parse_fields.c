@@ -242,6 +242,12 @@ static void complain_refused(struct weir_reader *reader, const struct weir_node 
 bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 		      uint64_t high, uint64_t *ret_number)
 {
+	return weir_read_number_of(reader, node, field, low, high, NULL, ret_number);
+}
+
+bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
+			 uint64_t high, const char *advice, uint64_t *ret_number)
+{
 	struct weir_refusal refusal;
 	const char *word;
 
@@ -249,6 +255,9 @@ bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, 
 		return false;
 	if (!weir_parse_number(word, low, high, ret_number, &refusal))
 		return true;
+	/* Not in place of what is said of leading zeros. */
+	if (advice && !strncmp(refusal.hint, "write ", strlen("write ")))
+		snprintf(refusal.hint, sizeof(refusal.hint), "%s", advice);
 	complain_refused(reader, node, field, &refusal);
 	return false;
 }
@@ -279,6 +288,10 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
 	else
 		join_names(names, count, hint + used, sizeof(hint) - used);
+	used = strlen(hint);
+	if (has_numbers)
+		snprintf(hint + used, sizeof(hint) - used, "%s its number, 0 to %zu, will do too", nearest ? "" : ";",
+			 count - 1);
 	weir_complain(reader, node, hint, "'%.*s' is no value of '%s'", WEIR_SHOWN(word), field);
 	return false;
 }

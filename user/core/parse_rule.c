@@ -158,13 +158,13 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 
 static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 {
+	static const char *const advice = "write 10 to 86400000, or 0 for the default of 1000";
 	const struct weir_node *value = draft->value[RULE_INTERVAL];
 	uint64_t interval_ms = 0;
 
-	if (value && weir_read_number(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, &interval_ms) &&
+	if (value && weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
 	    interval_ms && interval_ms < INTERVAL_MS_MIN) {
-		weir_complain(reader, value, "write 10 to 86400000, or 0 for the default of 1000",
-			      "statIntervalInMs: '%s' is out of range", value->text);
+		weir_complain(reader, value, advice, "statIntervalInMs: '%s' is out of range", value->text);
 		return;
 	}
 	draft->rule->interval_ns = (interval_ms ?: INTERVAL_MS_DEFAULT) * NSEC_PER_MSEC;
@@ -247,15 +247,16 @@ static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 	static const struct {
 		enum weir_rule_field field;
 		uint64_t high;
+		const char *advice; /* for rules that use the field; others may have less in it */
 	} numbers[] = {
 		/* As wide as Sentinel-Go's own, uint32 and int64, or as what they stand for can be. */
-		{RULE_MAX_QUEUEING, UINT32_MAX},
-		{RULE_WARM_UP_PERIOD, WARM_UP_PERIOD_S_MAX},
-		{RULE_COLD_FACTOR, UINT32_MAX},
-		{RULE_LOW_USAGE, WEIR_THRESHOLD_UNITS_MAX},
-		{RULE_HIGH_USAGE, WEIR_THRESHOLD_UNITS_MAX},
-		{RULE_LOW_MARK, INT64_MAX},
-		{RULE_HIGH_MARK, INT64_MAX},
+		{RULE_MAX_QUEUEING, UINT32_MAX, NULL},
+		{RULE_WARM_UP_PERIOD, WARM_UP_PERIOD_S_MAX, "write 1 to 31536000"},
+		{RULE_COLD_FACTOR, UINT32_MAX, "write 2 to 4294967295, or 0 for the default of 3"},
+		{RULE_LOW_USAGE, WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000"},
+		{RULE_HIGH_USAGE, WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000"},
+		{RULE_LOW_MARK, INT64_MAX, "write 1 to 9223372036854775807"},
+		{RULE_HIGH_MARK, INT64_MAX, "write 1 to 9223372036854775807"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {

@@ -156,7 +156,7 @@ const char *weir_nearest(const char *word, const void *entries, size_t count, si
 	for (size_t i = 0; i < count; i++) {
 		const char *name = *(const char *const *)((const char *)entries + i * entry_bytes);
 		size_t bytes = strlen(name), gap = bytes > word_bytes ? bytes - word_bytes : word_bytes - bytes;
-		size_t steps = gap <= nearest_steps ? distance(word, name) : SIZE_MAX;
+		size_t steps = bytes && word_bytes && gap <= nearest_steps ? distance(word, name) : SIZE_MAX;
 
 		if (steps < nearest_steps || (steps == nearest_steps && !nearest)) {
 			nearest = name;
