@@ -445,7 +445,7 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 	}
 	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
 		loaded = &image->rules[loaded->meter];
-	printf(", %s, %u bucket%s of ", window_names[rule->window], rule->samples, rule->samples == 1 ? "" : "s");
+	printf(", %s, %u bucket%s of ", window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
 	printf(", %s", rows[loaded->storage]);
 }
@@ -463,7 +463,7 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 		print_judging(ruleset, image, place);
 	}
 	if (rule->override_count)
-		printf(", %zu override%s", rule->override_count, rule->override_count == 1 ? "" : "s");
+		printf(", %zu override%s", rule->override_count, weir_plural(rule->override_count));
 	puts(rule->observes ? ", only observes" : "");
 }
 
@@ -484,7 +484,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"allow and deny lists", memory->lists},
 	};
 
-	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, cpus == 1 ? "" : "s",
+	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, weir_plural(cpus),
 	       image->flows_per_cpu, memory->total / 1e6);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i].bytes)
@@ -539,7 +539,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	if (image->config.has_connections)
 		print_connections(image);
 	if (ruleset->listed_count)
-		printf("before any rule: %zu prefixes allowed, %zu denied\n",
+		printf("before any rule: allowed prefixes: %zu, denied: %zu\n",
 		       ruleset->listed_count - count_denied(ruleset), count_denied(ruleset));
 	putchar('\n');
 }
@@ -556,8 +556,8 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_ima
 				print_rule(ruleset, image, i);
 	}
 	printf("%s%zu resource%s, %zu rule%s; at most %u of the rules meet on one packet\n",
-	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, ruleset->resource_count == 1 ? "" : "s",
-	       ruleset->rule_count, ruleset->rule_count == 1 ? "" : "s", image->packet_rules_max);
+	       ruleset->resource_count ? "\n" : "", ruleset->resource_count, weir_plural(ruleset->resource_count),
+	       ruleset->rule_count, weir_plural(ruleset->rule_count), image->packet_rules_max);
 	print_policies(&ruleset->settings);
 	print_special_settings(ruleset, image);
 	print_memory(image, memory, cpus);

@@ -124,7 +124,7 @@ static void print_text(const struct weir_instance *instance, const struct weir_f
 		print_use(&table, instance, &flows->busiest[i]);
 	weir_table_print(&table, stdout);
 	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
-	       flows->active == 1 ? "" : "s");
+	       weir_plural(flows->active));
 }
 
 static void print_connection_use(struct weir_table *table, const struct weir_instance *instance,
@@ -162,7 +162,7 @@ static void print_connections(const struct weir_instance *instance, const struct
 	putchar('\n');
 	weir_table_print(&table, stdout);
 	printf("%s%llu flow%s with connections\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
-	       flows->active == 1 ? "" : "s");
+	       weir_plural(flows->active));
 }
 
 static int show(const struct weir_options *options, struct weir_diag *diag)

@@ -28,10 +28,19 @@ void weir_table_free(struct weir_table *table);
 
 /* ---- words ---- */
 
+/* What makes a noun plural: "", or "s". */
+static inline const char *weir_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 #define WEIR_WORDS_BYTES 288 /* a limit with the name of a resource */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
+
+/* "3 rules, of which 1 keeps its windows", after a reload. */
+const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEIR_WORDS_BYTES]);
 
 /* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections". */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);

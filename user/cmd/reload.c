@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "controller.h"
 #include "options.h"
+#include "print.h"
 #include "util.h"
 
 static const struct weir_command command = {
@@ -22,14 +23,15 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_reload_result result;
+	char words[WEIR_WORDS_BYTES];
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &result, diag);
 	if (err)
 		return err;
-	fprintf(stderr, "generation %llu: %u rules, of which %u keep their windows\n",
-		(unsigned long long)result.generation, result.rules, result.kept_rules);
+	fprintf(stderr, "generation %llu: %s\n", (unsigned long long)result.generation,
+		weir_format_kept(result.rules, result.kept_rules, words));
 	return weir_controller_warn(options->instance, diag);
 }
 

@@ -295,7 +295,8 @@ static void print_text(const struct view *view)
 	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
 	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
 	       weir_format_age(now_ns - info->loaded_ns, loaded));
-	printf("  %u resources, %u rules, %u flows per CPU", instance->resource_count, instance->rule_count,
+	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
+	       weir_plural(instance->resource_count), instance->rule_count, weir_plural(instance->rule_count),
 	       info->flows_per_cpu);
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
