@@ -12,6 +12,7 @@
 #include "cmd.h"
 #include "controller.h"
 #include "options.h"
+#include "print.h"
 #include "util.h"
 
 #define RETRY_MS 1000
@@ -22,13 +23,53 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
-		 "files again (a mistake in them is printed,\n"
-		 "and the old rules go on); SIGINT and SIGTERM detach and end.",
+	.about =
+		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
+		"files again (a mistake in them is printed,\n"
+		"and the old rules go on); SIGINT and SIGTERM detach and end. A run that is killed leaves its rules "
+		"attached:\n"
+		"the next one on the same interfaces goes on with them, as a reload does. It is refused while another\n"
+		"controller is there, or when the instance is attached to other interfaces.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
-static int start(const struct weir_options *options, uint64_t *ret_attached_ns, struct weir_diag *diag)
+/* An instance that this command controls. */
+struct run {
+	uint64_t attached_ns;
+	struct weir_controller *controller; /* NULL: not yet */
+};
+
+static void free_run(struct run *run)
+{
+	weir_controller_free(run->controller);
+}
+
+/*
+ * What is attached has nobody to control it: a run before this one was killed. It goes on, with the rules as they are in
+ * the files now. The controller comes first, so that of two who try only one has its way.
+ */
+static int take_over(const char *instance, const struct weir_ruleset *ruleset, struct run *run, struct weir_diag *diag)
+{
+	struct weir_reload_result result;
+	char words[WEIR_WORDS_BYTES];
+	struct weir_diag ignored = {};
+	int err = weir_controller_open(instance, run->attached_ns, &run->controller, &ignored);
+
+	weir_diag_free(&ignored);
+	if (err == -EAGAIN)
+		err = 0; /* a reload was cut short with the run: ours puts that right, and the controller comes after it */
+	else if (err)
+		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
+	if (!err)
+		err = weir_instance_reload(instance, ruleset, &result, diag);
+	if (err)
+		return err;
+	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, %s\n", instance,
+		weir_format_kept(result.rules, result.kept_rules, words));
+	return 0;
+}
+
+static int start(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = {
@@ -40,7 +81,11 @@ static int start(const struct weir_options *options, uint64_t *ret_attached_ns, 
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
-	return err ? err : weir_instance_attach(&attach_options, ruleset, ret_attached_ns, diag);
+	if (err)
+		return err;
+	if (weir_instance_is_attached_as(&attach_options, &run->attached_ns))
+		return take_over(options->instance, ruleset, run, diag);
+	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
 }
 
 /* ---- reloading ---- */
@@ -50,6 +95,7 @@ static void reload(const struct weir_options *options)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_reload_result result;
+	char words[WEIR_WORDS_BYTES];
 	struct weir_diag diag = {};
 	int err;
 
@@ -60,8 +106,7 @@ static void reload(const struct weir_options *options)
 	if (err)
 		fputs("weir run: not reloaded, the old rules go on\n", stderr);
 	else
-		fprintf(stderr, "weir run: reloaded, %u rules, of which %u keep their windows\n", result.rules,
-			result.kept_rules);
+		fprintf(stderr, "weir run: reloaded, %s\n", weir_format_kept(result.rules, result.kept_rules, words));
 }
 
 /* What runs beside the controller, which must not miss a tick while a long list is read. */
@@ -150,21 +195,23 @@ static int open_signals(struct weir_diag *diag)
 }
 
 /* Control until a signal ends it (0), or the instance is gone (-ENOENT). */
-static int wait_for_end(const struct weir_options *options, uint64_t attached_ns, struct weir_diag *diag)
+static int wait_for_end(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
-	_cleanup_(weir_controller_freep) struct weir_controller *controller = NULL;
 	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
 	struct reloads reloads = {};
-	int err = signal_fd < 0 ? signal_fd : weir_controller_open(options->instance, attached_ns, &controller, diag);
+	int err = signal_fd < 0 ? signal_fd : 0;
 
+	if (!err && !run->controller)
+		err = weir_controller_open(options->instance, run->attached_ns, &run->controller, diag);
 	if (err)
 		return err;
 	weir_exit_code(0, diag); /* warnings, of now */
 	do
-		err = serve(controller, signal_fd);
+		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, &reloads));
 	reloads.is_wanted = false;
 	end_reload(options, &reloads, 0);
+	weir_controller_free(TAKE_PTR(run->controller));
 	return err;
 }
 
@@ -186,8 +233,8 @@ static int stop(const struct weir_options *options, uint64_t attached_ns, struct
 int weir_cmd_run(int argc, char **argv)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
+	_cleanup_(free_run) struct run run = {};
 	struct weir_diag diag = {};
-	uint64_t attached_ns;
 	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
 
 	if (exit_code)
@@ -197,17 +244,17 @@ int weir_cmd_run(int argc, char **argv)
 		return WEIR_EXIT_WRONG;
 	}
 	weir_hold_signals();
-	err = start(&options, &attached_ns, &diag);
+	err = start(&options, &run, &diag);
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
 	fprintf(stderr, "weir run: instance '%s' is attached; SIGHUP reloads, SIGINT and SIGTERM end\n",
 		options.instance);
-	err = wait_for_end(&options, attached_ns, &diag);
+	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		weir_diag_error(&diag, NULL, NULL, NULL, "instance '%s' was detached by another command",
 				options.instance);
 		return weir_exit_code(err, &diag);
 	}
-	return weir_exit_code(stop(&options, attached_ns, &diag), &diag);
+	return weir_exit_code(stop(&options, run.attached_ns, &diag), &diag);
 }

@@ -663,6 +663,36 @@ static int not_the_rules(int err)
 	return err == -EINVAL ? -EIO : err;
 }
 
+static bool has_link(const struct weir_instance *instance, const char *interface, enum weir_attach_mode mode)
+{
+	const uint32_t ifindex = if_nametoindex(interface);
+
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (ifindex && link->ifindex == ifindex &&
+		    (mode == WEIR_MODE_AUTO || link->is_native == (mode == WEIR_MODE_NATIVE)))
+			return true;
+	}
+	return false;
+}
+
+bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_diag ignored = {}; /* who attaches then says it */
+	int err = weir_instance_open(options->instance, &instance, &ignored);
+
+	weir_diag_free(&ignored);
+	if (err || instance->link_count != options->interface_count || instance->info.netns != weir_host_netns())
+		return false;
+	for (size_t i = 0; i < options->interface_count; i++)
+		if (!has_link(instance, options->interfaces[i], options->mode))
+			return false;
+	*ret_attached_ns = instance->info.attached_ns;
+	return true;
+}
+
 /* An instance without a link is what an attach that was killed left behind. */
 static int refuse_second_attach(const char *instance, struct weir_diag *diag)
 {

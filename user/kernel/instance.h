@@ -77,6 +77,12 @@ struct weir_attach_options {
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag);
 
+/*
+ * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace, and no
+ * others, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched only then.
+ */
+bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns);
+
 struct weir_reload_result {
 	uint64_t generation;
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
