@@ -11,6 +11,8 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
+	.needs_interface = true,
+	.holds_signals = true,
 	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
 		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
 		 "move\n"
@@ -21,12 +23,7 @@ static const struct weir_command command = {
 static int attach(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	const struct weir_attach_options attach_options = {
-		.instance = options->instance,
-		.interfaces = options->interfaces,
-		.interface_count = options->interface_count,
-		.mode = options->mode,
-	};
+	const struct weir_attach_options attach_options = weir_options_attach(options);
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	if (!err)
@@ -36,16 +33,5 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_attach(int argc, char **argv)
 {
-	_cleanup_(weir_options_free) struct weir_options options = {};
-	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(&command, argc, argv, &options);
-
-	if (exit_code)
-		return exit_code - 1;
-	if (!options.interface_count) {
-		fputs("weir attach: which interface? 'weir attach -i IFACE FILE...'\n", stderr);
-		return WEIR_EXIT_WRONG;
-	}
-	weir_hold_signals();
-	return weir_exit_code(attach(&options, &diag), &diag);
+	return weir_command_run(&command, argc, argv, attach);
 }

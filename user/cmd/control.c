@@ -12,6 +12,7 @@
 static const struct weir_command command = {
 	.name = "control",
 	.options = "Ih",
+	.holds_signals = true,
 	.about =
 		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
 		"memory in\n"
@@ -20,8 +21,9 @@ static const struct weir_command command = {
 	.example = "  weir control --instance main",
 };
 
-static int control(const char *instance, struct weir_diag *diag)
+static int control(const struct weir_options *options, struct weir_diag *diag)
 {
+	const char *instance = options->instance;
 	_cleanup_(weir_controller_freep) struct weir_controller *controller = NULL;
 	_cleanup_(weir_closep) int signal_fd = -1;
 	sigset_t signals;
@@ -50,12 +52,5 @@ static int control(const char *instance, struct weir_diag *diag)
 
 int weir_cmd_control(int argc, char **argv)
 {
-	_cleanup_(weir_options_free) struct weir_options options = {};
-	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(&command, argc, argv, &options);
-
-	if (exit_code)
-		return exit_code - 1;
-	weir_hold_signals();
-	return weir_exit_code(control(options.instance, &diag), &diag);
+	return weir_command_run(&command, argc, argv, control);
 }

@@ -7,6 +7,7 @@
 static const struct weir_command command = {
 	.name = "detach",
 	.options = "iIh",
+	.holds_signals = true,
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
 		 "and nothing is left.",
 	.example = "  weir detach\n  weir detach -i eth1",
@@ -25,12 +26,5 @@ static int detach(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_detach(int argc, char **argv)
 {
-	_cleanup_(weir_options_free) struct weir_options options = {};
-	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(&command, argc, argv, &options);
-
-	if (exit_code)
-		return exit_code - 1;
-	weir_hold_signals();
-	return weir_exit_code(detach(&options, &diag), &diag);
+	return weir_command_run(&command, argc, argv, detach);
 }

@@ -190,11 +190,5 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_flows(int argc, char **argv)
 {
-	_cleanup_(weir_options_free) struct weir_options options = {};
-	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(&command, argc, argv, &options);
-
-	if (exit_code)
-		return exit_code - 1;
-	return weir_exit_code(show(&options, &diag), &diag);
+	return weir_command_run(&command, argc, argv, show);
 }

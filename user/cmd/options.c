@@ -192,6 +192,11 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 		return refuse(command, "%s is missing", command->arguments);
 	if (ret_options->argument_count > command->arguments_max)
 		return refuse(command, "what is '%s'?", ret_options->arguments[command->arguments_max]);
+	if (command->needs_interface && !ret_options->interface_count) {
+		fprintf(stderr, "weir %s: which interface? 'weir %s -i IFACE %s'\n", command->name, command->name,
+			command->arguments);
+		return WEIR_EXIT_WRONG + 1;
+	}
 	return 0;
 }
 
@@ -211,6 +216,30 @@ void weir_hold_signals(void)
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+int weir_command_run(const struct weir_command *command, int argc, char **argv,
+		     int (*act)(const struct weir_options *options, struct weir_diag *diag))
+{
+	_cleanup_(weir_options_free) struct weir_options options = {};
+	struct weir_diag diag = {};
+	int exit_code = weir_options_parse(command, argc, argv, &options);
+
+	if (exit_code)
+		return exit_code - 1;
+	if (command->holds_signals)
+		weir_hold_signals();
+	return weir_exit_code(act(&options, &diag), &diag);
+}
+
+struct weir_attach_options weir_options_attach(const struct weir_options *options)
+{
+	return (struct weir_attach_options){
+		.instance = options->instance,
+		.interfaces = options->interfaces,
+		.interface_count = options->interface_count,
+		.mode = options->mode,
+	};
 }
 
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,

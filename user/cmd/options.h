@@ -19,8 +19,10 @@ struct weir_command {
 	const char *options;   /* letters of the table in options.c, in the order of --help */
 	const char *arguments; /* "FILE...", or NULL: none */
 	size_t arguments_min, arguments_max;
-	const char *about;   /* lines */
-	const char *example; /* lines, indented by two */
+	bool needs_interface; /* at least one '-i' */
+	bool holds_signals;   /* half of it would stay behind: see weir_hold_signals() */
+	const char *about;    /* lines */
+	const char *example;  /* lines, indented by two */
 };
 
 struct weir_options {
@@ -49,6 +51,13 @@ void weir_options_free(struct weir_options *options);
  * would stay behind. SIGPIPE is ignored, so that words to a closed terminal do not end it either.
  */
 void weir_hold_signals(void);
+
+/* What most commands are: read the command line, act, print what there is to say. Returns the exit code. */
+int weir_command_run(const struct weir_command *command, int argc, char **argv,
+		     int (*act)(const struct weir_options *options, struct weir_diag *diag));
+
+/* The attachment that the options ask for; it borrows from them. */
+struct weir_attach_options weir_options_attach(const struct weir_options *options);
 
 /* Go where --netns says, and read the rule files that the arguments name. */
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,

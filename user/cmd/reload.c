@@ -12,6 +12,7 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
+	.holds_signals = true,
 	.about =
 		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
 		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
@@ -37,12 +38,5 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_reload(int argc, char **argv)
 {
-	_cleanup_(weir_options_free) struct weir_options options = {};
-	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(&command, argc, argv, &options);
-
-	if (exit_code)
-		return exit_code - 1;
-	weir_hold_signals();
-	return weir_exit_code(reload(&options, &diag), &diag);
+	return weir_command_run(&command, argc, argv, reload);
 }

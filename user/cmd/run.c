@@ -23,6 +23,7 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
+	.needs_interface = true,
 	.about =
 		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
 		"files again (a mistake in them is printed,\n"
@@ -72,17 +73,12 @@ static int take_over(const char *instance, const struct weir_ruleset *ruleset, s
 static int start(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	const struct weir_attach_options attach_options = {
-		.instance = options->instance,
-		.interfaces = options->interfaces,
-		.interface_count = options->interface_count,
-		.mode = options->mode,
-		.is_controlled = true,
-	};
+	struct weir_attach_options attach_options = weir_options_attach(options);
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	if (err)
 		return err;
+	attach_options.is_controlled = true;
 	if (weir_instance_is_attached_as(&attach_options, &run->attached_ns))
 		return take_over(options->instance, ruleset, run, diag);
 	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
@@ -239,10 +235,6 @@ int weir_cmd_run(int argc, char **argv)
 
 	if (exit_code)
 		return exit_code - 1;
-	if (!options.interface_count) {
-		fputs("weir run: which interface? 'weir run -i IFACE FILE...'\n", stderr);
-		return WEIR_EXIT_WRONG;
-	}
 	weir_hold_signals();
 	err = start(&options, &run, &diag);
 	exit_code = weir_exit_code(err, &diag);
