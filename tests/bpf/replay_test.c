@@ -1371,7 +1371,7 @@ static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 			fprintf(stderr, "repeat it: WEIR_SEED=%" PRIu64 " WEIR_ROUNDS=1\n", seed + i);
 		}
 		free(specs);
-		random_ruleset_free(ruleset);
+		weir_ruleset_free(ruleset);
 		assert_true(agreed);
 	}
 }

@@ -523,34 +523,6 @@ struct weir_ruleset *random_ruleset(struct random *random)
 	return ruleset;
 }
 
-void random_ruleset_free(struct weir_ruleset *ruleset)
-{
-	size_t i;
-
-	for (i = 0; i < ruleset->resource_count; i++) {
-		struct weir_match *match = &ruleset->resources[i].match;
-
-		free(ruleset->resources[i].name);
-		free(match->source);
-		free(match->destination);
-		free(match->source_port);
-		free(match->destination_port);
-		free(match->vlan);
-		free(match->icmp_type);
-		free(match->length);
-		free(match->tcp_flags);
-		free(match->interface);
-	}
-	for (i = 0; i < ruleset->rule_count; i++) {
-		free(ruleset->rules[i].name);
-		free(ruleset->rules[i].overrides);
-	}
-	free(ruleset->listed);
-	free(ruleset->resources);
-	free(ruleset->rules);
-	free(ruleset);
-}
-
 /* ---- YAML ---- */
 
 static void write_quoted(FILE *stream, const char *text)

@@ -27,10 +27,9 @@ bool random_percent(struct random *random, unsigned int percent);
 /*
  * A rule set of 1 to 6 resources with 0 to 4 rules each, 16 in all at most, of every combination of strategy, behaviour
  * and relation that is not refused; in every second rule set, half of them limit connections. Free it with
- * random_ruleset_free.
+ * weir_ruleset_free.
  */
 struct weir_ruleset *random_ruleset(struct random *random);
-void random_ruleset_free(struct weir_ruleset *ruleset);
 
 /* Write it as a rule file that reads back as the same rule set. */
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);

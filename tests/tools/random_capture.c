@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	}
 	model_free(model);
 	free(specs);
-	random_ruleset_free(ruleset);
+	weir_ruleset_free(ruleset);
 	weir_capture_writer_free(writer);
 	return fclose(rules) || fclose(capture) || fclose(memory) || fclose(verdicts) ? 1 : 0;
 }
