@@ -16,7 +16,7 @@
 
 #include <linux/types.h>
 
-#define WEIR_ABI_VERSION 4u
+#define WEIR_ABI_VERSION 5u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -739,6 +739,8 @@ struct weir_instance_info {
 	__u32 connection_sets;
 	__u32 connection_flow_sets;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
+	__u32 allow_count; /* prefixes in lists */
+	__u32 deny_count;
 	char memory_cgroup[256]; /* settings.memory: empty for the system's */
 };
 
@@ -785,7 +787,9 @@ struct weir_rule_info {
 	__u32 behavior;
 	__u32 relation;
 	__u32 moves; /* the controller pushes its threshold */
-	__u32 has_overrides;
+	__u32 override_count;
+	__u32 overrides_destination; /* found by destination address, not source */
+	__u32 pad;
 	__u64 queueing_ns_max;
 	/* Until then the tables that all CPUs share may have been told of flows of this slot, whoever had it (0: never): a
 	 * rule to which that still matters does not get it.

@@ -296,15 +296,6 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 	return fields;
 }
 
-static size_t count_denied(const struct weir_ruleset *ruleset)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < ruleset->listed_count; i++)
-		count += ruleset->listed[i].denies;
-	return count;
-}
-
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
@@ -326,9 +317,8 @@ static int print_json(const struct weir_ruleset *ruleset, const struct weir_imag
 		json_array_append_new(resources, describe_resource(ruleset, image, i));
 	document = json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
 			     describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
-			     (int)ruleset->rule_count, "allowCount",
-			     (json_int_t)(ruleset->listed_count - count_denied(ruleset)), "denyCount",
-			     (json_int_t)count_denied(ruleset), "packetRulesMax", (int)image->packet_rules_max,
+			     (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
+			     (json_int_t)image->deny_count, "packetRulesMax", (int)image->packet_rules_max,
 			     "packetResourcesMax", (int)image->packet_resources_max, "memory",
 			     describe_memory(memory, cpus));
 	if (!document || json_dumpf(document, stdout, JSON_INDENT(2)))
@@ -539,8 +529,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	if (image->config.has_connections)
 		print_connections(image);
 	if (ruleset->listed_count)
-		printf("before any rule: allowed prefixes: %zu, denied: %zu\n",
-		       ruleset->listed_count - count_denied(ruleset), count_denied(ruleset));
+		printf("before any rule: allowed prefixes: %u, denied: %u\n", image->allow_count, image->deny_count);
 	putchar('\n');
 }
 

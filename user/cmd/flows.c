@@ -13,7 +13,7 @@ static const struct weir_command command = {
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
-		 "A threshold that the window does not tell (overrides) is '?', too. Rules with Throttling or\n"
+		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling or\n"
 		 "AssociatedResource keep no windows: their flows are not shown. Rules with metricType Concurrency "
 		 "have\n"
 		 "a table of their own: the flows with the most connections now.",

@@ -117,6 +117,15 @@ static int check_span(const struct weir_compile_options *options, const struct w
 	return -EINVAL;
 }
 
+static void count_listed(const struct weir_ruleset *ruleset, struct weir_image *image)
+{
+	size_t i;
+
+	for (i = 0; i < ruleset->listed_count; i++)
+		image->deny_count += ruleset->listed[i].denies;
+	image->allow_count = ruleset->listed_count - image->deny_count;
+}
+
 static int build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		 struct weir_image **ret_image, struct weir_diag *diag)
 {
@@ -155,6 +164,7 @@ static int build(const struct weir_ruleset *ruleset, const struct weir_compile_o
 	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
 	if (err)
 		return err;
+	count_listed(ruleset, image);
 
 	*ret_image = TAKE_PTR(image);
 	return 0;

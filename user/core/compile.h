@@ -103,9 +103,10 @@ struct weir_image {
 	uint32_t source_prefix_count, destination_prefix_count;
 	uint32_t source_outside, destination_outside;
 	/* for people */
-	uint32_t packet_rules_max;     /* most rules that can meet on one packet; the limit itself when only */
-	uint32_t packet_resources_max; /* that could be proved within the compiler's patience */
-	uint32_t kept_rules;	       /* rules that keep their windows across this load */
+	uint32_t packet_rules_max;	  /* most rules that can meet on one packet; the limit itself when only */
+	uint32_t packet_resources_max;	  /* that could be proved within the compiler's patience */
+	uint32_t allow_count, deny_count; /* prefixes in lists */
+	uint32_t kept_rules;		  /* rules that keep their windows across this load */
 };
 
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */

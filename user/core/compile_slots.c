@@ -216,7 +216,7 @@ static uint8_t next_version(const struct slotting *slotting, const struct weir_r
 	bool is_same = (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units;
 
 	/* Which overrides there were is not known. */
-	if (rule->override_count || info->has_overrides)
+	if (rule->override_count || info->override_count)
 		is_same = false;
 	if (terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)))
 		is_same = false;
@@ -561,7 +561,8 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->behavior = rule->behavior;
 	info->relation = rule->relation;
 	info->moves = terms->moves;
-	info->has_overrides = rule->override_count > 0;
+	info->override_count = rule->override_count;
+	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->queueing_ns_max = queueing_ns_max(rule);
 	info->warm_up = terms->warm_up;
 	info->memory = terms->memory;

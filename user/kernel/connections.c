@@ -7,6 +7,7 @@
 #include "array.h"
 #include "controller.h"
 #include "host.h"
+#include "overrides.h"
 #include "util.h"
 
 struct scan {
@@ -18,6 +19,7 @@ struct scan {
 	struct weir_connection_use *uses;
 	size_t use_count, most;
 	uint64_t active;
+	int overrides_fd;
 };
 
 static struct weir_connection_clock clock_of(const struct weir_instance *instance)
@@ -113,9 +115,10 @@ static void add_use(struct scan *scan, uint32_t slot, const struct weir_connecti
 	weir_connection_figures(flow, tag, &scan->clock, &use->figures);
 	if (!use->figures.now)
 		return;
-	/* What an override says is in a trie of the program's. */
-	use->has_threshold = !rule->has_overrides;
-	if (use->has_threshold && rule->place < scan->instance->rule_count)
+	use->has_threshold = true;
+	if (rule->override_count)
+		use->has_threshold = !weir_overrides_find(scan->overrides_fd, rule, &flow->key, &use->threshold);
+	else if (rule->place < scan->instance->rule_count)
 		use->threshold = scan->controller.thresholds[rule->place];
 	scan->active++;
 	if (++scan->use_count == 2 * scan->most)
@@ -167,6 +170,7 @@ static void free_scan(struct scan *scan)
 {
 	free(scan->controller.thresholds);
 	free(scan->uses);
+	weir_closep(&scan->overrides_fd);
 }
 
 int weir_connections_read_flows(const struct weir_instance *instance, size_t most,
@@ -176,6 +180,7 @@ int weir_connections_read_flows(const struct weir_instance *instance, size_t mos
 		.instance = instance,
 		.clock = clock_of(instance),
 		.most = most ? most : 1,
+		.overrides_fd = weir_overrides_open(instance),
 	};
 	int err = weir_controller_look(instance, &scan.controller, diag);
 

@@ -7,6 +7,7 @@
 #include "array.h"
 #include "controller.h"
 #include "host.h"
+#include "overrides.h"
 #include "util.h"
 #include "weir_window.h"
 
@@ -45,6 +46,7 @@ struct scan {
 	struct weir_flow_use *uses;
 	size_t use_count, most;
 	uint64_t active;
+	int overrides_fd;
 };
 
 /* ---- who is who ---- */
@@ -186,17 +188,19 @@ static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
 	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
 
-	return !(rule->has_overrides ? differs & ~VERSION_PLAIN : differs);
+	return !(rule->override_count ? differs & ~VERSION_PLAIN : differs);
 }
 
-/* Narrow rows cannot hold what an override says, and the trie that could tell belongs to the program. */
+/* Narrow rows cannot hold what an override says. */
 static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
 {
 	return is_of_load(rule, piece->threshold) &&
 	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & VERSION_PLAIN);
 }
 
-/* What holds for a flow with these rows. One that warms up goes by the row judged last. */
+/* What holds for a flow with these rows. One that warms up goes by the row judged last, and so does one under an
+ * override whose key was not noted.
+ */
 static void find_threshold(const struct scan *scan, const struct piece *pieces, size_t count, struct weir_flow_use *use)
 {
 	const struct weir_rule_info *rule = &scan->instance->rules[use->rule_slot];
@@ -204,7 +208,10 @@ static void find_threshold(const struct scan *scan, const struct piece *pieces, 
 
 	use->has_threshold = true;
 	use->threshold = threshold_in_force(scan, use->rule_slot);
-	if (!rule->has_overrides && !warms_flows(rule))
+	if (!rule->override_count && !warms_flows(rule))
+		return;
+	if (rule->override_count && use->has_key &&
+	    !weir_overrides_find(scan->overrides_fd, rule, &use->key, &use->threshold))
 		return;
 	for (size_t i = 0; i < count; i++)
 		if (tells_threshold(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
@@ -459,6 +466,7 @@ static void free_scan(struct scan *scan)
 	free(scan->noted);
 	free(scan->pieces);
 	free(scan->uses);
+	weir_closep(&scan->overrides_fd);
 }
 
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
@@ -468,6 +476,7 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		.instance = instance,
 		.now_ns = weir_host_now_ns(),
 		.most = most ? most : 1,
+		.overrides_fd = weir_overrides_open(instance),
 	};
 	int err;
 

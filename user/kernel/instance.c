@@ -555,6 +555,8 @@ static void update_info(struct weir_instance_info *info, const struct weir_setti
 	info->connection_flow_sets = config->connection_flow_sets;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->controller_timeout_ms = settings->controller_timeout_ms;
+	info->allow_count = image->allow_count;
+	info->deny_count = image->deny_count;
 	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
 	if (settings->memory_cgroup)
 		strncpy(info->memory_cgroup, settings->memory_cgroup, sizeof(info->memory_cgroup) - 1);
