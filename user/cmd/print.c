@@ -268,11 +268,10 @@ static void add_memory_adaptive(const struct weir_memory_adaptive *memory, json_
 static json_t *json_rate_rule(const struct weir_rule_info *rule)
 {
 	json_t *fields =
-		json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:s}", "name", rule->name, "resource",
+		json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:s}", "name", rule->name, "resource",
 			  rule->resource_name, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
-			  "statIntervalInMs", (json_int_t)(rule->identity.interval_ns / 1000000), "sampleCount",
-			  (json_int_t)rule->identity.samples, "window", weir_window_names[rule->identity.window],
-			  "mode", rule->observes ? "observe" : "enforce", "tokenCalculateStrategy",
+			  "statIntervalInMs", (json_int_t)(rule->identity.interval_ns / 1000000), "mode",
+			  rule->observes ? "observe" : "enforce", "tokenCalculateStrategy",
 			  weir_strategy_names[rule->strategy], "controlBehavior", weir_behavior_names[rule->behavior],
 			  "relationStrategy", weir_relation_names[rule->relation]);
 
@@ -280,8 +279,12 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 		add_memory_adaptive(&rule->memory, fields);
 	else
 		json_object_set_new(fields, "threshold", json_threshold(rule->threshold_micro));
-	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
+	} else {
+		json_object_set_new(fields, "sampleCount", json_integer(rule->identity.samples));
+		json_object_set_new(fields, "window", json_string(weir_window_names[rule->identity.window]));
+	}
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
 	return fields;

@@ -55,9 +55,9 @@ extern const char *const weir_window_names[]; /* enum weir_window_kind */
 
 json_t *weir_json_tally(const struct weir_tally *tally);
 
-/* An object with what a rule is: name, resource, unit, statIntervalInMs, sampleCount, window, mode, Sentinel's
- * strategy, behavior and relation, and what of these they need: threshold, or MemoryAdaptive's four;
- * maxQueueingTimeMs; refResource. Of a rule of connections: name, resource, metricType, mode, threshold.
+/* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
+ * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
+ * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 

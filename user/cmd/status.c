@@ -99,6 +99,7 @@ static json_t *describe_rules(const struct view *view)
 		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
 		json_t *rule = weir_json_rule(info);
 
+		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(warms_per_flow(info)));
 		json_object_set_new(rule, "thresholdNow",
@@ -164,17 +165,44 @@ static json_t *describe_settings(const struct weir_instance *instance)
 	return settings;
 }
 
+static uint32_t count_throttling(const struct weir_instance *instance)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		count += instance->rules[instance->rule_order[i]].behavior == WEIR_BEHAVIOR_THROTTLING;
+	return count;
+}
+
+static uint64_t count_overrides(const struct weir_instance *instance)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		count += instance->rules[instance->rule_order[i]].override_count;
+	return count;
+}
+
+static json_t *describe_counts(const struct weir_instance *instance)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count, "rules",
+			 (json_int_t)instance->rule_count, "throttlingRules", (json_int_t)count_throttling(instance),
+			 "overrides", (json_int_t)count_overrides(instance), "allow",
+			 (json_int_t)instance->info.allow_count, "deny", (json_int_t)instance->info.deny_count);
+}
+
 static json_t *describe(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name, "generation",
-			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
-			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance),
-			 "settings", describe_settings(instance), "controller", describe_controller(view->controller),
-			 "memory", describe_memory(view), "resources", describe_resources(instance), "rules",
+	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name,
+			 "generation", (json_int_t)info->generation, "attachedSeconds",
+			 (now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links",
+			 describe_links(instance), "settings", describe_settings(instance), "counts",
+			 describe_counts(instance), "controller", describe_controller(view->controller), "memory",
+			 describe_memory(view), "resources", describe_resources(instance), "rules",
 			 describe_rules(view));
 }
 
@@ -198,7 +226,7 @@ static void print_links(const struct weir_instance *instance)
 
 static void print_window(struct weir_table *table, const struct weir_rule_info *rule)
 {
-	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY) {
+	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY || rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
 		weir_table_cell(table, "-");
 		weir_table_cell(table, "-");
 		return;
@@ -285,6 +313,18 @@ static void print_connection_settings(const struct weir_instance *instance)
 	putchar('\n');
 }
 
+/* What not every instance has. */
+static void print_counts(const struct weir_instance *instance)
+{
+	const struct weir_instance_info *info = &instance->info;
+	uint32_t throttling = count_throttling(instance);
+	uint64_t overrides = count_overrides(instance);
+
+	if (throttling || overrides || info->allow_count || info->deny_count)
+		printf("  rules that throttle: %u; overrides: %llu; allowed prefixes: %u, denied: %u\n", throttling,
+		       (unsigned long long)overrides, info->allow_count, info->deny_count);
+}
+
 static void print_text(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -301,6 +341,7 @@ static void print_text(const struct view *view)
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
 	putchar('\n');
+	print_counts(instance);
 	print_controller(view->controller);
 	print_memory(view);
 	print_connection_settings(instance);
