@@ -3,9 +3,10 @@
  * steady_capture CAPTURE.pcap (KIND PORT RATE SECONDS)...
  *
  * A capture of one source's packets to PORT, RATE of them in each of SECONDS seconds, evenly spaced; then others. KIND is
- * "syn" (a TCP connection begins), "tcp" (one goes on), "udp", "udp/BYTES" (of payload), or "flood": the same as
- * "syn", but each packet from a source of its own, the same ones in each such part with another port. A rate of 0 is
- * silence. For pictures of what a rule does over time, for what the sample rules promise, and for tables that fill.
+ * "syn" (a TCP connection begins, the same each time), "tcp" (one goes on), "open" (each packet begins another),
+ * "connect" (every second packet begins another, which the next goes on with), "udp", "udp/BYTES" (of payload), or "flood":
+ * the same as "syn", but each packet from a source of its own, the same ones in each such part with another port. A
+ * rate of 0 is silence. For pictures of what a rule does over time, for what the sample rules promise, and for tables that fill.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -69,13 +70,22 @@ static uint32_t build(const char *kind, uint32_t port, uint32_t part, uint32_t c
 		spec.tcp_flags = 0x02;
 		spec.source_port = 40000 + part;
 		memcpy(spec.source, (const uint8_t[]){10, count >> 16, count >> 8, count}, 4);
+	} else if (strcmp(kind, "open") == 0) {
+		spec.protocol = IPPROTO_TCP;
+		spec.tcp_flags = 0x02;
+		spec.source_port = 1024 + 10000 * part + count;
+	} else if (strcmp(kind, "connect") == 0) {
+		spec.protocol = IPPROTO_TCP;
+		spec.tcp_flags = count % 2 ? 0x10 : 0x02;
+		spec.source_port = 1024 + 10000 * part + count / 2;
 	} else if (strncmp(kind, "udp/", 4) == 0) {
 		spec.payload_bytes = number(kind + 4);
 	} else if (strcmp(kind, "syn") == 0 || strcmp(kind, "tcp") == 0) {
 		spec.protocol = IPPROTO_TCP;
 		spec.tcp_flags = strcmp(kind, "syn") ? 0x10 : 0x02;
 	} else if (strcmp(kind, "udp")) {
-		fprintf(stderr, "steady_capture: '%s' is neither syn, tcp, udp, udp/BYTES nor flood\n", kind);
+		fprintf(stderr, "steady_capture: '%s' is neither syn, tcp, open, connect, udp, udp/BYTES nor flood\n",
+			kind);
 		exit(2);
 	}
 	return packet_build(&spec, frame);
