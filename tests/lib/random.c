@@ -480,7 +480,7 @@ static void random_connections(struct random *random, struct weir_settings *sett
 	static const uint64_t half_ms[] = {1000, 2500, 10000}, open_ms[] = {1000, 3001, 7000, 60000, 7440000};
 	static const uint64_t other_ms[] = {1000, 5000, 120000}, closed_ms[] = {1000, 1500, 10000};
 
-	settings->connections = 1 << 20;
+	settings->connections = 1 << 18;
 	settings->connection_flows = 8192;
 	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = PICK(random, half_ms);
 	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OPEN] = PICK(random, open_ms);
