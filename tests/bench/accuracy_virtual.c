@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows A1 to A7 under the virtual clock, on one CPU: every packet is judged at a time that we set, and
+ * Rows A1 to A8 under the virtual clock, on one CPU: every packet is judged at a time that we set, and
  * its own verdict is looked at.
  */
 #include "parts.h"
 
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <math.h>
 #include <string.h>
 
+#include "host.h"
 #include "trace.h"
 #include "util.h"
 
@@ -26,13 +29,18 @@ struct lab {
 	uint64_t random;
 };
 
-static void lab_open(struct lab *lab, enum weir_window_kind kind, uint32_t flows_per_cpu)
+static void lab_open_limit(struct lab *lab, uint64_t threshold, enum weir_window_kind kind, uint32_t flows_per_cpu)
 {
-	const struct rig_limit limit = {.threshold = LIMIT, .window = kind, .is_keyed = true};
+	const struct rig_limit limit = {.threshold = threshold, .window = kind, .is_keyed = true};
 
 	*lab = (struct lab){.random = 88172645463325252ull};
 	lab->object = rig_load(&limit, 1, flows_per_cpu, true, START_NS);
 	lab->lab = weir_object_lab(lab->object);
+}
+
+static void lab_open(struct lab *lab, enum weir_window_kind kind, uint32_t flows_per_cpu)
+{
+	lab_open_limit(lab, LIMIT, kind, flows_per_cpu);
 }
 
 static void lab_close(struct lab *lab)
@@ -228,6 +236,97 @@ static void run_flood(struct rig *rig, struct report *report)
 	lab_close(&lab);
 }
 
+/* ---- A8: four times as many live flows as there are rows ---- */
+
+#define ROWS 4096u
+#define LIVE (4 * ROWS)
+#define HEAVY (LIVE / 100)
+#define HEAVY_LIMIT 100u  /* a second */
+#define OVERFULL_MS 3000  /* each heavy flow sends a packet every millisecond: ten times its limit */
+#define LIGHT_PER_MS 80u  /* of all others together: five a second each, so that each is live */
+#define SOURCE_OFFSET 26u /* of an IPv4 frame */
+
+static struct rig_frame flow_frame(uint32_t flow)
+{
+	struct rig_frame frame = rig_frame(4, 7, 53);
+	__be32 source = htonl(0x0a000000 + flow);
+
+	memcpy(frame.bytes + SOURCE_OFFSET, &source, sizeof(source));
+	return frame;
+}
+
+static void run_overfull(struct report *report)
+{
+	static struct trace traces[HEAVY];
+	uint64_t fullest = 0, evicted;
+	struct report_row *row;
+	struct lab lab;
+
+	lab_open_limit(&lab, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
+	for (int ms = 0; ms < OVERFULL_MS; ms++) {
+		uint64_t now_ns = START_NS + ms * MS;
+
+		for (uint32_t flow = 0; flow < HEAVY; flow++) {
+			struct rig_frame frame = flow_frame(flow);
+
+			if (lab_send_unnoted(&lab, &frame, now_ns, 1))
+				trace_add(&traces[flow], now_ns);
+		}
+		for (uint32_t i = 0; i < LIGHT_PER_MS; i++) {
+			struct rig_frame frame = flow_frame(HEAVY + lab_random(&lab, LIVE - HEAVY));
+
+			lab_send_unnoted(&lab, &frame, now_ns, 1);
+		}
+	}
+	evicted = rig_rule_counters(lab.object, 0).evicted;
+	lab_close(&lab);
+	for (uint32_t flow = 0; flow < HEAVY; flow++) {
+		fullest = larger(fullest, trace_fullest_window(&traces[flow], WEIR_WINDOW_LEAP));
+		trace_free(&traces[flow]);
+	}
+	row = report_add(report, "A8", AT_MOST(1.05), AT_MOST(1.05), "heaviest 1 %% of 4 x as many flows as rows");
+	row->is_ratio = true;
+	row->value = (double)fullest / HEAVY_LIMIT;
+	snprintf(row->measured, sizeof(row->measured), "%llu of %u at most, %llu evicted", (unsigned long long)fullest,
+		 HEAVY_LIMIT, (unsigned long long)evicted);
+}
+
+/* Rows in use on the CPU that we are pinned to. */
+static uint64_t rows_in_use(const struct rig *rig, const struct weir_object *object)
+{
+	int cpus = weir_host_cpus(), fd = weir_object_map_fd(object, WEIR_MAP_NARROW_FLOWS);
+	struct weir_narrow_chunk *chunks = calloc(cpus, sizeof(*chunks));
+	uint64_t used = 0;
+
+	for (__u32 chunk = 0; chunks && !bpf_map_lookup_elem(fd, &chunk, chunks); chunk++)
+		for (size_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
+			used += chunks[rig->cpu[0]].row[i].tag != 0;
+	free(chunks);
+	return used;
+}
+
+/* So many flows with one packet each, all at one time: whoever has no row any more was evicted while counting. */
+static void count_evictions(const struct rig *rig, struct report *report)
+{
+	uint64_t evicted, missing;
+	struct report_row *row;
+	struct lab lab;
+
+	lab_open_limit(&lab, HEAVY_LIMIT, WEIR_WINDOW_LEAP, ROWS);
+	for (uint32_t flow = 0; flow < LIVE; flow++) {
+		struct rig_frame frame = flow_frame(flow);
+
+		lab_send_unnoted(&lab, &frame, START_NS, 1);
+	}
+	evicted = rig_rule_counters(lab.object, 0).evicted;
+	missing = LIVE - rows_in_use(rig, lab.object);
+	lab_close(&lab);
+	row = report_add(report, "A8", EXACTLY(0), EXACTLY(0), "evictions of counting flows not counted");
+	row->value = (double)missing - evicted;
+	snprintf(row->measured, sizeof(row->measured), "%llu of %llu counted", (unsigned long long)evicted,
+		 (unsigned long long)missing);
+}
+
 void bench_accuracy_virtual(struct rig *rig, struct report *report)
 {
 	for (enum weir_window_kind kind = WEIR_WINDOW_LEAP; kind <= WEIR_WINDOW_SMOOTH; kind++) {
@@ -235,4 +334,6 @@ void bench_accuracy_virtual(struct rig *rig, struct report *report)
 		run_burst(kind, report);
 	}
 	run_flood(rig, report);
+	run_overfull(report);
+	count_evictions(rig, report);
 }

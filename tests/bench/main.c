@@ -37,6 +37,7 @@ static const struct part {
 	{'n', false, bench_many, "S5, S8, S9: many rules"},
 	{'v', true, bench_accuracy_virtual, "accuracy under the virtual clock"},
 	{'r', true, bench_accuracy_real, "accuracy under the real clock"},
+	{'m', false, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', false, bench_wire, "S7: end to end, beside peers"},
 	{'l', false, bench_lists, "allow and deny lists"},
 };

@@ -31,6 +31,9 @@ void bench_accuracy_virtual(struct rig *rig, struct report *report);
 /* The same claims under the real clock, with two CPUs at the same flows. */
 void bench_accuracy_real(struct rig *rig, struct report *report);
 
+/* Admitted against configured on a wire: patterns, limits, numbers of flows and CPUs, weir's windows and peers. */
+void bench_matrix(struct rig *rig, struct report *report);
+
 /* S7, what one core sustains on a wire, and what survives a flood, beside peers. */
 void bench_wire(struct rig *rig, struct report *report);
 

@@ -80,6 +80,54 @@ uint64_t trace_fullest_window(const struct trace *trace, enum weir_window_kind k
 	return fullest;
 }
 
+/* Verdicts that had been heard of before end_ns, less those that were not sent before start_ns, walking forward. */
+struct certain {
+	const struct trace *sent, *heard;
+	size_t sent_before, heard_before;
+};
+
+static uint64_t certain_between(struct certain *certain, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct trace *sent = certain->sent, *heard = certain->heard;
+
+	while (certain->sent_before < sent->count && sent->time_ns[certain->sent_before] < start_ns)
+		certain->sent_before++;
+	while (certain->heard_before < heard->count && heard->time_ns[certain->heard_before] < end_ns)
+		certain->heard_before++;
+	return certain->heard_before > certain->sent_before ? certain->heard_before - certain->sent_before : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t trace_certain_interval(const struct trace *sent, const struct trace *heard)
+{
+	struct certain certain = {.sent = sent, .heard = heard};
+	uint64_t fullest = 0;
+
+	for (size_t i = 0; i < sent->count; i++)
+		fullest = larger(fullest,
+				 certain_between(&certain, sent->time_ns[i], sent->time_ns[i] + TRACE_INTERVAL_NS));
+	return fullest;
+}
+
+uint64_t trace_certain_window(const struct trace *sent, const struct trace *heard, uint32_t buckets)
+{
+	struct certain certain = {.sent = sent, .heard = heard};
+	uint64_t fullest = 0, first, last;
+
+	if (!sent->count)
+		return 0;
+	first = bucket_of(sent->time_ns[0]);
+	last = bucket_of(heard->time_ns[heard->count - 1]);
+	for (uint64_t bucket = first; bucket <= last; bucket++)
+		fullest = larger(fullest, certain_between(&certain, bucket * TRACE_BUCKET_NS,
+							  (bucket + buckets) * TRACE_BUCKET_NS));
+	return fullest;
+}
+
 uint64_t trace_between(const struct trace *trace, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t count = 0;

@@ -33,6 +33,13 @@ uint64_t trace_fullest_interval(const struct trace *trace);
 /* Most that the window of this kind ever held right after an admission. */
 uint64_t trace_fullest_window(const struct trace *trace, enum weir_window_kind kind);
 
+/*
+ * The same of verdicts whose time is only known to lie between sent[i] and heard[i], each sorted by itself: as many as
+ * are certain, whatever the times were. In any interval of a second, and in the last `buckets` of the grid.
+ */
+uint64_t trace_certain_interval(const struct trace *sent, const struct trace *heard);
+uint64_t trace_certain_window(const struct trace *sent, const struct trace *heard, uint32_t buckets);
+
 /* Admissions from from_ns on, before to_ns. */
 uint64_t trace_between(const struct trace *trace, uint64_t from_ns, uint64_t to_ns);
 

@@ -2,12 +2,12 @@
 /*
  * The generator's end of the wire, plain ends for the other, and what listens behind limiters that are not ours.
  */
-#include <stdbool.h>
+#include <stddef.h>
 
 #include <linux/udp.h>
 
 #include "blocks.h"
-#include "wire_records.h"
+#include "wire_log.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -17,7 +17,35 @@ struct {
 	__type(value, struct wire_schedule);
 } schedules SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WIRE_CPUS_MAX *WIRE_RECORDS_MAX);
+	__type(key, __u32);
+	__type(value, struct wire_record);
+} records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_CPUS_MAX);
+	__type(key, __u32);
+	__type(value, struct wire_count);
+} record_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wire_setting);
+} setting SEC(".maps");
+
 volatile __u32 out_ifindex;
+
+static __always_inline __u32 wire_cpu(const struct wire_setting *now)
+{
+	return bpf_get_smp_processor_id() == now->second_cpu;
+}
 
 /* ---- sending ---- */
 
@@ -69,6 +97,7 @@ int bench_send(struct xdp_md *ctx)
 	struct ethhdr *eth = (void *)(long)ctx->data;
 	struct iphdr *ip = (void *)(eth + 1);
 	struct udphdr *udp = (void *)(ip + 1);
+	__u64 *stamp = (void *)(udp + 1);
 	__u32 zero = 0, cpu;
 	const struct wire_setting *now = bpf_map_lookup_elem(&setting, &zero);
 	struct wire_schedule *schedule;
@@ -78,7 +107,7 @@ int bench_send(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	cpu = wire_cpu(now);
 	schedule = bpf_map_lookup_elem(&schedules, &cpu);
-	if (!schedule || (void *)(udp + 1) > (void *)(long)ctx->data_end)
+	if (!schedule || (void *)(stamp + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	item = wire_next_item(schedule);
 	if (!item)
@@ -87,6 +116,8 @@ int bench_send(struct xdp_md *ctx)
 	ip->check = 0;
 	ip->check = wire_checksum(ip);
 	udp->dest = bpf_htons(item->port);
+	if (now->from_ns)
+		*stamp = bpf_ktime_get_ns();
 	return bpf_redirect(out_ifindex, 0);
 }
 
@@ -106,6 +137,28 @@ int bench_pass(struct xdp_md *ctx)
 
 /* ---- listening ---- */
 
+static __always_inline void note(const struct wire_setting *now, __u32 source, __u64 sent_ns)
+{
+	__u32 number = source - WIRE_BASE, flow = number & ((1u << WIRE_FLOW_BITS) - 1), cpu = wire_cpu(now), key;
+	struct wire_record *record;
+	struct wire_count *count;
+
+	if (number >> WIRE_SOURCE_BITS)
+		return;
+	if (flow >= now->noted_flows[number >> WIRE_FLOW_BITS & (WIRE_GROUPS - 1)])
+		return;
+	count = bpf_map_lookup_elem(&record_counts, &cpu);
+	if (!count || count->records >= WIRE_RECORDS_MAX)
+		return;
+	key = cpu * WIRE_RECORDS_MAX + count->records++;
+	record = bpf_map_lookup_elem(&records, &key);
+	if (!record)
+		return;
+	record->sent_ns = sent_ns;
+	record->heard_ns = bpf_ktime_get_ns();
+	record->source = number;
+}
+
 /* Packets of a UDP socket: what reaches it has passed. It is noted, and the socket gets nothing. */
 SEC("socket")
 int bench_hear(struct __sk_buff *skb)
@@ -113,11 +166,16 @@ int bench_hear(struct __sk_buff *skb)
 	__u32 zero = 0;
 	const struct wire_setting *now = bpf_map_lookup_elem(&setting, &zero);
 	__be32 source;
+	__u64 sent_ns;
 
-	if (!now || now->is_noted_by_weir)
+	if (!now || !now->from_ns)
 		return 0;
-	if (!bpf_skb_load_bytes_relative(skb, 12, &source, sizeof(source), BPF_HDR_START_NET))
-		wire_note(bpf_ntohl(source), 0);
+	if (bpf_skb_load_bytes_relative(skb, offsetof(struct iphdr, saddr), &source, sizeof(source), BPF_HDR_START_NET))
+		return 0;
+	if (bpf_skb_load_bytes_relative(skb, WIRE_STAMP_OFFSET, &sent_ns, sizeof(sent_ns), BPF_HDR_START_NET))
+		return 0;
+	if (sent_ns >= now->from_ns)
+		note(now, bpf_ntohl(source), sent_ns);
 	return 0;
 }
 

@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "tests/bench/note.skel.h"
 #include "tests/bench/wire.skel.h"
 #include "util.h"
 
@@ -85,13 +84,18 @@ void wire_open(struct wire *wire, struct rig *rig)
 	wire->records =
 		map_memory(wire->bpf->maps.records, WIRE_CPUS_MAX * WIRE_RECORDS_MAX * sizeof(struct wire_record));
 	wire->bpf->bss->out_ifindex = if_nametoindex("out");
+	/* Attached, though nothing arrives there: two CPUs' runs would take turns else (speed.c). */
+	wire->send_link =
+		bpf_link_create(bpf_program__fd(wire->bpf->progs.bench_send), if_nametoindex("out"), BPF_XDP, NULL);
+	if (wire->send_link < 0)
+		rig_fail(wire->send_link, "cannot attach the generator");
 	wire->setting->second_cpu = rig->cpu_count > 1 ? (__u32)rig->cpu[1] : UINT32_MAX;
 }
 
 void wire_close(struct wire *wire)
 {
-	wire_stop_listening_to_weir(wire);
 	wire_attach(wire, -1);
+	close(wire->send_link);
 	for (int i = 0; i < WIRE_PORTS; i++)
 		if (wire->sockets[i] >= 0)
 			close(wire->sockets[i]);
@@ -171,53 +175,16 @@ void wire_listen(struct wire *wire)
 	}
 }
 
-void wire_listen_to_weir(struct wire *wire, const struct weir_object *object, uint32_t wide_ports)
-{
-	const struct bench_wire *bpf = wire->bpf;
-	struct bench_note *note = bench_note__open();
-	int err = note ? 0 : -errno;
-
-	if (!err)
-		err = bpf_program__set_attach_target(note->progs.bench_note, weir_object_program_fd(object),
-						     "weir_ingress");
-	if (!err)
-		err = bpf_map__reuse_fd(note->maps.records, bpf_map__fd(bpf->maps.records));
-	if (!err)
-		err = bpf_map__reuse_fd(note->maps.record_counts, bpf_map__fd(bpf->maps.record_counts));
-	if (!err)
-		err = bpf_map__reuse_fd(note->maps.setting, bpf_map__fd(bpf->maps.setting));
-	if (!err)
-		err = bpf_map__reuse_fd(note->maps.totals, weir_object_map_fd(object, WEIR_MAP_TOTALS));
-	if (!err)
-		err = bpf_map__reuse_fd(note->maps.clocks, weir_object_map_fd(object, WEIR_MAP_CLOCKS));
-	if (!err)
-		err = bench_note__load(note);
-	if (!err) {
-		note->bss->wide_ports = wide_ports;
-		err = bench_note__attach(note);
-	}
-	if (err)
-		rig_fail(err, "cannot listen to what weir lets pass");
-	wire->note = note;
-	wire->setting->is_noted_by_weir = true;
-}
-
-void wire_stop_listening_to_weir(struct wire *wire)
-{
-	bench_note__destroy(wire->note);
-	wire->note = NULL;
-	wire->setting->is_noted_by_weir = false;
-}
-
-void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_CLASSES])
+void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_GROUPS])
 {
 	struct wire_count none = {};
 
 	wire->setting->from_ns = 0;
+	if (!from_ns)
+		return;
 	for (__u32 cpu = 0; cpu < WIRE_CPUS_MAX; cpu++)
 		bpf_map_update_elem(bpf_map__fd(wire->bpf->maps.record_counts), &cpu, &none, BPF_ANY);
-	if (from_ns)
-		memcpy(wire->setting->noted_flows, noted_flows, sizeof(wire->setting->noted_flows));
+	memcpy(wire->setting->noted_flows, noted_flows, sizeof(wire->setting->noted_flows));
 	__atomic_store_n(&wire->setting->from_ns, from_ns, __ATOMIC_RELEASE);
 }
 

@@ -12,7 +12,6 @@
 #include "wire_log.h"
 
 struct bench_wire;
-struct bench_note;
 
 struct wire {
 	struct rig *rig;
@@ -21,8 +20,7 @@ struct wire {
 	struct wire_setting *setting;
 	const struct wire_record *records; /* WIRE_RECORDS_MAX a CPU */
 	uint32_t in_ifindex;
-	int xdp_link;
-	struct bench_note *note;
+	int xdp_link, send_link;
 	int sockets[WIRE_PORTS];
 };
 
@@ -48,12 +46,8 @@ uint64_t wire_arrived(void);
 /* Open sockets at ports 1 to WIRE_PORTS: what reaches them is noted, and goes nowhere. */
 void wire_listen(struct wire *wire);
 
-/* Let what weir lets pass be noted where it is decided, and no longer at the sockets. wide_ports: see note.bpf.c. */
-void wire_listen_to_weir(struct wire *wire, const struct weir_object *object, uint32_t wide_ports);
-void wire_stop_listening_to_weir(struct wire *wire);
-
-/* Note from this time on, of each class its first flows; everything noted before is forgotten. 0: nothing. */
-void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_CLASSES]);
+/* Note what is sent from this time on and passes, of each group its first flows; everything noted before is forgotten. 0: note no more. */
+void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_GROUPS]);
 
 /* How many were noted by a CPU: the first so many of its records. */
 uint64_t wire_noted(const struct wire *wire, int cpu);

@@ -10,8 +10,8 @@
 #define WIRE_PORTS 4	      /* 1, 2, ...: a limit each */
 #define WIRE_BASE 0x0a000000u /* source 0 is 10.0.0.0 */
 #define WIRE_SOURCE_BITS 24   /* sources of which is noted when they pass */
-#define WIRE_FLOW_BITS 20     /* of these, which flow of its class: the rest is the class */
-#define WIRE_CLASSES 16
+#define WIRE_FLOW_BITS 20     /* of these, which flow of its group: the rest is the group */
+#define WIRE_GROUPS 16
 #define WIRE_ITEMS_MAX 64
 #define WIRE_CPUS_MAX 2
 
@@ -32,11 +32,12 @@ struct wire_schedule {
 	__u32 pad;
 };
 
-/* A packet that passed: what its verdict went by (of a leap window perhaps only when its bucket began; of a limiter
- * that is not ours the same as the other), and the clock when we heard of it.
- */
+/* Where a packet carries the time when it was sent, from its IPv4 header on: at the start of UDP's payload. */
+#define WIRE_STAMP_OFFSET 28
+
+/* A packet that passed. Its verdict fell between the two. */
 struct wire_record {
-	__u64 judged_ns, heard_ns;
+	__u64 sent_ns, heard_ns;
 	__u32 source; /* less WIRE_BASE */
 	__u32 pad;
 };
@@ -50,10 +51,11 @@ struct wire_count {
 
 /* What to note. */
 struct wire_setting {
-	__u64 from_ns; /* 0: nothing */
+	__u64 from_ns; /* what is sent from then on; 0: nothing */
 	__u32 second_cpu;
-	__u32 is_noted_by_weir;		 /* not by the sockets, too */
-	__u32 noted_flows[WIRE_CLASSES]; /* of each class, the first flows */
+	__u32 is_noted_by_weir;		/* not by the sockets, too */
+	__u32 noted_flows[WIRE_GROUPS]; /* of each group, the first flows */
+	__u32 pad;
 };
 
 #endif
