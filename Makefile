@@ -93,7 +93,8 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
 $(BUILD)/tests/unit/model_test $(BUILD)/tests/unit/model_connection_test: $(call objects,$(wildcard tests/lib/model*.c) tests/lib/packets.c)
 
 # Of the bench only what needs no kernel.
-$(BUILD)/tests/unit/bench_test: $(call objects,tests/bench/report.c tests/bench/page.c tests/bench/trial_figures.c)
+BENCH_PURE := report page trace traffic trial_figures
+$(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))

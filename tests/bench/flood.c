@@ -22,6 +22,7 @@
 #include "wire.h"
 
 #define ROUNDS 5
+#define TRIES 10
 #define PACKETS 150000u		/* of a measurement */
 #define LOST_MAX (PACKETS / 50) /* frames that may get lost on the wire, as when a CPU is busy elsewhere */
 #define SPOOFED_FIRST (1u << 26)
@@ -124,7 +125,7 @@ static double send_load(struct arena *arena, enum contender who, enum load load,
 
 static double measure(struct arena *arena, enum contender who, enum load load)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		double ns = send_load(arena, who, load, PACKETS);
 
 		if (!isnan(ns))

@@ -25,21 +25,23 @@
 #define EXIT_MISSED 3
 #define EXIT_USAGE 2
 
+enum when { QUICK, FULL, NAMED }; /* done by bench-quick, by bench, only when it is named */
+
 static const struct part {
 	char letter;
-	bool is_quick; /* done by bench-quick */
+	enum when when;
 	void (*run)(struct rig *rig, struct report *report);
 	const char *about;
 } parts[] = {
-	{'s', true, bench_speed, "S1 to S4, beside building blocks"},
-	{'b', false, bench_blocks, "what building blocks cost"},
-	{'p', false, bench_packets, "what a packet costs, by kind of packet and of rule"},
-	{'n', false, bench_many, "S5, S8, S9: many rules"},
-	{'v', true, bench_accuracy_virtual, "accuracy under the virtual clock"},
-	{'r', true, bench_accuracy_real, "accuracy under the real clock"},
-	{'m', false, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
-	{'e', false, bench_wire, "S7: end to end, beside peers"},
-	{'l', false, bench_lists, "allow and deny lists"},
+	{'s', QUICK, bench_speed, "S1 to S4, beside building blocks"},
+	{'b', FULL, bench_blocks, "what building blocks cost"},
+	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
+	{'n', FULL, bench_many, "S5, S8, S9: many rules"},
+	{'v', QUICK, bench_accuracy_virtual, "accuracy under the virtual clock"},
+	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
+	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
+	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
+	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };
 
 static const char stats_path[] = "/proc/sys/kernel/bpf_stats_enabled";
@@ -83,7 +85,7 @@ static void usage(FILE *stream)
 	fprintf(stream, "usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE]\n"
 			"  --json FILE   write what was found there, too\n"
 			"  --page FILE   ... and as a page of Markdown\n"
-			"  --quick       parts 'svr'\n"
+			"  --quick       only what a change of the program is likely to move\n"
 			"  --only PARTS  some of these letters:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		fprintf(stream, "      %c  %s\n", parts[i].letter, parts[i].about);
@@ -94,7 +96,7 @@ static bool is_wanted(const struct part *part, bool is_quick, const char *only)
 {
 	if (only)
 		return strchr(only, part->letter);
-	return !is_quick || part->is_quick;
+	return part->when <= (is_quick ? QUICK : FULL);
 }
 
 static void run_parts(struct report *report, bool is_quick, const char *only)

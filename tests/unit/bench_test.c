@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "../bench/report.h"
+#include "../bench/trace.h"
+#include "../bench/traffic.h"
 #include "../bench/trial.h"
 #include "util.h"
 
@@ -201,6 +203,110 @@ static void the_page_shows_what_was_missed_and_what_was_not_measured(void **stat
 	report_free(&report);
 }
 
+/* ---- what an interval holds, when each time is only known to lie between two ---- */
+
+#define MS_NS (TRACE_INTERVAL_NS / 1000)
+
+static uint64_t sent_ms[] = {100, 500, 900, 1099, 1101}, heard_ms[] = {101, 501, 950, 1100, 1102};
+
+static struct trace trace_of(const uint64_t *times_ms, size_t count)
+{
+	struct trace trace = {};
+
+	for (size_t i = 0; i < count; i++)
+		trace_add(&trace, times_ms[i] * MS_NS);
+	return trace;
+}
+
+/* rig.c, which trace.c tells of its failures, is not linked. */
+void rig_fail(int err, const char *format, ...)
+{
+	fail_msg("%s", format);
+	abort();
+}
+
+static void an_interval_holds_only_what_was_surely_in_it(void **state)
+{
+	struct trace sent = trace_of(sent_ms, 4), heard = trace_of(heard_ms, 4);
+
+	/* 100 and 1099 lie within a second, but the last was heard of a second after the first was sent. */
+	assert_int_equal(trace_fullest_interval(&sent), 4);
+	assert_int_equal(trace_certain_interval(&sent, &heard), 3);
+	assert_int_equal(trace_certain_interval(&sent, &sent), 4);
+	trace_free(&sent);
+	trace_free(&heard);
+}
+
+static void a_certain_interval_begins_with_any_of_its_packets(void **state)
+{
+	struct trace sent = trace_of(sent_ms, 5), heard = trace_of(heard_ms, 5);
+
+	assert_int_equal(trace_certain_interval(&sent, &heard), 4);
+	trace_free(&sent);
+	trace_free(&heard);
+}
+
+static void a_packet_judged_around_a_buckets_edge_is_in_neither_window(void **state)
+{
+	const uint64_t around_sent_ms[] = {50, 199, 950}, around_heard_ms[] = {51, 201, 951};
+	struct trace sent = trace_of(around_sent_ms, 3), heard = trace_of(around_heard_ms, 3);
+
+	assert_int_equal(trace_certain_window(&sent, &heard, 1), 1);
+	assert_int_equal(trace_certain_window(&sent, &heard, 2), 1);
+	assert_int_equal(trace_certain_window(&sent, &heard, 3), 2);
+	assert_int_equal(trace_certain_window(&sent, &heard, 10), 3);
+	trace_free(&sent);
+	trace_free(&heard);
+}
+
+/* ---- traffic ---- */
+
+static uint64_t due_ms(enum traffic_pattern pattern, uint32_t limit, uint32_t flows, uint64_t ms)
+{
+	const struct traffic traffic = {.pattern = pattern, .limit = limit, .flows = flows};
+
+	return traffic_due(&traffic, ms * MS_NS);
+}
+
+static void steady_traffic_is_twice_the_limit_of_every_flow(void **state)
+{
+	assert_int_equal(due_ms(TRAFFIC_STEADY, 1000, 5, 1000), 10000);
+	assert_int_equal(due_ms(TRAFFIC_STEADY, 1000, 5, 1), 10);
+	assert_int_equal(due_ms(TRAFFIC_STEADY, 100000, 1, 1000), 130000);
+}
+
+static void the_edges_of_a_second_get_the_limit_on_both_sides(void **state)
+{
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 994), 0);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 996), 10);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 1002), 20);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 1900), 20);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 1902), 30);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 3990), 30);
+	assert_int_equal(due_ms(TRAFFIC_EDGES, 10, 1, 4002), 50);
+}
+
+static void what_is_due_never_shrinks(void **state)
+{
+	for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++)
+		for (uint64_t ms = 1; ms < 6000; ms++)
+			assert_true(due_ms(pattern, 1000, 3, ms) >= due_ms(pattern, 1000, 3, ms - 1));
+}
+
+static void every_pattern_exceeds_the_limit_somewhere(void **state)
+{
+	for (enum traffic_pattern pattern = 0; pattern < TRAFFIC_PATTERNS; pattern++) {
+		uint64_t most = 0;
+
+		for (uint64_t ms = 1000; ms < 4000; ms++) {
+			uint64_t due = due_ms(pattern, 10, 1, ms) - due_ms(pattern, 10, 1, ms - 1000);
+
+			most = due > most ? due : most;
+		}
+		assert_true(most > 10);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +320,13 @@ int main(void)
 		cmocka_unit_test(rows_of_one_name_stay_in_the_order_of_measurement),
 		cmocka_unit_test(json_has_targets_and_tables_as_numbers),
 		cmocka_unit_test(the_page_shows_what_was_missed_and_what_was_not_measured),
+		cmocka_unit_test(an_interval_holds_only_what_was_surely_in_it),
+		cmocka_unit_test(a_certain_interval_begins_with_any_of_its_packets),
+		cmocka_unit_test(a_packet_judged_around_a_buckets_edge_is_in_neither_window),
+		cmocka_unit_test(steady_traffic_is_twice_the_limit_of_every_flow),
+		cmocka_unit_test(the_edges_of_a_second_get_the_limit_on_both_sides),
+		cmocka_unit_test(what_is_due_never_shrinks),
+		cmocka_unit_test(every_pattern_exceeds_the_limit_somewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
