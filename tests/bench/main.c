@@ -36,6 +36,7 @@ static const struct part {
 	{'s', QUICK, bench_speed, "S1 to S4, beside building blocks"},
 	{'b', FULL, bench_blocks, "what building blocks cost"},
 	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
+	{'c', FULL, bench_connections, "S6: connections"},
 	{'n', FULL, bench_many, "S5, S8, S9: many rules"},
 	{'v', QUICK, bench_accuracy_virtual, "accuracy under the virtual clock"},
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},

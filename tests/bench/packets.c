@@ -90,7 +90,7 @@ static struct rig_frame frame_of(enum kind kind)
 	if (kind == VLAN4)
 		return rig_frame_vlan(PORT);
 	if (kind == TCP4)
-		return rig_frame_tcp(PORT);
+		return rig_frame_tcp(PORT, 0x10) /* an acknowledgement, as most are */;
 	return rig_frame(kind == UDP6 ? 6 : 4, 1, PORT);
 }
 

@@ -17,6 +17,9 @@ void bench_blocks(struct rig *rig, struct report *report);
 /* Kinds of packets, paths, windows, strategies and behaviours, each for one flow, 64k, 1M, and new ones only. */
 void bench_packets(struct rig *rig, struct report *report);
 
+/* S6: packets of TCP connections under a rule that limits these. */
+void bench_connections(struct rig *rig, struct report *report);
+
 /* Several rules on a packet, thousands of resources, thousands of rules to load. */
 void bench_many(struct rig *rig, struct report *report);
 /* Detach what bench_many has attached by commands, if it has. Async-signal-safe. */

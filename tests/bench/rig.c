@@ -167,12 +167,12 @@ struct rig_frame rig_frame_vlan(uint16_t port)
 	return build(&spec);
 }
 
-struct rig_frame rig_frame_tcp(uint16_t port)
+struct rig_frame rig_frame_tcp(uint16_t port, uint8_t flags)
 {
 	struct packet_spec spec = udp(4, 1, port);
 
 	spec.protocol = IPPROTO_TCP;
-	spec.tcp_flags = 0x10; /* an acknowledgement, as most are */
+	spec.tcp_flags = flags;
 	return build(&spec);
 }
 

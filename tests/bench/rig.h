@@ -52,7 +52,7 @@ struct rig_frame rig_frame(int family, uint8_t host, uint16_t port);
 
 /* The same over IPv4, in a VLAN, or with a TCP header. */
 struct rig_frame rig_frame_vlan(uint16_t port);
-struct rig_frame rig_frame_tcp(uint16_t port);
+struct rig_frame rig_frame_tcp(uint16_t port, uint8_t flags);
 
 /* ---- the shipped object ---- */
 

@@ -46,7 +46,9 @@ uint64_t wire_arrived(void);
 /* Open sockets at ports 1 to WIRE_PORTS: what reaches them is noted, and goes nowhere. */
 void wire_listen(struct wire *wire);
 
-/* Note what is sent from this time on and passes, of each group its first flows; everything noted before is forgotten. 0: note no more. */
+/* Note what is sent from this time on and passes, of each group its first flows; everything noted before is forgotten.
+ * 0: note no more.
+ */
 void wire_note_from(struct wire *wire, uint64_t from_ns, const uint32_t noted_flows[WIRE_GROUPS]);
 
 /* How many were noted by a CPU: the first so many of its records. */
