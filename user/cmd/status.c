@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cmd.h"
+#include "compile.h"
 #include "connections.h"
 #include "controller.h"
 #include "host.h"
@@ -138,13 +139,13 @@ static json_t *describe_memory(const struct view *view)
 	return fields;
 }
 
-/* What the tables hold, which may be more than was asked for. */
+/* Sizes are rounded up to powers of two. */
 static void add_connection_settings(const struct weir_instance_info *info, json_t *settings)
 {
 	json_object_set_new(settings, "connections",
-			    json_integer((json_int_t)info->connection_sets * WEIR_CONNECTION_WAYS));
+			    json_integer((json_int_t)info->connection_sets * WEIR_CONNECTIONS_PER_SET));
 	json_object_set_new(settings, "connectionFlows",
-			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOW_WAYS));
+			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		json_object_set_new(settings, timeouts[class].json_name,
 				    json_integer(info->connection_timeout_ms[class]));
@@ -307,7 +308,8 @@ static void print_connection_settings(const struct weir_instance *instance)
 	if (!weir_connections_are_counted(instance))
 		return;
 	printf("  connections: room for %u, of %u flows; silence that ends one:",
-	       info->connection_sets * WEIR_CONNECTION_WAYS, info->connection_flow_sets * WEIR_CONNECTION_FLOW_WAYS);
+	       info->connection_sets * WEIR_CONNECTIONS_PER_SET,
+	       info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET);
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		printf("%s %s %g s", class ? "," : "", timeouts[class].words, info->connection_timeout_ms[class] / 1e3);
 	putchar('\n');
