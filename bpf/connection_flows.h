@@ -230,6 +230,14 @@ __noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flo
 	return evicted;
 }
 
+/* Never zero, as that would be no owner. */
+static __always_inline __u32 weir_flow_mark(const struct weir_connection_flow *flow, __u32 tag)
+{
+	__u32 mark = WEIR_CONNECTION_MARK(tag, flow->turns);
+
+	return mark ? mark : 1;
+}
+
 /* The flow of w->question takes the place of another. Nobody adds to cells of a flow without an owner. */
 __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 place)
 {
@@ -254,7 +262,8 @@ __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_f
 	__builtin_memset(&flow->counts, 0, sizeof(flow->counts));
 	weir_describe_key(&flow->key, rule, &w->packet);
 	weir_fence(w);
-	WRITE_ONCE(flow->owner, WEIR_CONNECTION_OWNER(rule->slot, w->question.place.tag));
+	flow->turns++;
+	WRITE_ONCE(flow->owner, WEIR_CONNECTION_OWNER(rule->slot, weir_flow_mark(flow, w->question.place.tag)));
 	return 0;
 }
 
@@ -296,7 +305,8 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
-	__u32 index, way;
+	struct weir_connection_flow *flow;
+	__u32 index, way, owner;
 
 	if (!w)
 		return false;
@@ -312,9 +322,16 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, w->question.place.tag);
 	if (way == WEIR_CONNECTION_FLOW_WAYS)
 		way = weir_insert_connection_flow(w, place);
-	w->counted_tag = w->question.place.tag;
 	w->counted_flow = index * 8 + way;
-	return way < WEIR_CONNECTION_FLOW_WAYS;
+	flow = weir_flow_at(set, way);
+	if (!flow)
+		return false;
+	owner = READ_ONCE(flow->owner) >> 32;
+	/* One that another CPU is just making is not yet its own: whoever counts in it judges again. */
+	w->counted_tag = w->question.place.tag;
+	if (owner && !((owner ^ w->counted_tag) & ~WEIR_CONNECTION_CHECK))
+		w->counted_tag = owner;
+	return true;
 }
 
 /* ---- counting a connection in, and out ---- */

@@ -326,35 +326,42 @@ __noinline __u32 weir_connection_victim(struct weir_work *w, const struct weir_c
 	return least_proven & 7;
 }
 
+/* The connection of this word has lost its place: take it out of the counts. */
+__noinline int weir_count_evicted(struct weir_work *w, __u64 word, __u32 slot)
+{
+	struct weir_connection_flow *flow;
+	__u32 tag = word >> WEIR_CONNECTION_FLOW_TAG_SHIFT;
+
+	if (!w)
+		return 0;
+	weir_count_eviction(slot);
+	if (!weir_state_counts(weir_word_state(word)) || !weir_count_word_out(w, word))
+		return 0; /* with its flow it has been evicted before */
+	flow = weir_connection_flow(word >> WEIR_CONNECTION_FLOW_SHIFT);
+	if (!flow || !weir_is_owner(flow, tag))
+		return 0;
+	__sync_fetch_and_add(&flow->counts.evicted, 1);
+	if (weir_is_lone_flow(word >> WEIR_CONNECTION_FLOW_SHIFT))
+		return 0;
+	flow = weir_connection_total(READ_ONCE(flow->owner));
+	if (flow)
+		__sync_fetch_and_add(&flow->counts.evicted, 1);
+	return 0;
+}
+
 /* A connection loses its place. False: it has just changed. */
 __noinline int weir_evict_connection(struct weir_work *w, __u64 *place, __u32 slot)
 {
-	struct weir_connection_flow *flow;
-	__u32 state, tag;
 	__u64 word;
 
 	if (!w || !place)
 		return false;
 	word = READ_ONCE(*place);
-	state = weir_state_now(w, word);
-	if (state == WEIR_CONNECTION_NONE)
+	if (weir_state_now(w, word) == WEIR_CONNECTION_NONE)
 		return true;
 	if (__sync_val_compare_and_swap(place, word, 0) != word)
 		return false;
-	weir_count_eviction(slot);
-	if (!weir_state_counts(state))
-		return true;
-	weir_count_word_out(w, word);
-	flow = weir_connection_flow(word >> WEIR_CONNECTION_FLOW_SHIFT);
-	tag = word >> WEIR_CONNECTION_FLOW_TAG_SHIFT;
-	if (!flow || !weir_is_owner(flow, tag))
-		return true;
-	__sync_fetch_and_add(&flow->counts.evicted, 1);
-	if (weir_is_lone_flow(word >> WEIR_CONNECTION_FLOW_SHIFT))
-		return true;
-	flow = weir_connection_total(READ_ONCE(flow->owner));
-	if (flow)
-		__sync_fetch_and_add(&flow->counts.evicted, 1);
+	weir_count_evicted(w, word, slot);
 	return true;
 }
 
@@ -549,6 +556,7 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 	struct weir_connection_claim *claim;
 	__u32 state, next, step, now_us;
 	__u64 *at, word, changed;
+	bool is_strangers;
 	__u32 *opened_us;
 
 	if (!w || !set || index >= WEIR_PACKET_RULES_MAX)
@@ -559,7 +567,16 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 	if (!at)
 		return true;
 	word = READ_ONCE(*at);
+	OPAQUE(way);
+	if (way >= WEIR_CONNECTION_WAYS)
+		return true;
+	opened_us = &set->opened_us[way];
+	/* Is the place still its own? Who takes it over empties the word, then writes the tag, then its own word. */
+	weir_order(w);
+	if (READ_ONCE(set->tag[way]) != claim->tag)
+		return false;
 	state = weir_own_state(w, word, claim->tag);
+	is_strangers = !state && weir_state_now(w, word);
 	next = weir_next_state(state, claim->event);
 	if (!claim->is_reserved && weir_state_counts(next) && !weir_state_counts(state) &&
 	    claim->event != WEIR_EVENT_TALKS) {
@@ -573,10 +590,6 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 	if (!weir_count_state_in(w, w->rule[index], claim, word, next, &step))
 		return false;
 	changed = weir_connection_word(w, claim->tag, next, step);
-	OPAQUE(way);
-	if (way >= WEIR_CONNECTION_WAYS)
-		return true;
-	opened_us = &set->opened_us[way];
 	if (state == WEIR_CONNECTION_HALF_OPEN)
 		w->handshake_us = now_us - READ_ONCE(*opened_us);
 	if (__sync_val_compare_and_swap(at, word, changed) != word) {
@@ -585,6 +598,9 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 		return false;
 	}
 	claim->is_reserved = 0;
+	/* Counted in by another CPU that met it while the place changed hands. */
+	if (is_strangers)
+		weir_count_evicted(w, word, weir_rule(w->rule[index])->slot);
 	if (next == WEIR_CONNECTION_HALF_OPEN && state != WEIR_CONNECTION_HALF_OPEN)
 		WRITE_ONCE(*opened_us, now_us);
 	if (weir_state_counts(state) && !weir_count_word_out(w, word))

@@ -43,6 +43,17 @@ void rig_pin(int cpu)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
+void rig_stay(cpu_set_t *ret_before)
+{
+	assert_int_equal(sched_getaffinity(0, sizeof(*ret_before), ret_before), 0);
+	rig_pin(sched_getcpu());
+}
+
+void rig_roam(const cpu_set_t *before)
+{
+	assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
+}
+
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu)
 {
 	rig_require(1);

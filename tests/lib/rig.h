@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sched.h>
+
 #include "compile.h"
 #include "object.h"
 
@@ -30,6 +32,9 @@ void rig_require(int cpus);
 
 /* Pin this thread to a CPU. */
 void rig_pin(int cpu);
+/* ... to the one it is on, and let it go where it was allowed to before. */
+void rig_stay(cpu_set_t *ret_before);
+void rig_roam(const cpu_set_t *before);
 
 /* Begin a rule set; skips the test without root. flows_per_cpu is the size of the flow tables (at least 512). */
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu);

@@ -32,7 +32,7 @@ struct weir_connection_figures {
 	uint64_t handshake_step[WEIR_HANDSHAKE_STEPS];
 };
 
-/* The sum of the flow's cells that count at this time. `tag` is the flow's; WEIR_CONNECTION_LONE_TAG in map `connection_totals`. */
+/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG in map `connection_totals`. */
 uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint32_t tag,
 				   const struct weir_connection_clock *clock);
 

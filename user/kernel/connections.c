@@ -143,11 +143,12 @@ static int add_flow_set(uint32_t index, const void *values, int cpus, void *data
 	struct scan *scan = data;
 
 	for (int way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
-		uint32_t slot = set->flow[way].owner, tag = set->flow[way].owner >> 32;
+		uint32_t slot = set->flow[way].owner, mark = set->flow[way].owner >> 32;
 
-		if (tag && tag == set->tag[way] && slot < scan->instance->info.rule_slots &&
-		    counts_connections(&scan->instance->rules[slot]) && scan->instance->rules[slot].identity.key_fields)
-			add_use(scan, slot, &set->flow[way], tag);
+		if (mark && !((mark ^ set->tag[way]) & ~WEIR_CONNECTION_CHECK) &&
+		    slot < scan->instance->info.rule_slots && counts_connections(&scan->instance->rules[slot]) &&
+		    scan->instance->rules[slot].identity.key_fields)
+			add_use(scan, slot, &set->flow[way], mark);
 	}
 	return 0;
 }

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections on one CPU and on two: whatever came, in whatever order, what the program counts is what a sweep of its
+ * table finds, a limit admits exactly its number, and a flood drives out nobody who has talked.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_link.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "../lib/random.h"
+#include "../lib/rig.h"
+#include "../lib/sweep.h"
+#include "connection_counts.h"
+#include "connections.h"
+#include "util.h"
+
+#define CPUS 2
+#define LOOPBACK_IFINDEX 1 /* of every network namespace */
+#define PORT 80
+#define FRAME_BYTES 60
+#define MANY (1u << 20) /* a threshold that is never reached */
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+
+static const uint64_t timeouts_ms[WEIR_CONNECTION_CLASSES] = {
+	[WEIR_CONNECTION_CLASS_HALF] = 1000,
+	[WEIR_CONNECTION_CLASS_OPEN] = 6000,
+	[WEIR_CONNECTION_CLASS_OTHER] = 2000,
+	[WEIR_CONNECTION_CLASS_CLOSED] = 1000,
+};
+
+/* ---- set-up ---- */
+
+static void begin(struct rig *rig, uint32_t connections, uint32_t flows)
+{
+	rig_begin(rig, 512);
+	rig->ruleset->settings.connections = connections;
+	rig->ruleset->settings.connection_flows = flows;
+	memcpy(rig->ruleset->settings.connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
+}
+
+/* A limit on connections to PORT, of any protocol. Returns the resource. */
+static size_t limit(struct rig *rig, uint32_t key_fields, uint64_t threshold)
+{
+	size_t resource = rig_resource(rig, PORT, key_fields);
+
+	rig->ruleset->resources[resource].match.has_protocol = false;
+	rig_rule(rig, resource, WEIR_WINDOW_LEAP, threshold, 0, 0)->metric = WEIR_METRIC_CONCURRENCY;
+	return resource;
+}
+
+/* From 10.x.x.x; `flags` 0: UDP. */
+static void build(uint32_t source, uint16_t port, uint8_t flags, uint8_t frame[FRAME_BYTES])
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", port, "192.0.2.80", PORT, 0);
+	uint8_t built[PACKET_BYTES_MAX];
+	uint32_t address = htonl(0x0a000000 | source);
+
+	memcpy(spec.source, &address, sizeof(address));
+	if (flags)
+		spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = flags;
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, built);
+	memcpy(frame, built, FRAME_BYTES);
+}
+
+static bool passes(struct rig *rig, uint64_t now_ns, uint32_t source, uint16_t port, uint8_t flags)
+{
+	uint8_t frame[FRAME_BYTES];
+
+	build(source, port, flags, frame);
+	return rig_passes(rig, now_ns, frame, FRAME_BYTES);
+}
+
+static struct weir_connection_figures figures_of(const struct rig *rig, size_t rule, uint64_t now_ns)
+{
+	struct weir_connection_clock clock = weir_connection_clock(rig->image->config.connection_step_ns, now_ns);
+	struct weir_connection_figures figures;
+
+	assert_int_equal(weir_connections_read_rule(weir_object_map_fd(rig->object, WEIR_MAP_CONNECTION_TOTALS),
+						    rig->image->rules[rule].slot, &clock, &figures),
+			 0);
+	return figures;
+}
+
+/* ---- random mixes ---- */
+
+#define MIX_SOURCES 12
+#define MIX_PORTS 10
+
+/* One packet of the mix: most of them talk or open. */
+static void build_of_mix(struct random *random, uint8_t frame[FRAME_BYTES])
+{
+	static const uint8_t kinds[] = {SYN, SYN, SYN, ACK, ACK, ACK, ACK, SYN | ACK, FIN | ACK, RST, 0, 0};
+
+	build(random_below(random, MIX_SOURCES), 1024 + random_below(random, MIX_PORTS),
+	      kinds[random_below(random, ARRAY_SIZE(kinds))], frame);
+}
+
+/* Mostly short against a time-out; now and then long enough to end some, or all. */
+static uint64_t pause_ns(struct random *random)
+{
+	uint64_t draw = random_below(random, 2000);
+
+	if (draw == 0)
+		return random_below(random, 9 * SECOND);
+	return draw < 20 ? random_below(random, 700 * MS) : random_below(random, MS);
+}
+
+static void mix_on_one_cpu(uint32_t key_fields, uint64_t threshold, uint32_t connections, uint32_t flows)
+{
+	struct random random = {.state = connections * 31 + flows * 7 + threshold};
+	uint64_t now_ns = RIG_START_NS, most = 0;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, connections, flows);
+	limit(&rig, key_fields, threshold);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	for (int i = 0; i < 40000; i++) {
+		uint8_t frame[FRAME_BYTES];
+
+		now_ns += pause_ns(&random);
+		build_of_mix(&random, frame);
+		rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+		if (i % 200 == 0) {
+			struct sweep sweep = sweep_check(&rig, now_ns);
+
+			if (sweep.connections > most)
+				most = sweep.connections;
+		}
+	}
+	assert_true(most > 5);
+	assert_int_equal(sweep_check(&rig, now_ns + 8 * SECOND).connections, 0);
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
+static void count_equals_a_sweep_after_any_mix(void **state)
+{
+	mix_on_one_cpu(WEIR_KEY_SOURCE, 4, 4096, 1024);
+}
+
+static void count_of_a_whole_resource_equals_a_sweep(void **state)
+{
+	mix_on_one_cpu(0, 30, 4096, 1024);
+}
+
+static void count_equals_a_sweep_when_connections_are_evicted(void **state)
+{
+	mix_on_one_cpu(WEIR_KEY_SOURCE, 8, 8, 1024);
+}
+
+static void count_equals_a_sweep_when_flows_are_evicted(void **state)
+{
+	mix_on_one_cpu(WEIR_KEY_SOURCE, 8, 4096, 1);
+}
+
+/* ---- two CPUs ---- */
+
+struct pair {
+	struct rig rig;
+	int cpu[CPUS];
+	int link_fd;
+};
+
+struct sender {
+	struct pair *pair;
+	pthread_barrier_t *start;
+	struct random random;
+	uint32_t source; /* of SYNs; 0: the mix */
+	uint16_t port;
+	uint32_t packets, passed;
+	int which, err;
+	pthread_t thread;
+};
+
+/* Test runs of a program that is attached nowhere take turns. */
+static int attach_to_loopback(const struct rig *rig)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
+	int program_fd = weir_object_program_fd(rig->object);
+	int fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, NULL);
+
+	return fd < 0 ? bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, &options) : fd;
+}
+
+static void pair_load(struct pair *pair)
+{
+	cpu_set_t allowed;
+	int found = 0;
+
+	rig_load(&pair->rig, true);
+	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed))
+			pair->cpu[found++] = cpu;
+	pair->link_fd = attach_to_loopback(&pair->rig);
+	assert_true(pair->link_fd >= 0);
+}
+
+static void pair_end(struct pair *pair)
+{
+	weir_closep(&pair->link_fd);
+	rig_end(&pair->rig);
+}
+
+/* Only the first moves the clock; the other may still be judging a packet of before. */
+static void *send_all(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct sender *sender = data;
+	volatile struct weir_lab *lab = weir_object_lab(sender->pair->rig.object);
+	uint8_t frame[FRAME_BYTES];
+
+	rig_pin(sender->pair->cpu[sender->which]);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = 1;
+	pthread_barrier_wait(sender->start);
+	for (uint32_t i = 0; i < sender->packets && !sender->err; i++) {
+		if (sender->source) {
+			build(sender->source, sender->port + i, SYN, frame);
+		} else {
+			build_of_mix(&sender->random, frame);
+			if (!sender->which)
+				lab->clock_ns += pause_ns(&sender->random);
+		}
+		sender->err = bpf_prog_test_run_opts(weir_object_program_fd(sender->pair->rig.object), &options);
+		sender->passed += options.retval == XDP_PASS;
+	}
+	return NULL;
+}
+
+/* Both at once. Returns how many packets passed. */
+static uint32_t send_from_both(struct pair *pair, struct sender senders[CPUS])
+{
+	pthread_barrier_t start;
+	uint32_t passed = 0;
+
+	pthread_barrier_init(&start, NULL, CPUS);
+	for (int i = 0; i < CPUS; i++) {
+		senders[i].pair = pair;
+		senders[i].which = i;
+		senders[i].start = &start;
+		assert_int_equal(pthread_create(&senders[i].thread, NULL, send_all, &senders[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(senders[i].thread, NULL);
+		assert_int_equal(senders[i].err, 0);
+		passed += senders[i].passed;
+	}
+	pthread_barrier_destroy(&start);
+	return passed;
+}
+
+static void mix_on_two_cpus(uint32_t key_fields, uint64_t threshold, uint32_t connections, uint32_t flows)
+{
+	struct pair pair = {.link_fd = -1};
+	uint64_t most = 0;
+
+	rig_require(CPUS);
+	begin(&pair.rig, connections, flows);
+	limit(&pair.rig, key_fields, threshold);
+	pair_load(&pair);
+	for (uint64_t round = 0; round < 40; round++) {
+		struct sender senders[CPUS] = {{.packets = 2000, .random.state = 2 * round + 1},
+					       {.packets = 2000, .random.state = 2 * round + 2}};
+		struct sweep sweep;
+
+		send_from_both(&pair, senders);
+		sweep = sweep_check(&pair.rig, weir_object_lab(pair.rig.object)->clock_ns);
+		if (sweep.connections > most)
+			most = sweep.connections;
+	}
+	assert_true(most > 5);
+	assert_int_equal(sweep_check(&pair.rig, weir_object_lab(pair.rig.object)->clock_ns + 8 * SECOND).connections,
+			 0);
+	pair_end(&pair);
+}
+
+static void count_equals_a_sweep_after_a_mix_on_two_cpus(void **state)
+{
+	mix_on_two_cpus(WEIR_KEY_SOURCE, 4, 4096, 1024);
+}
+
+static void count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus(void **state)
+{
+	mix_on_two_cpus(0, 30, 4096, 1024);
+}
+
+static void count_equals_a_sweep_when_two_cpus_evict_connections(void **state)
+{
+	mix_on_two_cpus(WEIR_KEY_SOURCE, 8, 8, 1024);
+}
+
+static void ask_for_ten(uint32_t key_fields)
+{
+	struct pair pair = {.link_fd = -1};
+	volatile struct weir_lab *lab;
+
+	rig_require(CPUS);
+	begin(&pair.rig, 65536, 16384);
+	limit(&pair.rig, key_fields, 10);
+	pair_load(&pair);
+	lab = weir_object_lab(pair.rig.object);
+	for (uint32_t round = 1; round <= 300; round++) {
+		struct sender senders[CPUS] = {{.packets = 40, .source = round, .port = 1000},
+					       {.packets = 40, .source = round, .port = 2000}};
+
+		assert_int_equal(send_from_both(&pair, senders), 10);
+		if (!key_fields)
+			lab->clock_ns += 2 * SECOND; /* those of this round are over */
+	}
+	assert_int_equal(figures_of(&pair.rig, 0, lab->clock_ns).opened, 3000);
+	/* Where two CPUs met a new flow at once, one may have given up to wait for the other. */
+	assert_int_equal(figures_of(&pair.rig, 0, lab->clock_ns).refused + rig_rule_counters(&pair.rig, 0).stalled,
+			 300 * (80 - 10));
+	assert_true(rig_rule_counters(&pair.rig, 0).stalled < 300);
+	sweep_check(&pair.rig, lab->clock_ns);
+	pair_end(&pair);
+}
+
+static void limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus(void **state)
+{
+	ask_for_ten(WEIR_KEY_SOURCE);
+}
+
+static void limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus(void **state)
+{
+	ask_for_ten(0);
+}
+
+/* ---- floods, and a full table ---- */
+
+#define FLOOD_CONNECTIONS 200
+#define FLOOD_SYNS 60000
+
+static void flood(uint32_t key_fields)
+{
+	uint64_t now_ns = RIG_START_NS;
+	struct weir_connection_figures figures;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, 4096, 1024);
+	limit(&rig, key_fields, MANY);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++) {
+		assert_true(passes(&rig, now_ns, i, 1024, SYN));
+		assert_true(passes(&rig, now_ns, i, 1024, ACK));
+	}
+	/* Three seconds: longer than half-open ones last, and shorter than open ones do. */
+	for (uint32_t i = 0; i < FLOOD_SYNS; i++) {
+		now_ns += 3 * SECOND / FLOOD_SYNS;
+		passes(&rig, now_ns, 0x100000 + i, 1024, SYN);
+	}
+	sweep_check(&rig, now_ns);
+	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++)
+		assert_true(passes(&rig, now_ns, i, 1024, ACK));
+	figures = figures_of(&rig, 0, now_ns);
+	assert_int_equal(figures.learned, 0); /* so every one of them was still there */
+	assert_true(figures.evicted > FLOOD_SYNS / 2);
+	now_ns += 2 * SECOND;
+	assert_int_equal(figures_of(&rig, 0, now_ns).now, FLOOD_CONNECTIONS);
+	assert_int_equal(sweep_check(&rig, now_ns).connections, FLOOD_CONNECTIONS);
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
+static void flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count(void **state)
+{
+	flood(0);
+}
+
+static void flood_of_sources_drives_out_no_flow_that_has_talked(void **state)
+{
+	flood(WEIR_KEY_SOURCE);
+}
+
+static void full_table_evicts_and_counts_it(void **state)
+{
+	const uint32_t asked = 2000;
+	uint64_t now_ns = RIG_START_NS;
+	struct weir_connection_figures figures;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, 128, 1024);
+	limit(&rig, 0, MANY);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	for (uint32_t i = 0; i < asked; i++) {
+		assert_true(passes(&rig, now_ns, i, 1024, SYN));
+		assert_true(passes(&rig, now_ns, i, 1024, ACK));
+		now_ns += 1000;
+	}
+	figures = figures_of(&rig, 0, now_ns);
+	assert_int_equal(figures.opened, asked);
+	assert_true(figures.now <= rig.image->config.connection_sets * WEIR_CONNECTION_WAYS);
+	assert_true(figures.now >= 128);
+	assert_int_equal(figures.evicted, asked - figures.now);
+	assert_int_equal(rig_rule_counters(&rig, 0).evicted, figures.evicted);
+	assert_int_equal(sweep_check(&rig, now_ns).connections, figures.now);
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
+/* ---- figures ---- */
+
+static void handshake_is_timed_from_the_first_syn(void **state)
+{
+	const uint64_t took_us[] = {0, 1, 3, 1000, 300000};
+	uint64_t now_ns = RIG_START_NS;
+	struct weir_connection_figures figures;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, 4096, 1024);
+	limit(&rig, WEIR_KEY_SOURCE, 10);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	for (uint32_t i = 0; i < ARRAY_SIZE(took_us); i++) {
+		assert_true(passes(&rig, now_ns, 1, 1024 + i, SYN));
+		assert_true(passes(&rig, now_ns + took_us[i] * 500, 1, 1024 + i, SYN)); /* again, half-way */
+		now_ns += took_us[i] * 1000;
+		assert_true(passes(&rig, now_ns, 1, 1024 + i, ACK));
+		if (i)
+			assert_int_equal(figures_of(&rig, 0, now_ns).shortest_us, 0);
+	}
+	figures = figures_of(&rig, 0, now_ns);
+	assert_int_equal(figures.handshakes, 5);
+	assert_int_equal(figures.handshake_us, 0 + 1 + 3 + 1000 + 300000);
+	assert_int_equal(figures.handshake_step[0], 2);
+	assert_int_equal(figures.handshake_step[1], 1);
+	assert_int_equal(figures.handshake_step[9], 1);
+	assert_int_equal(figures.handshake_step[18], 1);
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(count_equals_a_sweep_after_any_mix),
+		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep),
+		cmocka_unit_test(count_equals_a_sweep_when_connections_are_evicted),
+		cmocka_unit_test(count_equals_a_sweep_when_flows_are_evicted),
+		cmocka_unit_test(count_equals_a_sweep_after_a_mix_on_two_cpus),
+		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus),
+		cmocka_unit_test(count_equals_a_sweep_when_two_cpus_evict_connections),
+		cmocka_unit_test(limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus),
+		cmocka_unit_test(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus),
+		cmocka_unit_test(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count),
+		cmocka_unit_test(flood_of_sources_drives_out_no_flow_that_has_talked),
+		cmocka_unit_test(full_table_evicts_and_counts_it),
+		cmocka_unit_test(handshake_is_timed_from_the_first_syn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

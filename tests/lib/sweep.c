@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "sweep.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+
+#include "array.h"
+#include "connection_counts.h"
+#include "util.h"
+
+#define NUMBERS_OF_SET 8 /* of flows: set * 8 + way */
+
+/* The tables, copied, and what was found of each flow. */
+struct tables {
+	const struct rig *rig;
+	struct weir_connection_clock clock;
+	struct weir_connection_set *sets;
+	struct weir_connection_flow_set *flow_sets;
+	struct weir_connection_flow *totals;
+	uint64_t *found;	 /* by number of a flow */
+	uint64_t *found_of_rule; /* by slot */
+	struct sweep sweep;
+};
+
+static void *copy(const struct rig *rig, enum weir_instance_map map, uint32_t count, size_t value_bytes)
+{
+	void *values = calloc(count + 1, value_bytes);
+
+	assert_non_null(values);
+	assert_int_equal(weir_array_read(weir_object_map_fd(rig->object, map), values, count, value_bytes), 0);
+	return values;
+}
+
+static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *tables)
+{
+	const struct weir_config *config = &rig->image->config;
+
+	*tables = (struct tables){
+		.rig = rig,
+		.clock = weir_connection_clock(config->connection_step_ns, now_ns),
+		.sets = copy(rig, WEIR_MAP_CONNECTIONS, config->connection_sets, sizeof(*tables->sets)),
+		.flow_sets =
+			copy(rig, WEIR_MAP_CONNECTION_FLOWS, config->connection_flow_sets, sizeof(*tables->flow_sets)),
+		.totals = copy(rig, WEIR_MAP_CONNECTION_TOTALS, rig->image->rule_slots, sizeof(*tables->totals)),
+		.found = calloc(config->connection_flow_sets + 1, NUMBERS_OF_SET * sizeof(*tables->found)),
+		.found_of_rule = calloc(rig->image->rule_slots + 1, sizeof(*tables->found_of_rule)),
+	};
+	assert_non_null(tables->found);
+	assert_non_null(tables->found_of_rule);
+}
+
+static void free_tables(struct tables *tables)
+{
+	free(tables->sets);
+	free(tables->flow_sets);
+	free(tables->totals);
+	free(tables->found);
+	free(tables->found_of_rule);
+}
+
+/* The rule of a flow is told by the flow, not by the connection. */
+static void count_connection(struct tables *tables, const struct weir_connection_owner *owner)
+{
+	const struct weir_connection_flow *flow;
+	uint32_t slot = owner->flow & (WEIR_CONNECTION_LONE - 1);
+
+	if (!(owner->flow & WEIR_CONNECTION_LONE)) {
+		flow = &tables->flow_sets[owner->flow / NUMBERS_OF_SET].flow[owner->flow % NUMBERS_OF_SET];
+		slot = flow->owner;
+		if ((flow->owner >> 32 & WEIR_CONNECTION_CHECK) != owner->check) {
+			tables->sweep.orphans++;
+			return;
+		}
+		tables->found[owner->flow]++;
+	}
+	assert_true(slot < tables->rig->image->rule_slots);
+	tables->found_of_rule[slot]++;
+	tables->sweep.connections++;
+}
+
+static void assert_no_twins(const struct weir_connection_set *set)
+{
+	for (int way = 0; way < WEIR_CONNECTION_WAYS; way++)
+		for (int other = way + 1; other < WEIR_CONNECTION_WAYS; other++)
+			assert_true(!set->tag[way] || set->tag[way] != set->tag[other]);
+}
+
+static void count_connections(struct tables *tables)
+{
+	for (uint32_t i = 0; i < tables->rig->image->config.connection_sets; i++) {
+		assert_no_twins(&tables->sets[i]);
+		for (uint32_t way = 0; way < WEIR_CONNECTION_WAYS; way++) {
+			struct weir_connection_owner owner;
+
+			if (weir_connection_is_counted(&tables->sets[i], way, &tables->clock, &owner))
+				count_connection(tables, &owner);
+		}
+	}
+}
+
+static void check_flow(struct tables *tables, const char *what, uint32_t number,
+		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found)
+{
+	uint64_t counted = weir_connections_in_cells(flow, tag, &tables->clock);
+	const struct weir_connection_counts *counts = &flow->counts;
+	uint64_t ended = counts->closed_by_fin + counts->closed_by_reset + counts->reused + counts->evicted;
+
+	if (counted != found)
+		fail_msg("%s %u: %" PRIu64 " counted, %" PRIu64 " found", what, number, counted, found);
+	if (counted + ended > counts->opened + counts->learned)
+		fail_msg("%s %u: %" PRIu64 " now and %" PRIu64 " ended, of %" PRIu64, what, number, counted, ended,
+			 (uint64_t)(counts->opened + counts->learned));
+	assert_true(counted <= counts->max);
+}
+
+static void check_all(struct tables *tables)
+{
+	const struct weir_image *image = tables->rig->image;
+
+	for (uint32_t i = 0; i < image->config.connection_flow_sets * NUMBERS_OF_SET; i++) {
+		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
+		uint32_t way = i % NUMBERS_OF_SET;
+
+		if (way >= WEIR_CONNECTION_FLOW_WAYS || !set->flow[way].owner)
+			continue;
+		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i]);
+		tables->sweep.flows += tables->found[i] != 0;
+	}
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		uint32_t slot = image->rules[i].slot;
+
+		check_flow(tables, "rule", i, &tables->totals[slot], WEIR_CONNECTION_LONE_TAG,
+			   tables->found_of_rule[slot]);
+	}
+}
+
+struct sweep sweep_check(const struct rig *rig, uint64_t now_ns)
+{
+	_cleanup_(free_tables) struct tables tables = {};
+
+	copy_tables(rig, now_ns, &tables);
+	count_connections(&tables);
+	check_all(&tables);
+	return tables.sweep;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A sweep of the connection tables, for tests: look at every connection there is, and count those of each flow anew. What
+ * the flow's cells say, by which the program decides, must be the same whenever no packet is under way.
+ */
+#ifndef WEIR_TEST_SWEEP_H
+#define WEIR_TEST_SWEEP_H
+
+#include "rig.h"
+
+struct sweep {
+	uint64_t connections; /* that count now, in flows that are there */
+	uint64_t flows;	      /* with a connection */
+	uint64_t orphans;     /* connections whose flow has lost its place: they count nowhere */
+};
+
+/*
+ * Fails the test unless for each flow and each rule the cells say what the sweep finds, no connection is in the table
+ * twice, and no count is below zero. now_ns: the time of the latest packet.
+ */
+struct sweep sweep_check(const struct rig *rig, uint64_t now_ns);
+
+#endif
