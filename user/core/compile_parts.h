@@ -76,11 +76,6 @@ bool weir_has_window(const struct weir_rule_info *rule);
 bool weir_throttles_flows(const struct weir_rule_info *rule);
 bool weir_warms_flows(const struct weir_rule_info *rule);
 
-static inline uint64_t weir_connection_step_ns(uint64_t timeout_ms)
-{
-	return (timeout_ms * 1000000 + WEIR_CONNECTION_STEPS - 1) / WEIR_CONNECTION_STEPS;
-}
-
 static inline int weir_compile_no_memory(struct weir_diag *diag)
 {
 	return weir_diag_fail(diag, ENOMEM, NULL, "cannot compile the rules");

@@ -4,6 +4,7 @@
  * loads; the place of a rule in the files does not.
  */
 #include "compile_parts.h"
+#include "connection_counts.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The flow tables: which of them a load needs, and how large. */
 #include "compile_parts.h"
+#include "connection_counts.h"
 
 #include <stdio.h>
 #include <string.h>
