@@ -5,7 +5,8 @@
  * cost when they are plainly dropped at the same place: by XDP_DROP, by nft, in the raw table. Where sources are new
  * they pass, and are dropped behind all limiters, in the raw table: the plain end is then one that lets them pass.
  *
- * What is over its limit stays so: one packet a minute. Spoofed sources are measured while the tables fill, and
+ * What is over its limit stays so: one packet an hour. A full flow is judged anew when a bucket is over, and between a
+ * flow's packets other candidates have had their turn: buckets of six minutes keep that out of it. Spoofed sources are measured while the tables fill, and
  * when they are full.
  */
 #include "parts.h"
@@ -160,7 +161,7 @@ static void prepare_load(struct arena *arena, enum load load)
 
 static void load_limiters(struct arena *arena, uint32_t per_second)
 {
-	struct peers_limit limit = {.port = 1, .rate = per_second ? "1000/second" : "1/minute"};
+	struct peers_limit limit = {.port = 1, .rate = per_second ? "1000/second" : "1/hour"};
 	char text[512];
 
 	limit.burst = per_second ? 0 : 1;
@@ -171,14 +172,14 @@ static void load_limiters(struct arena *arena, uint32_t per_second)
 		 "settings: {flowsPerCpu: %u}\n"
 		 "resources: [{name: all, match: {protocol: udp}, flow: [source]}]\n"
 		 "rules: [{resource: all, threshold: %u, statIntervalInMs: %u}]\n",
-		 2 * PEERS_FLOWS, per_second ? per_second : 1, per_second ? 1000 : 60000);
+		 2 * PEERS_FLOWS, per_second ? per_second : 1, per_second ? 1000 : 3600000);
 	weir_object_free(arena->weir);
 	arena->weir = rig_load_text(text);
 	bench_blocks__destroy(arena->blocks);
 	arena->blocks = bench_blocks__open_and_load();
 	if (!arena->blocks)
 		rig_fail(errno, "cannot load the building blocks");
-	arena->blocks->bss->window_ns = per_second ? SECOND : 60 * SECOND;
+	arena->blocks->bss->window_ns = per_second ? SECOND : 3600 * SECOND;
 	arena->blocks->bss->window_packets = per_second ? per_second : 1;
 }
 
@@ -341,7 +342,7 @@ void bench_wire(struct rig *rig, struct report *report)
 	report_ratio(report, arena, MANY, 0.5, 0.3);
 	report_ratio(report, arena, FILLING, 0.5, 0.25);
 	table = report_table(report, "wire", "End to end, one core",
-			     "What one core does for a packet that is sent, received and limited, one packet a minute "
+			     "What one core does for a packet that is sent, received and limited, one packet an hour "
 			     "from each source: \"all\". \"Alone\"\nis the limiter itself: less what the same packets "
 			     "cost when a plain end stands in its place.",
 			     columns, ARRAY_SIZE(columns));

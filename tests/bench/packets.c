@@ -34,7 +34,7 @@ struct rule_case {
 	bool is_slow; /* a flow is not full after its first packet: the drop path with one flow only */
 };
 
-#define ONE "threshold: 1, statIntervalInMs: 60000"
+#define ONE "threshold: 1, statIntervalInMs: 3600000"
 #define SOME "threshold: 1000"
 #define WARM "tokenCalculateStrategy: WarmUp, warmUpPeriodSec: 10, "
 #define MEMORY "tokenCalculateStrategy: MemoryAdaptive, memLowWaterMarkBytes: 1000000, memHighWaterMarkBytes: 2000000, "
@@ -50,14 +50,14 @@ static const struct rule_case cases[] = {
 	{"smooth", UDP4,
 	 .fields = {"window: smooth, " ONE, "window: smooth, " SOME, "window: smooth, threshold: " GIGA}},
 	{"leap, bytes", UDP4,
-	 .fields = {"unit: bytes, threshold: 64, statIntervalInMs: 60000", "unit: bytes, threshold: 100000",
+	 .fields = {"unit: bytes, threshold: 64, statIntervalInMs: 3600000", "unit: bytes, threshold: 100000",
 		    "unit: bytes, threshold: 100000000000"}},
 	{"leap, no flow key", UDP4, .fields = {ONE, NULL, "threshold: " GIGA}, .is_unkeyed = true},
 	{"WarmUp, Reject", UDP4, .fields = {WARM "threshold: 10", WARM SOME, WARM "threshold: " GIGA}, .is_slow = true},
 	{"WarmUp, Reject, no flow key", UDP4, .fields = {WARM "threshold: 10", NULL, WARM "threshold: " GIGA},
 	 .is_unkeyed = true},
 	{"MemoryAdaptive, Reject", UDP4,
-	 .fields = {MEMORY "lowMemUsageThreshold: 2, highMemUsageThreshold: 1, statIntervalInMs: 60000",
+	 .fields = {MEMORY "lowMemUsageThreshold: 2, highMemUsageThreshold: 1, statIntervalInMs: 3600000",
 		    MEMORY "lowMemUsageThreshold: 2000, highMemUsageThreshold: 1000",
 		    MEMORY "lowMemUsageThreshold: 2000000000, highMemUsageThreshold: " GIGA}},
 	{"Direct, Throttling", UDP4,
@@ -67,7 +67,7 @@ static const struct rule_case cases[] = {
 		    WARM THROTTLED "threshold: " GIGA},
 	 .is_slow = true},
 	{"MemoryAdaptive, Throttling", UDP4,
-	 .fields = {MEMORY THROTTLED "lowMemUsageThreshold: 2, highMemUsageThreshold: 1, statIntervalInMs: 60000",
+	 .fields = {MEMORY THROTTLED "lowMemUsageThreshold: 2, highMemUsageThreshold: 1, statIntervalInMs: 3600000",
 		    MEMORY THROTTLED "lowMemUsageThreshold: 2000, highMemUsageThreshold: 1000, maxQueueingTimeMs: 1000",
 		    MEMORY THROTTLED "lowMemUsageThreshold: 2000000000, highMemUsageThreshold: " GIGA}},
 };

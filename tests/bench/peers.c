@@ -60,7 +60,7 @@ static void nft_load(void)
 	wire_command("nft 'add table netdev bench; delete table netdev bench; add table netdev bench'");
 	for (size_t i = 0; i < present_count[PEER_NFT]; i++)
 		wire_command("nft 'add set netdev bench sources%zu { type ipv4_addr; size %u; "
-			     "flags dynamic,timeout; timeout 120s; }'",
+			     "flags dynamic,timeout; timeout 1h; }'",
 			     i, PEERS_FLOWS);
 }
 
@@ -99,7 +99,7 @@ static void hashlimit_load(void)
 			snprintf(burst, sizeof(burst), "--hashlimit-burst %u", limit->burst);
 		wire_command("iptables -t raw -A LIMIT -p udp --dport %u -m hashlimit --hashlimit-name bench%zu "
 			     "--hashlimit-mode srcip --hashlimit-above %s %s --hashlimit-htable-size %u "
-			     "--hashlimit-htable-max %u --hashlimit-htable-expire 120000 -j DROP",
+			     "--hashlimit-htable-max %u --hashlimit-htable-expire 3600000 -j DROP",
 			     limit->port, i, limit->rate, burst, PEERS_FLOWS / 4, PEERS_FLOWS);
 	}
 }
