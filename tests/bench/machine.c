@@ -105,6 +105,8 @@ json_t *machine_describe(void)
 	set_words(machine, "cores", text);
 	snprintf(text, sizeof(text), "%.0f GB", sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9);
 	set_words(machine, "memory", text);
+	/* What follows the version names a build, and often a place. */
+	system.release[strcspn(system.release, "-")] = 0;
 	snprintf(text, sizeof(text), "%.63s %.63s, HZ %.0f", system.sysname, system.release,
 		 tick_ns ? 1e9 / tick_ns : 0.0);
 	set_words(machine, "kernel", text);
