@@ -97,6 +97,9 @@ BENCH_PURE := report page trace traffic trial_figures
 $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
+# The parser, compiled for the host.
+$(BUILD)/tests/unit/parse_test: $(call objects,tests/lib/packets.c $(wildcard tests/lib/random*.c))
+
 $(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
 

@@ -82,11 +82,10 @@ static __always_inline __u32 weir_interface_vector(__u32 ifindex)
 static __always_inline __u32 weir_vector_number(const struct weir_packet *pkt, const int part)
 {
 	const struct weir_classes *cls = &generation.classes;
-	__u32 kind;
+	__u32 kind = pkt->kind;
 
 	switch (1 << part) {
 	case WEIR_MATCH_KIND:
-		kind = ((pkt->is_ipv6 & 1) * WEIR_FRAGMENT_KINDS + pkt->fragment) * 256 + pkt->protocol;
 		OPAQUE(kind);
 		return kind < sizeof(cls->kind) / sizeof(__u16) ? ((const __u16 *)cls->kind)[kind] : 0;
 	case WEIR_MATCH_SOURCE:

@@ -40,16 +40,14 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 }
 
 /* Length and interface of the frame: the lab's, or the real ones. */
-static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_cursor *cur, __u32 *ret_ifindex)
+static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work *w, struct weir_cursor *cur)
 {
 	struct weir_lab *l;
 
 	cur->data = (void *)(long)ctx->data;
 	cur->end = (void *)(long)ctx->data_end;
-	cur->ctx = ctx;
-	cur->offset = 0;
 	cur->frame_bytes = weir_frame_bytes(ctx, cur);
-	*ret_ifindex = ctx->ingress_ifindex;
+	w->packet.ifindex = ctx->ingress_ifindex;
 	if (!config.is_virtual)
 		return;
 	l = weir_lab();
@@ -57,29 +55,43 @@ static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_curs
 		return;
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
-	*ret_ifindex = l->ifindex;
+	w->packet.ifindex = l->ifindex;
+}
+
+/* Out of line, for frames of an unusual shape: the way of all others stays short. */
+__noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_work *w)
+{
+	struct weir_cursor cur = {.ctx = ctx};
+
+	if (!w)
+		return WEIR_PARSED_MALFORMED;
+	cur.data = (void *)(long)ctx->data;
+	cur.end = (void *)(long)ctx->data_end;
+	cur.copy = w->header_copy;
+	cur.frame_bytes = w->packet.frame_bytes;
+	return weir_parse(&cur, &w->packet);
 }
 
 static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, struct weir_work *w)
 {
 	enum weir_parsed parsed;
 	struct weir_cursor cur;
-	__u32 ifindex;
 
 	w->has_now = 0;
 	w->blocking_rule = WEIR_NO_RULE;
 	w->resource_count = 0;
 	w->wait_ns = 0;
-	cur.copy = w->header_copy;
-	weir_meet_frame(ctx, &cur, &ifindex);
+	weir_meet_frame(ctx, w, &cur);
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
 	if (config.is_virtual && config.has_connections)
 		weir_connections_now_ns(w);
 
-	parsed = weir_parse(&cur, &w->packet);
-	if (parsed != WEIR_PARSED_IP)
-		return weir_class_verdict(parsed);
-	w->packet.ifindex = ifindex;
+	if (!weir_parse_usual(&cur, &w->packet)) {
+		w->packet.frame_bytes = cur.frame_bytes;
+		parsed = weir_parse_frame(ctx, w);
+		if (parsed != WEIR_PARSED_IP)
+			return weir_class_verdict(parsed);
+	}
 
 	if (config.has_lists) {
 		__u32 listed = weir_listed(&w->packet);

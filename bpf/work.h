@@ -60,7 +60,11 @@ struct weir_packet {
 	__u8 fragment; /* enum weir_fragment */
 	__u8 protocol;
 	__u8 pad;
+	__u32 kind; /* the last three in one: WEIR_KIND */
 };
+
+/* Index of a packet in weir_classes.kind, seen as one array. */
+#define WEIR_KIND(is_ipv6, fragment, protocol) (((is_ipv6)*WEIR_FRAGMENT_KINDS + (fragment)) * 256 + (protocol))
 
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
 enum weir_claim_kind {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The parser's short way (weir_parse_usual) against its long one: where the short one takes a frame, both say the same
+ * of every field. That the long one is right is asked elsewhere (tests/bpf/replay_test, against the model).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../bpf/parse.h"
+#include "../lib/packets.h"
+#include "../lib/random.h"
+#include "util.h"
+
+#define FRAMES 400000
+
+/* A frame of an exact length in memory of its own, so that a read beyond it is seen by the sanitizers. The first two
+ * bytes are not its own: as in a driver's buffer, the IP header is aligned.
+ */
+struct frame {
+	uint8_t *memory;
+	struct weir_cursor cursor;
+};
+
+static struct frame make_frame(const uint8_t *bytes, uint32_t byte_count, uint32_t first_bytes)
+{
+	struct frame frame = {.memory = malloc(first_bytes + 2)};
+
+	assert_non_null(frame.memory);
+	memcpy(frame.memory + 2, bytes, first_bytes);
+	frame.cursor.data = frame.memory + 2;
+	frame.cursor.end = frame.memory + 2 + first_bytes;
+	frame.cursor.frame_bytes = byte_count;
+	return frame;
+}
+
+static void assert_same_packet(const struct weir_packet *usual, const struct weir_packet *any)
+{
+	size_t address_bytes = any->is_ipv6 ? 16 : 4;
+
+	assert_memory_equal(usual->source, any->source, address_bytes);
+	assert_memory_equal(usual->destination, any->destination, address_bytes);
+	assert_int_equal(usual->frame_bytes, any->frame_bytes);
+	assert_int_equal(usual->source_port, any->source_port);
+	assert_int_equal(usual->destination_port, any->destination_port);
+	assert_int_equal(usual->vlan, any->vlan);
+	assert_int_equal(usual->tcp_flags, any->tcp_flags);
+	assert_int_equal(usual->icmp_type, any->icmp_type);
+	assert_int_equal(usual->is_ipv6, any->is_ipv6);
+	assert_int_equal(usual->fragment, any->fragment);
+	assert_int_equal(usual->protocol, any->protocol);
+	assert_int_equal(usual->kind, any->kind);
+}
+
+/* Parse both ways; true: the short way took it. What packets before have left behind is garbage. */
+static bool parse_both_ways(const uint8_t *bytes, uint32_t byte_count, uint32_t first_bytes)
+{
+	struct frame frame = make_frame(bytes, byte_count, first_bytes);
+	struct weir_cursor cursor = frame.cursor;
+	struct weir_packet usual, any;
+	bool is_usual;
+
+	memset(&usual, 0xa5, sizeof(usual));
+	memset(&any, 0x5a, sizeof(any));
+	is_usual = weir_parse_usual(&frame.cursor, &usual);
+	if (is_usual) {
+		assert_int_equal(weir_parse(&cursor, &any), WEIR_PARSED_IP);
+		assert_same_packet(&usual, &any);
+	}
+	free(frame.memory);
+	return is_usual;
+}
+
+static struct packet_spec random_spec(struct random *random)
+{
+	static const uint8_t protocols[] = {6, 17, 17, 6, 1, 58, 132, 47};
+	bool is_ipv6 = random_percent(random, 50);
+	struct packet_spec spec = is_ipv6 ? packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 18)
+					  : packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 18);
+
+	spec.protocol = protocols[random_below(random, sizeof(protocols))];
+	spec.source_port = random_u64(random);
+	spec.destination_port = random_u64(random);
+	spec.tcp_flags = random_u64(random);
+	spec.payload_bytes = random_below(random, 24);
+	spec.padding_bytes = random_percent(random, 20) ? random_below(random, 20) : 0;
+	spec.option_words = random_percent(random, 10) ? random_below(random, 4) : 0;
+	spec.more_fragments = random_percent(random, 5);
+	spec.fragment_units = random_percent(random, 5) ? random_below(random, 8) : 0;
+	if (is_ipv6 && random_percent(random, 10))
+		spec.extension[spec.extension_count++] = (struct packet_extension){.protocol = 44};
+	if (random_percent(random, 10))
+		spec.tag[spec.tag_count++] = (struct packet_tag){ETHERTYPE_VLAN, 7};
+	return spec;
+}
+
+/* Bytes of the headers changed at random: mostly lengths and versions are no longer right. */
+static void damage(struct random *random, uint8_t *bytes, size_t byte_count)
+{
+	size_t count = random_below(random, 4);
+
+	for (size_t i = 0; i < count; i++)
+		bytes[random_below(random, byte_count)] =
+			random_percent(random, 50) ? random_below(random, 80) : random_u64(random);
+}
+
+static void the_short_way_says_what_the_long_one_says(void **state)
+{
+	static uint8_t bytes[PACKET_BYTES_MAX];
+	struct random random = {.state = 1};
+	size_t usual_count = 0;
+
+	for (int i = 0; i < FRAMES; i++) {
+		struct packet_spec spec = random_spec(&random);
+		uint32_t byte_count = packet_build(&spec, bytes), first_bytes;
+
+		damage(&random, bytes + 12, byte_count - 12);
+		if (random_percent(&random, 20))
+			byte_count = random_below(&random, byte_count + 1);
+		first_bytes = random_percent(&random, 20) ? random_below(&random, byte_count + 1) : byte_count;
+		usual_count += parse_both_ways(bytes, byte_count, first_bytes);
+	}
+	/* Else nothing was compared. */
+	assert_true(usual_count > FRAMES / 20);
+}
+
+static void usual_frames_take_the_short_way(void **state)
+{
+	static uint8_t bytes[PACKET_BYTES_MAX];
+	static const uint8_t protocols[] = {6, 17};
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		struct packet_spec spec4 = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 0);
+		struct packet_spec spec6 = packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 0);
+		uint32_t byte_count;
+
+		spec4.protocol = spec6.protocol = protocols[i];
+		byte_count = packet_build(&spec4, bytes);
+		assert_true(parse_both_ways(bytes, byte_count, byte_count));
+		byte_count = packet_build(&spec6, bytes);
+		assert_true(parse_both_ways(bytes, byte_count, byte_count));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_short_way_says_what_the_long_one_says),
+		cmocka_unit_test(usual_frames_take_the_short_way),
+	};
+
+	return cmocka_run_group_tests_name("parse", tests, NULL, NULL);
+}
