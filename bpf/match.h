@@ -218,12 +218,71 @@ static __always_inline int weir_match_only_word(struct weir_work *w)
 	return weir_take_resources(w, 0, word);
 }
 
+/* ---- once for many packets ---- */
+
+#define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
+/* Fields that differ from packet to packet, or can't be compared at once: when asked for, matched for each packet. */
+#define WEIR_MATCH_EACH (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_LENGTH | WEIR_MATCH_INTERFACE)
+
+static __always_inline bool weir_seldom_differs(const struct weir_packet *pkt, const struct weir_meeting *met,
+						__u32 fields)
+{
+	__u32 differs = 0;
+
+	if (fields & WEIR_MATCH_SOURCE_PORT)
+		differs |= pkt->source_port ^ met->source_port;
+	if (fields & WEIR_MATCH_TCP_FLAGS)
+		differs |= pkt->tcp_flags ^ met->tcp_flags;
+	if (fields & WEIR_MATCH_ICMP_TYPE)
+		differs |= pkt->icmp_type ^ met->icmp_type;
+	if (fields & WEIR_MATCH_VLAN)
+		differs |= pkt->vlan ^ met->vlan;
+	return differs;
+}
+
+/* The packet meets what the packet before has met: it stands in *w. */
+static __always_inline bool weir_meets_the_same(const struct weir_work *w)
+{
+	const struct weir_meeting *met = &w->meeting;
+	const struct weir_packet *pkt = &w->packet;
+	__u32 fields = config.match_fields;
+
+	/* Another program, of a load before or after this one, may have been here. */
+	if (fields & WEIR_MATCH_EACH || met->load != config.load || pkt->kind != met->kind)
+		return false;
+	if (fields & WEIR_MATCH_DESTINATION_PORT && pkt->destination_port != met->destination_port)
+		return false;
+	return !(fields & WEIR_MATCH_SELDOM) || !weir_seldom_differs(pkt, met, fields);
+}
+
+static __always_inline void weir_remember_meeting(struct weir_work *w)
+{
+	struct weir_meeting *met = &w->meeting;
+	const struct weir_packet *pkt = &w->packet;
+
+	met->kind = pkt->kind;
+	met->source_port = pkt->source_port;
+	met->destination_port = pkt->destination_port;
+	met->vlan = pkt->vlan;
+	met->tcp_flags = pkt->tcp_flags;
+	met->icmp_type = pkt->icmp_type;
+	met->load = config.load;
+}
+
+/* The packet is none that meets anything. */
+static __always_inline void weir_meet_nothing(struct weir_work *w)
+{
+	w->meeting.load = 0;
+	w->resource_count = 0;
+}
+
 /* Fill in w->resource[]. */
 static __always_inline int weir_match(struct weir_work *w)
 {
 	__u64 summary;
 	__u32 index;
 
+	w->resource_count = 0;
 	if (config.resource_count == 0)
 		return 0;
 	if (config.has_only_words)

@@ -74,8 +74,7 @@ __noinline int weir_list_all_rules(struct weir_work *w)
 /* Fill in w->rule[]. The common case, one resource with one rule, in line. */
 static __always_inline int weir_gather_rules(struct weir_work *w)
 {
-	__u32 place = weir_guess(&w->usual_resource, w->resource[0]);
-	const struct weir_resource *resource = weir_resource(place);
+	const struct weir_resource *resource = weir_resource(w->resource[0]);
 
 	w->rule_count = 0;
 	w->last_rule = 0;
@@ -100,14 +99,32 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* Ask rule number `index`. Should the first one block at once, that takes less time than a call. */
+/* Ask a rule with narrow rows: its threshold is a constant. Should the first one block at once, that takes less time
+ * than a call.
+ */
+static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, const struct weir_rule *rule, __u32 place,
+							__u32 index)
+{
+	if (index > 0)
+		return weir_judge_narrow(w, place, index, false);
+	if (weir_blocks_at_once(w, rule))
+		return WEIR_ANSWER_BLOCK;
+	if (w->rule_count == 1 && rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
+	    weir_admits_quickly(w, place))
+		return WEIR_ANSWER_ADMIT;
+	return weir_judge_narrow(w, place, index, true);
+}
+
+/* Ask rule number `index`. */
 static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32 index)
 {
-	__u32 place = index == 0 ? weir_guess(&w->usual_rule, w->rule[0]) : w->rule[index];
+	__u32 place = w->rule[index];
 	const struct weir_rule *rule = weir_rule(place);
 	enum weir_answer answer;
 
 	w->judged = index;
+	if (rule->storage == WEIR_STORAGE_NARROW)
+		return weir_heed(w, rule, place, weir_ask_narrow(w, rule, place, index));
 	if (weir_must_find_allowed(rule))
 		weir_find_allowed(w, place);
 	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
@@ -116,15 +133,8 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 		answer = weir_judge_associated(w, place, index);
 	else if (config.has_connections && rule->judging == WEIR_JUDGING_CONNECTIONS)
 		answer = weir_judge_connection(w, place, index);
-	else if (rule->storage != WEIR_STORAGE_NARROW)
-		answer = weir_judge_wide(w, place, index);
-	else if (index == 0 && weir_blocks_at_once(w, rule))
-		answer = WEIR_ANSWER_BLOCK;
-	else if (w->rule_count == 1 && rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
-		 weir_admits_quickly(w, place))
-		answer = WEIR_ANSWER_ADMIT;
 	else
-		answer = weir_judge_narrow(w, place, index, index == 0);
+		answer = weir_judge_wide(w, place, index);
 	return weir_heed(w, rule, place, answer);
 }
 
@@ -143,13 +153,25 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 	}
 }
 
+/* Find out which resources the packet belongs to, and their rules: mostly those of the packet before. */
+static __always_inline int weir_meet(struct weir_work *w)
+{
+	if (weir_meets_the_same(w))
+		return 0;
+	w->meeting.load = 0;
+	if (weir_match(w))
+		return -1;
+	if (w->resource_count && weir_gather_rules(w))
+		return -1;
+	weir_remember_meeting(w);
+	return 0;
+}
+
 static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 {
 	enum weir_answer answer = WEIR_ANSWER_ADMIT;
 	__u32 asked = 0;
 
-	if (weir_gather_rules(w))
-		return WEIR_VERDICT_ERROR;
 	if (w->rule_count == 0) {
 		if (config.has_meters)
 			weir_count_meters(w);

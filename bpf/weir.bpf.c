@@ -79,7 +79,6 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 
 	w->has_now = 0;
 	w->blocking_rule = WEIR_NO_RULE;
-	w->resource_count = 0;
 	w->wait_ns = 0;
 	weir_meet_frame(ctx, w, &cur);
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
@@ -89,17 +88,21 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	if (!weir_parse_usual(&cur, &w->packet)) {
 		w->packet.frame_bytes = cur.frame_bytes;
 		parsed = weir_parse_frame(ctx, w);
-		if (parsed != WEIR_PARSED_IP)
+		if (parsed != WEIR_PARSED_IP) {
+			weir_meet_nothing(w);
 			return weir_class_verdict(parsed);
+		}
 	}
 
 	if (config.has_lists) {
 		__u32 listed = weir_listed(&w->packet);
 
-		if (listed != WEIR_LIST_NEITHER)
+		if (listed != WEIR_LIST_NEITHER) {
+			weir_meet_nothing(w);
 			return weir_listed_verdict(listed);
+		}
 	}
-	if (weir_match(w))
+	if (weir_meet(w))
 		return WEIR_VERDICT_ERROR;
 	if (w->resource_count == 0)
 		return weir_unmatched_verdict(&w->packet);

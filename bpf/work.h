@@ -28,23 +28,6 @@
 		variable = READ_ONCE(memory);                                                                          \
 	} while (0)
 
-/*
- * The same number, but the processor need not wait for it: it goes on with *usual, the one of the packet before, and
- * the branch that compares them is predicted. What a packet meets is found through some ten loads, each of which
- * tells where the next one is, and mostly it is what the packet before met. Of resource and rule, S1: 43 ns become 34;
- * with resources that take turns at random a branch is missed now and then.
- */
-static __always_inline __u32 weir_guess(__u32 *usual, __u32 number)
-{
-	__u32 guess = READ_ONCE(*usual), found = number;
-
-	OPAQUE(found); /* else clang knows that both are equal, and takes `number` */
-	if (guess == found)
-		return guess;
-	WRITE_ONCE(*usual, number);
-	return number;
-}
-
 struct weir_packet {
 	__be32 source[4]; /* IPv4 in the first; the rest is then left over from other packets */
 	__be32 destination[4];
@@ -65,6 +48,21 @@ struct weir_packet {
 
 /* Index of a packet in weir_classes.kind, seen as one array. */
 #define WEIR_KIND(is_ipv6, fragment, protocol) (((is_ipv6)*WEIR_FRAGMENT_KINDS + (fragment)) * 256 + (protocol))
+
+/*
+ * By what the packet before was found to meet what still stands in weir_work.resource[] and .rule[]. A packet that is
+ * the same in the fields that resources ask about meets the same: some hundred instructions less, and no chain of loads
+ * that tell each where the next one is.
+ */
+struct weir_meeting {
+	__u64 load; /* weir_config.load of the program that found it; 0: nothing stands there */
+	__u32 kind;
+	__u32 source_port;
+	__u32 destination_port;
+	__u32 vlan;
+	__u32 tcp_flags;
+	__u32 icmp_type;
+};
 
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
 enum weir_claim_kind {
@@ -139,6 +137,7 @@ struct weir_allowed {
 struct weir_work {
 	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_packet packet;
+	struct weir_meeting meeting;
 	struct weir_question question;
 	struct weir_sum sum;
 	struct weir_allowed allowed;
@@ -156,8 +155,6 @@ struct weir_work {
 	__u32 last_rule;			   /* the largest in rule[] */
 	__u32 judged;				   /* rules before the one being judged */
 	__u32 present;				   /* whom to ask: bpf/presence.h */
-	__u32 usual_resource;			   /* place: weir_guess() */
-	__u32 usual_rule;			   /* place */
 	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
 	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */

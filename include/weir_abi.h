@@ -578,6 +578,7 @@ struct weir_override_units {
 /* .rodata of the program: known to the verifier, which removes what is switched off. */
 struct weir_config {
 	__u64 seed[16];		 /* the secret under which flows are hashed; lives until detach */
+	__u64 load;		 /* a random number, not 0: notes of programs of other loads do not hold */
 	__u64 tick_ns;		 /* length of a jiffy; 0: do not use jiffies */
 	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `lab` */
 	__u32 is_weakly_ordered; /* the machine needs fences between plain stores and loads */

@@ -123,6 +123,8 @@ void rig_load(struct rig *rig, bool is_virtual)
 	struct weir_diag diag = {};
 	int err;
 
+	if (rig->before)
+		object_options.reuse_fd[WEIR_MAP_TOTALS] = weir_object_map_fd(rig->before->object, WEIR_MAP_TOTALS);
 	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);
 	if (!err)
 		err = weir_object_load(rig->image, &object_options, &rig->object, &diag);

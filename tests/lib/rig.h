@@ -24,7 +24,8 @@ struct rig {
 	struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_object *object;
-	uint32_t cpus; /* that the program shall believe in; 0: as many as there are */
+	uint32_t cpus;		  /* that the program shall believe in; 0: as many as there are */
+	const struct rig *before; /* a load of the same instance: its map `totals` is gone on with; or NULL */
 };
 
 /* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */

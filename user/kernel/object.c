@@ -220,8 +220,11 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	int err;
 
 	err = make_seed(object, options);
+	if (!err && getrandom(&config.load, sizeof(config.load), 0) != sizeof(config.load))
+		err = -EIO;
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
+	config.load |= 1;
 	memcpy(config.seed, object->seed, sizeof(config.seed));
 	config.is_virtual = options->is_virtual;
 	config.tick_ns = options->is_virtual ? 0 : weir_host_tick_ns();
