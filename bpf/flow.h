@@ -180,6 +180,15 @@ static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
 	return weir_rows_of(chunk, number / WEIR_WAYS, wide) + way * ROW_BYTES(wide);
 }
 
+/* Start to fetch the lines of a set of narrow rows. Which of them holds a flow nobody can guess, so that a search one
+ * line after the other waits for memory each time.
+ */
+static __always_inline void weir_touch_set(void *rows)
+{
+	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, 0, false))->tag);
+	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, WEIR_WAYS / 2, false))->tag);
+}
+
 /* The way of a set's row with this tag, or WEIR_WAYS. */
 static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wide)
 {
@@ -313,57 +322,77 @@ static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u
 	return free_rows;
 }
 
-/*
- * The free rows of a set, and the best of them: the first empty one, else the first that expired. Without
- * branches, whose outcome nobody could guess. Rows of other timings are not looked into: they may be free as well, but
- * that is found out only when no other is.
- */
-#define WEIR_FREE_NONE 8 /* or more: no row is free. Below: the way, and 4 when it is an expired one */
+/* The free rows of a set, one bit a way. */
+struct weir_free {
+	__u32 empty;
+	__u32 any; /* empty or expired */
+};
 
-static __always_inline __u32 weir_best_free(const struct weir_question *q, void *rows, __u32 *ret_count,
-					    const bool wide)
+/*
+ * Without branches, whose outcome nobody could guess. Rows of other timings are not looked into: they may be free as
+ * well, but that is found out only when no other is.
+ */
+static __always_inline struct weir_free weir_free_rows(const struct weir_question *q, void *rows, const bool wide)
 {
-	__u32 count = 0, best = WEIR_FREE_NONE;
+	__u64 oldest = q->bucket + 1 - q->window_cells, asked = q->timing;
+	struct weir_free free = {};
 
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WAYS; way++) {
 		void *row = weir_row_of_set(rows, way, wide);
 		__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest);
 		__u64 timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
-		__u32 is_empty = (tag - 1) >> 63, is_same = ((timing ^ q->timing) - 1) >> 63;
-		__u32 is_expired = (newest + q->window_cells - q->bucket - 1) >> 63;
-		__u32 is_free = is_empty | (is_same & is_expired), candidate;
-		__s32 better;
+		/* Differences below zero have their top bit set. */
+		__u32 is_empty = (tag - 1) >> 63;
+		__u32 is_expired = ((newest - oldest) & ((timing ^ asked) - 1)) >> 63;
 
-		count += is_free + is_empty * WEIR_WAYS;
-		candidate = way + 4 * (is_empty ^ 1) + WEIR_FREE_NONE * (is_free ^ 1);
-		better = candidate - best;
-		best += better & better >> 31;
+		free.empty |= is_empty << way;
+		free.any |= (is_empty | is_expired) << way;
 		/* One row after the other: else clang keeps all of them on the stack. */
-		OPAQUE(best);
-		OPAQUE(count);
+		OPAQUE(free.empty);
+		OPAQUE(free.any);
 	}
-	*ret_count = count;
-	return best;
+	return free;
 }
 
-/* A free row in the emptier of the flow's two sets, or WEIR_NO_ROW. */
+/* Of each number of four bits, how many are set, and which is the lowest (of 0: the fourth): a hex digit each. */
+#define WEIR_NIBBLE_ONES 0x4332322132212110ull
+#define WEIR_NIBBLE_LOWEST 0x0102010301020104ull
+#define WEIR_NIBBLE(table, bits) ((table) >> 4 * ((bits)&15) & 15)
+_Static_assert(WEIR_WAYS == 4, "the ways of a set are a nibble");
+
+/* An empty row counts more than any number of expired ones. */
+static __always_inline __u32 weir_freedom(struct weir_free free)
+{
+	return WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.any) + WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.empty) * WEIR_WAYS;
+}
+
+/*
+ * A free row in the emptier of the flow's two sets, or WEIR_NO_ROW: the first empty one, else the first that expired.
+ * A first set with one flow at most is not compared with the other: sets that overflow stay as few, and most rows are
+ * found where they are looked for first. In replay it is, as an expired row may count again.
+ */
 static __always_inline __u32 weir_choose_free(struct weir_work *w, const bool wide)
 {
 	const struct weir_question *q = &w->question;
-	__u32 set = q->place.set, count, other_count, best, other_best;
+	struct weir_free free, other_free;
+	__u32 set = q->place.set, other;
 	void *chunk = weir_chunk_of(set, -1, wide);
 
 	if (!chunk)
 		return WEIR_NO_ROW;
-	best = weir_best_free(q, weir_rows_of(chunk, set, wide), &count, wide);
-	set = weir_other_set(q->place, wide);
-	other_best = weir_best_free(q, weir_rows_of(chunk, set, wide), &other_count, wide);
-	if (other_count > count)
-		best = other_best;
-	else
-		set = q->place.set;
-	return best < WEIR_FREE_NONE ? set * WEIR_WAYS + (best & (WEIR_WAYS - 1)) : WEIR_NO_ROW;
+	free = weir_free_rows(q, weir_rows_of(chunk, set, wide), wide);
+	if (config.is_virtual || WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.any) < WEIR_WAYS - 1) {
+		other = weir_other_set(q->place, wide);
+		other_free = weir_free_rows(q, weir_rows_of(chunk, other, wide), wide);
+		if (weir_freedom(other_free) > weir_freedom(free)) {
+			free = other_free;
+			set = other;
+		}
+	}
+	if (!free.any)
+		return WEIR_NO_ROW;
+	return set * WEIR_WAYS + WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, free.empty ? free.empty : free.any);
 }
 
 __noinline __u32 weir_choose_free_narrow(struct weir_work *w)

@@ -719,8 +719,8 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 {
 	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
 	void *chunk = weir_chunk_of(flow.set, -1, false);
+	__u32 set = flow.set, other = weir_other_set(flow, false), way;
 	struct weir_judgement j = {.rule = rule};
-	__u32 set = flow.set, way;
 	void *rows;
 
 	w->claim[0].kind = WEIR_CLAIM_NONE;
@@ -728,9 +728,11 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 	if (!chunk || !weir_open_judgement(w, &j, false))
 		return false;
 	rows = weir_rows_of(chunk, set, false);
+	weir_touch_set(rows);
+	weir_touch_set(weir_rows_of(chunk, other, false));
 	way = weir_find_way(rows, flow.tag, false);
 	if (way == WEIR_WAYS) {
-		set = weir_other_set(flow, false);
+		set = other;
 		rows = weir_rows_of(chunk, set, false);
 		way = weir_find_way(rows, flow.tag, false);
 	}
