@@ -300,13 +300,24 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
 	return WEIR_CONNECTION_FLOW_WAYS;
 }
 
+/* Does the flow w->counted, which stands in w->question, own the place that has its tag? Not while it is being made; and
+ * not if a CPU that was stalled while it made the place for another has only now done so.
+ */
+static __always_inline bool weir_has_its_owner(const struct weir_work *w, const struct weir_connection_flow *flow)
+{
+	__u32 owner = READ_ONCE(flow->owner) >> 32;
+
+	return weir_is_lone_flow(w->counted_flow) ||
+	       (owner && !((owner ^ w->question.place.tag) & ~WEIR_CONNECTION_CHECK));
+}
+
 /* Number and tag of this packet's flow under rule `place`, in w->counted. False: no place could be made. */
 __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
-	__u32 index, way, owner;
+	__u32 index, way;
 
 	if (!w)
 		return false;
@@ -326,11 +337,10 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 	flow = weir_flow_at(set, way);
 	if (!flow)
 		return false;
-	owner = READ_ONCE(flow->owner) >> 32;
 	/* One that another CPU is just making is not yet its own: whoever counts in it judges again. */
 	w->counted_tag = w->question.place.tag;
-	if (owner && !((owner ^ w->counted_tag) & ~WEIR_CONNECTION_CHECK))
-		w->counted_tag = owner;
+	if (weir_has_its_owner(w, flow))
+		w->counted_tag = READ_ONCE(flow->owner) >> 32;
 	return true;
 }
 

@@ -17,8 +17,12 @@
 #include "connection_flows.h"
 #include "window.h"
 
-#define WEIR_SETTLE_ATTEMPTS 4	/* another CPU changed the same connection each time */
-#define WEIR_RESERVE_ATTEMPTS 8 /* others reserved at the same time, and all gave back */
+#define WEIR_SETTLE_ATTEMPTS 4 /* another CPU changed the same connection each time */
+/* Tries to reserve: others did so at the same time, and all gave back; or a flow's place is only being made, which takes
+ * a CPU as long as some ten tries. After most of them it takes the place that should be its own.
+ */
+#define WEIR_RESERVE_ATTEMPTS 32
+#define WEIR_RESERVE_PATIENCE 24
 
 /* ---- states ---- */
 
@@ -294,13 +298,6 @@ __noinline __u64 weir_connection_worth(struct weir_work *w, __u64 word)
 	       (WEIR_PROVEN_STATES >> state & 1) * WEIR_WORTH_PROVEN;
 }
 
-static __always_inline __u64 weir_lesser(__u64 one, __u64 other)
-{
-	__s64 less = one - other;
-
-	return other + (less & less >> 63);
-}
-
 /*
  * The way of a connection that is to go: one that is over, else the one that has been silent longest, of those heard of
  * once when these use up their budget, of the others when not. Without branches: the verifier would follow
@@ -443,6 +440,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 		}
 		step = weir_connection_step(w, class);
 		if (!weir_count_in(w, slot, class, step)) {
+			if (attempt >= WEIR_RESERVE_PATIENCE && !weir_has_its_owner(w, flow))
+				weir_take_over_flow(w, flow, place);
 			w->has_now = 0;
 			continue;
 		}

@@ -34,6 +34,16 @@ static __always_inline struct weir_flow_place weir_shared_place(const struct wei
 	return place;
 }
 
+/* The lesser of two, whose difference is below 2^63. Without a branch: the verifier would follow every one, way after
+ * way.
+ */
+static __always_inline __u64 weir_lesser(__u64 one, __u64 other)
+{
+	__s64 less = one - other;
+
+	return other + (less & less >> 63);
+}
+
 /* The way with this tag, or `ways`. Also to find a free one: tag 0. */
 static __always_inline __u32 weir_shared_way(const __u32 *tags, const __u32 ways, __u32 tag)
 {

@@ -48,22 +48,21 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 static __always_inline __u32 weir_throttle_victim(const struct weir_throttle_set *set, __u64 now_ns, bool *ret_counts)
 {
 	__u32 way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
-	__s64 earliest_ns = WEIR_LAST_MASK; /* ahead of now */
+	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1);
 
 	*ret_counts = false;
 	if (way < WEIR_THROTTLE_WAYS)
 		return way;
-	way = 0;
+#pragma unroll
 	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
 		__u64 word = READ_ONCE(set->last[i]);
-		__s64 ahead_ns = weir_is_never(word) ? -(__s64)WEIR_LAST_MASK : weir_ahead_ns(word, now_ns);
+		__u64 is_ever = -(word & WEIR_LAST_MASK) >> 63;
 
-		if (ahead_ns < earliest_ns) {
-			earliest_ns = ahead_ns;
-			way = i;
-		}
+		/* Never is the earliest; else how far ahead of half a turn ago, and behind that the way. */
+		least = weir_lesser((weir_ahead_ns(word, now_ns) + turn) * is_ever * 16 + i, least);
 	}
-	*ret_counts = earliest_ns + (__s64)config.throttle_horizon_ns > 0;
+	way = least & 15;
+	*ret_counts = least / 16 + config.throttle_horizon_ns > turn;
 	return way;
 }
 
@@ -90,6 +89,7 @@ __noinline __u32 weir_insert_throttled(struct weir_work *w)
 		if (way < WEIR_THROTTLE_WAYS)
 			return way;
 		way = weir_throttle_victim(set, now_ns, &counts);
+		FORGET(w->forgotten, way);
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_THROTTLE_WAYS, latest, way, tag))
 			continue;
 		if (counts)
