@@ -146,6 +146,8 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 		return;
 	}
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		if (w->claim[i].kind == WEIR_CLAIM_GIVEN)
+			continue;
 		if (config.has_connections && w->claim[i].kind == WEIR_CLAIM_CONNECTION)
 			weir_settle_connection(w, i, passes);
 		else
