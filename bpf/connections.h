@@ -115,9 +115,7 @@ static __always_inline __u32 weir_word_state(__u64 word)
 	return word >> WEIR_CONNECTION_STATE_SHIFT & 7;
 }
 
-/* Steps that another CPU's clock may be ahead of ours; chosen, not derived: of the shortest time-out they are 2.7 s. Each
- * lets one more of 65,536 words that have been over for long pass for alive, since words have 16 bits of a step.
- */
+/* Steps that another CPU's clock may be ahead of ours; chosen, not derived: of the shortest time-out they are 2.7 s. */
 #define WEIR_WORD_STEPS_AHEAD 16
 
 /* Steps since the connection was last heard of; none when another CPU's clock is ahead of ours. */
@@ -140,7 +138,7 @@ static __always_inline __u32 weir_state_now(struct weir_work *w, __u64 word)
 /* The same of a connection whose tag is known: the word may be a stranger's. */
 static __always_inline __u32 weir_own_state(struct weir_work *w, __u64 word, __u32 tag)
 {
-	if ((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_CHECK)
+	if ((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_TAG_MASK)
 		return WEIR_CONNECTION_NONE;
 	return weir_state_now(w, word);
 }
@@ -148,7 +146,7 @@ static __always_inline __u32 weir_own_state(struct weir_work *w, __u64 word, __u
 static __always_inline __u64 weir_connection_word(const struct weir_work *w, __u32 tag, __u32 state, __u32 step)
 {
 	return (step & WEIR_CONNECTION_STEP_MASK) | (__u64)state << WEIR_CONNECTION_STATE_SHIFT |
-	       (tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_TAG_SHIFT |
+	       (tag & WEIR_CONNECTION_TAG_MASK) << WEIR_CONNECTION_TAG_SHIFT |
 	       (w->counted_tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_FLOW_TAG_SHIFT |
 	       (__u64)w->counted_flow << WEIR_CONNECTION_FLOW_SHIFT;
 }
@@ -158,7 +156,9 @@ static __always_inline bool weir_count_word_out(struct weir_work *w, __u64 word)
 {
 	__u32 class = weir_state_class(weir_word_state(word));
 	__u32 present = weir_connection_step(w, class);
-	__s16 age = present - (__u32)word;
+	/* 23 bits, with their sign */
+	__s32 age = (__s32)((present - (__u32)word) << (32 - WEIR_CONNECTION_STEP_BITS)) >>
+		    (32 - WEIR_CONNECTION_STEP_BITS);
 
 	return weir_count_out(w, word >> WEIR_CONNECTION_FLOW_SHIFT,
 			      word >> WEIR_CONNECTION_FLOW_TAG_SHIFT & WEIR_CONNECTION_CHECK, class, present - age);
@@ -419,9 +419,11 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 	return place;
 }
 
-/* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. */
+/* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. At most `most` are
+ * there with it.
+ */
 static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 place,
-						     struct weir_connection_claim *claim, __u64 threshold)
+						     struct weir_connection_claim *claim, __u64 most)
 {
 	__u32 slot = weir_rule(place)->slot, class = claim->class;
 
@@ -433,8 +435,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 		if (!flow)
 			break;
 		/* Twice: one that another CPU is moving counts double for a moment. */
-		if (weir_count_open(w, flow, w->counted_tag) >= threshold &&
-		    weir_count_open(w, flow, w->counted_tag) >= threshold) {
+		if (weir_count_open(w, flow, w->counted_tag) >= most &&
+		    weir_count_open(w, flow, w->counted_tag) >= most) {
 			weir_note_refusal(w, flow, slot);
 			return WEIR_ANSWER_BLOCK;
 		}
@@ -445,7 +447,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 			w->has_now = 0;
 			continue;
 		}
-		if (weir_count_open(w, flow, w->counted_tag) <= threshold) {
+		if (weir_count_open(w, flow, w->counted_tag) <= most) {
 			claim->flow = w->counted_flow;
 			claim->flow_tag = w->counted_tag;
 			claim->step = step;
@@ -458,8 +460,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* A connection wants to open. */
-__noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index)
+/* A connection wants to open: perhaps one that counts already, and that is then left out. */
+__noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index, __u32 state)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_claim *claim;
@@ -471,11 +473,11 @@ __noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index)
 	claim = &w->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(w, place) : rule->threshold;
 	threshold &= WEIR_THRESHOLD_MASK;
-	answer = weir_reserve(w, place, claim, threshold);
+	answer = weir_reserve(w, place, claim, threshold + weir_state_counts(state));
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes the connection comes to be all the same, but must not be learned. */
-	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS;
+	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS && !weir_state_counts(state);
 	if (!claim->is_refused)
 		w->claim[index].kind = WEIR_CLAIM_GIVEN;
 	return answer;
@@ -520,8 +522,10 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	claim->is_refused = 0;
 	w->claim[index].kind = WEIR_CLAIM_CONNECTION;
 	w->claim[index].storage = WEIR_STORAGE_LONE;
-	if (!weir_state_counts(state) && weir_state_counts(next) && event != WEIR_EVENT_TALKS)
-		return weir_judge_opening(w, place, index);
+	/* Also when there is one by that name: else a stray packet would be enough to be let in without being judged. */
+	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
+				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
+		return weir_judge_opening(w, place, index, state);
 	return WEIR_ANSWER_ADMIT;
 }
 

@@ -325,13 +325,15 @@ enum weir_connection_state {
 
 /*
  * Map `connections`: sets of ways, as above. A way's word is all that is decided by, and changes by
- * compare-and-swap: the step in which the connection was last heard of (16 bits of its number), its state (3), 10 bits of
+ * compare-and-swap: the step in which the connection was last heard of (23 bits of its number), its state (3), 4 bits of
  * the connection's tag, by which a word that a stranger left in the place is told, and the flow it is
  * counted in: 10 bits of the flow's tag, and its number (24).
  */
-#define WEIR_CONNECTION_STEP_MASK 0xffffull
-#define WEIR_CONNECTION_STATE_SHIFT 16
-#define WEIR_CONNECTION_TAG_SHIFT 20
+#define WEIR_CONNECTION_STEP_BITS 23 /* at the shortest time-out they last 16 days */
+#define WEIR_CONNECTION_STEP_MASK ((1ull << WEIR_CONNECTION_STEP_BITS) - 1)
+#define WEIR_CONNECTION_STATE_SHIFT 23
+#define WEIR_CONNECTION_TAG_SHIFT 26
+#define WEIR_CONNECTION_TAG_MASK 0xfull
 #define WEIR_CONNECTION_FLOW_TAG_SHIFT 30
 #define WEIR_CONNECTION_FLOW_SHIFT 40
 #define WEIR_CONNECTION_CHECK 0x3ffull /* 10 bits of a tag */

@@ -461,6 +461,49 @@ static void handshake_is_timed_from_the_first_syn(void **state)
 	rig_end(&rig);
 }
 
+/* Else one forged packet before each SYN would be enough to open as many as one likes. */
+static void stray_packet_before_an_opening_lets_nobody_past_the_limit(void **state)
+{
+	static const uint8_t strays[] = {ACK, SYN | ACK, 0x08};
+	uint64_t now_ns = RIG_START_NS;
+	unsigned int opened = 0;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, 4096, 1024);
+	limit(&rig, WEIR_KEY_SOURCE, 2);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	for (uint16_t port = 1024; port < 1054; port++) {
+		assert_true(passes(&rig, now_ns++, 1, port, strays[port % ARRAY_SIZE(strays)]));
+		opened += passes(&rig, now_ns++, 1, port, SYN);
+		assert_true(passes(&rig, now_ns++, 1, port, ACK));
+	}
+	assert_int_equal(opened, 2);
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
+/* The word of a connection holds some bits of the step only: one that is over must not come back when they come round. */
+static void connection_that_is_over_stays_so_when_65536_steps_have_gone(void **state)
+{
+	uint64_t now_ns = RIG_START_NS, step_ns;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, 4096, 1024);
+	limit(&rig, WEIR_KEY_SOURCE, 1);
+	rig_load(&rig, true);
+	rig_stay(&before);
+	step_ns = rig.image->config.connection_step_ns[WEIR_CONNECTION_CLASS_HALF];
+	assert_true(passes(&rig, now_ns, 1, 1024, SYN));
+	now_ns += 65536 * step_ns;
+	assert_true(passes(&rig, now_ns, 1, 1025, SYN));
+	assert_false(passes(&rig, now_ns, 1, 1024, SYN));
+	rig_roam(&before);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +519,8 @@ int main(void)
 		cmocka_unit_test(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count),
 		cmocka_unit_test(flood_of_sources_drives_out_no_flow_that_has_talked),
 		cmocka_unit_test(full_table_evicts_and_counts_it),
+		cmocka_unit_test(stray_packet_before_an_opening_lets_nobody_past_the_limit),
+		cmocka_unit_test(connection_that_is_over_stays_so_when_65536_steps_have_gone),
 		cmocka_unit_test(handshake_is_timed_from_the_first_syn),
 	};
 

@@ -249,11 +249,19 @@ static struct cell cell_of(const struct connection *connection, const struct mod
 bool model_connections_admit(struct model_connections *connections, const struct model_key *flow,
 			     uint64_t threshold_micro, const struct model_packet *packet, uint64_t now_ns)
 {
+	const struct connection *connection;
+	enum deed deed;
+	uint64_t others;
+
 	if (packet->fragment == WEIR_FRAGMENT_LATER)
 		return true;
 	sweep(connections, now_ns);
-	if (cell_of(find(connections, flow, packet), packet).deed != JUDGED ||
-	    open_in_flow(connections, flow) + 1 <= threshold_micro / WEIR_MICRO)
+	connection = find(connections, flow, packet);
+	deed = cell_of(connection, packet).deed;
+	if (deed != JUDGED && deed != REUSED)
+		return true;
+	others = open_in_flow(connections, flow) - (connection && counts(connection->state));
+	if (others + 1 <= threshold_micro / WEIR_MICRO)
 		return true;
 	counts_of_flow(connections, flow)->refused++;
 	connections->rule[flow->rule].refused++;
@@ -321,6 +329,8 @@ void model_connections_pass(struct model_connections *connections, const struct 
 	sweep(connections, now_ns);
 	connection = find(connections, flow, packet);
 	cell = cell_of(connection, packet);
+	if (is_refused && connection && counts(connection->state))
+		return;
 	if (is_refused)
 		cell = (struct cell){NOTHING, cell.next == OTHER ? NONE : REFUSED};
 	if (!connection && cell.next == NONE)

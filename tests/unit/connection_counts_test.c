@@ -163,7 +163,7 @@ static void shortest_handshake_is_told_also_when_it_took_no_time(void **state)
 static uint64_t word(uint64_t step, enum weir_connection_state state, uint32_t tag)
 {
 	return (step & WEIR_CONNECTION_STEP_MASK) | (uint64_t)state << WEIR_CONNECTION_STATE_SHIFT |
-	       (uint64_t)(tag & WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_TAG_SHIFT |
+	       (uint64_t)(tag & WEIR_CONNECTION_TAG_MASK) << WEIR_CONNECTION_TAG_SHIFT |
 	       (uint64_t)CHECK << WEIR_CONNECTION_FLOW_TAG_SHIFT | 777ull << WEIR_CONNECTION_FLOW_SHIFT;
 }
 

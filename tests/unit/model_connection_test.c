@@ -196,7 +196,10 @@ static const struct cell cells[] = {
 	{.packets = "S", .state = "none", .drops = true, .refused = 1},
 	{.packets = "S", .state = "refused", .observes = true, .refused = 1},
 	{.packets = "SS", .state = "half-open", .threshold = 1, .opened = 1},
-	{.packets = "AS", .state = "half-open", .opened = 1, .learned = 1, .reused = 1},
+	{.packets = "AS", .state = "half-open", .threshold = 1, .opened = 1, .learned = 1, .reused = 1},
+	{.packets = "AS", .state = "heard", .drops = true, .learned = 1, .refused = 1},
+	{.packets = "AS", .state = "heard", .observes = true, .learned = 1, .refused = 1},
+	{.packets = "aAAS", .state = "open", .drops = true, .threshold = 1, .learned = 2, .refused = 1},
 	{.packets = "SAS", .state = "half-open", .threshold = 1, .opened = 2, .reused = 1, .handshakes = 1},
 	{.packets = "FS", .state = "half-open", .threshold = 1, .opened = 1},
 	{.packets = "FS", .state = "closed", .drops = true, .refused = 1},
@@ -820,7 +823,7 @@ static void what_came_is_there_or_has_ended(void **state)
 	uint64_t now_ns = START, noise = 1;
 	int i;
 
-	add_limit(setup, 5);
+	add_limit(setup, 9);
 	for (i = 0; i < 1000; i++) {
 		noise = noise * 6364136223846793005ull + 1442695040888963407ull;
 		tcp(setup, noise >> 60, flags[noise >> 40 & 7], now_ns);

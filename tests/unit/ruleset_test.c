@@ -655,7 +655,7 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 
 static void settings_of_connections_merge_and_have_defaults(void **state)
 {
-	static const uint64_t defaults_ms[] = {10000, 7440000, 120000, 10000},
+	static const uint64_t defaults_ms[] = {10000, 600000, 120000, 10000},
 			      given_ms[] = {1000, 86400000, 30000, 2000};
 	static const char rule[] = RESOURCES "rules: [{resource: dns, threshold: 1, metricType: Concurrency}]\n";
 	struct bench *bench = *state;

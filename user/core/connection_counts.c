@@ -100,7 +100,7 @@ bool weir_connection_is_counted(const struct weir_connection_set *set, uint32_t 
 	uint32_t class = counted_class(word >> WEIR_CONNECTION_STATE_SHIFT & 7);
 
 	if (!tag || class == WEIR_CONNECTION_CLASSES_COUNTED ||
-	    ((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_CHECK) ||
+	    ((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_TAG_MASK) ||
 	    !is_within_steps(clock->step[class], word, WEIR_CONNECTION_STEP_MASK))
 		return false;
 	*ret_owner = (struct weir_connection_owner){
