@@ -447,7 +447,7 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 	printf("  rule   %s: ", rule->name);
 	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
 		print_threshold(rule->threshold_micro);
-		printf(" connections open at once");
+		printf(" connection%s open at once", rule->threshold_micro == WEIR_MICRO ? "" : "s");
 	} else {
 		print_limit(rule);
 		print_judging(ruleset, image, place);
