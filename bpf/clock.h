@@ -76,6 +76,13 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 		clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
 }
 
+/* The bucket in *clk is over by now, whatever was read for this packet before. */
+static __always_inline bool weir_clock_ran_on(struct weir_work *w, const struct weir_clock *clk)
+{
+	w->has_now = 0;
+	return weir_now_ns(w) >= clk->end_ns;
+}
+
 /* This CPU's clock of a timing that narrow rows can name. */
 static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w, __u32 timing)
 {

@@ -5,11 +5,13 @@
  * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already
  * counted in its current bucket and not yet spent. To take a lease it adds first, fences, and then sums
  * the rows of all CPUs; who adds first and reads second can never be overlooked by another that does
- * the same (Dekker), so what is admitted never exceeds the threshold. Three things keep that true when
+ * the same (Dekker), so what is admitted never exceeds the threshold. Four things keep that true when
  * a CPU stalls between reading its clock and deciding: buckets newer than the own one count too; an owner
  * that moves on announces its newest bucket, then clears the cells it takes over, then counts; and a
  * reader looks at a row's newest bucket again after its cells, and when that has run further ahead than
- * the ring reaches back, gives back, reads the clock and judges again.
+ * the ring reaches back, gives back, reads the clock and judges again. So does a reader that misses a row, or finds
+ * it in a newer bucket, when its own bucket is over by then: a row that expired by another CPU's clock, and was given
+ * to another flow, may still have counted by ours. tests/model/lease.pml has all of it as a model, checked.
  *
  * On one CPU all this gives the decisions of the plain window, packet for packet: a lease is only the
  * promise of admissions that the plain window would make as well.
@@ -192,18 +194,24 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 	return units;
 }
 
-/* Our row enters a newer bucket. Announce, clear, and only then may the caller count. */
+/* Our row enters a newer bucket. Announce, clear, and only then may the caller count, which it does at
+ * once: the new cell is left marked as unspent.
+ */
 static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 bucket, __u32 cell, const bool wide)
 {
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 	__u32 taken_over;
 
 	weir_give_back(row, wide);
+	/* What the ring's last round left looks counted until it is cleared: nobody may remember the flow as full by it. */
+	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
+	weir_order(w);
 	ROW_SET(row, wide, newest, bucket);
 	weir_order(w);
-	taken_over = weir_cells_aged(cell, 0, passed_by < WEIR_RING_CELLS ? passed_by : WEIR_RING_CELLS);
+	taken_over = weir_cells_aged(cell, 1, passed_by < WEIR_RING_CELLS ? passed_by : WEIR_RING_CELLS);
 	weir_clear_cells(row, taken_over, wide);
 	weir_order(w);
+	weir_cell_set(row, cell, ROW_UNSPENT(wide), wide);
 }
 
 /* Add one CPU's row to w->sum. Unless it is ours, its owner may be writing it. */
@@ -226,8 +234,12 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		/* Cells younger than the newest bucket are left over from the ring's last round. */
 		__u64 behind = q->bucket - newest;
 
-		if (behind >= q->window_cells)
+		if (behind >= q->window_cells) {
+			weir_order(w);
+			if (!is_own && ROW_GET(row, wide, tag) != q->place.tag)
+				w->sum.is_behind = 1;
 			return;
+		}
 		looked_at = weir_cells_aged(q->cell, behind, q->window_cells);
 	}
 	if (q->is_smooth) {
@@ -243,8 +255,12 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 	if (!is_own) {
 		weir_order(w);
 		newest_after = ROW_GET(row, wide, newest);
-		if (ROW_GET(row, wide, tag) != q->place.tag)
+		if (ROW_GET(row, wide, tag) != q->place.tag) {
+			w->sum.is_behind = 1;
 			return; /* it has become another flow's row: pushed out, and counted as such */
+		}
+		if (newest_after > q->bucket)
+			w->sum.is_behind = 1;
 		if (newest_after > q->bucket + WEIR_RING_CELLS - q->window_cells)
 			w->sum.ran_ahead = 1;
 		if (flags & ROW_UNSPENT(wide))
@@ -267,6 +283,8 @@ static __always_inline void weir_add_cpu(struct weir_work *w, __u32 cpu, const b
 		row = weir_find_row(w, q->place, cpu, &number, wide);
 	if (row)
 		weir_add_row(w, row, false, wide);
+	else
+		w->sum.is_behind = 1;
 }
 
 /* Out of line, all four: the verifier checks one CPU's turn once, and the walk over the CPUs once. */
@@ -527,6 +545,8 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
 	weir_add_all_rows(w, j->row, wide);
+	if (w->sum.is_behind && weir_clock_ran_on(w, j->clk))
+		w->sum.ran_ahead = 1;
 	/* Spent by this CPU, or counted by another. */
 	others = weir_window_units(j, &w->sum) - add - held;
 

@@ -123,7 +123,8 @@ struct weir_sum {
 	__u64 oldest;	  /* smooth only: the bucket that is weighed */
 	__u8 has_unspent; /* some of another CPU's units are leased, not spent */
 	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
-	__u8 pad[6];
+	__u8 is_behind;	  /* a row is gone, or in a newer bucket: our bucket may be over */
+	__u8 pad[5];
 };
 
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
