@@ -45,7 +45,7 @@ TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tool
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps demo test test-unit test-bpf test-e2e test-vm tests bench bench-quick install clean format check
+.PHONY: all help deps demo test test-unit test-bpf test-e2e test-vm model tests bench bench-quick install clean format check
 
 all: $(BUILD)/weir
 
@@ -56,6 +56,7 @@ help:
 	@echo 'make test         every test (root; sets itself up)'
 	@echo 'make test-unit    pure C tests, no root (SANITIZE=1 for sanitizers)'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
+	@echo 'make model        the lease protocol checked in every state by spin (minutes, to 8 GB of memory)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, ten minutes (root; sets itself up)'
@@ -128,13 +129,17 @@ tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(TOOLS)
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
 	$(MAKE) --no-print-directory tests
-	BUILD=$(BUILD) tests/run unit bpf e2e
+	BUILD=$(BUILD) tests/run unit bpf model e2e
 
 test-unit: $(UNIT_TESTS)
 	BUILD=$(BUILD) tests/run unit
 
 test-bpf: $(BPF_TESTS)
 	BUILD=$(BUILD) tests/run bpf
+
+# `make test` has all but the largest configurations.
+model:
+	tests/model/run all
 
 test-e2e: $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/run e2e

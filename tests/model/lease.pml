@@ -1,0 +1,862 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The lease protocol of bpf/window.h, presence.h, quick.h and flow.h as a model for spin: CPUs with a row each,
+ * reading one another's, while time runs on. tests/model/run checks each configuration in every state it can reach,
+ * and that each safety step, left out by its macro, is missed. docs/architecture.md says where each step is in the code.
+ *
+ * Checked:
+ *   never above	no window of WINDOW buckets holds more admitted packets than the threshold. Packets are counted in the
+ *			bucket of the clock that their verdict used (check_windows). While a threshold moves: none above the
+ *			larger, and who goes by the new one finds it kept but for those that still went by the old.
+ *   never twice	what a CPU has counted in its bucket is what it spent, and its lease (spend)
+ *   used up		from every state in which it has no packet in hand, CPU 0 going on alone admits the whole threshold a
+ *			window later, wherever the others stopped; and at once, when no other has a packet in hand, all but
+ *			what was admitted and what others hold as leases. CPUs are alike: what holds for one holds for each.
+ *
+ * A step (one_step) touches what is shared once: one load, one store or one atomic; between two steps anything may
+ * happen, and a CPU may stop there for as long as it likes, time running on (a stall). Steps are
+ * in the order of the program, as loads among loads and stores among stores are on x86, and elsewhere by weir_order(),
+ * a full barrier there. What x86 delays is stores behind later loads. BUFFER models it: stores wait in a queue
+ * for memory, in order, and their CPU sees them at once; the fence waits until the queue is empty. Without BUFFER each
+ * store is seen at once. That is enough where no step is a fence's: a store in the queue is the same, to others, as a
+ * CPU that stalled before it; only a load that overtakes it is new, and each load of the protocol that matters
+ * comes behind the fence or the atomic that drained the queue.
+ * Cells are read and cleared one by one; the program takes four at once, which is fewer states.
+ *
+ * Wider than the program: a lease is any number of units up to LEASE_MAX and to what is free; packets come at any time;
+ * any packet may be blocked by a later rule after this one admitted it (but SINGLE_RULE); a CPU pushes out its
+ * row whenever another flow comes. Narrower: sizes, see each configuration in `run`; PACKETS_MAX packets a CPU;
+ * NO_LAST leaves out "used up". Not in the model: smooth windows
+ * (their weights depend on the clock of the judging CPU alone, and only fall), a clock that goes back (one
+ * CPU, replay: tests/bpf/replay_test), an epoch's number that wraps (a stall of 16 epochs, a minute), rows whose
+ * timings differ.
+ *
+ * What each macro adds: PRESENCE the presence word, else every CPU is asked; QUICK the short way of bpf/quick.h; CHANGE a
+ * threshold that moves once; EVICT two flows and one row a CPU; BUFFER see above. Each is combined with
+ * the window's steps. All in one have no place in memory, and no need: a threshold's change and a
+ * lease are a CPU's own affair; the presence word only says whose rows to read; an eviction only takes rows away.
+ *
+ * One thing is known not to hold, and TAKES_MAX leaves it out: when a row goes from a flow to another and
+ * back while a CPU stands between two loads of it, that CPU may remember its flow as full by units of the other. It
+ * forgets it when the bucket ends. Never above holds all the same.
+ */
+#ifndef CPUS
+#define CPUS 2
+#endif
+#ifndef THRESHOLD
+#define THRESHOLD 1
+#endif
+#ifndef THRESHOLD_NEXT
+#define THRESHOLD_NEXT THRESHOLD
+#endif
+#ifndef RING
+#define RING 2
+#endif
+#ifndef WINDOW
+#define WINDOW 2
+#endif
+#ifndef LAST_TICK
+#define LAST_TICK 2
+#endif
+#ifndef BUCKET_TICKS
+#define BUCKET_TICKS 1
+#endif
+#ifndef EPOCH_TICKS
+#define EPOCH_TICKS (WINDOW * BUCKET_TICKS)
+#endif
+#ifndef EPOCH_OFFSET
+#define EPOCH_OFFSET 0
+#endif
+#ifndef LEASE_MAX
+#define LEASE_MAX BATCH_MAX
+#endif
+#ifndef BATCH_MAX
+#define BATCH_MAX 1
+#endif
+#ifndef ATTEMPTS
+#define ATTEMPTS 2
+#endif
+#ifndef TRIES
+#define TRIES 2
+#endif
+#ifndef DEPTH
+#define DEPTH 5
+#endif
+#ifdef EVICT
+#define FLOWS 2
+#else
+#define FLOWS 1
+#endif
+
+#define BUCKET(tick) ((tick) / BUCKET_TICKS)
+#define EPOCH(tick) (((tick) + EPOCH_OFFSET) / EPOCH_TICKS)
+#define BUCKETS (BUCKET(LAST_TICK) + 1)
+#define THRESHOLD_OF(version) ((version) == 0 -> THRESHOLD : THRESHOLD_NEXT)
+#define THRESHOLD_LARGEST (THRESHOLD > THRESHOLD_NEXT -> THRESHOLD : THRESHOLD_NEXT)
+
+/* ---- what the CPUs share ---- */
+
+#define UNSPENT 64
+#define UNITS(value) ((value) & 63)
+
+/* The words of a row that other CPUs look at. */
+#define TAG 0
+#define NEWEST 1
+#define CELL(bucket) (2 + (bucket) % RING)
+#define OLDER(age) CELL(bucket + RING - (age))
+
+typedef row_words {
+	byte word[2 + RING]
+};
+
+row_words row[CPUS];
+#ifdef BUFFER
+row_words own[CPUS]; /* as its owner sees it: its stores included that wait in the buffer */
+chan buffer[CPUS] = [DEPTH] of { byte, byte };
+#define OWN(index) own[me].word[index]
+#define DRAINED(cpu) (len(buffer[cpu]) == 0)
+#define ALL_DRAINED (len(buffer[0]) + len(buffer[1]) == 0) /* two CPUs only */
+#define ROOM (is_last || nfull(buffer[me]))
+#else
+#define OWN(index) row[me].word[index]
+#define DRAINED(cpu) true
+#define ALL_DRAINED true
+#define ROOM true
+#endif
+#define OTHERS(index) row[other].word[index]
+
+#if defined(NO_FENCE) || !defined(BUFFER)
+#define FENCED true
+#else
+#define FENCED (is_last || DRAINED(me))
+#endif
+
+byte clock;
+bit version;
+#ifdef PRESENCE
+short presence;
+#define PRESENCE_WORD(epoch, now, before) ((epoch) << (2 * CPUS) | (now) << CPUS | (before))
+#define PRESENCE_EPOCH(word) ((word) >> (2 * CPUS))
+#define PRESENCE_NOW(word) ((word) >> CPUS & PRESENT_ALL)
+#define PRESENCE_BEFORE(word) ((word) & PRESENT_ALL)
+#define PRESENT_ALL ((1 << CPUS) - 1)
+#define NAMED(cpu) (present >> (cpu) & 1)
+#ifdef DROP_BEFORE
+#define NAMED_BEFORE(word) 0
+#else
+#define NAMED_BEFORE(word) (PRESENCE_EPOCH(word) + 1 == EPOCH(now) -> PRESENCE_NOW(word) : 0)
+#endif
+#ifdef EPOCH_BACK
+#define IS_NAMED_IN(word) (PRESENCE_EPOCH(word) == EPOCH(now))
+#else
+#define IS_NAMED_IN(word) (PRESENCE_EPOCH(word) >= EPOCH(now))
+#endif
+#define JOINED(word) (IS_NAMED_IN(word) -> (word) | 1 << (CPUS + me) : \
+	PRESENCE_WORD(EPOCH(now), 1 << me, NAMED_BEFORE(word)))
+#else
+#define NAMED(cpu) true
+#endif
+
+/* ---- what is true, and no CPU looks at ---- */
+
+typedef per_bucket {
+	byte units[BUCKETS]
+};
+per_bucket admitted[FLOWS];
+#ifdef CHANGE
+per_bucket stale[FLOWS]; /* of them, by a threshold that was not in force any more */
+#endif
+#ifdef EVICT
+per_bucket gone; /* of the first flow's: in rows that were pushed out while they counted */
+#define GONE(bucket) gone.units[bucket]
+#define IS_ASKED_FOR (OTHERS(TAG) == 1)
+#else
+#define GONE(bucket) 0
+#define IS_ASKED_FOR true
+#endif
+byte leased[CPUS]; /* each CPU's lease */
+byte busy;	   /* CPUs with a packet in hand */
+bit is_last;	   /* only CPU 0 goes on */
+bit is_over;
+
+/* No window that holds `bucket` is above its threshold. */
+inline check_windows()
+{
+	first = 0;
+	do
+	:: first <= bucket && first < BUCKETS ->
+		if
+		:: bucket < first + WINDOW ->
+			units = 0; part = 0; i = first;
+			do
+			:: i < BUCKETS && i < first + WINDOW ->
+				units = units + admitted[flow].units[i];
+#ifdef CHANGE
+				part = part + stale[flow].units[i];
+#endif
+				i++
+			:: else -> break
+			od;
+			assert(units <= THRESHOLD_LARGEST);
+#ifdef CHANGE
+			assert(judged_version != version || units - part <= THRESHOLD_OF(version));
+#endif
+		:: else
+		fi;
+		first++
+	:: else -> break
+	od;
+	first = 0; i = 0; units = 0; part = 0
+}
+
+inline store(index, value)
+{
+	printf("cpu %d: word %d is %d\n", me, index, value);
+#ifdef BUFFER
+	own[me].word[index] = value;
+	if
+	:: is_last -> row[me].word[index] = own[me].word[index]
+	:: else -> buffer[me]!index, own[me].word[index]
+	fi
+#else
+	row[me].word[index] = value
+#endif
+}
+
+/* ---- the steps of a CPU; each touches what is shared once ---- */
+
+mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK, ANNOUNCE, CLEAR, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, JOIN, LOOK, LOOK_AT_CELL,
+	LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, READ_AGAIN, DROP_TAG, FILL_NEWEST, FILL_CELLS, SET_TAG, UNCOUNT, QUICK_ADD, QUICK_KEEP };
+
+inline end_packet()
+{
+	printf("cpu %d: end, full %d, lease %d\n", me, is_full, lease);
+	busy--;
+	step = IDLE; now = 0; bucket = 0; batch = 0; attempt = 0; judged_version = 0
+}
+
+#ifdef ANNOUNCE_LATE
+#define FIRST_TO_MOVE CLEAR
+#else
+#define FIRST_TO_MOVE MARK
+#endif
+#ifdef JOIN_FIRST
+#define FIRST_TO_ADD SEE_PRESENCE
+#else
+#define FIRST_TO_ADD ADD
+#endif
+#ifdef FULL_KEPT
+#define KEPT_FULL is_full
+#define FULL_NOW is_full
+#else
+#define KEPT_FULL (row_version == judged_version -> is_full : 0)
+#define FULL_NOW (row_version == judged_version && is_full && batch > left)
+#endif
+#if defined(EVICT) && !defined(NO_TAG_OWN)
+#define HAS_NO_ROW (OWN(TAG) != flow + 1)
+#elif defined(EVICT)
+#define HAS_NO_ROW (OWN(TAG) == 0)
+#else
+#define HAS_NO_ROW false
+#endif
+#ifdef ADD_LATE
+#define ADDED 0
+#else
+#define ADDED add
+#endif
+
+/* Our own row, less what was set aside. */
+inline sum_own()
+{
+	i = 0; units = 0;
+	do
+	:: i < WINDOW && i <= bucket ->
+		units = units + (i + OWN(NEWEST) >= bucket -> UNITS(OWN(OLDER(i))) : 0);
+		i++
+	:: else -> break
+	od;
+	units = units - ADDED - lease;
+	i = 0
+}
+
+/* Which step comes next, once the clock has been read or the row has been changed. */
+inline route()
+{
+	if
+#ifdef EVICT
+#ifdef QUICK
+	:: HAS_NO_ROW && !is_last && attempt == 1 -> is_quick = 1; step = DROP_TAG
+#endif
+	:: HAS_NO_ROW -> step = DROP_TAG
+#endif
+#ifdef QUICK
+	:: !HAS_NO_ROW && !is_last && attempt == 1 && OWN(NEWEST) < bucket && lease == 0 && row_version == judged_version ->
+		sum_own();
+		if
+		:: units < THRESHOLD_OF(judged_version) -> is_quick = 1; batch = 1
+		:: else
+		fi;
+		units = 0;
+		step = FIRST_TO_MOVE
+#endif
+#ifndef NO_GIVE_BACK
+	:: !HAS_NO_ROW && OWN(NEWEST) < bucket && lease > 0 -> step = GIVE_BACK
+	:: !HAS_NO_ROW && OWN(NEWEST) < bucket && lease == 0 -> step = FIRST_TO_MOVE
+#else
+	:: !HAS_NO_ROW && OWN(NEWEST) < bucket -> step = FIRST_TO_MOVE
+#endif
+	:: else ->
+		assert(OWN(NEWEST) == bucket);
+		if
+#ifndef NO_GIVE_BACK_CHANGE
+		:: row_version != judged_version && lease > 0 -> step = NEW_THRESHOLD
+#else
+		:: row_version != judged_version && lease >= batch -> row_version = judged_version; step = SPEND
+#endif
+		:: row_version == judged_version && lease >= batch -> step = SPEND
+		:: FULL_NOW && attempt == 1 -> end_packet()
+		:: else ->
+			is_full = KEPT_FULL; left = (is_full -> left : 0);
+			row_version = judged_version;
+			step = FIRST_TO_ADD
+		fi
+	fi
+}
+
+inline read_clock()
+{
+	now = clock;
+	bucket = BUCKET(now);
+	printf("cpu %d: clock is %d\n", me, now);
+	route()
+}
+
+inline give_back()
+{
+	store(CELL(OWN(NEWEST)), UNITS(OWN(CELL(OWN(NEWEST)))) - lease);
+	lease = 0; leased[me] = 0;
+	is_full = 0
+}
+
+/* The cells to look at of a row whose newest bucket is `newest`. */
+inline choose_cells()
+{
+	i = 0; looked_at = 0;
+	do
+	:: i < RING ->
+		if
+#ifndef NO_NEWER
+		:: newest > bucket && (i < WINDOW || i + newest >= RING + bucket) -> looked_at = looked_at | 1 << OLDER(i)
+#else
+		:: newest > bucket && i < WINDOW && i + newest < RING + bucket -> looked_at = looked_at | 1 << OLDER(i)
+#endif
+		:: newest <= bucket && i < WINDOW && i >= bucket - newest -> looked_at = looked_at | 1 << OLDER(i)
+		:: else
+		fi;
+		i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+#ifdef EVICT
+#define FIRST_LOOK FIND
+#else
+#define FIRST_LOOK LOOK
+#endif
+
+inline next_other()
+{
+	do
+	:: other < CPUS && (other == me || !NAMED(other)) -> other++
+	:: else -> break
+	od;
+	newest = 0; part = 0; part_unspent = 0;
+	if
+	:: other < CPUS -> step = FIRST_LOOK
+	:: other == CPUS && is_behind && !ran_ahead -> step = READ_AGAIN; other = 0
+	:: else -> step = DECIDE; other = 0
+	fi
+}
+
+inline first_other()
+{
+	other = 0;
+	next_other()
+}
+
+#ifdef FULL_ANYHOW
+#define CERTAIN true
+#else
+#define CERTAIN !has_unspent
+#endif
+
+inline decide()
+{
+	if
+	:: ran_ahead || units + batch > THRESHOLD_OF(judged_version) ->
+#ifndef NO_STEP_BACK
+		store(CELL(bucket), UNITS(OWN(CELL(bucket))) - ADDED | (lease > 0 -> UNSPENT : 0));
+#endif
+		add = 0;
+		if
+		:: ran_ahead && attempt < ATTEMPTS -> attempt++; step = READ_CLOCK
+		:: else ->
+			if
+			:: !ran_ahead && CERTAIN -> is_full = 1; left = (THRESHOLD_OF(judged_version) > units -> THRESHOLD_OF(judged_version) - units : 0)
+			:: else
+			fi;
+			end_packet()
+		fi
+	:: else ->
+		/* Keep a part of what is free, no less than the packet. */
+#ifdef KEEP_ALL
+		keep = lease + add;
+#else
+		keep = (lease + add < THRESHOLD_OF(judged_version) - units -> lease + add : THRESHOLD_OF(judged_version) - units);
+		do
+		:: !is_last && keep > batch -> keep--
+		:: break
+		od;
+#endif
+		store(CELL(bucket), (UNITS(OWN(CELL(bucket))) - ADDED - lease + keep) | UNSPENT);
+		lease = keep; leased[me] = keep;
+		is_full = 0; left = 0; add = 0; keep = 0;
+		step = SPEND
+	fi;
+	units = 0; has_unspent = 0; ran_ahead = 0; is_behind = 0
+#ifdef PRESENCE
+	; present = 0
+#endif
+}
+
+inline account()
+{
+	spent = spent + batch;
+	if
+	:: is_last -> passed = passed + batch
+	:: else ->
+		admitted[flow].units[bucket] = admitted[flow].units[bucket] + batch;
+#ifdef CHANGE
+		if
+		:: judged_version != version -> stale[flow].units[bucket] = stale[flow].units[bucket] + batch
+		:: else
+		fi;
+#endif
+		check_windows()
+	fi;
+	was_admitted = 1
+}
+
+inline spend()
+{
+	lease = lease - batch; leased[me] = lease;
+	account();
+	assert(UNITS(OWN(CELL(bucket))) == spent + lease);
+	if
+	:: lease == 0 -> store(CELL(bucket), UNITS(OWN(CELL(bucket))))
+	:: else
+	fi;
+	end_packet()
+}
+
+/* Units of a row that is pushed out while it counts do not count any more: that is counted as an eviction. */
+inline forgive()
+{
+	i = 0;
+	do
+	:: i < RING && OWN(TAG) != 0 && i <= OWN(NEWEST) && OWN(NEWEST) + WINDOW > bucket ->
+		admitted[OWN(TAG) - 1].units[OWN(NEWEST) - i] = admitted[OWN(TAG) - 1].units[OWN(NEWEST) - i] - UNITS(OWN(CELL(OWN(NEWEST) + RING - i))) + (i == 0 -> lease : 0);
+#ifdef TAKES_MAX
+		if
+		:: OWN(TAG) == 1 -> gone.units[OWN(NEWEST) - i] = gone.units[OWN(NEWEST) - i] + UNITS(OWN(CELL(OWN(NEWEST) + RING - i))) - (i == 0 -> lease : 0)
+		:: else
+		fi;
+#endif
+		i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+#ifdef NO_AHEAD
+#define ASKED (PRESENCE_NOW(seen) | PRESENCE_BEFORE(seen))
+#else
+#define ASKED (PRESENCE_EPOCH(seen) == EPOCH(now) -> PRESENCE_NOW(seen) | PRESENCE_BEFORE(seen) : PRESENT_ALL)
+#endif
+#ifdef JOIN_FIRST
+#define AFTER_JOIN if :: add == 0 -> step = ADD :: else -> first_other() fi
+#elif defined(QUICK_ANYHOW)
+#define AFTER_JOIN if :: is_quick -> step = QUICK_KEEP :: else -> first_other() fi
+#else
+#define AFTER_JOIN if :: is_quick && present == 1 << me -> step = QUICK_KEEP \
+	:: is_quick && present != 1 << me -> step = UNCOUNT :: else -> first_other() fi
+#endif
+#ifdef NO_READ_AGAIN
+#define CALL_MISSING skip
+#else
+#define CALL_MISSING is_behind = 1
+#endif
+#ifdef PRESENCE
+#define SEE_AFTER_QUICK SEE_PRESENCE
+#define AFTER_UNCOUNT present = 0; route()
+#else
+#define SEE_AFTER_QUICK UNCOUNT
+#define AFTER_UNCOUNT route()
+#endif
+#define AFTER_MOVE if :: is_quick -> step = QUICK_ADD :: else -> route() fi
+
+#ifdef PACKETS_MAX
+#define MAY_BEGIN (is_last || packets < PACKETS_MAX)
+#else
+#define MAY_BEGIN true
+#endif
+#ifdef TAKES_MAX
+#define MAY_TAKE(flow) (is_last || OWN(TAG) == flow + 1 || takes < TAKES_MAX)
+#else
+#define MAY_TAKE(flow) true
+#endif
+
+inline one_step()
+{
+	if
+	:: step == IDLE && MAY_BEGIN ->
+		busy++;
+		attempt = 1; batch = 1; was_admitted = 0;
+#ifdef PACKETS_MAX
+		packets = packets + !is_last;
+#endif
+#ifdef EVICT
+		if
+		:: MAY_TAKE(0) -> flow = 0
+		:: !is_last && MAY_TAKE(1) -> flow = 1
+		fi;
+#endif
+		do
+		:: !is_last && batch < BATCH_MAX -> batch++
+		:: break
+		od;
+#ifdef CHANGE
+		judged_version = version;
+		step = READ_CLOCK
+	:: step == READ_CLOCK ->
+		read_clock()
+#else
+		read_clock()
+	:: step == READ_CLOCK -> read_clock()
+#endif
+	:: step == GIVE_BACK && ROOM -> give_back(); step = MARK
+#ifndef NO_MARK
+	:: step == MARK && ROOM -> store(CELL(bucket), OWN(CELL(bucket)) | UNSPENT); step = ANNOUNCE
+	:: step == ANNOUNCE && ROOM ->
+#else
+	:: (step == MARK || step == ANNOUNCE) && ROOM ->
+#endif
+		i = bucket - OWN(NEWEST);
+		to_clear = (i < RING -> i : RING) - 1;
+		i = 0; spent = 0; is_full = 0; left = 0;
+		store(NEWEST, bucket);
+#ifdef ANNOUNCE_LATE
+		AFTER_MOVE
+#else
+		step = CLEAR
+#endif
+	:: step == CLEAR && ROOM ->
+#ifdef ANNOUNCE_LATE
+		i = bucket - OWN(NEWEST);
+		to_clear = (to_clear == 0 -> (i < RING -> i : RING) - 1 : to_clear);
+		i = 0;
+#endif
+		/* The cell of the packet's own bucket comes last. */
+		do
+		:: to_clear > 0 && OWN(OLDER(to_clear)) == 0 -> to_clear--
+		:: else -> break
+		od;
+		if
+#ifdef NO_CLEAR
+		:: else -> to_clear = 0; AFTER_MOVE
+#elif defined(ANNOUNCE_LATE)
+		:: to_clear > 0 -> store(OLDER(to_clear), 0); to_clear--
+		:: else -> store(CELL(bucket), UNSPENT); step = ANNOUNCE
+#else
+		:: to_clear > 0 -> store(OLDER(to_clear), 0); to_clear--
+		:: else -> store(CELL(bucket), UNSPENT); AFTER_MOVE
+#endif
+		fi
+	:: step == NEW_THRESHOLD && ROOM -> give_back(); route()
+	:: step == ADD && ROOM ->
+		add = batch - lease;
+		do
+		:: !is_last && lease + add < LEASE_MAX -> add++
+		:: break
+		od;
+#ifndef ADD_LATE
+		store(CELL(bucket), (UNITS(OWN(CELL(bucket))) + add) | UNSPENT);
+#endif
+		sum_own();
+#ifdef PRESENCE
+#ifdef JOIN_FIRST
+		AFTER_JOIN
+#else
+		step = SEE_PRESENCE
+#endif
+	:: step == SEE_PRESENCE ->
+		seen = presence;
+		step = JOIN
+	:: step == JOIN && FENCED ->
+		if
+#ifdef PLAIN_JOIN
+		:: JOINED(seen) != seen -> seen = JOINED(seen); presence = seen
+#else
+		:: JOINED(seen) != seen && presence == seen -> seen = JOINED(seen); presence = seen
+#endif
+#ifdef LOOK_ONCE
+		:: JOINED(seen) == seen -> skip
+#else
+		:: JOINED(seen) == seen && JOINED(presence) == presence -> seen = presence
+#endif
+		:: else -> seen = -1
+		fi;
+		if
+		:: seen != -1 ->
+			present = ASKED;
+			tries = 0;
+			AFTER_JOIN
+		:: seen == -1 && tries + 1 < TRIES -> tries++; step = SEE_PRESENCE
+		:: else -> tries = 0; ran_ahead = !is_quick; step = (is_quick -> UNCOUNT : DECIDE)
+		fi;
+		seen = 0
+#elif defined(BUFFER)
+		step = FENCE
+	:: step == FENCE && FENCED -> first_other()
+#else
+		first_other()
+#endif
+#ifdef EVICT
+	:: step == FIND ->
+		printf("cpu %d: cpu %d's tag is %d\n", me, other, OTHERS(TAG));
+		if
+		:: OTHERS(TAG) != flow + 1 -> CALL_MISSING; other++; next_other()
+		:: else -> step = LOOK
+		fi
+	:: step == CHECK_TAG ->
+		printf("cpu %d: cpu %d's tag is now %d\n", me, other, OTHERS(TAG));
+#ifndef NO_TAG_AGAIN
+		if
+		:: OTHERS(TAG) != flow + 1 -> CALL_MISSING
+		:: else ->
+#else
+		if
+		:: true ->
+#endif
+			ran_ahead = ran_ahead | newest > bucket + RING - WINDOW;
+			has_unspent = has_unspent | part_unspent;
+			units = (units + part > THRESHOLD_LARGEST -> THRESHOLD_LARGEST : units + part)
+		fi;
+		other++; next_other()
+	:: step == DROP_TAG && ROOM ->
+		if
+		:: !is_last -> forgive()
+		:: else
+		fi;
+#ifndef LEASE_KEPT
+		lease = 0; leased[me] = 0;
+#endif
+		is_full = 0; left = 0; spent = 0; row_version = judged_version;
+#ifdef TAKES_MAX
+		takes = takes + !is_last;
+#endif
+#ifndef TAG_KEPT
+		store(TAG, 0);
+#endif
+		step = FILL_NEWEST
+	:: step == FILL_NEWEST && ROOM -> store(NEWEST, bucket); to_clear = RING - 1; step = FILL_CELLS
+	:: step == FILL_CELLS && ROOM ->
+		do
+		:: to_clear > 0 && OWN(OLDER(to_clear)) == 0 -> to_clear--
+		:: else -> break
+		od;
+		if
+		:: to_clear > 0 -> store(OLDER(to_clear), 0); to_clear--
+		:: else -> store(CELL(bucket), batch | UNSPENT); step = SET_TAG
+		fi
+	:: step == SET_TAG && ROOM ->
+		store(TAG, flow + 1);
+		step = (is_quick -> SEE_AFTER_QUICK : UNCOUNT)
+#endif
+	:: step == UNCOUNT && ROOM -> store(CELL(bucket), 0); is_quick = 0; add = 0; AFTER_UNCOUNT
+#ifdef QUICK
+	:: step == QUICK_ADD && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_PRESENCE
+	:: step == QUICK_KEEP && ROOM ->
+		store(CELL(bucket), batch);
+		account();
+		is_quick = 0; add = 0; present = 0;
+		end_packet()
+#endif
+#ifndef NO_READ_AGAIN
+	:: step == READ_AGAIN ->
+		printf("cpu %d: clock is now %d\n", me, clock);
+		ran_ahead = BUCKET(clock) != bucket;
+		step = DECIDE
+#else
+	:: step == READ_AGAIN -> step = DECIDE
+#endif
+	:: step == LOOK ->
+		newest = OTHERS(NEWEST);
+		printf("cpu %d: cpu %d's newest is %d\n", me, other, newest);
+		choose_cells();
+		if
+		:: looked_at != 0 -> step = LOOK_AT_CELL
+#ifdef EVICT
+		:: else -> step = CHECK_TAG
+#else
+		:: else -> other++; next_other()
+#endif
+		fi
+	:: step == LOOK_AT_CELL ->
+		do
+		:: looked_at >> i & 1 -> break
+		:: else -> i++
+		od;
+		printf("cpu %d: cpu %d's word %d is %d\n", me, other, i, OTHERS(i));
+		part = part + UNITS(OTHERS(i));
+		part_unspent = part_unspent | OTHERS(i) >= UNSPENT;
+		looked_at = looked_at & ~(1 << i);
+		i = 0;
+		if
+		:: looked_at == 0 -> step = LOOK_AGAIN
+		:: else
+		fi
+	:: step == LOOK_AGAIN ->
+		printf("cpu %d: cpu %d's newest is now %d\n", me, other, OTHERS(NEWEST));
+#ifndef NO_SECOND_LOOK
+		newest = OTHERS(NEWEST);
+#endif
+#if !defined(NO_READ_AGAIN) && !defined(NO_NEWER)
+		is_behind = is_behind | newest > bucket;
+#endif
+#ifdef EVICT
+		step = CHECK_TAG
+#else
+		ran_ahead = ran_ahead | newest > bucket + RING - WINDOW;
+		has_unspent = has_unspent | part_unspent;
+		units = (units + part > THRESHOLD_LARGEST -> THRESHOLD_LARGEST : units + part);
+		other++; next_other()
+#endif
+	:: step == DECIDE && ROOM -> decide()
+	:: step == SPEND && ROOM -> spend()
+#ifndef SINGLE_RULE
+	:: step == SPEND && !is_last -> end_packet() /* a later rule blocks the packet */
+#endif
+	fi
+}
+
+/* Packets for CPU 0 until one is blocked. */
+inline use_up()
+{
+	flow = 0;
+	do
+	:: one_step();
+		if
+		:: step == IDLE && !was_admitted -> break
+		:: else
+		fi
+	od
+}
+
+proctype cpu(byte me)
+{
+	mtype step = IDLE;
+	byte now, bucket, batch, left, attempt, lease, spent, add, keep, units, part, newest, looked_at, other, i, first, flow, to_clear, passed;
+	bit judged_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_quick;
+#ifdef TAKES_MAX
+	byte takes;
+#endif
+#ifdef PACKETS_MAX
+	byte packets;
+#endif
+#ifdef PRESENCE
+	byte tries, present;
+	short seen;
+#endif
+	do
+	:: atomic { one_step() }
+#ifndef NO_LAST
+	:: atomic { me == 0 && step == IDLE && DRAINED(0) ->
+		is_last = 1;
+		if
+#if !defined(EVICT) || defined(TAKES_MAX)
+		/* All others are between packets: the flow may be full only by what was admitted, and by what others hold. */
+		:: busy == 0 && ALL_DRAINED ->
+			bucket = BUCKET(clock);
+			do
+			:: i < WINDOW && i <= bucket -> passed = passed + admitted[0].units[bucket - i] + GONE(bucket - i); i++
+			:: else -> break
+			od;
+			other = 1;
+			do
+			:: other < CPUS -> passed = passed + (IS_ASKED_FOR && bucket - OTHERS(NEWEST) < WINDOW -> leased[other] : 0); other++
+			:: else -> break
+			od;
+			i = 0; other = 0; bucket = 0
+#endif
+		/* The others stopped wherever they were, a window ago. */
+		:: clock = (BUCKET(LAST_TICK) + WINDOW) * BUCKET_TICKS
+		fi;
+		use_up();
+		assert(passed == THRESHOLD_OF(version) || clock <= LAST_TICK && passed > THRESHOLD_OF(version));
+		is_over = 1 }
+#endif
+	od
+}
+
+proctype time()
+{
+	do
+	:: clock < LAST_TICK -> clock++
+	:: else -> break
+	od
+}
+
+#ifdef CHANGE
+proctype controller()
+{
+	version = 1
+}
+#endif
+
+#ifdef BUFFER
+proctype memory(byte me)
+{
+	byte index, value;
+	do
+	:: atomic { buffer[me]?index, value -> row[me].word[index] = value; index = 0; value = 0 }
+	od
+}
+#endif
+
+never {
+	do
+	:: !is_over
+	od
+}
+
+init {
+	atomic {
+		byte n = 0;
+		do
+		:: n < CPUS ->
+			run cpu(n);
+#ifdef BUFFER
+			run memory(n);
+#endif
+			n++
+		:: else -> break
+		od;
+		n = 0;
+		run time();
+#ifdef CHANGE
+		run controller()
+#endif
+	}
+}
