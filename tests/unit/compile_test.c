@@ -1689,9 +1689,9 @@ static void memory_is_what_the_maps_take(void **state)
 	struct weir_image_memory memory;
 
 	weir_image_memory(image, 2, &memory);
-	assert_int_equal(memory.narrow_table, 4096 * 32 * 2);
-	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * 2);
-	assert_int_equal(memory.lone_rows, 1024 * 128 * 2);
+	assert_int_equal(memory.narrow_table, 4096 * 32 * (2 + 2));
+	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
+	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);

@@ -184,14 +184,27 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
  */
 #define OVERRIDE_BYTES 128
 
+/*
+ * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
+ * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
+ */
+#define NOTED_CPUS 2u
+
+static uint64_t percpu_bytes(uint64_t bytes, uint32_t cpus)
+{
+	return bytes * (cpus + NOTED_CPUS);
+}
+
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
 {
 	const struct weir_config *config = &image->config;
 	struct weir_image_memory memory = {};
 
-	memory.narrow_table = (uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row) * cpus;
-	memory.wide_table = (uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row) * cpus;
-	memory.lone_rows = (uint64_t)image->rule_slots * sizeof(struct weir_wide_row) * cpus;
+	memory.narrow_table =
+		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
+	memory.wide_table =
+		percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
+	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
 			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
@@ -204,7 +217,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
 			  sizeof(struct weir_totals) + WEIR_TIMINGS_MAX * sizeof(struct weir_clock) +
 			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
-	memory.counters *= cpus;
+	memory.counters = percpu_bytes(memory.counters, cpus);
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			  (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +

@@ -111,11 +111,11 @@ struct weir_image {
 
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
 struct weir_image_memory {
-	uint64_t narrow_table, wide_table; /* all CPUs together */
+	uint64_t narrow_table, wide_table; /* all CPUs together, and what the kernel notes of per-CPU memory */
 	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
 	uint64_t connections;		   /* shared by all CPUs: they, and their counts */
 	uint64_t presence;		   /* shared by all CPUs */
-	uint64_t lone_rows, counters;	   /* all CPUs together */
+	uint64_t lone_rows, counters;	   /* likewise */
 	uint64_t matching;		   /* classes, vectors, prefixes, rules */
 	uint64_t lists;			   /* allow and deny */
 	uint64_t total;

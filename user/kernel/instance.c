@@ -779,6 +779,29 @@ static bool is_replaced(const struct weir_instance *instance, const struct weir_
 					     image->config.presence_shift != instance->info.presence_shift));
 }
 
+/* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
+static uint64_t new_bytes(const struct weir_instance *instance, const struct weir_image *image)
+{
+	struct weir_image_memory memory;
+	uint64_t bytes;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	bytes = memory.matching + memory.lists;
+	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
+		bytes += memory.narrow_table;
+	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))
+		bytes += memory.wide_table;
+	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
+		bytes += memory.presence;
+	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
+	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS))
+		bytes += memory.shared;
+	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
+	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
+		bytes += memory.connections;
+	return bytes;
+}
+
 /* One description is written before the swap, the other after it. */
 static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
 			      const struct weir_resource_info *resources, struct weir_diag *diag)
@@ -1084,6 +1107,8 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 
 	previous = what_runs(instance);
 	err = build_image(ruleset, &previous, &image, diag);
+	if (!err)
+		err = check_memory(new_bytes(instance, image), diag);
 	if (!err)
 		err = not_the_rules(load_over(instance, image, &object, diag));
 	if (!err)
