@@ -512,12 +512,40 @@ static __always_inline void weir_settle(struct weir_work *w, struct weir_judgeme
 	}
 }
 
+/* Whom the cell of presence names as it stands, which may change before it counts. */
+static __always_inline void weir_glance_at_others(struct weir_work *w)
+{
+	__u32 *cell = w->question.asks_all || config.cpus == 1 ? NULL : weir_presence_cell(w->question.place);
+
+	w->present = cell ? READ_ONCE(*cell) & ((1u << WEIR_PRESENCE_EPOCH_SHIFT) - 1) : WEIR_PRESENT_ALL;
+}
+
+/* A flow that one CPU sees leases as on a machine of two, so that it costs the same on one of many. Should it
+ * move, so much of what is free may stay behind, once: for some seconds it is then known to be seen by two. Chosen, not
+ * derived.
+ */
+#define WEIR_ALONE_PARTS 4
+
+/* What one CPU may set aside of so many units, going by w->present. */
+__noinline __u64 weir_fair_part(struct weir_work *w, __u64 units)
+{
+	if (!w)
+		return 0;
+	if (config.cpus > 1 && weir_is_alone(w->present, bpf_get_smp_processor_id()))
+		return units / WEIR_ALONE_PARTS;
+	return units / (2 * config.cpus);
+}
+
 /* How many units to try and lease: little leaves little behind on a CPU that the flow leaves. Never more
  * than what this CPU has spent in this bucket, but always enough for the packet.
  */
-static __always_inline __u64 weir_lease_wanted(const struct weir_judgement *j, __u64 spent, const bool wide)
+static __always_inline __u64 weir_lease_wanted(struct weir_work *w, const struct weir_judgement *j, __u64 spent,
+					       const bool wide)
 {
-	__u64 wanted = j->threshold / (2 * config.cpus);
+	__u64 wanted;
+
+	weir_glance_at_others(w);
+	wanted = weir_fair_part(w, j->threshold);
 
 	if (wanted > spent)
 		wanted = spent;
@@ -541,7 +569,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 		return WEIR_ANSWER_ADMIT;
 
 	counted = weir_cell_get(j->row, j->own_cell, wide) & ~ROW_UNSPENT(wide);
-	add = weir_lease_wanted(j, counted - held, wide) - held;
+	add = weir_lease_wanted(w, j, counted - held, wide) - held;
 
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
 	weir_add_all_rows(w, j->row, wide);
@@ -562,7 +590,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 	}
 
 	/* Keep a fair part of what is free, now that it is known, and no less than the packet. */
-	fair = (j->threshold - others) / (2 * config.cpus);
+	fair = weir_fair_part(w, j->threshold - others);
 	if (fair < j->batch)
 		fair = j->batch;
 	if (held + add > fair)
