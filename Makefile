@@ -155,9 +155,11 @@ bench-quick: $(BUILD)/tests/bench/bench
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
 VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/bpf/replay_test
-test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS)
+test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
+	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
+	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
 
 demo:
 	@tests/deps demo
