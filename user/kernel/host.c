@@ -14,6 +14,12 @@
 
 #include "util.h"
 
+/*
+ * Of the memory that is available, the part that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md), and
+ * who else runs needs some. Chosen, not derived.
+ */
+#define SPARED_PART 16
+
 int weir_host_read_text(const char *path, char *text, size_t text_bytes)
 {
 	_cleanup_(weir_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -103,6 +109,14 @@ uint64_t weir_host_memory_available_bytes(void)
 	unsigned long long kib;
 
 	return read_field("/proc/meminfo", "MemAvailable:", 10, &kib) ? kib * 1024 : 0;
+}
+
+bool weir_host_has_memory(uint64_t needed_bytes, uint64_t *ret_available_bytes)
+{
+	uint64_t available_bytes = weir_host_memory_available_bytes();
+
+	*ret_available_bytes = available_bytes;
+	return !available_bytes || needed_bytes <= available_bytes - available_bytes / SPARED_PART;
 }
 
 int weir_host_check_privilege(struct weir_diag *diag)

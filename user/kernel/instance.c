@@ -497,14 +497,14 @@ static int check_marks(const struct weir_ruleset *ruleset, struct weir_diag *dia
 
 static int check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 {
-	uint64_t available_bytes = weir_host_memory_available_bytes();
+	uint64_t available_bytes;
 
-	if (!available_bytes || needed_bytes <= available_bytes)
+	if (weir_host_has_memory(needed_bytes, &available_bytes))
 		return 0;
 	weir_diag_error(diag, NULL, NULL,
 			"lower settings.flowsPerCpu or connections; 'weir check' shows what takes the memory",
-			"the maps need %.1f MiB and %.1f MiB are available", needed_bytes / 1048576.0,
-			available_bytes / 1048576.0);
+			"the maps need %.1f MiB and %.1f MiB are available, of which a sixteenth must stay free",
+			needed_bytes / 1048576.0, available_bytes / 1048576.0);
 	return -ENOMEM;
 }
 

@@ -249,18 +249,17 @@ static void attempt_clean(struct attempt *attempt)
 	weir_replay_report_free(&attempt->report);
 }
 
-/* Does the machine have the memory? The kernel would rather kill somebody than say no. */
 static int check_memory(const struct weir_image *image, uint32_t cpus, struct weir_diag *diag)
 {
-	uint64_t free_bytes = weir_host_memory_available_bytes();
 	struct weir_image_memory memory;
+	uint64_t free_bytes;
 
 	weir_image_memory(image, cpus, &memory);
-	if (free_bytes == 0 || memory.total <= free_bytes)
+	if (weir_host_has_memory(memory.total, &free_bytes))
 		return 0;
 	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
 			      "tables that hold every flow of the capture need %" PRIu64 " MB, and %" PRIu64
-			      " MB are free",
+			      " MB are free, of which a sixteenth must stay so",
 			      (uint64_t)memory.total >> 20, free_bytes >> 20);
 }
 
