@@ -198,13 +198,13 @@ static json_t *describe(const struct view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name,
-			 "generation", (json_int_t)info->generation, "attachedSeconds",
-			 (now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "links",
-			 describe_links(instance), "settings", describe_settings(instance), "counts",
-			 describe_counts(instance), "controller", describe_controller(view->controller), "memory",
-			 describe_memory(view), "resources", describe_resources(instance), "rules",
-			 describe_rules(view));
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name,
+			 "abiVersion", (json_int_t)info->abi_version, "generation", (json_int_t)info->generation,
+			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
+			 (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance), "settings",
+			 describe_settings(instance), "counts", describe_counts(instance), "controller",
+			 describe_controller(view->controller), "memory", describe_memory(view), "resources",
+			 describe_resources(instance), "rules", describe_rules(view));
 }
 
 /* ---- for people ---- */
@@ -376,7 +376,21 @@ static int show(const char *name, json_t *documents, struct weir_diag *diag)
 	return 0;
 }
 
-/* One that cannot be read does not hide the others. */
+static void show_foreign(const char *name, const struct weir_instance_info *head, json_t *documents)
+{
+	char remark[192];
+
+	snprintf(remark, sizeof(remark),
+		 "attached by another version of weir: 'weir detach --instance %s', and attach again", name);
+	if (documents)
+		json_array_append_new(documents, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
+							   (json_int_t)head->abi_version, "remark", remark));
+	else
+		printf("instance %s: %s\n  its maps are of version %u, and this one reads %u\n", name, remark,
+		       head->abi_version, WEIR_ABI_VERSION);
+}
+
+/* One that cannot be read does not hide the others. Another version's is no failure: it limits as well as ours. */
 static int show_all(json_t *documents, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
@@ -387,8 +401,13 @@ static int show_all(json_t *documents, struct weir_diag *diag)
 	if (!err && !names.count && !documents)
 		fputs("nothing is attached\n", stderr);
 	for (size_t i = 0; i < names.count; i++) {
-		int one_err = show(names.names[i], documents, diag);
+		struct weir_instance_info head;
+		int one_err = 0;
 
+		if (weir_instance_is_foreign(names.names[i], &head))
+			show_foreign(names.names[i], &head, documents);
+		else
+			one_err = show(names.names[i], documents, diag);
 		if (one_err)
 			err = one_err;
 		if (!documents && i + 1 < names.count)

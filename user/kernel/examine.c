@@ -8,6 +8,7 @@
 #include "bpffs.h"
 #include "device.h"
 #include "host.h"
+#include "instance.h"
 #include "pace.h"
 #include "util.h"
 
@@ -198,6 +199,25 @@ static void examine_queues(const struct weir_device *device, struct weir_finding
 		     device->rx_queues == 1 ? "" : "s");
 }
 
+static void examine_weir(uint32_t program_id, struct weir_findings *findings)
+{
+	char instance[WEIR_INSTANCE_NAME_BYTES], advice[160];
+	struct weir_instance_info head;
+
+	if (!weir_instance_of_program(program_id, instance)) {
+		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
+		return;
+	}
+	if (!weir_instance_is_foreign(instance, &head)) {
+		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)",
+		     instance, program_id);
+		return;
+	}
+	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", instance);
+	find(findings, WEIR_FINDING_NOTE, "programs", advice, "another version of weir is attached: instance '%s'",
+	     instance);
+}
+
 static void examine_programs(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
 	uint32_t program_id = weir_device_program(device);
@@ -209,7 +229,7 @@ static void examine_programs(const char *interface, const struct weir_device *de
 	}
 	weir_program_name(program_id, name);
 	if (!strcmp(name, "weir_ingress")) {
-		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
+		examine_weir(program_id, findings);
 		return;
 	}
 	snprintf(advice, sizeof(advice), "ip link set dev %s xdp off, or stop what attached it", interface);

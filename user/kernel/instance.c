@@ -12,6 +12,7 @@
 #include "bpffs.h"
 #include "device.h"
 #include "host.h"
+#include "info.h"
 #include "memory.h"
 #include "pace.h"
 #include "thresholds.h"
@@ -81,16 +82,46 @@ static void *read_all(int map_fd, uint32_t count, size_t value_bytes)
 	return TAKE_PTR(values);
 }
 
+static int read_info(struct weir_instance *instance, struct weir_diag *diag)
+{
+	bool is_foreign;
+	int err;
+
+	err = weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, &is_foreign);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
+	if (!is_foreign)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "detach it and attach again, with one version",
+			"instance '%s' was attached by another version of weir (its maps are of version %u, and "
+			"this one reads %u)",
+			instance->name, instance->info.abi_version, WEIR_ABI_VERSION);
+	return -EPROTO;
+}
+
+static int open_map(struct weir_instance *instance, enum weir_instance_map map, struct weir_diag *diag)
+{
+	instance->map_fd[map] = weir_pin_open(instance->name, weir_instance_map_name(map));
+	if (instance->map_fd[map] < 0)
+		return weir_diag_fail(diag, -instance->map_fd[map],
+				      "an attach was cut short, perhaps: 'weir detach' clears it away",
+				      "cannot open map '%s' of instance '%s'", weir_instance_map_name(map),
+				      instance->name);
+	return 0;
+}
+
+/* Its description first: another version may have other maps. */
 static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 {
-	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
-		instance->map_fd[map] = weir_pin_open(instance->name, weir_instance_map_name(map));
-		if (instance->map_fd[map] < 0)
-			return weir_diag_fail(diag, -instance->map_fd[map],
-					      "an attach was cut short, perhaps: 'weir detach' clears it away",
-					      "cannot open map '%s' of instance '%s'", weir_instance_map_name(map),
-					      instance->name);
-	}
+	int err = open_map(instance, WEIR_MAP_INSTANCE, diag);
+
+	if (!err)
+		err = read_info(instance, diag);
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (map != WEIR_MAP_INSTANCE)
+			err = open_map(instance, map, diag);
+	if (err)
+		return err;
 	instance->thresholds_fd = weir_pin_open(instance->name, WEIR_PIN_THRESHOLDS);
 	if (instance->thresholds_fd < 0)
 		return weir_diag_fail(diag, -instance->thresholds_fd, NULL,
@@ -100,21 +131,7 @@ static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 
 static int read_descriptions(struct weir_instance *instance, struct weir_diag *diag)
 {
-	struct weir_instance_info *info = &instance->info;
-	struct bpf_map_info map = {};
-	__u32 map_bytes = sizeof(map);
-	int err;
-
-	err = bpf_obj_get_info_by_fd(instance->map_fd[WEIR_MAP_INSTANCE], &map, &map_bytes);
-	if (!err && map.value_size == sizeof(*info))
-		err = weir_array_read(instance->map_fd[WEIR_MAP_INSTANCE], info, 1, sizeof(*info));
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
-	if (info->magic != WEIR_ABI_MAGIC || info->abi_version != WEIR_ABI_VERSION) {
-		weir_diag_error(diag, NULL, NULL, "detach it and attach again, with one version",
-				"instance '%s' was attached by another version of weir", instance->name);
-		return -EPROTO;
-	}
+	const struct weir_instance_info *info = &instance->info;
 
 	instance->rules = read_all(instance->map_fd[WEIR_MAP_RULE_INFO], info->rule_slots, sizeof(*instance->rules));
 	if (instance->rules)
@@ -159,6 +176,14 @@ static int put_in_order(struct weir_instance *instance, struct weir_diag *diag)
 	qsort_r(instance->resource_order, instance->resource_count, sizeof(uint32_t), compare_resource_places,
 		instance->resources);
 	return 0;
+}
+
+static bool is_link(const char *pin)
+{
+	char interface[IF_NAMESIZE];
+	bool is_native;
+
+	return weir_link_pin_parse(pin, interface, &is_native);
 }
 
 static int read_link(const struct weir_instance *instance, const char *pin, struct weir_link *link)
@@ -226,6 +251,14 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 	return 0;
 }
 
+bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	bool is_foreign;
+
+	return fd >= 0 && !weir_info_read(fd, ret_head, &is_foreign) && is_foreign;
+}
+
 void weir_instance_free(struct weir_instance *instance)
 {
 	if (!instance)
@@ -242,15 +275,31 @@ void weir_instance_free(struct weir_instance *instance)
 	free(instance);
 }
 
-/* ---- taking it off ---- */
-
-static bool is_link(const char *pin)
+bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES])
 {
-	char interface[IF_NAMESIZE];
-	bool is_native;
+	_cleanup_(weir_names_free) struct weir_names names = {};
+	bool is_found = false;
 
-	return weir_link_pin_parse(pin, interface, &is_native);
+	if (weir_names_read(weir_bpffs_base(), &names))
+		return false;
+	for (size_t i = 0; i < names.count && !is_found; i++) {
+		_cleanup_(weir_names_free) struct weir_names pins = {};
+		struct weir_instance named = {};
+		struct weir_link link = {};
+
+		if (list_pins(names.names[i], &pins))
+			continue;
+		snprintf(named.name, sizeof(named.name), "%s", names.names[i]);
+		for (size_t pin = 0; pin < pins.count && !is_found; pin++)
+			is_found = is_link(pins.names[pin]) && !read_link(&named, pins.names[pin], &link) &&
+				   link.program_id == program_id;
+		if (is_found)
+			strcpy(ret_name, named.name);
+	}
+	return is_found;
 }
+
+/* ---- taking it off ---- */
 
 /* Off the interface at once, and not when the kernel gets to the last reference. */
 static void remove_link(const char *instance, const char *pin)
@@ -349,8 +398,9 @@ static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
 	struct weir_instance_info info;
+	bool is_foreign;
 
-	return fd >= 0 && !weir_array_read(fd, &info, 1, sizeof(info)) && info.attached_ns == attached_ns;
+	return fd >= 0 && !weir_info_read(fd, &info, &is_foreign) && info.attached_ns == attached_ns;
 }
 
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)

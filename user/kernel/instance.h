@@ -51,14 +51,23 @@ bool weir_instance_name_is_valid(const char *name);
 /* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
-/* Read an attached instance; -ENOENT when there is none of this name. The caller owns *ret_instance. */
+/* Read an attached instance; -ENOENT when there is none of this name, -EPROTO when another version of weir attached it.
+ * The caller owns *ret_instance.
+ */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* Whether another version of weir attached it, so that it cannot be opened. *ret_head is what all versions share (info.h). */
+bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head);
+
 void weir_instance_free(struct weir_instance *instance);
 
 static inline void weir_instance_freep(struct weir_instance **instance)
 {
 	weir_instance_free(*instance);
 }
+
+/* The instance, of whatever version, that has put this program on an interface; false when there is none to be seen. */
+bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES]);
 
 struct weir_attach_options {
 	const char *instance;

@@ -14,6 +14,7 @@
 
 #include "array.h"
 #include "host.h"
+#include "info.h"
 #include "object.h"
 #include "pace.skel.h"
 #include "pins.h"
@@ -104,8 +105,9 @@ static uint64_t read_netns(const char *instance)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
 	struct weir_instance_info info;
+	bool is_foreign;
 
-	return fd < 0 || weir_array_read(fd, &info, 1, sizeof(info)) ? 0 : info.netns;
+	return fd < 0 || weir_info_read(fd, &info, &is_foreign) ? 0 : info.netns;
 }
 
 /* Go there; *ret_back_fd (-1: it is here) leads back. Named namespaces first, then those of processes. */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * tamper INSTANCE version N          say that version N of weir attached it
+ * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
+ *
+ * What other versions of weir leave behind, for tests. Exit 1 when it cannot be done.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "array.h"
+#include "object.h"
+#include "pins.h"
+#include "util.h"
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "tamper: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+static int set_version(const char *instance, uint32_t version)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+
+	if (fd < 0 || weir_array_read(fd, &info, 1, sizeof(info)))
+		return fail("cannot read the description");
+	info.abi_version = version;
+	return weir_array_write(fd, &info, 1, sizeof(info)) ? fail("cannot write the description") : 0;
+}
+
+static int make(const char *instance, uint32_t version, uint32_t bytes)
+{
+	const uint32_t head[] = {WEIR_ABI_MAGIC, version};
+	_cleanup_(weir_freep) char *value = calloc(1, bytes + sizeof(head));
+	_cleanup_(weir_closep) int fd =
+		bpf_map_create(BPF_MAP_TYPE_ARRAY, "instance", sizeof(uint32_t), bytes, 1, NULL);
+	struct weir_diag ignored = {};
+	char path[PATH_MAX];
+
+	if (!value || fd < 0)
+		return fail("cannot make a map");
+	memcpy(value, head, sizeof(head));
+	weir_pin_path(instance, NULL, path);
+	if (weir_array_write(fd, value, 1, bytes) || mkdir(path, 0700))
+		return fail("cannot make the instance");
+	return weir_pin(instance, weir_instance_map_name(WEIR_MAP_INSTANCE), fd, &ignored) ? fail("cannot pin it") : 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[2], "version"))
+		return set_version(argv[1], atoi(argv[3]));
+	if (argc == 5 && !strcmp(argv[2], "make"))
+		return make(argv[1], atoi(argv[3]), atoi(argv[4]));
+	fprintf(stderr, "tamper INSTANCE version N | make N BYTES\n");
+	return 1;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "info.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "util.h"
+
+#define HEAD_BYTES offsetof(struct weir_instance_info, rule_slots)
+_Static_assert(offsetof(struct weir_instance_info, netns) == 160 && HEAD_BYTES == 168, "other versions find it there");
+
+/* The kernel copies as many bytes as the map's values have, which may be more than a description of ours. */
+static int read_value(int map_fd, void **ret_value, uint32_t *ret_bytes)
+{
+	_cleanup_(weir_freep) void *value = NULL;
+	struct bpf_map_info map = {};
+	__u32 map_bytes = sizeof(map), zero = 0;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &map, &map_bytes))
+		return -errno;
+	if (map.type != BPF_MAP_TYPE_ARRAY)
+		return -EPROTO;
+	value = malloc(map.value_size);
+	if (!value)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(map_fd, &zero, value))
+		return -errno;
+	*ret_value = TAKE_PTR(value);
+	*ret_bytes = map.value_size;
+	return 0;
+}
+
+int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign)
+{
+	_cleanup_(weir_freep) void *value = NULL;
+	struct weir_instance_info info = {};
+	uint32_t bytes = 0;
+	bool is_ours;
+	int err;
+
+	err = read_value(map_fd, &value, &bytes);
+	if (err)
+		return err;
+	if (bytes >= HEAD_BYTES)
+		memcpy(&info, value, HEAD_BYTES);
+	if (info.magic != WEIR_ABI_MAGIC)
+		info = (struct weir_instance_info){};
+	is_ours = info.abi_version == WEIR_ABI_VERSION && bytes == sizeof(info);
+	if (is_ours)
+		memcpy(&info, value, sizeof(info));
+	*ret_info = info;
+	*ret_is_foreign = !is_ours;
+	return 0;
+}
