@@ -2880,9 +2880,46 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 		assert_non_null(strstr(diag.entries[i].message, told[i]));
 	assert_string_equal(diag.entries[0].hint, "detach and attach again to change connections");
 	weir_diag_free(&diag);
+	weir_image_free(next);
+	/* What is worked out from a setting is not named beside it; by itself it is. */
+	ruleset->settings.derives_connection_flows = true;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 2);
+	assert_non_null(strstr(diag.entries[0].message, told[0]));
+	assert_non_null(strstr(diag.entries[1].message, told[2]));
+	weir_diag_free(&diag);
+	weir_image_free(next);
+	ruleset->settings.connections = 131072;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 2);
+	assert_non_null(strstr(diag.entries[0].message, told[1]));
+	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
 	weir_ruleset_free(ruleset);
+}
+
+static void time_outs_of_no_connections_are_not_warned_of(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0), *none = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	add_concurrency(ruleset, 0, "keyed", 100);
+	ruleset->settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = 60000;
+	image = build(ruleset);
+	previous = previous_of(image);
+	options.previous = &previous;
+	assert_int_equal(weir_image_build(none, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 0);
+	/* The connections that there are go on to count their silence as they did. */
+	assert_int_equal(next->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF], 60000);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
 }
 
 /* Connections of the rule with a key last on in the table, and know their flow by its place. */
@@ -3046,6 +3083,7 @@ int main(void)
 		cmocka_unit_test(a_slot_is_not_given_away_while_its_connections_may_last),
 		cmocka_unit_test(the_first_concurrency_rule_of_a_reload_brings_its_tables),
 		cmocka_unit_test(connections_in_use_keep_tables_and_time_outs_over_a_reload),
+		cmocka_unit_test(time_outs_of_no_connections_are_not_warned_of),
 		cmocka_unit_test(the_flows_of_a_rule_that_went_stay_beside_the_connections),
 		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),
 		cmocka_unit_test(memory_grows_with_overrides_and_shared_tables),

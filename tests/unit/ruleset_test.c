@@ -612,9 +612,37 @@ static void what_connections_have_not_is_refused(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		assert_tells_one(bench, &samples[i], false);
-	/* A unit that is refused is not warned of as well. */
-	assert_int_equal(read_texts(bench, CONNECTIONS("unit: bytes"), NULL, NULL), -EINVAL);
-	assert_int_equal(bench->diag.count, 1);
+}
+
+/* What is meant is to be seen only once the mistake is mended. */
+static void a_rule_with_a_mistake_is_not_warned_of(void **state)
+{
+	static const char *const texts[] = {
+		CONNECTIONS("unit: bytes"),
+		CONNECTIONS("tokenCalculateStrategy: WarmUp\n  warmUpPeriodSec: 10"),
+		RULE("tokenCalculateStrategy: Warmup\n  warmUpPeriodSec: 10"),
+		RULE("tokenCalculateStratgy: WarmUp\n  warmUpPeriodSec: 10"),
+		RULE("warmUpPeriodSec: 10\n  controlBehavior: Throtling"),
+		RULE("controlBehavior: Throtling\n  maxQueueingTimeMs: 10"),
+		RULE("relationStrategy: Associated\n  refResource: web"),
+		RULE("unit: byte\n  window: lep\n  controlBehavior: Throttling"),
+		RESOURCES "rules: [{resource: dsn, threshold: 0.5}]\n",
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		assert_int_equal(read_texts(bench, texts[i], NULL, NULL), -EINVAL);
+		for (size_t entry = 0; entry < bench->diag.count; entry++)
+			assert_false(bench->diag.entries[entry].is_warning);
+	}
+	/* Another rule is. */
+	assert_int_equal(read_texts(bench,
+				    RESOURCES "rules: [{resource: dns, threshold: 5, unit: byte, refResource: web},\n"
+					      " {resource: dns, threshold: 5, refResource: web}]\n",
+				    NULL, NULL),
+			 -EINVAL);
+	assert_int_equal(bench->diag.count, 2);
+	assert_int_equal(bench->diag.entries[1].line, 3);
 }
 
 static void what_connections_do_not_use_is_warned_of(void **state)
@@ -675,9 +703,11 @@ static void settings_of_connections_merge_and_have_defaults(void **state)
 	settings = &bench->ruleset->settings;
 	assert_int_equal(settings->connections, 4096);
 	assert_int_equal(settings->connection_flows, 1024);
+	assert_true(settings->derives_connection_flows);
 	assert_memory_equal(settings->connection_timeout_ms, given_ms, sizeof(given_ms));
 	assert_int_equal(read_texts(bench, rule, "settings: {connectionFlows: 300}\n", NULL), 0);
 	assert_int_equal(bench->ruleset->settings.connection_flows, 300);
+	assert_false(bench->ruleset->settings.derives_connection_flows);
 }
 
 /* ---- Sentinel's strategies, behaviors and relations ---- */
@@ -1666,6 +1696,7 @@ int main(void)
 		TEST(a_concurrency_rule_has_a_threshold_a_mode_and_overrides),
 		TEST(what_connections_have_not_is_refused),
 		TEST(what_connections_do_not_use_is_warned_of),
+		TEST(a_rule_with_a_mistake_is_not_warned_of),
 		TEST(settings_of_connections_merge_and_have_defaults),
 		TEST(every_combination_is_read_or_refused_with_its_message),
 		TEST(cold_factor_of_zero_or_none_is_three),

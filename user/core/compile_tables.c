@@ -48,6 +48,7 @@ struct table {
 	uint32_t ways;		    /* of a set, as the setting counts */
 	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
 	const char *setting;
+	bool is_told; /* why it keeps its size, by a table that its own is worked out from */
 };
 
 static bool is_kept(const struct table *table, const struct weir_rule_info *rules, uint32_t count)
@@ -81,7 +82,7 @@ static uint32_t table_sets(const struct weir_image *image, const struct weir_pre
 
 	if (!table->previous_sets || !is_kept(table, previous->rules, previous->rule_slots))
 		return sets;
-	if (sets != table->previous_sets && sets != table->sets_idle)
+	if (sets != table->previous_sets && sets != table->sets_idle && !table->is_told)
 		warn_of_kept(diag, table);
 	return table->previous_sets;
 }
@@ -176,13 +177,15 @@ static bool has_flows_of_connections(const struct weir_rule_info *rule)
 
 /*
  * While a rule's connections are kept, so are the time-outs that they count their silence by. They know the flow they are
- * counted in by its place: as long as there may be such, its table stays too.
+ * counted in by its place: as long as there may be such, its table stays too. Who has no rule for connections any more
+ * does not ask for other time-outs.
  */
 static void keep_connections(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	uint64_t *timeout_ms = image->connection_timeout_ms;
 
-	if (memcmp(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms)))
+	if (image->config.has_connections &&
+	    memcmp(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms)))
 		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change them",
 				  "the time-outs of connections stay as they are: a reload does not change them");
 	memcpy(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms));
@@ -193,22 +196,25 @@ static void keep_connections(const struct weir_previous *previous, struct weir_i
 static void configure_connections(const struct weir_settings *settings, const struct weir_previous *previous,
 				  struct weir_image *image, struct weir_diag *diag)
 {
-	const struct table connections = {weir_has_connections,
-					  connection_sets(settings->connections, WEIR_CONNECTIONS_PER_SET),
-					  0,
-					  previous->connection_sets,
-					  WEIR_CONNECTIONS_PER_SET,
-					  "table of connections keeps its",
-					  "places",
-					  "connections"};
-	const struct table flows = {has_flows_of_connections,
-				    connection_sets(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
-				    0,
-				    previous->connection_flow_sets,
-				    WEIR_CONNECTION_FLOWS_PER_SET,
-				    "table of flows with connections keeps its",
-				    "places",
-				    "connectionFlows"};
+	const struct table connections = {
+		.keeps = weir_has_connections,
+		.sets = connection_sets(settings->connections, WEIR_CONNECTIONS_PER_SET),
+		.previous_sets = previous->connection_sets,
+		.ways = WEIR_CONNECTIONS_PER_SET,
+		.keeping = "table of connections keeps its",
+		.what = "places",
+		.setting = "connections",
+	};
+	const struct table flows = {
+		.keeps = has_flows_of_connections,
+		.sets = connection_sets(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
+		.previous_sets = previous->connection_flow_sets,
+		.ways = WEIR_CONNECTION_FLOWS_PER_SET,
+		.keeping = "table of flows with connections keeps its",
+		.what = "places",
+		.setting = "connectionFlows",
+		.is_told = settings->derives_connection_flows && connections.sets != connections.previous_sets,
+	};
 	struct weir_config *config = &image->config;
 
 	config->connection_sets = table_sets(image, previous, &connections, diag);
@@ -220,33 +226,68 @@ static void configure_connections(const struct weir_settings *settings, const st
 		config->connection_step_ns[i] = weir_connection_step_ns(image->connection_timeout_ms[i]);
 }
 
+static void configure_windows(const struct weir_previous *before, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct table narrow = {
+		.keeps = is_narrow,
+		.sets = image->flows_per_cpu / WEIR_WAYS,
+		.sets_idle = WEIR_NARROW_SETS_PER_CHUNK,
+		.previous_sets = before->narrow_sets,
+		.ways = WEIR_WAYS,
+		.keeping = "flow tables keep their",
+		.what = "flows per CPU",
+		.setting = "flowsPerCpu",
+	};
+	const struct table wide = {
+		.keeps = is_wide,
+		.sets = image->flows_per_cpu / WEIR_WAYS,
+		.sets_idle = WEIR_WIDE_SETS_PER_CHUNK,
+		.previous_sets = before->wide_sets,
+		.ways = WEIR_WAYS,
+		.keeping = "flow tables keep their",
+		.what = "flows per CPU",
+		.setting = "flowsPerCpu",
+	};
+
+	image->config.narrow_sets = table_sets(image, before, &narrow, diag);
+	image->config.wide_sets = table_sets(image, before, &wide, diag);
+}
+
+static void configure_shared(const struct weir_previous *before, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct table throttle = {
+		.keeps = weir_throttles_flows,
+		.sets = shared_sets(image, WEIR_THROTTLE_WAYS),
+		.sets_idle = 1,
+		.previous_sets = before->throttle_sets,
+		.ways = WEIR_THROTTLE_WAYS,
+		.keeping = "table of throttled flows keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+	const struct table warming = {
+		.keeps = weir_warms_flows,
+		.sets = shared_sets(image, WEIR_WARMING_WAYS),
+		.sets_idle = 1,
+		.previous_sets = before->warming_sets,
+		.ways = WEIR_WARMING_WAYS,
+		.keeping = "table of warming flows keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	image->config.throttle_sets = table_sets(image, before, &throttle, diag);
+	image->config.warming_sets = table_sets(image, before, &warming, diag);
+}
+
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			 struct weir_image *image, struct weir_diag *diag)
 {
 	static const struct weir_previous first_load;
 	const struct weir_previous *before = previous ? previous : &first_load;
-	const struct table narrow = {is_narrow,
-				     image->flows_per_cpu / WEIR_WAYS,
-				     WEIR_NARROW_SETS_PER_CHUNK,
-				     before->narrow_sets,
-				     WEIR_WAYS,
-				     "flow tables keep their",
-				     "flows per CPU",
-				     "flowsPerCpu"};
-	const struct table wide = {
-		is_wide,   image->flows_per_cpu / WEIR_WAYS, WEIR_WIDE_SETS_PER_CHUNK, before->wide_sets,
-		WEIR_WAYS, "flow tables keep their",	     "flows per CPU",	       "flowsPerCpu"};
-	const struct table throttle = {
-		weir_throttles_flows, shared_sets(image, WEIR_THROTTLE_WAYS), 1,	before->throttle_sets,
-		WEIR_THROTTLE_WAYS,   "table of throttled flows keeps its",   "places", "flowsPerCpu"};
-	const struct table warming = {
-		weir_warms_flows,  shared_sets(image, WEIR_WARMING_WAYS), 1,	    before->warming_sets,
-		WEIR_WARMING_WAYS, "table of warming flows keeps its",	  "places", "flowsPerCpu"};
 
-	image->config.narrow_sets = table_sets(image, before, &narrow, diag);
-	image->config.wide_sets = table_sets(image, before, &wide, diag);
-	image->config.throttle_sets = table_sets(image, before, &throttle, diag);
-	image->config.warming_sets = table_sets(image, before, &warming, diag);
+	configure_windows(before, image, diag);
+	configure_shared(before, image, diag);
 	configure_presence(before, image);
 	configure_connections(settings, before, image, diag);
 }

@@ -40,6 +40,7 @@ struct weir_reader {
 	bool is_incomplete;			 /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
+	size_t mistakes; /* told or not: the same twice, or one too many */
 	size_t complaints, warnings;
 };
 

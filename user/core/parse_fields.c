@@ -49,6 +49,7 @@ __attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reade
 	_cleanup_(weir_freep) char *message = NULL;
 	const char *line = spot->line;
 
+	reader->mistakes += !is_warning;
 	if (*told > WEIR_MISTAKES_MAX)
 		return;
 	if (vasprintf(&message, format, args) < 0) {

@@ -189,7 +189,7 @@ static void warn_of_transport(struct weir_reader *reader, const struct weir_matc
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
 	const struct weir_node *values[MATCH_FIELD_COUNT];
-	size_t complaints = reader->complaints;
+	size_t mistakes = reader->mistakes;
 
 	weir_read_fields(reader, node, "match", match_fields, MATCH_FIELD_COUNT, false, values);
 	match->families = read_bits(reader, values[MATCH_FAMILY], "family", weir_parse_family);
@@ -211,7 +211,7 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 		weir_read_items(reader, values[MATCH_INTERFACE], "interface", parse_interface_item, NULL, IF_NAMESIZE,
 				(void **)&match->interface, &match->interface_count);
 	/* What a mistake left out must not be blamed for what remains. */
-	if (reader->complaints != complaints)
+	if (reader->mistakes != mistakes)
 		return;
 	warn_of_families(reader, match, values);
 	warn_of_transport(reader, match, values);

@@ -339,7 +339,7 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
 {
-	struct weir_draft draft = {.node = node};
+	struct weir_draft draft = {.node = node, .mistakes_before = reader->mistakes};
 
 	weir_read_fields(reader, node, "rule", weir_rule_fields, RULE_FIELD_COUNT, false, draft.value);
 	if (node->kind != WEIR_NODE_MAP || !begin_rule(reader, &draft))
@@ -405,7 +405,7 @@ static bool read_sentinel_fields(struct weir_reader *reader, struct weir_draft *
 
 void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node)
 {
-	struct weir_draft draft = {.node = node, .is_sentinel = true};
+	struct weir_draft draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes};
 
 	if (!read_sentinel_fields(reader, &draft) || !begin_rule(reader, &draft))
 		return;

@@ -46,6 +46,7 @@ struct weir_draft {
 	const char *resource_name; /* NULL: missing, or of the wrong type */
 	bool is_sentinel;	   /* an object of a list of Sentinel-Go's rules */
 	bool has_threshold, has_resource;
+	size_t mistakes_before;		   /* the reader's, when it came to this rule */
 	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
 	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */
 };

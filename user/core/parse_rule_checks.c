@@ -93,10 +93,8 @@ void weir_check_concurrency(struct weir_reader *reader, struct weir_draft *draft
 	if (rule->relation != WEIR_RELATION_CURRENT)
 		weir_complain(reader, draft->value[RULE_RELATION], leave_out,
 			      "connections are counted for their own resource: Concurrency has no AssociatedResource");
-	if (rule->counts_bytes) {
+	if (rule->counts_bytes)
 		weir_complain(reader, draft->value[RULE_UNIT], leave_out, "Concurrency counts connections, not bytes");
-		draft->is_misread[RULE_UNIT] = true;
-	}
 	rule->strategy = WEIR_STRATEGY_DIRECT;
 	rule->behavior = WEIR_BEHAVIOR_REJECT;
 	rule->relation = WEIR_RELATION_CURRENT;
@@ -223,7 +221,7 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 	const char *condition;
 
 	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
-		if (draft->value[field] && !draft->is_misread[field] && !weir_draft_uses(draft, field, &condition))
+		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
 			weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
 				  weir_rule_fields[field], condition);
 }
@@ -301,6 +299,9 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		check_association(reader, draft);
 	if (draft->value[RULE_OVERRIDES])
 		check_overrides(reader, draft);
+	/* What a mistake left out must not be blamed for what remains. */
+	if (reader->mistakes != draft->mistakes_before)
+		return;
 	if (!draft->is_sentinel)
 		warn_of_unused_fields(reader, draft);
 	warn_of_small_thresholds(reader, draft);

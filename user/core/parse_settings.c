@@ -193,7 +193,8 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 {
 	struct weir_settings *settings = &reader->ruleset->settings;
 
-	if (!settings->connection_flows)
+	settings->derives_connection_flows = !settings->connection_flows;
+	if (settings->derives_connection_flows)
 		settings->connection_flows = settings->connections / 4;
 	/* The rule may be in the file that could not be read, or the one that is wrong. */
 	if (check_room_for_connections(reader) || reader->is_incomplete || reader->complaints)

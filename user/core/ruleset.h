@@ -133,7 +133,8 @@ struct weir_settings {
 	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
 	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
-	/* silence that ends a connection: by default 10,000, 7,440,000, 120,000 and 10,000 */
+	bool derives_connection_flows;	/* they are the default */
+	/* silence that ends a connection: by default 10,000, 600,000, 120,000 and 10,000 */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };
 
