@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "host.h"
+#include "narrow_span.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "util.h"
@@ -255,6 +256,29 @@ static void wide_expired_rows_are_reused_without_being_counted(void **state)
 	expired_rows_are_reused_and_not_counted(true);
 }
 
+/* After that they would not: `weir status` goes by the same figure. */
+static void narrow_rows_limit_for_as_long_as_is_said(void **state)
+{
+	const struct weir_image *image;
+	struct table table;
+	uint64_t end_ns;
+
+	table_open(&table, false, 1024, 5);
+	image = table.rig.image;
+	end_ns = table.now_ns + weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings,
+						    image->timing_count, table.now_ns);
+	/* The last buckets there are, and they are one window. */
+	for (uint64_t buckets = NARROW_SAMPLES; buckets > 0; buckets--) {
+		uint32_t passed = 0;
+
+		table.now_ns = end_ns - buckets * NARROW_INTERVAL_NS / NARROW_SAMPLES;
+		for (int packet = 0; packet < 10; packet++)
+			passed += host_passes(&table, 7);
+		assert_int_equal(passed, buckets == NARROW_SAMPLES ? 5 : 0);
+	}
+	table_close(&table);
+}
+
 /* ---- several rules ---- */
 
 /*
@@ -437,6 +461,7 @@ int main(void)
 		cmocka_unit_test(overfull_table_keeps_the_blocked),
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
+		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said),
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),

@@ -2,8 +2,9 @@
 /*
  * tamper INSTANCE version N          say that version N of weir attached it
  * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
+ * tamper INSTANCE days N             age it, so that the numbers of its buckets last for N days yet
  *
- * What other versions of weir leave behind, for tests. Exit 1 when it cannot be done.
+ * What other versions of weir, or the years, leave behind, for tests. Exit 1 when it cannot be done.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "array.h"
+#include "host.h"
 #include "object.h"
 #include "pins.h"
 #include "util.h"
@@ -50,12 +52,26 @@ static int make(const char *instance, uint32_t version, uint32_t bytes)
 	return weir_pin(instance, weir_instance_map_name(WEIR_MAP_INSTANCE), fd, &ignored) ? fail("cannot pin it") : 0;
 }
 
+static int set_days(const char *instance, uint64_t days)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_TIMINGS));
+	struct weir_timing timing;
+
+	/* The first is enough. */
+	if (fd < 0 || weir_array_read(fd, &timing, 1, sizeof(timing)))
+		return fail("cannot read the timings");
+	timing.base_bucket = (weir_host_now_ns() + days * 86400 * WEIR_NSEC_PER_SEC) / timing.bucket_ns - (1ull << 32);
+	return weir_array_write(fd, &timing, 1, sizeof(timing)) ? fail("cannot write the timings") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[2], "version"))
 		return set_version(argv[1], atoi(argv[3]));
+	if (argc == 4 && !strcmp(argv[2], "days"))
+		return set_days(argv[1], atoi(argv[3]));
 	if (argc == 5 && !strcmp(argv[2], "make"))
 		return make(argv[1], atoi(argv[3]), atoi(argv[4]));
-	fprintf(stderr, "tamper INSTANCE version N | make N BYTES\n");
+	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N\n");
 	return 1;
 }

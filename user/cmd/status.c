@@ -8,6 +8,7 @@
 #include "controller.h"
 #include "host.h"
 #include "memory.h"
+#include "narrow_span.h"
 #include "options.h"
 #include "print.h"
 #include "util.h"
@@ -192,16 +193,25 @@ static json_t *describe_counts(const struct weir_instance *instance)
 			 (json_int_t)instance->info.allow_count, "deny", (json_int_t)instance->info.deny_count);
 }
 
+/* Null where no rule has rows that run out. */
+static json_t *describe_span(const struct weir_instance *instance)
+{
+	uint64_t left_ns = weir_instance_left_ns(instance);
+
+	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
+}
+
 static json_t *describe(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance", instance->name,
-			 "abiVersion", (json_int_t)info->abi_version, "generation", (json_int_t)info->generation,
-			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
-			 (now_ns - info->loaded_ns) / 1e9, "links", describe_links(instance), "settings",
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+			 instance->name, "abiVersion", (json_int_t)info->abi_version, "generation",
+			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
+			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds",
+			 describe_span(instance), "links", describe_links(instance), "settings",
 			 describe_settings(instance), "counts", describe_counts(instance), "controller",
 			 describe_controller(view->controller), "memory", describe_memory(view), "resources",
 			 describe_resources(instance), "rules", describe_rules(view));
@@ -315,6 +325,15 @@ static void print_connection_settings(const struct weir_instance *instance)
 	putchar('\n');
 }
 
+static void print_span(const struct weir_instance *instance)
+{
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words = weir_narrow_words(weir_instance_left_ns(instance), buffer);
+
+	if (words)
+		printf("  %s: detach it and attach again\n", words);
+}
+
 /* What not every instance has. */
 static void print_counts(const struct weir_instance *instance)
 {
@@ -343,6 +362,7 @@ static void print_text(const struct view *view)
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
 	putchar('\n');
+	print_span(instance);
 	print_counts(instance);
 	print_controller(view->controller);
 	print_memory(view);

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "host.h"
 #include "instance.h"
+#include "narrow_span.h"
 #include "pace.h"
 #include "util.h"
 
@@ -199,23 +200,41 @@ static void examine_queues(const struct weir_device *device, struct weir_finding
 		     device->rx_queues == 1 ? "" : "s");
 }
 
+static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words;
+	uint64_t left_ns;
+
+	if (weir_instance_open(name, &instance, &ignored))
+		return;
+	left_ns = weir_instance_left_ns(instance);
+	words = weir_narrow_words(left_ns, buffer);
+	if (words)
+		find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
+		     "instance '%s' was %s", name, words);
+}
+
 static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 {
-	char instance[WEIR_INSTANCE_NAME_BYTES], advice[160];
+	char name[WEIR_INSTANCE_NAME_BYTES], advice[160];
 	struct weir_instance_info head;
 
-	if (!weir_instance_of_program(program_id, instance)) {
+	if (!weir_instance_of_program(program_id, name)) {
 		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
 		return;
 	}
-	if (!weir_instance_is_foreign(instance, &head)) {
-		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)",
-		     instance, program_id);
+	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", name);
+	if (weir_instance_is_foreign(name, &head)) {
+		find(findings, WEIR_FINDING_NOTE, "programs", advice,
+		     "another version of weir is attached: instance '%s'", name);
 		return;
 	}
-	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", instance);
-	find(findings, WEIR_FINDING_NOTE, "programs", advice, "another version of weir is attached: instance '%s'",
-	     instance);
+	find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
+	     program_id);
+	examine_span(name, advice, findings);
 }
 
 static void examine_programs(const char *interface, const struct weir_device *device, struct weir_findings *findings)

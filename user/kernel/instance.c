@@ -14,6 +14,7 @@
 #include "host.h"
 #include "info.h"
 #include "memory.h"
+#include "narrow_span.h"
 #include "pace.h"
 #include "thresholds.h"
 #include "util.h"
@@ -249,6 +250,12 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 		return err;
 	*ret_instance = TAKE_PTR(instance);
 	return 0;
+}
+
+uint64_t weir_instance_left_ns(const struct weir_instance *instance)
+{
+	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->timings,
+				   instance->info.timing_count, weir_host_now_ns());
 }
 
 bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head)
@@ -1105,6 +1112,25 @@ static int check_netns(const struct weir_instance *instance, const struct weir_r
 	return -EINVAL;
 }
 
+/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
+static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	static const char *const hint = "detach it and attach again";
+	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+					       weir_host_now_ns());
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words = weir_narrow_words(left_ns, buffer);
+
+	if (!words)
+		return 0;
+	if (left_ns) {
+		weir_diag_warning(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+		return 0;
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+	return -EOVERFLOW;
+}
+
 static struct weir_previous what_runs(const struct weir_instance *instance)
 {
 	struct weir_previous previous = {
@@ -1157,6 +1183,8 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 
 	previous = what_runs(instance);
 	err = build_image(ruleset, &previous, &image, diag);
+	if (!err)
+		err = check_span(instance, image, diag);
 	if (!err)
 		err = check_memory(new_bytes(instance, image), diag);
 	if (!err)

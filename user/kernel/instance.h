@@ -56,6 +56,9 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
  */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
+/* How long its limits hold yet, from now (narrow_span.h). */
+uint64_t weir_instance_left_ns(const struct weir_instance *instance);
+
 /* Whether another version of weir attached it, so that it cannot be opened. *ret_head is what all versions share (info.h). */
 bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head);
 
@@ -98,7 +101,7 @@ struct weir_reload_result {
 };
 
 /* Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means
- * that the new ones are wrong.
+ * that the new ones are wrong. *diag may hold warnings after success.
  */
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
