@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "host.h"
+#include "tool.h"
 #include "util.h"
 
 #define SECOND_NS 1000000000ull
@@ -56,30 +58,6 @@ static struct sockaddr_ll device = {.sll_family = AF_PACKET};
 static unsigned int thread_count;
 static uint64_t start_ns, end_ns;
 static atomic_bool stopped;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * SECOND_NS + now.tv_nsec;
-}
-
-static int wrong(const char *what, const char *value)
-{
-	fprintf(stderr, "blast: %s: '%s'\n", what, value);
-	exit(2);
-}
-
-static uint64_t number(const char *what, const char *text)
-{
-	char *end;
-	uint64_t value = strtoull(text, &end, 10);
-
-	if (end == text || *end)
-		wrong(what, text);
-	return value;
-}
 
 /* ---- frames ---- */
 
@@ -239,7 +217,7 @@ static void *send_all(void *data)
 			.msg_iov = &self->pieces[i],
 			.msg_iovlen = 1,
 		};
-	while (!stopped && (at_ns = now_ns()) < end_ns) {
+	while (!stopped && (at_ns = weir_host_now_ns()) < end_ns) {
 		unsigned int total = 0;
 
 		for (size_t i = 0; i < source_count && at_ns > start_ns; i++) {
@@ -290,10 +268,10 @@ static void stop(int signal_number)
 
 static void report_every_second(void)
 {
-	for (unsigned int second = 1; !stopped && now_ns() < end_ns; second++) {
+	for (unsigned int second = 1; !stopped && weir_host_now_ns() < end_ns; second++) {
 		char when[16];
 
-		while (!stopped && now_ns() < start_ns + second * SECOND_NS && now_ns() < end_ns)
+		while (!stopped && weir_host_now_ns() < start_ns + second * SECOND_NS && weir_host_now_ns() < end_ns)
 			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 		snprintf(when, sizeof(when), "%u", second);
 		report(when);
@@ -443,7 +421,7 @@ int main(int argc, char **argv)
 		build_frame(&sources[i], mac, sources[i].family == AF_INET6 ? destination6 : destination4, port);
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);
-	start_ns = now_ns();
+	start_ns = weir_host_now_ns();
 	end_ns = start_ns + seconds * SECOND_NS;
 	send_from_all_cpus(cpus);
 	return 0;

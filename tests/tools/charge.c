@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "host.h"
 #include "pins.h"
 #include "util.h"
 #include "weir_abi.h"
@@ -33,14 +34,6 @@ static void die(const char *what)
 {
 	fprintf(stderr, "charge: %s: %s\n", what, strerror(errno));
 	exit(2);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * WEIR_NSEC_PER_SEC + now.tv_nsec;
 }
 
 static void parse(int argc, char **argv, struct request *request)
@@ -125,15 +118,15 @@ int main(int argc, char **argv)
 	pushed = &map_thresholds(&request)[request.place];
 	if (request.procs)
 		enter_cgroup(request.procs);
-	started_ns = now_ns();
+	started_ns = weir_host_now_ns();
 	take_memory(request.bytes);
 	while ((pushed->word & WEIR_THRESHOLD_MASK) != request.units) {
-		if (now_ns() - started_ns > request.timeout_ns) {
+		if (weir_host_now_ns() - started_ns > request.timeout_ns) {
 			printf("the threshold is %llu\n", (unsigned long long)(pushed->word & WEIR_THRESHOLD_MASK));
 			return 1;
 		}
 		nanosleep(&pause, NULL);
 	}
-	printf("reacted_us %llu\n", (unsigned long long)(now_ns() - started_ns) / 1000);
+	printf("reacted_us %llu\n", (unsigned long long)(weir_host_now_ns() - started_ns) / 1000);
 	return 0;
 }

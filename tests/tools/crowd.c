@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "host.h"
 #include "util.h"
 
 #define CLIENTS_MAX 1000
@@ -63,14 +64,6 @@ static volatile sig_atomic_t stopped;
 static void on_signal(int number)
 {
 	stopped = 1;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * SECOND + now.tv_nsec;
 }
 
 static void sleep_ms(uint32_t ms)
@@ -118,7 +111,7 @@ static bool open_connection(struct client *client, uint16_t port, struct connect
 		return false;
 	}
 	getsockname(fd, (struct sockaddr *)&from, &bytes);
-	*connection = (struct connection){.fd = fd, .port = ntohs(from.sin_port), .talked_ns = now_ns()};
+	*connection = (struct connection){.fd = fd, .port = ntohs(from.sin_port), .talked_ns = weir_host_now_ns()};
 	return true;
 }
 
@@ -165,14 +158,14 @@ static bool talk(struct client *client, struct connection *connection)
 {
 	size_t bytes = 1 + draw(client, MESSAGE_BYTES_MAX);
 	uint8_t said[MESSAGE_BYTES_MAX], heard[MESSAGE_BYTES_MAX];
-	uint64_t began_ns = now_ns();
+	uint64_t began_ns = weir_host_now_ns();
 
 	for (size_t i = 0; i < bytes; i++)
 		said[i] = draw(client, 256);
 	if (send_all(connection->fd, said, bytes) && receive_all(connection->fd, heard, bytes) &&
 	    !memcmp(said, heard, bytes)) {
 		rounds++;
-		connection->talked_ns = now_ns();
+		connection->talked_ns = weir_host_now_ns();
 		return true;
 	}
 	if (began_ns - connection->talked_ns < SILENCE_NS) {
@@ -231,7 +224,7 @@ static void change_something(struct client *client)
 static void hold(struct client *client)
 {
 	for (unsigned int i = 0; i < most; i++)
-		while (!client->connection[i].fd && now_ns() < end_ns)
+		while (!client->connection[i].fd && weir_host_now_ns() < end_ns)
 			open_another(client, &client->connection[i], 0);
 	holding++;
 }
@@ -243,7 +236,7 @@ static void *live(void *data)
 
 	if (holds)
 		hold(client);
-	while (!stopped && now_ns() < until_ns) {
+	while (!stopped && weir_host_now_ns() < until_ns) {
 		for (unsigned int i = 0; i < most; i++)
 			if (client->connection[i].fd)
 				talk(client, &client->connection[i]);
@@ -302,7 +295,7 @@ int main(int argc, char **argv)
 	int option;
 
 	server.sin_port = htons(80);
-	end_ns = now_ns();
+	end_ns = weir_host_now_ns();
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		switch (option) {
 		case 's':

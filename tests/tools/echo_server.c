@@ -20,8 +20,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "host.h"
 #include "util.h"
 
 #define CONNECTIONS_MAX 4096
@@ -47,14 +47,6 @@ static void on_signal(int number)
 		asked = 1;
 	else
 		stopped = 1;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 static void die(const char *what)
@@ -122,7 +114,7 @@ static void accept_all(int listener, int epoll)
 		connections[fd] = (struct connection){
 			.fd = fd,
 			.source = ntohl(client.sin_addr.s_addr),
-			.heard_ns = now_ns(),
+			.heard_ns = weir_host_now_ns(),
 		};
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
 			die("epoll_ctl");
@@ -144,14 +136,14 @@ static void answer(struct connection *connection)
 		end(connection);
 		return;
 	}
-	connection->heard_ns = now_ns();
+	connection->heard_ns = weir_host_now_ns();
 	if (send(connection->fd, piece, bytes, MSG_NOSIGNAL) != bytes)
 		end(connection);
 }
 
 static void end_silent(void)
 {
-	uint64_t now = now_ns();
+	uint64_t now = weir_host_now_ns();
 
 	for (int i = 0; i < CONNECTIONS_MAX; i++) {
 		if (!connections[i].fd || now - connections[i].heard_ns < idle_ns)

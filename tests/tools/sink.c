@@ -29,6 +29,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "tool.h"
 #include "util.h"
 
 #define SECOND_NS 1000000000ull
@@ -83,22 +84,6 @@ static void fail(const char *what)
 {
 	fprintf(stderr, "sink: %s: %s\n", what, strerror(errno));
 	exit(1);
-}
-
-static void wrong(const char *what, const char *value)
-{
-	fprintf(stderr, "sink: %s: '%s'\n", what, value);
-	exit(2);
-}
-
-static uint64_t number(const char *what, const char *text)
-{
-	char *end;
-	uint64_t value = strtoull(text, &end, 10);
-
-	if (end == text || *end)
-		wrong(what, text);
-	return value;
 }
 
 /* ---- the socket ---- */

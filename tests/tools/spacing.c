@@ -25,6 +25,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "host.h"
+#include "tool.h"
 #include "util.h"
 
 #define MILLISECOND_NS 1000000ull
@@ -44,30 +46,10 @@ static uint64_t arrivals_ns[PACKETS_MAX];
 static size_t arrived, disordered;
 static uint32_t next_number;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 * MILLISECOND_NS + now.tv_nsec;
-}
-
 static void fail(const char *what)
 {
 	fprintf(stderr, "spacing: %s: %s\n", what, strerror(errno));
 	exit(1);
-}
-
-static uint64_t number(const char *text)
-{
-	char *end;
-	uint64_t value = strtoull(text, &end, 10);
-
-	if (end == text || *end) {
-		fprintf(stderr, "spacing: not a number: '%s'\n", text);
-		exit(2);
-	}
-	return value;
 }
 
 /* ---- sending ---- */
@@ -171,7 +153,7 @@ static void receive_one(int fd)
 
 static void receive_until(int fd, uint64_t end_ns)
 {
-	for (uint64_t at_ns = now_ns(); at_ns < end_ns; at_ns = now_ns()) {
+	for (uint64_t at_ns = weir_host_now_ns(); at_ns < end_ns; at_ns = weir_host_now_ns()) {
 		struct timespec patience = {.tv_nsec = (end_ns - at_ns) % (1000 * MILLISECOND_NS)};
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 
@@ -240,25 +222,25 @@ int main(int argc, char **argv)
 			to = optarg;
 			break;
 		case 'p':
-			port = number(optarg);
+			port = number("not a number", optarg);
 			break;
 		case 'v':
-			vlan = number(optarg);
+			vlan = number("not a number", optarg);
 			break;
 		case 'b':
-			burst = number(optarg);
+			burst = number("not a number", optarg);
 			break;
 		case 'n':
-			bursts = number(optarg);
+			bursts = number("not a number", optarg);
 			break;
 		case 'e':
-			every_ms = number(optarg);
+			every_ms = number("not a number", optarg);
 			break;
 		case 'g':
-			gap_us = number(optarg);
+			gap_us = number("not a number", optarg);
 			break;
 		case 'w':
-			wait_ms = number(optarg);
+			wait_ms = number("not a number", optarg);
 			break;
 		default:
 			fputs(help, stderr);
@@ -274,12 +256,12 @@ int main(int argc, char **argv)
 	out_fd = socket(AF_PACKET, SOCK_RAW, 0);
 	if (out_fd < 0)
 		fail("cannot open a packet socket");
-	start_ns = now_ns();
+	start_ns = weir_host_now_ns();
 	for (uint64_t i = 0; i < bursts; i++) {
 		send_burst(out_fd, &device, &frame, i * burst, burst);
 		receive_until(in_fd, start_ns + (i + 1) * every_ms * MILLISECOND_NS);
 	}
-	receive_until(in_fd, now_ns() + wait_ms * MILLISECOND_NS);
+	receive_until(in_fd, weir_host_now_ns() + wait_ms * MILLISECOND_NS);
 	report(burst * bursts, gap_us * 1000);
 	return 0;
 }

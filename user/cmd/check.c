@@ -264,10 +264,6 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 			 "flow", describe_flow(&described->flow), "rules", rules);
 }
 
-/* As rule files name them, by enum weir_connection_class. */
-static const char *const timeout_names[WEIR_CONNECTION_CLASSES] = {"halfOpenTimeoutInMs", "tcpIdleTimeoutInMs",
-								   "otherIdleTimeoutInMs", "closedTimeoutInMs"};
-
 /* Of the tables, what they came to. */
 static void describe_connections(const struct weir_image *image, json_t *fields)
 {
@@ -276,8 +272,9 @@ static void describe_connections(const struct weir_image *image, json_t *fields)
 	json_object_set_new(
 		fields, "connectionFlows",
 		json_integer((json_int_t)image->config.connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
-	for (size_t i = 0; i < ARRAY_SIZE(timeout_names); i++)
-		json_object_set_new(fields, timeout_names[i], json_integer(image->connection_timeout_ms[i]));
+	for (size_t i = 0; i < WEIR_CONNECTION_CLASSES; i++)
+		json_object_set_new(fields, weir_connection_timeout_names[i],
+				    json_integer(image->connection_timeout_ms[i]));
 }
 
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)

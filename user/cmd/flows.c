@@ -95,6 +95,17 @@ static json_t *describe(const struct weir_instance *instance, const struct weir_
 			 connections ? describe_connections(instance, connections) : NULL);
 }
 
+static void print_threshold(struct weir_table *table, bool is_known, uint64_t threshold, double part)
+{
+	if (!is_known) {
+		weir_table_cell(table, "?");
+		weir_table_cell(table, "?");
+		return;
+	}
+	weir_table_cell(table, "%llu", (unsigned long long)threshold);
+	weir_table_cell(table, "%.0f %%", 100 * part);
+}
+
 static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use)
 {
 	const struct weir_rule_info *rule = rule_of(instance, use);
@@ -102,13 +113,7 @@ static void print_use(struct weir_table *table, const struct weir_instance *inst
 
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
 	weir_table_cell(table, "%llu", (unsigned long long)use->units);
-	if (use->has_threshold) {
-		weir_table_cell(table, "%llu", (unsigned long long)use->threshold);
-		weir_table_cell(table, "%.0f %%", 100 * share(use));
-	} else {
-		weir_table_cell(table, "?");
-		weir_table_cell(table, "?");
-	}
+	print_threshold(table, use->has_threshold, use->threshold, share(use));
 	if (rule && use->has_key)
 		weir_table_cell(table, "%s", weir_format_key(&rule->identity, &use->key, words));
 	else
@@ -136,13 +141,7 @@ static void print_connection_use(struct weir_table *table, const struct weir_ins
 
 	weir_table_cell(table, "%s", rule->name);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->now);
-	if (use->has_threshold) {
-		weir_table_cell(table, "%llu", (unsigned long long)use->threshold);
-		weir_table_cell(table, "%.0f %%", 100 * connection_share(use));
-	} else {
-		weir_table_cell(table, "?");
-		weir_table_cell(table, "?");
-	}
+	print_threshold(table, use->has_threshold, use->threshold, connection_share(use));
 	weir_table_cell(table, "%llu", (unsigned long long)figures->max);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->opened);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->refused);

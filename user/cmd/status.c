@@ -30,14 +30,12 @@ static const char *const controller_names[] = {
 	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
 };
 
-/* How long silence may last: by class, the names of the rule files, and words. */
-static const struct {
-	const char *json_name, *words;
-} timeouts[WEIR_CONNECTION_CLASSES] = {
-	[WEIR_CONNECTION_CLASS_HALF] = {"halfOpenTimeoutInMs", "half-open"},
-	[WEIR_CONNECTION_CLASS_OPEN] = {"tcpIdleTimeoutInMs", "TCP idle"},
-	[WEIR_CONNECTION_CLASS_OTHER] = {"otherIdleTimeoutInMs", "other idle"},
-	[WEIR_CONNECTION_CLASS_CLOSED] = {"closedTimeoutInMs", "closed"},
+/* How long silence may last, in words. */
+static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
+	[WEIR_CONNECTION_CLASS_HALF] = "half-open",
+	[WEIR_CONNECTION_CLASS_OPEN] = "TCP idle",
+	[WEIR_CONNECTION_CLASS_OTHER] = "other idle",
+	[WEIR_CONNECTION_CLASS_CLOSED] = "closed",
 };
 
 /* An instance, and how its controller fares. */
@@ -148,7 +146,7 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 	json_object_set_new(settings, "connectionFlows",
 			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		json_object_set_new(settings, timeouts[class].json_name,
+		json_object_set_new(settings, weir_connection_timeout_names[class],
 				    json_integer(info->connection_timeout_ms[class]));
 }
 
@@ -321,7 +319,7 @@ static void print_connection_settings(const struct weir_instance *instance)
 	       info->connection_sets * WEIR_CONNECTIONS_PER_SET,
 	       info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET);
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		printf("%s %s %g s", class ? "," : "", timeouts[class].words, info->connection_timeout_ms[class] / 1e3);
+		printf("%s %s %g s", class ? "," : "", timeout_words[class], info->connection_timeout_ms[class] / 1e3);
 	putchar('\n');
 }
 

@@ -59,6 +59,8 @@ static const char *const setting_names[WEIR_SETTING_COUNT] = {
 	"closedTimeoutInMs",
 };
 
+const char *const *const weir_connection_timeout_names = setting_names + SETTING_CONNECTION_TIMEOUTS;
+
 static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)
 {
 	static const char *const policies[] = {"pass", "drop"};

@@ -138,6 +138,9 @@ struct weir_settings {
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };
 
+/* What `settings` calls the time-outs, by enum weir_connection_class. */
+extern const char *const *const weir_connection_timeout_names;
+
 /* An entry of `allow:` or `deny:`, by source address. The longest prefix wins, deny on a tie. */
 struct weir_listed {
 	struct weir_prefix prefix;

@@ -253,28 +253,29 @@ static int fill_array(const struct bpf_map *map, const void *values, __u32 count
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
 }
 
+static int fill_entry(const struct bpf_map *map, const void *key, const void *value, struct weir_diag *diag)
+{
+	int err = bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY);
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
+}
+
 static int fill_interfaces(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
 {
-	for (__u32 i = 0; i < image->interface_count; i++) {
-		const struct weir_image_interface *interface = &image->interfaces[i];
-		int err = bpf_map_update_elem(bpf_map__fd(map), &interface->ifindex, &interface->vector, BPF_ANY);
+	int err = 0;
 
-		if (err)
-			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
-	}
-	return 0;
+	for (__u32 i = 0; !err && i < image->interface_count; i++)
+		err = fill_entry(map, &image->interfaces[i].ifindex, &image->interfaces[i].vector, diag);
+	return err;
 }
 
 static int fill_overrides(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
 {
-	for (__u32 i = 0; i < image->override_count; i++) {
-		const struct weir_image_override *override = &image->overrides[i];
-		int err = bpf_map_update_elem(bpf_map__fd(map), &override->key, &override->units, BPF_ANY);
+	int err = 0;
 
-		if (err)
-			return weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map));
-	}
-	return 0;
+	for (__u32 i = 0; !err && i < image->override_count; i++)
+		err = fill_entry(map, &image->overrides[i].key, &image->overrides[i].units, diag);
+	return err;
 }
 
 static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
