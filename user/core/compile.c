@@ -202,8 +202,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 
 	memory.narrow_table =
 		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
-	memory.wide_table =
-		percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
+	memory.wide_table = percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
 	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
