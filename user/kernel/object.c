@@ -115,9 +115,10 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: weir needs Linux 6.1 or later");
 	if (err == -ENOMEM || err == -E2BIG)
-		return weir_diag_fail(
-			diag, -err, "lower settings.flowsPerCpu or connections; 'weir check' shows what the maps take",
-			"not enough memory for the maps");
+		return weir_diag_fail(diag, -err,
+				      "lower settings.flowsPerCpu or connections ('weir check' shows what the maps "
+				      "take), or raise the memory limit of the cgroup that this runs in",
+				      "not enough memory for the maps");
 	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
 }
 
