@@ -117,9 +117,9 @@ static __always_inline struct weir_flow_place weir_flow_place(const struct weir_
 	return place;
 }
 
-static __always_inline __u32 weir_other_set(struct weir_flow_place place, const bool wide)
+static __always_inline __u32 weir_other_set(const struct weir_flow_place *place, const bool wide)
 {
-	return WEIR_OTHER_SET(place.set, place.tag, wide ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+	return WEIR_OTHER_SET(place->set, place->tag, wide ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
 }
 
 /* ---- rows ---- */
@@ -180,15 +180,6 @@ static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
 	return weir_rows_of(chunk, number / WEIR_WAYS, wide) + way * ROW_BYTES(wide);
 }
 
-/* Start to fetch the lines of a set of narrow rows. Which of them holds a flow nobody can guess, so that a search one
- * line after the other waits for memory each time.
- */
-static __always_inline void weir_touch_set(void *rows)
-{
-	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, 0, false))->tag);
-	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, WEIR_WAYS / 2, false))->tag);
-}
-
 /* The way of a set's row with this tag, or WEIR_WAYS. */
 static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wide)
 {
@@ -199,21 +190,39 @@ static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wid
 	return WEIR_WAYS;
 }
 
+/* The same of a set of narrow rows. Which way it is, nobody could guess: only one branch, whether there is one. */
+static __always_inline __u32 weir_guess_no_way(void *rows, __u64 tag)
+{
+	__u64 less_one[WEIR_WAYS], any = 0;
+
+	/* Tags have 32 bits: only a difference of 0, less one, has its top bit set. */
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WAYS; way++) {
+		__u64 other = READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, way, false))->tag);
+
+		less_one[way] = (other ^ tag) - 1;
+		any |= less_one[way];
+	}
+	if (!(any >> 63))
+		return WEIR_WAYS;
+	return less_one[1] >> 63 | less_one[2] >> 63 << 1 | (less_one[3] >> 63) * 3;
+}
+
 /* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's; NULL when it has none. *ret_number, set
  * * WEIR_WAYS + way, finds it again.
  */
-static __always_inline void *weir_find_row(struct weir_work *w, struct weir_flow_place place, int cpu,
+static __always_inline void *weir_find_row(struct weir_work *w, const struct weir_flow_place *place, int cpu,
 					   __u32 *ret_number, const bool wide)
 {
-	void *chunk = weir_chunk_of(place.set, cpu, wide);
-	__u32 set = place.set, way;
+	void *chunk = weir_chunk_of(place->set, cpu, wide);
+	__u32 set = place->set, way;
 
 	if (!chunk)
 		return NULL;
-	way = weir_find_way(weir_rows_of(chunk, set, wide), place.tag, wide);
+	way = weir_find_way(weir_rows_of(chunk, set, wide), place->tag, wide);
 	if (way == WEIR_WAYS) {
 		set = weir_other_set(place, wide);
-		way = weir_find_way(weir_rows_of(chunk, set, wide), place.tag, wide);
+		way = weir_find_way(weir_rows_of(chunk, set, wide), place->tag, wide);
 		if (way == WEIR_WAYS)
 			return NULL;
 	}
@@ -368,22 +377,23 @@ static __always_inline __u32 weir_freedom(struct weir_free free)
 }
 
 /*
- * A free row in the emptier of the flow's two sets, or WEIR_NO_ROW: the first empty one, else the first that expired.
+ * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that expired.
  * A first set with one flow at most is not compared with the other: sets that overflow stay as few, and most rows are
  * found where they are looked for first. In replay it is, as an expired row may count again.
  */
-static __always_inline __u32 weir_choose_free(struct weir_work *w, const bool wide)
+static __always_inline void *weir_choose_free(struct weir_work *w, __u32 *ret_number, const bool wide)
 {
 	const struct weir_question *q = &w->question;
 	struct weir_free free, other_free;
-	__u32 set = q->place.set, other;
+	__u32 set = q->place.set, other, way;
 	void *chunk = weir_chunk_of(set, -1, wide);
 
+	*ret_number = WEIR_NO_ROW;
 	if (!chunk)
-		return WEIR_NO_ROW;
+		return NULL;
 	free = weir_free_rows(q, weir_rows_of(chunk, set, wide), wide);
 	if (config.is_virtual || WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.any) < WEIR_WAYS - 1) {
-		other = weir_other_set(q->place, wide);
+		other = weir_other_set(&q->place, wide);
 		other_free = weir_free_rows(q, weir_rows_of(chunk, other, wide), wide);
 		if (weir_freedom(other_free) > weir_freedom(free)) {
 			free = other_free;
@@ -391,18 +401,29 @@ static __always_inline __u32 weir_choose_free(struct weir_work *w, const bool wi
 		}
 	}
 	if (!free.any)
-		return WEIR_NO_ROW;
-	return set * WEIR_WAYS + WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, free.empty ? free.empty : free.any);
+		return NULL;
+	way = WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, free.empty ? free.empty : free.any);
+	*ret_number = set * WEIR_WAYS + way;
+	OPAQUE(way);
+	return weir_row_of_set(weir_rows_of(chunk, set, wide), way & (WEIR_WAYS - 1), wide);
 }
 
 __noinline __u32 weir_choose_free_narrow(struct weir_work *w)
 {
-	return w ? weir_choose_free(w, false) : WEIR_NO_ROW;
+	__u32 number = WEIR_NO_ROW;
+
+	if (w)
+		weir_choose_free(w, &number, false);
+	return number;
 }
 
 __noinline __u32 weir_choose_free_wide(struct weir_work *w)
 {
-	return w ? weir_choose_free(w, true) : WEIR_NO_ROW;
+	__u32 number = WEIR_NO_ROW;
+
+	if (w)
+		weir_choose_free(w, &number, true);
+	return number;
 }
 
 /*
@@ -421,7 +442,7 @@ static __always_inline __u32 weir_choose_row(struct weir_work *w, const bool wid
 	if (!chunk)
 		return WEIR_NO_ROW;
 	free_first = weir_scan_set(w, chunk, q->place.set, &first, wide);
-	free_second = weir_scan_set(w, chunk, weir_other_set(q->place, wide), &second, wide);
+	free_second = weir_scan_set(w, chunk, weir_other_set(&q->place, wide), &second, wide);
 	if (free_first || free_second)
 		return free_second > free_first ? second.number : first.number;
 	best = second.worth < first.worth ? &second : &first;

@@ -50,9 +50,9 @@
 #define WEIR_PRESENCE_MANY (1u << (WEIR_PRESENCE_FIELD_BITS - 1))
 
 /* The cell of a flow. */
-static __always_inline __u32 *weir_presence_cell(struct weir_flow_place place)
+static __always_inline __u32 *weir_presence_cell(const struct weir_flow_place *place)
 {
-	__u32 number = (place.set << 12 | place.tag >> 20) & (config.presence_cells - 1);
+	__u32 number = (place->set << 12 | place->tag >> 20) & (config.presence_cells - 1);
 	__u32 index = number / WEIR_PRESENCE_LINE_CELLS;
 	struct weir_presence_line *line = bpf_map_lookup_elem(&presence, &index);
 
@@ -63,12 +63,19 @@ static __always_inline __u32 *weir_presence_cell(struct weir_flow_place place)
 }
 
 /* Start to fetch the cell, so that its cache miss runs beside that of the row. Nothing is decided by it. */
-static __always_inline void weir_presence_touch(struct weir_flow_place place)
+static __always_inline void weir_presence_touch(const struct weir_flow_place *place)
 {
 	__u32 *cell = config.cpus > 1 ? weir_presence_cell(place) : NULL;
 
 	if (cell)
 		(void)READ_ONCE(*cell);
+}
+
+/* The bit that a CPU shares with others, where there are many. */
+static __always_inline __u32 weir_presence_bit(__u32 cpu)
+{
+	OPAQUE(cpu); /* else clang divides where there are few, too */
+	return 1u << cpu % (WEIR_PRESENCE_FIELD_BITS - 1);
 }
 
 /* A field that names this CPU too. */
@@ -79,8 +86,8 @@ static __always_inline __u32 weir_presence_with(__u32 field, __u32 cpu)
 	if (field == 0 || field == cpu + 1)
 		return cpu + 1;
 	if (!(field & WEIR_PRESENCE_MANY))
-		field = WEIR_PRESENCE_MANY | 1u << (field - 1) % (WEIR_PRESENCE_FIELD_BITS - 1);
-	return field | 1u << cpu % (WEIR_PRESENCE_FIELD_BITS - 1);
+		field = WEIR_PRESENCE_MANY | weir_presence_bit(field - 1);
+	return field | weir_presence_bit(cpu);
 }
 
 static __always_inline bool weir_presence_names(__u32 field, __u32 cpu)
@@ -110,7 +117,7 @@ static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32
 static __always_inline __u32 weir_presence_join(struct weir_work *w, __u32 cpu)
 {
 	__u32 epoch = w->now_ns >> config.presence_shift & 0xff;
-	__u32 *cell = weir_presence_cell(w->question.place);
+	__u32 *cell = weir_presence_cell(&w->question.place);
 
 	if (!cell)
 		return WEIR_PRESENT_LOST;

@@ -25,8 +25,7 @@ static __always_inline bool weir_keep_first(struct weir_work *w, void *row, __u3
 /* The flow has no row here: make one. */
 static __always_inline bool weir_admits_first(struct weir_work *w, struct weir_judgement *j)
 {
-	w->located = weir_choose_free(w, false);
-	j->row = weir_located_row(w, false);
+	j->row = weir_choose_free(w, &w->located, false);
 	if (!j->row)
 		return false;
 	weir_replace_row(w, j, false);
@@ -45,8 +44,8 @@ static __always_inline bool weir_admits_in_new_bucket(struct weir_work *w, struc
 	units = passed_by < cells ? weir_sum_cells(j->row, weir_cells_aged(cell, passed_by, cells), &flags, false) : 0;
 	if (units >= j->threshold)
 		return false;
-	weir_move_on(w, j->row, j->clk->bucket, cell, false);
-	weir_cell_set(j->row, cell, 1 | WEIR_NARROW_UNSPENT, false);
+	ROW_SET(j->row, false, lease, 0); /* it may have been full in its time */
+	weir_enter_bucket(w, j->row, j->clk->bucket, cell, 1, false);
 	return weir_keep_first(w, j->row, cell);
 }
 

@@ -114,8 +114,20 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */
 
-/* Of the admissions that needed a lease one in this many is noted; every flow that fills up is. */
-#define WEIR_NOTE_EVERY 8
+/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and one in this many:
+ * more would be lines of memory fetched for each new flow, only to say who it was.
+ */
+#define WEIR_NOTE_EVERY 64
+
+/* w->jiffies are of this packet: a lease needed the clock. */
+static __always_inline bool weir_note_is_due(struct weir_work *w)
+{
+	if (config.tick_ns && w->noted_jiffies != w->jiffies) {
+		w->noted_jiffies = w->jiffies;
+		return true;
+	}
+	return ++w->takes % WEIR_NOTE_EVERY == 0;
+}
 
 static __always_inline void weir_mask_address(__u8 *ret_address, const __be32 address[4], const __be32 mask6[4],
 					      __be32 mask4, bool is_ipv6)
@@ -161,7 +173,7 @@ static __always_inline void weir_note_talker(struct weir_work *w, const struct w
 	struct weir_talker_chunk *chunk;
 	struct weir_talker *talker;
 
-	if (!is_full && ++w->takes % WEIR_NOTE_EVERY)
+	if (!is_full && !config.is_virtual && !weir_note_is_due(w))
 		return;
 	chunk_index = index / WEIR_TALKERS_PER_CHUNK % WEIR_TALKER_CHUNKS;
 	chunk = bpf_map_lookup_elem(&talkers, &chunk_index);

@@ -107,7 +107,8 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 {
 	if (index > 0)
 		return weir_judge_narrow(w, place, index, false);
-	if (weir_blocks_at_once(w, rule))
+	w->claim[0].kind = WEIR_CLAIM_NONE;
+	if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
 		return WEIR_ANSWER_BLOCK;
 	if (w->rule_count == 1 && rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
 	    weir_admits_quickly(w, place))
@@ -161,6 +162,7 @@ static __always_inline int weir_meet(struct weir_work *w)
 	if (weir_meets_the_same(w))
 		return 0;
 	w->meeting.load = 0;
+	w->offender.until_jiffies = 0;
 	if (weir_match(w))
 		return -1;
 	if (w->resource_count && weir_gather_rules(w))

@@ -194,15 +194,15 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 	return units;
 }
 
-/* Our row enters a newer bucket. Announce, clear, and only then may the caller count, which it does at
- * once: the new cell is left marked as unspent.
+/* Our row, of which nothing is leased, enters a newer bucket, with so many units in it. Announce, clear, and only then
+ * count; the new cell is marked as unspent.
  */
-static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 bucket, __u32 cell, const bool wide)
+static __always_inline void weir_enter_bucket(struct weir_work *w, void *row, __u64 bucket, __u32 cell, __u64 units,
+					      const bool wide)
 {
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 	__u32 taken_over;
 
-	weir_give_back(row, wide);
 	/* What the ring's last round left looks counted until it is cleared: nobody may remember the flow as full by it. */
 	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
 	weir_order(w);
@@ -211,7 +211,7 @@ static __always_inline void weir_move_on(struct weir_work *w, void *row, __u64 b
 	taken_over = weir_cells_aged(cell, 1, passed_by < WEIR_RING_CELLS ? passed_by : WEIR_RING_CELLS);
 	weir_clear_cells(row, taken_over, wide);
 	weir_order(w);
-	weir_cell_set(row, cell, ROW_UNSPENT(wide), wide);
+	weir_cell_set(row, cell, units | ROW_UNSPENT(wide), wide);
 }
 
 /* Add one CPU's row to w->sum. Unless it is ours, its owner may be writing it. */
@@ -280,7 +280,7 @@ static __always_inline void weir_add_cpu(struct weir_work *w, __u32 cpu, const b
 	if (wide && q->is_lone)
 		row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
 	else
-		row = weir_find_row(w, q->place, cpu, &number, wide);
+		row = weir_find_row(w, &q->place, cpu, &number, wide);
 	if (row)
 		weir_add_row(w, row, false, wide);
 	else
@@ -478,7 +478,8 @@ static __always_inline void weir_settle(struct weir_work *w, struct weir_judgeme
 	}
 
 	if (newest < present) {
-		weir_move_on(w, j->row, present, q->cell, wide);
+		weir_give_back(j->row, wide);
+		weir_enter_bucket(w, j->row, present, q->cell, 0, wide);
 	} else if (newest > present) {
 		/* The clock went back. Counted in its own bucket while the ring holds it, judged by all that
 		 * the ring holds; else as if it were the start of the newest bucket.
@@ -515,7 +516,7 @@ static __always_inline void weir_settle(struct weir_work *w, struct weir_judgeme
 /* Whom the cell of presence names as it stands, which may change before it counts. */
 static __always_inline void weir_glance_at_others(struct weir_work *w)
 {
-	__u32 *cell = w->question.asks_all || config.cpus == 1 ? NULL : weir_presence_cell(w->question.place);
+	__u32 *cell = w->question.asks_all || config.cpus == 1 ? NULL : weir_presence_cell(&w->question.place);
 
 	w->present = cell ? READ_ONCE(*cell) & ((1u << WEIR_PRESENCE_EPOCH_SHIFT) - 1) : WEIR_PRESENT_ALL;
 }
@@ -660,11 +661,11 @@ static __always_inline void weir_insert(struct weir_work *w, struct weir_judgeme
 
 /* Ask about this rule's flow. */
 static __always_inline void weir_ask_about(struct weir_work *w, const struct weir_rule *rule,
-					   struct weir_flow_place place, const bool wide)
+					   const struct weir_flow_place *place, const bool wide)
 {
 	struct weir_question *q = &w->question;
 
-	q->place = place;
+	q->place = *place;
 	q->slot = rule->slot;
 	q->timing = rule->timing;
 	q->window_cells = rule->window_cells;
@@ -681,14 +682,14 @@ static __always_inline void *weir_locate(struct weir_work *w, const struct weir_
 	__u32 slot = rule->slot;
 
 	if (wide && rule->storage == WEIR_STORAGE_LONE) {
-		weir_ask_about(w, rule, place, wide);
+		weir_ask_about(w, rule, &place, wide);
 		w->located = slot;
 		return bpf_map_lookup_elem(&lone_rows, &slot);
 	}
 	place = weir_flow_place(rule, &w->packet, wide);
-	weir_ask_about(w, rule, place, wide);
+	weir_ask_about(w, rule, &place, wide);
 	w->located = WEIR_NO_ROW;
-	return weir_find_row(w, place, -1, &w->located, wide);
+	return weir_find_row(w, &place, -1, &w->located, wide);
 }
 
 /* Judge against the located row, again when the clock ran away from the first try. */
@@ -756,44 +757,92 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 	j->is_shut = j->threshold == 0;
 }
 
+/* ---- the offender ---- */
+
+/* The flow is full until *clk is over. Its next packet may be the next of all: so it is the second time in a row. */
+static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag,
+						   const struct weir_clock *clk)
+{
+	struct weir_offender *offender = &w->offender;
+
+	if (rule->key_fields != WEIR_KEY_SOURCE)
+		return;
+	if (offender->tag == tag) {
+		__builtin_memcpy(offender->source, w->packet.source, sizeof(offender->source));
+		offender->until_jiffies = clk->until_jiffies;
+	} else {
+		offender->tag = tag;
+		offender->until_jiffies = 0;
+	}
+}
+
+/* The packet meets what the packet before has met, and is of the offender, who is full: as weir_blocks_at_once() would
+ * find, in a third of the time.
+ */
+static __always_inline bool weir_is_of_offender(struct weir_work *w, const struct weir_rule *rule)
+{
+	const struct weir_offender *offender = &w->offender;
+	const struct weir_packet *pkt = &w->packet;
+	__u32 differs;
+
+	if (!config.tick_ns || bpf_jiffies64() >= offender->until_jiffies)
+		return false;
+	if (!pkt->is_ipv6)
+		return !((pkt->source[0] ^ offender->source[0]) & rule->source_mask4);
+	differs = (pkt->source[0] ^ offender->source[0]) & rule->source_mask6[0];
+	differs |= (pkt->source[1] ^ offender->source[1]) & rule->source_mask6[1];
+	differs |= (pkt->source[2] ^ offender->source[2]) & rule->source_mask6[2];
+	differs |= (pkt->source[3] ^ offender->source[3]) & rule->source_mask6[3];
+	return !differs;
+}
+
 /*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
  * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
  * was: a trip through memory that only the long path behind it needs.
+ *
+ * Where the packet before was not blocked at once, this one is not expected to be: then the clock is read first, as
+ * reading it waits for all loads under way, and the cell of presence is fetched along with the rows.
  */
 static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule)
 {
 	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
 	void *chunk = weir_chunk_of(flow.set, -1, false);
-	__u32 set = flow.set, other = weir_other_set(flow, false), way;
+	__u32 set = flow.set, way;
 	struct weir_judgement j = {.rule = rule};
 	void *rows;
 
-	w->claim[0].kind = WEIR_CLAIM_NONE;
 	w->located = WEIR_NO_ROW;
 	if (!chunk || !weir_open_judgement(w, &j, false))
 		return false;
 	rows = weir_rows_of(chunk, set, false);
-	weir_touch_set(rows);
-	weir_touch_set(weir_rows_of(chunk, other, false));
-	way = weir_find_way(rows, flow.tag, false);
+	if (w->expects_admission) {
+		weir_now_ns(w);
+		weir_presence_touch(&flow);
+	}
+	way = weir_guess_no_way(rows, flow.tag);
 	if (way == WEIR_WAYS) {
-		set = other;
+		set = weir_other_set(&flow, false);
 		rows = weir_rows_of(chunk, set, false);
-		way = weir_find_way(rows, flow.tag, false);
+		way = weir_guess_no_way(rows, flow.tag);
 	}
 	if (way < WEIR_WAYS) {
+		OPAQUE(way);
+		way &= WEIR_WAYS - 1;
 		j.row = weir_row_of_set(rows, way, false);
 		if (config.has_overrides)
 			weir_recall_override(&j, false);
-		if (weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk))
+		if (weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk)) {
+			w->expects_admission = false;
+			weir_remember_offender(w, rule, flow.tag, j.clk);
 			return true;
+		}
 		w->located = set * WEIR_WAYS + way;
 	}
-	weir_presence_touch(flow);
-	weir_ask_about(w, rule, flow, false);
+	w->expects_admission = true;
+	weir_ask_about(w, rule, &flow, false);
 	return false;
 }
 

@@ -64,6 +64,17 @@ struct weir_meeting {
 	__u32 icmp_type;
 };
 
+/*
+ * The flow that a packet's first rule, keyed by source, has found full twice in a row. While packets meet the same, and
+ * jiffies say that the bucket is not over, whatever comes from there is blocked without looking for its row.
+ */
+struct weir_offender {
+	__u64 until_jiffies; /* 0: there is none */
+	__be32 source[4];    /* as in struct weir_packet */
+	__u32 tag;	     /* of the flow that was blocked at once last */
+	__u32 pad;
+};
+
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
 enum weir_claim_kind {
 	WEIR_CLAIM_NONE,       /* nothing: the rule observes, and would have dropped */
@@ -99,6 +110,7 @@ struct weir_connection_claim {
 /* One judgement in progress: which flow, in which bucket. Scalars only, and in memory, because the parts of
  * a judgement are functions that the verifier checks one at a time.
  */
+/* Handed on by pointer: what clang takes by value out of *w, it reads byte by byte. */
 struct weir_flow_place {
 	__u32 tag;
 	__u32 set; /* the first of the flow's two candidate sets */
@@ -139,17 +151,20 @@ struct weir_work {
 	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_packet packet;
 	struct weir_meeting meeting;
+	struct weir_offender offender;
 	struct weir_question question;
 	struct weir_sum sum;
 	struct weir_allowed allowed;
-	__u64 wait_ns;	 /* the longest that a throttling rule asks for */
-	__u64 now_ns;	 /* valid when has_now: read at most once a packet, unless a judgement is repeated */
-	__u64 jiffies;	 /* as they were just before now_ns was read */
-	__u64 forgotten; /* see FORGET */
-	__u64 fence;	 /* target of fences; its value means nothing */
+	__u64 wait_ns;	     /* the longest that a throttling rule asks for */
+	__u64 now_ns;	     /* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies;	     /* as they were just before now_ns was read */
+	__u64 noted_jiffies; /* when a talker was noted last */
+	__u64 forgotten;     /* see FORGET */
+	__u64 fence;	     /* target of fences; its value means nothing */
 	__u32 has_now;
-	__u32 takes;	     /* leases taken, modulo 2^32: thins out the noting of talkers */
-	__u32 blocking_rule; /* place, or WEIR_NO_RULE */
+	__u32 expects_admission; /* the packet before was not blocked at once */
+	__u32 takes;		 /* leases taken, modulo 2^32: thins out the noting of talkers */
+	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE */
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
 	__u32 rule_count;
