@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A flow that is blocked twice in a row is remembered, and its next packets are blocked without looking for its row
+ * (weir_is_of_offender). Jiffies tell until when: so these tests run by the real clock, on one CPU, with buckets that
+ * are long beside what they do. What must not happen is that a packet is taken for the offender's which is not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <time.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "host.h"
+#include "util.h"
+
+#define PORT 53
+#define OTHER_PORT 123
+#define LIMIT 3u
+#define ENOUGH 10u /* packets to be remembered by */
+
+static bool passes(const struct rig *rig, const struct packet_spec *spec)
+{
+	static uint8_t frame[PACKET_BYTES_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = packet_build(spec, frame));
+
+	assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig->object), &options), 0);
+	return options.retval == XDP_PASS;
+}
+
+static unsigned int passed_of(const struct rig *rig, const char *source, uint16_t port, unsigned int count)
+{
+	const char *destination = strchr(source, ':') ? "2001:db8:1::1" : "198.51.100.1";
+	struct packet_spec spec = packet_udp(source, 1024, destination, port, 18);
+	unsigned int passed = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		passed += passes(rig, &spec);
+	return passed;
+}
+
+/* The interval is one bucket of an hour, of which there is enough left. */
+static struct weir_ruleset_rule *add_limit(struct rig *rig, uint16_t port)
+{
+	return rig_rule(rig, rig_resource(rig, port, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, LIMIT, 3600 * SECOND, 1);
+}
+
+static void begin(struct rig *rig, cpu_set_t *ret_before)
+{
+	rig_begin(rig, 16384);
+	rig_stay(ret_before);
+	while (weir_host_now_ns() % (3600 * SECOND) > 3590 * SECOND)
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+}
+
+static void end(struct rig *rig, const cpu_set_t *before)
+{
+	rig_end(rig);
+	rig_roam(before);
+}
+
+static void every_packet_of_an_offender_is_blocked_and_counted(void **state)
+{
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT);
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, 1000), LIMIT);
+	assert_int_equal(rig_rule_counters(&rig, 0).blocked.packets, 1000 - LIMIT);
+	assert_int_equal(rig_passed(&rig, 0), LIMIT);
+	end(&rig, &before);
+}
+
+static void other_sources_are_not_taken_for_the_offender(void **state)
+{
+	static const char *const others[] = {"192.0.2.2",     "192.0.3.1",   "193.0.2.1",
+					     "c000:201::",    "2001:db8::2", "2001:db8:0:1::1",
+					     "2001:db8:1::1", "2001:db9::1", "2001:db8::1:0:1"};
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT);
+	rig_load(&rig, false);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), i == 0 ? LIMIT : 0);
+		assert_int_equal(passed_of(&rig, others[i], PORT, ENOUGH), LIMIT);
+		assert_int_equal(passed_of(&rig, "2001:db8::1", PORT, ENOUGH), i == 0 ? LIMIT : 0);
+	}
+	end(&rig, &before);
+}
+
+static void whole_subnet_is_the_offender_where_the_key_is_one(void **state)
+{
+	struct weir_ruleset_resource *resource;
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT);
+	resource = &rig.ruleset->resources[0];
+	resource->flow.source_bits[0] = 24;
+	resource->flow.source_bits[1] = 56;
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "192.0.2.200", PORT, ENOUGH), 0);
+	assert_int_equal(passed_of(&rig, "192.0.3.200", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "2001:db8::1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "2001:db8:0:ff:1::2", PORT, ENOUGH), 0);
+	assert_int_equal(passed_of(&rig, "2001:db8:0:100::1", PORT, ENOUGH), LIMIT);
+	end(&rig, &before);
+}
+
+static void offender_of_one_resource_has_its_limit_at_another(void **state)
+{
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT);
+	add_limit(&rig, OTHER_PORT);
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", OTHER_PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT + 1, ENOUGH), ENOUGH);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), 0);
+	end(&rig, &before);
+}
+
+/* The key has the destination, too: the source alone names no flow. */
+static void offender_under_a_longer_key_is_that_flow_alone(void **state)
+{
+	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.2", PORT, 18);
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION), WEIR_WINDOW_LEAP, LIMIT,
+		 3600 * SECOND, 1);
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	for (unsigned int i = 0; i < ENOUGH; i++)
+		assert_int_equal(passes(&rig, &spec), i < LIMIT);
+	end(&rig, &before);
+}
+
+static void offender_of_a_rule_that_observes_passes_and_is_counted(void **state)
+{
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT)->observes = true;
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, 1000), 1000);
+	assert_int_equal(rig_rule_counters(&rig, 0).would_drop.packets, 1000 - LIMIT);
+	end(&rig, &before);
+}
+
+static void offender_has_its_limit_again_when_the_bucket_is_over(void **state)
+{
+	uint64_t end_ns = weir_host_now_ns() + 2 * SECOND;
+	unsigned int passed = 0;
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, LIMIT, 100 * MS, 1);
+	rig_load(&rig, false);
+	while (weir_host_now_ns() < end_ns)
+		passed += passed_of(&rig, "192.0.2.1", PORT, ENOUGH);
+	/* A bucket may be missed where others have this CPU for as long. */
+	assert_in_range(passed, 10 * LIMIT, 21 * LIMIT);
+	end(&rig, &before);
+}
+
+static void offender_is_forgotten_by_the_next_load(void **state)
+{
+	struct rig old = {}, new = {};
+	cpu_set_t before;
+
+	begin(&old, &before);
+	add_limit(&old, PORT);
+	rig_load(&old, false);
+	rig_begin(&new, 16384);
+	new.before = &old;
+	add_limit(&new, PORT);
+	rig_load(&new, false);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	/* Its tables are its own here: nobody is full in them. */
+	assert_int_equal(passed_of(&new, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	rig_end(&new);
+	end(&old, &before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_packet_of_an_offender_is_blocked_and_counted),
+		cmocka_unit_test(other_sources_are_not_taken_for_the_offender),
+		cmocka_unit_test(whole_subnet_is_the_offender_where_the_key_is_one),
+		cmocka_unit_test(offender_of_one_resource_has_its_limit_at_another),
+		cmocka_unit_test(offender_under_a_longer_key_is_that_flow_alone),
+		cmocka_unit_test(offender_of_a_rule_that_observes_passes_and_is_counted),
+		cmocka_unit_test(offender_has_its_limit_again_when_the_bucket_is_over),
+		cmocka_unit_test(offender_is_forgotten_by_the_next_load),
+	};
+
+	return cmocka_run_group_tests_name("offender", tests, NULL, NULL);
+}
