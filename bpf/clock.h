@@ -55,9 +55,11 @@ static __always_inline bool weir_clock_is_in_bucket(struct weir_work *w, const s
 	return w->now_ns >= clk->start_ns && w->now_ns < clk->end_ns;
 }
 
-/* Bring *clk to the present; the bucket lies at base_bucket + clk->bucket on absolute time. */
+/* Bring *clk to the present; the bucket lies at base_bucket + clk->bucket on absolute time. Narrow rows hold 32 bits of
+ * that: the last number, after years, stays for ever, so that what has used up its limit is blocked from then on.
+ */
 static __always_inline void weir_clock_update(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns,
-					      __u64 base_bucket)
+					      __u64 base_bucket, const bool wide)
 {
 	__u64 now_ns = weir_now_ns(w);
 	__u64 bucket;
@@ -70,6 +72,8 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 	clk->end_ns = clk->start_ns + bucket_ns;
 	/* Before the base lies only what no row can hold: userspace sets it before the first packet. */
 	bucket = bucket > base_bucket ? bucket - base_bucket : 0;
+	if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
+		bucket = WEIR_NARROW_BUCKET_MAX;
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
 	if (config.tick_ns)
@@ -94,7 +98,7 @@ static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w,
 static __always_inline __u64 weir_now_second(struct weir_work *w)
 {
 	if (!weir_clock_holds(&w->second))
-		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0);
+		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0, true);
 	return w->second.bucket;
 }
 

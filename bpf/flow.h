@@ -249,7 +249,7 @@ __noinline __u64 weir_bucket_now(struct weir_work *w, __u32 timing)
 
 	if (!w || !t || !clk || !t->bucket_ns)
 		return 0;
-	weir_clock_update(w, clk, t->bucket_ns, t->base_bucket);
+	weir_clock_update(w, clk, t->bucket_ns, t->base_bucket, true);
 	return clk->bucket;
 }
 

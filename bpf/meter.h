@@ -20,7 +20,7 @@ __noinline int weir_count_window(struct weir_work *w, __u32 place)
 	if (!w || !weir_open_judgement(w, &j, true))
 		return 0;
 	j.row = weir_locate(w, j.rule, true);
-	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket);
+	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 	if (!j.row)
 		weir_insert(w, &j, true);
 	if (!j.row)
@@ -148,7 +148,7 @@ __noinline int weir_judge_associated(struct weir_work *w, __u32 place, __u32 ind
 		return WEIR_ANSWER_BLOCK;
 	j.row = weir_locate(w, j.rule, true);
 	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
-		weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket);
+		weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 		weir_read_meter(w, &j);
 		if (!w->sum.ran_ahead) {
 			if (weir_window_units(&j, &w->sum) + j.batch > units)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The common case in few instructions: the packet meets one rule, with narrow rows and a window that is not
- * smooth; and it is spent from a lease, or it is the flow's first in this bucket and no other CPU knows the flow.
+ * The common case in few instructions: a rule with narrow rows and a window that is not smooth; the packet is spent
+ * from a lease, or it is the flow's first in this bucket and no other CPU knows the flow. Where the packet meets other
+ * rules, too, its unit is held in the lease until all have admitted it (weir_settle_claim).
  * Everything else is left for weir_judge(), as if nothing had been tried. Nothing is decided here that
  * weir_judge() would decide otherwise; a flow of which one CPU sees a packet now and then costs half as much
  * (make bench-quick, S2 and S3).
@@ -14,26 +15,30 @@
 /* May the packet that the own row has just been given, in the cell of the present bucket, stay? Not when another
  * CPU may have counted the flow as well: then it is taken back.
  */
-static __always_inline bool weir_keep_first(struct weir_work *w, void *row, __u32 cell)
+static __always_inline bool weir_keep_first(struct weir_work *w, void *row, __u32 cell, bool is_held)
 {
 	bool is_alone = weir_is_alone_now(w);
 
-	weir_cell_set(row, cell, is_alone, false);
+	if (is_alone && is_held)
+		ROW_SET(row, false, lease, 1); /* the cell says so already */
+	else
+		weir_cell_set(row, cell, is_alone, false);
 	return is_alone;
 }
 
 /* The flow has no row here: make one. */
-static __always_inline bool weir_admits_first(struct weir_work *w, struct weir_judgement *j)
+static __always_inline bool weir_admits_first(struct weir_work *w, struct weir_judgement *j, bool is_held)
 {
 	j->row = weir_choose_free(w, &w->located, false);
 	if (!j->row)
 		return false;
 	weir_replace_row(w, j, false);
-	return weir_keep_first(w, j->row, j->clk->cell);
+	return weir_keep_first(w, j->row, j->clk->cell, is_held);
 }
 
 /* The row is of an earlier bucket, and nothing of it is leased. */
-static __always_inline bool weir_admits_in_new_bucket(struct weir_work *w, struct weir_judgement *j, __u64 passed_by)
+static __always_inline bool weir_admits_in_new_bucket(struct weir_work *w, struct weir_judgement *j, __u64 passed_by,
+						      bool is_held)
 {
 	__u32 cell = j->clk->cell, cells = w->question.window_cells;
 	__u64 units, flags = 0;
@@ -46,51 +51,69 @@ static __always_inline bool weir_admits_in_new_bucket(struct weir_work *w, struc
 		return false;
 	ROW_SET(j->row, false, lease, 0); /* it may have been full in its time */
 	weir_enter_bucket(w, j->row, j->clk->bucket, cell, 1, false);
-	return weir_keep_first(w, j->row, cell);
+	return weir_keep_first(w, j->row, cell, is_held);
 }
 
-static __always_inline bool weir_spends_quickly(struct weir_narrow_row *row, __u32 cell, __u32 lease)
+static __always_inline bool weir_spends_quickly(struct weir_narrow_row *row, __u32 cell, __u32 lease, bool is_held)
 {
 	if (lease == 0 || lease & WEIR_NARROW_FULL)
 		return false;
+	if (is_held)
+		return true;
 	WRITE_ONCE(row->lease, lease - 1);
 	if (lease == 1)
 		weir_cell_set(row, cell, weir_cell_get(row, cell, false) & ~WEIR_NARROW_UNSPENT, false);
 	return true;
 }
 
-/* The flow of w->question, found by weir_blocks_at_once(), under rule `place`, the packet's only one. True: admitted,
- * and counted. False: nothing was done.
+static __always_inline void weir_claim_held(struct weir_work *w, struct weir_claim *claim, __u32 cell)
+{
+	claim->row = w->located;
+	claim->tag = w->question.place.tag;
+	claim->batch = 1;
+	claim->storage = WEIR_STORAGE_NARROW;
+	claim->cell = cell;
+	claim->kind = WEIR_CLAIM_LEASE;
+}
+
+/* The flow of w->question, located, under rule `place`, which is number `index` of its list. True: admitted, and
+ * counted, or claimed where there are other rules. False: nothing was done.
  */
-__noinline int weir_admits_quickly(struct weir_work *w, __u32 place)
+__noinline int weir_admits_quickly(struct weir_work *w, __u32 place, __u32 index)
 {
 	struct weir_judgement j = {.rule = weir_rule(place)};
+	bool is_held;
 	struct weir_narrow_row *row;
 	__u64 newest, bucket;
-	bool admits;
+	bool admits, is_first = true;
 
-	if (!w || !weir_open_judgement(w, &j, false))
+	if (!w || index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, false))
 		return false;
-	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket);
+	is_held = w->rule_count > 1;
+	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, false);
 	bucket = w->question.bucket = j.clk->bucket;
 	if (j.threshold == 0)
 		return false;
 	if (w->located == WEIR_NO_ROW) {
-		admits = weir_admits_first(w, &j);
+		admits = weir_admits_first(w, &j, is_held);
 	} else {
 		row = j.row = weir_located_row(w, false);
 		if (!row || row->version != j.threshold_word >> WEIR_THRESHOLD_BITS)
 			return false;
 		newest = READ_ONCE(row->newest);
-		if (newest == bucket)
-			return weir_spends_quickly(row, j.clk->cell, READ_ONCE(row->lease));
-		if (newest > bucket || weir_lease_get(row, false))
+		if (newest > bucket || (newest < bucket && weir_lease_get(row, false)))
 			return false;
-		admits = weir_admits_in_new_bucket(w, &j, bucket - newest);
+		is_first = newest < bucket;
+		admits = is_first ? weir_admits_in_new_bucket(w, &j, bucket - newest, is_held)
+				  : weir_spends_quickly(row, j.clk->cell, READ_ONCE(row->lease), is_held);
 	}
-	if (admits)
+	if (!admits)
+		return false;
+	if (is_first)
 		weir_note_talker(w, j.rule, false);
-	return admits;
+	if (is_held)
+		weir_claim_held(w, &w->claim[index], j.clk->cell);
+	return true;
 }
 
 #endif

@@ -99,52 +99,87 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 	return WEIR_ANSWER_BLOCK;
 }
 
+/* Find the row of a rule's flow, which was not looked for yet. */
+__noinline int weir_locate_narrow(struct weir_work *w, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_flow_place flow;
+
+	if (!w || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	flow = index < w->placed ? w->flow[index] : weir_flow_place(rule, &w->packet, false);
+	weir_ask_about(w, rule, &flow, false);
+	w->located = WEIR_NO_ROW;
+	weir_find_row(w, &flow, -1, &w->located, false);
+	return 0;
+}
+
 /* Ask a rule with narrow rows: its threshold is a constant. Should the first one block at once, that takes less time
  * than a call.
  */
 static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, const struct weir_rule *rule, __u32 place,
 							__u32 index)
 {
-	if (index > 0)
-		return weir_judge_narrow(w, place, index, false);
-	w->claim[0].kind = WEIR_CLAIM_NONE;
-	if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
-		return WEIR_ANSWER_BLOCK;
-	if (w->rule_count == 1 && rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
-	    weir_admits_quickly(w, place))
+	if (index > 0) {
+		weir_locate_narrow(w, place, index);
+	} else {
+		w->claim[0].kind = WEIR_CLAIM_NONE;
+		if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
+			return WEIR_ANSWER_BLOCK;
+	}
+	if (rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
+	    weir_admits_quickly(w, place, index))
 		return WEIR_ANSWER_ADMIT;
-	return weir_judge_narrow(w, place, index, true);
+	return weir_judge_narrow(w, place, index);
 }
 
-/* Start to fetch what will be looked at for one rule: the lines of both sets, and the cell of presence. */
-__noinline int weir_fetch_rule(struct weir_work *w, __u32 place)
+/* Where the flow of rule number `index` is to be looked for. */
+__noinline int weir_place_rule(struct weir_work *w, __u32 index)
 {
-	const struct weir_rule *rule = weir_rule(place);
-	struct weir_flow_place flow;
-	void *chunk;
+	const struct weir_rule *rule;
 
-	if (!w || rule->storage != WEIR_STORAGE_NARROW)
+	if (!w || index >= WEIR_PACKET_RULES_MAX)
 		return 0;
-	flow = weir_flow_place(rule, &w->packet, false);
-	chunk = weir_chunk_of(flow.set, -1, false);
-	if (!chunk)
+	rule = weir_rule(w->rule[index]);
+	w->flow[index].tag = 0;
+	if (rule->storage == WEIR_STORAGE_NARROW)
+		w->flow[index] = weir_flow_place(rule, &w->packet, false);
+	return 0;
+}
+
+/* Start to fetch the rows and the cells of presence. In few instructions a rule: the processor starts no more than what
+ * it sees ahead of the first load that it waits for.
+ */
+__noinline int weir_fetch_flows(struct weir_work *w)
+{
+	if (!w)
 		return 0;
-	weir_touch_set(weir_rows_of(chunk, flow.set, false));
-	weir_touch_set(weir_rows_of(chunk, weir_other_set(&flow, false), false));
-	weir_presence_touch(&flow);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++) {
+		const struct weir_flow_place *flow = &w->flow[i];
+		void *chunk = flow->tag ? weir_chunk_of(flow->set, -1, false) : NULL;
+
+		if (!chunk)
+			continue;
+		weir_touch_set(weir_rows_of(chunk, flow->set, false));
+		weir_touch_set(weir_rows_of(chunk, weir_other_set(flow, false), false));
+		weir_presence_touch(flow);
+	}
 	return 0;
 }
 
 /* Where several rules are to be asked: their rows lie far apart, and memory fetches them all in little more time than
- * one. Before the first rule only when it is not expected to block.
+ * one. Before the first rule, and so only when that is not expected to block.
  */
 static __always_inline void weir_fetch_rules(struct weir_work *w)
 {
+	w->placed = 0;
 	if (w->rule_count < 2 || !w->expects_admission)
 		return;
 	weir_now_ns(w); /* first: reading the clock waits for what is under way */
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)
-		weir_fetch_rule(w, w->rule[i]);
+		weir_place_rule(w, i);
+	weir_fetch_flows(w);
+	w->placed = w->rule_count;
 }
 
 /* Ask rule number `index`. */

@@ -704,7 +704,7 @@ static __always_inline enum weir_answer weir_judge_located(struct weir_work *w, 
 		if (answer != WEIR_ANSWER_AGAIN)
 			return answer;
 		w->has_now = 0;
-		weir_clock_update(w, j->clk, j->rule->bucket_ns, j->rule->base_bucket);
+		weir_clock_update(w, j->clk, j->rule->bucket_ns, j->rule->base_bucket, wide);
 	}
 	weir_count_stall(w->question.slot);
 	return WEIR_ANSWER_BLOCK;
@@ -870,7 +870,7 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	if (!j.row)
 		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
 
-	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket);
+	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket, wide);
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
 	if (!j.row)
@@ -893,9 +893,9 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 }
 
 /* Out of line: verified once each, instead of once for each of the rules that may meet. */
-__noinline int weir_judge_narrow(struct weir_work *w, __u32 place, __u32 index, __u32 is_located)
+__noinline int weir_judge_narrow(struct weir_work *w, __u32 place, __u32 index)
 {
-	return w ? weir_judge(w, weir_rule(place), place, index, is_located, false) : WEIR_ANSWER_ERROR;
+	return w ? weir_judge(w, weir_rule(place), place, index, true, false) : WEIR_ANSWER_ERROR;
 }
 
 __noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)

@@ -175,6 +175,9 @@ struct weir_work {
 	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */
 	__u16 rule[WEIR_PACKET_RULES_MAX];	   /* places, ascending: the order of judgement */
+	__u32 placed;				   /* rules for which the next is filled in */
+	__u32 pad;
+	struct weir_flow_place flow[WEIR_PACKET_RULES_MAX];
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
 	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
 	__u64 connections_ns; /* the time, which does not go back for connections */

@@ -87,6 +87,7 @@ enum weir_storage {
  * last 6.8 years.
  */
 #define WEIR_NARROW_BUCKET_NS_MIN 50000000ull
+#define WEIR_NARROW_BUCKET_MAX 0xffffffffull
 
 /* One CPU's window of one flow, for limits that are small counts of packets: two rows a cache line.
  * Written by its own CPU only; read by all.

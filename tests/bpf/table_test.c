@@ -256,8 +256,8 @@ static void wide_expired_rows_are_reused_without_being_counted(void **state)
 	expired_rows_are_reused_and_not_counted(true);
 }
 
-/* After that they would not: `weir status` goes by the same figure. */
-static void narrow_rows_limit_for_as_long_as_is_said(void **state)
+/* `weir status` goes by the same figure. */
+static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
 {
 	const struct weir_image *image;
 	struct table table;
@@ -275,6 +275,11 @@ static void narrow_rows_limit_for_as_long_as_is_said(void **state)
 		for (int packet = 0; packet < 10; packet++)
 			passed += host_passes(&table, 7);
 		assert_int_equal(passed, buckets == NARROW_SAMPLES ? 5 : 0);
+	}
+	/* From then on it is the last bucket for ever. */
+	for (uint64_t later = 0; later < 3 * NARROW_INTERVAL_NS; later += NARROW_INTERVAL_NS / NARROW_SAMPLES) {
+		table.now_ns = end_ns + later;
+		assert_false(host_passes(&table, 7));
 	}
 	table_close(&table);
 }
@@ -461,7 +466,7 @@ int main(void)
 		cmocka_unit_test(overfull_table_keeps_the_blocked),
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
-		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said),
+		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),

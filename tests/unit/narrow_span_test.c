@@ -88,7 +88,8 @@ static void words_begin_with_the_warning(void **state)
 	assert_string_equal(weir_narrow_words(730 * DAY - 1, words),
 			    "attached so long ago that its limits hold for 729 more days");
 	assert_string_equal(weir_narrow_words(1, words), "attached so long ago that its limits hold for 0 more days");
-	assert_string_equal(weir_narrow_words(0, words), "attached so long ago that its limits do not hold any more");
+	assert_string_equal(weir_narrow_words(0, words),
+			    "attached so long ago that who has used up a limit stays blocked");
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#define NUMBERS (1ull << 32)
+#define NUMBERS (WEIR_NARROW_BUCKET_MAX + 1)
 
 static uint64_t left_ns(const struct weir_timing *timing, uint64_t now_ns)
 {
@@ -41,7 +41,7 @@ const char *weir_narrow_words(uint64_t left_ns, char words[WEIR_NARROW_WORDS_BYT
 	if (left_ns >= WEIR_NARROW_LEFT_NS_LOW)
 		return NULL;
 	if (!left_ns)
-		return "attached so long ago that its limits do not hold any more";
+		return "attached so long ago that who has used up a limit stays blocked";
 	snprintf(words, WEIR_NARROW_WORDS_BYTES, "attached so long ago that its limits hold for %u more days",
 		 (unsigned int)(left_ns / (86400 * WEIR_NSEC_PER_SEC)));
 	return words;
