@@ -168,12 +168,12 @@ __noinline int weir_fetch_flows(struct weir_work *w)
 }
 
 /* Where several rules are to be asked: their rows lie far apart, and memory fetches them all in little more time than
- * one. Before the first rule, and so only when that is not expected to block.
+ * one. Before the first rule, and so only when that is not expected to block; of the offender it is known.
  */
 static __always_inline void weir_fetch_rules(struct weir_work *w)
 {
 	w->placed = 0;
-	if (w->rule_count < 2 || !w->expects_admission)
+	if (w->rule_count < 2 || !w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
 		return;
 	weir_now_ns(w); /* first: reading the clock waits for what is under way */
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)

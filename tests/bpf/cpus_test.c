@@ -1203,6 +1203,23 @@ static void two_rules_on_a_packet_are_exact(void **state)
 	contest_hold(&contest, "two rules on a packet", 1500 * MS);
 }
 
+/* The quick admission holds the packet's unit in the first rule's lease until the second has admitted it. */
+static void two_rules_with_narrow_rows_are_exact(void **state)
+{
+	const uint64_t limits[] = {1, 7, 200};
+	struct contest contest;
+
+	contest_begin(&contest);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
+			contest_flow(&contest, true);
+			contest_rule(&contest, kinds[kind], 10 * limits[i], 1000 * MS, 10);
+			contest_rule(&contest, kinds[kind], limits[i], 250 * MS, 5);
+			contest.flows[contest.flow_count - 1].has_other_limit = true;
+		}
+	contest_hold(&contest, "two rules with narrow rows", 1500 * MS);
+}
+
 static void narrow_rows_are_exact_at_their_largest_limit(void **state)
 {
 	for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
@@ -1266,6 +1283,7 @@ int main(void)
 		CPUS_TEST(limits_of_a_million_a_second_are_exact),
 		CPUS_TEST(byte_limits_are_exact),
 		CPUS_TEST(two_rules_on_a_packet_are_exact),
+		CPUS_TEST(two_rules_with_narrow_rows_are_exact),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);

@@ -15,6 +15,7 @@
 #include <linux/bpf.h>
 #include <time.h>
 
+#include "../../bpf/work.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "host.h"
@@ -201,6 +202,40 @@ static void offender_is_forgotten_by_the_next_load(void **state)
 	end(&old, &before);
 }
 
+/* Rules whose rows were fetched for the packet before, at once and ahead of all judging; on this CPU. */
+static unsigned int fetched(const struct rig *rig)
+{
+	_cleanup_(weir_freep) struct weir_totals *totals = calloc(weir_host_cpus(), sizeof(*totals));
+	int fd = weir_object_map_fd(rig->object, WEIR_MAP_TOTALS);
+	__u32 zero = 0;
+
+	assert_non_null(totals);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, totals), 0);
+	return ((const struct weir_work *)totals[sched_getcpu()].program_private)->placed;
+}
+
+/* Else whoever floods makes each of his packets cost several times as much, by one that passes in between. */
+static void rows_of_further_rules_are_not_fetched_for_an_offender(void **state)
+{
+	struct rig rig = {};
+	cpu_set_t before;
+	size_t resource;
+
+	begin(&rig, &before);
+	resource = rig_resource(&rig, PORT, WEIR_KEY_SOURCE);
+	for (int rule = 0; rule < 4; rule++)
+		rig_rule(&rig, resource, WEIR_WINDOW_LEAP, LIMIT, 3600 * SECOND, 1);
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&rig, "192.0.2.2", PORT, 1), 1);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, 1), 0);
+	assert_int_equal(fetched(&rig), 0);
+	/* ... while they are for the next of those that pass. */
+	assert_int_equal(passed_of(&rig, "192.0.2.2", PORT, 1), 1);
+	assert_int_equal(fetched(&rig), 4);
+	end(&rig, &before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +247,7 @@ int main(void)
 		cmocka_unit_test(offender_of_a_rule_that_observes_passes_and_is_counted),
 		cmocka_unit_test(offender_has_its_limit_again_when_the_bucket_is_over),
 		cmocka_unit_test(offender_is_forgotten_by_the_next_load),
+		cmocka_unit_test(rows_of_further_rules_are_not_fetched_for_an_offender),
 	};
 
 	return cmocka_run_group_tests_name("offender", tests, NULL, NULL);
