@@ -277,6 +277,8 @@ static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, cons
 		if (!t)
 			return WEIR_WORTH_EXPIRED;
 		bucket = weir_bucket_now(w, timing);
+		if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
+			bucket = WEIR_NARROW_BUCKET_MAX; /* as weir_clock_update() has it */
 		cells = t->window_cells;
 	}
 	if (ROW_GET(row, wide, newest) + cells <= bucket)

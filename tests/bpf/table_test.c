@@ -284,6 +284,35 @@ static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **s
 	table_close(&table);
 }
 
+/* Nor do those who are blocked in the last bucket look expired to flows of longer buckets, which go on. */
+static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
+{
+	struct table table = {.now_ns = RIG_START_NS};
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+	const struct weir_image *image;
+
+	rig_begin(&table.rig, 512);
+	rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5, NARROW_INTERVAL_NS,
+		 NARROW_SAMPLES);
+	rig_rule(&table.rig, rig_resource(&table.rig, PORT + 1, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5,
+		 10 * NARROW_INTERVAL_NS, NARROW_SAMPLES);
+	rig_load(&table.rig, true);
+	image = table.rig.image;
+	table.now_ns += weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+					    table.now_ns) +
+			10 * NARROW_INTERVAL_NS;
+	table.frame_bytes = packet_build(&spec, table.frame);
+	for (int packet = 0; packet < 10; packet++)
+		assert_int_equal(host_passes(&table, 7), packet < 5);
+	spec.destination_port = PORT + 1;
+	table.frame_bytes = packet_build(&spec, table.frame);
+	hosts_pass(&table, 100, 4096);
+	spec.destination_port = PORT;
+	table.frame_bytes = packet_build(&spec, table.frame);
+	assert_false(host_passes(&table, 7));
+	table_close(&table);
+}
+
 /* ---- several rules ---- */
 
 /*
@@ -467,6 +496,7 @@ int main(void)
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
+		cmocka_unit_test(narrow_rows_at_their_end_are_not_given_to_others),
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
