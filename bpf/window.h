@@ -841,6 +841,8 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 		}
 		w->located = set * WEIR_WAYS + way;
 	}
+	if (!w->expects_admission)
+		weir_presence_touch(&flow);
 	w->expects_admission = true;
 	weir_ask_about(w, rule, &flow, false);
 	return false;
@@ -870,6 +872,9 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	if (!j.row)
 		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
 
+	/* As in weir_blocks_at_once(): without the clock. */
+	if (j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, wide))
+		return WEIR_ANSWER_BLOCK;
 	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket, wide);
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
