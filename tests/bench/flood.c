@@ -6,8 +6,9 @@
  * they pass, and are dropped behind all limiters, in the raw table: the plain end is then one that lets them pass.
  *
  * What is over its limit stays so: one packet an hour. A full flow is judged anew when a bucket is over, and between a
- * flow's packets other candidates have had their turn: buckets of six minutes keep that out of it. Spoofed sources are measured while the tables fill, and
- * when they are full.
+ * flow's packets other candidates have had their turn: buckets of six minutes keep that out of it. Spoofed sources are
+ * measured while the tables fill, and when they are full. Then all tables have as many places; known sources have twice
+ * as many of weir's, as for S2: a table of sets cannot be filled to the last row.
  */
 #include "parts.h"
 
@@ -159,7 +160,7 @@ static void prepare_load(struct arena *arena, enum load load)
 		arena->next_spoofed += packets;
 }
 
-static void load_limiters(struct arena *arena, uint32_t per_second)
+static void load_limiters(struct arena *arena, uint32_t per_second, uint32_t rows)
 {
 	struct peers_limit limit = {.port = 1, .rate = per_second ? "1000/second" : "1/hour"};
 	char text[512];
@@ -167,12 +168,11 @@ static void load_limiters(struct arena *arena, uint32_t per_second)
 	limit.burst = per_second ? 0 : 1;
 	peers_load(PEER_NFT, &limit, 1);
 	peers_load(PEER_HASHLIMIT, &limit, 1);
-	/* Twice the rows, as for S2: a table of sets cannot be filled to the last row. */
 	snprintf(text, sizeof(text),
 		 "settings: {flowsPerCpu: %u}\n"
 		 "resources: [{name: all, match: {protocol: udp}, flow: [source]}]\n"
 		 "rules: [{resource: all, threshold: %u, statIntervalInMs: %u}]\n",
-		 2 * PEERS_FLOWS, per_second ? per_second : 1, per_second ? 1000 : 3600000);
+		 rows, per_second ? per_second : 1, per_second ? 1000 : 3600000);
 	weir_object_free(arena->weir);
 	arena->weir = rig_load_text(text);
 	bench_blocks__destroy(arena->blocks);
@@ -334,7 +334,7 @@ void bench_wire(struct rig *rig, struct report *report)
 	for (enum load load = ONE; load < LOADS; load++) {
 		rig_say("  sources: %s", load_names[load]);
 		if (load != FULL)
-			load_limiters(arena, 0);
+			load_limiters(arena, 0, load < FILLING ? 2 * PEERS_FLOWS : PEERS_FLOWS);
 		prepare_load(arena, load);
 		measure_load(arena, load);
 	}
@@ -355,7 +355,7 @@ void bench_wire(struct rig *rig, struct report *report)
 			     "sources so far, and new ones with\nevery packet. Customers send far less than they may: "
 			     "100 who were known before the flood, and 100 who come during it.",
 			     survival_columns, ARRAY_SIZE(survival_columns));
-	load_limiters(arena, 1000);
+	load_limiters(arena, 1000, PEERS_FLOWS);
 	rig_say("  what survives a flood");
 	measure_survival(arena, survival, "**weir**", WEIR);
 	measure_survival(arena, survival, "minimal fixed window in LRU_HASH", LRU);
