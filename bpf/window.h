@@ -721,7 +721,8 @@ static __always_inline bool weir_open_judgement(struct weir_work *w, struct weir
 	/* Thresholds that are no constants are never kept in narrow rows. */
 	j->threshold_word = wide && weir_must_find_allowed(j->rule) ? w->allowed.word : j->rule->threshold;
 	j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
-	j->batch = j->rule->counts_bytes ? w->packet.frame_bytes : 1;
+	/* Narrow rows count packets. */
+	j->batch = wide && j->rule->counts_bytes ? w->packet.frame_bytes : 1;
 	return true;
 }
 
