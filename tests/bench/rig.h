@@ -99,7 +99,7 @@ void rig_skip_to_fresh(struct rig *rig);
 /* Let a program see the "new" sources numbered first and up, each once. */
 void rig_send_new(struct rig *rig, int program_fd, const struct rig_frame *frame, uint64_t first, uint32_t count);
 
-/* One BPF_PROG_TEST_RUN on the CPU we are pinned to; returns the kernel's own mean, ns a packet. */
+/* One BPF_PROG_TEST_RUN on the CPU we are pinned to; returns the mean time of it that we had the CPU, ns a packet. */
 double rig_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat);
 
 /* The same on both CPUs at once: the mean of the two. */
