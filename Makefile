@@ -74,8 +74,8 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Only user/kernel includes the skeletons; they must exist before that is compiled.
-$(call objects,$(KERNEL_SRC)): $(BUILD)/weir.skel.h $(BUILD)/pace.skel.h
+# Only user/kernel includes the skeletons, and one test; they must exist before that is compiled.
+$(call objects,$(KERNEL_SRC)) $(BUILD)/tests/bpf/stack_test.o: $(BUILD)/weir.skel.h $(BUILD)/pace.skel.h
 
 $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)

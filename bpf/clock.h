@@ -90,12 +90,8 @@ static __always_inline bool weir_clock_ran_on(struct weir_work *w, const struct 
 /* This CPU's clock of a timing that narrow rows can name. */
 static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w, __u32 timing)
 {
-	struct weir_clock *clk;
-
 	OPAQUE(timing);
-	clk = &w->narrow[timing & (WEIR_TIMINGS_NARROW - 1)];
-	OPAQUE(clk); /* else clang works out the address of each field anew */
-	return clk;
+	return &w->narrow[timing & (WEIR_TIMINGS_NARROW - 1)];
 }
 
 /* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */

@@ -89,6 +89,7 @@ __noinline int weir_admits_quickly(struct weir_work *w, __u32 place, __u32 index
 
 	if (!w || index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, false))
 		return false;
+	OPAQUE(j.clk); /* else clang works out the address of each field anew */
 	is_held = w->rule_count > 1;
 	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, false);
 	bucket = w->question.bucket = j.clk->bucket;

@@ -797,6 +797,14 @@ static __always_inline bool weir_is_of_offender(struct weir_work *w, const struc
 	return !differs;
 }
 
+/* Out of line: the program itself has no stack to spare (tests/bpf/stack_test). */
+__noinline int weir_touch_presence(struct weir_work *w)
+{
+	if (w)
+		weir_presence_touch(&w->question.place);
+	return 0;
+}
+
 /*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
@@ -842,10 +850,10 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 		}
 		w->located = set * WEIR_WAYS + way;
 	}
-	if (!w->expects_admission)
-		weir_presence_touch(&flow);
-	w->expects_admission = true;
 	weir_ask_about(w, rule, &flow, false);
+	if (!w->expects_admission)
+		weir_touch_presence(w);
+	w->expects_admission = true;
 	return false;
 }
 

@@ -20,7 +20,7 @@
 #include "util.h"
 
 #define CLOCK_NS 2 /* an instruction: -icount shift=1 */
-#define REPEAT 20000
+#define REPEAT 200000 /* so that a tick of the clock more or less does not show */
 #define CPUS 16
 #define FLOWS 20
 #define AMPLE 1000000000ull /* more than is offered */
