@@ -114,10 +114,11 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */
 
-/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and one in this many:
- * more would be lines of memory fetched for each new flow, only to say who it was.
+/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and one in this many (a
+ * prime, so that it is not always the same of a packet's rules): more would be lines of memory fetched for each new
+ * flow, only to say who it was.
  */
-#define WEIR_NOTE_EVERY 64
+#define WEIR_NOTE_EVERY 61
 
 /* w->jiffies are of this packet: a lease needed the clock. */
 static __always_inline bool weir_note_is_due(struct weir_work *w)

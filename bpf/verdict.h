@@ -7,7 +7,9 @@
 #ifndef WEIR_VERDICT_H
 #define WEIR_VERDICT_H
 
+#include "at_once.h"
 #include "connections.h"
+#include "fetch.h"
 #include "match.h"
 #include "meter.h"
 #include "throttle.h"
@@ -131,55 +133,6 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 	    weir_admits_quickly(w, place, index))
 		return WEIR_ANSWER_ADMIT;
 	return weir_judge_narrow(w, place, index);
-}
-
-/* Where the flow of rule number `index` is to be looked for. */
-__noinline int weir_place_rule(struct weir_work *w, __u32 index)
-{
-	const struct weir_rule *rule;
-
-	if (!w || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
-	rule = weir_rule(w->rule[index]);
-	w->flow[index].tag = 0;
-	if (rule->storage == WEIR_STORAGE_NARROW)
-		w->flow[index] = weir_flow_place(rule, &w->packet, false);
-	return 0;
-}
-
-/* Start to fetch the rows and the cells of presence. In few instructions a rule: the processor starts no more than what
- * it sees ahead of the first load that it waits for.
- */
-__noinline int weir_fetch_flows(struct weir_work *w)
-{
-	if (!w)
-		return 0;
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++) {
-		const struct weir_flow_place *flow = &w->flow[i];
-		void *chunk = flow->tag ? weir_chunk_of(flow->set, -1, false) : NULL;
-
-		if (!chunk)
-			continue;
-		weir_touch_set(weir_rows_of(chunk, flow->set, false));
-		weir_touch_set(weir_rows_of(chunk, weir_other_set(flow, false), false));
-		weir_presence_touch(flow);
-	}
-	return 0;
-}
-
-/* Where several rules are to be asked: their rows lie far apart, and memory fetches them all in little more time than
- * one. Before the first rule, and so only when that is not expected to block; of the offender it is known.
- */
-static __always_inline void weir_fetch_rules(struct weir_work *w)
-{
-	w->placed = 0;
-	if (w->rule_count < 2 || !w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
-		return;
-	weir_now_ns(w); /* first: reading the clock waits for what is under way */
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)
-		weir_place_rule(w, i);
-	weir_fetch_flows(w);
-	w->placed = w->rule_count;
 }
 
 /* Ask rule number `index`. */

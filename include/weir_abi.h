@@ -16,7 +16,8 @@
 
 #include <linux/types.h>
 
-#define WEIR_ABI_VERSION 5u
+/* One more with every change of what outlives a reload: maps of the instance, and struct weir_work behind map `totals`. */
+#define WEIR_ABI_VERSION 6u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */

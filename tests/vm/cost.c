@@ -19,7 +19,7 @@
 #include "host.h"
 #include "util.h"
 
-#define CLOCK_NS 2 /* an instruction: -icount shift=1 */
+#define CLOCK_NS 2    /* an instruction: -icount shift=1 */
 #define REPEAT 200000 /* so that a tick of the clock more or less does not show */
 #define CPUS 16
 #define FLOWS 20

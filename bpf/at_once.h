@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The path under attack: the packet's first rule blocks, and it is known at once. Nothing is decided here that
+ * weir_judge() would decide otherwise.
+ */
+#ifndef WEIR_AT_ONCE_H
+#define WEIR_AT_ONCE_H
+
+#include "window.h"
+
+/* The flow is full until *clk is over. Its next packet may be the next of all: so it is the second time in a row. */
+static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag,
+						   const struct weir_clock *clk)
+{
+	struct weir_offender *offender = &w->offender;
+
+	if (rule->key_fields != WEIR_KEY_SOURCE)
+		return;
+	if (offender->tag == tag) {
+		__builtin_memcpy(offender->source, w->packet.source, sizeof(offender->source));
+		offender->until_jiffies = clk->until_jiffies;
+	} else {
+		offender->tag = tag;
+		offender->until_jiffies = 0;
+	}
+}
+
+/* The packet meets what the packet before has met, and is of the offender, who is full: as weir_blocks_at_once() would
+ * find, in a third of the time.
+ */
+static __always_inline bool weir_is_of_offender(struct weir_work *w, const struct weir_rule *rule)
+{
+	const struct weir_offender *offender = &w->offender;
+	const struct weir_packet *pkt = &w->packet;
+	__u32 differs;
+
+	if (!config.tick_ns || bpf_jiffies64() >= offender->until_jiffies)
+		return false;
+	if (!pkt->is_ipv6)
+		return !((pkt->source[0] ^ offender->source[0]) & rule->source_mask4);
+	differs = (pkt->source[0] ^ offender->source[0]) & rule->source_mask6[0];
+	differs |= (pkt->source[1] ^ offender->source[1]) & rule->source_mask6[1];
+	differs |= (pkt->source[2] ^ offender->source[2]) & rule->source_mask6[2];
+	differs |= (pkt->source[3] ^ offender->source[3]) & rule->source_mask6[3];
+	return !differs;
+}
+
+/* Out of line: the program itself has no stack to spare (tests/bpf/stack_test). */
+__noinline int weir_touch_presence(struct weir_work *w)
+{
+	if (w)
+		weir_presence_touch(&w->question.place);
+	return 0;
+}
+
+/*
+ * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
+ * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
+ * judgement that follows when this does not say "block".
+ * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
+ * was: a trip through memory that only the long path behind it needs.
+ *
+ * Where the packet before was not blocked at once, this one is not expected to be: then the clock is read first, as
+ * reading it waits for all loads under way, and the cell of presence is fetched along with the rows.
+ */
+static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule)
+{
+	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
+	void *chunk = weir_chunk_of(flow.set, -1, false);
+	__u32 set = flow.set, way;
+	struct weir_judgement j = {.rule = rule};
+	void *rows;
+
+	w->located = WEIR_NO_ROW;
+	if (!chunk || !weir_open_judgement(w, &j, false))
+		return false;
+	rows = weir_rows_of(chunk, set, false);
+	if (w->expects_admission) {
+		weir_now_ns(w);
+		weir_presence_touch(&flow);
+	}
+	way = weir_guess_no_way(rows, flow.tag);
+	if (way == WEIR_WAYS) {
+		set = weir_other_set(&flow, false);
+		rows = weir_rows_of(chunk, set, false);
+		way = weir_guess_no_way(rows, flow.tag);
+	}
+	if (way < WEIR_WAYS) {
+		OPAQUE(way);
+		way &= WEIR_WAYS - 1;
+		j.row = weir_row_of_set(rows, way, false);
+		if (config.has_overrides)
+			weir_recall_override(&j, false);
+		if (weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk)) {
+			w->expects_admission = false;
+			weir_remember_offender(w, rule, flow.tag, j.clk);
+			return true;
+		}
+		w->located = set * WEIR_WAYS + way;
+	}
+	weir_ask_about(w, rule, &flow, false);
+	if (!w->expects_admission)
+		weir_touch_presence(w);
+	w->expects_admission = true;
+	return false;
+}
+
+#endif
