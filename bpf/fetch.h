@@ -28,13 +28,16 @@ __noinline int weir_place_rule(struct weir_work *w, __u32 index)
 	return 0;
 }
 
-/* Start to fetch the rows and the cells of presence. In few instructions a rule: the processor starts no more than what
- * it sees ahead of the first load that it waits for.
+/* Start to fetch the rows and the cells of presence. First all are placed: the processor starts no more than what it sees
+ * ahead of the first load that it waits for, which should be nothing but loads.
  */
 __noinline int weir_fetch_flows(struct weir_work *w)
 {
 	if (!w)
 		return 0;
+	weir_now_ns(w); /* first: reading the clock waits for what is under way */
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)
+		weir_place_rule(w, i);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++) {
 		const struct weir_flow_place *flow = &w->flow[i];
 		void *chunk = flow->tag ? weir_chunk_of(flow->set, -1, false) : NULL;
@@ -45,6 +48,7 @@ __noinline int weir_fetch_flows(struct weir_work *w)
 		weir_touch_set(weir_rows_of(chunk, weir_other_set(flow, false), false));
 		weir_presence_touch(flow);
 	}
+	w->placed = w->rule_count;
 	return 0;
 }
 
@@ -56,11 +60,7 @@ static __always_inline void weir_fetch_rules(struct weir_work *w)
 	w->placed = 0;
 	if (w->rule_count < 2 || !w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
 		return;
-	weir_now_ns(w); /* first: reading the clock waits for what is under way */
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)
-		weir_place_rule(w, i);
 	weir_fetch_flows(w);
-	w->placed = w->rule_count;
 }
 
 #endif
