@@ -680,11 +680,20 @@ static uint64_t last_share(const struct account *account, uint64_t bucket)
 	return weir_smooth_share(account->units[bucket - whole], bucket_ns, bucket_ns - (end_ns - last_ns));
 }
 
+/* In a smooth window units come free all the time, and the last packet may find some that the other CPU has just leased:
+ * one, or 2 %.
+ */
+static bool is_short(const struct account *account, uint64_t sum)
+{
+	if (account->loaded->window == WEIR_WINDOW_SMOOTH)
+		return sum * 100 < account->limit * 98 && sum + 1 < account->limit;
+	return sum * 100 < account->limit * 99;
+}
+
 /*
  * At the last packet of a saturated bucket the window is full. `unseen` windows may be short for a pause
  * that the threads could not see; and one in fifty, because a virtual CPU that is taken away while it holds
- * a lease leaves it unspent (seen: 296,527 of 300,000 bytes, once in seven runs). In a smooth window units
- * come free all the time, and the last packet may find some that the other CPU has just leased: 98 %.
+ * a lease leaves it unspent (seen: 296,527 of 300,000 bytes, once in seven runs).
  */
 static void check_fullness(struct contest *contest, const struct account *account, uint64_t unseen)
 {
@@ -701,7 +710,7 @@ static void check_fullness(struct contest *contest, const struct account *accoun
 			continue;
 		}
 		checked++;
-		if (sum * 100 < account->limit * (account->loaded->window == WEIR_WINDOW_SMOOTH ? 98 : 99)) {
+		if (is_short(account, sum)) {
 			too_short++;
 			short_sum = sum;
 			short_bucket = bucket;
