@@ -25,8 +25,10 @@ static const __u8 weir_bit_table[64] = {
 static __always_inline __u32 weir_lowest_bit(__u64 word)
 {
 	__u64 index = ((word & -word) * 0x03f79d71b4cb0a89ull) >> 58;
+	__u32 bit = weir_bit_table[index & 63];
 
-	return weir_bit_table[index & 63];
+	OPAQUE(bit); /* clang 19 knows how large it is, and leaves out the bound that the verifier asks for */
+	return bit;
 }
 
 static __always_inline struct weir_vector *weir_vector(__u32 number)
