@@ -26,7 +26,7 @@ static __always_inline void weir_remember_offender(struct weir_work *w, const st
 }
 
 /* The packet meets what the packet before has met, and is of the offender, who is full: as weir_blocks_at_once() would
- * find, in a third of the time.
+ * find.
  */
 static __always_inline bool weir_is_of_offender(struct weir_work *w, const struct weir_rule *rule)
 {
@@ -57,7 +57,7 @@ __noinline int weir_touch_presence(struct weir_work *w)
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
  * judgement that follows when this does not say "block".
- * It looks for the row itself, way by way, where weir_find_row() would make the verifier forget which way it
+ * It looks for the row itself, where weir_find_row() would make the verifier forget which way it
  * was: a trip through memory that only the long path behind it needs.
  *
  * Where the packet before was not blocked at once, this one is not expected to be: then the clock is read first, as

@@ -19,7 +19,7 @@ __noinline int weir_count_window(struct weir_work *w, __u32 place)
 
 	if (!w || !weir_open_judgement(w, &j, true))
 		return 0;
-	j.row = weir_locate(w, j.rule, true);
+	j.row = weir_locate_wide(w, j.rule);
 	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 	if (!j.row)
 		weir_insert(w, &j, true);
@@ -146,7 +146,7 @@ __noinline int weir_judge_associated(struct weir_work *w, __u32 place, __u32 ind
 	units = w->allowed.word & WEIR_THRESHOLD_MASK;
 	if (j.batch > units)
 		return WEIR_ANSWER_BLOCK;
-	j.row = weir_locate(w, j.rule, true);
+	j.row = weir_locate_wide(w, j.rule);
 	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
 		weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 		weir_read_meter(w, &j);

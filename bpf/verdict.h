@@ -110,9 +110,7 @@ __noinline int weir_locate_narrow(struct weir_work *w, __u32 place, __u32 index)
 	if (!w || index >= WEIR_PACKET_RULES_MAX)
 		return 0;
 	flow = index < w->placed ? w->flow[index] : weir_flow_place(rule, &w->packet, false);
-	weir_ask_about(w, rule, &flow, false);
-	w->located = WEIR_NO_ROW;
-	weir_find_row(w, &flow, -1, &w->located, false);
+	weir_locate_at(w, rule, &flow, false);
 	return 0;
 }
 

@@ -675,21 +675,28 @@ static __always_inline void weir_ask_about(struct weir_work *w, const struct wei
 	q->asks_all = q->is_lone || rule->asks_all;
 }
 
-/* Ask about this rule's flow and find its row, if there is one, in this CPU's table. */
-static __always_inline void *weir_locate(struct weir_work *w, const struct weir_rule *rule, const bool wide)
+/* Ask about this rule's flow, which is to be looked for at `place`, and find its row, if there is one. */
+static __always_inline void *weir_locate_at(struct weir_work *w, const struct weir_rule *rule,
+					    const struct weir_flow_place *place, const bool wide)
+{
+	weir_ask_about(w, rule, place, wide);
+	w->located = WEIR_NO_ROW;
+	return weir_find_row(w, place, -1, &w->located, wide);
+}
+
+/* The same with wide rows, or with one row of its own, wherever the flow is. */
+static __always_inline void *weir_locate_wide(struct weir_work *w, const struct weir_rule *rule)
 {
 	struct weir_flow_place place = {};
 	__u32 slot = rule->slot;
 
-	if (wide && rule->storage == WEIR_STORAGE_LONE) {
-		weir_ask_about(w, rule, &place, wide);
+	if (rule->storage == WEIR_STORAGE_LONE) {
+		weir_ask_about(w, rule, &place, true);
 		w->located = slot;
 		return bpf_map_lookup_elem(&lone_rows, &slot);
 	}
-	place = weir_flow_place(rule, &w->packet, wide);
-	weir_ask_about(w, rule, &place, wide);
-	w->located = WEIR_NO_ROW;
-	return weir_find_row(w, &place, -1, &w->located, wide);
+	place = weir_flow_place(rule, &w->packet, true);
+	return weir_locate_at(w, rule, &place, true);
 }
 
 /* Judge against the located row, again when the clock ran away from the first try. */
@@ -759,10 +766,11 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 }
 
 /*
- * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside.
+ * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside. A flow with
+ * narrow rows is located.
  */
 static __always_inline enum weir_answer weir_judge(struct weir_work *w, const struct weir_rule *rule, __u32 place,
-						   __u32 index, bool is_located, const bool wide)
+						   __u32 index, const bool wide)
 {
 	struct weir_judgement j = {.rule = rule};
 	enum weir_answer answer;
@@ -774,13 +782,13 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	claim = &w->claim[index];
 	claim->kind = WEIR_CLAIM_NONE;
 	if (config.has_overrides && rule->has_overrides) {
-		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
+		j.row = wide ? weir_locate_wide(w, rule) : weir_located_row(w, false);
 		weir_apply_override(w, &j, place, wide);
 	}
 	if (j.batch > j.threshold && !j.is_shut)
 		return WEIR_ANSWER_BLOCK;
 	if (!j.row)
-		j.row = is_located ? weir_located_row(w, wide) : weir_locate(w, rule, wide);
+		j.row = wide ? weir_locate_wide(w, rule) : weir_located_row(w, false);
 
 	/* As in weir_blocks_at_once(): without the clock. */
 	if (j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, wide))
@@ -810,12 +818,12 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 /* Out of line: verified once each, instead of once for each of the rules that may meet. */
 __noinline int weir_judge_narrow(struct weir_work *w, __u32 place, __u32 index)
 {
-	return w ? weir_judge(w, weir_rule(place), place, index, true, false) : WEIR_ANSWER_ERROR;
+	return w ? weir_judge(w, weir_rule(place), place, index, false) : WEIR_ANSWER_ERROR;
 }
 
 __noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)
 {
-	return w ? weir_judge(w, weir_rule(place), place, index, false, true) : WEIR_ANSWER_ERROR;
+	return w ? weir_judge(w, weir_rule(place), place, index, true) : WEIR_ANSWER_ERROR;
 }
 
 /* ---- what was set aside ---- */

@@ -107,15 +107,15 @@ struct weir_connection_claim {
 	__u32 step;
 };
 
-/* One judgement in progress: which flow, in which bucket. Scalars only, and in memory, because the parts of
- * a judgement are functions that the verifier checks one at a time.
- */
-/* Handed on by pointer: what clang takes by value out of *w, it reads byte by byte. */
+/* Where a flow is looked for. Handed on by pointer: what clang takes by value out of *w, it reads byte by byte. */
 struct weir_flow_place {
 	__u32 tag;
 	__u32 set; /* the first of the flow's two candidate sets */
 };
 
+/* One judgement in progress: which flow, in which bucket. Scalars only, and in memory, because the parts of
+ * a judgement are functions that the verifier checks one at a time.
+ */
 struct weir_question {
 	struct weir_flow_place place;
 	__u32 slot; /* of the rule */
