@@ -113,9 +113,21 @@ struct weir_ruleset_rule *rig_rule(struct rig *rig, size_t resource, enum weir_w
 	return rule;
 }
 
+/* A secret that is the same in every run, so that no test meets two flows of one tag by chance. */
+static void make_seed(__u64 seed[16])
+{
+	uint64_t state = 20250701;
+
+	for (int i = 0; i < 16; i++) {
+		state = state * 6364136223846793005 + 1442695040888963407;
+		seed[i] = (state >> 32 | state << 32) | 1;
+	}
+}
+
 void rig_load(struct rig *rig, bool is_virtual)
 {
-	struct weir_object_options object_options = {.is_virtual = is_virtual};
+	__u64 seed[16];
+	struct weir_object_options object_options = {.is_virtual = is_virtual, .seed = seed};
 	struct weir_compile_options options = {
 		.cpus = rig->cpus ? rig->cpus : (uint32_t)weir_host_cpus(),
 		.now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
@@ -123,6 +135,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 	struct weir_diag diag = {};
 	int err;
 
+	make_seed(seed);
 	if (rig->before)
 		object_options.reuse_fd[WEIR_MAP_TOTALS] = weir_object_map_fd(rig->before->object, WEIR_MAP_TOTALS);
 	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);
