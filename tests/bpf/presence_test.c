@@ -125,8 +125,9 @@ static void a_flow_of_one_cpu_asks_nobody_among(uint32_t cpus)
 		struct pair pair;
 
 		pair_open_for(&pair, cpus, WEIR_WINDOW_SMOOTH, 20, intervals[i], true);
-		for (uint32_t host = 0; host < 10; host++)
-			for (uint32_t packet = 0; packet < 100; packet++)
+		/* The clock only goes on: two hosts may share a cell, and one behind its epoch would ask everybody. */
+		for (uint32_t packet = 0; packet < 100; packet++)
+			for (uint32_t host = 0; host < 10; host++)
 				pair_passes(&pair, 0, pair.edge_ns + packet * intervals[i] / 7, host);
 		assert_int_equal(asked(&pair), 0);
 		assert_true(pair_passes(&pair, 1, pair.edge_ns + 15 * intervals[i], 0));
