@@ -303,32 +303,54 @@ static void flows_that_wander_among_many_cpus_meet_a_plain_window(void **state)
 struct race {
 	struct pair *pair;
 	_Atomic uint32_t arrived;
-	uint8_t passed[2][ROUNDS];
+	/* Which passed of a flow's packets: two at once, then two more, one from each CPU. */
+	uint8_t at_once[2][ROUNDS], third[ROUNDS], fourth[ROUNDS];
 };
 
 struct racer {
 	struct race *race;
 	int which;
+	uint32_t meetings;
+	uint8_t frame[PACKET_BYTES_MAX];
 };
 
-/* Both threads send the first packet of one new flow after the other, each as soon as both are there. */
+/* Wait until both are here. */
+static void racer_meet(struct racer *self)
+{
+	self->meetings++;
+	atomic_fetch_add(&self->race->arrived, 1);
+	while (atomic_load(&self->race->arrived) < 2 * self->meetings)
+		;
+}
+
+static bool racer_passes(struct racer *self)
+{
+	struct pair *pair = self->race->pair;
+
+	return weir_object_judge(pair->rig.object, self->frame, pair->frame_bytes) == XDP_PASS;
+}
+
+/* One new flow after the other. The CPUs take turns at the third packet and the fourth, each alone. */
 static void *racer_main(void *data)
 {
 	struct racer *self = data;
 	struct race *race = self->race;
-	uint8_t frame[PACKET_BYTES_MAX];
 
 	rig_pin(race->pair->cpu[self->which]);
-	memcpy(frame, race->pair->frame, sizeof(frame));
+	memcpy(self->frame, race->pair->frame, sizeof(self->frame));
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t address = htonl(0x0b000000 + round);
+		bool is_third = (uint32_t)self->which == round % 2;
 
-		memcpy(frame + SOURCE_OFFSET, &address, sizeof(address));
-		atomic_fetch_add(&race->arrived, 1);
-		while (atomic_load(&race->arrived) < 2 * (round + 1))
-			;
-		race->passed[self->which][round] =
-			weir_object_judge(race->pair->rig.object, frame, race->pair->frame_bytes) == XDP_PASS;
+		memcpy(self->frame + SOURCE_OFFSET, &address, sizeof(address));
+		racer_meet(self);
+		race->at_once[self->which][round] = racer_passes(self);
+		racer_meet(self);
+		if (is_third)
+			race->third[round] = racer_passes(self);
+		racer_meet(self);
+		if (!is_third)
+			race->fourth[round] = racer_passes(self);
 	}
 	return NULL;
 }
@@ -339,16 +361,21 @@ static int enter_own_network(void **state)
 	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
 }
 
-static void of_two_first_packets_at_once_a_limit_of_one_admits_at_most_one(void **state)
+/*
+ * How often somebody wins is the machine's affair: two that meet may both step back, each because of what the other
+ * has reserved. But then both have given it back, and the next packet gets it. An interval that no CPU sleeps through.
+ */
+static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet(void **state)
 {
 	_cleanup_(weir_freep) struct race *race = calloc(1, sizeof(*race));
 	struct pair pair;
-	struct racer racers[2] = {{race, 0}, {race, 1}};
+	struct racer racers[2] = {{.race = race, .which = 0}, {.race = race, .which = 1}};
 	uint32_t winners = 0;
 	pthread_t thread[2];
 
 	assert_non_null(race);
-	pair_open(&pair, WEIR_WINDOW_LEAP, 1, 10 * SECOND, false);
+	pair_open(&pair, WEIR_WINDOW_LEAP, 1, 1000 * SECOND, false);
+	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
 	race->pair = &pair;
 	assert_int_equal(
 		bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(pair.rig.object), XDP_FLAGS_SKB_MODE, NULL), 0);
@@ -358,11 +385,14 @@ static void of_two_first_packets_at_once_a_limit_of_one_admits_at_most_one(void 
 		pthread_join(thread[i], NULL);
 	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		assert_true(race->passed[0][round] + race->passed[1][round] <= 1);
-		winners += race->passed[0][round] + race->passed[1][round];
+		uint32_t won = race->at_once[0][round] + race->at_once[1][round];
+
+		assert_in_range(won, 0, 1);
+		assert_int_equal(race->third[round], 1 - won);
+		assert_int_equal(race->fourth[round], 0);
+		winners += won;
 	}
 	print_message("%u races, %u of them with a winner\n", ROUNDS, winners);
-	assert_true(winners > ROUNDS / 4);
 	close_pair(&pair);
 }
 
@@ -379,7 +409,7 @@ int main(void)
 		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
 		PRESENCE_TEST(flows_that_wander_meet_a_plain_window),
 		PRESENCE_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
-		PRESENCE_TEST(of_two_first_packets_at_once_a_limit_of_one_admits_at_most_one),
+		PRESENCE_TEST(of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_next_packet),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);
