@@ -3,15 +3,18 @@
  * tamper INSTANCE version N          say that version N of weir attached it
  * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
  * tamper INSTANCE days N             age it, so that the numbers of its buckets last for N days yet
+ * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
- * What other versions of weir, or the years, leave behind, for tests. Exit 1 when it cannot be done.
+ * What other versions of weir, the years, or commands at work leave behind, for tests. Exit 1 when it cannot be done.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "array.h"
+#include "bpffs.h"
 #include "host.h"
 #include "object.h"
 #include "pins.h"
@@ -64,6 +67,25 @@ static int set_days(const char *instance, uint64_t days)
 	return weir_array_write(fd, &timing, 1, sizeof(timing)) ? fail("cannot write the timings") : 0;
 }
 
+/* Of an instance without links, or the interface keeps the program as long as the pin of the link is there. */
+static int leave(const char *instance, uint64_t ms)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_diag ignored = {};
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	if (weir_bpffs_lock(&lock_fd, &ignored) || weir_names_read(path, &pins))
+		return fail("cannot lock it");
+	for (size_t i = 0; i < pins.count; i++)
+		weir_unpin(instance, pins.names[i]);
+	puts("half");
+	fflush(stdout);
+	usleep(ms * 1000);
+	return rmdir(path) ? fail("cannot take it away") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[2], "version"))
@@ -72,6 +94,8 @@ int main(int argc, char **argv)
 		return set_days(argv[1], atoi(argv[3]));
 	if (argc == 5 && !strcmp(argv[2], "make"))
 		return make(argv[1], atoi(argv[3]), atoi(argv[4]));
-	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N\n");
+	if (argc == 4 && !strcmp(argv[2], "leave"))
+		return leave(argv[1], atoi(argv[3]));
+	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | leave MS\n");
 	return 1;
 }

@@ -374,63 +374,99 @@ static void print_text(const struct view *view)
 
 /* ---- the command ---- */
 
-static int show(const char *name, json_t *documents, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_controller_report controller = {};
-	struct view view = {.controller = &controller};
-	int err = weir_instance_open(name, &instance, diag);
+/* What was shown until now. */
+struct listing {
+	json_t *documents; /* NULL: for people */
+	size_t count;
+};
 
-	if (!err)
-		err = weir_controller_look(instance, &controller, diag);
+static void add_to(struct listing *listing, json_t *document)
+{
+	json_array_append_new(listing->documents, document);
+}
+
+/* Where one for people begins. */
+static void separate(const struct listing *listing)
+{
+	if (listing->count)
+		putchar('\n');
+}
+
+static int show_instance(const struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
+{
+	struct weir_controller_report controller = {};
+	const struct view view = {.instance = instance, .controller = &controller};
+	int err = weir_controller_look(instance, &controller, diag);
+
 	if (err)
 		return err;
-	view.instance = instance;
-	if (documents)
-		json_array_append_new(documents, describe(&view));
-	else
+	if (listing->documents) {
+		add_to(listing, describe(&view));
+	} else {
+		separate(listing);
 		print_text(&view);
+	}
+	listing->count++;
 	free(controller.thresholds);
 	return 0;
 }
 
-static void show_foreign(const char *name, const struct weir_instance_info *head, json_t *documents)
+static int show(const char *name, struct listing *listing, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open(name, &instance, diag);
+
+	return err ? err : show_instance(instance, listing, diag);
+}
+
+static void show_foreign(const char *name, const struct weir_instance_info *head, struct listing *listing)
 {
 	char remark[192];
 
 	snprintf(remark, sizeof(remark),
 		 "attached by another version of weir: 'weir detach --instance %s', and attach again", name);
-	if (documents)
-		json_array_append_new(documents, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
-							   (json_int_t)head->abi_version, "remark", remark));
-	else
+	if (listing->documents) {
+		add_to(listing, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
+					  (json_int_t)head->abi_version, "remark", remark));
+	} else {
+		separate(listing);
 		printf("instance %s: %s\n  its maps are of version %u, and this one reads %u\n", name, remark,
 		       head->abi_version, WEIR_ABI_VERSION);
+	}
+	listing->count++;
 }
 
-/* One that cannot be read does not hide the others. Another version's is no failure: it limits as well as ours. */
-static int show_all(json_t *documents, struct weir_diag *diag)
+/* Another version's is no failure: it limits as well as ours. Nor is one that was taken off since it was listed. */
+static int show_listed(const char *name, struct listing *listing, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_instance_info head;
+	int err;
+
+	if (weir_instance_is_foreign(name, &head)) {
+		show_foreign(name, &head, listing);
+		return 0;
+	}
+	err = weir_instance_open_listed(name, &instance, diag);
+	return err || !instance ? err : show_instance(instance, listing, diag);
+}
+
+/* One that cannot be read does not hide the others. */
+static int show_all(struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
 	int err = weir_host_check_privilege(diag);
 
 	if (!err)
 		err = weir_instance_list(&names, diag);
-	if (!err && !names.count && !documents)
-		fputs("nothing is attached\n", stderr);
 	for (size_t i = 0; i < names.count; i++) {
-		struct weir_instance_info head;
-		int one_err = 0;
+		int one_err = show_listed(names.names[i], listing, diag);
 
-		if (weir_instance_is_foreign(names.names[i], &head))
-			show_foreign(names.names[i], &head, documents);
-		else
-			one_err = show(names.names[i], documents, diag);
 		if (one_err)
 			err = one_err;
-		if (!documents && i + 1 < names.count)
-			putchar('\n');
 	}
+	if (!err && !listing->count && !listing->documents)
+		fputs("nothing is attached\n", stderr);
 	return err;
 }
 
@@ -438,13 +474,15 @@ int weir_cmd_status(int argc, char **argv)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	_cleanup_(json_decrefp) json_t *documents = NULL;
+	struct listing listing = {};
 	struct weir_diag diag = {};
 	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;
 	documents = options.wants_json ? json_array() : NULL;
-	err = options.has_instance ? show(options.instance, documents, &diag) : show_all(documents, &diag);
+	listing.documents = documents;
+	err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
 	if (documents && (!err || !options.has_instance)) {
 		int print_err = weir_json_print(json_pack("{s:O}", "instances", documents), &diag);
 

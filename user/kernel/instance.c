@@ -252,6 +252,27 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 	return 0;
 }
 
+int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err;
+
+	err = weir_instance_open(name, ret_instance, &in_between);
+	weir_diag_free(&in_between);
+	if (!err)
+		return 0;
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (err)
+		return err;
+	if (directory_exists(name))
+		err = weir_instance_open(name, ret_instance, diag);
+	else
+		*ret_instance = NULL;
+	weir_bpffs_tidy();
+	return err;
+}
+
 uint64_t weir_instance_left_ns(const struct weir_instance *instance)
 {
 	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->timings,

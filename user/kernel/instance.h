@@ -2,7 +2,7 @@
 /*
  * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
  * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
- * change instances take turns by a lock; those that only read need none. Never judges packets, never
+ * change instances take turns by a lock; those that only read need none, but to tell what is half done from what is broken. Never judges packets, never
  * prints.
  */
 #ifndef WEIR_INSTANCE_H
@@ -55,6 +55,12 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
  * The caller owns *ret_instance.
  */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/*
+ * The same of one that weir_instance_list named. While it is put on or taken off only half of it is there: then this waits
+ * until no other command is at work. *ret_instance is NULL when it is gone by then, which is no failure.
+ */
+int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /* How long its limits hold yet, from now (narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
