@@ -28,6 +28,9 @@ void bench_many_clean_up(void);
 /* What an allow or deny list costs, beside a trie of the kernel's. */
 void bench_lists(struct rig *rig, struct report *report);
 
+/* One of thousands of resources, of several kinds. */
+void bench_resources(struct rig *rig, struct report *report);
+
 /* A1 to A5 packet by packet under the virtual clock; A6 and A7 during a flood of spoofed sources; A8. */
 void bench_accuracy_virtual(struct rig *rig, struct report *report);
 
