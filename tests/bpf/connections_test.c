@@ -67,6 +67,22 @@ static size_t limit(struct rig *rig, uint32_t key_fields, uint64_t threshold)
 	return resource;
 }
 
+/* One such limit, under the virtual clock, and this thread on one CPU. */
+static void start_alone(struct rig *rig, uint32_t connections, uint32_t flows, uint32_t key_fields, uint64_t threshold,
+			cpu_set_t *ret_before)
+{
+	begin(rig, connections, flows);
+	limit(rig, key_fields, threshold);
+	rig_load(rig, true);
+	rig_stay(ret_before);
+}
+
+static void end_alone(struct rig *rig, const cpu_set_t *before)
+{
+	rig_roam(before);
+	rig_end(rig);
+}
+
 /* From 10.x.x.x; `flags` 0: UDP. */
 static void build(uint32_t source, uint16_t port, uint8_t flags, uint8_t frame[FRAME_BYTES])
 {
@@ -133,10 +149,7 @@ static void mix_on_one_cpu(uint32_t key_fields, uint64_t threshold, uint32_t con
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, connections, flows);
-	limit(&rig, key_fields, threshold);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, connections, flows, key_fields, threshold, &before);
 	for (int i = 0; i < 40000; i++) {
 		uint8_t frame[FRAME_BYTES];
 
@@ -152,8 +165,7 @@ static void mix_on_one_cpu(uint32_t key_fields, uint64_t threshold, uint32_t con
 	}
 	assert_true(most > 5);
 	assert_int_equal(sweep_check(&rig, now_ns + 8 * SECOND).connections, 0);
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 static void count_equals_a_sweep_after_any_mix(void **state)
@@ -364,10 +376,7 @@ static void flood(uint32_t key_fields)
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, 4096, 1024);
-	limit(&rig, key_fields, MANY);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, 4096, 1024, key_fields, MANY, &before);
 	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++) {
 		assert_true(passes(&rig, now_ns, i, 1024, SYN));
 		assert_true(passes(&rig, now_ns, i, 1024, ACK));
@@ -386,8 +395,7 @@ static void flood(uint32_t key_fields)
 	now_ns += 2 * SECOND;
 	assert_int_equal(figures_of(&rig, 0, now_ns).now, FLOOD_CONNECTIONS);
 	assert_int_equal(sweep_check(&rig, now_ns).connections, FLOOD_CONNECTIONS);
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 static void flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count(void **state)
@@ -408,10 +416,7 @@ static void full_table_evicts_and_counts_it(void **state)
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, 128, 1024);
-	limit(&rig, 0, MANY);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, 128, 1024, 0, MANY, &before);
 	for (uint32_t i = 0; i < asked; i++) {
 		assert_true(passes(&rig, now_ns, i, 1024, SYN));
 		assert_true(passes(&rig, now_ns, i, 1024, ACK));
@@ -424,8 +429,7 @@ static void full_table_evicts_and_counts_it(void **state)
 	assert_int_equal(figures.evicted, asked - figures.now);
 	assert_int_equal(rig_rule_counters(&rig, 0).evicted, figures.evicted);
 	assert_int_equal(sweep_check(&rig, now_ns).connections, figures.now);
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 /* ---- figures ---- */
@@ -438,10 +442,7 @@ static void handshake_is_timed_from_the_first_syn(void **state)
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, 4096, 1024);
-	limit(&rig, WEIR_KEY_SOURCE, 10);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, 4096, 1024, WEIR_KEY_SOURCE, 10, &before);
 	for (uint32_t i = 0; i < ARRAY_SIZE(took_us); i++) {
 		assert_true(passes(&rig, now_ns, 1, 1024 + i, SYN));
 		assert_true(passes(&rig, now_ns + took_us[i] * 500, 1, 1024 + i, SYN)); /* again, half-way */
@@ -457,8 +458,7 @@ static void handshake_is_timed_from_the_first_syn(void **state)
 	assert_int_equal(figures.handshake_step[1], 1);
 	assert_int_equal(figures.handshake_step[9], 1);
 	assert_int_equal(figures.handshake_step[18], 1);
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 /* Else one forged packet before each SYN would be enough to open as many as one likes. */
@@ -470,18 +470,14 @@ static void stray_packet_before_an_opening_lets_nobody_past_the_limit(void **sta
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, 4096, 1024);
-	limit(&rig, WEIR_KEY_SOURCE, 2);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, 4096, 1024, WEIR_KEY_SOURCE, 2, &before);
 	for (uint16_t port = 1024; port < 1054; port++) {
 		assert_true(passes(&rig, now_ns++, 1, port, strays[port % ARRAY_SIZE(strays)]));
 		opened += passes(&rig, now_ns++, 1, port, SYN);
 		assert_true(passes(&rig, now_ns++, 1, port, ACK));
 	}
 	assert_int_equal(opened, 2);
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 /* The word of a connection holds some bits of the step only: one that is over must not come back when they come round. */
@@ -491,17 +487,13 @@ static void connection_that_is_over_stays_so_when_65536_steps_have_gone(void **s
 	cpu_set_t before;
 	struct rig rig;
 
-	begin(&rig, 4096, 1024);
-	limit(&rig, WEIR_KEY_SOURCE, 1);
-	rig_load(&rig, true);
-	rig_stay(&before);
+	start_alone(&rig, 4096, 1024, WEIR_KEY_SOURCE, 1, &before);
 	step_ns = rig.image->config.connection_step_ns[WEIR_CONNECTION_CLASS_HALF];
 	assert_true(passes(&rig, now_ns, 1, 1024, SYN));
 	now_ns += 65536 * step_ns;
 	assert_true(passes(&rig, now_ns, 1, 1025, SYN));
 	assert_false(passes(&rig, now_ns, 1, 1024, SYN));
-	rig_roam(&before);
-	rig_end(&rig);
+	end_alone(&rig, &before);
 }
 
 int main(void)
