@@ -51,15 +51,26 @@ struct table {
 	bool is_told; /* why it keeps its size, by a table that its own is worked out from */
 };
 
-static bool is_kept(const struct table *table, const struct weir_rule_info *rules, uint32_t count)
+static bool any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
+		     uint32_t count)
 {
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		if (rules[i].state == WEIR_SLOT_USED && table->keeps(&rules[i]))
+		if (rules[i].state == WEIR_SLOT_USED && is_such(&rules[i]))
 			return true;
 	}
 	return false;
+}
+
+static bool is_needed(const struct table *table, const struct weir_image *image)
+{
+	return any_rule(table->keeps, image->rule_info, image->rule_slots);
+}
+
+static bool was_needed(const struct table *table, const struct weir_previous *previous)
+{
+	return any_rule(table->keeps, previous->rules, previous->rule_slots);
 }
 
 static void warn_of_kept(struct weir_diag *diag, const struct table *table)
@@ -78,9 +89,9 @@ static void warn_of_kept(struct weir_diag *diag, const struct table *table)
 static uint32_t table_sets(const struct weir_image *image, const struct weir_previous *previous,
 			   const struct table *table, struct weir_diag *diag)
 {
-	uint32_t sets = is_kept(table, image->rule_info, image->rule_slots) ? table->sets : table->sets_idle;
+	uint32_t sets = is_needed(table, image) ? table->sets : table->sets_idle;
 
-	if (!table->previous_sets || !is_kept(table, previous->rules, previous->rule_slots))
+	if (!table->previous_sets || !was_needed(table, previous))
 		return sets;
 	if (sets != table->previous_sets && sets != table->sets_idle && !table->is_told)
 		warn_of_kept(diag, table);
@@ -100,15 +111,9 @@ static uint32_t shared_sets(const struct weir_image *image, uint32_t ways)
 
 /* ---- who has seen a flow ---- */
 
-static bool keeps_windows(const struct weir_rule_info *rules, uint32_t count)
+static bool keeps_windows(const struct weir_rule_info *rule)
 {
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		if (rules[i].state == WEIR_SLOT_USED && (is_narrow(&rules[i]) || is_wide(&rules[i])))
-			return true;
-	}
-	return false;
+	return is_narrow(rule) || is_wide(rule);
 }
 
 static bool has_flows(const struct weir_rule *rule)
@@ -146,10 +151,10 @@ static void configure_presence(const struct weir_previous *previous, struct weir
 
 	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
 	config->presence_shift = presence_shift(image);
-	while (keeps_windows(image->rule_info, image->rule_slots) && config->presence_cells < wanted &&
+	while (any_rule(keeps_windows, image->rule_info, image->rule_slots) && config->presence_cells < wanted &&
 	       config->presence_cells < 1u << 31)
 		config->presence_cells *= 2;
-	if (previous->presence_cells && keeps_windows(previous->rules, previous->rule_slots)) {
+	if (previous->presence_cells && any_rule(keeps_windows, previous->rules, previous->rule_slots)) {
 		config->presence_cells = previous->presence_cells;
 		config->presence_shift = previous->presence_shift;
 	}
@@ -220,7 +225,7 @@ static void configure_connections(const struct weir_settings *settings, const st
 	config->connection_sets = table_sets(image, previous, &connections, diag);
 	config->connection_flow_sets = table_sets(image, previous, &flows, diag);
 	memcpy(image->connection_timeout_ms, settings->connection_timeout_ms, sizeof(image->connection_timeout_ms));
-	if (previous->connection_sets && is_kept(&connections, previous->rules, previous->rule_slots))
+	if (previous->connection_sets && was_needed(&connections, previous))
 		keep_connections(previous, image, diag);
 	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
 		config->connection_step_ns[i] = weir_connection_step_ns(image->connection_timeout_ms[i]);
@@ -238,17 +243,11 @@ static void configure_windows(const struct weir_previous *before, struct weir_im
 		.what = "flows per CPU",
 		.setting = "flowsPerCpu",
 	};
-	const struct table wide = {
-		.keeps = is_wide,
-		.sets = image->flows_per_cpu / WEIR_WAYS,
-		.sets_idle = WEIR_WIDE_SETS_PER_CHUNK,
-		.previous_sets = before->wide_sets,
-		.ways = WEIR_WAYS,
-		.keeping = "flow tables keep their",
-		.what = "flows per CPU",
-		.setting = "flowsPerCpu",
-	};
+	struct table wide = narrow;
 
+	wide.keeps = is_wide;
+	wide.sets_idle = WEIR_WIDE_SETS_PER_CHUNK;
+	wide.previous_sets = before->wide_sets;
 	image->config.narrow_sets = table_sets(image, before, &narrow, diag);
 	image->config.wide_sets = table_sets(image, before, &wide, diag);
 }
