@@ -37,19 +37,25 @@ static int read_batch(int map_fd, uint32_t **position, uint32_t *place, uint32_t
 	return entries;
 }
 
-int weir_array_read(int map_fd, void *values, uint32_t count, size_t value_bytes)
+/* Entries of `entry_bytes` from number `first` on. */
+static int read_entries(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
 {
-	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
+	uint32_t keys[BATCH_ENTRIES_MAX], place, before = first - 1, *position = first ? &before : NULL;
 
-	for (uint32_t first = 0; first < count;) {
-		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + first * value_bytes,
-					 batch_entries(count - first, value_bytes));
+	for (uint32_t done = 0; done < count;) {
+		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + done * entry_bytes,
+					 batch_entries(count - done, entry_bytes));
 
 		if (entries <= 0)
 			return entries ? entries : -ENOENT;
-		first += entries;
+		done += entries;
 	}
 	return 0;
+}
+
+int weir_array_read(int map_fd, void *values, uint32_t count, size_t value_bytes)
+{
+	return read_entries(map_fd, 0, count, value_bytes, values);
 }
 
 int weir_array_write(int map_fd, const void *values, uint32_t count, size_t value_bytes)
@@ -110,17 +116,7 @@ int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_
 
 int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
 {
-	uint32_t keys[BATCH_ENTRIES_MAX], place, before = first - 1, *position = first ? &before : NULL;
-
-	for (uint32_t done = 0; done < count;) {
-		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + done * entry_bytes,
-					 batch_entries(count - done, entry_bytes));
-
-		if (entries <= 0)
-			return entries ? entries : -ENOENT;
-		done += entries;
-	}
-	return 0;
+	return read_entries(map_fd, first, count, entry_bytes, values);
 }
 
 int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes)
