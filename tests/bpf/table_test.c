@@ -40,7 +40,7 @@ struct table {
 };
 
 /* One resource keyed by source, with this limit. */
-static void table_open(struct table *table, bool is_wide, uint32_t flows, uint64_t limit)
+static void table_open_under(uint32_t secret, struct table *table, bool is_wide, uint32_t flows, uint64_t limit)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 	uint8_t storage;
@@ -54,9 +54,15 @@ static void table_open(struct table *table, bool is_wide, uint32_t flows, uint64
 	rig_begin(&table->rig, flows);
 	rig_rule(&table->rig, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit,
 		 table->interval_ns, is_wide ? WIDE_SAMPLES : NARROW_SAMPLES);
+	table->rig.secret = secret;
 	rig_load(&table->rig, true);
 	storage = table->rig.image->rules[0].storage;
 	assert_int_equal(storage, is_wide ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW);
+}
+
+static void table_open(struct table *table, bool is_wide, uint32_t flows, uint64_t limit)
+{
+	table_open_under(0, table, is_wide, flows, limit);
 }
 
 static void table_close(struct table *table)
@@ -121,11 +127,11 @@ static void half_full_table_forgets(bool is_wide)
 {
 	uint64_t forgotten = 0, lost = 0;
 
-	for (int table_number = 0; table_number < 4; table_number++) {
+	for (uint32_t secret = 0; secret < 4; secret++) {
 		struct table table;
 		uint32_t again;
 
-		table_open(&table, is_wide, 16384, 1);
+		table_open_under(secret, &table, is_wide, 16384, 1);
 		assert_int_equal(hosts_pass(&table, 0, 8192), 8192);
 		forgotten += evicted(&table);
 		again = hosts_pass(&table, 0, 8192);

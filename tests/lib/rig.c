@@ -113,10 +113,10 @@ struct weir_ruleset_rule *rig_rule(struct rig *rig, size_t resource, enum weir_w
 	return rule;
 }
 
-/* A secret that is the same in every run, so that no test meets two flows of one tag by chance. */
-static void make_seed(__u64 seed[16])
+/* One secret is the same in every run, so that no test meets two flows of one tag by chance. */
+static void make_seed(uint64_t secret, __u64 seed[16])
 {
-	uint64_t state = 20250701;
+	uint64_t state = 20250701 + secret;
 
 	for (int i = 0; i < 16; i++) {
 		state = state * 6364136223846793005 + 1442695040888963407;
@@ -135,7 +135,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 	struct weir_diag diag = {};
 	int err;
 
-	make_seed(seed);
+	make_seed(rig->secret, seed);
 	if (rig->before)
 		object_options.reuse_fd[WEIR_MAP_TOTALS] = weir_object_map_fd(rig->before->object, WEIR_MAP_TOTALS);
 	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);

@@ -25,6 +25,7 @@ struct rig {
 	struct weir_image *image;
 	struct weir_object *object;
 	uint32_t cpus;		  /* that the program shall believe in; 0: as many as there are */
+	uint32_t secret;	  /* which one: any number */
 	const struct rig *before; /* a load of the same instance: its map `totals` is gone on with; or NULL */
 };
 
