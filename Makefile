@@ -133,7 +133,8 @@ $(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o $(call objects,$(LIB_SRC) $(KERNEL_SR
 OTHER_BUILD := $(BUILD)/$(OTHER_CLANG)
 OTHER_SKELETONS := $(OTHER_BUILD)/weir.skel.h $(OTHER_BUILD)/pace.skel.h
 OTHER_OBJECTS := $(patsubst %,$(OTHER_BUILD)/user/kernel/%.o,object pace)
-OTHER_TESTS := $(OTHER_BUILD)/tests/vm/load $(OTHER_BUILD)/tests/bpf/stack_test
+OTHER_LOAD := $(OTHER_BUILD)/tests/vm/load-$(OTHER_CLANG)
+OTHER_TESTS := $(OTHER_LOAD) $(OTHER_BUILD)/tests/bpf/stack_test-$(OTHER_CLANG)
 
 $(OTHER_BUILD)/%.bpf.o: BPF_CLANG := $(OTHER_CLANG)
 $(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c
@@ -146,12 +147,13 @@ $(OTHER_BUILD)/%.o: %.c $(OTHER_SKELETONS)
 	@mkdir -p $(@D)
 	$(CC) -I$(OTHER_BUILD) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(OTHER_BUILD)/tests/%: $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) \
+$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) \
 		$(call objects,$(LIB_SRC) $(filter-out user/kernel/object.c user/kernel/pace.c,$(KERNEL_SRC)) $(CORE_SRC))
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
 
 # Where it cannot be had, tests/bpf/clang_19_test says so.
-OTHER_TESTS_HERE := $(if $(shell command -v $(OTHER_CLANG)),$(OTHER_TESTS))
+HAS_OTHER := $(shell command -v $(OTHER_CLANG))
+OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
 tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 
@@ -183,7 +185,7 @@ bench-quick: $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
-VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/bpf/replay_test
+VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/bpf/replay_test $(if $(HAS_OTHER),$(OTHER_LOAD))
 test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
