@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <string.h>
+#include <time.h>
 
 #include "../lib/packets.h"
 #include "../lib/random.h"
@@ -415,8 +416,10 @@ static void a_malformed_packet_of_an_allowed_source_stays_malformed(void **state
 /* ---- a million ---- */
 
 #define MILLION 1000000u
-/* Half a second on the machine it was made on; slower ones and busy ones shall pass as well. */
-#define LOAD_NS_MAX (10 * SECOND)
+/* Of CPU time, so that a busy machine does not count: a second, mostly. Looking at each prefix for each other would be
+ * 4 x 10^12 looks. How quick it is, is bench's.
+ */
+#define LOAD_CPU_NS_MAX (60 * SECOND)
 #define LISTS_BYTES_MAX (90u << 20) /* a million hosts of each family, nothing in common: 73 MB */
 
 /* Spread over the whole address space by a bijection of 32-bit numbers, so that none comes twice. */
@@ -433,12 +436,20 @@ static void million_address(uint32_t number, uint8_t family, uint8_t ret_address
 	memcpy(ret_address, words, sizeof(words));
 }
 
-static void two_million_hosts_load_in_seconds(void **state)
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * SECOND + used.tv_nsec;
+}
+
+static void two_million_hosts_load_in_less_than_a_minute(void **state)
 {
 	struct weir_prefix prefix = {};
 	struct weir_image_memory memory;
 	struct lists lists;
-	uint64_t begin_ns;
+	uint64_t load_ns;
 
 	lists_begin(&lists);
 	for (uint32_t i = 0; i < 2 * MILLION; i++) {
@@ -448,13 +459,13 @@ static void two_million_hosts_load_in_seconds(void **state)
 		list_prefix(&lists, &prefix, i % 2);
 	}
 	qsort(lists.rig.ruleset->listed, 2 * MILLION, sizeof(struct weir_listed), compare_listed);
-	begin_ns = weir_host_now_ns();
+	load_ns = cpu_time_ns();
 	rig_load(&lists.rig, true);
-	begin_ns = weir_host_now_ns() - begin_ns;
+	load_ns = cpu_time_ns() - load_ns;
 	weir_image_memory(lists.rig.image, weir_host_cpus(), &memory);
-	print_message("2 x %u prefixes: compiled and loaded in %.2f s, %.1f MB\n", MILLION, begin_ns / 1e9,
+	print_message("2 x %u prefixes: compiled and loaded in %.2f s of CPU time, %.1f MB\n", MILLION, load_ns / 1e9,
 		      memory.lists / 1e6);
-	assert_true(begin_ns < LOAD_NS_MAX);
+	assert_true(load_ns < LOAD_CPU_NS_MAX);
 	assert_true(memory.lists <= LISTS_BYTES_MAX);
 	for (uint32_t i = 0; i < 2 * MILLION; i += 37) {
 		uint8_t family = i < MILLION ? 4 : 6, address[16];
@@ -477,7 +488,7 @@ int main(void)
 		cmocka_unit_test(a_prefix_of_one_family_says_nothing_of_the_other),
 		cmocka_unit_test(a_listed_packet_meets_no_resource),
 		cmocka_unit_test(a_malformed_packet_of_an_allowed_source_stays_malformed),
-		cmocka_unit_test(two_million_hosts_load_in_seconds),
+		cmocka_unit_test(two_million_hosts_load_in_less_than_a_minute),
 	};
 
 	rig_pin(0);

@@ -1052,7 +1052,12 @@ static void set_layout(struct weir_match *match, enum layout layout, uint32_t i)
 	}
 }
 
-/* 4,096 resources with two rules each; by CPU time, since tests run beside each other. */
+/* Of CPU time, which a busy machine makes longer, too, and sanitizers several times: 15 to 75 ms were seen. 4,096 cubed
+ * is 7 x 10^10. How quick it is, is bench's. Chosen, not derived.
+ */
+#define QUICK_CPU_SECONDS_MAX 10
+
+/* 4,096 resources with two rules each. */
 static void assert_quick(enum layout layout, uint32_t rules_max)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
@@ -1073,7 +1078,7 @@ static void assert_quick(enum layout layout, uint32_t rules_max)
 	before = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
 	print_message("4,096 resources, 8,192 rules: %.0f ms\n", before * 1e3);
 	assert_int_equal(image->packet_rules_max, rules_max);
-	assert_true(before < 0.5);
+	assert_true(before < QUICK_CPU_SECONDS_MAX);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }

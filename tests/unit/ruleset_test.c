@@ -943,15 +943,15 @@ static void mistake_in_an_override_is_told_at_its_place(void **state)
 		assert_tells_one(*state, &samples[i], false);
 }
 
-static double seconds_since(const struct timespec *start)
+static double cpu_seconds_since(const struct timespec *start)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (now.tv_sec - start->tv_sec) + (now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-/* The bound is generous: sanitizers and a busy machine must not make it fail. */
+/* The bound is generous, and of CPU time: sanitizers and a busy machine must not make it fail. */
 static void hundred_thousand_overrides_are_read_in_seconds_and_not_one_more(void **state)
 {
 	struct bench *bench = *state;
@@ -968,10 +968,11 @@ static void hundred_thousand_overrides_are_read_in_seconds_and_not_one_more(void
 			fprintf(stream, "  - {source: 10.%d.%d.%d, threshold: %d}\n", i >> 16, i >> 8 & 255, i & 255,
 				i);
 		fclose(stream);
-		clock_gettime(CLOCK_MONOTONIC, &start);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 		assert_int_equal(read_texts(bench, text, NULL, NULL), more ? -EINVAL : 0);
-		print_message("%d overrides: %.2f s\n", WEIR_OVERRIDES_MAX + more, seconds_since(&start));
-		assert_true(seconds_since(&start) < 20);
+		print_message("%d overrides: %.2f s of CPU time\n", WEIR_OVERRIDES_MAX + more,
+			      cpu_seconds_since(&start));
+		assert_true(cpu_seconds_since(&start) < 20);
 		free(text);
 		if (!more)
 			assert_int_equal(bench->ruleset->rules[0].override_count, WEIR_OVERRIDES_MAX);
@@ -1124,10 +1125,10 @@ static void million_entries_are_read_in_seconds(void **state)
 		fprintf(stream, "%u.%u.%u.%u\n", i * 0x9e3779b1 >> 24, i * 0x9e3779b1 >> 16 & 255,
 			i * 0x9e3779b1 >> 8 & 255, i * 0x9e3779b1 & 255);
 	fclose(stream);
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	assert_reads(bench, "deny: '@good.txt'\n");
-	print_message("a million entries: %.2f s\n", seconds_since(&start));
-	assert_true(seconds_since(&start) < 20);
+	print_message("a million entries: %.2f s of CPU time\n", cpu_seconds_since(&start));
+	assert_true(cpu_seconds_since(&start) < 20);
 	assert_int_equal(bench->ruleset->listed_count, 1000000);
 	for (size_t i = 1; i < bench->ruleset->listed_count; i++)
 		assert_true(weir_compare_prefixes(&bench->ruleset->listed[i - 1].prefix,
