@@ -120,6 +120,18 @@ sent() { awk -v s="$1" '$1 == "final" && $2 == s { print $3 }' "$work/blast"; }
 received() { awk -v s="$1" -v f="${2:-packets}" '$1 == "final" && $2 == s {
 	if (f == "packets") print $3; for (i = 4; i < NF; i += 2) if ($i == f) print $(i + 1) }' "$work/sink"; }
 
+# Packets that were sent and are in no counter of these resources: lost before weir judged them, by a machine that was
+# too busy to take them off the queue of the veth. Of which source they were nobody knows. read_stats comes first.
+lost_before_weir() { # RESOURCE...
+	local resource judged=0
+	for resource in "$@"; do
+		judged=$((judged + $(figure "resources.$resource.passed.packets") + $(figure "resources.$resource.blocked.packets")))
+	done
+	echo $(($(awk '$1 == "final" { sum += $3 } END { print sum }' "$work/blast") - judged))
+}
+# The longest pause of the generator that it did not mean to make.
+held_up_us() { awk '$1 == "held-up" { print $2 }' "$work/blast"; }
+
 # Flatten what `weir ... --json` prints into lines "path value"; an object of an array that has a name goes
 # by it: "resources.dns.passed.packets 17". Enough for that printer (one token a line), no JSON tool needed.
 flatten() {

@@ -4,8 +4,11 @@
  * sends its share of every source through a packet socket that bypasses the queueing discipline; what
  * is due is worked out from the clock, so that rates hold whatever the sleeping is worth.
  *
+ * Every packet says when it was sent (stamp.h).
+ *
  * Prints, every second and at the end, for each source: seconds, source, packets sent so far. All
- * spoofed sources together are "spoofed". Sequence and order of packets are nobody's business.
+ * spoofed sources together are "spoofed". Sequence and order of packets are nobody's business. The last line,
+ * "held-up US", is the longest pause that a thread made which did not mean to.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +29,7 @@
 #include <time.h>
 
 #include "host.h"
+#include "stamp.h"
 #include "tool.h"
 #include "util.h"
 
@@ -34,7 +38,6 @@
 #define THREADS_MAX 64
 #define FRAME_BYTES_MAX 128
 #define BATCH 64		      /* packets handed to the kernel in one call */
-#define PAYLOAD_BYTES 18	      /* makes the shortest Ethernet frame of IPv4 and UDP */
 #define BACKLOG_NS (200 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
 #define SPOOFED_NET 0x0b000000u	      /* 11.0.0.0 */
 
@@ -101,7 +104,7 @@ static void build_frame(struct source *source, const uint8_t destination_mac[6],
 			uint16_t port)
 {
 	bool is_ipv6 = source->family == AF_INET6;
-	size_t transport_bytes = (source->is_tcp ? 20 : 8) + PAYLOAD_BYTES, header_bytes = is_ipv6 ? 40 : 20;
+	size_t transport_bytes = (source->is_tcp ? 20 : 8) + STAMP_PAYLOAD_BYTES, header_bytes = is_ipv6 ? 40 : 20;
 	uint8_t *at = source->frame;
 
 	memcpy(at, destination_mac, 6);
@@ -158,6 +161,7 @@ struct sender {
 	pthread_t thread;
 	unsigned int which;
 	int socket;
+	uint64_t held_up_ns;
 	uint64_t sent[SOURCES_MAX]; /* or given up, having been held up for too long */
 	uint8_t frames[BATCH][FRAME_BYTES_MAX];
 	struct iovec pieces[BATCH];
@@ -184,16 +188,20 @@ static unsigned int due_packets(struct sender *self, size_t which_source, uint64
 static void send_packets(struct sender *self, size_t which_source, unsigned int count)
 {
 	const struct source *source = &sources[which_source];
+	uint64_t now_ns = weir_host_now_ns();
 	int done;
 
 	for (unsigned int i = 0; i < count; i++) {
+		uint8_t *frame = self->frames[source->spoofed ? i : 0];
+
 		self->pieces[i].iov_len = source->frame_bytes;
-		self->pieces[i].iov_base = (void *)source->frame;
-		if (!source->spoofed)
+		self->pieces[i].iov_base = frame;
+		if (i > 0 && !source->spoofed)
 			continue;
-		memcpy(self->frames[i], source->frame, source->frame_bytes);
-		spoof(source, self->frames[i], (self->sent[which_source] + i) * thread_count + self->which);
-		self->pieces[i].iov_base = self->frames[i];
+		memcpy(frame, source->frame, source->frame_bytes);
+		stamp_put(frame, source->frame_bytes, now_ns);
+		if (source->spoofed)
+			spoof(source, frame, (self->sent[which_source] + i) * thread_count + self->which);
 	}
 	done = sendmmsg(self->socket, self->messages, count, 0);
 	if (done < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR) {
@@ -208,7 +216,7 @@ static void send_packets(struct sender *self, size_t which_source, unsigned int 
 static void *send_all(void *data)
 {
 	struct sender *self = data;
-	uint64_t at_ns;
+	uint64_t at_ns, before_ns = weir_host_now_ns();
 
 	for (size_t i = 0; i < BATCH; i++)
 		self->messages[i].msg_hdr = (struct msghdr){
@@ -220,6 +228,9 @@ static void *send_all(void *data)
 	while (!stopped && (at_ns = weir_host_now_ns()) < end_ns) {
 		unsigned int total = 0;
 
+		if (at_ns - before_ns > self->held_up_ns)
+			self->held_up_ns = at_ns - before_ns;
+		before_ns = at_ns;
 		for (size_t i = 0; i < source_count && at_ns > start_ns; i++) {
 			unsigned int due = due_packets(self, i, at_ns - start_ns);
 
@@ -282,6 +293,7 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 {
 	static struct sender senders[THREADS_MAX];
 	cpu_set_t allowed;
+	uint64_t held_up_ns = 0;
 	int cpu[THREADS_MAX];
 
 	sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -293,9 +305,13 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 		start_sender(&senders[i], cpu[i]);
 	}
 	report_every_second();
-	for (unsigned int i = 0; i < thread_count; i++)
+	for (unsigned int i = 0; i < thread_count; i++) {
 		pthread_join(senders[i].thread, NULL);
+		if (senders[i].held_up_ns > held_up_ns)
+			held_up_ns = senders[i].held_up_ns;
+	}
 	report("final");
+	printf("held-up %llu\n", (unsigned long long)held_up_ns / 1000);
 }
 
 /* ---- command line ---- */

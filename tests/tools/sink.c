@@ -8,11 +8,12 @@
  *
  *	final SOURCE PACKETS windows COUNT least LEAST most MOST worst WORST
  *
- * LEAST and MOST are over the COUNT windows of --interval-ms that begin on a bucket (--bucket-ms) of
- * CLOCK_MONOTONIC, from a whole interval after the first packet to the last packet. WORST is the
- * fullest interval that begins with any packet. The stamp is taken a little after the verdict (before it
- * in skb mode), so an arrival within --margin-us of a bound may belong to either side: MOST and WORST
- * count those that surely lie within, LEAST also those that may.
+ * When a packet was judged is not known to the nanosecond, but between when: after it was sent, which it says itself
+ * (blast, stamp.h), and before the kernel's time of its arrival; with --skb, where that is taken before XDP, before it
+ * was received here. So what follows holds however long anybody was held up. MOST and WORST count those that were
+ * surely judged within, LEAST those that may have been. LEAST and MOST are over the COUNT windows of --interval-ms that
+ * begin on a bucket (--bucket-ms) of CLOCK_MONOTONIC, from a whole interval after the first packet to the last packet.
+ * WORST is the fullest interval that begins with any packet. --margin-us is for turning one clock into the other.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,6 +30,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "stamp.h"
 #include "tool.h"
 #include "util.h"
 
@@ -36,7 +38,7 @@
 #define SOURCES_MAX 32
 #define REPORT_NS (SECOND_NS / 10)
 #define BATCH 256
-#define HEAD_BYTES 64 /* enough for the addresses */
+#define HEAD_BYTES 128 /* all of what blast sends */
 #define BUFFER_BYTES (64 << 20)
 /* Where a packet socket sees the source address: the kernel has taken a VLAN tag off. */
 #define IPV4_SOURCE (ETH_HLEN + 12)
@@ -46,13 +48,15 @@ struct source {
 	char name[INET6_ADDRSTRLEN];
 	int family;
 	uint8_t address[16];
-	uint64_t *arrivals_ns; /* CLOCK_MONOTONIC, ascending after sorting */
+	/* When each was judged at the earliest and at the latest, CLOCK_MONOTONIC; each ascending after sorting. */
+	uint64_t *earliest_ns, *latest_ns;
 	size_t count;
 };
 
 static struct source sources[SOURCES_MAX];
 static size_t source_count;
 static uint64_t interval_ns = SECOND_NS, bucket_ns = SECOND_NS / 10, margin_ns = 50000;
+static bool is_skb_mode;
 static volatile sig_atomic_t stopped;
 
 static uint64_t clock_ns(clockid_t clock)
@@ -152,13 +156,15 @@ static struct source *find_source(const uint8_t *head)
 	return NULL;
 }
 
-static void note_arrival(struct source *source, uint64_t at_ns)
+static void note_arrival(struct source *source, uint64_t earliest_ns, uint64_t latest_ns)
 {
-	uint64_t *slot = weir_array_add((void **)&source->arrivals_ns, source->count, sizeof(*slot));
+	uint64_t *earliest = weir_array_add((void **)&source->earliest_ns, source->count, sizeof(*earliest));
+	uint64_t *latest = weir_array_add((void **)&source->latest_ns, source->count, sizeof(*latest));
 
-	if (!slot)
+	if (!earliest || !latest)
 		fail("cannot remember arrivals");
-	*slot = at_ns;
+	*earliest = earliest_ns;
+	*latest = latest_ns;
 	source->count++;
 }
 
@@ -173,12 +179,28 @@ static uint64_t stamp_ns(struct msghdr *message)
 	return stamp.tv_sec * SECOND_NS + stamp.tv_nsec;
 }
 
+/* The two times of a packet received by now. */
+static void judge_arrival(struct mmsghdr *message, const uint8_t *head, uint64_t ahead_ns, uint64_t now_ns)
+{
+	struct source *source = find_source(head);
+	uint64_t arrived_ns, earliest_ns;
+
+	if (!source)
+		return;
+	arrived_ns = stamp_ns(&message->msg_hdr) - ahead_ns;
+	if (!stamp_get(head, message->msg_len, &earliest_ns))
+		earliest_ns = arrived_ns - margin_ns;
+	arrived_ns += margin_ns;
+	note_arrival(source, earliest_ns, is_skb_mode || arrived_ns > now_ns ? now_ns : arrived_ns);
+}
+
 static void receive(int fd, uint64_t ahead_ns)
 {
 	static uint8_t heads[BATCH][HEAD_BYTES];
 	static char controls[BATCH][CMSG_SPACE(sizeof(struct timespec)) + 64];
 	struct mmsghdr messages[BATCH];
 	struct iovec pieces[BATCH];
+	uint64_t now_ns;
 	int count;
 
 	for (int i = 0; i < BATCH; i++) {
@@ -189,12 +211,9 @@ static void receive(int fd, uint64_t ahead_ns)
 						      .msg_controllen = sizeof(controls[i])};
 	}
 	count = recvmmsg(fd, messages, BATCH, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < count; i++) {
-		struct source *source = find_source(heads[i]);
-
-		if (source)
-			note_arrival(source, stamp_ns(&messages[i].msg_hdr) - ahead_ns);
-	}
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+	for (int i = 0; i < count; i++)
+		judge_arrival(&messages[i], heads[i], ahead_ns, now_ns);
 }
 
 /* ---- what they amount to ---- */
@@ -206,15 +225,15 @@ static int ascending(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Arrivals before at_ns. */
-static size_t arrived_before(const struct source *source, uint64_t at_ns)
+/* Of so many times in ascending order, those before at_ns. */
+static size_t count_before(const uint64_t *times_ns, size_t count, uint64_t at_ns)
 {
-	size_t low = 0, high = source->count;
+	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (source->arrivals_ns[middle] < at_ns)
+		if (times_ns[middle] < at_ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -222,9 +241,20 @@ static size_t arrived_before(const struct source *source, uint64_t at_ns)
 	return low;
 }
 
-static size_t arrived_between(const struct source *source, uint64_t from_ns, uint64_t to_ns)
+/* At least so many were judged from from_ns on and before to_ns: those before `to`, less all that may be before `from`. */
+static size_t surely_between(const struct source *source, uint64_t from_ns, uint64_t to_ns)
 {
-	return arrived_before(source, to_ns) - arrived_before(source, from_ns);
+	size_t before = count_before(source->earliest_ns, source->count, from_ns);
+	size_t by_then = count_before(source->latest_ns, source->count, to_ns);
+
+	return by_then > before ? by_then - before : 0;
+}
+
+/* At most so many were. */
+static size_t perhaps_between(const struct source *source, uint64_t from_ns, uint64_t to_ns)
+{
+	return count_before(source->earliest_ns, source->count, to_ns) -
+	       count_before(source->latest_ns, source->count, from_ns);
 }
 
 static void print_windows(const struct source *source)
@@ -233,12 +263,12 @@ static void print_windows(const struct source *source)
 	uint64_t first_ns, last_ns, at_ns;
 
 	if (source->count) {
-		first_ns = source->arrivals_ns[0] + interval_ns;
-		last_ns = source->arrivals_ns[source->count - 1];
+		first_ns = source->latest_ns[0] + interval_ns;
+		last_ns = source->earliest_ns[source->count - 1];
 		for (at_ns = (first_ns / bucket_ns + 1) * bucket_ns; at_ns + interval_ns < last_ns;
 		     at_ns += bucket_ns) {
-			size_t within = arrived_between(source, at_ns + margin_ns, at_ns + interval_ns - margin_ns);
-			size_t perhaps = arrived_between(source, at_ns - margin_ns, at_ns + interval_ns + margin_ns);
+			size_t within = surely_between(source, at_ns, at_ns + interval_ns);
+			size_t perhaps = perhaps_between(source, at_ns, at_ns + interval_ns);
 
 			windows++;
 			most = within > most ? within : most;
@@ -246,10 +276,11 @@ static void print_windows(const struct source *source)
 		}
 	}
 	for (size_t i = 0; i < source->count; i++) {
-		at_ns = source->arrivals_ns[i];
-		worst = arrived_between(source, at_ns, at_ns + interval_ns - 2 * margin_ns) > worst
-				? arrived_between(source, at_ns, at_ns + interval_ns - 2 * margin_ns)
-				: worst;
+		size_t within;
+
+		at_ns = source->earliest_ns[i];
+		within = surely_between(source, at_ns, at_ns + interval_ns);
+		worst = within > worst ? within : worst;
 	}
 	printf("final %s %zu windows %zu least %zu most %zu worst %zu\n", source->name, source->count, windows,
 	       windows ? least : 0, most, worst);
@@ -303,7 +334,8 @@ static const char help[] = "usage: sink -i IFACE --source ADDRESS... [options]\n
 			   "  --seconds N       how long (until SIGTERM or SIGINT)\n"
 			   "  --interval-ms N   windows to look at (1000)\n"
 			   "  --bucket-ms N     where they may begin (100)\n"
-			   "  --margin-us N     doubt about an arrival's time (50)\n";
+			   "  --margin-us N     doubt about an arrival's time (50)\n"
+			   "  --skb             XDP runs in skb mode\n";
 
 static void parse_source(const char *text)
 {
@@ -326,6 +358,7 @@ int main(int argc, char **argv)
 		{"interval-ms", required_argument, NULL, 'w'},
 		{"bucket-ms", required_argument, NULL, 'b'},
 		{"margin-us", required_argument, NULL, 'm'},
+		{"skb", no_argument, NULL, 'k'},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
@@ -354,6 +387,9 @@ int main(int argc, char **argv)
 		case 'm':
 			margin_ns = number("margin-us", optarg) * 1000;
 			break;
+		case 'k':
+			is_skb_mode = true;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 0;
@@ -373,7 +409,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	listen_for(fd, seconds);
 	for (size_t i = 0; i < source_count; i++) {
-		qsort(sources[i].arrivals_ns, sources[i].count, sizeof(uint64_t), ascending);
+		qsort(sources[i].earliest_ns, sources[i].count, sizeof(uint64_t), ascending);
+		qsort(sources[i].latest_ns, sources[i].count, sizeof(uint64_t), ascending);
 		print_windows(&sources[i]);
 	}
 	return lost_packets(fd);
