@@ -114,11 +114,11 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */
 
-/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and one in this many (a
- * prime, so that it is not always the same of a packet's rules): more would be lines of memory fetched for each new
- * flow, only to say who it was.
+/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and then one after so
+ * many (one less than a prime, so that it is not always the same of a packet's rules): more would be lines of
+ * memory fetched for each new flow, only to say who it was.
  */
-#define WEIR_NOTE_EVERY 61
+#define WEIR_NOTES_LEFT_OUT 60
 
 /* w->jiffies are of this packet: a lease needed the clock. */
 static __always_inline bool weir_note_is_due(struct weir_work *w)
@@ -127,7 +127,10 @@ static __always_inline bool weir_note_is_due(struct weir_work *w)
 		w->noted_jiffies = w->jiffies;
 		return true;
 	}
-	return ++w->takes % WEIR_NOTE_EVERY == 0;
+	if (w->notes_left_out++ < WEIR_NOTES_LEFT_OUT)
+		return false;
+	w->notes_left_out = 0;
+	return true;
 }
 
 static __always_inline void weir_mask_address(__u8 *ret_address, const __be32 address[4], const __be32 mask6[4],

@@ -159,9 +159,15 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 /* Spend or undo what the first `count` rules set aside. */
 static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count, bool passes)
 {
-	if (count == 1 && w->claim[0].kind != WEIR_CLAIM_GIVEN && w->claim[0].storage == WEIR_STORAGE_NARROW) {
-		weir_settle_narrow(&w->claim[0], passes);
-		return;
+	const struct weir_claim *first = &w->claim[0];
+
+	if (count == 1) {
+		if (first->kind == WEIR_CLAIM_NONE || first->kind == WEIR_CLAIM_GIVEN)
+			return;
+		if (first->storage == WEIR_STORAGE_NARROW) {
+			weir_settle_narrow(first, passes);
+			return;
+		}
 	}
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		if (w->claim[i].kind == WEIR_CLAIM_GIVEN)
@@ -246,17 +252,11 @@ static __always_inline enum weir_verdict weir_unmatched_verdict(const struct wei
 
 static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 {
-	switch (verdict) {
-	case WEIR_VERDICT_PASS:
-	case WEIR_VERDICT_MALFORMED_PASS:
-	case WEIR_VERDICT_UNSUPPORTED_PASS:
-	case WEIR_VERDICT_NON_IP_PASS:
-	case WEIR_VERDICT_UNMATCHED_PASS:
-	case WEIR_VERDICT_ALLOW:
-		return true;
-	default:
-		return false;
-	}
+	const __u32 passing = 1 << WEIR_VERDICT_PASS | 1 << WEIR_VERDICT_MALFORMED_PASS |
+			      1 << WEIR_VERDICT_UNSUPPORTED_PASS | 1 << WEIR_VERDICT_NON_IP_PASS |
+			      1 << WEIR_VERDICT_UNMATCHED_PASS | 1 << WEIR_VERDICT_ALLOW;
+
+	return passing >> verdict & 1;
 }
 
 #endif

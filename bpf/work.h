@@ -163,7 +163,7 @@ struct weir_work {
 	__u64 fence;	     /* target of fences; its value means nothing */
 	__u32 has_now;
 	__u32 expects_admission; /* the packet before was not blocked at once; the offender's do not count */
-	__u32 takes;		 /* leases taken, modulo 2^32: thins out the noting of talkers */
+	__u32 notes_left_out;	 /* since a talker was noted last, but for those of a new tick */
 	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE */
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
