@@ -52,9 +52,10 @@
 
 /* What one CPU saw of one bucket of one rule. */
 struct offer {
-	uint64_t units;	  /* sent, by the time before the run */
-	uint64_t last_ns; /* when the last was sent */
-	bool was_held_up; /* this thread made a pause in it */
+	uint64_t units;	   /* sent, by the time before the run */
+	uint64_t last_ns;  /* when the last was sent; of a duel: when it was over */
+	uint64_t alone_ns; /* when this thread began to take what a duel left */
+	bool was_held_up;  /* this thread made a pause in it */
 };
 
 struct pass {
@@ -334,8 +335,8 @@ static uint64_t first_bucket(const struct contest *contest, const struct weir_ru
 	return contest->start_ns / rule->bucket_ns;
 }
 
-/* A last run may be held up: admissions count up to this long after the end. */
-#define OVERTIME_NS SECOND
+/* A last run, or batch, may be held up: admissions count up to this long after the end. */
+#define OVERTIME_NS (20 * SECOND)
 
 static uint64_t bucket_count(const struct contest *contest, const struct weir_rule *rule)
 {
@@ -363,9 +364,8 @@ static void make_logs(struct contest *contest)
 			}
 }
 
-static void contest_end(struct contest *contest)
+static void free_logs(struct contest *contest)
 {
-	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
 	for (size_t i = 0; i < contest->flow_count; i++)
 		for (int which = 0; which < CPUS; which++) {
 			for (size_t rule = 0; rule < FLOW_RULES_MAX; rule++)
@@ -373,6 +373,12 @@ static void contest_end(struct contest *contest)
 			free(contest->flows[i].on[which].passes);
 			free(contest->flows[i].on[which].spent);
 		}
+}
+
+static void contest_end(struct contest *contest)
+{
+	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
+	free_logs(contest);
 	free(contest->flows);
 	rig_end(&contest->rig);
 }
@@ -490,8 +496,8 @@ static void contestant_start(struct contestant *contestant, void *(*run)(void *)
 	pthread_attr_destroy(&attributes);
 }
 
-/* Run one thread on each CPU, and wait for both. */
-static void contest_run(struct contest *contest, void *(*run)(void *))
+/* Run one thread on each CPU, and wait for both. Returns what kept one of them from its end, or 0. */
+static int contest_run(struct contest *contest, void *(*run)(void *))
 {
 	struct contestant contestants[CPUS] = {};
 
@@ -505,8 +511,7 @@ static void contest_run(struct contest *contest, void *(*run)(void *))
 		pthread_join(contestants[which].thread, NULL);
 		free(contestants[which].values);
 	}
-	for (int which = 0; which < CPUS; which++)
-		assert_int_equal(contestants[which].err, 0);
+	return contestants[0].err ? contestants[0].err : contestants[1].err;
 }
 
 /* ---- the verdict ---- */
@@ -808,7 +813,7 @@ static void contest_hold(struct contest *contest, const char *what, uint64_t dur
 	contest->start_ns = weir_host_now_ns() + 5 * MS;
 	contest->end_ns = contest->start_ns + duration_ns;
 	make_logs(contest);
-	contest_run(contest, contestant_main);
+	assert_int_equal(contest_run(contest, contestant_main), 0);
 	contest_judge(contest, what);
 	contest_end(contest);
 }
@@ -828,7 +833,7 @@ static int note_cells(const struct contest *contest, struct flow *flow, int whic
 	if (read_row(contest, flow, 0, which, values, &row))
 		return -EIO;
 	if (row.newest - on->newest >= WEIR_RING_CELLS)
-		return -EOVERFLOW; /* buckets came and went unseen: held up for longer than the ring */
+		return -ESTALE; /* buckets came and went unseen: held up for longer than the ring */
 	on->newest = row.newest;
 	for (uint64_t age = 0; age < WEIR_RING_CELLS && row.newest - age >= first; age++)
 		if (row.newest - age - first < bucket_count(contest, loaded))
@@ -849,7 +854,9 @@ static void note_batch(const struct contest *contest, struct flow *flow, int whi
 	uint64_t sure_to_ns = called_ns + duration_ns;
 
 	for (uint64_t bucket = sure_from_ns / loaded->bucket_ns;
-	     sure_from_ns < sure_to_ns && bucket * loaded->bucket_ns < sure_to_ns; bucket++) {
+	     sure_from_ns < sure_to_ns && bucket * loaded->bucket_ns < sure_to_ns &&
+	     bucket - first < bucket_count(contest, loaded);
+	     bucket++) {
 		uint64_t from_ns = bucket * loaded->bucket_ns, to_ns = from_ns + loaded->bucket_ns;
 		struct offer *offer = &flow->on[which].offers[0][bucket - first];
 
@@ -922,13 +929,12 @@ static void batch_judge(struct contest *contest, const char *what)
 	free(account.units);
 }
 
-/* The same in batches, for one flow with one rule. */
-static void batch_hold(struct contest *contest, const char *what, uint64_t duration_ns)
+/* One run, from a window that may hold something already. -ESTALE: a thread was held up for longer than a row remembers. */
+static int batch_run(struct contest *contest, uint64_t duration_ns)
 {
 	struct flow *flow = &contest->flows[0];
 
-	contest_load(contest);
-	make_rows(contest);
+	flow->passed_before = rig_passed(&contest->rig, flow->resource);
 	contest->start_ns = weir_host_now_ns() + 5 * MS;
 	contest->end_ns = contest->start_ns + duration_ns;
 	make_logs(contest);
@@ -941,7 +947,23 @@ static void batch_hold(struct contest *contest, const char *what, uint64_t durat
 		flow->on[which].spent = calloc(buckets, sizeof(uint64_t));
 		assert_non_null(flow->on[which].spent);
 	}
-	contest_run(contest, batch_main);
+	return contest_run(contest, batch_main);
+}
+
+#define BATCH_RUNS_MAX 8
+
+/* The same in batches, for one flow with one rule. */
+static void batch_hold(struct contest *contest, const char *what, uint64_t duration_ns)
+{
+	int err, runs = 0;
+
+	contest_load(contest);
+	make_rows(contest);
+	while ((err = batch_run(contest, duration_ns)) == -ESTALE && ++runs < BATCH_RUNS_MAX) {
+		print_message("%s: a thread was held up for longer than a row remembers: once more\n", what);
+		free_logs(contest);
+	}
+	assert_int_equal(err, 0);
 	batch_judge(contest, what);
 	contest_end(contest);
 }
@@ -973,8 +995,23 @@ static void shoot(struct contestant *self, struct flow *flow, uint64_t before_ns
 		self->err = action;
 	else if (action == XDP_PASS)
 		self->err = note_pass(contest, flow, self->which, before_ns, after_ns, 1, self->values);
-	if (after_ns / loaded->bucket_ns == bucket && after_ns < contest->end_ns)
-		flow->on[self->which].offers[0][bucket - first_bucket(contest, loaded)].units++;
+	if (after_ns / loaded->bucket_ns == bucket && after_ns < contest->end_ns) {
+		struct offer *offer = &flow->on[self->which].offers[0][bucket - first_bucket(contest, loaded)];
+
+		offer->units++;
+		if (!offer->alone_ns)
+			offer->last_ns = after_ns;
+	}
+}
+
+/* From now on this thread takes what is left in the bucket, if that is not over. */
+static void begin_alone(struct contestant *self, struct flow *flow, uint64_t bucket)
+{
+	const struct weir_rule *loaded = loaded_rule(self->contest, flow, 0);
+	uint64_t now_ns = weir_host_now_ns();
+
+	if (now_ns / loaded->bucket_ns == bucket)
+		flow->on[self->which].offers[0][bucket - first_bucket(self->contest, loaded)].alone_ns = now_ns;
 }
 
 /*
@@ -1001,9 +1038,11 @@ static void *duellist_main(void *data)
 		if (round % CPUS != (size_t)self->which)
 			continue;
 		wait_until(edge_ns + bucket_ns / 2);
-		for (size_t i = 0; i < contest->flow_count; i++)
+		for (size_t i = 0; i < contest->flow_count; i++) {
+			begin_alone(self, &contest->flows[i], edge_ns / bucket_ns);
 			for (int shot = 0; shot <= DUEL_LIMIT_MAX; shot++)
 				shoot(self, &contest->flows[i], weir_host_now_ns());
+		}
 	}
 	return NULL;
 }
@@ -1028,7 +1067,22 @@ static void *edge_duellist_main(void *data)
 	return NULL;
 }
 
-/* Never more than the limit; and exactly the limit, where all shots of the bucket fell into it. */
+/* All shots of the duel fell into this bucket, and one thread took what was left when the other's were over. */
+static bool duel_was_regular(const struct flow *flow, uint64_t bucket)
+{
+	uint64_t shots = 0, over_ns = 0, alone_ns = 0;
+
+	for (int which = 0; which < CPUS; which++) {
+		const struct offer *offer = &flow->on[which].offers[0][bucket];
+
+		shots += offer->units;
+		over_ns = offer->last_ns > over_ns ? offer->last_ns : over_ns;
+		alone_ns = offer->alone_ns > alone_ns ? offer->alone_ns : alone_ns;
+	}
+	return shots == CPUS * DUEL_SHOTS + DUEL_LIMIT_MAX + 1 && over_ns < alone_ns;
+}
+
+/* Never more than the limit; and exactly the limit, where the duel was as it was meant to be. */
 static void duel_check(struct contest *contest, const struct flow *flow)
 {
 	struct account account = {
@@ -1047,10 +1101,9 @@ static void duel_check(struct contest *contest, const struct flow *flow)
 			account.units[flow->on[which].passes[i].bucket[0] - account.first]++;
 	check_grid(&account);
 	for (uint64_t bucket = 1; bucket < account.buckets; bucket++) {
-		uint64_t shots = flow->on[0].offers[0][bucket].units + flow->on[1].offers[0][bucket].units;
-
-		if (shots < CPUS * DUEL_SHOTS + DUEL_LIMIT_MAX + 1) {
-			contest->windows_left_out += shots > 0;
+		if (!duel_was_regular(flow, bucket)) {
+			contest->windows_left_out +=
+				flow->on[0].offers[0][bucket].units + flow->on[1].offers[0][bucket].units > 0;
 			continue;
 		}
 		contest->windows++;
@@ -1076,7 +1129,7 @@ static void duel_hold(bool is_keyed, uint64_t interval_ns, size_t flow_count, en
 	contest.start_ns = weir_host_now_ns() + 5 * MS;
 	contest.end_ns = contest.start_ns + 1500 * MS;
 	make_logs(&contest);
-	contest_run(&contest, duellist_main);
+	assert_int_equal(contest_run(&contest, duellist_main), 0);
 	for (size_t i = 0; i < flow_count; i++)
 		duel_check(&contest, &contest.flows[i]);
 	print_message("%" PRIu64 " duels, %" PRIu64 " more that missed their bucket\n", contest.windows,
@@ -1101,7 +1154,7 @@ static void duels_at_the_edge_of_a_bucket_have_one_winner(void **state)
 	contest.start_ns = weir_host_now_ns() + 5 * MS;
 	contest.end_ns = contest.start_ns + 3000 * MS;
 	make_logs(&contest);
-	contest_run(&contest, edge_duellist_main);
+	assert_int_equal(contest_run(&contest, edge_duellist_main), 0);
 	for (size_t i = 0; i < contest.flow_count; i++) {
 		check_rule(&contest, &contest.flows[i], 0);
 		windows += contest.flows[i].on[0].pass_count + contest.flows[i].on[1].pass_count;
