@@ -253,6 +253,12 @@ static void say(const char *word)
 	fflush(stdout);
 }
 
+static void join(unsigned int first, unsigned int end)
+{
+	for (unsigned int i = first; i < end; i++)
+		pthread_join(clients[i].thread, NULL);
+}
+
 static void let_all_live(uint32_t first_address, uint32_t pause_ms)
 {
 	for (unsigned int i = 0; i < client_count; i++) {
@@ -265,8 +271,11 @@ static void let_all_live(uint32_t first_address, uint32_t pause_ms)
 	while (holds && holding < client_count)
 		sleep_ms(5);
 	say("ready");
-	for (unsigned int i = 0; i < client_count; i++)
-		pthread_join(clients[i].thread, NULL);
+	if (mortals) {
+		join(client_count - mortals, client_count);
+		say("mortals have ended");
+	}
+	join(0, client_count - mortals);
 	say("silent");
 	for (uint32_t ms = 0; ms < pause_ms && !stopped; ms += 10)
 		sleep_ms(10);
@@ -333,7 +342,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!server.sin_addr.s_addr || !from.s_addr || !client_count || client_count > CLIENTS_MAX || !most ||
-	    most > WANTED_MAX)
+	    most > WANTED_MAX || mortals > client_count)
 		return 2;
 	end_ns += seconds * SECOND;
 	signal(SIGTERM, on_signal);
