@@ -56,7 +56,7 @@ clean_up() {
 
 # Make the namespaces. From here on any end cleans up.
 make_net() {
-	local cpus
+	local cpus i
 	cpus=$(nproc)
 	trap clean_up EXIT
 	trap 'exit 130' INT
@@ -75,7 +75,7 @@ make_net() {
 	ip -n "$far" link set lo up
 	ip -n "$far" link set in up
 	# A new interface is not ready at once.
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for ((i = 0; i < 100; i++)); do
 		[ "$(in_far cat /sys/class/net/in/operstate)" = up ] && return
 		sleep 0.1
 	done
