@@ -8,9 +8,8 @@
 
 #include "window.h"
 
-/* The flow is full until *clk is over. Its next packet may be the next of all: so it is the second time in a row. */
-static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag,
-						   const struct weir_clock *clk)
+/* The flow is full until its bucket is over. Its next packet may be the next of all: so it is the second time in a row. */
+static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag)
 {
 	struct weir_offender *offender = &w->offender;
 
@@ -18,7 +17,7 @@ static __always_inline void weir_remember_offender(struct weir_work *w, const st
 		return;
 	if (offender->tag == tag) {
 		__builtin_memcpy(offender->source, w->packet.source, sizeof(offender->source));
-		offender->until_jiffies = clk->until_jiffies;
+		offender->until_jiffies = weir_narrow_clock(w, rule->timing)->until_jiffies;
 	} else {
 		offender->tag = tag;
 		offender->until_jiffies = 0;
@@ -53,6 +52,27 @@ __noinline int weir_touch_presence(struct weir_work *w)
 	return 0;
 }
 
+/* The flow is noted as full until the end of a bucket that is not over. */
+static __always_inline bool weir_blocks_by_note(struct weir_work *w, const struct weir_rule *rule,
+						const struct weir_flow_place *flow)
+{
+	const struct weir_clock *clk = weir_narrow_clock(w, rule->timing);
+
+	return weir_is_noted_full(flow, clk) && weir_clock_is_in_bucket(w, clk);
+}
+
+/* The flow's row says so. */
+static __always_inline bool weir_blocks_by_row(struct weir_work *w, const struct weir_rule *rule, void *row)
+{
+	struct weir_judgement j = {.rule = rule, .row = row};
+
+	if (!weir_open_judgement(w, &j, false))
+		return false;
+	if (config.has_overrides)
+		weir_recall_override(&j, false);
+	return weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk);
+}
+
 /*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
  * bucket that is not over. One row, mostly no clock, no other CPU, no call. Leaves the flow located for the
@@ -66,13 +86,16 @@ __noinline int weir_touch_presence(struct weir_work *w)
 static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule)
 {
 	struct weir_flow_place flow = weir_flow_place(rule, &w->packet, false);
-	void *chunk = weir_chunk_of(flow.set, -1, false);
 	__u32 set = flow.set, way;
-	struct weir_judgement j = {.rule = rule};
-	void *rows;
+	void *chunk, *rows;
 
 	w->located = WEIR_NO_ROW;
-	if (!chunk || !weir_open_judgement(w, &j, false))
+	if (!w->expects_admission && weir_blocks_by_note(w, rule, &flow)) {
+		weir_remember_offender(w, rule, flow.tag);
+		return true;
+	}
+	chunk = weir_chunk_of(set, -1, false);
+	if (!chunk)
 		return false;
 	rows = weir_rows_of(chunk, set, false);
 	if (w->expects_admission) {
@@ -88,12 +111,11 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 	if (way < WEIR_WAYS) {
 		OPAQUE(way);
 		way &= WEIR_WAYS - 1;
-		j.row = weir_row_of_set(rows, way, false);
-		if (config.has_overrides)
-			weir_recall_override(&j, false);
-		if (weir_known_full(w, &j, false, false) && weir_clock_is_in_bucket(w, j.clk)) {
+		if (weir_blocks_by_row(w, rule, weir_row_of_set(rows, way, false))) {
+			if (!w->expects_admission)
+				weir_note_full(w, flow.set, flow.tag); /* it was looked for, and not there */
 			w->expects_admission = false;
-			weir_remember_offender(w, rule, flow.tag, j.clk);
+			weir_remember_offender(w, rule, flow.tag);
 			return true;
 		}
 		w->located = set * WEIR_WAYS + way;

@@ -76,6 +76,7 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 		bucket = WEIR_NARROW_BUCKET_MAX;
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
+	clk->salt += WEIR_SALT_STEP;
 	if (config.tick_ns)
 		clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
 }

@@ -29,6 +29,7 @@ struct weir_generation generation = {};
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
 /* Not BPF_F_RDONLY_PROG: the kernel lets nobody map such a map to write (bpf_map_mmap), and the controller does. */
 WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_MMAPABLE);
+WEIR_MAP(full_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_full_chunk, 0);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);

@@ -20,6 +20,7 @@
 #define WEIR_BPF_WINDOW_H
 
 #include "flow.h"
+#include "full.h"
 #include "threshold.h"
 #include "presence.h"
 #include "weir_window.h"
@@ -409,8 +410,8 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
  * The flow is full: every unit of the threshold is spent, but for `left`. Remember until when that must
  * be so, so that packets larger than what is left are dropped without asking other CPUs.
  */
-static __always_inline void weir_remember_full(const struct weir_judgement *j, __u64 left, __u64 frees_ns,
-					       const bool wide)
+static __always_inline void weir_remember_full(struct weir_work *w, const struct weir_judgement *j, __u64 left,
+					       __u64 frees_ns, const bool wide)
 {
 	if (frees_ns == 0)
 		return;
@@ -426,6 +427,8 @@ static __always_inline void weir_remember_full(const struct weir_judgement *j, _
 
 		if (part > 0 && part <= 128)
 			ROW_SET(j->row, wide, lease, 127 + part);
+		if (part == 128 && w->judged == 0)
+			weir_note_full(w, w->question.place.set, w->question.place.tag);
 	}
 }
 
@@ -585,7 +588,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 			return WEIR_ANSWER_AGAIN;
 		/* A reservation of another CPU may yet be given back: a reason to drop, not to remember. */
 		if (!w->sum.has_unspent && w->question.bucket == j->clk->bucket)
-			weir_remember_full(j, j->threshold > others ? j->threshold - others : 0,
+			weir_remember_full(w, j, j->threshold > others ? j->threshold - others : 0,
 					   weir_frees_ns(j, &w->sum), wide);
 		return WEIR_ANSWER_BLOCK;
 	}

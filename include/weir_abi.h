@@ -6,7 +6,7 @@
  *
  * Two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix
  * tries, interfaces) are made anew by every load and never change while a program reads them, but for
- * single threshold words. Those of the *instance* (flow tables, clocks, counters, descriptions) live
+ * single threshold words, and notes of full flows, of which each load makes its own. Those of the *instance* (flow tables, clocks, counters, descriptions) live
  * from attach to detach and are found by *slot* numbers, which a rule keeps as long as it is unchanged.
  *
  * All integers are in host byte order except addresses and where a type says __be.
@@ -17,7 +17,7 @@
 #include <linux/types.h>
 
 /* One more with every change of what outlives a reload: maps of the instance, and struct weir_work behind map `totals`. */
-#define WEIR_ABI_VERSION 6u
+#define WEIR_ABI_VERSION 7u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -131,6 +131,20 @@ struct weir_wide_chunk {
 	struct weir_wide_row row[WEIR_WIDE_SETS_PER_CHUNK * WEIR_WAYS];
 };
 
+/* Notes of flows with narrow rows that are full until the end of a bucket (bpf/full.h), half as many as there are rows: with
+ * as many they stay in no cache of the processor (make bench, "1M"). Map `full_flows`, per CPU, chunks.
+ */
+#define WEIR_FULL_PAIRS 8
+struct weir_full_line {
+	__u64 pair[WEIR_FULL_PAIRS]; /* of notes of 32 bits: the lower is the later one */
+};
+_Static_assert(sizeof(struct weir_full_line) == 64, "one cache line");
+#define WEIR_FULL_SETS_PER_LINE 8
+#define WEIR_FULL_LINES_PER_CHUNK (WEIR_CHUNK_BYTES / 64)
+struct weir_full_chunk {
+	struct weir_full_line line[WEIR_FULL_LINES_PER_CHUNK];
+};
+
 /* Which CPUs have counted a flow of late (bpf/presence.h): an epoch, and the CPUs seen in the epoch before and in
  * this one. Map `presence`, shared by all CPUs: one cell for each row of each CPU's table, so that flows seldom
  * share one.
@@ -164,8 +178,10 @@ struct weir_clock {
 	__u64 until_jiffies; /* below this many jiffies the bucket is surely not over */
 	__u64 latest_ns;     /* the latest time that a judgement used */
 	__u32 cell;	     /* bucket modulo WEIR_RING_CELLS */
-	__u32 pad[5];
+	__u32 salt;	     /* another one whenever `bucket` changes, also to one that was before */
+	__u32 pad[4];
 };
+#define WEIR_SALT_STEP 0x9e3779b1u /* odd: 2^32 buckets until one comes again. 2^32 by the golden ratio, chosen */
 _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");
 
 /* ---- thresholds that move, and throttling ---- */

@@ -295,13 +295,14 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
 			 "narrowTableBytes", (json_int_t)memory->narrow_table, "wideTableBytes",
-			 (json_int_t)memory->wide_table, "presenceBytes", (json_int_t)memory->presence, "sharedBytes",
-			 (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
-			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
-			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
-			 "totalBytes", (json_int_t)memory->total);
+			 (json_int_t)memory->wide_table, "fullFlowsBytes", (json_int_t)memory->full_flows,
+			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
+			 "connectionsBytes", (json_int_t)memory->connections, "loneRowsBytes",
+			 (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters, "matchingBytes",
+			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
+			 (json_int_t)memory->total);
 }
 
 static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -462,6 +463,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 	} parts[] = {
 		{"narrow rows", memory->narrow_table},
 		{"wide rows", memory->wide_table},
+		{"which flows are full", memory->full_flows},
 		{"who has seen a flow", memory->presence},
 		{"throttled, warming flows", memory->shared},
 		{"connections", memory->connections},

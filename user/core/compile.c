@@ -203,6 +203,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.narrow_table =
 		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
 	memory.wide_table = percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
+	memory.full_flows =
+		percpu_bytes((uint64_t)weir_image_full_chunks(image) * sizeof(struct weir_full_chunk), cpus);
 	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
@@ -225,8 +227,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.connections +
-		       memory.lone_rows + memory.counters + memory.matching + memory.lists;
+	memory.total = memory.narrow_table + memory.wide_table + memory.full_flows + memory.presence + memory.shared +
+		       memory.connections + memory.lone_rows + memory.counters + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

@@ -112,6 +112,7 @@ struct weir_image {
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
 struct weir_image_memory {
 	uint64_t narrow_table, wide_table; /* all CPUs together, and what the kernel notes of per-CPU memory */
+	uint64_t full_flows;		   /* the same: notes of flows with narrow rows that are full */
 	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
 	uint64_t connections;		   /* shared by all CPUs: they, and their counts */
 	uint64_t presence;		   /* shared by all CPUs */
@@ -142,6 +143,14 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 static inline uint32_t weir_image_connection_totals(const struct weir_image *image)
 {
 	return image->config.connection_sets ? image->rule_slots : 0;
+}
+
+/* Entries of map `full_flows`. */
+static inline uint32_t weir_image_full_chunks(const struct weir_image *image)
+{
+	const uint32_t sets_per_chunk = WEIR_FULL_SETS_PER_LINE * WEIR_FULL_LINES_PER_CHUNK;
+
+	return (image->config.narrow_sets + sets_per_chunk - 1) / sets_per_chunk;
 }
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);

@@ -864,7 +864,7 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	uint64_t bytes;
 
 	weir_image_memory(image, image->config.cpus, &memory);
-	bytes = memory.matching + memory.lists;
+	bytes = memory.matching + memory.lists + memory.full_flows;
 	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
 		bytes += memory.narrow_table;
 	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))

@@ -145,6 +145,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.thresholds, image->rule_count},
 		{skel->maps.prefix_nodes, image->prefix_node_count},
 		{skel->maps.interfaces, image->interface_count},
+		{skel->maps.full_flows, weir_image_full_chunks(image)},
 		{skel->maps.rule_info, image->rule_slots},
 		{skel->maps.rule_counters, image->rule_slots},
 		{skel->maps.lone_rows, image->rule_slots},
