@@ -147,46 +147,49 @@ struct weir_allowed {
 
 #define WEIR_COPY_BYTES 40 /* the largest fixed header: IPv6 */
 
+/* What every packet uses comes first, close together: where others work between packets, each line of it is fetched anew. */
 struct weir_work {
-	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_packet packet;
 	struct weir_meeting meeting;
-	struct weir_offender offender;
-	struct weir_question question;
-	struct weir_sum sum;
-	struct weir_allowed allowed;
-	__u64 wait_ns;	     /* the longest that a throttling rule asks for */
-	__u64 now_ns;	     /* valid when has_now: read at most once a packet, unless a judgement is repeated */
-	__u64 jiffies;	     /* as they were just before now_ns was read */
-	__u64 noted_jiffies; /* when a talker was noted last */
-	__u64 forgotten;     /* see FORGET */
-	__u64 fence;	     /* target of fences; its value means nothing */
-	__u32 has_now;
-	__u32 expects_admission; /* the packet before was not blocked at once; the offender's do not count */
-	__u32 notes_left_out;	 /* since a talker was noted last, but for those of a new tick */
-	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE */
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
 	__u32 rule_count;
-	__u32 last_rule;			   /* the largest in rule[] */
-	__u32 judged;				   /* rules before the one being judged */
-	__u32 present;				   /* whom to ask: bpf/presence.h */
-	__u32 located;				   /* number of the row that w->question is about, or WEIR_NO_ROW */
-	__u32 vector[10];			   /* of each field in use, in the order of enum weir_match_field */
-	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */
-	__u16 rule[WEIR_PACKET_RULES_MAX];	   /* places, ascending: the order of judgement */
-	__u32 placed;				   /* rules for which the next is filled in */
-	__u32 pad;
-	struct weir_flow_place flow[WEIR_PACKET_RULES_MAX];
+	__u32 placed; /* rules for which flow[] is filled in */
+	struct weir_offender offender;
+	__u64 now_ns;  /* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies; /* as they were just before now_ns was read */
+	__u64 wait_ns; /* the longest that a throttling rule asks for */
+	__u32 has_now;
+	__u32 expects_admission; /* the packet before was not blocked at once; the offender's do not count */
+	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE */
+	__u32 judged;		 /* rules before the one being judged */
+	struct weir_question question;
+	__u32 located;			   /* number of the row that w->question is about, or WEIR_NO_ROW */
+	__u32 present;			   /* whom to ask: bpf/presence.h */
+	__u64 fence;			   /* target of fences; its value means nothing */
+	__u64 noted_jiffies;		   /* when a talker was noted last */
+	__u32 notes_left_out;		   /* since a talker was noted last, but for those of a new tick */
+	__u32 last_rule;		   /* the largest in rule[] */
+	struct weir_clock second;	   /* counts seconds, for statistics */
+	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
+	struct weir_clock narrow[WEIR_TIMINGS_NARROW]; /* for narrow rows; wide ones go by map `clocks` */
+
+	/* what some packets use */
+	struct weir_sum sum;
+	struct weir_allowed allowed;
+	__u64 forgotten;			   /* see FORGET */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */
+	struct weir_flow_place flow[WEIR_PACKET_RULES_MAX];
+	__u32 vector[10]; /* of each field in use, in the order of enum weir_match_field */
+	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
 	__u64 connections_ns; /* the time, which does not go back for connections */
 	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
 	__u32 counted_tag;
 	__u32 handshake_us; /* how long this packet's connection took to open */
+	__u32 pad;
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
-	struct weir_clock second;				     /* counts seconds, for statistics */
-	struct weir_clock narrow[WEIR_TIMINGS_NARROW];		     /* for narrow rows; wide ones go by map `clocks` */
 };
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 
