@@ -7,13 +7,6 @@
 
 #include "at_once.h"
 
-/* Start to fetch the lines of a set of narrow rows. */
-static __always_inline void weir_touch_set(void *rows)
-{
-	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, 0, false))->tag);
-	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, WEIR_WAYS / 2, false))->tag);
-}
-
 /* Where the flow of rule number `index` is to be looked for. */
 __noinline int weir_place_rule(struct weir_work *w, __u32 index)
 {

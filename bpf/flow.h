@@ -180,6 +180,13 @@ static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
 	return weir_rows_of(chunk, number / WEIR_WAYS, wide) + way * ROW_BYTES(wide);
 }
 
+/* Start to fetch the lines of a set of narrow rows. */
+static __always_inline void weir_touch_set(void *rows)
+{
+	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, 0, false))->tag);
+	(void)READ_ONCE(((struct weir_narrow_row *)weir_row_of_set(rows, WEIR_WAYS / 2, false))->tag);
+}
+
 /* The way of a set's row with this tag, or WEIR_WAYS. */
 static __always_inline __u32 weir_find_way(void *rows, __u32 tag, const bool wide)
 {
