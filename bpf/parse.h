@@ -74,6 +74,8 @@ static __always_inline void *weir_peek(struct weir_cursor *cur, __u32 bytes)
 {
 	__u32 offset = cur->offset;
 
+	/* Tested in the register that is used: Linux 6.1 does not know it again when it is read back from the stack. */
+	OPAQUE(offset);
 	if (offset > WEIR_HEADER_OFFSET_MAX)
 		return NULL;
 	if (cur->data + offset + bytes <= cur->end)
