@@ -75,8 +75,8 @@ static __always_inline bool weir_blocks_by_row(struct weir_work *w, const struct
 
 /*
  * The path under attack, in line in the program: a flow with narrow rows that is full until the end of a
- * bucket that is not over. One line of notes, or one row; mostly no clock, no other CPU, no call. Leaves the flow located for the
- * judgement that follows when this does not say "block".
+ * bucket that is not over. One line of notes, or one row; mostly no clock, no other CPU, no call. Leaves the flow
+ * located for the judgement that follows when this does not say "block".
  * It looks for the row itself, where weir_find_row() would make the verifier forget which way it
  * was: a trip through memory that only the long path behind it needs.
  *
