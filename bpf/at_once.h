@@ -8,7 +8,9 @@
 
 #include "window.h"
 
-/* The flow is full until its bucket is over. Its next packet may be the next of all: so it is the second time in a row. */
+/* The flow is full until its bucket is over. Its next packet may be the next of all: so it is the second time in a
+ * row.
+ */
 static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag)
 {
 	struct weir_offender *offender = &w->offender;

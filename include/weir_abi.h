@@ -5,9 +5,10 @@
  * no word is written by both.
  *
  * Two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix
- * tries, interfaces) are made anew by every load and never change while a program reads them, but for
- * single threshold words, and notes of full flows, of which each load makes its own. Those of the *instance* (flow tables, clocks, counters, descriptions) live
- * from attach to detach and are found by *slot* numbers, which a rule keeps as long as it is unchanged.
+ * tries, interfaces, notes of full flows) are made anew by every load and never change while a program reads
+ * them, but for single threshold words, and the notes. Those of the *instance* (flow tables, clocks, counters,
+ * descriptions) live from attach to detach and are found by *slot* numbers, which a rule keeps as long as it is
+ * unchanged.
  *
  * All integers are in host byte order except addresses and where a type says __be.
  */
@@ -131,8 +132,9 @@ struct weir_wide_chunk {
 	struct weir_wide_row row[WEIR_WIDE_SETS_PER_CHUNK * WEIR_WAYS];
 };
 
-/* Notes of flows with narrow rows that are full until the end of a bucket (bpf/full.h), half as many as there are rows: with
- * as many they stay in no cache of the processor (make bench, "1M"). Map `full_flows`, per CPU, chunks.
+/* Notes of flows with narrow rows that are full until the end of a bucket (bpf/full.h), half as many as there are
+ * rows: with as many, those of a million flows stay in no cache of the processor (make bench, "1M"). Map `full_flows`,
+ * per CPU, chunks.
  */
 #define WEIR_FULL_PAIRS 8
 struct weir_full_line {
