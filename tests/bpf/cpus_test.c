@@ -695,6 +695,18 @@ static bool is_short(const struct account *account, uint64_t sum)
 	return sum * 100 < account->limit * 99;
 }
 
+/* A thread made a pause in one of the window's buckets: what its CPU had leased there is unspent as long as the window
+ * looks at it.
+ */
+static bool was_held_up_within(const struct account *account, uint64_t bucket, uint32_t cells)
+{
+	for (uint32_t age = 0; age < cells && age <= bucket; age++)
+		for (int which = 0; which < CPUS; which++)
+			if (account->flow->on[which].offers[account->rule][bucket - age].was_held_up)
+				return true;
+	return false;
+}
+
 /*
  * At the last packet of a saturated bucket the window is full. `unseen` windows may be short for a pause
  * that the threads could not see; and one in fifty, because a virtual CPU that is taken away while it holds
@@ -710,7 +722,8 @@ static void check_fullness(struct contest *contest, const struct account *accoun
 	     bucket++) {
 		uint64_t sum = window_units(account, account->units, bucket, cells) + last_share(account, bucket);
 
-		if (!was_saturated(account, bucket)) {
+		if (!was_saturated(account, bucket) ||
+		    (is_short(account, sum) && was_held_up_within(account, bucket, cells))) {
 			contest->windows_left_out++;
 			continue;
 		}
