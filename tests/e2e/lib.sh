@@ -36,6 +36,16 @@ require() {
 	ip netns add "$near" 2>/dev/null || skip "network namespaces cannot be made here"
 }
 
+# Something that comes as soon as the machine has time for it.
+within() { # SECONDS COMMAND [ARGUMENT...]
+	local end_s=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end_s ] || return 1
+		sleep 0.05
+	done
+}
+
 in_far() { ip netns exec "$far" "$@"; }
 in_near() { ip netns exec "$near" "$@"; }
 
@@ -56,7 +66,7 @@ clean_up() {
 
 # Make the namespaces. From here on any end cleans up.
 make_net() {
-	local cpus i
+	local cpus
 	cpus=$(nproc)
 	trap clean_up EXIT
 	trap 'exit 130' INT
@@ -74,12 +84,11 @@ make_net() {
 	ip -n "$near" link set out up
 	ip -n "$far" link set lo up
 	ip -n "$far" link set in up
-	# A new interface is not ready at once.
-	for ((i = 0; i < 100; i++)); do
-		[ "$(in_far cat /sys/class/net/in/operstate)" = up ] && return
-		sleep 0.1
-	done
+	within 10 is_up || true # what needs it says so
 }
+
+# A new interface is not ready at once.
+is_up() { [ "$(in_far cat /sys/class/net/in/operstate)" = up ]; }
 
 attach() { # RULES [OPTION...]: attach in the far namespace
 	local rules=$1
