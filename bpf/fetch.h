@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Several rules on a packet: what they will look at is fetched before the first of them looks. Nothing is decided by it.
+ * Several rules on a packet: what they will look at is fetched before the first of them looks. Nothing is decided by
+ * it.
  */
 #ifndef WEIR_FETCH_H
 #define WEIR_FETCH_H
@@ -21,8 +22,8 @@ __noinline int weir_place_rule(struct weir_work *w, __u32 index)
 	return 0;
 }
 
-/* Start to fetch the rows and the cells of presence. First all are placed: the processor starts no more than what it sees
- * ahead of the first load that it waits for, which should be nothing but loads.
+/* Start to fetch the rows and the cells of presence. First all are placed: the processor starts no more than what it
+ * sees ahead of the first load that it waits for, which should be nothing but loads.
  */
 __noinline int weir_fetch_flows(struct weir_work *w)
 {

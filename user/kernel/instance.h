@@ -2,8 +2,8 @@
 /*
  * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
  * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
- * change instances take turns by a lock; those that only read need none, but to tell what is half done from what is broken. Never judges packets, never
- * prints.
+ * change instances take turns by a lock; those that only read need none, but to tell what is half done from what
+ * is broken. Never judges packets, never prints.
  */
 #ifndef WEIR_INSTANCE_H
 #define WEIR_INSTANCE_H
