@@ -161,16 +161,14 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 {
 	const struct weir_claim *first = &w->claim[0];
 
-	if (count == 1) {
-		if (first->kind == WEIR_CLAIM_NONE || first->kind == WEIR_CLAIM_GIVEN)
-			return;
-		if (first->storage == WEIR_STORAGE_NARROW) {
-			weir_settle_narrow(first, passes);
-			return;
-		}
+	if (count == 1 && !weir_claim_holds(first))
+		return;
+	if (count == 1 && first->storage == WEIR_STORAGE_NARROW) {
+		weir_settle_narrow(first, passes);
+		return;
 	}
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
-		if (w->claim[i].kind == WEIR_CLAIM_GIVEN)
+		if (!weir_claim_holds(&w->claim[i]))
 			continue;
 		if (config.has_connections && w->claim[i].kind == WEIR_CLAIM_CONNECTION)
 			weir_settle_connection(w, i, passes);

@@ -831,6 +831,12 @@ __noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)
 
 /* ---- what was set aside ---- */
 
+/* There is something to settle. */
+static __always_inline bool weir_claim_holds(const struct weir_claim *claim)
+{
+	return claim->kind != WEIR_CLAIM_NONE && claim->kind != WEIR_CLAIM_GIVEN;
+}
+
 static __always_inline void weir_spend_row(const struct weir_claim *claim, void *row, const bool wide)
 {
 	__u64 lease = weir_lease_get(row, wide);
@@ -859,11 +865,10 @@ static __always_inline void weir_settle_row(const struct weir_claim *claim, void
 		weir_undo_row(claim, row, wide);
 }
 
-/* The packet passes (spend) or was blocked by a later rule (undo; a lease just stays a lease). */
+/* The packet passes (spend) or was blocked by a later rule (undo; a lease just stays a lease). The claim holds. */
 static __always_inline void weir_settle_narrow(const struct weir_claim *claim, bool passes)
 {
-	if (claim->kind != WEIR_CLAIM_NONE)
-		weir_settle_row(claim, weir_row_by_number(claim->row, false), passes, false);
+	weir_settle_row(claim, weir_row_by_number(claim->row, false), passes, false);
 }
 
 __noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
@@ -875,8 +880,6 @@ __noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
 		return 0;
 	claim = &w->claim[index];
 	slot = claim->row;
-	if (claim->kind == WEIR_CLAIM_NONE || claim->kind == WEIR_CLAIM_GIVEN)
-		return 0;
 	if (claim->storage == WEIR_STORAGE_NARROW)
 		weir_settle_narrow(claim, passes);
 	else if (claim->storage == WEIR_STORAGE_WIDE)

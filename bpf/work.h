@@ -147,7 +147,9 @@ struct weir_allowed {
 
 #define WEIR_COPY_BYTES 40 /* the largest fixed header: IPv6 */
 
-/* What every packet uses comes first, close together: where others work between packets, each line of it is fetched anew. */
+/* What every packet uses comes first, close together: where others work between packets, each line of it is fetched
+ * anew.
+ */
 struct weir_work {
 	struct weir_packet packet;
 	struct weir_meeting meeting;
