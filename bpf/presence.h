@@ -23,7 +23,8 @@
  *				know. It reads everybody, and is named in the newer epoch (longer, not shorter).
  *				Epochs are told apart over 240 lengths, 17 minutes at least, from a stall of up to 16
  *				(a minute).
- *   a cell not used for long	looks like one of another epoch: such names are extra, none is missing.
+ *   a cell not used for long	looks like one of another epoch: such names are extra, none is missing. Does it look
+ *				like one ahead of us, the clock is read again: if it still does, the cell is old.
  *   flows that share a cell	name more CPUs than need be.
  *   a clock that goes back	is a stall.
  *   others keep changing it	after WEIR_PRESENCE_TRIES the units are given back and all is judged again.
@@ -99,10 +100,31 @@ static __always_inline bool weir_presence_names(__u32 field, __u32 cpu)
 	return field == cpu + 1;
 }
 
+/* How many epochs, of which we are in this one, the cell's lies behind; from WEIR_PRESENCE_AHEAD on it seems to lie ahead. A
+ * cell that was never used, and no other is zero, may be of any.
+ */
+static __always_inline __u32 weir_presence_age(__u32 cell, __u32 epoch)
+{
+	return cell ? (epoch - (cell >> WEIR_PRESENCE_EPOCH_SHIFT)) & 0xff : 2;
+}
+
+/*
+ * What is known from a cell whose epoch seems to lie ahead: all, when we have stalled; nothing, when it has not been used
+ * for a quarter of an hour. The clock, read again, has passed every epoch that a CPU has entered; but for the second
+ * that is added, more than what CPUs' clocks may differ.
+ */
+__noinline __u32 weir_presence_recall(__u32 cell)
+{
+	__u32 epoch = (bpf_ktime_get_ns() + WEIR_NSEC_PER_SEC) >> config.presence_shift & 0xff;
+
+	/* In replay the clock goes back, and stalls as tests say. */
+	return config.is_virtual || weir_presence_age(cell, epoch) < WEIR_PRESENCE_AHEAD ? cell : 0;
+}
+
 /* The cell as this CPU, whose clock is in `epoch`, wants it: naming itself. The same cell: it does already. */
 static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32 cpu)
 {
-	__u32 cell_epoch = cell >> WEIR_PRESENCE_EPOCH_SHIFT, age = (epoch - cell_epoch) & 0xff;
+	__u32 age = weir_presence_age(cell, epoch);
 
 	if (age == 0 || age >= WEIR_PRESENCE_AHEAD)
 		return (cell & ~WEIR_PRESENCE_FIELD) | weir_presence_with(cell & WEIR_PRESENCE_FIELD, cpu);
@@ -122,8 +144,11 @@ static __always_inline __u32 weir_presence_join(struct weir_work *w, __u32 cpu)
 	if (!cell)
 		return WEIR_PRESENT_LOST;
 	for (int i = 0; i < WEIR_PRESENCE_TRIES; i++) {
-		__u32 seen = READ_ONCE(*cell), joined = weir_presence_joined(seen, epoch, cpu);
+		__u32 seen = READ_ONCE(*cell), known = seen, joined;
 
+		if (weir_presence_age(seen, epoch) >= WEIR_PRESENCE_AHEAD)
+			known = weir_presence_recall(seen);
+		joined = weir_presence_joined(known, epoch, cpu);
 		if (joined != seen) {
 			if (__sync_val_compare_and_swap(cell, seen, joined) != seen)
 				continue;

@@ -85,14 +85,26 @@ static void pair_open(struct pair *pair, enum weir_window_kind window, uint64_t 
 	pair_open_for(pair, 0, window, limit, interval_ns, is_virtual);
 }
 
-/* A packet of host `host` on CPU number `which` of the two. */
-static bool pair_passes(struct pair *pair, int which, uint64_t now_ns, uint32_t host)
+/* The next packet is host `host`'s, on CPU number `which` of the two. */
+static void pair_aim(struct pair *pair, int which, uint32_t host)
 {
 	uint32_t address = htonl(0x0a000000 + host);
 
 	rig_pin(pair->cpu[which]);
 	memcpy(pair->frame + SOURCE_OFFSET, &address, sizeof(address));
+}
+
+static bool pair_passes(struct pair *pair, int which, uint64_t now_ns, uint32_t host)
+{
+	pair_aim(pair, which, host);
 	return rig_passes(&pair->rig, now_ns, pair->frame, pair->frame_bytes);
+}
+
+/* The same under the real clock. */
+static bool pair_passes_now(struct pair *pair, int which, uint32_t host)
+{
+	pair_aim(pair, which, host);
+	return weir_object_judge(pair->rig.object, pair->frame, pair->frame_bytes) == XDP_PASS;
 }
 
 static uint32_t pair_pass(struct pair *pair, int which, uint64_t now_ns, uint32_t host, uint32_t count)
@@ -182,6 +194,58 @@ static void a_rule_that_looks_back_further_than_an_epoch_makes_it_longer(void **
 	assert_int_equal(pair.rig.image->config.presence_shift, 42);
 	assert_int_equal(pair_pass(&pair, 0, RIG_START_NS, 1, 2), 2);
 	assert_int_equal(pair_pass(&pair, 1, RIG_START_NS + 3599 * SECOND, 1, 10), 1);
+	close_pair(&pair);
+}
+
+/* ---- cells that nobody has used for long ---- */
+
+/* Of their numbers a cell keeps the last eight bits. */
+static void a_cell_never_used_asks_nobody_in_any_epoch(void **state)
+{
+	const uint32_t epochs[] = {0, 1, 100, 239, 240, 247, 255};
+
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		struct pair pair;
+
+		pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, true);
+		assert_true(
+			pair_passes(&pair, 0, ((RIG_START_NS / EPOCH_NS / 256 + 1) * 256 + epochs[i]) * EPOCH_NS, 1));
+		assert_int_equal(asked(&pair), 0);
+		close_pair(&pair);
+	}
+}
+
+/* Every cell names the other CPU, in an epoch so far ahead of the present one. */
+static void name_the_other(struct pair *pair, uint32_t ahead)
+{
+	const struct weir_config *config = &pair->rig.image->config;
+	_cleanup_(weir_freep) uint32_t *cells = calloc(config->presence_cells, sizeof(*cells));
+	uint32_t epoch = (weir_host_now_ns() >> config->presence_shift) + ahead;
+
+	assert_non_null(cells);
+	for (uint32_t i = 0; i < config->presence_cells; i++)
+		cells[i] = epoch << WEIR_PRESENCE_EPOCH_SHIFT | 1u << pair->cpu[1];
+	assert_int_equal(weir_array_write(weir_object_map_fd(pair->rig.object, WEIR_MAP_PRESENCE), cells,
+					  config->presence_cells / WEIR_PRESENCE_LINE_CELLS,
+					  sizeof(struct weir_presence_line)),
+			 0);
+}
+
+/* Under the real clock: it tells that a cell is old, and not its own reading. */
+static void a_cell_of_a_quarter_of_an_hour_ago_asks_nobody(void **state)
+{
+	struct pair pair;
+
+	pair_open(&pair, WEIR_WINDOW_LEAP, 3, SECOND, false);
+	assert_in_range(pair.cpu[1], 0, WEIR_PRESENCE_FIELD_BITS - 1);
+	for (uint32_t ahead = 3; ahead <= 13; ahead += 5) {
+		name_the_other(&pair, ahead);
+		assert_true(pair_passes_now(&pair, 0, ahead));
+		assert_int_equal(asked(&pair), 0);
+	}
+	name_the_other(&pair, 0); /* just now */
+	assert_true(pair_passes_now(&pair, 0, 1));
+	assert_int_equal(asked(&pair), 1);
 	close_pair(&pair);
 }
 
@@ -406,6 +470,8 @@ int main(void)
 		PRESENCE_TEST(a_cpu_that_counted_is_asked),
 		PRESENCE_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
 		PRESENCE_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
+		PRESENCE_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
+		PRESENCE_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
 		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
 		PRESENCE_TEST(flows_that_wander_meet_a_plain_window),
 		PRESENCE_TEST(flows_that_wander_among_many_cpus_meet_a_plain_window),
