@@ -109,13 +109,10 @@ __noinline int weir_cell_add(struct weir_connection_flow *flow, __u32 tag, __u32
 }
 
 /* `count` fewer. False: they had dropped out already. */
-__noinline int weir_cell_remove(struct weir_connection_flow *flow, __u64 cell_word, __u32 class, __u32 count)
+static __always_inline bool weir_cell_take(struct weir_connection_flow *flow, __u64 cell_word, __u32 class, __u32 count)
 {
-	__u64 *cell;
+	__u64 *cell = weir_connection_cell(flow, class, cell_word >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 
-	if (!flow)
-		return false;
-	cell = weir_connection_cell(flow, class, cell_word >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		__u64 old = READ_ONCE(*cell);
 
@@ -127,6 +124,11 @@ __noinline int weir_cell_remove(struct weir_connection_flow *flow, __u64 cell_wo
 	return false;
 }
 
+__noinline int weir_cell_remove(struct weir_connection_flow *flow, __u64 cell_word, __u32 class, __u32 count)
+{
+	return flow && weir_cell_take(flow, cell_word, class, count);
+}
+
 /* Connections of a flow that are not over, in all classes. */
 __noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connection_flow *flow, __u32 tag)
 {
@@ -134,13 +136,14 @@ __noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connecti
 
 	if (!w || !flow)
 		return 0;
+#pragma nounroll /* three copies of it would take more stack */
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
-		__u32 step = weir_connection_step(w, class);
+		__u32 ahead = weir_connection_step(w, class) + WEIR_STEPS_AHEAD;
 
 #pragma unroll
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 			__u64 cell = READ_ONCE(flow->cell[class][i]);
-			__u32 age = step - (__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT) + WEIR_STEPS_AHEAD;
+			__u32 age = ahead - (__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 
 			if (is_own &&
@@ -222,9 +225,11 @@ __noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flo
 
 		if (!count || !total)
 			continue;
+		OPAQUE(total); /* else clang 19 adds to it before the test, which Linux 6.1 refuses */
 		cell &= ~(WEIR_CONNECTION_CHECK << WEIR_CONNECTION_COUNT_BITS);
 		cell |= (__u64)WEIR_CONNECTION_LONE_TAG << WEIR_CONNECTION_COUNT_BITS;
-		if (weir_cell_remove(total, cell, i / WEIR_CONNECTION_CELLS, count))
+		/* In line: the stack is at its end here. */
+		if (weir_cell_take(total, cell, i / WEIR_CONNECTION_CELLS, count))
 			evicted += count;
 	}
 	return evicted;

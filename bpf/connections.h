@@ -499,23 +499,24 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	if (w->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
 	conn = weir_connection_place(rule, &w->packet);
+	claim = &w->connection[index];
+	/* From here on read from there, to spare the stack. */
+	WRITE_ONCE(claim->set, conn.set);
+	WRITE_ONCE(claim->tag, conn.tag);
 	set_index = conn.set;
 	set = bpf_map_lookup_elem(&connections, &set_index);
 	if (!set)
 		return WEIR_ANSWER_ERROR;
-	at = weir_word_at(set, weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, conn.tag));
+	at = weir_word_at(set, weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, READ_ONCE(claim->tag)));
 	if (at) {
 		word = READ_ONCE(*at);
-		state = weir_own_state(w, word, conn.tag);
+		state = weir_own_state(w, word, READ_ONCE(claim->tag));
 	}
 	event = weir_connection_event(&w->packet);
 	next = weir_next_state(state, event);
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(w, word)))
 		return WEIR_ANSWER_ADMIT;
-	claim = &w->connection[index];
-	claim->set = conn.set;
-	claim->tag = conn.tag;
 	claim->event = event;
 	claim->class = weir_state_class(next);
 	claim->is_reserved = 0;
