@@ -141,6 +141,20 @@ static __always_inline __u32 weir_other_set(const struct weir_flow_place *place,
 #define WEIR_STORAGE(wide) ((wide) ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW)
 #define ROW_UNSPENT(wide) ((wide) ? WEIR_WIDE_UNSPENT : (__u64)WEIR_NARROW_UNSPENT)
 
+/*
+ * The cells of a narrow row, four to a word of 64 bits; lease and version lie behind the last three. All at
+ * once they cost a third of one by one (make bench-quick, S2).
+ */
+#define WEIR_CELL_WORDS 3
+#define WEIR_LANES_UNSPENT 0x8000800080008000ull
+#define WEIR_LANES_EVEN 0x0000ffff0000ffffull
+#define WEIR_LANES_OF_LAST 0x0000ffffffffffffull
+
+static __always_inline volatile __u64 *weir_cell_words(void *row)
+{
+	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));
+}
+
 /* Row `way` of the set that begins at `set_rows`. */
 static __always_inline void *weir_row_of_set(void *set_rows, __u32 way, const bool wide)
 {
@@ -237,237 +251,6 @@ static __always_inline void *weir_find_row(struct weir_work *w, const struct wei
 	way &= WEIR_WAYS - 1;
 	*ret_number = set * WEIR_WAYS + way;
 	return weir_rows_of(chunk, set, wide) + way * ROW_BYTES(wide);
-}
-
-/* ---- insertion ---- */
-
-/* Present bucket of a timing, for rows of other rules met in a set. */
-__noinline __u64 weir_bucket_now(struct weir_work *w, __u32 timing)
-{
-	struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
-	struct weir_clock *clk = bpf_map_lookup_elem(&clocks, &timing);
-
-	if (!w || !t || !clk || !t->bucket_ns)
-		return 0;
-	weir_clock_update(w, clk, t->bucket_ns, t->base_bucket, true);
-	return clk->bucket;
-}
-
-/* How much it would hurt to lose this row. An expired one is free too, but an empty one is better: should
- * the clock go back, as it may in a capture, the expired one counts again. A row that is known to be over its
- * limit is worth more than any count.
- */
-#define WEIR_WORTH_EMPTY 0
-#define WEIR_WORTH_EXPIRED 1
-#define WEIR_WORTH_FULL (1ull << 62)
-
-static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, const bool wide)
-{
-	const struct weir_question *q = &w->question;
-	__u64 bucket = q->bucket, sum = WEIR_WORTH_EXPIRED + 1;
-	__u32 cells = q->window_cells, timing;
-	__u32 tag = ROW_GET(row, wide, tag);
-
-	if (tag == 0)
-		return WEIR_WORTH_EMPTY;
-	timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
-	if (timing != q->timing) {
-		struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
-
-		if (!t)
-			return WEIR_WORTH_EXPIRED;
-		bucket = weir_bucket_now(w, timing);
-		if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
-			bucket = WEIR_NARROW_BUCKET_MAX; /* as weir_clock_update() has it */
-		cells = t->window_cells;
-	}
-	if (ROW_GET(row, wide, newest) + cells <= bucket)
-		return WEIR_WORTH_EXPIRED;
-#pragma unroll
-	for (int i = 0; i < WEIR_RING_CELLS; i++)
-		sum += ROW_GET(row, wide, cell[i]) & ~ROW_UNSPENT(wide);
-	if (wide ? ((struct weir_wide_row *)row)->full_until_ns != 0
-		 : (((struct weir_narrow_row *)row)->lease & WEIR_NARROW_FULL) != 0)
-		sum |= WEIR_WORTH_FULL;
-	return sum;
-}
-
-/* Is this row set aside for an earlier rule of the same packet? Such a row must not be pushed out. */
-__noinline int weir_row_is_claimed(struct weir_work *w, __u32 number, __u32 storage)
-{
-	if (!w)
-		return 0;
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->judged; i++)
-		if (w->claim[i].kind != WEIR_CLAIM_NONE && w->claim[i].storage == storage && w->claim[i].row == number)
-			return 1;
-	return 0;
-}
-
-struct weir_victim {
-	__u64 worth;
-	__u32 number;
-};
-
-#define WEIR_NO_ROW 0xffffffffu
-
-/* Find the least worth of one set's rows; returns how many are free, an empty one counting more than any
- * number of expired ones.
- */
-static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u32 set, struct weir_victim *best,
-					   const bool wide)
-{
-	void *rows = weir_rows_of(chunk, set, wide);
-	__u32 free_rows = 0;
-
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_WAYS; way++) {
-		__u64 worth = weir_row_worth(w, weir_row_of_set(rows, way, wide), wide);
-
-		if (worth <= WEIR_WORTH_EXPIRED) {
-			free_rows += worth == WEIR_WORTH_EMPTY ? WEIR_WAYS + 1 : 1;
-			FORGET(w->forgotten, free_rows);
-		}
-		if (worth >= best->worth)
-			continue;
-		if (w->judged && worth > WEIR_WORTH_EXPIRED &&
-		    weir_row_is_claimed(w, set * WEIR_WAYS + way, WEIR_STORAGE(wide)))
-			continue;
-		best->worth = worth;
-		best->number = set * WEIR_WAYS + way;
-		FORGET(w->forgotten, best->worth);
-		FORGET(w->forgotten, best->number);
-	}
-	return free_rows;
-}
-
-/* The free rows of a set, one bit a way. */
-struct weir_free {
-	__u32 empty;
-	__u32 any; /* empty or expired */
-};
-
-/*
- * Without branches, whose outcome nobody could guess. Rows of other timings are not looked into: they may be free as
- * well, but that is found out only when no other is.
- */
-static __always_inline struct weir_free weir_free_rows(const struct weir_question *q, void *rows, const bool wide)
-{
-	__u64 oldest = q->bucket + 1 - q->window_cells, asked = q->timing;
-	struct weir_free free = {};
-
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_WAYS; way++) {
-		void *row = weir_row_of_set(rows, way, wide);
-		__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest);
-		__u64 timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
-		/* Differences below zero have their top bit set. */
-		__u32 is_empty = (tag - 1) >> 63;
-		__u32 is_expired = ((newest - oldest) & ((timing ^ asked) - 1)) >> 63;
-
-		free.empty |= is_empty << way;
-		free.any |= (is_empty | is_expired) << way;
-		/* One row after the other: else clang keeps all of them on the stack. */
-		OPAQUE(free.empty);
-		OPAQUE(free.any);
-	}
-	return free;
-}
-
-/* Of each number of four bits, how many are set, and which is the lowest (of 0: the fourth): a hex digit each. */
-#define WEIR_NIBBLE_ONES 0x4332322132212110ull
-#define WEIR_NIBBLE_LOWEST 0x0102010301020104ull
-#define WEIR_NIBBLE(table, bits) ((table) >> 4 * ((bits)&15) & 15)
-_Static_assert(WEIR_WAYS == 4, "the ways of a set are a nibble");
-
-/* An empty row counts more than any number of expired ones. */
-static __always_inline __u32 weir_freedom(struct weir_free free)
-{
-	return WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.any) + WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.empty) * WEIR_WAYS;
-}
-
-/*
- * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that expired.
- * A first set with one flow at most is not compared with the other: sets that overflow stay as few, and most rows are
- * found where they are looked for first. In replay it is, as an expired row may count again.
- */
-static __always_inline void *weir_choose_free(struct weir_work *w, __u32 *ret_number, const bool wide)
-{
-	const struct weir_question *q = &w->question;
-	struct weir_free free, other_free;
-	__u32 set = q->place.set, other, way;
-	void *chunk = weir_chunk_of(set, -1, wide);
-
-	*ret_number = WEIR_NO_ROW;
-	if (!chunk)
-		return NULL;
-	free = weir_free_rows(q, weir_rows_of(chunk, set, wide), wide);
-	if (config.is_virtual || WEIR_NIBBLE(WEIR_NIBBLE_ONES, free.any) < WEIR_WAYS - 1) {
-		other = weir_other_set(&q->place, wide);
-		other_free = weir_free_rows(q, weir_rows_of(chunk, other, wide), wide);
-		if (weir_freedom(other_free) > weir_freedom(free)) {
-			free = other_free;
-			set = other;
-		}
-	}
-	if (!free.any)
-		return NULL;
-	way = WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, free.empty ? free.empty : free.any);
-	*ret_number = set * WEIR_WAYS + way;
-	OPAQUE(way);
-	return weir_row_of_set(weir_rows_of(chunk, set, wide), way & (WEIR_WAYS - 1), wide);
-}
-
-__noinline __u32 weir_choose_free_narrow(struct weir_work *w)
-{
-	__u32 number = WEIR_NO_ROW;
-
-	if (w)
-		weir_choose_free(w, &number, false);
-	return number;
-}
-
-__noinline __u32 weir_choose_free_wide(struct weir_work *w)
-{
-	__u32 number = WEIR_NO_ROW;
-
-	if (w)
-		weir_choose_free(w, &number, true);
-	return number;
-}
-
-/*
- * Choose a row for the flow of w->question, which has none: a free one in the emptier of its two sets (two
- * choices keep even well filled tables from overflowing), else the row that counts least; evicting
- * that is counted. Returns its number, or WEIR_NO_ROW when every candidate is held by other rules of this
- * very packet.
- */
-static __always_inline __u32 weir_choose_row(struct weir_work *w, const bool wide)
-{
-	struct weir_victim first = {~0ull, WEIR_NO_ROW}, second = {~0ull, WEIR_NO_ROW}, *best;
-	const struct weir_question *q = &w->question;
-	void *chunk = weir_chunk_of(q->place.set, -1, wide);
-	__u32 free_first, free_second;
-
-	if (!chunk)
-		return WEIR_NO_ROW;
-	free_first = weir_scan_set(w, chunk, q->place.set, &first, wide);
-	free_second = weir_scan_set(w, chunk, weir_other_set(&q->place, wide), &second, wide);
-	if (free_first || free_second)
-		return free_second > free_first ? second.number : first.number;
-	best = second.worth < first.worth ? &second : &first;
-	if (best->number != WEIR_NO_ROW)
-		weir_count_eviction(q->slot);
-	return best->number;
-}
-
-__noinline __u32 weir_choose_narrow_row(struct weir_work *w)
-{
-	return w ? weir_choose_row(w, false) : WEIR_NO_ROW;
-}
-
-__noinline __u32 weir_choose_wide_row(struct weir_work *w)
-{
-	return w ? weir_choose_row(w, true) : WEIR_NO_ROW;
 }
 
 #endif

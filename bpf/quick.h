@@ -29,7 +29,15 @@ static __always_inline bool weir_keep_first(struct weir_work *w, void *row, __u3
 /* The flow has no row here: make one. */
 static __always_inline bool weir_admits_first(struct weir_work *w, struct weir_judgement *j, bool is_held)
 {
-	j->row = weir_choose_free(w, &w->located, false);
+	void *chunk = weir_chunk_of(w->question.place.set, -1, false);
+
+	if (!chunk)
+		return false;
+	j->row = weir_choose_free(w, chunk, &w->located, false);
+	if (!j->row) {
+		w->located = weir_choose_least_narrow(w);
+		j->row = weir_located_row(w, false);
+	}
 	if (!j->row)
 		return false;
 	weir_replace_row(w, j, false);
@@ -76,22 +84,24 @@ static __always_inline void weir_claim_held(struct weir_work *w, struct weir_cla
 	claim->kind = WEIR_CLAIM_LEASE;
 }
 
-/* The flow of w->question, located, under rule `place`, which is number `index` of its list. True: admitted, and
- * counted, or claimed where there are other rules. False: nothing was done.
+/* The flow of w->question, located, under `rule`, whose claim this is. True: admitted, and counted, or claimed where
+ * there are other rules. False: nothing was done.
  */
-__noinline int weir_admits_quickly(struct weir_work *w, __u32 place, __u32 index)
+static __always_inline bool weir_admits_quickly(struct weir_work *w, const struct weir_rule *rule,
+						struct weir_claim *claim)
 {
-	struct weir_judgement j = {.rule = weir_rule(place)};
-	bool is_held;
+	struct weir_judgement j = {.rule = rule};
+	bool is_held, admits, is_first = true;
 	struct weir_narrow_row *row;
 	__u64 newest, bucket;
-	bool admits, is_first = true;
 
-	if (!w || index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, false))
+	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || rule->has_overrides)
+		return false;
+	if (!weir_open_judgement(w, &j, false))
 		return false;
 	OPAQUE(j.clk); /* else clang works out the address of each field anew */
 	is_held = w->rule_count > 1;
-	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, false);
+	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket, false);
 	bucket = w->question.bucket = j.clk->bucket;
 	if (j.threshold == 0)
 		return false;
@@ -111,10 +121,23 @@ __noinline int weir_admits_quickly(struct weir_work *w, __u32 place, __u32 index
 	if (!admits)
 		return false;
 	if (is_first)
-		weir_note_talker(w, j.rule, false);
+		weir_note_talker(w, rule, false);
 	if (is_held)
-		weir_claim_held(w, &w->claim[index], j.clk->cell);
+		weir_claim_held(w, claim, j.clk->cell);
 	return true;
+}
+
+/* The same for a rule that is not the packet's first. */
+__noinline int weir_admits_next_quickly(struct weir_work *w, __u32 place, __u32 index)
+{
+	struct weir_claim *claim;
+
+	OPAQUE(index);
+	if (!w || index >= WEIR_PACKET_RULES_MAX)
+		return false;
+	claim = &w->claim[index];
+	OPAQUE(claim); /* made where its bound was tested */
+	return weir_admits_quickly(w, weir_rule(place), claim);
 }
 
 #endif

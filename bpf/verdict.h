@@ -122,14 +122,15 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 {
 	if (index > 0) {
 		weir_locate_narrow(w, place, index);
+		if (weir_admits_next_quickly(w, place, index))
+			return WEIR_ANSWER_ADMIT;
 	} else {
 		w->claim[0].kind = WEIR_CLAIM_NONE;
 		if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
 			return WEIR_ANSWER_BLOCK;
+		if (weir_admits_quickly(w, rule, &w->claim[0]))
+			return WEIR_ANSWER_ADMIT;
 	}
-	if (rule->window != WEIR_WINDOW_SMOOTH && !rule->asks_all && !rule->has_overrides &&
-	    weir_admits_quickly(w, place, index))
-		return WEIR_ANSWER_ADMIT;
 	return weir_judge_narrow(w, place, index);
 }
 

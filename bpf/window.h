@@ -19,8 +19,8 @@
 #ifndef WEIR_BPF_WINDOW_H
 #define WEIR_BPF_WINDOW_H
 
-#include "flow.h"
 #include "full.h"
+#include "insert.h"
 #include "threshold.h"
 #include "presence.h"
 #include "weir_window.h"
@@ -126,19 +126,6 @@ static __always_inline __u32 weir_cells_aged(__u32 cell, __u32 from, __u32 to)
 	__u32 turn = cell + 1;
 
 	return (run << turn | run >> (WEIR_RING_CELLS - turn)) & RING_MASK;
-}
-
-/*
- * The cells of a narrow row, four to a word of 64 bits; lease and version lie behind the last three. All at
- * once they cost a third of one by one (make bench-quick, S2).
- */
-#define WEIR_CELL_WORDS 3
-#define WEIR_LANES_UNSPENT 0x8000800080008000ull
-#define WEIR_LANES_EVEN 0x0000ffff0000ffffull
-
-static __always_inline volatile __u64 *weir_cell_words(void *row)
-{
-	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));
 }
 
 /* All ones in the lanes of word `word` that `cells` has a bit for. The product puts a copy of the four bits below

@@ -262,6 +262,30 @@ static void wide_expired_rows_are_reused_without_being_counted(void **state)
 	expired_rows_are_reused_and_not_counted(true);
 }
 
+/* Those of another rule, whose window is shorter. */
+static void narrow_expired_rows_of_other_timings_are_reused_as_well(void **state)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+	struct table table = {.now_ns = RIG_START_NS, .flows = 4096};
+
+	rig_begin(&table.rig, table.flows);
+	rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5, NARROW_INTERVAL_NS,
+		 NARROW_SAMPLES);
+	rig_rule(&table.rig, rig_resource(&table.rig, PORT + 1, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5,
+		 10 * NARROW_INTERVAL_NS, NARROW_SAMPLES);
+	rig_load(&table.rig, true);
+	table.frame_bytes = packet_build(&spec, table.frame);
+	hosts_pass(&table, 0, 4 * table.flows);
+	assert_true(rig_rule_counters(&table.rig, 0).evicted > 0);
+
+	table.now_ns += NARROW_INTERVAL_NS;
+	spec.destination_port = PORT + 1;
+	table.frame_bytes = packet_build(&spec, table.frame);
+	hosts_pass(&table, 0, table.flows / 4);
+	assert_int_equal(rig_rule_counters(&table.rig, 1).evicted, 0);
+	table_close(&table);
+}
+
 /* `weir status` goes by the same figure. */
 static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
 {
@@ -501,6 +525,7 @@ int main(void)
 		cmocka_unit_test(overfull_table_keeps_the_blocked),
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
+		cmocka_unit_test(narrow_expired_rows_of_other_timings_are_reused_as_well),
 		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
 		cmocka_unit_test(narrow_rows_at_their_end_are_not_given_to_others),
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
