@@ -83,8 +83,8 @@ static __always_inline bool weir_blocks_by_row(struct weir_work *w, const struct
  * was: a trip through memory that only the long path behind it needs.
  *
  * Where the packet before was not blocked at once, this one is not expected to be: then the clock is read first, as
- * reading it waits for all loads under way, and the cell of presence and the second set are fetched along with
- * the first set: else a flow that is in the second waits twice.
+ * reading it waits for all loads under way, and the second set and the cell of presence are fetched along with
+ * the first set: else a flow that is in the second waits twice. Rows first: their table is the largest.
  */
 static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struct weir_rule *rule)
 {
@@ -103,8 +103,9 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 	rows = weir_rows_of(chunk, set, false);
 	if (w->expects_admission) {
 		weir_now_ns(w);
-		weir_presence_touch(&flow);
+		weir_touch_set(rows);
 		weir_touch_set(weir_rows_of(chunk, weir_other_set(&flow, false), false));
+		weir_presence_touch(&flow);
 	}
 	way = weir_guess_no_way(rows, flow.tag);
 	if (way == WEIR_WAYS) {

@@ -170,9 +170,9 @@ static __always_inline __u32 weir_empty_ways(void *rows, const bool wide)
 _Static_assert(WEIR_WAYS == 4, "the ways of a set are a nibble");
 
 /*
- * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that expired.
- * A first set with one flow at most is as good as the other: sets that overflow stay as few, and most rows are
- * found where they are looked for first. Without branches, whose outcome nobody could guess.
+ * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that expired,
+ * as who had it may come back. A first set with one flow at most is as good as the other: sets that overflow stay as few,
+ * and most rows are found where they are looked for first. Which set it is nobody could guess: so without a branch.
  *
  * In replay an expired row may count again, as the clock may go back: so one that is empty is worth more than any number
  * of those.
@@ -180,7 +180,7 @@ _Static_assert(WEIR_WAYS == 4, "the ways of a set are a nibble");
 static __always_inline void *weir_choose_free(struct weir_work *w, void *chunk, __u32 *ret_number, const bool wide)
 {
 	const struct weir_question *q = &w->question;
-	__u32 set = q->place.set, other = weir_other_set(&q->place, wide), free, other_free, way;
+	__u32 set = q->place.set, other = weir_other_set(&q->place, wide), free, other_free, empty, way;
 	__u64 oldest = q->bucket + 1 - q->window_cells, asked = q->timing, freedom, other_freedom, less;
 	void *rows = weir_rows_of(chunk, set, wide), *other_rows = weir_rows_of(chunk, other, wide);
 
@@ -190,13 +190,9 @@ static __always_inline void *weir_choose_free(struct weir_work *w, void *chunk, 
 	freedom = WEIR_NIBBLE(WEIR_NIBBLE_ONES, free);
 	other_freedom = WEIR_NIBBLE(WEIR_NIBBLE_ONES, other_free);
 	if (config.is_virtual) {
-		__u32 empty = weir_empty_ways(rows, wide), other_empty = weir_empty_ways(other_rows, wide);
-
-		freedom += WEIR_NIBBLE(WEIR_NIBBLE_ONES, empty) * WEIR_WAYS;
-		other_freedom += WEIR_NIBBLE(WEIR_NIBBLE_ONES, other_empty) * WEIR_WAYS;
+		freedom += WEIR_NIBBLE(WEIR_NIBBLE_ONES, weir_empty_ways(rows, wide)) * WEIR_WAYS;
+		other_freedom += WEIR_NIBBLE(WEIR_NIBBLE_ONES, weir_empty_ways(other_rows, wide)) * WEIR_WAYS;
 		less = freedom - other_freedom;
-		free = empty ? empty : free;
-		other_free = other_empty ? other_empty : other_free;
 	} else {
 		less = (freedom - other_freedom) & (freedom - (WEIR_WAYS - 1));
 	}
@@ -205,10 +201,12 @@ static __always_inline void *weir_choose_free(struct weir_work *w, void *chunk, 
 	set ^= (set ^ other) & less;
 	if (!free)
 		return NULL;
-	way = WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, free);
+	rows = weir_rows_of(chunk, set, wide);
+	empty = weir_empty_ways(rows, wide);
+	way = WEIR_NIBBLE(WEIR_NIBBLE_LOWEST, empty ? empty : free);
 	*ret_number = set * WEIR_WAYS + way;
 	OPAQUE(way);
-	return weir_row_of_set(weir_rows_of(chunk, set, wide), way & (WEIR_WAYS - 1), wide);
+	return weir_row_of_set(rows, way & (WEIR_WAYS - 1), wide);
 }
 
 static __always_inline __u32 weir_choose_free_number(struct weir_work *w, const bool wide)
