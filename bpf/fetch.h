@@ -9,17 +9,13 @@
 #include "at_once.h"
 
 /* Where the flow of rule number `index` is to be looked for. */
-__noinline int weir_place_rule(struct weir_work *w, __u32 index)
+static __always_inline void weir_place_rule(struct weir_work *w, __u32 index)
 {
-	const struct weir_rule *rule;
+	const struct weir_rule *rule = weir_rule(w->rule[index]);
 
-	if (!w || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
-	rule = weir_rule(w->rule[index]);
 	w->flow[index].tag = 0;
 	if (rule->storage == WEIR_STORAGE_NARROW)
 		w->flow[index] = weir_flow_place(rule, &w->packet, false);
-	return 0;
 }
 
 /* Start to fetch the rows and the cells of presence. First all are placed: the processor starts no more than what it

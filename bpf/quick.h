@@ -2,7 +2,7 @@
 /*
  * The common case in few instructions: a rule with narrow rows and a window that is not smooth; the packet is spent
  * from a lease, or it is the flow's first in this bucket and no other CPU knows the flow. Where the packet meets other
- * rules, too, its unit is held in the lease until all have admitted it (weir_settle_claim).
+ * rules, too, its unit is held in the lease until all have admitted it (weir_settle_windows).
  * Everything else is left for weir_judge(), as if nothing had been tried. Nothing is decided here that
  * weir_judge() would decide otherwise; a flow of which one CPU sees a packet now and then costs half as much
  * (make bench-quick, S2 and S3).
@@ -125,19 +125,6 @@ static __always_inline bool weir_admits_quickly(struct weir_work *w, const struc
 	if (is_held)
 		weir_claim_held(w, claim, j.clk->cell);
 	return true;
-}
-
-/* The same for a rule that is not the packet's first. */
-__noinline int weir_admits_next_quickly(struct weir_work *w, __u32 place, __u32 index)
-{
-	struct weir_claim *claim;
-
-	OPAQUE(index);
-	if (!w || index >= WEIR_PACKET_RULES_MAX)
-		return false;
-	claim = &w->claim[index];
-	OPAQUE(claim); /* made where its bound was tested */
-	return weir_admits_quickly(w, weir_rule(place), claim);
 }
 
 #endif

@@ -101,17 +101,21 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 	return WEIR_ANSWER_BLOCK;
 }
 
-/* Find the row of a rule's flow, which was not looked for yet. */
-__noinline int weir_locate_narrow(struct weir_work *w, __u32 place, __u32 index)
+/* A rule that is not the packet's first: find the row of its flow, and see whether it admits quickly. */
+__noinline int weir_admits_next_quickly(struct weir_work *w, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_flow_place flow;
+	struct weir_claim *claim;
 
+	OPAQUE(index);
 	if (!w || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+		return false;
+	claim = &w->claim[index];
+	OPAQUE(claim); /* made where its bound was tested */
 	flow = index < w->placed ? w->flow[index] : weir_flow_place(rule, &w->packet, false);
 	weir_locate_at(w, rule, &flow, false);
-	return 0;
+	return weir_admits_quickly(w, rule, claim);
 }
 
 /* Ask a rule with narrow rows: its threshold is a constant. Should the first one block at once, that takes less time
@@ -121,7 +125,6 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 							__u32 index)
 {
 	if (index > 0) {
-		weir_locate_narrow(w, place, index);
 		if (weir_admits_next_quickly(w, place, index))
 			return WEIR_ANSWER_ADMIT;
 	} else {
@@ -157,7 +160,25 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 	return weir_heed(w, rule, place, answer);
 }
 
-/* Spend or undo what the first `count` rules set aside. */
+/* Spend or undo what the first `count` rules set aside in windows. */
+__noinline int weir_settle_windows(struct weir_work *w, __u32 count, __u32 passes)
+{
+	if (!w)
+		return 0;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		const struct weir_claim *claim = &w->claim[i];
+
+		if (!weir_claim_holds(claim) || claim->kind == WEIR_CLAIM_CONNECTION)
+			continue;
+		if (claim->storage == WEIR_STORAGE_NARROW)
+			weir_settle_narrow(claim, passes);
+		else
+			weir_settle_wide(claim, passes);
+	}
+	return 0;
+}
+
+/* All that the first `count` rules set aside. Mostly it is one rule, with narrow rows. */
 static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count, bool passes)
 {
 	const struct weir_claim *first = &w->claim[0];
@@ -168,14 +189,10 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 		weir_settle_narrow(first, passes);
 		return;
 	}
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
-		if (!weir_claim_holds(&w->claim[i]))
-			continue;
-		if (config.has_connections && w->claim[i].kind == WEIR_CLAIM_CONNECTION)
+	weir_settle_windows(w, count, passes);
+	for (__u32 i = 0; config.has_connections && i < WEIR_PACKET_RULES_MAX && i < count; i++)
+		if (w->claim[i].kind == WEIR_CLAIM_CONNECTION)
 			weir_settle_connection(w, i, passes);
-		else
-			weir_settle_claim(w, i, passes);
-	}
 }
 
 /* Find out which resources the packet belongs to, and their rules: mostly those of the packet before. */

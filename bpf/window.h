@@ -858,22 +858,14 @@ static __always_inline void weir_settle_narrow(const struct weir_claim *claim, b
 	weir_settle_row(claim, weir_row_by_number(claim->row, false), passes, false);
 }
 
-__noinline int weir_settle_claim(struct weir_work *w, __u32 index, __u32 passes)
+/* The same with wide rows, or one of its own. */
+static __always_inline void weir_settle_wide(const struct weir_claim *claim, bool passes)
 {
-	struct weir_claim *claim;
-	__u32 slot;
+	__u32 slot = claim->row;
+	void *row = claim->storage == WEIR_STORAGE_WIDE ? weir_row_by_number(slot, true)
+							: bpf_map_lookup_elem(&lone_rows, &slot);
 
-	if (!w || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
-	claim = &w->claim[index];
-	slot = claim->row;
-	if (claim->storage == WEIR_STORAGE_NARROW)
-		weir_settle_narrow(claim, passes);
-	else if (claim->storage == WEIR_STORAGE_WIDE)
-		weir_settle_row(claim, weir_row_by_number(slot, true), passes, true);
-	else
-		weir_settle_row(claim, bpf_map_lookup_elem(&lone_rows, &slot), passes, true);
-	return 0;
+	weir_settle_row(claim, row, passes, true);
 }
 
 #endif
