@@ -35,7 +35,7 @@ static __always_inline bool weir_is_of_offender(struct weir_work *w, const struc
 	const struct weir_packet *pkt = &w->packet;
 	__u32 differs;
 
-	if (!config.tick_ns || bpf_jiffies64() >= offender->until_jiffies)
+	if (bpf_jiffies64() >= offender->until_jiffies)
 		return false;
 	if (!pkt->is_ipv6)
 		return !((pkt->source[0] ^ offender->source[0]) & rule->source_mask4);

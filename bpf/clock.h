@@ -32,7 +32,7 @@ static __always_inline __u64 weir_now_ns(struct weir_work *w)
 
 			w->now_ns = l ? l->clock_ns : 0;
 		} else {
-			w->jiffies = config.tick_ns ? bpf_jiffies64() : 0; /* before the clock: see above */
+			w->jiffies = bpf_jiffies64(); /* before the clock: see above */
 			w->now_ns = bpf_ktime_get_ns();
 		}
 		w->has_now = 1;
@@ -40,10 +40,10 @@ static __always_inline __u64 weir_now_ns(struct weir_work *w)
 	return w->now_ns;
 }
 
-/* The bucket in *clk is surely not over, and no clock was read to know it. */
+/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known, it never is. */
 static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
 {
-	return config.tick_ns && bpf_jiffies64() < clk->until_jiffies;
+	return bpf_jiffies64() < clk->until_jiffies;
 }
 
 /* The bucket in *clk is not over. Jiffies do not tell so of its last tick or two: the clock does. */
@@ -77,8 +77,7 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
 	clk->salt += WEIR_SALT_STEP;
-	if (config.tick_ns)
-		clk->until_jiffies = w->jiffies + (clk->end_ns - now_ns) / config.tick_ns;
+	clk->until_jiffies = config.tick_ns ? w->jiffies + (clk->end_ns - now_ns) / config.tick_ns : 0;
 }
 
 /* The bucket in *clk is over by now, whatever was read for this packet before. */

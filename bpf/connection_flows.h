@@ -44,7 +44,8 @@ static __always_inline __u64 weir_connection_step(struct weir_work *w, __u32 cla
 	OPAQUE(class);
 	class &= WEIR_CONNECTION_CLASSES - 1;
 	clk = &w->connection_clock[class];
-	if (weir_clock_holds(clk))
+	/* With the length of a jiffy asked for, too, clang 14 takes 8 bytes less of the stack. */
+	if (config.tick_ns && weir_clock_holds(clk))
 		return clk->bucket;
 	now_ns = weir_connections_now_ns(w);
 	if (now_ns >= clk->end_ns) {

@@ -123,7 +123,7 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 /* w->jiffies are of this packet: a lease needed the clock. */
 static __always_inline bool weir_note_is_due(struct weir_work *w)
 {
-	if (config.tick_ns && w->noted_jiffies != w->jiffies) {
+	if (w->noted_jiffies != w->jiffies) {
 		w->noted_jiffies = w->jiffies;
 		return true;
 	}

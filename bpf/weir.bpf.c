@@ -47,7 +47,8 @@ static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work
 	cur->data = (void *)(long)ctx->data;
 	cur->end = (void *)(long)ctx->data_end;
 	cur->frame_bytes = weir_frame_bytes(ctx, cur);
-	w->packet.ifindex = ctx->ingress_ifindex;
+	if (config.asks_interface)
+		w->packet.ifindex = ctx->ingress_ifindex;
 	if (!config.is_virtual)
 		return;
 	l = weir_lab();

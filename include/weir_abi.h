@@ -621,6 +621,7 @@ struct weir_config {
 	__u32 drop_non_ip;
 	__u32 drop_unmatched;
 	/* what any rule of the load asks for; the program leaves out the rest */
+	__u32 asks_interface; /* of packets: in a match, or in a flow key */
 	__u32 has_moving;
 	__u32 has_throttling;
 	__u32 has_associated;

@@ -1908,7 +1908,7 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	image = build(ruleset);
 	assert_false(image->config.has_moving | image->config.has_throttling | image->config.has_associated |
 		     image->config.has_meters | image->config.warms_flows | image->config.has_overrides |
-		     image->config.paces | image->config.throttle_horizon_ns);
+		     image->config.paces | image->config.throttle_horizon_ns | image->config.asks_interface);
 	weir_image_free(image);
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
@@ -1938,6 +1938,25 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	assert_int_equal(image->config.paces, 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
+}
+
+static void the_program_is_told_that_a_match_or_a_flow_key_asks_for_the_interface(void **state)
+{
+	struct weir_ruleset *keyed = two_resources(WEIR_KEY_SOURCE | WEIR_KEY_INTERFACE, 0);
+	struct weir_ruleset *matched = two_resources(0, 0);
+	struct weir_image *image;
+
+	add_kind(keyed, "reject", DIRECT, REJECT, CURRENT);
+	image = build(keyed);
+	assert_int_equal(image->config.asks_interface, 1);
+	weir_image_free(image);
+	weir_ruleset_free(keyed);
+
+	add_interface(&matched->resources[0].match, "eth3");
+	image = build(matched);
+	assert_int_equal(image->config.asks_interface, 1);
+	weir_image_free(image);
+	weir_ruleset_free(matched);
 }
 
 static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
@@ -3057,6 +3076,7 @@ int main(void)
 		cmocka_unit_test(descriptions_say_what_a_controller_needs),
 		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),
 		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
+		cmocka_unit_test(the_program_is_told_that_a_match_or_a_flow_key_asks_for_the_interface),
 		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
 		cmocka_unit_test(rules_that_read_the_same_window_share_a_meter),
 		cmocka_unit_test(a_rule_that_observes_has_a_meter_to_itself),

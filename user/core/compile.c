@@ -80,6 +80,9 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		if (cost_ns_max > config->throttle_horizon_ns)
 			config->throttle_horizon_ns = cost_ns_max;
 	}
+	config->asks_interface |= (config->match_fields & WEIR_MATCH_INTERFACE) != 0;
+	for (i = 0; i < image->rule_count + image->meter_count; i++)
+		config->asks_interface |= (image->rules[i].key_fields & WEIR_KEY_INTERFACE) != 0;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_meters |= image->resources[i].meter_count > 0;
 	config->paces = list->ruleset.settings.paces && config->has_throttling;
