@@ -64,7 +64,7 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 	__u64 now_ns = weir_now_ns(w);
 	__u64 bucket;
 
-	if (now_ns >= clk->start_ns && now_ns < clk->end_ns)
+	if (likely(now_ns >= clk->start_ns && now_ns < clk->end_ns))
 		return;
 
 	bucket = now_ns / bucket_ns;
@@ -97,7 +97,7 @@ static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w,
 /* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
 static __always_inline __u64 weir_now_second(struct weir_work *w)
 {
-	if (!weir_clock_holds(&w->second))
+	if (unlikely(!weir_clock_holds(&w->second)))
 		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0, true);
 	return w->second.bucket;
 }

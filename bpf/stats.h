@@ -67,11 +67,11 @@ static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot,
 	struct weir_second *second;
 	__u32 now_s;
 
-	if (!counters)
+	if (unlikely(!counters))
 		return;
 	now_s = weir_now_second(w);
 	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
-	if (second->second != now_s) {
+	if (unlikely(second->second != now_s)) {
 		second->second = now_s;
 		second->passed = 0;
 		second->blocked = 0;
@@ -177,7 +177,7 @@ static __always_inline void weir_note_talker(struct weir_work *w, const struct w
 	struct weir_talker_chunk *chunk;
 	struct weir_talker *talker;
 
-	if (!is_full && !config.is_virtual && !weir_note_is_due(w))
+	if (likely(!is_full && !config.is_virtual && !weir_note_is_due(w)))
 		return;
 	chunk_index = index / WEIR_TALKERS_PER_CHUNK % WEIR_TALKER_CHUNKS;
 	chunk = bpf_map_lookup_elem(&talkers, &chunk_index);

@@ -131,7 +131,7 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 		w->claim[0].kind = WEIR_CLAIM_NONE;
 		if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
 			return WEIR_ANSWER_BLOCK;
-		if (weir_admits_quickly(w, rule, &w->claim[0]))
+		if (likely(weir_admits_quickly(w, rule, &w->claim[0])))
 			return WEIR_ANSWER_ADMIT;
 	}
 	return weir_judge_narrow(w, place, index);
@@ -145,7 +145,7 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 	enum weir_answer answer;
 
 	w->judged = index;
-	if (rule->storage == WEIR_STORAGE_NARROW)
+	if (likely(rule->storage == WEIR_STORAGE_NARROW))
 		return weir_heed(w, rule, place, weir_ask_narrow(w, rule, place, index));
 	if (weir_must_find_allowed(rule))
 		weir_find_allowed(w, place);
@@ -198,7 +198,7 @@ static __always_inline void weir_settle_claims(struct weir_work *w, __u32 count,
 /* Find out which resources the packet belongs to, and their rules: mostly those of the packet before. */
 static __always_inline int weir_meet(struct weir_work *w)
 {
-	if (weir_meets_the_same(w))
+	if (likely(weir_meets_the_same(w)))
 		return 0;
 	w->meeting.load = 0;
 	w->offender.until_jiffies = 0;
@@ -215,7 +215,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 	enum weir_answer answer = WEIR_ANSWER_ADMIT;
 	__u32 asked = 0;
 
-	if (w->rule_count == 0) {
+	if (unlikely(w->rule_count == 0)) {
 		if (config.has_meters)
 			weir_count_meters(w);
 		return WEIR_VERDICT_PASS;

@@ -86,7 +86,7 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	if (config.is_virtual && config.has_connections)
 		weir_connections_now_ns(w);
 
-	if (!weir_parse_usual(&cur, &w->packet)) {
+	if (unlikely(!weir_parse_usual(&cur, &w->packet))) {
 		w->packet.frame_bytes = cur.frame_bytes;
 		parsed = weir_parse_frame(ctx, w);
 		if (parsed != WEIR_PARSED_IP) {
@@ -103,9 +103,9 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 			return weir_listed_verdict(listed);
 		}
 	}
-	if (weir_meet(w))
+	if (unlikely(weir_meet(w)))
 		return WEIR_VERDICT_ERROR;
-	if (w->resource_count == 0)
+	if (unlikely(w->resource_count == 0))
 		return weir_unmatched_verdict(&w->packet);
 	return weir_admit(w);
 }
@@ -132,7 +132,7 @@ int weir_ingress(struct xdp_md *ctx)
 	enum weir_verdict verdict;
 	struct weir_work *w;
 
-	if (!here)
+	if (unlikely(!here))
 		return XDP_DROP;
 	w = (struct weir_work *)here->program_private;
 	verdict = weir_judge_frame(ctx, w);
