@@ -19,9 +19,13 @@
 
 /* Tries to change one cell; another CPU got in between each time. More than a few have not been seen. */
 #define WEIR_CELL_ATTEMPTS 16
+#define WEIR_DRAIN_ATTEMPTS 4 /* only who had already looked at the owner can get in between */
 
 /* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. */
 #define WEIR_STEPS_AHEAD (1u << 20)
+
+/* How often to look whether another CPU has made a flow's place: some 2 us, where making one takes less than one. */
+#define WEIR_OWNER_LOOKS 1024
 
 /* ---- time ---- */
 
@@ -85,28 +89,13 @@ static __always_inline bool weir_cell_is_later(__u64 cell, __u32 step)
 	       WEIR_CONNECTION_CELL_STEP_MASK / 2;
 }
 
-/* One more connection in a step. False: the flow has lost its place meanwhile, or the step is over. */
-__noinline int weir_cell_add(struct weir_connection_flow *flow, __u32 tag, __u32 class, __u32 step)
+/* Does a cell still count for a flow that was evicted? Who added that is just taking it out again. */
+static __always_inline bool weir_cell_is_being_emptied(__u64 cell, __u64 fresh)
 {
-	__u64 fresh = WEIR_CONNECTION_CELL(step, tag);
-	__u64 *cell;
+	__u64 other = cell ^ fresh;
 
-	if (!flow)
-		return false;
-	cell = weir_connection_cell(flow, class, step);
-	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
-		__u64 old = READ_ONCE(*cell), count = 0;
-
-		if (READ_ONCE(flow->owner) >> 32 != tag)
-			return false;
-		if (!((old ^ fresh) >> WEIR_CONNECTION_COUNT_BITS))
-			count = old & WEIR_CONNECTION_COUNT_MASK;
-		else if (old && weir_cell_is_later(old, step))
-			return false;
-		if (__sync_val_compare_and_swap(cell, old, fresh | (count + 1)) == old)
-			return true;
-	}
-	return false;
+	return cell & WEIR_CONNECTION_COUNT_MASK && other >> WEIR_CONNECTION_COUNT_BITS & WEIR_CONNECTION_CHECK &&
+	       !(other >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 }
 
 /* `count` fewer. False: they had dropped out already. */
@@ -128,6 +117,35 @@ static __always_inline bool weir_cell_take(struct weir_connection_flow *flow, __
 __noinline int weir_cell_remove(struct weir_connection_flow *flow, __u64 cell_word, __u32 class, __u32 count)
 {
 	return flow && weir_cell_take(flow, cell_word, class, count);
+}
+
+/* One more connection in a step. False: the flow has lost its place meanwhile, or the step is over. */
+__noinline int weir_cell_add(struct weir_connection_flow *flow, __u32 tag, __u32 class, __u32 step)
+{
+	__u64 fresh = WEIR_CONNECTION_CELL(step, tag);
+	bool is_added = false;
+	__u64 *cell;
+
+	if (!flow)
+		return false;
+	cell = weir_connection_cell(flow, class, step);
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS && !is_added; attempt++) {
+		__u64 old = READ_ONCE(*cell), count = 0;
+
+		if (READ_ONCE(flow->owner) >> 32 != tag)
+			return false;
+		if (!((old ^ fresh) >> WEIR_CONNECTION_COUNT_BITS))
+			count = old & WEIR_CONNECTION_COUNT_MASK;
+		else if (weir_cell_is_being_emptied(old, fresh) && attempt < WEIR_CELL_ATTEMPTS / 2)
+			continue;
+		else if (old && weir_cell_is_later(old, step))
+			return false;
+		is_added = __sync_val_compare_and_swap(cell, old, fresh | (count + 1)) == old;
+	}
+	if (!is_added || READ_ONCE(flow->owner) >> 32 == tag)
+		return is_added;
+	/* Who evicted the flow takes it out here and there, if we do not: then it was counted, and evicted. */
+	return !weir_cell_take(flow, fresh, class, 1);
 }
 
 /* Connections of a flow that are not over, in all classes. */
@@ -212,8 +230,30 @@ static __always_inline __u32 weir_connection_flow_victim(const struct weir_conne
 	return way;
 }
 
-/* Take what a flow still counts out of its cells, and out of its rule's. Returns how many that were. */
-__noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 slot)
+/* Is a cell of a flow that had the place before this turn? */
+static __always_inline bool weir_cell_is_left_over(__u64 cell, __u32 turn)
+{
+	__u32 age = (turn - (__u32)(cell >> WEIR_CONNECTION_COUNT_BITS)) & WEIR_CONNECTION_CHECK;
+
+	return age && age <= WEIR_CONNECTION_CHECK / 2;
+}
+
+/* Empty a cell, unless it is of this turn or a later one: another CPU may have been faster. Returns what was in it. */
+static __always_inline __u64 weir_cell_drain(__u64 *at, __u32 turn)
+{
+	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
+		__u64 cell = READ_ONCE(*at);
+
+		if (!weir_cell_is_left_over(cell, turn))
+			return 0;
+		if (__sync_val_compare_and_swap(at, cell, 0) == cell)
+			return cell;
+	}
+	return 0;
+}
+
+/* Take what flows of before this turn still count out of a place's cells, and out of the rule's. Returns how many. */
+__noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 slot, __u32 turn)
 {
 	struct weir_connection_flow *total = weir_connection_total(slot);
 	__u32 evicted = 0;
@@ -221,7 +261,7 @@ __noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flo
 	if (!w || !flow)
 		return 0;
 	for (__u32 i = 0; i < WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS; i++) {
-		__u64 cell = __sync_lock_test_and_set(&flow->cell[0][0] + i, 0);
+		__u64 cell = weir_cell_drain(&flow->cell[0][0] + i, turn);
 		__u32 count = cell & WEIR_CONNECTION_COUNT_MASK;
 
 		if (!count || !total)
@@ -236,40 +276,65 @@ __noinline __u32 weir_empty_flow(struct weir_work *w, struct weir_connection_flo
 	return evicted;
 }
 
-/* Never zero, as that would be no owner. */
-static __always_inline __u32 weir_flow_mark(const struct weir_connection_flow *flow, __u32 tag)
+/* Never zero: that is nobody's. */
+static __always_inline __u32 weir_next_turn(__u64 owner)
 {
-	__u32 mark = WEIR_CONNECTION_MARK(tag, flow->turns);
+	__u32 turn = ((owner >> 32) + 1) & WEIR_CONNECTION_CHECK;
 
-	return mark ? mark : 1;
+	return turn ? turn : 1;
 }
 
-/* The flow of w->question takes the place of another. Nobody adds to cells of a flow without an owner. */
-__noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_flow *flow, __u32 place)
+/* Is this the owner of a place that has this tag? Not while the place is being made; and not if a CPU
+ * that was stalled while it made the place for another has only now done so. (Of the tag, 22 bits are compared.)
+ */
+static __always_inline bool weir_is_rightful(__u64 owner, __u32 tag)
+{
+	return !(((__u32)(owner >> 32) ^ tag) & ~(__u32)WEIR_CONNECTION_CHECK);
+}
+
+/*
+ * The flow of w->question becomes the owner of the place that has its tag. Meanwhile the owner is but a turn, and as it
+ * has no tag nobody counts there. Another CPU may take over from us at any moment, for this flow or for the next: its
+ * turn is later, so that we neither empty its cells nor become the owner. (Should we be stalled while we clear the
+ * figures, its first ones are lost.)
+ */
+__noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_flow_set *set, __u32 way, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_connection_flow *total;
+	struct weir_connection_flow *flow, *total;
 	__u32 evicted, open, slot;
-	__u64 owner;
+	__u64 owner, making;
 
-	if (!w || !flow)
+	if (!w || !set)
+		return 0;
+	flow = weir_flow_at(set, way);
+	OPAQUE(way);
+	if (!flow || way >= WEIR_CONNECTION_FLOW_WAYS)
 		return 0;
 	owner = READ_ONCE(flow->owner);
-	slot = owner;
+	/* The tag is looked at after the owner: so this one came before. */
+	weir_order(w);
+	if (READ_ONCE(set->tag[way]) != w->question.place.tag || weir_is_rightful(owner, w->question.place.tag))
+		return 0;
+	slot = (__u32)owner;
 	open = weir_count_open(w, flow, owner >> 32);
-	WRITE_ONCE(flow->owner, 0);
-	weir_fence(w);
-	evicted = weir_empty_flow(w, flow, slot);
+	/* The slot remains: whoever takes over from us is to know whose cells these were. */
+	making = WEIR_CONNECTION_OWNER(slot, weir_next_turn(owner));
+	if (__sync_val_compare_and_swap(&flow->owner, owner, making) != owner)
+		return 0;
+	evicted = weir_empty_flow(w, flow, slot, making >> 32);
 	total = weir_connection_total(slot);
 	if (open && total) {
 		__sync_fetch_and_add(&total->counts.evicted, evicted < open ? evicted : open);
 		weir_count_eviction(slot);
 	}
+	if (READ_ONCE(flow->owner) != making)
+		return 0;
+	WRITE_ONCE(set->until_s[way], 0);
 	__builtin_memset(&flow->counts, 0, sizeof(flow->counts));
 	weir_describe_key(&flow->key, rule, &w->packet);
-	weir_fence(w);
-	flow->turns++;
-	WRITE_ONCE(flow->owner, WEIR_CONNECTION_OWNER(rule->slot, weir_flow_mark(flow, w->question.place.tag)));
+	owner = WEIR_CONNECTION_OWNER(rule->slot, WEIR_CONNECTION_MARK(w->question.place.tag, making >> 32));
+	__sync_val_compare_and_swap(&flow->owner, making, owner);
 	return 0;
 }
 
@@ -288,7 +353,6 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
 		return WEIR_CONNECTION_FLOW_WAYS;
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
 		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS);
-		struct weir_connection_flow *flow;
 
 		way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag);
 		if (way < WEIR_CONNECTION_FLOW_WAYS)
@@ -296,34 +360,38 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
 		way = weir_connection_flow_victim(set);
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS, latest, way, tag))
 			continue;
-		flow = weir_flow_at(set, way);
-		if (!flow)
-			return WEIR_CONNECTION_FLOW_WAYS;
-		WRITE_ONCE(set->until_s[way], 0);
-		weir_take_over_flow(w, flow, place);
+		weir_take_over_flow(w, set, way, place);
 		return way;
 	}
 	return WEIR_CONNECTION_FLOW_WAYS;
 }
 
-/* Does the flow w->counted, which stands in w->question, own the place that has its tag? Not while it is being made; and
- * not if a CPU that was stalled while it made the place for another has only now done so.
+/* The owner of a place that has this tag. While it is not the rightful one, another CPU is making the place, which is
+ * waited for; or was stalled. (Not in line: the verifier would go through the loop for every way of a set.)
  */
-static __always_inline bool weir_has_its_owner(const struct weir_work *w, const struct weir_connection_flow *flow)
+__noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32 tag)
 {
-	__u32 owner = READ_ONCE(flow->owner) >> 32;
+	__u64 owner;
 
-	return weir_is_lone_flow(w->counted_flow) ||
-	       (owner && !((owner ^ w->question.place.tag) & ~WEIR_CONNECTION_CHECK));
+	if (!flow)
+		return 0;
+	owner = READ_ONCE(flow->owner);
+#pragma nounroll
+	for (int look = 0; look < WEIR_OWNER_LOOKS && !weir_is_rightful(owner, tag); look++)
+		owner = READ_ONCE(flow->owner);
+	return owner;
 }
 
-/* Number and tag of this packet's flow under rule `place`, in w->counted. False: no place could be made. */
-__noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
+/* Number and tag of this packet's flow under rule `place`, in w->counted. Who is impatient makes a place that another
+ * CPU has not made yet. False: no place could be made.
+ */
+__noinline int weir_find_connection_flow(struct weir_work *w, __u32 place, __u32 is_impatient)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
-	__u32 index, way;
+	__u32 index, way, tag;
+	__u64 owner;
 
 	if (!w)
 		return false;
@@ -332,6 +400,9 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 	if (!rule->key_fields)
 		return true;
 	w->question.place = weir_shared_place(rule, &w->packet, config.connection_flow_sets);
+	/* An owner that is but a turn is none. */
+	if (!(w->question.place.tag & ~WEIR_CONNECTION_CHECK))
+		w->question.place.tag |= WEIR_CONNECTION_CHECK + 1;
 	index = w->question.place.set;
 	set = bpf_map_lookup_elem(&connection_flows, &index);
 	if (!set)
@@ -343,10 +414,16 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place)
 	flow = weir_flow_at(set, way);
 	if (!flow)
 		return false;
-	/* One that another CPU is just making is not yet its own: whoever counts in it judges again. */
-	w->counted_tag = w->question.place.tag;
-	if (weir_has_its_owner(w, flow))
-		w->counted_tag = READ_ONCE(flow->owner) >> 32;
+	tag = w->question.place.tag;
+	owner = READ_ONCE(flow->owner);
+	if (unlikely(!weir_is_rightful(owner, tag)))
+		owner = weir_await_owner(flow, tag);
+	if (is_impatient && !weir_is_rightful(owner, tag)) {
+		weir_take_over_flow(w, set, way, place);
+		owner = READ_ONCE(flow->owner);
+	}
+	/* With a tag that is no owner's nobody counts in, and judges again. */
+	w->counted_tag = weir_is_rightful(owner, tag) ? owner >> 32 : tag;
 	return true;
 }
 

@@ -18,8 +18,8 @@
 #include "window.h"
 
 #define WEIR_SETTLE_ATTEMPTS 4 /* another CPU changed the same connection each time */
-/* Tries to reserve: others did so at the same time, and all gave back; or a flow's place is only being made, which takes
- * a CPU as long as some ten tries. After most of them it takes the place that should be its own.
+/* Tries to reserve: others did so at the same time, and all gave back; or the flow's place is not made yet. After most
+ * of them, some 50 us, its maker must have been stalled.
  */
 #define WEIR_RESERVE_ATTEMPTS 32
 #define WEIR_RESERVE_PATIENCE 24
@@ -162,6 +162,17 @@ static __always_inline bool weir_count_word_out(struct weir_work *w, __u64 word)
 
 	return weir_count_out(w, word >> WEIR_CONNECTION_FLOW_SHIFT,
 			      word >> WEIR_CONNECTION_FLOW_TAG_SHIFT & WEIR_CONNECTION_CHECK, class, present - age);
+}
+
+/* Does the connection of this word, if any, count in the flow w->counted? Not if its own flow was evicted; nor if it is a
+ * stranger that got in while the place changed hands, and of whose tag the four bits in the word are the owner's.
+ */
+static __always_inline bool weir_counts_in_flow(const struct weir_work *w, __u64 word)
+{
+	__u64 flow = (__u64)w->counted_flow << (WEIR_CONNECTION_FLOW_SHIFT - WEIR_CONNECTION_FLOW_TAG_SHIFT) |
+		     (w->counted_tag & WEIR_CONNECTION_CHECK);
+
+	return weir_state_counts(weir_word_state(word)) && word >> WEIR_CONNECTION_FLOW_TAG_SHIFT == flow;
 }
 
 static __always_inline __u64 *weir_word_at(struct weir_connection_set *set, __u64 way)
@@ -381,8 +392,11 @@ __noinline __u32 weir_insert_connection(struct weir_work *w, __u32 index, __u32 
 		place = weir_word_at(set, way);
 		if (!place || !weir_evict_connection(w, place, slot))
 			continue;
-		if (weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_WAYS, latest, way, tag))
-			return way;
+		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_WAYS, latest, way, tag))
+			continue;
+		/* Once more: the owner of before may have got in until it could see the new tag. */
+		weir_evict_connection(w, place, slot);
+		return way;
 	}
 	return WEIR_CONNECTION_WAYS;
 }
@@ -419,21 +433,23 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 	return place;
 }
 
-/* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. At most `most` are
- * there with it.
- */
+/* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. */
 static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 place,
-						     struct weir_connection_claim *claim, __u64 most)
+						     struct weir_connection_claim *claim, __u64 threshold)
 {
 	__u32 slot = weir_rule(place)->slot, class = claim->class;
 
 	for (int attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
 		struct weir_connection_flow *flow;
+		__u64 most;
 		__u32 step;
 
-		flow = weir_find_connection_flow(w, place) ? weir_connection_flow(w->counted_flow) : NULL;
+		flow = weir_find_connection_flow(w, place, attempt >= WEIR_RESERVE_PATIENCE)
+			       ? weir_connection_flow(w->counted_flow)
+			       : NULL;
 		if (!flow)
 			break;
+		most = threshold + weir_counts_in_flow(w, claim->counted);
 		/* Twice: one that another CPU is moving counts double for a moment. */
 		if (weir_count_open(w, flow, w->counted_tag) >= most &&
 		    weir_count_open(w, flow, w->counted_tag) >= most) {
@@ -442,8 +458,6 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 		}
 		step = weir_connection_step(w, class);
 		if (!weir_count_in(w, slot, class, step)) {
-			if (attempt >= WEIR_RESERVE_PATIENCE && !weir_has_its_owner(w, flow))
-				weir_take_over_flow(w, flow, place);
 			w->has_now = 0;
 			continue;
 		}
@@ -461,7 +475,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 }
 
 /* A connection wants to open: perhaps one that counts already, and that is then left out. */
-__noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index, __u32 state)
+__noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_claim *claim;
@@ -473,11 +487,11 @@ __noinline int weir_judge_opening(struct weir_work *w, __u32 place, __u32 index,
 	claim = &w->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(w, place) : rule->threshold;
 	threshold &= WEIR_THRESHOLD_MASK;
-	answer = weir_reserve(w, place, claim, threshold + weir_state_counts(state));
+	answer = weir_reserve(w, place, claim, threshold);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
 	/* Under a rule that observes the connection comes to be all the same, but must not be learned. */
-	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS && !weir_state_counts(state);
+	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS && !claim->counted;
 	if (!claim->is_refused)
 		w->claim[index].kind = WEIR_CLAIM_GIVEN;
 	return answer;
@@ -500,17 +514,16 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 		return WEIR_ANSWER_ADMIT;
 	conn = weir_connection_place(rule, &w->packet);
 	claim = &w->connection[index];
-	/* From here on read from there, to spare the stack. */
-	WRITE_ONCE(claim->set, conn.set);
-	WRITE_ONCE(claim->tag, conn.tag);
+	claim->set = conn.set;
+	claim->tag = conn.tag;
 	set_index = conn.set;
 	set = bpf_map_lookup_elem(&connections, &set_index);
 	if (!set)
 		return WEIR_ANSWER_ERROR;
-	at = weir_word_at(set, weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, READ_ONCE(claim->tag)));
+	at = weir_word_at(set, weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, conn.tag));
 	if (at) {
 		word = READ_ONCE(*at);
-		state = weir_own_state(w, word, READ_ONCE(claim->tag));
+		state = weir_own_state(w, word, conn.tag);
 	}
 	event = weir_connection_event(&w->packet);
 	next = weir_next_state(state, event);
@@ -521,12 +534,13 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	claim->class = weir_state_class(next);
 	claim->is_reserved = 0;
 	claim->is_refused = 0;
+	claim->counted = weir_state_counts(state) ? word : 0;
 	w->claim[index].kind = WEIR_CLAIM_CONNECTION;
 	w->claim[index].storage = WEIR_STORAGE_LONE;
 	/* Also when there is one by that name: else a stray packet would be enough to be let in without being judged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
-		return weir_judge_opening(w, place, index, state);
+		return WEIR_ANSWER_OPENS;
 	return WEIR_ANSWER_ADMIT;
 }
 
@@ -551,7 +565,7 @@ static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place
 		w->counted_tag = word >> WEIR_CONNECTION_FLOW_TAG_SHIFT & WEIR_CONNECTION_CHECK;
 		return true;
 	}
-	return weir_find_connection_flow(w, place) && weir_count_in(w, weir_rule(place)->slot, class, *ret_step);
+	return weir_find_connection_flow(w, place, false) && weir_count_in(w, weir_rule(place)->slot, class, *ret_step);
 }
 
 /* One try to change the connection as the packet wants it. True: done, or there is nothing to do. */
@@ -607,9 +621,13 @@ __noinline int weir_change_connection(struct weir_work *w, __u32 index, struct w
 		weir_count_evicted(w, word, weir_rule(w->rule[index])->slot);
 	if (next == WEIR_CONNECTION_HALF_OPEN && state != WEIR_CONNECTION_HALF_OPEN)
 		WRITE_ONCE(*opened_us, now_us);
-	if (weir_state_counts(state) && !weir_count_word_out(w, word))
+	/* For the figures one that did not count in this flow is new here. */
+	if (weir_state_counts(state) && !(weir_count_word_out(w, word) && weir_counts_in_flow(w, word)))
 		state = WEIR_CONNECTION_NONE;
 	weir_note_changes(w, weir_rule(w->rule[index])->slot, state, next, claim->event);
+	/* Who takes the place over empties it once more after the tag has changed. So one of us evicts it. */
+	if (READ_ONCE(set->tag[way]) != claim->tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
+		weir_count_evicted(w, changed, weir_rule(w->rule[index])->slot);
 	return true;
 }
 

@@ -137,6 +137,14 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 	return weir_judge_narrow(w, place, index);
 }
 
+/* Ask a rule that limits connections. Two calls, one after the other: the stack would not hold one in the other. */
+static __always_inline enum weir_answer weir_ask_connection(struct weir_work *w, __u32 place, __u32 index)
+{
+	enum weir_answer answer = weir_judge_connection(w, place, index);
+
+	return answer == WEIR_ANSWER_OPENS ? weir_judge_opening(w, place, index) : answer;
+}
+
 /* Ask rule number `index`. */
 static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32 index)
 {
@@ -154,7 +162,7 @@ static __always_inline enum weir_answer weir_ask_rule(struct weir_work *w, __u32
 	else if (config.has_associated && rule->judging == WEIR_JUDGING_ASSOCIATED)
 		answer = weir_judge_associated(w, place, index);
 	else if (config.has_connections && rule->judging == WEIR_JUDGING_CONNECTIONS)
-		answer = weir_judge_connection(w, place, index);
+		answer = weir_ask_connection(w, place, index);
 	else
 		answer = weir_judge_wide(w, place, index);
 	return weir_heed(w, rule, place, answer);

@@ -29,6 +29,7 @@ enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
 	WEIR_ANSWER_AGAIN, /* the clock ran away: read it and judge again */
+	WEIR_ANSWER_OPENS, /* a connection wants to open: weir_judge_opening() answers */
 	WEIR_ANSWER_ERROR, /* a map entry that must exist is missing */
 };
 

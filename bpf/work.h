@@ -109,6 +109,7 @@ struct weir_connection_claim {
 	__u32 flow;
 	__u32 flow_tag;
 	__u32 step;
+	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
 };
 
 /* Where a flow is looked for. Handed on by pointer: what clang takes by value out of *w, it reads byte by byte. */

@@ -402,20 +402,20 @@ struct weir_connection_counts {
 
 /*
  * The connections of one flow, or of a whole rule. `owner` is the rule's slot, and above it the flow's mark: its tag, with
- * the last ten bits of how often the place has changed hands in those of WEIR_CONNECTION_CHECK. "Of the flow's tag" words
- * and cells carry just these: so what a flow left behind is not its own when it comes back.
+ * the place's turn in the bits of WEIR_CONNECTION_CHECK. (A turn, 1 to 1023 and round again, is once that the place changed
+ * hands.) "Of the flow's tag" words and cells carry just the turn: so what a flow left behind is not its own when it comes
+ * back. While the place changes hands, the mark is the new turn alone, and the slot still the former owner's.
  */
 struct weir_connection_flow {
 	__u64 owner;
 	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
 	struct weir_connection_counts counts;
 	struct weir_flow_key key; /* whose they are, for `weir flows` */
-	__u32 turns;		  /* how often the place has changed hands */
-	__u32 pad[4];
+	__u32 pad[5];
 };
 _Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");
 #define WEIR_CONNECTION_OWNER(slot, mark) ((__u64)(mark) << 32 | (slot))
-#define WEIR_CONNECTION_MARK(tag, turns) ((__u32)(((tag) & ~WEIR_CONNECTION_CHECK) | ((turns)&WEIR_CONNECTION_CHECK)))
+#define WEIR_CONNECTION_MARK(tag, turn) ((__u32)(((tag) & ~WEIR_CONNECTION_CHECK) | ((turn)&WEIR_CONNECTION_CHECK)))
 
 /* Map `connection_flows`: sets of ways. Map `connection_totals`, by rule slot: one of these; for a resource without a
  * flow key it is what decides, and has the number WEIR_CONNECTION_LONE | slot.

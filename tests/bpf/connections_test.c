@@ -132,14 +132,16 @@ static void build_of_mix(struct random *random, uint8_t frame[FRAME_BYTES])
 	      kinds[random_below(random, ARRAY_SIZE(kinds))], frame);
 }
 
-/* Mostly short against a time-out; now and then long enough to end some, or all. */
+/* Long enough to end some, or all. */
+static uint64_t long_pause_ns(struct random *random)
+{
+	return random_below(random, 9 * SECOND);
+}
+
+/* Mostly short against a time-out. */
 static uint64_t pause_ns(struct random *random)
 {
-	uint64_t draw = random_below(random, 2000);
-
-	if (draw == 0)
-		return random_below(random, 9 * SECOND);
-	return draw < 20 ? random_below(random, 700 * MS) : random_below(random, MS);
+	return random_below(random, random_below(random, 100) ? MS : 700 * MS);
 }
 
 static void mix_on_one_cpu(uint32_t key_fields, uint64_t threshold, uint32_t connections, uint32_t flows)
@@ -153,7 +155,7 @@ static void mix_on_one_cpu(uint32_t key_fields, uint64_t threshold, uint32_t con
 	for (int i = 0; i < 40000; i++) {
 		uint8_t frame[FRAME_BYTES];
 
-		now_ns += pause_ns(&random);
+		now_ns += random_below(&random, 2000) ? pause_ns(&random) : long_pause_ns(&random);
 		build_of_mix(&random, frame);
 		rig_passes(&rig, now_ns, frame, FRAME_BYTES);
 		if (i % 200 == 0) {
@@ -193,12 +195,13 @@ static void count_equals_a_sweep_when_flows_are_evicted(void **state)
 struct pair {
 	struct rig rig;
 	int cpu[CPUS];
-	int link_fd;
 };
+
+static int link_fd = -1; /* of the pair's program */
 
 struct sender {
 	struct pair *pair;
-	pthread_barrier_t *start;
+	atomic_int *arrived; /* at the start: a barrier that spins, as who sleeps wakes too late to meet the other */
 	struct random random;
 	uint32_t source; /* of SYNs; 0: the mix */
 	uint16_t port;
@@ -228,17 +231,27 @@ static void pair_load(struct pair *pair)
 	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
 		if (CPU_ISSET(cpu, &allowed))
 			pair->cpu[found++] = cpu;
-	pair->link_fd = attach_to_loopback(&pair->rig);
-	assert_true(pair->link_fd >= 0);
+	link_fd = attach_to_loopback(&pair->rig);
+	assert_true(link_fd >= 0);
+}
+
+/* Also after a test that failed. */
+static int detach(void **state)
+{
+	weir_closep(&link_fd);
+	link_fd = -1;
+	return 0;
 }
 
 static void pair_end(struct pair *pair)
 {
-	weir_closep(&pair->link_fd);
+	detach(NULL);
 	rig_end(&pair->rig);
 }
 
-/* Only the first moves the clock; the other may still be judging a packet of before. */
+/* Only the first moves the clock; the other may still be judging a packet of before. Not of long before: more than a
+ * time-out, as no two CPUs' clocks do, and it would take for over what has only just begun.
+ */
 static void *send_all(void *data)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
@@ -250,7 +263,9 @@ static void *send_all(void *data)
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
 	options.repeat = 1;
-	pthread_barrier_wait(sender->start);
+	atomic_fetch_add(sender->arrived, 1);
+	while (atomic_load(sender->arrived) < CPUS)
+		;
 	for (uint32_t i = 0; i < sender->packets && !sender->err; i++) {
 		if (sender->source) {
 			build(sender->source, sender->port + i, SYN, frame);
@@ -268,14 +283,13 @@ static void *send_all(void *data)
 /* Both at once. Returns how many packets passed. */
 static uint32_t send_from_both(struct pair *pair, struct sender senders[CPUS])
 {
-	pthread_barrier_t start;
+	atomic_int arrived = 0;
 	uint32_t passed = 0;
 
-	pthread_barrier_init(&start, NULL, CPUS);
 	for (int i = 0; i < CPUS; i++) {
 		senders[i].pair = pair;
 		senders[i].which = i;
-		senders[i].start = &start;
+		senders[i].arrived = &arrived;
 		assert_int_equal(pthread_create(&senders[i].thread, NULL, send_all, &senders[i]), 0);
 	}
 	for (int i = 0; i < CPUS; i++) {
@@ -283,13 +297,12 @@ static uint32_t send_from_both(struct pair *pair, struct sender senders[CPUS])
 		assert_int_equal(senders[i].err, 0);
 		passed += senders[i].passed;
 	}
-	pthread_barrier_destroy(&start);
 	return passed;
 }
 
 static void mix_on_two_cpus(uint32_t key_fields, uint64_t threshold, uint32_t connections, uint32_t flows)
 {
-	struct pair pair = {.link_fd = -1};
+	struct pair pair = {};
 	uint64_t most = 0;
 
 	rig_require(CPUS);
@@ -301,6 +314,8 @@ static void mix_on_two_cpus(uint32_t key_fields, uint64_t threshold, uint32_t co
 					       {.packets = 2000, .random.state = 2 * round + 2}};
 		struct sweep sweep;
 
+		if (round % 2)
+			weir_object_lab(pair.rig.object)->clock_ns += long_pause_ns(&senders[0].random);
 		send_from_both(&pair, senders);
 		sweep = sweep_check(&pair.rig, weir_object_lab(pair.rig.object)->clock_ns);
 		if (sweep.connections > most)
@@ -327,9 +342,19 @@ static void count_equals_a_sweep_when_two_cpus_evict_connections(void **state)
 	mix_on_two_cpus(WEIR_KEY_SOURCE, 8, 8, 1024);
 }
 
+static void count_equals_a_sweep_when_two_cpus_evict_flows(void **state)
+{
+	mix_on_two_cpus(WEIR_KEY_SOURCE, 8, 4096, 1);
+}
+
+static void count_equals_a_sweep_when_two_cpus_evict_both(void **state)
+{
+	mix_on_two_cpus(WEIR_KEY_SOURCE, 8, 8, 1);
+}
+
 static void ask_for_ten(uint32_t key_fields)
 {
-	struct pair pair = {.link_fd = -1};
+	struct pair pair = {};
 	volatile struct weir_lab *lab;
 
 	rig_require(CPUS);
@@ -406,6 +431,27 @@ static void flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count(v
 static void flood_of_sources_drives_out_no_flow_that_has_talked(void **state)
 {
 	flood(WEIR_KEY_SOURCE);
+}
+
+static void connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused(void **state)
+{
+	uint64_t now_ns = RIG_START_NS;
+	cpu_set_t before;
+	struct rig rig;
+
+	start_alone(&rig, 4096, 1, WEIR_KEY_SOURCE, 3, &before);
+	for (uint16_t port = 0; port < 3; port++)
+		assert_true(passes(&rig, now_ns, 0, port, SYN) && passes(&rig, now_ns, 0, port, ACK));
+	now_ns += 2 * SECOND; /* so the flows that come now would last longer */
+	for (uint32_t source = 1; source <= WEIR_CONNECTION_FLOW_WAYS; source++)
+		assert_true(passes(&rig, now_ns, source, 0, SYN) && passes(&rig, now_ns, source, 0, ACK));
+	assert_int_equal(figures_of(&rig, 0, now_ns).evicted, 3);
+	for (uint16_t port = 3; port < 6; port++)
+		assert_true(passes(&rig, now_ns, 0, port, SYN));
+	assert_false(passes(&rig, now_ns, 0, 0, SYN));
+	assert_false(passes(&rig, now_ns, 0, 6, SYN));
+	sweep_check(&rig, now_ns);
+	end_alone(&rig, &before);
 }
 
 static void full_table_evicts_and_counts_it(void **state)
@@ -503,13 +549,16 @@ int main(void)
 		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep),
 		cmocka_unit_test(count_equals_a_sweep_when_connections_are_evicted),
 		cmocka_unit_test(count_equals_a_sweep_when_flows_are_evicted),
-		cmocka_unit_test(count_equals_a_sweep_after_a_mix_on_two_cpus),
-		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus),
-		cmocka_unit_test(count_equals_a_sweep_when_two_cpus_evict_connections),
-		cmocka_unit_test(limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus),
-		cmocka_unit_test(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus),
+		cmocka_unit_test_teardown(count_equals_a_sweep_after_a_mix_on_two_cpus, detach),
+		cmocka_unit_test_teardown(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus, detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_connections, detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_flows, detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_both, detach),
+		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus, detach),
+		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus, detach),
 		cmocka_unit_test(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count),
 		cmocka_unit_test(flood_of_sources_drives_out_no_flow_that_has_talked),
+		cmocka_unit_test(connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused),
 		cmocka_unit_test(full_table_evicts_and_counts_it),
 		cmocka_unit_test(stray_packet_before_an_opening_lets_nobody_past_the_limit),
 		cmocka_unit_test(connection_that_is_over_stays_so_when_65536_steps_have_gone),

@@ -104,7 +104,7 @@ static void count_connections(struct tables *tables)
 }
 
 static void check_flow(struct tables *tables, const char *what, uint32_t number,
-		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found)
+		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found, bool figures_are_whole)
 {
 	uint64_t counted = weir_connections_in_cells(flow, tag, &tables->clock);
 	const struct weir_connection_counts *counts = &flow->counts;
@@ -112,15 +112,17 @@ static void check_flow(struct tables *tables, const char *what, uint32_t number,
 
 	if (counted != found)
 		fail_msg("%s %u: %" PRIu64 " counted, %" PRIu64 " found", what, number, counted, found);
-	if (counted + ended > counts->opened + counts->learned)
+	if (figures_are_whole && counted + ended > counts->opened + counts->learned)
 		fail_msg("%s %u: %" PRIu64 " now and %" PRIu64 " ended, of %" PRIu64, what, number, counted, ended,
 			 (uint64_t)(counts->opened + counts->learned));
-	assert_true(counted <= counts->max);
+	assert_true(!figures_are_whole || counted <= counts->max);
 }
 
+/* What one CPU notes of a flow that another is just evicting may go to the next flow's figures. */
 static void check_all(struct tables *tables)
 {
 	const struct weir_image *image = tables->rig->image;
+	bool flows_are_evicted = image->config.connection_flow_sets == 1;
 
 	for (uint32_t i = 0; i < image->config.connection_flow_sets * NUMBERS_OF_SET; i++) {
 		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
@@ -128,14 +130,15 @@ static void check_all(struct tables *tables)
 
 		if (way >= WEIR_CONNECTION_FLOW_WAYS || !set->flow[way].owner)
 			continue;
-		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i]);
+		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i],
+			   !flows_are_evicted);
 		tables->sweep.flows += tables->found[i] != 0;
 	}
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		uint32_t slot = image->rules[i].slot;
 
 		check_flow(tables, "rule", i, &tables->totals[slot], WEIR_CONNECTION_LONE_TAG,
-			   tables->found_of_rule[slot]);
+			   tables->found_of_rule[slot], true);
 	}
 }
 
