@@ -40,7 +40,9 @@ static __always_inline __u64 weir_now_ns(struct weir_work *w)
 	return w->now_ns;
 }
 
-/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known, it never is. */
+/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known, it never
+ * is: until_jiffies stays 0.
+ */
 static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
 {
 	return bpf_jiffies64() < clk->until_jiffies;

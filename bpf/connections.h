@@ -164,8 +164,8 @@ static __always_inline bool weir_count_word_out(struct weir_work *w, __u64 word)
 			      word >> WEIR_CONNECTION_FLOW_TAG_SHIFT & WEIR_CONNECTION_CHECK, class, present - age);
 }
 
-/* Does the connection of this word, if any, count in the flow w->counted? Not if its own flow was evicted; nor if it is a
- * stranger that got in while the place changed hands, and of whose tag the four bits in the word are the owner's.
+/* Does the connection of this word, if any, count in the flow w->counted? Not if its own flow was evicted; nor if it is
+ * a stranger that got in while the place changed hands, and of whose tag the four bits in the word are the owner's.
  */
 static __always_inline bool weir_counts_in_flow(const struct weir_work *w, __u64 word)
 {
@@ -403,8 +403,8 @@ __noinline __u32 weir_insert_connection(struct weir_work *w, __u32 index, __u32 
 
 /* ---- judging ---- */
 
-/* Multilinear, as weir_hash_key(), of the whole 5-tuple; and of what else the flow's key has, or two tenants with the same
- * addresses would end each other's connections.
+/* Multilinear, as weir_hash_key(), of the whole 5-tuple; and of what else the flow's key has, or two tenants with the
+ * same addresses would end each other's connections.
  */
 static __always_inline struct weir_flow_place weir_connection_place(const struct weir_rule *rule,
 								    const struct weir_packet *pkt)
@@ -537,7 +537,7 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	claim->counted = weir_state_counts(state) ? word : 0;
 	w->claim[index].kind = WEIR_CLAIM_CONNECTION;
 	w->claim[index].storage = WEIR_STORAGE_LONE;
-	/* Also when there is one by that name: else a stray packet would be enough to be let in without being judged. */
+	/* Also when there is one by that name: else a stray packet would be enough to be let in unjudged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
 		return WEIR_ANSWER_OPENS;

@@ -150,6 +150,12 @@ static __always_inline __u32 weir_other_set(const struct weir_flow_place *place,
 #define WEIR_LANES_EVEN 0x0000ffff0000ffffull
 #define WEIR_LANES_OF_LAST 0x0000ffffffffffffull
 
+/* Four lanes added two by two, so that sums of several words fit: an even and an odd one, in 32 bits each. */
+static __always_inline __u64 weir_lane_pairs(__u64 lanes)
+{
+	return (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
+}
+
 static __always_inline volatile __u64 *weir_cell_words(void *row)
 {
 	return (volatile __u64 *)(row + __builtin_offsetof(struct weir_narrow_row, cell));

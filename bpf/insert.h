@@ -46,7 +46,7 @@ static __always_inline __u64 weir_row_units(void *row, const bool wide)
 
 			if (i == WEIR_CELL_WORDS - 1)
 				lanes &= WEIR_LANES_OF_LAST;
-			units += (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
+			units += weir_lane_pairs(lanes);
 		}
 		units = (units + (units >> 32)) & 0xffffffff;
 	}
@@ -102,8 +102,8 @@ struct weir_victim {
 
 #define WEIR_NO_ROW 0xffffffffu
 
-/* Find the least worth of one set's rows; returns how many are free, an empty one counting more than any
- * number of expired ones.
+/* Find the least worth of one set's rows; returns how many are free, an empty one counting more than any number of
+ * expired ones.
  */
 static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u32 set, struct weir_victim *best,
 					   const bool wide)
@@ -132,9 +132,8 @@ static __always_inline __u32 weir_scan_set(struct weir_work *w, void *chunk, __u
 	return free_rows;
 }
 
-/*
- * The free rows of a set, empty or expired, one bit a way. Rows of other timings are not looked into: they may have expired
- * as well, but that is found out only when no other is free.
+/* The free rows of a set, empty or expired, one bit a way. Rows of other timings are not looked into: they may have
+ * expired as well, but that is found out only when no other is free.
  */
 static __always_inline __u32 weir_free_ways(void *rows, __u64 oldest, __u64 asked, const bool wide)
 {
@@ -170,12 +169,13 @@ static __always_inline __u32 weir_empty_ways(void *rows, const bool wide)
 _Static_assert(WEIR_WAYS == 4, "the ways of a set are a nibble");
 
 /*
- * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that expired,
- * as who had it may come back. A first set with one flow at most is as good as the other: sets that overflow stay as few,
- * and most rows are found where they are looked for first. Which set it is nobody could guess: so without a branch.
+ * A free row in the emptier of the flow's two sets, and its number, or NULL: the first empty one, else the first that
+ * expired, as who had it may come back. A first set with one flow at most is as good as the other: sets that overflow
+ * stay as few, and most rows are found where they are looked for first. Which set it is nobody could guess: so without
+ * a branch.
  *
- * In replay an expired row may count again, as the clock may go back: so one that is empty is worth more than any number
- * of those.
+ * In replay an expired row may count again, as the clock may go back: so one that is empty is worth more than any
+ * number of those.
  */
 static __always_inline void *weir_choose_free(struct weir_work *w, void *chunk, __u32 *ret_number, const bool wide)
 {
@@ -264,10 +264,6 @@ __noinline __u32 weir_choose_wide_row(struct weir_work *w)
 	return w ? weir_choose_row(w, true) : WEIR_NO_ROW;
 }
 
-/*
- * The same where none is free, all rows are of one timing, and the one to go is not claimed; else WEIR_NO_ROW. A flood of
- * spoofed sources comes here with every packet: so without branches that nobody could guess.
- */
 struct weir_least {
 	__u64 row;    /* the least worth so far, then 3 bits: second set or not, and the way */
 	__u32 timing; /* bits in which a row's differs from that of the question */
@@ -290,6 +286,9 @@ static __always_inline void weir_least_of_set(const struct weir_question *q, voi
 	}
 }
 
+/* As weir_choose_narrow_row() where none is free, all rows are of one timing, and the one to go is not claimed; else
+ * WEIR_NO_ROW. A flood of spoofed sources comes here with every packet: so without branches that nobody could guess.
+ */
 __noinline __u32 weir_choose_least_narrow(struct weir_work *w)
 {
 	struct weir_least least = {.row = ~0ull >> 1};

@@ -174,7 +174,7 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 
 			flags |= lanes;
 			lanes &= ~WEIR_LANES_UNSPENT;
-			units += (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
+			units += weir_lane_pairs(lanes);
 		}
 		units = (units + (units >> 32)) & 0xffffffff;
 		flags = flags & WEIR_LANES_UNSPENT ? WEIR_NARROW_UNSPENT : 0;
@@ -192,7 +192,7 @@ static __always_inline void weir_enter_bucket(struct weir_work *w, void *row, __
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 	__u32 taken_over;
 
-	/* What the ring's last round left looks counted until it is cleared: nobody may remember the flow as full by it. */
+	/* What the ring's last round left looks counted until it is cleared: nobody may take the flow for full by it. */
 	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
 	weir_order(w);
 	ROW_SET(row, wide, newest, bucket);
@@ -757,8 +757,8 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 }
 
 /*
- * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside. A flow with
- * narrow rows is located.
+ * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside. A flow
+ * with narrow rows is located.
  */
 static __always_inline enum weir_answer weir_judge(struct weir_work *w, const struct weir_rule *rule, __u32 place,
 						   __u32 index, const bool wide)

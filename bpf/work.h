@@ -11,7 +11,9 @@
 
 #include "weir_abi.h"
 
-/* For the order of the code: what mostly runs lies together, and jumps little. A tenth of what a blocked packet costs. */
+/* For the order of the code: what mostly runs lies together, and jumps little. That is worth a tenth of what a packet
+ * costs that is blocked.
+ */
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
