@@ -40,8 +40,8 @@ static __always_inline __u64 weir_now_ns(struct weir_work *w)
 	return w->now_ns;
 }
 
-/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known, it never
- * is: until_jiffies stays 0.
+/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known,
+ * until_jiffies stays 0.
  */
 static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
 {

@@ -192,7 +192,7 @@ static __always_inline void weir_enter_bucket(struct weir_work *w, void *row, __
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 	__u32 taken_over;
 
-	/* What the ring's last round left looks counted until it is cleared: nobody may take the flow for full by it. */
+	/* What the ring's last round left looks counted until it is cleared: nobody may take it for fullness. */
 	weir_cell_set(row, cell, weir_cell_get(row, cell, wide) | ROW_UNSPENT(wide), wide);
 	weir_order(w);
 	ROW_SET(row, wide, newest, bucket);
