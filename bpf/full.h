@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A note of the flows that are full until their bucket is over, so that packets of many such flows need not fetch their
- * rows: those lie in 32 bytes a flow, scattered over a table larger than any cache; the notes take four. Nothing depends
- * on them: a flow without one is judged by its row.
+ * rows: those lie in 32 bytes a flow, scattered over a table larger than any cache; the notes take four. Nothing
+ * depends on them: a flow without one is judged by its row.
  *
- * A line has sixteen notes, the latest first; a new one pushes out the oldest. A note is the flow's place, as far as the
- * line does not say it, under the salt of the bucket (struct weir_clock), so that none is taken for true when the
+ * A line has sixteen notes, the latest first; a new one pushes out the oldest. A note is the flow's place, as far as
+ * the line does not say it, under the salt of the bucket (struct weir_clock), so that none is taken for true when the
  * bucket is over. Within a bucket two flows of one timing with the same note have the same place, and so the same row.
  * A note of the past is taken for another flow's with a chance of 2^-32, 2^-28 a line; that two flows have the same
  * row, of eight, is 2^-25. And notes are read only after a packet that was blocked at once.
  *
- * The table is of the generation: what is noted under one load is not known to the next, whose thresholds may be others.
+ * The table is of the generation: what is noted under one load is not known to the next, whose thresholds may differ.
  */
 #ifndef WEIR_FULL_H
 #define WEIR_FULL_H

@@ -4,7 +4,8 @@
  * accept its value, as a vector of bits; the packet belongs to those in all of the vectors. The cost
  * grows with the fields in use, not with the number of resources: words that no resource of which is
  * left are skipped by the vectors' summaries (aggregated bit vectors: Baboescu and Varghese, SIGCOMM
- * 2001), and user/core/compile_order.c gives resources that are alike bits of the same words. Fields that no resource asks about are constants to the verifier, which removes their code.
+ * 2001), and user/core/compile_order.c gives resources that are alike bits of the same words. Fields that no resource
+ * asks about are constants to the verifier, which removes their code.
  */
 #ifndef WEIR_MATCH_H
 #define WEIR_MATCH_H

@@ -100,8 +100,8 @@ static __always_inline bool weir_presence_names(__u32 field, __u32 cpu)
 	return field == cpu + 1;
 }
 
-/* How many epochs, of which we are in this one, the cell's lies behind; from WEIR_PRESENCE_AHEAD on it seems to lie ahead. A
- * cell that was never used, and no other is zero, may be of any.
+/* How many epochs, of which we are in this one, the cell's lies behind; from WEIR_PRESENCE_AHEAD on it seems to lie
+ * ahead. A cell that was never used, and no other is zero, may be of any.
  */
 static __always_inline __u32 weir_presence_age(__u32 cell, __u32 epoch)
 {
@@ -109,9 +109,9 @@ static __always_inline __u32 weir_presence_age(__u32 cell, __u32 epoch)
 }
 
 /*
- * What is known from a cell whose epoch seems to lie ahead: all, when we have stalled; nothing, when it has not been used
- * for a quarter of an hour. The clock, read again, has passed every epoch that a CPU has entered; but for the second
- * that is added, more than what CPUs' clocks may differ.
+ * What is known from a cell whose epoch seems to lie ahead: all, when we have stalled; nothing, when it has not been
+ * used for a quarter of an hour. The clock, read again, has passed every epoch that a CPU has entered; but for the
+ * second that is added, more than what CPUs' clocks may differ.
  */
 __noinline __u32 weir_presence_recall(__u32 cell)
 {

@@ -114,8 +114,8 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */
 
-/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and then one after so
- * many (one less than a prime, so that it is not always the same of a packet's rules): more would be lines of
+/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and then one after
+ * so many (one less than a prime, so that it is not always the same of a packet's rules): more would be lines of
  * memory fetched for each new flow, only to say who it was.
  */
 #define WEIR_NOTES_LEFT_OUT 60

@@ -17,7 +17,7 @@
 
 #include <linux/types.h>
 
-/* One more with every change of what outlives a reload: maps of the instance, and struct weir_work behind map `totals`. */
+/* One more with every change of what outlives a reload: the instance's maps, and struct weir_work behind `totals`. */
 #define WEIR_ABI_VERSION 8u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
@@ -345,8 +345,8 @@ enum weir_connection_state {
 
 /*
  * Map `connections`: sets of ways, as above. A way's word is all that is decided by, and changes by
- * compare-and-swap: the step in which the connection was last heard of (23 bits of its number), its state (3), 4 bits of
- * the connection's tag, by which a word that a stranger left in the place is told, and the flow it is
+ * compare-and-swap: the step in which the connection was last heard of (23 bits of its number), its state (3), 4 bits
+ * of the connection's tag, by which a word that a stranger left in the place is told, and the flow it is
  * counted in: 10 bits of the flow's tag, and its number (24).
  */
 #define WEIR_CONNECTION_STEP_BITS 23 /* at the shortest time-out they last 16 days */
@@ -370,8 +370,8 @@ struct weir_connection_set {
 };
 _Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
 
-/* A flow's connections that were last heard of in one step: the step (30 bits of its number), 10 bits of the flow's tag, the
- * count (24). A cell of another flow, or of another step, counts nothing; so what is over need not be swept.
+/* A flow's connections that were last heard of in one step: the step (30 bits of its number), 10 bits of the flow's
+ * tag, the count (24). A cell of another flow, or of another step, counts nothing; so what is over need not be swept.
  */
 #define WEIR_CONNECTION_CELLS 8 /* the present step, the six before it, and one that another CPU is ahead */
 #define WEIR_CONNECTION_COUNT_BITS 24
@@ -384,7 +384,7 @@ _Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
 
 #define WEIR_HANDSHAKE_STEPS 24 /* times from 2^n us on; the first from 0 */
 
-/* Counted by all CPUs, by atomic additions. What ended by silence is what is missing: opened + learned - ended - now. */
+/* Counted by all CPUs, atomically. What ended by silence is what is missing: opened + learned - ended - now. */
 struct weir_connection_counts {
 	__u64 max;
 	__u64 opened;
@@ -401,10 +401,11 @@ struct weir_connection_counts {
 };
 
 /*
- * The connections of one flow, or of a whole rule. `owner` is the rule's slot, and above it the flow's mark: its tag, with
- * the place's turn in the bits of WEIR_CONNECTION_CHECK. (A turn, 1 to 1023 and round again, is once that the place changed
- * hands.) "Of the flow's tag" words and cells carry just the turn: so what a flow left behind is not its own when it comes
- * back. While the place changes hands, the mark is the new turn alone, and the slot still the former owner's.
+ * The connections of one flow, or of a whole rule. `owner` is the rule's slot, and above it the flow's mark: its tag,
+ * with the place's turn in the bits of WEIR_CONNECTION_CHECK. (A turn, 1 to 1023 and round again, is once that the
+ * place changed hands.) "Of the flow's tag" words and cells carry just the turn: so what a flow left behind is not its
+ * own when it comes back. While the place changes hands, the mark is the new turn alone, and the slot
+ * still the former owner's.
  */
 struct weir_connection_flow {
 	__u64 owner;
@@ -556,7 +557,8 @@ enum weir_fragment {
 #define WEIR_VLAN_NONE 4096u	  /* ... without a VLAN tag */
 #define WEIR_LENGTH_LONGER 65536u /* ... longer than any length a rule can name */
 
-/* For each value of a field, the number of the vector of the resources that accept it. Every entry is valid, also of fields not in use.
+/* For each value of a field, the number of the vector of the resources that accept it. Every entry is valid, also of
+ * fields not in use.
  */
 struct weir_classes {
 	__u16 kind[2][WEIR_FRAGMENT_KINDS][256]; /* [0 IPv4, 1 IPv6][fragment][protocol] */
@@ -821,8 +823,8 @@ struct weir_rule_info {
 	__u32 overrides_destination; /* found by destination address, not source */
 	__u32 pad;
 	__u64 queueing_ns_max;
-	/* Until then the tables that all CPUs share may have been told of flows of this slot, whoever had it (0: never): a
-	 * rule to which that still matters does not get it.
+	/* Until then the tables that all CPUs share may have been told of flows of this slot, whoever had it
+	 * (0: never): a rule to which that still matters does not get it.
 	 */
 	__u64 flows_until_ns;
 	struct weir_warm_up warm_up;		 /* WarmUp */

@@ -93,7 +93,7 @@ static __always_inline __u32 weir_list_root_shift(__u64 high)
 
 struct weir_list_group {
 	__u64 key;
-	__u64 info; /* from the lowest bit: answer before the first boundary, identity, boundaries' start, their count */
+	__u64 info; /* from the lowest bit: answer before the first boundary, identity, boundaries' start and count */
 };
 #define WEIR_LIST_GROUP_WORDS (sizeof(struct weir_list_group) / sizeof(__u64))
 #define WEIR_LIST_IDENTITY_SHIFT 2

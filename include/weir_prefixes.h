@@ -6,8 +6,8 @@
  *
  * A trie for each field and family, of four bits a node; nodes that would have one way on are left out, and the next
  * says which address bits it stands for (Morrison, PATRICIA, 1968). So the number of steps grows with the places where
- * prefixes part, not with their length: mostly three to five for thousands. An entry is the vector of the longest prefix
- * that covers the address, or another node. A kernel trie (BPF_MAP_TYPE_LPM_TRIE) takes a bit a step.
+ * prefixes part, not with their length: mostly three to five for thousands. An entry is the vector of the longest
+ * prefix that covers the address, or another node. A kernel trie (BPF_MAP_TYPE_LPM_TRIE) takes a bit a step.
  */
 #ifndef WEIR_PREFIXES_H
 #define WEIR_PREFIXES_H

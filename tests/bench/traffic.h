@@ -12,7 +12,7 @@
 enum traffic_pattern {
 	TRAFFIC_STEADY, /* evenly, above the limit */
 	TRAFFIC_BURSTS, /* at once, after silences that drift against the windows' grid */
-	TRAFFIC_EDGES, /* the limit at the end of a second, at the start of the next, and when leap's window has moved on */
+	TRAFFIC_EDGES,	/* the limit at a second's end, at the next one's start, and when leap's window has moved on */
 	TRAFFIC_ON_OFF, /* half a second far above the limit, half a second nothing */
 	TRAFFIC_PATTERNS
 };

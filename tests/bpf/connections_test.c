@@ -526,7 +526,7 @@ static void stray_packet_before_an_opening_lets_nobody_past_the_limit(void **sta
 	end_alone(&rig, &before);
 }
 
-/* The word of a connection holds some bits of the step only: one that is over must not come back when they come round. */
+/* A connection's word holds some bits of the step only: one that is over must not come back when they come round. */
 static void connection_that_is_over_stays_so_when_65536_steps_have_gone(void **state)
 {
 	uint64_t now_ns = RIG_START_NS, step_ns;

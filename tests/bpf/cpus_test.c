@@ -685,8 +685,8 @@ static uint64_t last_share(const struct account *account, uint64_t bucket)
 	return weir_smooth_share(account->units[bucket - whole], bucket_ns, bucket_ns - (end_ns - last_ns));
 }
 
-/* In a smooth window units come free all the time, and the last packet may find some that the other CPU has just leased:
- * one, or 2 %.
+/* In a smooth window units come free all the time, and the last packet may find some that the other CPU has just
+ * leased: one, or 2 %.
  */
 static bool is_short(const struct account *account, uint64_t sum)
 {
@@ -942,7 +942,7 @@ static void batch_judge(struct contest *contest, const char *what)
 	free(account.units);
 }
 
-/* One run, from a window that may hold something already. -ESTALE: a thread was held up for longer than a row remembers. */
+/* One run, from a window that may hold something already. -ESTALE: a thread was held up longer than a row remembers. */
 static int batch_run(struct contest *contest, uint64_t duration_ns)
 {
 	struct flow *flow = &contest->flows[0];

@@ -176,7 +176,7 @@ struct short_bucket {
 	bool is_sure;		   /* what passed is known */
 };
 
-/* Jiffies have come to this bucket, too: on a stalled machine they come late, and who is known to be full until then is. */
+/* Jiffies are in this bucket, too: on a stalled machine they come late, and who is known to be full until then is. */
 static bool jiffies_are_in(uint64_t bucket)
 {
 	struct timespec tick;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The deepest chain of calls fits the stack that Linux 6.1 grants: 512 bytes, and each function counts for a multiple of
- * 32 (check_max_stack_depth in kernel/bpf/verifier.c). Newer kernels round to 16, where they compile, and so do not show
- * what no longer loads there. Worked out from the instructions, code that a rule set switches off included: a little
- * more than the kernel finds.
+ * The deepest chain of calls fits the stack that Linux 6.1 grants: 512 bytes, and each function counts for a multiple
+ * of 32 (check_max_stack_depth in kernel/bpf/verifier.c). Newer kernels round to 16, where they compile, and so do not
+ * show what no longer loads there. Worked out from the instructions, code that a rule set switches off included: a
+ * little more than the kernel finds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reference model: what must become of each packet, worked out the slow and obvious way from the
- * words of SEMANTICS (sections 1 to 6), DESIGN (sections 3 to 5) and docs/connections.md. It is what the BPF program is compared with,
- * so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no controller.
- * Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted, a
- * resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.
+ * words of SEMANTICS (sections 1 to 6), DESIGN (sections 3 to 5) and docs/connections.md. It is what the BPF program is
+ * compared with, so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no
+ * controller. Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted,
+ * a resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.
  *
  * Where a clock that goes back leaves a choice, the model's: seconds of a warm-up never go back, and what passes in
  * a second that has been synced already warms nothing; a memory reading is that of the packet's own time.

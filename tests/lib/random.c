@@ -844,7 +844,7 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 
 /* ---- traffic ---- */
 
-/* Steps of a sixth of one of the time-outs; of what lasts for minutes seldom, or all else would be over all the time. */
+/* Steps of a sixth of one of the time-outs; of what lasts minutes seldom, or all else would be over all the time. */
 static void random_silence(struct random *random, const struct weir_settings *settings, uint64_t *ret_step_ns,
 			   uint64_t *ret_timeout_ns)
 {

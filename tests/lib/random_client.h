@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections as clients make them, and as they should not: a client opens, talks, finishes and resets, says things twice,
- * loses packets, comes back on the same port, vanishes, or was there before anybody listened.
+ * Connections as clients make them, and as they should not: a client opens, talks, finishes and resets, says things
+ * twice, loses packets, comes back on the same port, vanishes, or was there before anybody listened.
  */
 #ifndef WEIR_TEST_RANDOM_CLIENT_H
 #define WEIR_TEST_RANDOM_CLIENT_H

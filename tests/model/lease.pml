@@ -2,16 +2,19 @@
 /*
  * The lease protocol of bpf/window.h, presence.h, quick.h and flow.h as a model for spin: CPUs with a row each,
  * reading one another's, while time runs on. tests/model/run checks each configuration in every state it can reach,
- * and that each safety step, left out by its macro, is missed. docs/architecture.md says where each step is in the code.
+ * and that each safety step, left out by its macro, is missed. docs/architecture.md says where each step is
+ * in the code.
  *
  * Checked:
- *   never above	no window of WINDOW buckets holds more admitted packets than the threshold. Packets are counted in the
- *			bucket of the clock that their verdict used (check_windows). While a threshold moves: none above the
- *			larger, and who goes by the new one finds it kept but for those that still went by the old.
+ *   never above	no window of WINDOW buckets holds more admitted packets than the threshold. Packets are counted
+ *			in the bucket of the clock that their verdict used (check_windows). While a threshold moves:
+ *			none above the larger, and who goes by the new one finds it kept but for those that still went
+ *			by the old.
  *   never twice	what a CPU has counted in its bucket is what it spent, and its lease (spend)
- *   used up		from every state in which it has no packet in hand, CPU 0 going on alone admits the whole threshold a
- *			window later, wherever the others stopped; and at once, when no other has a packet in hand, all but
- *			what was admitted and what others hold as leases. CPUs are alike: what holds for one holds for each.
+ *   used up		from every state in which it has no packet in hand, CPU 0 going on alone admits the whole
+ *			threshold a window later, wherever the others stopped; and at once, when no other has a packet
+ *			in hand, all but what was admitted and what others hold as leases. CPUs are alike: what holds
+ *			for one holds for each.
  *
  * A step (one_step) touches what is shared once: one load, one store or one atomic; between two steps anything may
  * happen, and a CPU may stop there for as long as it likes, time running on (a stall). Steps are
@@ -31,8 +34,8 @@
  * CPU, replay: tests/bpf/replay_test), an epoch's number that wraps (a stall of 16 epochs, a minute), rows whose
  * timings differ.
  *
- * What each macro adds: PRESENCE the presence word, else every CPU is asked; QUICK the short way of bpf/quick.h; CHANGE a
- * threshold that moves once; EVICT two flows and one row a CPU; BUFFER see above. Each is combined with
+ * What each macro adds: PRESENCE the presence word, else every CPU is asked; QUICK the short way of bpf/quick.h; CHANGE
+ * a threshold that moves once; EVICT two flows and one row a CPU; BUFFER see above. Each is combined with
  * the window's steps. All in one have no place in memory, and no need: a threshold's change and a
  * lease are a CPU's own affair; the presence word only says whose rows to read; an eviction only takes rows away.
  *
@@ -786,7 +789,7 @@ proctype cpu(byte me)
 		is_last = 1;
 		if
 #if !defined(EVICT) || defined(TAKES_MAX)
-		/* All others are between packets: the flow may be full only by what was admitted, and by what others hold. */
+		/* All others are between packets: the flow may be full only by what was admitted and what they hold. */
 		:: busy == 0 && ALL_DRAINED ->
 			bucket = BUCKET(clock);
 			do

@@ -3,8 +3,8 @@
  * charge --instance NAME --place N --units N --bytes N [--procs FILE] [--timeout-ms N]
  *
  * Take memory, and see how long it takes until a rule of an attached instance has another threshold: the word that
- * the program reads, in the map as it is pinned. --procs: `cgroup.procs` of a cgroup to go to first, so that it is the one that is
- * charged. The memory is kept until the end.
+ * the program reads, in the map as it is pinned. --procs: `cgroup.procs` of a cgroup to go to first, so that it is the
+ * one that is charged. The memory is kept until the end.
  *
  * Prints "reacted_us N held_up_us N": how long it took since the last byte was taken, and how much of that this program
  * was kept from looking by others on its CPU; exit 1 when nothing happens in time.

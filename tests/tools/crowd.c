@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * crowd: many TCP clients of an echo server (echo_server), each with an address of its own, that open connections, talk,
- * close, reset and vanish at random, and take the same port again. Each wants up to --most at once. Those that a
+ * crowd: many TCP clients of an echo server (echo_server), each with an address of its own, that open connections,
+ * talk, close, reset and vanish at random, and take the same port again. Each wants up to --most at once. Those that a
  * client has it talks on all the time, and every byte must come back: one that fails is *disturbed*.
  *
- * With --hold they open --most each and keep them. The last --mortal of the clients fall silent after --mortal-ms, and stay
- * so. When the time (--seconds) is over everybody is silent for --pause-ms, and then the process ends, with whatever is
- * open. Prints "ready" when all that hold have their connections, "silent" when everybody is, and at the end:
+ * With --hold they open --most each and keep them. The last --mortal of the clients fall silent after --mortal-ms, and
+ * stay so. When the time (--seconds) is over everybody is silent for --pause-ms, and then the process ends, with
+ * whatever is open. Prints "ready" when all that hold have their connections, "silent" when everybody is, and
+ * at the end:
  *
  *	final OPENED refused N rounds N disturbed N closed N reset N vanished N again N
  *

@@ -67,7 +67,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* How much the clock of socket stamps is ahead of CLOCK_MONOTONIC: the least of several looks, as a pause spoils one. */
+/* How far the clock of socket stamps is ahead of CLOCK_MONOTONIC: the least of several looks, as a pause spoils one. */
 static uint64_t realtime_ahead_ns(void)
 {
 	uint64_t best_ns = UINT64_MAX, ahead_ns = 0;
@@ -241,7 +241,7 @@ static size_t count_before(const uint64_t *times_ns, size_t count, uint64_t at_n
 	return low;
 }
 
-/* At least so many were judged from from_ns on and before to_ns: those before `to`, less all that may be before `from`. */
+/* At least so many were judged from from_ns on and before to_ns: those before `to`, less what may be before `from`. */
 static size_t surely_between(const struct source *source, uint64_t from_ns, uint64_t to_ns)
 {
 	size_t before = count_before(source->earliest_ns, source->count, from_ns);

@@ -2540,7 +2540,7 @@ static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **st
 	/* A thousand tokens by a hundred a second. */
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2012 * SECOND), 1);
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2013 * SECOND), 0);
-	/* Two a second: a third of that is no whole token, so that a silent second is not below it and never refills. */
+	/* Two a second: a third of that is no whole token, so a silent second is not below it and never refills. */
 	never.threshold_micro = 120 * WEIR_MICRO;
 	never.interval_ns = 60 * SECOND;
 	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, &never, 9000 * SECOND), 1);

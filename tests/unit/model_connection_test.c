@@ -151,8 +151,8 @@ static struct model_connection_counts counts_now(struct setup *setup)
 /* ---- the table ---- */
 
 /*
- * A history, a packet a millisecond: S opens, A talks, F finishes, R resets, U is not TCP. Small letters are packets of a
- * second connection of the same source.
+ * A history, a packet a millisecond: S opens, A talks, F finishes, R resets, U is not TCP. Small letters are packets of
+ * a second connection of the same source.
  */
 static bool play_packet(struct setup *setup, char packet, uint64_t time_ns)
 {

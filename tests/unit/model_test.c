@@ -193,7 +193,9 @@ static void seconds_without_packets_cool_as_if_each_had_been_seen(void **state)
 	add_warm_up(setup, 0, 100, 10, 3);
 	for (i = 0; i < 20; i++)
 		saturate(setup, HOST, i);
-	/* Warm at 466 tokens: what 1000 less the curve leaves. Three refills later 766, and 100 * 500 / (266 * 2 + 500). */
+	/* Warm at 466 tokens: what 1000 less the curve leaves.
+	 * Three refills later 766, and 100 * 500 / (266 * 2 + 500).
+	 */
 	offer(setup, HOST, 9, START + 23 * SECOND, 1);
 	assert_int_equal(model_threshold(setup->model, 0), 48);
 	offer(setup, HOST, 9, START + 60 * SECOND, 1);

@@ -33,8 +33,8 @@
 #include "object.h"
 #include "util.h"
 
-/* A warning before the million: clang 14 shows up to 403,000 on Linux 6.1, clang 19 up to 589,000, and neither more than
- * 351,000 on 6.12 and 6.18. Chosen, not derived.
+/* A warning before the million: clang 14 shows up to 403,000 on Linux 6.1, clang 19 up to 589,000, and neither more
+ * than 351,000 on 6.12 and 6.18. Chosen, not derived.
  */
 #define VERIFIER_INSTRUCTIONS_GOAL 700000u
 

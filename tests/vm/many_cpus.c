@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Exact on sixteen CPUs: all of them send to one flow at once, ten times its limit in all, and then one after the other.
- * What passed is the limit. Runs in a virtual machine (tests/vm/run --cpus 16), whose CPUs the host
+ * Exact on sixteen CPUs: all of them send to one flow at once, ten times its limit in all, and then one after the
+ * other. What passed is the limit. Runs in a virtual machine (tests/vm/run --cpus 16), whose CPUs the host
  * stops wherever it likes; on a machine with fewer CPUs it uses those there are. The windows are a day long, so that
  * what passed is one sum.
  */
@@ -51,7 +51,7 @@ static void *sender_main(void *data)
 }
 
 /*
- * Each CPU alone, twice: first it spends what it holds on lease, while others hold theirs, and then nobody holds anything.
+ * Each CPU alone, twice: first it spends what it holds on lease, while others hold theirs, then nobody holds anything.
  */
 static void mop_up(const struct rig *rig, const struct packet_spec *spec, uint64_t packets)
 {

@@ -6,7 +6,9 @@
 #include "connection_counts.h"
 #include "print.h"
 
-/* An object: now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted, handshake. */
+/* An object: now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted,
+ * handshake.
+ */
 json_t *weir_json_connections(const struct weir_connection_figures *figures);
 
 /* Columns of a table: the rule's name and its limit are the caller's first two. */

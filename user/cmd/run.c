@@ -46,8 +46,8 @@ static void free_run(struct run *run)
 }
 
 /*
- * What is attached has nobody to control it: a run before this one was killed. It goes on, with the rules as they are in
- * the files now. The controller comes first, so that of two who try only one has its way.
+ * What is attached has nobody to control it: a run before this one was killed. It goes on, with the rules as they are
+ * in the files now. The controller comes first, so that of two who try only one has its way.
  */
 static int take_over(const char *instance, const struct weir_ruleset *ruleset, struct run *run, struct weir_diag *diag)
 {
@@ -58,7 +58,7 @@ static int take_over(const char *instance, const struct weir_ruleset *ruleset, s
 
 	weir_diag_free(&ignored);
 	if (err == -EAGAIN)
-		err = 0; /* a reload was cut short with the run: ours puts that right, and the controller comes after it */
+		err = 0; /* a reload died with the run: ours puts that right, and the controller comes after it */
 	else if (err)
 		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
 	if (!err)

@@ -59,8 +59,8 @@ static bool counts_connections(const struct weir_rule_info *rule)
 	return rule->identity.metric == WEIR_METRIC_CONCURRENCY;
 }
 
-/* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any. NULL:
- * no rule does.
+/* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any.
+ * NULL: no rule does.
  */
 static const struct weir_connection_figures *resource_connections(const struct view *view, uint32_t resource_slot)
 {

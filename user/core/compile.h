@@ -92,8 +92,8 @@ struct weir_image {
 	uint32_t resource_slots;
 	struct weir_timing *timings;
 	uint32_t timing_count;
-	/* slots given out by this load, one entry a slot: the loader clears their counters, lone rows, seconds, states of
-	 * warm-up, and planned times of whole resources
+	/* slots given out by this load, one entry a slot: the loader clears their counters, lone rows, seconds, states
+	 * of warm-up, and planned times of whole resources
 	 */
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;

@@ -49,8 +49,8 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
 }
 
 /*
- * Together with the resource it says all that tells meters apart. With a ';' in it, no name of the user's; a window that
- * others cannot share has its observer's, who is no rule of the resource that is read.
+ * Together with the resource it says all that tells meters apart. With a ';' in it, no name of the user's; a window
+ * that others cannot share has its observer's, who is no rule of the resource that is read.
  */
 static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
 {

@@ -17,7 +17,9 @@ int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *im
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		       struct weir_image *image, struct weir_diag *diag);
 
-/* Adds to image->prefix_nodes the tries of these sorted prefixes; an address in none has vector `outside`. -ENOMEM, or 0. */
+/* Adds to image->prefix_nodes the tries of these sorted prefixes; an address in none has vector `outside`.
+ * Returns 0 or -ENOMEM.
+ */
 int weir_compile_prefixes(struct weir_image *image, const struct weir_image_prefix *prefixes, uint32_t count,
 			  uint32_t outside, uint32_t ret_roots[2]);
 

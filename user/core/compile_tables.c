@@ -181,9 +181,9 @@ static bool has_flows_of_connections(const struct weir_rule_info *rule)
 }
 
 /*
- * While a rule's connections are kept, so are the time-outs that they count their silence by. They know the flow they are
- * counted in by its place: as long as there may be such, its table stays too. Who has no rule for connections any more
- * does not ask for other time-outs.
+ * While a rule's connections are kept, so are the time-outs that they count their silence by. They know the flow they
+ * are counted in by its place: as long as there may be such, its table stays too. Who has no rule for connections any
+ * more does not ask for other time-outs.
  */
 static void keep_connections(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {

@@ -66,7 +66,7 @@ void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t t
 		.shortest_us = counts->handshake_less_us ? (1ull << 32) - counts->handshake_less_us : 0,
 	};
 
-	/* A connection is counted before it is known whether there is room for it, and may be in two cells for a moment. */
+	/* A connection is counted before it is known whether there is room, and may be in two cells for a moment. */
 	if (figures.now > figures.max)
 		figures.now = figures.max;
 	figures.closed_by_idle =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the words of the connection tables say (weir_abi.h, "connections"; docs/connections.md): how many connections of a
- * flow are open, and how the others ended. Pure: entries as they were copied from a map, and a time. The packets
+ * What the words of the connection tables say (weir_abi.h, "connections"; docs/connections.md): how many connections of
+ * a flow are open, and how the others ended. Pure: entries as they were copied from a map, and a time. The packets
  * go on while a map is copied, so that a count may be of a moment earlier than the next; what cannot be is not shown.
  */
 #ifndef WEIR_CONNECTION_COUNTS_H
@@ -32,7 +32,9 @@ struct weir_connection_figures {
 	uint64_t handshake_step[WEIR_HANDSHAKE_STEPS];
 };
 
-/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG in map `connection_totals`. */
+/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG in map
+ * `connection_totals`.
+ */
 uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint32_t tag,
 				   const struct weir_connection_clock *clock);
 

@@ -186,8 +186,8 @@ bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowanc
 	    !memcmp(&pushed->cost[version & 1], &allowance->cost, sizeof(allowance->cost)))
 		return false;
 	version++;
-	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one must be
-	 * seen before this is overwritten.
+	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
+	 * must be seen before this is overwritten.
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	pushed->cost[version & 1] = allowance->cost;

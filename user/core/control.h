@@ -35,7 +35,8 @@ void weir_control_warm_start(const struct weir_rule_info *rule, uint64_t now_ns,
  * Bring a WarmUp rule's state to the whole second that now_ns is in: one sync for each second since the last, with
  * what passed in the second before it. `of_cpus` has what each of `cpus` CPUs counted. Seconds that a CPU has
  * forgotten, after 16 of them without a controller, are taken to have passed what is known of all of them
- * together in equal parts; of more than a day of such seconds only the last day. A time before the state's changes nothing.
+ * together in equal parts; of more than a day of such seconds only the last day. A time before the
+ * state's changes nothing.
  */
 void weir_control_sync(const struct weir_rule_info *rule, const struct weir_rule_seconds *of_cpus, uint32_t cpus,
 		       uint64_t now_ns, struct weir_warm_state *state);

@@ -16,8 +16,8 @@
 
 /*
  * interval_ns / (allowed_num / allowed_den) ns, where that quotient is allowed units per interval. Below one
- * unit nothing is ever admitted and the cost is zero, to be used by nobody. interval_ns * allowed_den must fit 128 bits;
- * allowed_num must be below 2^WEIR_COST_DENOMINATOR_BITS; allowed_den must not be 0.
+ * unit nothing is ever admitted and the cost is zero, to be used by nobody. interval_ns * allowed_den must fit
+ * 128 bits; allowed_num must be below 2^WEIR_COST_DENOMINATOR_BITS; allowed_den must not be 0.
  */
 void weir_cost_make(uint64_t interval_ns, unsigned __int128 allowed_num, unsigned __int128 allowed_den,
 		    struct weir_cost *ret_cost);

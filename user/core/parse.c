@@ -341,7 +341,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
 		.controller_timeout_ms = 3000,
 		.connections = CONNECTIONS_DEFAULT,
-		/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (docs/connections.md says why). */
+		/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
 		.connection_timeout_ms = {10000, 600000, 120000, 10000},
 		.drop_malformed = true,
 		.drop_unsupported = true,

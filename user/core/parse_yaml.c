@@ -153,7 +153,7 @@ static int attach(struct builder *builder, struct weir_node *node, const struct 
 		return 0;
 	}
 	parent = builder->open[builder->depth - 1];
-	/* The outermost list or map has all the weight in the end; so that it never overflows, it is asked at each step. */
+	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
 	parent->weight += node->weight;
 	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
 		return mistake(builder, place, "split the file", "the file holds more than a million values");

@@ -58,7 +58,7 @@ struct weir_match {
 /* The flow key; prefix lengths of addresses that are in it. fields 0: the resource is one flow. */
 struct weir_flow {
 	uint32_t fields;	/* enum weir_key_field, or-ed */
-	uint8_t source_bits[2]; /* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when source is not in the key */
+	uint8_t source_bits[2]; /* [0] of IPv4 (at most 32), [1] of IPv6 (at most 128); 0 when not in the key */
 	uint8_t destination_bits[2];
 };
 

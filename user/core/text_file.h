@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Opening a file that is to be read as text, named by a user: who names a pipe that nobody writes to is told so, and does
- * not wait for ever.
+ * Opening a file that is to be read as text, named by a user: who names a pipe that nobody writes to is told so, and
+ * does not wait for ever.
  */
 #ifndef WEIR_TEXT_FILE_H
 #define WEIR_TEXT_FILE_H

@@ -15,8 +15,8 @@
 #include "util.h"
 
 /*
- * Of the memory that is available, the part that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md), and
- * who else runs needs some. Chosen, not derived.
+ * Of the memory that is available, the part that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md),
+ * and who else runs needs some. Chosen, not derived.
  */
 #define SPARED_PART 16
 

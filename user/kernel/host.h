@@ -34,8 +34,8 @@ bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor);
 uint64_t weir_host_memory_available_bytes(void);
 
 /*
- * Whether maps of so many bytes can be made, and a sixteenth of what is available stays free; yes when it cannot be told. The
- * kernel would rather kill somebody than say no.
+ * Whether maps of so many bytes can be made, and a sixteenth of what is available stays free; yes when it cannot be
+ * told. The kernel would rather kill somebody than say no.
  */
 bool weir_host_has_memory(uint64_t needed_bytes, uint64_t *ret_available_bytes);
 

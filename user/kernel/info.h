@@ -10,8 +10,8 @@
 #include "weir_abi.h"
 
 /*
- * Read an instance's map `instance`. *ret_is_foreign: another version wrote it, and only the head is there, from `magic` to
- * `netns`, which all versions share; `abi_version` 0 when not even that can be told. Returns 0 or -errno.
+ * Read an instance's map `instance`. *ret_is_foreign: another version wrote it, and only the head is there, from
+ * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Returns 0 or -errno.
  */
 int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign);
 

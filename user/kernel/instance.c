@@ -1038,7 +1038,7 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 {
 	int err;
 
-	/* Again: a second may have begun meanwhile. The controller, if one runs, comes after the generation's number. */
+	/* Again: a second may have begun meanwhile. The controller, if any, comes after the generation's number. */
 	err = publish(settings, image, object, diag);
 	if (!err)
 		err = take_new_pins(instance, image, diag);

@@ -57,15 +57,15 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /*
- * The same of one that weir_instance_list named. While it is put on or taken off only half of it is there: then this waits
- * until no other command is at work. *ret_instance is NULL when it is gone by then, which is no failure.
+ * The same of one that weir_instance_list named. While it is put on or taken off only half of it is there: then this
+ * waits until no other command is at work. *ret_instance is NULL when it is gone by then, which is no failure.
  */
 int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /* How long its limits hold yet, from now (narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 
-/* Whether another version of weir attached it, so that it cannot be opened. *ret_head is what all versions share (info.h). */
+/* Whether another version of weir attached it, so it cannot be opened. *ret_head: what all versions share (info.h). */
 bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head);
 
 void weir_instance_free(struct weir_instance *instance);
@@ -89,15 +89,15 @@ struct weir_attach_options {
 
 /*
  * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
- * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may be NULL) tells this
- * attachment from a later one of the same name.
+ * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may
+ * be NULL) tells this attachment from a later one of the same name.
  */
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag);
 
 /*
- * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace, and no
- * others, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched only then.
+ * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
+ * and no others, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched only then.
  */
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The overrides in force, as the attached program finds them: in a trie of its own, which is not pinned and is found through
- * the program. For people who look on; decides nothing.
+ * The overrides in force, as the attached program finds them: in a trie of its own, which is not pinned and is found
+ * through the program. For people who look on; decides nothing.
  */
 #ifndef WEIR_OVERRIDES_H
 #define WEIR_OVERRIDES_H

@@ -28,8 +28,8 @@
 #define PACED_PIN "paced-"
 #define CLSACT_PIN "clsact-"
 
-/* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full size.
- * Chosen, not derived: what throttling admits is bounded by flow only.
+/* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full
+ * size. Chosen, not derived: what throttling admits is bounded by flow only.
  */
 #define MEMORY_SHARE 8
 #define WAITING_PACKET_BYTES 4096

@@ -50,8 +50,8 @@ int weir_pace_check(struct weir_diag *diag);
 void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE]);
 
 /*
- * Make the ifb and put the filter on the interfaces of these numbers, in the instance's network namespace. The instance's
- * directory and maps are pinned already; its XDP programs come after this. What a killed attach
+ * Make the ifb and put the filter on the interfaces of these numbers, in the instance's network namespace. The
+ * instance's directory and maps are pinned already; its XDP programs come after this. What a killed attach
  * left is replaced. When it fails, weir_pace_detach has been called.
  */
 int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag);
@@ -71,8 +71,8 @@ struct weir_pace_state {
 int weir_pace_read(const char *instance, struct weir_pace_state *ret_state);
 
 /*
- * Take everything off again, after the XDP programs: nothing new waits then, and what still does may leave first, for up to
- * WEIR_PACE_DRAIN_MS. An instance that does not pace, or half, is fine.
+ * Take everything off again, after the XDP programs: nothing new waits then, and what still does may leave first, for
+ * up to WEIR_PACE_DRAIN_MS. An instance that does not pace, or half, is fine.
  */
 #define WEIR_PACE_DRAIN_MS 3000 /* chosen, not derived: others wait for the lock 10 s */
 void weir_pace_detach(const char *instance);
@@ -80,7 +80,7 @@ void weir_pace_detach(const char *instance);
 /* Take the filter off the interfaces of which `ifindexes` has not the number. */
 void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count);
 
-/* In skb mode the program would judge a packet again when the ifb brings it back, and packets would be counted twice. */
+/* In skb mode the program would judge a packet again when the ifb brings it back, and count it twice. */
 int weir_pace_refuse_skb(const char *interface, struct weir_diag *diag);
 
 #endif

@@ -35,9 +35,9 @@
 #define REPLAY_ROWS_FIRST_MAX (1u << 22)
 #define REPLAY_ROWS_MAX (1u << 28)
 
-/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of flows.
- * The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there a
- * single count could outgrow its word, but not before sets are full, and a replay fails then.
+/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of
+ * flows. The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there
+ * a single count could outgrow its word, but not before sets are full, and a replay fails then.
  */
 #define REPLAY_CONNECTIONS_MIN 4096u
 #define REPLAY_CONNECTIONS_FIRST_MAX (1u << 22)
@@ -293,8 +293,8 @@ static bool find_reading(struct attempt *attempt, uint64_t now_ns)
 	return attempt->past_readings != before;
 }
 
-/* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the one
- * before: then there is nothing to do.
+/* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the
+ * one before: then there is nothing to do.
  */
 static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
 {

@@ -52,7 +52,8 @@ struct weir_replay_report {
 /*
  * Replay options->capture. On success *ret_report is the caller's (weir_replay_report_free) and every
  * output is in its place; a damaged capture is a success with is_damaged. On failure no output is left.
- * -EINVAL says that the rule set or the memory readings are wrong, -EINTR that it was stopped. The thread is on one CPU meanwhile.
+ * -EINVAL says that the rule set or the memory readings are wrong, -EINTR that it was stopped. The thread
+ * is on one CPU meanwhile.
  */
 int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 		struct weir_replay_report *ret_report, struct weir_diag *diag);

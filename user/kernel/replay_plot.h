@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a replay draws: for every resource, what was offered and admitted, and the threshold of its first rule that moves (else of
- * its first rule), by time. Collected packet by packet; drawn by user/core/plot.h. For replay.c.
+ * What a replay draws: for every resource, what was offered and admitted, and the threshold of its first rule that
+ * moves (else of its first rule), by time. Collected packet by packet; drawn by user/core/plot.h. For replay.c.
  */
 #ifndef WEIR_REPLAY_PLOT_H
 #define WEIR_REPLAY_PLOT_H

@@ -13,8 +13,8 @@
 
 #include "rtnl.h"
 
-/* Behind every other filter: the kernel gives those that ask for no priority 49152 and less (tcf_auto_prio), and what has
- * waited comes back behind clsact, so that a filter after this one would never see it.
+/* Behind every other filter: the kernel gives those that ask for no priority 49152 and less (tcf_auto_prio), and what
+ * has waited comes back behind clsact, so that a filter after this one would never see it.
  */
 #define FILTER_PRIORITY 0xfff0
 #define FILTER_HANDLE 1

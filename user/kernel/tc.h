@@ -37,8 +37,8 @@ int weir_tc_delete_clsact(int fd, uint32_t ifindex);
 
 /*
  * The filter at ingress, of weir's priority and handle; replaces one that is there. What the program returns -1 for
- * is redirected to egress of `device` (0: nothing is). program_fd < 0: a program that matches nothing, by which to see whether
- * there can be one. -ENOENT: the kernel has no BPF filters, or no redirection.
+ * is redirected to egress of `device` (0: nothing is). program_fd < 0: a program that matches nothing, by which to see
+ * whether there can be one. -ENOENT: the kernel has no BPF filters, or no redirection.
  */
 int weir_tc_set_filter(int fd, uint32_t ifindex, int program_fd, uint32_t device);
 int weir_tc_delete_filter(int fd, uint32_t ifindex);

@@ -42,8 +42,8 @@ bool weir_thresholds_need_memory(const struct weir_thresholds *thresholds);
 uint64_t weir_thresholds_units(const struct weir_thresholds *thresholds, uint32_t place);
 
 /*
- * Bring every threshold to now_ns, and publish those that changed. What passed is only looked at when a whole second has
- * begun since the last step. Returns 0 or -errno.
+ * Bring every threshold to now_ns, and publish those that changed. What passed is only looked at when a whole second
+ * has begun since the last step. Returns 0 or -errno.
  */
 int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory);
 
