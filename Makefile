@@ -62,7 +62,7 @@ help:
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
-	@echo 'make check        formatting'
+	@echo 'make check        formatting, and no line longer than 120 columns'
 	@echo 'make install      into PREFIX (default /usr/local)'
 	@echo 'make clean        remove $(BUILD)'
 
@@ -213,11 +213,19 @@ install: $(BUILD)/weir
 	install -d $(DESTDIR)$(PREFIX)/share/weir/rules
 	install -m 0644 rules/* $(DESTDIR)$(PREFIX)/share/weir/rules/
 
-format:
-	clang-format -i $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
+FORMATTED := $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
 
+format:
+	clang-format -i $(FORMATTED)
+
+# clang-format does not break comments. `tr` leaves one byte of each character of UTF-8: a column.
 check:
-	clang-format --dry-run -Werror $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
+	clang-format --dry-run -Werror $(FORMATTED)
+	@failed=0; for file in $(FORMATTED); do \
+		LC_ALL=C tr -d '\200-\277' <$$file | LC_ALL=C expand | LC_ALL=C awk -v file=$$file \
+			'length > 120 { print file ":" NR ": " length " columns, at most 120"; long = 1 } \
+			END { exit long }' || failed=1; \
+	done; exit $$failed
 
 clean:
 	rm -rf build build-sanitize
