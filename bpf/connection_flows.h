@@ -148,7 +148,13 @@ __noinline int weir_cell_add(struct weir_connection_flow *flow, __u32 tag, __u32
 	return !weir_cell_take(flow, fresh, class, 1);
 }
 
-/* Connections of a flow that are not over, in all classes. */
+/*
+ * Connections of a flow that are not over, in all classes. They move while we add them up, and none may be missed: so
+ * half-open ones are read before open ones, and of a class the oldest step first, as a connection that is heard of
+ * never moves the other way (weir_step_to_move_to). One that is opened once more does, but is judged by a sum
+ * that we are in. Who is found in both cells counts twice. (Should we be stalled for a whole step meanwhile, all this
+ * does not hold: the cell that we read first is then the one that they move to.)
+ */
 __noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connection_flow *flow, __u32 tag)
 {
 	__u32 open = 0;
@@ -157,11 +163,12 @@ __noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connecti
 		return 0;
 #pragma nounroll /* three copies of it would take more stack */
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
-		__u32 ahead = weir_connection_step(w, class) + WEIR_STEPS_AHEAD;
+		__u32 present = weir_connection_step(w, class), ahead = present + WEIR_STEPS_AHEAD;
 
 #pragma unroll
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
-			__u64 cell = READ_ONCE(flow->cell[class][i]);
+			__u32 oldest_first = (present + 2 + i) & (WEIR_CONNECTION_CELLS - 1);
+			__u64 cell = READ_ONCE(flow->cell[class][oldest_first]);
 			__u32 age = ahead - (__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 

@@ -546,6 +546,21 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 
 /* ---- the packet passes ---- */
 
+/* The step that a connection moves to: not one of before its word's, should another CPU's clock be ahead of ours.
+ * (Who adds up a flow's cells would miss it.)
+ */
+__noinline __u32 weir_step_to_move_to(struct weir_work *w, __u64 word, __u32 tag, __u32 class)
+{
+	__u32 step, state, ahead;
+
+	if (!w)
+		return 0;
+	step = weir_connection_step(w, class);
+	state = weir_own_state(w, word, tag);
+	ahead = ((__u32)word - step) & WEIR_CONNECTION_STEP_MASK;
+	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
+}
+
 /* Count the connection in where the packet moves it to, and say in w->counted whom that concerns. False: not now. */
 static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place,
 						const struct weir_connection_claim *claim, __u64 word, __u32 next,
@@ -553,7 +568,7 @@ static __always_inline bool weir_count_state_in(struct weir_work *w, __u32 place
 {
 	__u32 class = weir_state_class(next);
 
-	*ret_step = weir_connection_step(w, class);
+	*ret_step = weir_step_to_move_to(w, word, claim->tag, class);
 	if (claim->is_reserved) {
 		w->counted_flow = claim->flow;
 		w->counted_tag = claim->flow_tag;
