@@ -57,7 +57,7 @@ help:
 	@echo 'make test         every test (root; sets itself up)'
 	@echo 'make test-unit    pure C tests, no root (SANITIZE=1 for sanitizers)'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
-	@echo 'make model        the lease protocol checked in every state by spin (minutes, to 8 GB of memory)'
+	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, ten minutes (root; sets itself up)'
