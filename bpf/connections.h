@@ -433,6 +433,26 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 	return place;
 }
 
+/* The word of a connection that is opened once more, as it is now. 0: it counts no more. */
+__noinline __u64 weir_counted_word(struct weir_work *w, const struct weir_connection_claim *claim)
+{
+	struct weir_connection_set *set;
+	__u32 index;
+	__u64 *at, word;
+
+	if (!w || !claim)
+		return 0;
+	index = claim->set;
+	set = bpf_map_lookup_elem(&connections, &index);
+	if (!set)
+		return 0;
+	at = weir_word_at(set, weir_shared_way(set->tag, WEIR_CONNECTION_WAYS, claim->tag));
+	if (!at)
+		return 0;
+	word = READ_ONCE(*at);
+	return weir_state_counts(weir_own_state(w, word, claim->tag)) ? word : 0;
+}
+
 /* Is there room in this packet's flow for one more? Then it is in, and claim->step says where. */
 static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 place,
 						     struct weir_connection_claim *claim, __u64 threshold)
@@ -461,7 +481,9 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 			w->has_now = 0;
 			continue;
 		}
-		if (weir_count_open(w, flow, w->counted_tag) <= most) {
+		/* The connection itself is left out of a sum that it is in: another CPU may have just closed it. */
+		if (weir_count_open(w, flow, w->counted_tag) <= most &&
+		    (!claim->counted || weir_counted_word(w, claim) == claim->counted)) {
 			claim->flow = w->counted_flow;
 			claim->flow_tag = w->counted_tag;
 			claim->step = step;
@@ -469,6 +491,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_work *w, __u32 
 			return WEIR_ANSWER_ADMIT;
 		}
 		weir_count_out(w, w->counted_flow, w->counted_tag, class, step);
+		if (claim->counted)
+			claim->counted = weir_counted_word(w, claim);
 	}
 	weir_count_stall(slot);
 	return WEIR_ANSWER_BLOCK;
