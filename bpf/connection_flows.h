@@ -429,8 +429,8 @@ __noinline int weir_find_connection_flow(struct weir_work *w, __u32 place, __u32
 		weir_take_over_flow(w, set, way, place);
 		owner = READ_ONCE(flow->owner);
 	}
-	/* With a tag that is no owner's nobody counts in, and judges again. */
-	w->counted_tag = weir_is_rightful(owner, tag) ? owner >> 32 : tag;
+	/* A turn of zero is nobody's: whoever would count in judges again. */
+	w->counted_tag = weir_is_rightful(owner, tag) ? owner >> 32 : tag & ~(__u32)WEIR_CONNECTION_CHECK;
 	return true;
 }
 

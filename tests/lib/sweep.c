@@ -14,6 +14,7 @@
 #include "util.h"
 
 #define NUMBERS_OF_SET 8 /* of flows: set * 8 + way */
+#define LEFT_OVER_MOST 2
 
 /* The tables, copied, and what was found of each flow. */
 struct tables {
@@ -24,6 +25,10 @@ struct tables {
 	struct weir_connection_flow *totals;
 	uint64_t *found;	 /* by number of a flow */
 	uint64_t *found_of_rule; /* by slot */
+	/* Then what one CPU notes of a flow may go to the next one's figures; and one that was held up for longer than
+	 * another waited for it may leave a connection in the rule's total, until the step is over.
+	 */
+	bool flows_are_evicted;
 	struct sweep sweep;
 };
 
@@ -43,6 +48,7 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 	*tables = (struct tables){
 		.rig = rig,
 		.clock = weir_connection_clock(config->connection_step_ns, now_ns),
+		.flows_are_evicted = config->connection_flow_sets == 1,
 		.sets = copy(rig, WEIR_MAP_CONNECTIONS, config->connection_sets, sizeof(*tables->sets)),
 		.flow_sets =
 			copy(rig, WEIR_MAP_CONNECTION_FLOWS, config->connection_flow_sets, sizeof(*tables->flow_sets)),
@@ -104,25 +110,26 @@ static void count_connections(struct tables *tables)
 }
 
 static void check_flow(struct tables *tables, const char *what, uint32_t number,
-		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found, bool figures_are_whole)
+		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found)
 {
 	uint64_t counted = weir_connections_in_cells(flow, tag, &tables->clock);
 	const struct weir_connection_counts *counts = &flow->counts;
+	uint64_t left_over = tables->flows_are_evicted && tag == WEIR_CONNECTION_LONE_TAG ? LEFT_OVER_MOST : 0;
 	uint64_t ended = counts->closed_by_fin + counts->closed_by_reset + counts->reused + counts->evicted;
 
-	if (counted != found)
+	if (counted < found || counted - found > left_over)
 		fail_msg("%s %u: %" PRIu64 " counted, %" PRIu64 " found", what, number, counted, found);
-	if (figures_are_whole && counted + ended > counts->opened + counts->learned)
+	if (tables->flows_are_evicted)
+		return;
+	if (counted + ended > counts->opened + counts->learned)
 		fail_msg("%s %u: %" PRIu64 " now and %" PRIu64 " ended, of %" PRIu64, what, number, counted, ended,
 			 (uint64_t)(counts->opened + counts->learned));
-	assert_true(!figures_are_whole || counted <= counts->max);
+	assert_true(counted <= counts->max);
 }
 
-/* What one CPU notes of a flow that another is just evicting may go to the next flow's figures. */
 static void check_all(struct tables *tables)
 {
 	const struct weir_image *image = tables->rig->image;
-	bool flows_are_evicted = image->config.connection_flow_sets == 1;
 
 	for (uint32_t i = 0; i < image->config.connection_flow_sets * NUMBERS_OF_SET; i++) {
 		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
@@ -130,15 +137,14 @@ static void check_all(struct tables *tables)
 
 		if (way >= WEIR_CONNECTION_FLOW_WAYS || !set->flow[way].owner)
 			continue;
-		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i],
-			   !flows_are_evicted);
+		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i]);
 		tables->sweep.flows += tables->found[i] != 0;
 	}
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		uint32_t slot = image->rules[i].slot;
 
 		check_flow(tables, "rule", i, &tables->totals[slot], WEIR_CONNECTION_LONE_TAG,
-			   tables->found_of_rule[slot], true);
+			   tables->found_of_rule[slot]);
 	}
 }
 
