@@ -201,7 +201,7 @@ static int link_fd = -1; /* of the pair's program */
 
 struct sender {
 	struct pair *pair;
-	atomic_int *arrived; /* at the start: a barrier that spins, as who sleeps wakes too late to meet the other */
+	atomic_uint *arrived; /* at the start */
 	struct random random;
 	uint32_t source; /* of SYNs; 0: the mix */
 	uint16_t port;
@@ -263,9 +263,7 @@ static void *send_all(void *data)
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
 	options.repeat = 1;
-	atomic_fetch_add(sender->arrived, 1);
-	while (atomic_load(sender->arrived) < CPUS)
-		;
+	rig_line_up(sender->arrived, CPUS, 0);
 	for (uint32_t i = 0; i < sender->packets && !sender->err; i++) {
 		if (sender->source) {
 			build(sender->source, sender->port + i, SYN, frame);
@@ -283,7 +281,7 @@ static void *send_all(void *data)
 /* Both at once. Returns how many packets passed. */
 static uint32_t send_from_both(struct pair *pair, struct sender senders[CPUS])
 {
-	atomic_int arrived = 0;
+	atomic_uint arrived = 0;
 	uint32_t passed = 0;
 
 	for (int i = 0; i < CPUS; i++) {

@@ -366,7 +366,7 @@ static void flows_that_wander_among_many_cpus_meet_a_plain_window(void **state)
 
 struct race {
 	struct pair *pair;
-	_Atomic uint32_t arrived;
+	atomic_uint arrived;
 	/* Which passed of a flow's packets: two at once, then two more, one from each CPU. */
 	uint8_t at_once[2][ROUNDS], third[ROUNDS], fourth[ROUNDS];
 };
@@ -381,10 +381,7 @@ struct racer {
 /* Wait until both are here. */
 static void racer_meet(struct racer *self)
 {
-	self->meetings++;
-	atomic_fetch_add(&self->race->arrived, 1);
-	while (atomic_load(&self->race->arrived) < 2 * self->meetings)
-		;
+	rig_line_up(&self->race->arrived, 2, self->meetings++);
 }
 
 static bool racer_passes(struct racer *self)

@@ -87,6 +87,7 @@ static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
 
 struct sender {
 	const struct queue *queue;
+	atomic_uint *arrived;
 	int which;
 	uint32_t packets;
 	int err;
@@ -104,6 +105,7 @@ static void *send_all(void *data)
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
 	options.repeat = sender->packets;
+	rig_line_up(sender->arrived, CPUS, 0);
 	sender->err = bpf_prog_test_run_opts(weir_object_program_fd(sender->queue->rig.object), &options);
 	return NULL;
 }
@@ -114,11 +116,12 @@ static void fill_queue_from_both_cpus(bool is_keyed)
 	const uint64_t waiting = queueing_ms * MS / cost_ns;
 	struct sender senders[CPUS];
 	struct weir_rule_counters counters;
+	atomic_uint arrived = 0;
 	struct queue queue;
 
 	queue_begin(&queue, is_keyed, threshold, queueing_ms);
 	for (int i = 0; i < CPUS; i++) {
-		senders[i] = (struct sender){.queue = &queue, .which = i, .packets = 2 * waiting};
+		senders[i] = (struct sender){.queue = &queue, .arrived = &arrived, .which = i, .packets = 2 * waiting};
 		assert_int_equal(pthread_create(&senders[i].thread, NULL, send_all, &senders[i]), 0);
 	}
 	for (int i = 0; i < CPUS; i++) {
@@ -150,19 +153,11 @@ static void two_cpus_take_each_slot_of_a_flow_once(void **state)
 struct racer {
 	const struct queue *queue;
 	int which;
-	atomic_int *arrived; /* how often a thread has come to the start */
+	atomic_uint *arrived;
 	uint32_t passed[FLOWS];
 	int err;
 	pthread_t thread;
 };
-
-/* Wait for the other, without sleeping: the race is won by nanoseconds. */
-static void line_up(atomic_int *arrived, int round)
-{
-	atomic_fetch_add(arrived, 1);
-	while (atomic_load(arrived) < CPUS * (round + 1))
-		;
-}
 
 static void *race(void *data)
 {
@@ -176,7 +171,7 @@ static void *race(void *data)
 	options.repeat = 1;
 	for (int flow = 0; flow < FLOWS; flow++) {
 		build_frame(1 + flow, frame);
-		line_up(racer->arrived, flow);
+		rig_line_up(racer->arrived, CPUS, flow);
 		if (bpf_prog_test_run_opts(weir_object_program_fd(racer->queue->rig.object), &options))
 			racer->err = -EIO;
 		racer->passed[flow] = options.retval == XDP_PASS;
@@ -188,7 +183,7 @@ static void *race(void *data)
 static void a_new_flow_met_by_two_cpus_at_once_gets_one_place(void **state)
 {
 	static struct racer racers[CPUS];
-	atomic_int arrived = 0;
+	atomic_uint arrived = 0;
 	struct queue queue;
 	uint32_t wrong = 0;
 

@@ -54,6 +54,13 @@ void rig_roam(const cpu_set_t *before)
 	assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
 }
 
+void rig_line_up(atomic_uint *arrived, uint32_t threads, uint32_t round)
+{
+	atomic_fetch_add(arrived, 1);
+	while (atomic_load(arrived) < threads * (round + 1))
+		;
+}
+
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu)
 {
 	rig_require(1);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "compile.h"
 #include "object.h"
@@ -37,6 +38,12 @@ void rig_pin(int cpu);
 /* ... to the one it is on, and let it go where it was allowed to before. */
 void rig_stay(cpu_set_t *ret_before);
 void rig_roam(const cpu_set_t *before);
+
+/*
+ * Wait until all `threads` are here for the `round`th time (from 0); *arrived begins with 0. It spins: a barrier that
+ * sleeps lets one thread run before the other has woken up, and they never meet at a packet.
+ */
+void rig_line_up(atomic_uint *arrived, uint32_t threads, uint32_t round);
 
 /* Begin a rule set; skips the test without root. flows_per_cpu is the size of the flow tables (at least 512). */
 void rig_begin(struct rig *rig, uint32_t flows_per_cpu);
