@@ -10,7 +10,8 @@
  * else has inserted the flow meanwhile (helping: Herlihy, "A methodology for implementing highly concurrent data
  * objects", 1993).
  *
- * Two things are left to the words themselves. A CPU may still hold the place of a flow whose way has been taken:
+ * Three things are left to the words themselves. A way that has just been taken still has its former flow's word: who
+ * looks for a way to take must not go by that. A CPU may still hold the place of a flow whose way has been taken:
  * words carry bits of the tag, by which it is told from the new flow's. And one that is stalled while it
  * completes an insertion may do so when the way has had two owners since, and has its first one back: that flow
  * then loses its place, as if it had been evicted.
@@ -34,6 +35,12 @@ static __always_inline struct weir_flow_place weir_shared_place(const struct wei
 	return place;
 }
 
+/* Who is to go from a set: a way, and whether that is an eviction. Found out of line: the verifier would look at it
+ * again for each attempt.
+ */
+#define WEIR_VICTIM_WAY 15ull
+#define WEIR_VICTIM_COUNTS 16ull
+
 /* The lesser of two, whose difference is below 2^63. Without a branch: the verifier would follow every one, way after
  * way.
  */
@@ -42,6 +49,11 @@ static __always_inline __u64 weir_lesser(__u64 one, __u64 other)
 	__s64 less = one - other;
 
 	return other + (less & less >> 63);
+}
+
+static __always_inline __u64 weir_greater(__u64 one, __u64 other)
+{
+	return one + other - weir_lesser(one, other);
 }
 
 /* The way with this tag, or `ways`. Also to find a free one: tag 0. */

@@ -18,20 +18,30 @@
 /* ---- the word ---- */
 
 /*
- * A word is the planned time, one more than ns, under six bits of the tag: a CPU that kept its pointer while the place
- * changed hands leaves a word that the new flow does not take for its own. Of the time it holds the lowest bits, and
- * means the nearest one that ends in them: no clock that grows outgrows it. A queue is 50 days long at most, and in
- * replay the compiler sees to it that no two packets are farther apart than half a turn (compile.c). Attached,
- * a flow would have to be silent for 4.5 years to be taken for one that is planned ahead.
+ * A word is the planned time, one more than ns, under six bits of the tag: what a place's former flow left there is
+ * mostly not taken for the new one's. Mostly is not enough (one new flow in 64 would wait for a stranger): who takes a
+ * place leaves a word without a time there, and who is about to write over a word that is not its own looks at the
+ * tag. Of the time it holds the lowest bits, and means the nearest one that ends in them: no clock that grows outgrows
+ * it. A queue is 50 days long at most, and in replay the compiler sees to it that no two packets are farther apart
+ * than half a turn (compile.c). Attached, a flow would have to be silent for 4.5 years to be taken for one that is
+ * planned ahead.
  */
 static __always_inline __u64 weir_planned_word(__u64 planned_ns, __u32 tag)
 {
 	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_BITS;
 }
 
-static __always_inline bool weir_is_never(__u64 word)
+static __always_inline __u64 weir_never_word(__u32 tag)
 {
-	return !(word & WEIR_LAST_MASK);
+	return (__u64)tag << WEIR_LAST_BITS;
+}
+
+/* It has this flow's six bits, and a time. 0 or 1, without a branch. */
+static __always_inline __u64 weir_is_planned(__u64 word, __u32 tag)
+{
+	__u64 other_bits = (word ^ weir_never_word(tag)) >> WEIR_LAST_BITS;
+
+	return (other_bits - 1) >> 63 & -(word & WEIR_LAST_MASK) >> 63;
 }
 
 /* How far the planned time lies ahead of now; negative when it is past. */
@@ -43,27 +53,38 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 /* ---- where the number is ---- */
 
 /* The place of a planned time that is to go: a free one, else the earliest. Its flow need not be remembered once the
- * next packet of it would not have to wait anyway.
+ * next packet of it would not have to wait anyway. A place that another CPU has just taken has no time yet, or still
+ * that of the flow before: it is as good as planned for now. Else two CPUs with a new flow each would take the
+ * same place, and one flow would get two slots. Should both flows have the same six bits, that does not show: so the
+ * place that was taken last is the last to go of those that are over.
  */
-static __always_inline __u32 weir_throttle_victim(const struct weir_throttle_set *set, __u64 now_ns, bool *ret_counts)
+__noinline __u64 weir_throttle_victim(struct weir_work *w, __u64 latest, __u64 now_ns)
 {
-	__u32 way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
-	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1);
+	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1), over = turn - config.throttle_horizon_ns;
+	const struct weir_throttle_set *set;
+	__u32 index, way;
 
-	*ret_counts = false;
+	if (!w)
+		return 0;
+	index = w->question.place.set;
+	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	if (!set)
+		return 0;
+	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
 	if (way < WEIR_THROTTLE_WAYS)
 		return way;
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
 		__u64 word = READ_ONCE(set->last[i]);
-		__u64 is_ever = -(word & WEIR_LAST_MASK) >> 63;
+		__u64 is_planned = weir_is_planned(word, READ_ONCE(set->tag[i]));
+		__u64 is_latest = ((i ^ (__u64)WEIR_INSERTED_WAY(latest)) - 1) >> 63;
+		/* how far ahead of half a turn ago */
+		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * is_planned + turn;
 
-		/* Never is the earliest; else how far ahead of half a turn ago, and behind that the way. */
-		least = weir_lesser((weir_ahead_ns(word, now_ns) + turn) * is_ever * 16 + i, least);
+		ahead_ns = weir_greater(ahead_ns, over * is_latest);
+		least = weir_lesser(ahead_ns * 16 + i, least); /* behind it the way */
 	}
-	way = least & 15;
-	*ret_counts = least / 16 + config.throttle_horizon_ns > turn;
-	return way;
+	return (least & 15) | (least / 16 > over ? WEIR_VICTIM_COUNTS : 0);
 }
 
 /* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
@@ -71,8 +92,7 @@ __noinline __u32 weir_insert_throttled(struct weir_work *w)
 {
 	struct weir_throttle_set *set;
 	__u32 index, way, tag;
-	bool counts;
-	__u64 now_ns;
+	__u64 now_ns, victim, before;
 
 	if (!w)
 		return WEIR_THROTTLE_WAYS;
@@ -88,11 +108,17 @@ __noinline __u32 weir_insert_throttled(struct weir_work *w)
 		way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, tag);
 		if (way < WEIR_THROTTLE_WAYS)
 			return way;
-		way = weir_throttle_victim(set, now_ns, &counts);
-		FORGET(w->forgotten, way);
+		victim = weir_throttle_victim(w, latest, now_ns);
+		way = victim & WEIR_VICTIM_WAY;
+		OPAQUE(way);
+		if (way >= WEIR_THROTTLE_WAYS)
+			break;
+		before = READ_ONCE(set->last[way]);
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_THROTTLE_WAYS, latest, way, tag))
 			continue;
-		if (counts)
+		/* Unless another CPU has written it since: a packet of the same flow, which found the place made. */
+		__sync_val_compare_and_swap(&set->last[way], before, weir_never_word(tag));
+		if (victim & WEIR_VICTIM_COUNTS)
 			weir_count_eviction(w->question.slot);
 		return way;
 	}
@@ -117,8 +143,26 @@ static __always_inline __u64 *weir_throttle_word(struct weir_work *w, const stru
 	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, w->question.place.tag);
 	if (way == WEIR_THROTTLE_WAYS)
 		way = weir_insert_throttled(w);
+	w->located = way;
 	OPAQUE(way);
 	return way < WEIR_THROTTLE_WAYS ? &set->last[way] : NULL;
+}
+
+/* The place found for the flow of w->question is still its own. */
+__noinline int weir_has_throttle_place(struct weir_work *w)
+{
+	const struct weir_throttle_set *set;
+	__u32 index, way;
+
+	if (!w)
+		return false;
+	if (!w->question.place.tag)
+		return true; /* a whole resource has a place of its own */
+	index = w->question.place.set;
+	way = w->located;
+	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	OPAQUE(way);
+	return set && way < WEIR_THROTTLE_WAYS && READ_ONCE(set->tag[way]) == w->question.place.tag;
 }
 
 /* ---- the decision ---- */
@@ -128,9 +172,7 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 {
 	__s64 wait_ns = weir_ahead_ns(word, now_ns) + (__s64)cost_ns;
 
-	if (weir_is_never(word) || (word ^ (__u64)tag << WEIR_LAST_BITS) >> WEIR_LAST_BITS)
-		return 0;
-	return wait_ns > 0 ? wait_ns : 0;
+	return (wait_ns & ~(wait_ns >> 63)) * weir_is_planned(word, tag);
 }
 
 /* Take the next slot, and say how long to wait for it. */
@@ -144,6 +186,12 @@ static __always_inline enum weir_answer weir_take_slot(struct weir_work *w, cons
 		__u64 word = READ_ONCE(*last);
 		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, cost_ns);
 
+		/* The flow's first, or it has just lost its place: another's time is not to be overwritten. The tag is
+		 * looked at after the word, which changes before the place has a time of another's.
+		 */
+		weir_order(w);
+		if (!weir_is_planned(word, tag) && !weir_has_throttle_place(w))
+			break;
 		if (wait_ns > rule->queueing_ns_max)
 			return WEIR_ANSWER_BLOCK;
 		if (__sync_val_compare_and_swap(last, word, weir_planned_word(now_ns + wait_ns, tag)) == word) {

@@ -39,15 +39,18 @@ static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s
 }
 
 /* Whoever has claimed the sync: bring the flow to the present second, and to the rule as it is now. A new flow
- * begins cold, as one that was silent since the load is.
+ * begins cold, as one that was silent since the load is; `left` is what the place had counted before it was claimed:
+ * what is more has passed since then, of this flow, on another CPU.
  */
 static __always_inline void weir_sync_warming(struct weir_work *w, const struct weir_rule *rule,
-					      struct weir_warming *flow, __u64 state, __u64 now_s)
+					      struct weir_warming *flow, __u64 state, __u64 claimed, __u64 left,
+					      __u64 now_s)
 {
 	const struct weir_warm_up *params = &rule->warm_up;
-	__u64 second = now_s, stored = params->max, passed = __sync_lock_test_and_set(&flow->passed, 0);
+	__u64 second = now_s, stored = params->max, passed, units;
 
 	if (weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
+		passed = __sync_lock_test_and_set(&flow->passed, 0);
 		second = (state & WEIR_WARMING_SECOND_MASK) - 1;
 		stored = flow->stored;
 		if (now_s > second) {
@@ -59,36 +62,57 @@ static __always_inline void weir_sync_warming(struct weir_work *w, const struct 
 		}
 		if (stored > params->max)
 			stored = params->max;
+	} else {
+		__sync_fetch_and_add(&flow->passed, -left);
 	}
+	units = weir_warm_up_units(params, stored);
+	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
+		weir_warm_up_cost(params, stored, &w->allowed.cost);
+	if (READ_ONCE(flow->state) != claimed)
+		return; /* the place is another flow's by now */
 	WRITE_ONCE(flow->stored, stored);
 	WRITE_ONCE(flow->cold_second, weir_cold_second(params, stored, second));
-	WRITE_ONCE(flow->units, weir_warm_up_units(params, stored));
-	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
-		weir_warm_up_cost(params, stored, &flow->cost);
+	WRITE_ONCE(flow->units, units);
+	flow->cost = w->allowed.cost;
 	weir_order(w);
-	WRITE_ONCE(flow->state, weir_warming_owner(rule, w->question.place.tag) | (second + 1));
+	second = weir_warming_owner(rule, w->question.place.tag) | (second + 1);
+	/* Should it have become another's in between, what we wrote is not that flow's: it begins anew. */
+	if (__sync_val_compare_and_swap(&flow->state, claimed, second) != claimed)
+		WRITE_ONCE(flow->state, 0);
 }
 
-/* The place of a flow that is to go: a free one, else the one that will be cold first. */
-static __always_inline __u32 weir_warming_victim(const struct weir_warming_set *set, __u64 now_s, bool *ret_counts)
+/* The place of a flow that is to go: a free one, else the one that will be cold first. What was taken last may not say
+ * so yet: it is the last to go of those that are cold. One that is being synced is warm for this second. Else two CPUs
+ * with a new flow each would take the same place, and both write into it.
+ */
+__noinline __u64 weir_warming_victim(struct weir_work *w, __u64 latest, __u64 now_s)
 {
-	__u32 way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, 0);
-	__u64 coldest = ~0ull;
+	const struct weir_warming_set *set;
+	__u64 coldest = ~0ull >> 1;
+	__u32 index, way;
 
-	*ret_counts = false;
+	if (!w)
+		return 0;
+	index = w->question.place.set;
+	set = bpf_map_lookup_elem(&warming_flows, &index);
+	if (!set)
+		return 0;
+	way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, 0);
 	if (way < WEIR_WARMING_WAYS)
 		return way;
-	way = 0;
+		/* Without branches: the verifier would follow every one. */
+#pragma unroll
 	for (__u32 i = 0; i < WEIR_WARMING_WAYS; i++) {
-		__u64 cold_second = READ_ONCE(set->flow[i].cold_second);
+		__u64 is_latest = ((i ^ (__u64)WEIR_INSERTED_WAY(latest)) - 1) >> 63;
+		__u64 is_busy = READ_ONCE(set->flow[i].state) / WEIR_WARMING_BUSY & 1;
+		__u64 cold_second = READ_ONCE(set->flow[i].cold_second) & ~0ull >> 1;
 
-		if (cold_second < coldest) {
-			coldest = cold_second;
-			way = i;
-		}
+		cold_second = weir_lesser(cold_second, WEIR_WARMING_SECOND_MASK);
+		cold_second = weir_greater(cold_second, now_s * is_latest);
+		cold_second = weir_greater(cold_second, (now_s + 1) * is_busy);
+		coldest = weir_lesser((cold_second * 2 + is_latest) * 8 + i, coldest); /* behind it the way */
 	}
-	*ret_counts = coldest > now_s;
-	return way;
+	return (coldest & 7) | (coldest / 16 > now_s ? WEIR_VICTIM_COUNTS : 0);
 }
 
 /* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
@@ -96,8 +120,7 @@ __noinline __u32 weir_insert_warming(struct weir_work *w)
 {
 	struct weir_warming_set *set;
 	__u32 index, way, tag;
-	bool counts;
-	__u64 now_s;
+	__u64 now_s, victim;
 
 	if (!w)
 		return WEIR_WARMING_WAYS;
@@ -113,10 +136,11 @@ __noinline __u32 weir_insert_warming(struct weir_work *w)
 		way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, tag);
 		if (way < WEIR_WARMING_WAYS)
 			return way;
-		way = weir_warming_victim(set, now_s, &counts);
+		victim = weir_warming_victim(w, latest, now_s);
+		way = victim & WEIR_VICTIM_WAY;
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_WARMING_WAYS, latest, way, tag))
 			continue;
-		if (counts)
+		if (victim & WEIR_VICTIM_COUNTS)
 			weir_count_eviction(w->question.slot);
 		return way;
 	}
@@ -161,7 +185,7 @@ static __always_inline __u64 weir_update_warming(struct weir_work *w, const stru
 {
 	__u64 now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
 	__u64 owner = weir_warming_owner(rule, w->question.place.tag);
-	__u64 state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
+	__u64 left = READ_ONCE(flow->passed), state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
 
 	if (weir_is_synced(state, owner, now_s))
 		return state;
@@ -171,7 +195,7 @@ static __always_inline __u64 weir_update_warming(struct weir_work *w, const stru
 		return state;
 	if (__sync_val_compare_and_swap(&flow->state, state, claimed) != state)
 		return READ_ONCE(flow->state);
-	weir_sync_warming(w, rule, flow, state, now_s);
+	weir_sync_warming(w, rule, flow, state, claimed, left, now_s);
 	return READ_ONCE(flow->state);
 }
 
@@ -191,10 +215,14 @@ __noinline int weir_warm_flow(struct weir_work *w, __u32 place)
 	if (flow && weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
 		w->allowed.word |= READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK;
 		w->allowed.cost = flow->cost;
-		return 0;
+		/* Who takes the place over claims it first. */
+		weir_order(w);
+		if (weir_is_of_flow(READ_ONCE(flow->state), w->question.place.tag))
+			return 0;
 	}
-	/* Another CPU is making it just now. */
-	w->allowed.word |= weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
+	/* Another CPU is making it just now, or has just taken its place. */
+	w->allowed.word =
+		(rule->threshold & ~WEIR_THRESHOLD_MASK) | weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
 	weir_warm_up_cost(&rule->warm_up, rule->warm_up.max, &w->allowed.cost);
 	return 0;
 }
@@ -203,7 +231,7 @@ __noinline int weir_warm_flow(struct weir_work *w, __u32 place)
 __noinline int weir_count_warming(struct weir_work *w, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	__u64 now_s, units, passed, stored;
+	__u64 now_s, units, passed, stored, state;
 	struct weir_warming *flow;
 
 	if (!w)
@@ -212,8 +240,9 @@ __noinline int weir_count_warming(struct weir_work *w, __u32 place)
 	if (!flow)
 		return 0;
 	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
+	state = weir_update_warming(w, rule, flow);
 	/* A clock that went back: its second has been synced, and is no second's before any more. */
-	if ((weir_update_warming(w, rule, flow) & WEIR_WARMING_SECOND_MASK) > now_s + 1)
+	if (!weir_is_of_flow(state, w->question.place.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)
 		return 0;
 	units = rule->counts_bytes ? w->packet.frame_bytes : 1;
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Places in the tables that all CPUs share (bpf/shared.h), when sets are full: two new flows that two CPUs bring to one
+ * set at once get a place each, and no flow goes by what another left in its place.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <linux/if_link.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "util.h"
+
+#define CPUS 2
+#define LOOPBACK_IFINDEX 1 /* of every network namespace */
+#define PORT 53		   /* of the first rule's resource; the second's is the next */
+#define FRAME_BYTES 60
+#define FLOWS_PER_CPU 512      /* the least: few sets */
+#define LONG_NS (200 * SECOND) /* after so long a throttled flow is over, and one that warms up cold */
+
+/* Flows of each rule that share one set: more than it has places, so that each is gone by its next turn. */
+#define NEIGHBOURS 40
+
+struct pair {
+	struct rig rig;
+	int cpu[CPUS];
+	uint32_t source[CPUS][NEIGHBOURS]; /* of the rule that this CPU's packets meet */
+};
+
+static int link_fd = -1; /* of the pair's program */
+
+static void build_frame(uint16_t port, uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", port, 0);
+
+	memcpy(spec.source, &source, sizeof(source));
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+}
+
+static bool passes(struct pair *pair, uint16_t port, uint32_t source)
+{
+	static uint8_t frame[PACKET_BYTES_MAX];
+	volatile struct weir_lab *lab = weir_object_lab(pair->rig.object);
+
+	build_frame(port, source, frame);
+	return rig_passes(&pair->rig, lab->clock_ns, frame, FRAME_BYTES);
+}
+
+static void pair_load(struct pair *pair)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
+	cpu_set_t allowed;
+	int found = 0;
+
+	rig_load(&pair->rig, true);
+	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed))
+			pair->cpu[found++] = cpu;
+	/* Test runs of a program that is attached nowhere take turns. */
+	link_fd = bpf_link_create(weir_object_program_fd(pair->rig.object), LOOPBACK_IFINDEX, BPF_XDP, &options);
+	assert_true(link_fd >= 0);
+}
+
+/* Also after a test that failed. */
+static int detach(void **state)
+{
+	weir_closep(&link_fd);
+	link_fd = -1;
+	return 0;
+}
+
+static void pair_end(struct pair *pair)
+{
+	detach(NULL);
+	rig_end(&pair->rig);
+}
+
+/* The latest insertion into set 0: both kinds of sets begin with it. */
+static uint64_t latest_insertion(const struct pair *pair, enum weir_instance_map map)
+{
+	struct weir_warming_set warming = {};
+	struct weir_throttle_set throttled = {};
+	bool is_warming = map == WEIR_MAP_WARMING_FLOWS;
+	uint32_t set = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(pair->rig.object, map), &set,
+					     is_warming ? (void *)&warming : (void *)&throttled),
+			 0);
+	return is_warming ? warming.inserted : throttled.inserted;
+}
+
+/* Find flows whose place is in set 0, by trying. That fills the set. */
+static void find_neighbours(struct pair *pair, enum weir_instance_map map)
+{
+	cpu_set_t before;
+
+	rig_stay(&before);
+	for (int which = 0; which < CPUS; which++) {
+		uint32_t found = 0;
+
+		for (uint32_t source = 1; found < NEIGHBOURS; source++) {
+			uint64_t latest = latest_insertion(pair, map);
+
+			weir_object_lab(pair->rig.object)->clock_ns += LONG_NS;
+			passes(pair, PORT + which, source);
+			if (latest_insertion(pair, map) != latest)
+				pair->source[which][found++] = source;
+		}
+	}
+	rig_roam(&before);
+}
+
+/* ---- two new flows ---- */
+
+#define ROUNDS 20000
+#define PACKETS 6 /* of a flow in a round */
+
+struct racer {
+	struct pair *pair;
+	atomic_uint *arrived;
+	int which, err;
+	uint32_t passed[ROUNDS];
+	pthread_t thread;
+};
+
+static void *race(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct racer *racer = data;
+	struct pair *pair = racer->pair;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(pair->cpu[racer->which]);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = 1;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		build_frame(PORT + racer->which, pair->source[racer->which][round % NEIGHBOURS], frame);
+		rig_line_up(racer->arrived, CPUS, 2 * round);
+		if (racer->which == 0)
+			weir_object_lab(pair->rig.object)->clock_ns += LONG_NS;
+		rig_line_up(racer->arrived, CPUS, 2 * round + 1);
+		for (int i = 0; i < PACKETS; i++) {
+			racer->err |= bpf_prog_test_run_opts(weir_object_program_fd(pair->rig.object), &options);
+			racer->passed[round] += options.retval == XDP_PASS;
+		}
+	}
+	return NULL;
+}
+
+/* All other places of the set are of flows that need not be remembered. How often did not just `fit` of a flow pass? */
+static void two_new_flows_meet(struct pair *pair, uint32_t fit)
+{
+	static struct racer racers[CPUS];
+	atomic_uint arrived = 0;
+	uint32_t wrong[CPUS] = {};
+
+	memset(racers, 0, sizeof(racers));
+	for (int i = 0; i < CPUS; i++) {
+		racers[i].pair = pair;
+		racers[i].which = i;
+		racers[i].arrived = &arrived;
+		assert_int_equal(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(racers[i].thread, NULL);
+		assert_int_equal(racers[i].err, 0);
+		for (uint32_t round = 0; round < ROUNDS; round++)
+			wrong[i] += racers[i].passed[round] != (i == 0 ? fit : PACKETS);
+	}
+	assert_int_equal(wrong[0], 0);
+	assert_int_equal(wrong[1], 0);
+	assert_int_equal(rig_rule_counters(&pair->rig, 0).evicted + rig_rule_counters(&pair->rig, 1).evicted, 0);
+}
+
+/* One that gets the other's place loses its planned time, and has a slot too many. */
+static void two_new_throttled_flows_of_a_full_set_get_a_place_each(void **state)
+{
+	struct pair pair = {};
+
+	rig_require(CPUS);
+	rig_begin(&pair.rig, FLOWS_PER_CPU);
+	for (int which = 0; which < CPUS; which++) {
+		struct weir_ruleset_rule *rule =
+			rig_rule(&pair.rig, rig_resource(&pair.rig, PORT + which, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 1,
+				 SECOND, 1);
+
+		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+		rule->queueing_ms_max = which ? (PACKETS - 1) * 1000 : 0;
+	}
+	pair_load(&pair);
+	find_neighbours(&pair, WEIR_MAP_THROTTLED_FLOWS);
+	two_new_flows_meet(&pair, 1);
+	pair_end(&pair);
+}
+
+/* One that gets the other's place may be judged by what the other is allowed: a million times as much. */
+static void two_new_warming_flows_of_a_full_set_get_a_place_each(void **state)
+{
+	struct pair pair = {};
+
+	rig_require(CPUS);
+	rig_begin(&pair.rig, FLOWS_PER_CPU);
+	for (int which = 0; which < CPUS; which++) {
+		struct weir_ruleset_rule *rule =
+			rig_rule(&pair.rig, rig_resource(&pair.rig, PORT + which, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP,
+				 which ? 9000000 : 9, SECOND, 10);
+
+		rule->strategy = WEIR_STRATEGY_WARM_UP;
+		rule->warm_up = (struct weir_warm_up_fields){.period_s = 10, .cold_factor = 3};
+	}
+	pair_load(&pair);
+	find_neighbours(&pair, WEIR_MAP_WARMING_FLOWS);
+	two_new_flows_meet(&pair, 3);
+	pair_end(&pair);
+}
+
+/* ---- what another left ---- */
+
+/* Six bits of the tag tell a flow's planned time from a stranger's, and one stranger in 64 has the same. */
+static void new_flow_does_not_wait_for_the_one_whose_place_it_gets(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct pair pair = {};
+	cpu_set_t before;
+
+	rig_begin(&pair.rig, FLOWS_PER_CPU);
+	rule = rig_rule(&pair.rig, rig_resource(&pair.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 1, SECOND, 1);
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rule->queueing_ms_max = 10000;
+	rig_load(&pair.rig, true);
+	weir_object_lab(pair.rig.object)->clock_ns = RIG_START_NS;
+	rig_stay(&before);
+	for (uint32_t source = 1; source <= 20 * FLOWS_PER_CPU; source++) {
+		assert_true(passes(&pair, PORT, source));
+		assert_int_equal(weir_object_lab(pair.rig.object)->wait_ns, 0);
+		assert_true(passes(&pair, PORT, source));
+		assert_int_equal(weir_object_lab(pair.rig.object)->wait_ns, SECOND);
+	}
+	rig_roam(&before);
+	assert_true(rig_rule_counters(&pair.rig, 0).evicted > 10 * FLOWS_PER_CPU);
+	rig_end(&pair.rig);
+}
+
+/* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
+static int enter_own_network(void **state)
+{
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_a_place_each, detach),
+		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_a_place_each, detach),
+		cmocka_unit_test(new_flow_does_not_wait_for_the_one_whose_place_it_gets),
+	};
+
+	return cmocka_run_group_tests_name("shared", tests, enter_own_network, NULL);
+}
