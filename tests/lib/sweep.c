@@ -25,10 +25,7 @@ struct tables {
 	struct weir_connection_flow *totals;
 	uint64_t *found;	 /* by number of a flow */
 	uint64_t *found_of_rule; /* by slot */
-	/* Then what one CPU notes of a flow may go to the next one's figures; and one that was held up for longer than
-	 * another waited for it may leave a connection in the rule's total, until the step is over.
-	 */
-	bool flows_are_evicted;
+	bool flows_are_evicted;	 /* by two CPUs at once */
 	struct sweep sweep;
 };
 
@@ -48,7 +45,6 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 	*tables = (struct tables){
 		.rig = rig,
 		.clock = weir_connection_clock(config->connection_step_ns, now_ns),
-		.flows_are_evicted = config->connection_flow_sets == 1,
 		.sets = copy(rig, WEIR_MAP_CONNECTIONS, config->connection_sets, sizeof(*tables->sets)),
 		.flow_sets =
 			copy(rig, WEIR_MAP_CONNECTION_FLOWS, config->connection_flow_sets, sizeof(*tables->flow_sets)),
@@ -148,12 +144,23 @@ static void check_all(struct tables *tables)
 	}
 }
 
-struct sweep sweep_check(const struct rig *rig, uint64_t now_ns)
+static struct sweep check(const struct rig *rig, uint64_t now_ns, bool flows_are_evicted)
 {
 	_cleanup_(free_tables) struct tables tables = {};
 
 	copy_tables(rig, now_ns, &tables);
+	tables.flows_are_evicted = flows_are_evicted;
 	count_connections(&tables);
 	check_all(&tables);
 	return tables.sweep;
+}
+
+struct sweep sweep_check(const struct rig *rig, uint64_t now_ns)
+{
+	return check(rig, now_ns, false);
+}
+
+struct sweep sweep_check_evicted(const struct rig *rig, uint64_t now_ns)
+{
+	return check(rig, now_ns, true);
 }
