@@ -291,8 +291,8 @@ static __always_inline __u32 weir_next_turn(__u64 owner)
 	return turn ? turn : 1;
 }
 
-/* Is this the owner of a place that has this tag? Not while the place is being made; and not if a CPU
- * that was stalled while it made the place for another has only now done so. (Of the tag, 22 bits are compared.)
+/* Is this the owner of a place that has this tag? Not while the place is being made; and not if a CPU that was stalled
+ * while it made the place for another has only now done so. (Of the tag, 22 bits are compared.)
  */
 static __always_inline bool weir_is_rightful(__u64 owner, __u32 tag)
 {

@@ -56,6 +56,12 @@ static __always_inline __u64 weir_greater(__u64 one, __u64 other)
 	return one + other - weir_lesser(one, other);
 }
 
+/* Is this the way that the insertion `word` took? 0 or 1, without a branch. */
+static __always_inline __u64 weir_is_latest_way(__u64 word, __u64 way)
+{
+	return ((way ^ (__u64)WEIR_INSERTED_WAY(word)) - 1) >> 63;
+}
+
 /* The way with this tag, or `ways`. Also to find a free one: tag 0. */
 static __always_inline __u32 weir_shared_way(const __u32 *tags, const __u32 ways, __u32 tag)
 {

@@ -58,16 +58,11 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
  * same place, and one flow would get two slots. Should both flows have the same six bits, that does not show: so the
  * place that was taken last is the last to go of those that are over.
  */
-__noinline __u64 weir_throttle_victim(struct weir_work *w, __u64 latest, __u64 now_ns)
+__noinline __u64 weir_throttle_victim(const struct weir_throttle_set *set, __u64 latest, __u64 now_ns)
 {
 	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1), over = turn - config.throttle_horizon_ns;
-	const struct weir_throttle_set *set;
-	__u32 index, way;
+	__u32 way;
 
-	if (!w)
-		return 0;
-	index = w->question.place.set;
-	set = bpf_map_lookup_elem(&throttled_flows, &index);
 	if (!set)
 		return 0;
 	way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, 0);
@@ -77,11 +72,10 @@ __noinline __u64 weir_throttle_victim(struct weir_work *w, __u64 latest, __u64 n
 	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
 		__u64 word = READ_ONCE(set->last[i]);
 		__u64 is_planned = weir_is_planned(word, READ_ONCE(set->tag[i]));
-		__u64 is_latest = ((i ^ (__u64)WEIR_INSERTED_WAY(latest)) - 1) >> 63;
 		/* how far ahead of half a turn ago */
 		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * is_planned + turn;
 
-		ahead_ns = weir_greater(ahead_ns, over * is_latest);
+		ahead_ns = weir_greater(ahead_ns, over * weir_is_latest_way(latest, i));
 		least = weir_lesser(ahead_ns * 16 + i, least); /* behind it the way */
 	}
 	return (least & 15) | (least / 16 > over ? WEIR_VICTIM_COUNTS : 0);
@@ -108,7 +102,7 @@ __noinline __u32 weir_insert_throttled(struct weir_work *w)
 		way = weir_shared_way(set->tag, WEIR_THROTTLE_WAYS, tag);
 		if (way < WEIR_THROTTLE_WAYS)
 			return way;
-		victim = weir_throttle_victim(w, latest, now_ns);
+		victim = weir_throttle_victim(set, latest, now_ns);
 		way = victim & WEIR_VICTIM_WAY;
 		OPAQUE(way);
 		if (way >= WEIR_THROTTLE_WAYS)

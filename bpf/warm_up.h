@@ -85,25 +85,19 @@ static __always_inline void weir_sync_warming(struct weir_work *w, const struct 
  * so yet: it is the last to go of those that are cold. One that is being synced is warm for this second. Else two CPUs
  * with a new flow each would take the same place, and both write into it.
  */
-__noinline __u64 weir_warming_victim(struct weir_work *w, __u64 latest, __u64 now_s)
+__noinline __u64 weir_warming_victim(const struct weir_warming_set *set, __u64 latest, __u64 now_s)
 {
-	const struct weir_warming_set *set;
 	__u64 coldest = ~0ull >> 1;
-	__u32 index, way;
+	__u32 way;
 
-	if (!w)
-		return 0;
-	index = w->question.place.set;
-	set = bpf_map_lookup_elem(&warming_flows, &index);
 	if (!set)
 		return 0;
 	way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, 0);
 	if (way < WEIR_WARMING_WAYS)
 		return way;
-		/* Without branches: the verifier would follow every one. */
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_WARMING_WAYS; i++) {
-		__u64 is_latest = ((i ^ (__u64)WEIR_INSERTED_WAY(latest)) - 1) >> 63;
+		__u64 is_latest = weir_is_latest_way(latest, i);
 		__u64 is_busy = READ_ONCE(set->flow[i].state) / WEIR_WARMING_BUSY & 1;
 		__u64 cold_second = READ_ONCE(set->flow[i].cold_second) & ~0ull >> 1;
 
@@ -136,7 +130,7 @@ __noinline __u32 weir_insert_warming(struct weir_work *w)
 		way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, tag);
 		if (way < WEIR_WARMING_WAYS)
 			return way;
-		victim = weir_warming_victim(w, latest, now_s);
+		victim = weir_warming_victim(set, latest, now_s);
 		way = victim & WEIR_VICTIM_WAY;
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_WARMING_WAYS, latest, way, tag))
 			continue;

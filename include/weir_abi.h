@@ -404,8 +404,8 @@ struct weir_connection_counts {
  * The connections of one flow, or of a whole rule. `owner` is the rule's slot, and above it the flow's mark: its tag,
  * with the place's turn in the bits of WEIR_CONNECTION_CHECK. (A turn, 1 to 1023 and round again, is once that the
  * place changed hands.) "Of the flow's tag" words and cells carry just the turn: so what a flow left behind is not its
- * own when it comes back. While the place changes hands, the mark is the new turn alone, and the slot
- * still the former owner's.
+ * own when it comes back. While the place changes hands, the mark is the new turn alone, and the slot still the former
+ * owner's.
  */
 struct weir_connection_flow {
 	__u64 owner;
