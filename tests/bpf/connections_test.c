@@ -14,7 +14,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/if_link.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +29,6 @@
 #include "util.h"
 
 #define CPUS 2
-#define LOOPBACK_IFINDEX 1 /* of every network namespace */
 #define PORT 80
 #define FRAME_BYTES 60
 #define MANY (1u << 20) /* a threshold that is never reached */
@@ -197,8 +195,6 @@ struct pair {
 	int cpu[CPUS];
 };
 
-static int link_fd = -1; /* of the pair's program */
-
 struct sender {
 	struct pair *pair;
 	atomic_uint *arrived; /* at the start */
@@ -210,43 +206,12 @@ struct sender {
 	pthread_t thread;
 };
 
-/* Test runs of a program that is attached nowhere take turns. */
-static int attach_to_loopback(const struct rig *rig)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
-	int program_fd = weir_object_program_fd(rig->object);
-	int fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, NULL);
-
-	return fd < 0 ? bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, &options) : fd;
-}
-
 static void pair_load(struct pair *pair)
 {
-	cpu_set_t allowed;
-	int found = 0;
-
 	rig_load(&pair->rig, true);
 	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			pair->cpu[found++] = cpu;
-	link_fd = attach_to_loopback(&pair->rig);
-	assert_true(link_fd >= 0);
-}
-
-/* Also after a test that failed. */
-static int detach(void **state)
-{
-	weir_closep(&link_fd);
-	link_fd = -1;
-	return 0;
-}
-
-static void pair_end(struct pair *pair)
-{
-	detach(NULL);
-	rig_end(&pair->rig);
+	rig_cpus(pair->cpu, CPUS);
+	rig_attach(&pair->rig);
 }
 
 /* Only the first moves the clock; the other may still be judging a packet of before. Not of long before: more than a
@@ -323,7 +288,7 @@ static void mix_on_two_cpus(uint32_t key_fields, uint64_t threshold, uint32_t co
 	assert_true(most > 5);
 	assert_int_equal(sweep_check(&pair.rig, weir_object_lab(pair.rig.object)->clock_ns + 8 * SECOND).connections,
 			 0);
-	pair_end(&pair);
+	rig_end(&pair.rig);
 }
 
 static void count_equals_a_sweep_after_a_mix_on_two_cpus(void **state)
@@ -375,7 +340,7 @@ static void ask_for_ten(uint32_t key_fields)
 			 300 * (80 - 10));
 	assert_true(rig_rule_counters(&pair.rig, 0).stalled < 300);
 	sweep_check(&pair.rig, lab->clock_ns);
-	pair_end(&pair);
+	rig_end(&pair.rig);
 }
 
 static void limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus(void **state)
@@ -548,13 +513,13 @@ int main(void)
 		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep),
 		cmocka_unit_test(count_equals_a_sweep_when_connections_are_evicted),
 		cmocka_unit_test(count_equals_a_sweep_when_flows_are_evicted),
-		cmocka_unit_test_teardown(count_equals_a_sweep_after_a_mix_on_two_cpus, detach),
-		cmocka_unit_test_teardown(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus, detach),
-		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_connections, detach),
-		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_flows, detach),
-		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_both, detach),
-		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus, detach),
-		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus, detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_after_a_mix_on_two_cpus, rig_detach),
+		cmocka_unit_test_teardown(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus, rig_detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_connections, rig_detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_flows, rig_detach),
+		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_both, rig_detach),
+		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_flow_when_syns_come_on_two_cpus, rig_detach),
+		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus, rig_detach),
 		cmocka_unit_test(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count),
 		cmocka_unit_test(flood_of_sources_drives_out_no_flow_that_has_talked),
 		cmocka_unit_test(connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused),

@@ -30,7 +30,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/if_link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -43,7 +42,6 @@
 
 #define CPUS 2
 #define FLOW_RULES_MAX 2
-#define LOOPBACK_IFINDEX 1 /* of every network namespace */
 #define FRAME_BYTES_MIN 60
 #define FRAME_BYTES_MAX 1514
 
@@ -115,17 +113,10 @@ struct contestant {
 
 static void contest_begin(struct contest *contest)
 {
-	cpu_set_t allowed;
-	int found = 0;
-
 	rig_require(CPUS);
 	memset(contest, 0, sizeof(*contest));
 	rig_begin(&contest->rig, 4096);
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			contest->cpu[found++] = cpu;
-	assert_int_equal(found, CPUS);
+	rig_cpus(contest->cpu, CPUS);
 }
 
 /* One more flow: a resource of its own, keyed by source or not. Rules are added by contest_rule. */
@@ -346,9 +337,7 @@ static uint64_t bucket_count(const struct contest *contest, const struct weir_ru
 static void contest_load(struct contest *contest)
 {
 	rig_load(&contest->rig, false);
-	assert_int_equal(bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(contest->rig.object),
-					XDP_FLAGS_SKB_MODE, NULL),
-			 0);
+	rig_attach(&contest->rig);
 }
 
 static void make_logs(struct contest *contest)
@@ -377,7 +366,6 @@ static void free_logs(struct contest *contest)
 
 static void contest_end(struct contest *contest)
 {
-	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
 	free_logs(contest);
 	free(contest->flows);
 	rig_end(&contest->rig);

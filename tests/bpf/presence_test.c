@@ -13,7 +13,6 @@
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
-#include <linux/if_link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -29,7 +28,6 @@
 
 #define PORT 53
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
-#define LOOPBACK_IFINDEX 1
 #define EPOCH_NS (1ull << WEIR_PRESENCE_SHIFT_MIN)
 
 struct pair {
@@ -54,13 +52,9 @@ static int restore_affinity(void **state)
 
 static void pair_find_cpus(struct pair *pair)
 {
-	int found = 0;
-
 	assert_int_equal(sched_setaffinity(0, sizeof(affinity_before), &affinity_before), 0);
 	rig_require(2);
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-		if (CPU_ISSET(cpu, &affinity_before))
-			pair->cpu[found++] = cpu;
+	rig_cpus(pair->cpu, 2);
 }
 
 /* One resource keyed by source, with this limit, for a machine of `cpus` CPUs (0: this one). */
@@ -438,13 +432,12 @@ static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_ne
 	pair_open(&pair, WEIR_WINDOW_LEAP, 1, 1000 * SECOND, false);
 	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
 	race->pair = &pair;
-	assert_int_equal(
-		bpf_xdp_attach(LOOPBACK_IFINDEX, weir_object_program_fd(pair.rig.object), XDP_FLAGS_SKB_MODE, NULL), 0);
+	rig_attach(&pair.rig);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, racer_main, &racers[i]), 0);
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	bpf_xdp_detach(LOOPBACK_IFINDEX, XDP_FLAGS_SKB_MODE, NULL);
+	rig_detach(NULL);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t won = race->at_once[0][round] + race->at_once[1][round];
 

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <bpf/bpf.h>
-#include <linux/if_link.h>
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,8 +22,7 @@
 #include "util.h"
 
 #define CPUS 2
-#define LOOPBACK_IFINDEX 1 /* of every network namespace */
-#define PORT 53		   /* of the first rule's resource; the second's is the next */
+#define PORT 53 /* of the first rule's resource; the second's is the next */
 #define FRAME_BYTES 60
 #define FLOWS_PER_CPU 512      /* the least: few sets */
 #define LONG_NS (200 * SECOND) /* after so long a throttled flow is over, and one that warms up cold */
@@ -37,8 +35,6 @@ struct pair {
 	int cpu[CPUS];
 	uint32_t source[CPUS][NEIGHBOURS]; /* of the rule that this CPU's packets meet */
 };
-
-static int link_fd = -1; /* of the pair's program */
 
 static void build_frame(uint16_t port, uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
 {
@@ -60,33 +56,10 @@ static bool passes(struct pair *pair, uint16_t port, uint32_t source)
 
 static void pair_load(struct pair *pair)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
-	cpu_set_t allowed;
-	int found = 0;
-
 	rig_load(&pair->rig, true);
 	weir_object_lab(pair->rig.object)->clock_ns = RIG_START_NS;
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			pair->cpu[found++] = cpu;
-	/* Test runs of a program that is attached nowhere take turns. */
-	link_fd = bpf_link_create(weir_object_program_fd(pair->rig.object), LOOPBACK_IFINDEX, BPF_XDP, &options);
-	assert_true(link_fd >= 0);
-}
-
-/* Also after a test that failed. */
-static int detach(void **state)
-{
-	weir_closep(&link_fd);
-	link_fd = -1;
-	return 0;
-}
-
-static void pair_end(struct pair *pair)
-{
-	detach(NULL);
-	rig_end(&pair->rig);
+	rig_cpus(pair->cpu, CPUS);
+	rig_attach(&pair->rig);
 }
 
 /* The latest insertion into set 0: both kinds of sets begin with it. */
@@ -205,7 +178,7 @@ static void two_new_throttled_flows_of_a_full_set_get_a_place_each(void **state)
 	pair_load(&pair);
 	find_neighbours(&pair, WEIR_MAP_THROTTLED_FLOWS);
 	two_new_flows_meet(&pair, 1);
-	pair_end(&pair);
+	rig_end(&pair.rig);
 }
 
 /* One that gets the other's place may be judged by what the other is allowed: a million times as much. */
@@ -226,7 +199,7 @@ static void two_new_warming_flows_of_a_full_set_get_a_place_each(void **state)
 	pair_load(&pair);
 	find_neighbours(&pair, WEIR_MAP_WARMING_FLOWS);
 	two_new_flows_meet(&pair, 3);
-	pair_end(&pair);
+	rig_end(&pair.rig);
 }
 
 /* ---- what another left ---- */
@@ -265,8 +238,8 @@ static int enter_own_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_a_place_each, detach),
-		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_a_place_each, detach),
+		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_a_place_each, rig_detach),
+		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_a_place_each, rig_detach),
 		cmocka_unit_test(new_flow_does_not_wait_for_the_one_whose_place_it_gets),
 	};
 

@@ -15,7 +15,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/if_link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -27,21 +26,17 @@
 #include "util.h"
 
 #define CPUS 2
-#define LOOPBACK_IFINDEX 1 /* of every network namespace */
 #define PORT 53
 #define FRAME_BYTES 60
 
 struct queue {
 	struct rig rig;
 	int cpu[CPUS];
-	int link_fd;
 };
 
 static void queue_begin(struct queue *queue, bool is_keyed, uint64_t threshold, uint64_t queueing_ms)
 {
 	struct weir_ruleset_rule *rule;
-	cpu_set_t allowed;
-	int found = 0;
 
 	rig_require(CPUS);
 	memset(queue, 0, sizeof(*queue));
@@ -52,26 +47,8 @@ static void queue_begin(struct queue *queue, bool is_keyed, uint64_t threshold, 
 	rule->queueing_ms_max = queueing_ms;
 	rig_load(&queue->rig, true);
 	weir_object_lab(queue->rig.object)->clock_ns = RIG_START_NS;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
-			queue->cpu[found++] = cpu;
-	/* Test runs of a program that is attached nowhere take turns. */
-	queue->link_fd = bpf_link_create(weir_object_program_fd(queue->rig.object), LOOPBACK_IFINDEX, BPF_XDP, NULL);
-	if (queue->link_fd < 0) {
-		LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
-
-		queue->link_fd =
-			bpf_link_create(weir_object_program_fd(queue->rig.object), LOOPBACK_IFINDEX, BPF_XDP, &options);
-	}
-	assert_true(queue->link_fd >= 0);
-}
-
-static void queue_end(struct queue *queue)
-{
-	weir_closep(&queue->link_fd);
-	rig_end(&queue->rig);
+	rig_cpus(queue->cpu, CPUS);
+	rig_attach(&queue->rig);
 }
 
 static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
@@ -133,7 +110,7 @@ static void fill_queue_from_both_cpus(bool is_keyed)
 	assert_int_equal(counters.delayed, waiting);
 	assert_int_equal(counters.delay_ns, cost_ns * (waiting * (waiting + 1) / 2));
 	assert_int_equal(counters.blocked.packets, CPUS * 2 * waiting - 1 - waiting);
-	queue_end(&queue);
+	rig_end(&queue.rig);
 }
 
 static void two_cpus_take_each_slot_of_a_whole_resource_once(void **state)
@@ -200,7 +177,7 @@ static void a_new_flow_met_by_two_cpus_at_once_gets_one_place(void **state)
 		wrong += racers[0].passed[flow] + racers[1].passed[flow] != 1;
 	assert_int_equal(rig_rule_counters(&queue.rig, 0).evicted, 0);
 	assert_int_equal(wrong, 0);
-	queue_end(&queue);
+	rig_end(&queue.rig);
 }
 
 /* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
@@ -212,9 +189,9 @@ static int enter_own_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_cpus_take_each_slot_of_a_whole_resource_once),
-		cmocka_unit_test(two_cpus_take_each_slot_of_a_flow_once),
-		cmocka_unit_test(a_new_flow_met_by_two_cpus_at_once_gets_one_place),
+		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_whole_resource_once, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_flow_once, rig_detach),
+		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_place, rig_detach),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/if_link.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 
 #include "host.h"
 #include "util.h"
+
+#define LOOPBACK_IFINDEX 1 /* of every network namespace */
 
 void rig_require(int cpus)
 {
@@ -52,6 +55,18 @@ void rig_stay(cpu_set_t *ret_before)
 void rig_roam(const cpu_set_t *before)
 {
 	assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
+}
+
+void rig_cpus(int cpu[], int count)
+{
+	cpu_set_t allowed;
+	int found = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	for (int number = 0; number < CPU_SETSIZE && found < count; number++)
+		if (CPU_ISSET(number, &allowed))
+			cpu[found++] = number;
+	assert_int_equal(found, count);
 }
 
 void rig_line_up(atomic_uint *arrived, uint32_t threads, uint32_t round)
@@ -208,8 +223,29 @@ uint64_t rig_passed(const struct rig *rig, size_t resource)
 	return sum;
 }
 
+static int link_fd = -1;
+
+void rig_attach(const struct rig *rig)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
+	int program_fd = weir_object_program_fd(rig->object);
+
+	link_fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, NULL);
+	if (link_fd < 0)
+		link_fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, &options);
+	assert_true(link_fd >= 0);
+}
+
+int rig_detach(void **state)
+{
+	weir_closep(&link_fd);
+	link_fd = -1;
+	return 0;
+}
+
 void rig_end(struct rig *rig)
 {
+	rig_detach(NULL);
 	weir_object_free(rig->object);
 	weir_image_free(rig->image);
 	weir_ruleset_free(rig->ruleset);

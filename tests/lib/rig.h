@@ -65,6 +65,16 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule);
 /* Packets that a resource (its place) let pass, all CPUs together. */
 uint64_t rig_passed(const struct rig *rig, size_t resource);
 
+/* The first CPUs that this thread may use. */
+void rig_cpus(int cpu[], int count);
+
+/*
+ * Attach to the loopback: test runs of a program that is attached nowhere take turns. One rig at a time; rig_end()
+ * ends it, and rig_detach(), as a test's teardown, does after a test that failed.
+ */
+void rig_attach(const struct rig *rig);
+int rig_detach(void **state);
+
 void rig_end(struct rig *rig);
 
 #endif
