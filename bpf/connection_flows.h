@@ -24,8 +24,11 @@
 /* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. */
 #define WEIR_STEPS_AHEAD (1u << 20)
 
-/* How often to look whether another CPU has made a flow's place: some 2 us, where making one takes less than one. */
-#define WEIR_OWNER_LOOKS 1024
+/* How long to wait for another CPU that makes a flow's place, which takes it a microsecond or two. True time, in replay
+ * as well.
+ */
+#define WEIR_OWNER_WAIT_NS 20000
+#define WEIR_OWNER_LOOKS 1024 /* for the verifier; each reads the clock */
 
 /* ---- time ---- */
 
@@ -299,17 +302,33 @@ static __always_inline bool weir_is_rightful(__u64 owner, __u32 tag)
 	return !(((__u32)(owner >> 32) ^ tag) & ~(__u32)WEIR_CONNECTION_CHECK);
 }
 
+/* Figures of the flow before are gone. Each by compare-and-swap, and only if the place was still ours to make after it
+ * was read: another CPU that took over from us, as we were stalled, may have counted anew.
+ */
+__noinline int weir_clear_figures(struct weir_work *w, struct weir_connection_flow *flow, __u64 making)
+{
+	if (!w || !flow)
+		return 0;
+	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
+		__u64 *figure = (__u64 *)&flow->counts + i, old = READ_ONCE(*figure);
+
+		weir_order(w);
+		if (old && READ_ONCE(flow->owner) == making)
+			__sync_val_compare_and_swap(figure, old, 0);
+	}
+	return 0;
+}
+
 /*
  * The flow of w->question becomes the owner of the place that has its tag. Meanwhile the owner is but a turn, and as it
  * has no tag nobody counts there. Another CPU may take over from us at any moment, for this flow or for the next: its
- * turn is later, so that we neither empty its cells nor become the owner. (Should we be stalled while we clear the
- * figures, its first ones are lost.)
+ * turn is later, so that we neither empty its cells nor become the owner.
  */
 __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_flow_set *set, __u32 way, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow *flow, *total;
-	__u32 evicted, open, slot;
+	__u32 evicted, open, slot, until_s;
 	__u64 owner, making;
 
 	if (!w || !set)
@@ -335,10 +354,12 @@ __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_f
 		__sync_fetch_and_add(&total->counts.evicted, evicted < open ? evicted : open);
 		weir_count_eviction(slot);
 	}
+	until_s = READ_ONCE(set->until_s[way]);
+	weir_order(w);
 	if (READ_ONCE(flow->owner) != making)
 		return 0;
-	WRITE_ONCE(set->until_s[way], 0);
-	__builtin_memset(&flow->counts, 0, sizeof(flow->counts));
+	__sync_val_compare_and_swap(&set->until_s[way], until_s, 0); /* as the figures */
+	weir_clear_figures(w, flow, making);
 	weir_describe_key(&flow->key, rule, &w->packet);
 	owner = WEIR_CONNECTION_OWNER(rule->slot, WEIR_CONNECTION_MARK(w->question.place.tag, making >> 32));
 	__sync_val_compare_and_swap(&flow->owner, making, owner);
@@ -378,14 +399,18 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
  */
 __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32 tag)
 {
-	__u64 owner;
+	__u64 owner, until_ns;
 
 	if (!flow)
 		return 0;
 	owner = READ_ONCE(flow->owner);
+	until_ns = bpf_ktime_get_ns() + WEIR_OWNER_WAIT_NS;
 #pragma nounroll
-	for (int look = 0; look < WEIR_OWNER_LOOKS && !weir_is_rightful(owner, tag); look++)
+	for (int look = 0; look < WEIR_OWNER_LOOKS && !weir_is_rightful(owner, tag); look++) {
+		if (bpf_ktime_get_ns() > until_ns)
+			break;
 		owner = READ_ONCE(flow->owner);
+	}
 	return owner;
 }
 
