@@ -47,8 +47,10 @@ __noinline int weir_fetch_flows(struct weir_work *w)
  */
 static __always_inline void weir_fetch_rules(struct weir_work *w)
 {
+	if (likely(w->rule_count < 2))
+		return;
 	w->placed = 0;
-	if (likely(w->rule_count < 2) || !w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
+	if (!w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
 		return;
 	weir_fetch_flows(w);
 }

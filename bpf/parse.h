@@ -322,12 +322,17 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 
 /* ---- the usual shape: half the instructions ---- */
 
-static __always_inline void weir_fill_usual(struct weir_packet *pkt, const struct weir_cursor *cur, __u32 is_ipv6,
-					    __u32 protocol)
+/* `asked`, here and below, are the fields that anybody will read (weir_config.asked_fields), a constant to the
+ * verifier; the others are left as they are. Who gets there, and how long it is, is always told.
+ */
+static __always_inline void weir_fill_usual(struct weir_packet *pkt, const struct weir_cursor *cur, __u32 asked,
+					    __u32 is_ipv6, __u32 protocol)
 {
 	pkt->frame_bytes = cur->frame_bytes;
-	pkt->vlan = WEIR_VLAN_NONE;
-	pkt->icmp_type = WEIR_BYTE_NONE;
+	if (asked & WEIR_MATCH_VLAN)
+		pkt->vlan = WEIR_VLAN_NONE;
+	if (asked & WEIR_MATCH_ICMP_TYPE)
+		pkt->icmp_type = WEIR_BYTE_NONE;
 	pkt->is_ipv6 = is_ipv6;
 	pkt->fragment = WEIR_FRAGMENT_NONE;
 	pkt->protocol = protocol;
@@ -336,7 +341,7 @@ static __always_inline void weir_fill_usual(struct weir_packet *pkt, const struc
 
 /* UDP or TCP at `header`, of which 8 bytes lie before cur->end; the IP payload has `left` bytes. */
 static __always_inline bool weir_parse_usual_transport(const struct weir_cursor *cur, struct weir_packet *pkt,
-						       void *header, __u32 protocol, __u32 left)
+						       __u32 asked, void *header, __u32 protocol, __u32 left)
 {
 	struct udphdr *udp = header;
 	struct tcphdr *tcp = header;
@@ -346,7 +351,8 @@ static __always_inline bool weir_parse_usual_transport(const struct weir_cursor 
 
 		if (udp_bytes < sizeof(*udp) || udp_bytes > left)
 			return false;
-		pkt->tcp_flags = WEIR_BYTE_NONE;
+		if (asked & WEIR_MATCH_TCP_FLAGS)
+			pkt->tcp_flags = WEIR_BYTE_NONE;
 	} else if (protocol == IPPROTO_TCP) {
 		__u32 data_offset;
 
@@ -355,16 +361,19 @@ static __always_inline bool weir_parse_usual_transport(const struct weir_cursor 
 		data_offset = tcp->doff * 4;
 		if (data_offset < sizeof(*tcp) || data_offset > left)
 			return false;
-		pkt->tcp_flags = ((__u8 *)header)[13];
+		if (asked & WEIR_MATCH_TCP_FLAGS)
+			pkt->tcp_flags = ((__u8 *)header)[13];
 	} else {
 		return false;
 	}
-	pkt->source_port = bpf_ntohs(udp->source);
-	pkt->destination_port = bpf_ntohs(udp->dest);
+	if (asked & WEIR_MATCH_SOURCE_PORT)
+		pkt->source_port = bpf_ntohs(udp->source);
+	if (asked & WEIR_MATCH_DESTINATION_PORT)
+		pkt->destination_port = bpf_ntohs(udp->dest);
 	return true;
 }
 
-static __always_inline bool weir_parse_usual_ipv4(const struct weir_cursor *cur, struct weir_packet *pkt)
+static __always_inline bool weir_parse_usual_ipv4(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
 {
 	struct iphdr *ip = cur->data + sizeof(struct ethhdr);
 	__u32 total_bytes = bpf_ntohs(ip->tot_len), protocol = ip->protocol;
@@ -372,13 +381,15 @@ static __always_inline bool weir_parse_usual_ipv4(const struct weir_cursor *cur,
 	if (*(__u8 *)ip != 0x45 || ip->frag_off & bpf_htons(IP_MORE_FRAGMENTS | IP_FRAGMENT_OFFSET) ||
 	    total_bytes < sizeof(*ip) || sizeof(struct ethhdr) + total_bytes > cur->frame_bytes)
 		return false;
-	pkt->source[0] = ip->saddr;
-	pkt->destination[0] = ip->daddr;
-	weir_fill_usual(pkt, cur, 0, protocol);
-	return weir_parse_usual_transport(cur, pkt, ip + 1, protocol, total_bytes - sizeof(*ip));
+	if (asked & WEIR_MATCH_SOURCE)
+		pkt->source[0] = ip->saddr;
+	if (asked & WEIR_MATCH_DESTINATION)
+		pkt->destination[0] = ip->daddr;
+	weir_fill_usual(pkt, cur, asked, 0, protocol);
+	return weir_parse_usual_transport(cur, pkt, asked, ip + 1, protocol, total_bytes - sizeof(*ip));
 }
 
-static __always_inline bool weir_parse_usual_ipv6(const struct weir_cursor *cur, struct weir_packet *pkt)
+static __always_inline bool weir_parse_usual_ipv6(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
 {
 	struct ipv6hdr *ip6 = cur->data + sizeof(struct ethhdr);
 	__u32 payload_bytes, protocol;
@@ -389,17 +400,19 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_cursor *cur,
 	protocol = ip6->nexthdr;
 	if (sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > cur->frame_bytes)
 		return false;
-	__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
-	__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
-	weir_fill_usual(pkt, cur, 1, protocol);
-	return weir_parse_usual_transport(cur, pkt, ip6 + 1, protocol, payload_bytes);
+	if (asked & WEIR_MATCH_SOURCE)
+		__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
+	if (asked & WEIR_MATCH_DESTINATION)
+		__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
+	weir_fill_usual(pkt, cur, asked, 1, protocol);
+	return weir_parse_usual_transport(cur, pkt, asked, ip6 + 1, protocol, payload_bytes);
 }
 
 /* Mostly a frame has no tag, no option, no extension header, is no fragment, and carries UDP or TCP; and its headers
  * lie in the first buffer. Then this is all; false: it is some other frame, or a malformed one, for weir_parse()
- * to tell. Where this is true, that says the same (tests/unit/parse_test).
+ * to tell. Where this is true, that says the same of the fields asked for (tests/unit/parse_test).
  */
-static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, struct weir_packet *pkt)
+static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
 {
 	__be16 ethertype;
 
@@ -408,9 +421,9 @@ static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, stru
 	/* By one load: struct ethhdr is packed, and would be read byte by byte. */
 	ethertype = *(__be16 *)(cur->data + __builtin_offsetof(struct ethhdr, h_proto));
 	if (ethertype == bpf_htons(ETH_P_IP))
-		return weir_parse_usual_ipv4(cur, pkt);
+		return weir_parse_usual_ipv4(cur, pkt, asked);
 	if (ethertype == bpf_htons(ETH_P_IPV6))
-		return weir_parse_usual_ipv6(cur, pkt);
+		return weir_parse_usual_ipv6(cur, pkt, asked);
 	return false;
 }
 

@@ -97,7 +97,8 @@ static __always_inline enum weir_answer weir_heed(struct weir_work *w, const str
 	weir_count_block(rule, w->packet.frame_bytes);
 	if (rule->observes)
 		return WEIR_ANSWER_ADMIT; /* with no claim: not counted in its own window */
-	w->blocking_rule = place;
+	if (config.is_virtual)
+		w->blocking_rule = place;
 	return WEIR_ANSWER_BLOCK;
 }
 

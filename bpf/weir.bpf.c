@@ -47,7 +47,7 @@ static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work
 	cur->data = (void *)(long)ctx->data;
 	cur->end = (void *)(long)ctx->data_end;
 	cur->frame_bytes = weir_frame_bytes(ctx, cur);
-	if (config.asks_interface)
+	if (config.asked_fields & WEIR_MATCH_INTERFACE)
 		w->packet.ifindex = ctx->ingress_ifindex;
 	if (!config.is_virtual)
 		return;
@@ -79,14 +79,16 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	struct weir_cursor cur;
 
 	w->has_now = 0;
-	w->blocking_rule = WEIR_NO_RULE;
-	w->wait_ns = 0;
+	if (config.is_virtual)
+		w->blocking_rule = WEIR_NO_RULE;
+	if (config.is_virtual || config.paces)
+		w->wait_ns = 0;
 	weir_meet_frame(ctx, w, &cur);
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
 	if (config.is_virtual && config.has_connections)
 		weir_connections_now_ns(w);
 
-	if (unlikely(!weir_parse_usual(&cur, &w->packet))) {
+	if (unlikely(!weir_parse_usual(&cur, &w->packet, config.asked_fields))) {
 		w->packet.frame_bytes = cur.frame_bytes;
 		parsed = weir_parse_frame(ctx, w);
 		if (parsed != WEIR_PARSED_IP) {

@@ -163,14 +163,14 @@ struct weir_work {
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
 	__u32 rule_count;
-	__u32 placed; /* rules for which flow[] is filled in */
+	__u32 placed; /* rules for which flow[] is filled in, where there are several */
 	struct weir_offender offender;
 	__u64 now_ns;  /* valid when has_now: read at most once a packet, unless a judgement is repeated */
 	__u64 jiffies; /* as they were just before now_ns was read */
 	__u64 wait_ns; /* the longest that a throttling rule asks for */
 	__u32 has_now;
 	__u32 expects_admission; /* the packet before was not blocked at once; the offender's do not count */
-	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE */
+	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE; for the lab alone */
 	__u32 judged;		 /* rules before the one being judged */
 	struct weir_question question;
 	__u32 located;			   /* number of the row that w->question is about, or WEIR_NO_ROW */

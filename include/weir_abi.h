@@ -623,7 +623,7 @@ struct weir_config {
 	__u32 drop_non_ip;
 	__u32 drop_unmatched;
 	/* what any rule of the load asks for; the program leaves out the rest */
-	__u32 asks_interface; /* of packets: in a match, or in a flow key */
+	__u32 asked_fields; /* enum weir_match_field, or-ed: what a match, a flow key or a kind of rule is made of */
 	__u32 has_moving;
 	__u32 has_throttling;
 	__u32 has_associated;

@@ -1908,7 +1908,7 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	image = build(ruleset);
 	assert_false(image->config.has_moving | image->config.has_throttling | image->config.has_associated |
 		     image->config.has_meters | image->config.warms_flows | image->config.has_overrides |
-		     image->config.paces | image->config.throttle_horizon_ns | image->config.asks_interface);
+		     image->config.paces | image->config.throttle_horizon_ns);
 	weir_image_free(image);
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
@@ -1940,23 +1940,62 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void the_program_is_told_that_a_match_or_a_flow_key_asks_for_the_interface(void **state)
+/* What the program is told to read of packets for one rule: of the first of two resources with this key. */
+static uint32_t fields_asked_for(uint32_t key, uint32_t ref_key, enum weir_relation relation)
 {
-	struct weir_ruleset *keyed = two_resources(WEIR_KEY_SOURCE | WEIR_KEY_INTERFACE, 0);
-	struct weir_ruleset *matched = two_resources(0, 0);
+	struct weir_ruleset *ruleset = two_resources(key, ref_key);
+	struct weir_image *image;
+	uint32_t fields;
+
+	add_kind(ruleset, "rule", DIRECT, REJECT, relation);
+	image = build(ruleset);
+	fields = image->config.asked_fields;
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	return fields;
+}
+
+static void the_program_is_told_which_fields_flow_keys_are_made_of(void **state)
+{
+	static const struct {
+		uint32_t key, field;
+	} cases[] = {
+		{0, 0},
+		{WEIR_KEY_SOURCE, WEIR_MATCH_SOURCE},
+		{WEIR_KEY_DESTINATION, WEIR_MATCH_DESTINATION},
+		{WEIR_KEY_SOURCE_PORT, WEIR_MATCH_SOURCE_PORT},
+		{WEIR_KEY_DESTINATION_PORT, WEIR_MATCH_DESTINATION_PORT},
+		{WEIR_KEY_PROTOCOL, WEIR_MATCH_KIND},
+		{WEIR_KEY_VLAN, WEIR_MATCH_VLAN},
+		{WEIR_KEY_INTERFACE, WEIR_MATCH_INTERFACE},
+		{WEIR_KEY_SOURCE | WEIR_KEY_INTERFACE, WEIR_MATCH_SOURCE | WEIR_MATCH_INTERFACE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(fields_asked_for(cases[i].key, 0, CURRENT), cases[i].field);
+		/* A meter's key is made for packets of the other resource. */
+		assert_int_equal(fields_asked_for(cases[i].key, cases[i].key, ASSOCIATED), cases[i].field);
+	}
+}
+
+static void the_program_is_told_which_fields_matches_and_connections_ask_for(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_ruleset_rule *rule = add_kind(ruleset, "rule", DIRECT, REJECT, CURRENT);
 	struct weir_image *image;
 
-	add_kind(keyed, "reject", DIRECT, REJECT, CURRENT);
-	image = build(keyed);
-	assert_int_equal(image->config.asks_interface, 1);
+	add_interface(&ruleset->resources[0].match, "eth3");
+	image = build(ruleset);
+	assert_int_equal(image->config.asked_fields, WEIR_MATCH_INTERFACE);
 	weir_image_free(image);
-	weir_ruleset_free(keyed);
 
-	add_interface(&matched->resources[0].match, "eth3");
-	image = build(matched);
-	assert_int_equal(image->config.asks_interface, 1);
+	rule->metric = WEIR_METRIC_CONCURRENCY;
+	image = build(ruleset);
+	assert_int_equal(image->config.asked_fields, WEIR_MATCH_INTERFACE | WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
+							     WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT |
+							     WEIR_MATCH_TCP_FLAGS);
 	weir_image_free(image);
-	weir_ruleset_free(matched);
+	weir_ruleset_free(ruleset);
 }
 
 static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
@@ -3076,7 +3115,8 @@ int main(void)
 		cmocka_unit_test(descriptions_say_what_a_controller_needs),
 		cmocka_unit_test(every_warm_up_too_large_is_refused_by_name),
 		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
-		cmocka_unit_test(the_program_is_told_that_a_match_or_a_flow_key_asks_for_the_interface),
+		cmocka_unit_test(the_program_is_told_which_fields_flow_keys_are_made_of),
+		cmocka_unit_test(the_program_is_told_which_fields_matches_and_connections_ask_for),
 		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
 		cmocka_unit_test(rules_that_read_the_same_window_share_a_meter),
 		cmocka_unit_test(a_rule_that_observes_has_a_meter_to_itself),

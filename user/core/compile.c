@@ -58,6 +58,27 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 	return is_wrong ? -EINVAL : 0;
 }
 
+/* The fields of packets that the program reads beside those of matches. */
+static uint32_t fields_read_by(const struct weir_rule *rule)
+{
+	static const uint32_t read_for_key[] = {WEIR_MATCH_SOURCE,	WEIR_MATCH_DESTINATION,
+						WEIR_MATCH_SOURCE_PORT, WEIR_MATCH_DESTINATION_PORT,
+						WEIR_MATCH_KIND,	WEIR_MATCH_VLAN,
+						WEIR_MATCH_INTERFACE}; /* by bit of enum weir_key_field */
+	uint32_t fields = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(read_for_key); i++)
+		if (rule->key_fields >> i & 1)
+			fields |= read_for_key[i];
+	if (rule->judging == WEIR_JUDGING_CONNECTIONS)
+		fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
+			  WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_TCP_FLAGS;
+	if (rule->has_overrides)
+		fields |= rule->overrides_destination ? WEIR_MATCH_DESTINATION : WEIR_MATCH_SOURCE;
+	return fields;
+}
+
 /* What any rule asks of the program. */
 static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
 			    struct weir_config *config)
@@ -80,9 +101,11 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		if (cost_ns_max > config->throttle_horizon_ns)
 			config->throttle_horizon_ns = cost_ns_max;
 	}
-	config->asks_interface |= (config->match_fields & WEIR_MATCH_INTERFACE) != 0;
+	config->asked_fields = config->match_fields;
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
-		config->asks_interface |= (image->rules[i].key_fields & WEIR_KEY_INTERFACE) != 0;
+		config->asked_fields |= fields_read_by(&image->rules[i]);
+	if (list->ruleset.listed_count)
+		config->asked_fields |= WEIR_MATCH_SOURCE;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_meters |= image->resources[i].meter_count > 0;
 	config->paces = list->ruleset.settings.paces && config->has_throttling;
