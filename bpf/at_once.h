@@ -8,43 +8,70 @@
 
 #include "window.h"
 
+/* ---- the offender ---- */
+
+/* The flow of the packet in hand, under its first rule, is to be blocked before any rule is asked. */
+__noinline int weir_set_offender(struct weir_work *w, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_offender *offender;
+	bool is_ipv6;
+
+	if (!w)
+		return 0;
+	offender = &w->offender;
+	is_ipv6 = w->packet.is_ipv6;
+	for (int i = 0; i < 4; i++) {
+		offender->mask[i] = is_ipv6 ? rule->source_mask6[i] : i == 0 ? rule->source_mask4 : 0;
+		offender->source[i] = w->packet.source[i] & offender->mask[i];
+	}
+	offender->slot = rule->slot;
+	offender->until_jiffies = weir_narrow_clock(w, rule->timing)->until_jiffies;
+	return 0;
+}
+
 /* The flow is full until its bucket is over. Its next packet may be the next of all: so it is the second time in a
- * row.
+ * row. What a rule blocks that observes, others are asked about.
  */
 static __always_inline void weir_remember_offender(struct weir_work *w, const struct weir_rule *rule, __u32 tag)
 {
 	struct weir_offender *offender = &w->offender;
 
-	if (rule->key_fields != WEIR_KEY_SOURCE)
+	if (rule->key_fields != WEIR_KEY_SOURCE || rule->observes)
 		return;
 	if (offender->tag == tag) {
-		__builtin_memcpy(offender->source, w->packet.source, sizeof(offender->source));
-		offender->until_jiffies = weir_narrow_clock(w, rule->timing)->until_jiffies;
+		weir_set_offender(w, w->rule[0]);
 	} else {
 		offender->tag = tag;
 		offender->until_jiffies = 0;
 	}
 }
 
-/* The packet meets what the packet before has met, and is of the offender, who is full: as weir_blocks_at_once() would
- * find.
+/* Half of an IPv6 address, as it was copied. */
+static __always_inline __u64 weir_half(const __be32 address[4], const int half)
+{
+	typedef __u64 __attribute__((may_alias)) half_address;
+
+	return ((const half_address *)address)[half];
+}
+
+/* The packet, which meets what the packet before has met, is of the offender, who is full: as weir_blocks_at_once()
+ * would find. (Of the same family it is, as that is met, too.)
  */
-static __always_inline bool weir_is_of_offender(struct weir_work *w, const struct weir_rule *rule)
+static __always_inline bool weir_is_of_offender(const struct weir_work *w)
 {
 	const struct weir_offender *offender = &w->offender;
 	const struct weir_packet *pkt = &w->packet;
-	__u32 differs;
 
 	if (bpf_jiffies64() >= offender->until_jiffies)
 		return false;
 	if (!pkt->is_ipv6)
-		return !((pkt->source[0] ^ offender->source[0]) & rule->source_mask4);
-	differs = (pkt->source[0] ^ offender->source[0]) & rule->source_mask6[0];
-	differs |= (pkt->source[1] ^ offender->source[1]) & rule->source_mask6[1];
-	differs |= (pkt->source[2] ^ offender->source[2]) & rule->source_mask6[2];
-	differs |= (pkt->source[3] ^ offender->source[3]) & rule->source_mask6[3];
-	return !differs;
+		return (pkt->source[0] & offender->mask[0]) == offender->source[0];
+	return !(((weir_half(pkt->source, 0) & weir_half(offender->mask, 0)) ^ weir_half(offender->source, 0)) |
+		 ((weir_half(pkt->source, 1) & weir_half(offender->mask, 1)) ^ weir_half(offender->source, 1)));
 }
+
+/* ---- any flow ---- */
 
 /* Out of line: the program itself has no stack to spare (tests/bpf/stack_test). */
 __noinline int weir_touch_presence(struct weir_work *w)

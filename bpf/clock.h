@@ -96,11 +96,18 @@ static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w,
 	return &w->narrow[timing & (WEIR_TIMINGS_NARROW - 1)];
 }
 
+__noinline int weir_update_second(struct weir_work *w)
+{
+	if (w)
+		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0, true);
+	return 0;
+}
+
 /* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
 static __always_inline __u64 weir_now_second(struct weir_work *w)
 {
 	if (unlikely(!weir_clock_holds(&w->second)))
-		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0, true);
+		weir_update_second(w);
 	return w->second.bucket;
 }
 

@@ -43,14 +43,14 @@ __noinline int weir_fetch_flows(struct weir_work *w)
 }
 
 /* Where several rules are to be asked: their rows lie far apart, and memory fetches them all in little more time than
- * one. Before the first rule, and so only when that is not expected to block; of the offender it is known.
+ * one. Before the first rule, and so only when that is not expected to block.
  */
 static __always_inline void weir_fetch_rules(struct weir_work *w)
 {
 	if (likely(w->rule_count < 2))
 		return;
 	w->placed = 0;
-	if (!w->expects_admission || weir_is_of_offender(w, weir_rule(w->rule[0])))
+	if (!w->expects_admission)
 		return;
 	weir_fetch_flows(w);
 }

@@ -223,7 +223,6 @@ static __always_inline int weir_match_only_word(struct weir_work *w)
 
 /* ---- once for many packets ---- */
 
-#define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
 /* Fields that differ from packet to packet, or can't be compared at once: when asked for, matched for each packet. */
 #define WEIR_MATCH_EACH (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_LENGTH | WEIR_MATCH_INTERFACE)
 

@@ -322,17 +322,20 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 
 /* ---- the usual shape: half the instructions ---- */
 
-/* `asked`, here and below, are the fields that anybody will read (weir_config.asked_fields), a constant to the
- * verifier; the others are left as they are. Who gets there, and how long it is, is always told.
+/* Which fields are asked for is a constant to the verifier. It takes the branches out, but leaves what was worked out
+ * to decide them: so there are few.
  */
-static __always_inline void weir_fill_usual(struct weir_packet *pkt, const struct weir_cursor *cur, __u32 asked,
-					    __u32 is_ipv6, __u32 protocol)
+struct weir_usual {
+	const struct weir_cursor *cur;
+	struct weir_packet *pkt;
+	__u32 asked; /* weir_config.asked_fields */
+};
+
+static __always_inline void weir_fill_usual(const struct weir_usual *usual, __u32 is_ipv6, __u32 protocol)
 {
-	pkt->frame_bytes = cur->frame_bytes;
-	if (asked & WEIR_MATCH_VLAN)
-		pkt->vlan = WEIR_VLAN_NONE;
-	if (asked & WEIR_MATCH_ICMP_TYPE)
-		pkt->icmp_type = WEIR_BYTE_NONE;
+	struct weir_packet *pkt = usual->pkt;
+
+	pkt->frame_bytes = usual->cur->frame_bytes;
 	pkt->is_ipv6 = is_ipv6;
 	pkt->fragment = WEIR_FRAGMENT_NONE;
 	pkt->protocol = protocol;
@@ -340,9 +343,11 @@ static __always_inline void weir_fill_usual(struct weir_packet *pkt, const struc
 }
 
 /* UDP or TCP at `header`, of which 8 bytes lie before cur->end; the IP payload has `left` bytes. */
-static __always_inline bool weir_parse_usual_transport(const struct weir_cursor *cur, struct weir_packet *pkt,
-						       __u32 asked, void *header, __u32 protocol, __u32 left)
+static __always_inline bool weir_parse_usual_transport(const struct weir_usual *usual, void *header, __u32 protocol,
+						       __u32 left)
 {
+	struct weir_packet *pkt = usual->pkt;
+	__u32 tcp_flags = WEIR_BYTE_NONE;
 	struct udphdr *udp = header;
 	struct tcphdr *tcp = header;
 
@@ -351,61 +356,66 @@ static __always_inline bool weir_parse_usual_transport(const struct weir_cursor 
 
 		if (udp_bytes < sizeof(*udp) || udp_bytes > left)
 			return false;
-		if (asked & WEIR_MATCH_TCP_FLAGS)
-			pkt->tcp_flags = WEIR_BYTE_NONE;
 	} else if (protocol == IPPROTO_TCP) {
 		__u32 data_offset;
 
-		if ((void *)(tcp + 1) > cur->end)
+		if ((void *)(tcp + 1) > usual->cur->end)
 			return false;
 		data_offset = tcp->doff * 4;
 		if (data_offset < sizeof(*tcp) || data_offset > left)
 			return false;
-		if (asked & WEIR_MATCH_TCP_FLAGS)
-			pkt->tcp_flags = ((__u8 *)header)[13];
+		tcp_flags = ((__u8 *)header)[13];
 	} else {
 		return false;
 	}
-	if (asked & WEIR_MATCH_SOURCE_PORT)
-		pkt->source_port = bpf_ntohs(udp->source);
-	if (asked & WEIR_MATCH_DESTINATION_PORT)
+	if (usual->asked & WEIR_MATCH_DESTINATION_PORT)
 		pkt->destination_port = bpf_ntohs(udp->dest);
+	if (usual->asked & WEIR_MATCH_SELDOM) {
+		pkt->source_port = bpf_ntohs(udp->source);
+		pkt->tcp_flags = tcp_flags;
+		pkt->vlan = WEIR_VLAN_NONE;
+		pkt->icmp_type = WEIR_BYTE_NONE;
+	}
 	return true;
 }
 
-static __always_inline bool weir_parse_usual_ipv4(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
+static __always_inline bool weir_parse_usual_ipv4(const struct weir_usual *usual)
 {
-	struct iphdr *ip = cur->data + sizeof(struct ethhdr);
+	struct iphdr *ip = usual->cur->data + sizeof(struct ethhdr);
 	__u32 total_bytes = bpf_ntohs(ip->tot_len), protocol = ip->protocol;
 
 	if (*(__u8 *)ip != 0x45 || ip->frag_off & bpf_htons(IP_MORE_FRAGMENTS | IP_FRAGMENT_OFFSET) ||
-	    total_bytes < sizeof(*ip) || sizeof(struct ethhdr) + total_bytes > cur->frame_bytes)
+	    total_bytes < sizeof(*ip) || sizeof(struct ethhdr) + total_bytes > usual->cur->frame_bytes)
 		return false;
-	if (asked & WEIR_MATCH_SOURCE)
-		pkt->source[0] = ip->saddr;
-	if (asked & WEIR_MATCH_DESTINATION)
-		pkt->destination[0] = ip->daddr;
-	weir_fill_usual(pkt, cur, asked, 0, protocol);
-	return weir_parse_usual_transport(cur, pkt, asked, ip + 1, protocol, total_bytes - sizeof(*ip));
+	usual->pkt->source[0] = ip->saddr;
+	if (usual->asked & WEIR_MATCH_DESTINATION)
+		usual->pkt->destination[0] = ip->daddr;
+	weir_fill_usual(usual, 0, protocol);
+	return weir_parse_usual_transport(usual, ip + 1, protocol, total_bytes - sizeof(*ip));
 }
 
-static __always_inline bool weir_parse_usual_ipv6(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
+/* Behind an Ethernet header IPv6's addresses are aligned as IP headers are, two bytes off that; so 64 bits at once. */
+static __always_inline void weir_copy_address(__be32 to[4], const struct in6_addr *from)
 {
-	struct ipv6hdr *ip6 = cur->data + sizeof(struct ethhdr);
+	__builtin_memcpy(__builtin_assume_aligned(to, 8), __builtin_assume_aligned(from, 8), sizeof(*from));
+}
+
+static __always_inline bool weir_parse_usual_ipv6(const struct weir_usual *usual)
+{
+	struct ipv6hdr *ip6 = usual->cur->data + sizeof(struct ethhdr);
 	__u32 payload_bytes, protocol;
 
-	if ((void *)(ip6 + 1) + sizeof(struct udphdr) > cur->end)
+	if ((void *)(ip6 + 1) + sizeof(struct udphdr) > usual->cur->end)
 		return false;
 	payload_bytes = bpf_ntohs(ip6->payload_len);
 	protocol = ip6->nexthdr;
-	if (sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > cur->frame_bytes)
+	if (sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > usual->cur->frame_bytes)
 		return false;
-	if (asked & WEIR_MATCH_SOURCE)
-		__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
-	if (asked & WEIR_MATCH_DESTINATION)
-		__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
-	weir_fill_usual(pkt, cur, asked, 1, protocol);
-	return weir_parse_usual_transport(cur, pkt, asked, ip6 + 1, protocol, payload_bytes);
+	weir_copy_address(usual->pkt->source, &ip6->saddr);
+	if (usual->asked & WEIR_MATCH_DESTINATION)
+		weir_copy_address(usual->pkt->destination, &ip6->daddr);
+	weir_fill_usual(usual, 1, protocol);
+	return weir_parse_usual_transport(usual, ip6 + 1, protocol, payload_bytes);
 }
 
 /* Mostly a frame has no tag, no option, no extension header, is no fragment, and carries UDP or TCP; and its headers
@@ -414,6 +424,7 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_cursor *cur,
  */
 static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, struct weir_packet *pkt, __u32 asked)
 {
+	const struct weir_usual usual = {cur, pkt, asked};
 	__be16 ethertype;
 
 	if (cur->data + sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr) > cur->end)
@@ -421,9 +432,9 @@ static __always_inline bool weir_parse_usual(const struct weir_cursor *cur, stru
 	/* By one load: struct ethhdr is packed, and would be read byte by byte. */
 	ethertype = *(__be16 *)(cur->data + __builtin_offsetof(struct ethhdr, h_proto));
 	if (ethertype == bpf_htons(ETH_P_IP))
-		return weir_parse_usual_ipv4(cur, pkt, asked);
+		return weir_parse_usual_ipv4(&usual);
 	if (ethertype == bpf_htons(ETH_P_IPV6))
-		return weir_parse_usual_ipv6(cur, pkt, asked);
+		return weir_parse_usual_ipv6(&usual);
 	return false;
 }
 

@@ -64,8 +64,8 @@ static __always_inline void weir_count_block(const struct weir_rule *rule, __u32
 static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot, bool passes)
 {
 	struct weir_resource_counters *counters = bpf_map_lookup_elem(&resource_counters, &slot);
+	__u32 bytes = w->packet.frame_bytes, now_s;
 	struct weir_second *second;
-	__u32 now_s;
 
 	if (unlikely(!counters))
 		return;
@@ -77,10 +77,10 @@ static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot,
 		second->blocked = 0;
 	}
 	if (passes) {
-		weir_tally(&counters->passed, w->packet.frame_bytes);
+		weir_tally(&counters->passed, bytes);
 		second->passed++;
 	} else {
-		weir_tally(&counters->blocked, w->packet.frame_bytes);
+		weir_tally(&counters->blocked, bytes);
 		second->blocked++;
 	}
 }
@@ -93,17 +93,15 @@ __noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u
 	return 0;
 }
 
-/* The first in line: mostly it is the only one. */
+/* There is one at least: the first in line, as mostly it is the only one. */
 static __always_inline void weir_count_resources(struct weir_work *w, bool passes)
 {
-	if (w->resource_count == 0)
-		return;
 	weir_count_resource(w, w->first_slot, passes);
 	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
 		weir_count_another_resource(w, i, passes);
 }
 
-/* The one place where a packet's verdict is counted. */
+/* Every packet comes by here once. */
 static __always_inline void weir_count_verdict(struct weir_totals *totals_here, enum weir_verdict verdict, __u32 bytes)
 {
 	if (verdict >= WEIR_VERDICT_COUNT)

@@ -130,7 +130,7 @@ static __always_inline enum weir_answer weir_ask_narrow(struct weir_work *w, con
 			return WEIR_ANSWER_ADMIT;
 	} else {
 		w->claim[0].kind = WEIR_CLAIM_NONE;
-		if (weir_is_of_offender(w, rule) || weir_blocks_at_once(w, rule))
+		if (weir_blocks_at_once(w, rule))
 			return WEIR_ANSWER_BLOCK;
 		if (likely(weir_admits_quickly(w, rule, &w->claim[0])))
 			return WEIR_ANSWER_ADMIT;
@@ -224,6 +224,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 	enum weir_answer answer = WEIR_ANSWER_ADMIT;
 	__u32 asked = 0;
 
+	w->wait_ns = 0;
 	if (unlikely(w->rule_count == 0)) {
 		if (config.has_meters)
 			weir_count_meters(w);

@@ -39,24 +39,33 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
-/* Length and interface of the frame: the lab's, or the real ones. */
-static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work *w, struct weir_cursor *cur)
+/* The lab has a frame's length and interface of its own, and asks for more than a verdict. */
+static __always_inline void weir_meet_lab(struct weir_work *w, struct weir_cursor *cur)
 {
-	struct weir_lab *l;
+	struct weir_lab *l = weir_lab();
 
-	cur->data = (void *)(long)ctx->data;
-	cur->end = (void *)(long)ctx->data_end;
-	cur->frame_bytes = weir_frame_bytes(ctx, cur);
-	if (config.asked_fields & WEIR_MATCH_INTERFACE)
-		w->packet.ifindex = ctx->ingress_ifindex;
-	if (!config.is_virtual)
-		return;
-	l = weir_lab();
+	w->blocking_rule = WEIR_NO_RULE;
 	if (!l)
 		return;
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
 	w->packet.ifindex = l->ifindex;
+	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
+	if (config.has_connections)
+		weir_connections_now_ns(w);
+}
+
+static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work *w, struct weir_cursor *cur,
+					    __u32 asked)
+{
+	w->has_now = 0;
+	cur->data = (void *)(long)ctx->data;
+	cur->end = (void *)(long)ctx->data_end;
+	cur->frame_bytes = weir_frame_bytes(ctx, cur);
+	if (asked & WEIR_MATCH_INTERFACE)
+		w->packet.ifindex = ctx->ingress_ifindex;
+	if (config.is_virtual)
+		weir_meet_lab(w, cur);
 }
 
 /* Out of line, for frames of an unusual shape: the way of all others stays short. */
@@ -73,22 +82,16 @@ __noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_work *w)
 	return weir_parse(&cur, &w->packet);
 }
 
-static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, struct weir_work *w)
+/* Read the frame, and find out what it meets. Returns a verdict, or that rules are to be asked for it. */
+#define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT
+static __always_inline enum weir_verdict weir_read_frame(struct xdp_md *ctx, struct weir_work *w)
 {
+	__u32 asked = config.asked_fields;
 	enum weir_parsed parsed;
 	struct weir_cursor cur;
 
-	w->has_now = 0;
-	if (config.is_virtual)
-		w->blocking_rule = WEIR_NO_RULE;
-	if (config.is_virtual || config.paces)
-		w->wait_ns = 0;
-	weir_meet_frame(ctx, w, &cur);
-	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
-	if (config.is_virtual && config.has_connections)
-		weir_connections_now_ns(w);
-
-	if (unlikely(!weir_parse_usual(&cur, &w->packet, config.asked_fields))) {
+	weir_meet_frame(ctx, w, &cur, asked);
+	if (unlikely(!weir_parse_usual(&cur, &w->packet, asked))) {
 		w->packet.frame_bytes = cur.frame_bytes;
 		parsed = weir_parse_frame(ctx, w);
 		if (parsed != WEIR_PARSED_IP) {
@@ -107,9 +110,7 @@ static __always_inline enum weir_verdict weir_judge_frame(struct xdp_md *ctx, st
 	}
 	if (unlikely(weir_meet(w)))
 		return WEIR_VERDICT_ERROR;
-	if (unlikely(w->resource_count == 0))
-		return weir_unmatched_verdict(&w->packet);
-	return weir_admit(w);
+	return likely(w->resource_count) ? WEIR_VERDICT_OPEN : weir_unmatched_verdict(&w->packet);
 }
 
 /* Tell the lab what became of the packet. */
@@ -126,6 +127,19 @@ static __always_inline void weir_report(const struct weir_work *w, enum weir_ver
 	__builtin_memcpy(l->resource, w->resource, sizeof(l->resource));
 }
 
+/* A flood from one source ends here, so it is the shortest way through the program. */
+static __always_inline int weir_drop_offender(struct weir_totals *here, struct weir_work *w)
+{
+	__u32 bytes = w->packet.frame_bytes;
+	struct weir_rule_counters *counters = weir_rule_counters(w->offender.slot);
+
+	if (counters)
+		weir_tally(&counters->blocked, bytes);
+	weir_count_verdict(here, WEIR_VERDICT_BLOCK, bytes);
+	weir_count_resources(w, false);
+	return XDP_DROP;
+}
+
 SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
@@ -137,9 +151,15 @@ int weir_ingress(struct xdp_md *ctx)
 	if (unlikely(!here))
 		return XDP_DROP;
 	w = (struct weir_work *)here->program_private;
-	verdict = weir_judge_frame(ctx, w);
+	verdict = weir_read_frame(ctx, w);
+	if (likely(verdict == WEIR_VERDICT_OPEN)) {
+		if (weir_is_of_offender(w))
+			return weir_drop_offender(here, w);
+		verdict = weir_admit(w);
+	}
 	weir_count_verdict(here, verdict, w->packet.frame_bytes);
-	weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
+	if (w->resource_count)
+		weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
 	if (config.is_virtual)
 		weir_report(w, verdict);
 	else if (config.paces && verdict == WEIR_VERDICT_PASS && w->wait_ns)

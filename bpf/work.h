@@ -35,7 +35,8 @@
 	} while (0)
 
 struct weir_packet {
-	__be32 source[4]; /* IPv4 in the first; the rest is then left over from other packets */
+	/* IPv4 in the first word; the rest is then left over from other packets. Aligned, to be copied by 64 bits. */
+	__be32 source[4] __attribute__((aligned(8)));
 	__be32 destination[4];
 	__u32 frame_bytes;
 	__u32 ifindex;
@@ -72,13 +73,14 @@ struct weir_meeting {
 
 /*
  * The flow that a packet's first rule, keyed by source, has found full twice in a row. While packets meet the same, and
- * jiffies say that the bucket is not over, whatever comes from there is blocked without looking for its row.
+ * jiffies say that the bucket is not over, whatever comes from there is blocked without asking any rule.
  */
 struct weir_offender {
 	__u64 until_jiffies; /* 0: there is none */
-	__be32 source[4];    /* as in struct weir_packet */
+	__be32 mask[4];	     /* of the rule; of IPv4 the first word. At a multiple of 8 bytes, as is the next */
+	__be32 source[4];    /* what is left of it under the mask */
 	__u32 tag;	     /* of the flow that was blocked at once last */
-	__u32 pad;
+	__u32 slot;	     /* of the rule */
 };
 
 /* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */

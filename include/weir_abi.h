@@ -545,6 +545,9 @@ enum weir_match_field {
 	WEIR_MATCH_INTERFACE = 1 << 9,
 };
 
+/* Fields that few rules ask for. */
+#define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
+
 enum weir_fragment {
 	WEIR_FRAGMENT_NONE, /* a whole packet; an IPv6 atomic fragment too */
 	WEIR_FRAGMENT_FIRST,

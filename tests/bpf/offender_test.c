@@ -80,8 +80,36 @@ static void every_packet_of_an_offender_is_blocked_and_counted(void **state)
 	end(&rig, &before);
 }
 
+/* Two resources, the first of which blocks; and frames of one length. */
+static void what_is_dropped_of_an_offender_counts_in_every_total(void **state)
+{
+	const uint64_t dropped = 1000 - LIMIT, frame_bytes = 60;
+	struct rig rig = {};
+	cpu_set_t before;
+
+	begin(&rig, &before);
+	add_limit(&rig, PORT);
+	rig_resource(&rig, PORT, 0);
+	rig_load(&rig, false);
+	assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, 1000), LIMIT);
+	assert_int_equal(rig_verdicts(&rig, WEIR_VERDICT_COUNT).packets, 1000);
+	assert_int_equal(rig_verdicts(&rig, WEIR_VERDICT_BLOCK).packets, dropped);
+	assert_int_equal(rig_verdicts(&rig, WEIR_VERDICT_BLOCK).bytes, dropped * frame_bytes);
+	assert_int_equal(rig_rule_counters(&rig, 0).blocked.bytes, dropped * frame_bytes);
+	for (size_t resource = 0; resource < 2; resource++) {
+		struct rig_resource_counters counters = rig_resource_counters(&rig, resource);
+
+		assert_int_equal(counters.passed.packets, LIMIT);
+		assert_int_equal(counters.blocked.packets, dropped);
+		assert_int_equal(counters.blocked.bytes, dropped * frame_bytes);
+		assert_int_equal(counters.blocked_by_second, dropped);
+	}
+	end(&rig, &before);
+}
+
 static void other_sources_are_not_taken_for_the_offender(void **state)
 {
+	static const char *const offenders[] = {"192.0.2.1", "2001:db8::1"};
 	static const char *const others[] = {"192.0.2.2",     "192.0.3.1",   "193.0.2.1",
 					     "c000:201::",    "2001:db8::2", "2001:db8:0:1::1",
 					     "2001:db8:1::1", "2001:db9::1", "2001:db8::1:0:1"};
@@ -92,9 +120,11 @@ static void other_sources_are_not_taken_for_the_offender(void **state)
 	add_limit(&rig, PORT);
 	rig_load(&rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		assert_int_equal(passed_of(&rig, "192.0.2.1", PORT, ENOUGH), i == 0 ? LIMIT : 0);
-		assert_int_equal(passed_of(&rig, others[i], PORT, ENOUGH), LIMIT);
-		assert_int_equal(passed_of(&rig, "2001:db8::1", PORT, ENOUGH), i == 0 ? LIMIT : 0);
+		for (size_t offender = 0; offender < ARRAY_SIZE(offenders); offender++) {
+			assert_int_equal(passed_of(&rig, offenders[offender], PORT, ENOUGH), i == 0 ? LIMIT : 0);
+			/* One packet: the other is not to be the offender. */
+			assert_int_equal(passed_of(&rig, others[i], PORT, 1), 1);
+		}
 	}
 	end(&rig, &before);
 }
@@ -284,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_packet_of_an_offender_is_blocked_and_counted),
+		cmocka_unit_test(what_is_dropped_of_an_offender_counts_in_every_total),
 		cmocka_unit_test(other_sources_are_not_taken_for_the_offender),
 		cmocka_unit_test(whole_subnet_is_the_offender_where_the_key_is_one),
 		cmocka_unit_test(offender_of_one_resource_has_its_limit_at_another),

@@ -192,6 +192,12 @@ static void *read_values(const struct rig *rig, enum weir_instance_map map, uint
 	return values;
 }
 
+static void add_tally(struct weir_tally *sum, const struct weir_tally *tally)
+{
+	sum->packets += tally->packets;
+	sum->bytes += tally->bytes;
+}
+
 struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 {
 	uint32_t slot = rig->image->rules[rule].slot;
@@ -200,8 +206,8 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 
 	counters = read_values(rig, WEIR_MAP_RULE_COUNTERS, slot, sizeof(*counters));
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
-		sum.blocked.packets += counters[cpu].blocked.packets;
-		sum.would_drop.packets += counters[cpu].would_drop.packets;
+		add_tally(&sum.blocked, &counters[cpu].blocked);
+		add_tally(&sum.would_drop, &counters[cpu].would_drop);
 		sum.evicted += counters[cpu].evicted;
 		sum.stalled += counters[cpu].stalled;
 		sum.leases += counters[cpu].leases;
@@ -211,15 +217,34 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 	return sum;
 }
 
-uint64_t rig_passed(const struct rig *rig, size_t resource)
+struct rig_resource_counters rig_resource_counters(const struct rig *rig, size_t resource)
 {
 	uint32_t slot = rig->image->resources[resource].slot;
 	_cleanup_(weir_freep) struct weir_resource_counters *counters = NULL;
-	uint64_t sum = 0;
+	struct rig_resource_counters sum = {};
 
 	counters = read_values(rig, WEIR_MAP_RESOURCE_COUNTERS, slot, sizeof(*counters));
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
+		add_tally(&sum.passed, &counters[cpu].passed);
+		add_tally(&sum.blocked, &counters[cpu].blocked);
+		for (int i = 0; i < WEIR_SECONDS; i++)
+			sum.blocked_by_second += counters[cpu].second[i].blocked;
+	}
+	return sum;
+}
+
+uint64_t rig_passed(const struct rig *rig, size_t resource)
+{
+	return rig_resource_counters(rig, resource).passed.packets;
+}
+
+struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict)
+{
+	_cleanup_(weir_freep) struct weir_totals *totals = read_values(rig, WEIR_MAP_TOTALS, 0, sizeof(*totals));
+	struct weir_tally sum = {};
+
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
-		sum += counters[cpu].passed.packets;
+		add_tally(&sum, verdict == WEIR_VERDICT_COUNT ? &totals[cpu].seen : &totals[cpu].verdict[verdict]);
 	return sum;
 }
 

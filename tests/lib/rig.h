@@ -62,8 +62,18 @@ bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t fr
 
 /* Counters of a rule (its place), all CPUs together. */
 struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule);
+/* Counters of a resource (its place), all CPUs together. */
+struct rig_resource_counters {
+	struct weir_tally passed, blocked;
+	uint64_t blocked_by_second; /* in the last minute, as far as it was counted by seconds */
+};
+struct rig_resource_counters rig_resource_counters(const struct rig *rig, size_t resource);
+
 /* Packets that a resource (its place) let pass, all CPUs together. */
 uint64_t rig_passed(const struct rig *rig, size_t resource);
+
+/* Packets with this verdict, all CPUs together; WEIR_VERDICT_COUNT: all that were seen. */
+struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict);
 
 /* The first CPUs that this thread may use. */
 void rig_cpus(int cpu[], int count);
