@@ -24,11 +24,11 @@
 /* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. */
 #define WEIR_STEPS_AHEAD (1u << 20)
 
-/* How long to wait for another CPU that makes a flow's place, which takes it a microsecond or two. True time, in replay
- * as well.
+/* How long to wait, each time, for another CPU that makes a flow's place, which takes it less. True time, in replay as
+ * well.
  */
-#define WEIR_OWNER_WAIT_NS 20000
-#define WEIR_OWNER_LOOKS 1024 /* for the verifier; each reads the clock */
+#define WEIR_OWNER_WAIT_NS 2000
+#define WEIR_OWNER_LOOKS 256 /* for the verifier; each reads the clock */
 
 /* ---- time ---- */
 
