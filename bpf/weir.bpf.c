@@ -82,8 +82,9 @@ __noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_work *w)
 	return weir_parse(&cur, &w->packet);
 }
 
-/* Read the frame, and find out what it meets. Returns a verdict, or that rules are to be asked for it. */
-#define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT
+#define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
+
+/* Read the frame, and find out what it meets. */
 static __always_inline enum weir_verdict weir_read_frame(struct xdp_md *ctx, struct weir_work *w)
 {
 	__u32 asked = config.asked_fields;
@@ -127,7 +128,9 @@ static __always_inline void weir_report(const struct weir_work *w, enum weir_ver
 	__builtin_memcpy(l->resource, w->resource, sizeof(l->resource));
 }
 
-/* A flood from one source ends here, so it is the shortest way through the program. */
+/* A flood from one source ends here, so it is the shortest way through the program. (Not in the lab: there jiffies tell
+ * nothing, and nobody is known to be the offender.)
+ */
 static __always_inline int weir_drop_offender(struct weir_totals *here, struct weir_work *w)
 {
 	__u32 bytes = w->packet.frame_bytes;
