@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd.h"
 #include "diag.h"
@@ -371,6 +372,47 @@ static bool are_same(const char *path, const char *other)
 	return path && other && strcmp(path, other) == 0;
 }
 
+/* The file that is there, by whatever name: a result renamed over it, or written through a link, would destroy it. */
+static bool is_file(const char *path, const struct stat *file)
+{
+	struct stat status;
+
+	return !stat(path, &status) && S_ISREG(status.st_mode) && status.st_dev == file->st_dev &&
+	       status.st_ino == file->st_ino;
+}
+
+static bool is_input(const struct replay_request *request, const char *path)
+{
+	struct stat file;
+
+	if (!path || stat(path, &file))
+		return false;
+	for (size_t i = 0; i < request->file_count; i++)
+		if (is_file(request->files[i], &file))
+			return true;
+	return is_file(request->options.capture, &file) ||
+	       (request->options.memory && is_file(request->options.memory, &file));
+}
+
+static int check_outputs(const struct replay_request *request)
+{
+	const struct weir_replay_options *options = &request->options;
+	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+
+	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
+	    are_same(options->passed, options->plot))
+		return wrong("two of --verdicts, --passed and --plot name the same file");
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+		if (!is_input(request, outputs[i]))
+			continue;
+		fprintf(stderr, "weir replay: '%s' is to be read: writing a result there would destroy it\n",
+			outputs[i]);
+		fputs("name another file for the result\n", stderr);
+		return WEIR_EXIT_WRONG;
+	}
+	return WEIR_EXIT_OK;
+}
+
 static int check_request(const struct replay_request *request, bool has_rules_option)
 {
 	const struct weir_replay_options *options = &request->options;
@@ -379,12 +421,9 @@ static int check_request(const struct replay_request *request, bool has_rules_op
 		return wrong("no capture given");
 	if (!has_rules_option)
 		return wrong("no rule file given: name it with -r");
-	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
-	    are_same(options->passed, options->plot))
-		return wrong("two of --verdicts, --passed and --plot name the same file");
 	if (options->interface && (!*options->interface || strlen(options->interface) >= IF_NAMESIZE))
 		return wrong("--interface is not the name of an interface");
-	return WEIR_EXIT_OK;
+	return check_outputs(request);
 }
 
 int weir_cmd_replay(int argc, char **argv)
