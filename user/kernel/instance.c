@@ -221,7 +221,8 @@ static int read_links(struct weir_instance *instance, struct weir_diag *diag)
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
 }
 
-int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+/* As it is now, which is wrong while a command is at work on it: for those who hold the lock. */
+static int open_as_is(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = calloc(1, sizeof(*instance));
 	int err;
@@ -258,7 +259,7 @@ int weir_instance_open_listed(const char *name, struct weir_instance **ret_insta
 	_cleanup_(weir_closep) int lock_fd = -1;
 	int err;
 
-	err = weir_instance_open(name, ret_instance, &in_between);
+	err = open_as_is(name, ret_instance, &in_between);
 	weir_diag_free(&in_between);
 	if (!err)
 		return 0;
@@ -266,11 +267,33 @@ int weir_instance_open_listed(const char *name, struct weir_instance **ret_insta
 	if (err)
 		return err;
 	if (directory_exists(name))
-		err = weir_instance_open(name, ret_instance, diag);
+		err = open_as_is(name, ret_instance, diag);
 	else
 		*ret_instance = NULL;
 	weir_bpffs_tidy();
 	return err;
+}
+
+int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_instance *instance;
+	int err;
+
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. Who may not look must not be
+	 * told that nothing is there.
+	 */
+	err = weir_host_check_privilege(diag);
+	if (err)
+		return err;
+	if (!directory_exists(name))
+		return fail_not_attached(name, diag);
+	err = weir_instance_open_listed(name, &instance, diag);
+	if (err)
+		return err;
+	if (!instance)
+		return fail_not_attached(name, diag);
+	*ret_instance = instance;
+	return 0;
 }
 
 uint64_t weir_instance_left_ns(const struct weir_instance *instance)
@@ -1194,7 +1217,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	weir_instance_free(TAKE_PTR(instance));
 	err = weir_bpffs_lock(&lock_fd, diag);
 	if (!err)
-		err = weir_instance_open(name, &instance, diag);
+		err = open_as_is(name, &instance, diag);
 	if (!err)
 		err = check_netns(instance, ruleset, diag);
 	if (!err)

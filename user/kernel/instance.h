@@ -51,15 +51,14 @@ bool weir_instance_name_is_valid(const char *name);
 /* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
-/* Read an attached instance; -ENOENT when there is none of this name, -EPROTO when another version of weir attached it.
- * The caller owns *ret_instance.
+/*
+ * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when another version of weir attached it.
+ * While it is put on or taken off only half of it is there: then this waits until no other command is at work, so who
+ * calls must not hold the lock. The caller owns *ret_instance.
  */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
-/*
- * The same of one that weir_instance_list named. While it is put on or taken off only half of it is there: then this
- * waits until no other command is at work. *ret_instance is NULL when it is gone by then, which is no failure.
- */
+/* The same of one that weir_instance_list named. *ret_instance is NULL when it is gone by now, which is no failure. */
 int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /* How long its limits hold yet, from now (narrow_span.h). */
