@@ -34,6 +34,16 @@ static void print_usage(FILE *stream)
 			"exit: 0 done, 1 it failed, 2 the request or a rule file is wrong\n");
 }
 
+/* getopt begins its messages with argv[0]. */
+static int run(size_t command, int argc, char **argv)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "weir %s", commands[command].name);
+	argv[0] = name;
+	return commands[command].run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -50,7 +60,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return run(i, argc - 1, argv + 1);
 
 	fprintf(stderr, "weir: no command '%s'; 'weir --help' lists them\n", argv[1]);
 	return WEIR_EXIT_WRONG;

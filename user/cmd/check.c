@@ -33,9 +33,9 @@ static void print_usage(FILE *stream)
 	      "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
 	      "needs no root. Several files merge, in the order given; '-' is standard input.\n\n"
 	      "options:\n"
-	      "  --json     print one JSON document\n"
-	      "  --cpus N   memory on a machine with N possible CPUs (default: this one)\n"
-	      "  --help     this text\n\n"
+	      "  --json      print one JSON document\n"
+	      "  --cpus N    memory on a machine with N possible CPUs (default: this one)\n"
+	      "  -h, --help  this text\n\n"
 	      "example:\n"
 	      "  weir check rules/dns-per-client.yaml\n\n"
 	      "exit: 0 the files are right, 1 the check itself failed, 2 a file or the request is wrong\n",
@@ -671,7 +671,7 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 		} else if (option == 'c' && !weir_parse_number(optarg, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {
 			options->cpus = cpus;
 		} else if (option == 'c') {
-			fprintf(stderr, "weir check: --cpus: %s\n%s\n", refusal.message, refusal.hint);
+			fprintf(stderr, "weir check: --cpus: %s: %s\n", refusal.message, refusal.hint);
 			return WEIR_EXIT_WRONG + 1;
 		} else if (option == 'h') {
 			print_usage(stdout);

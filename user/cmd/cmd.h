@@ -11,7 +11,7 @@
 #define WEIR_EXIT_FAILED 1
 #define WEIR_EXIT_WRONG 2
 
-/* argv[0] is the command's name. */
+/* argv[0] is "weir" and the command's name. */
 int weir_cmd_check(int argc, char **argv);
 int weir_cmd_run(int argc, char **argv);
 int weir_cmd_attach(int argc, char **argv);

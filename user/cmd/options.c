@@ -23,6 +23,7 @@ static const struct known_option {
 } known_options[] = {
 	{'i', true, "interface", "IFACE", "interface; may be given several times"},
 	{'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
+	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
@@ -41,6 +42,8 @@ static const struct known_option *find_option(int letter)
 
 static void print_help(const struct weir_command *command, FILE *stream)
 {
+	const bool reads_rules = command->arguments && !strcmp(command->arguments, "FILE...");
+
 	fprintf(stream, "usage: weir %s [OPTIONS]%s%s\n\n%s\n\noptions:\n", command->name,
 		command->arguments ? " " : "", command->arguments ? command->arguments : "", command->about);
 	for (const char *letter = command->options; *letter; letter++) {
@@ -53,7 +56,7 @@ static void print_help(const struct weir_command *command, FILE *stream)
 		fprintf(stream, "  %-24s %s\n", option, known->help);
 	}
 	fprintf(stream, "\nexample:\n%s\n\nexit: 0 done, 1 it failed, 2 the request%s is wrong\n", command->example,
-		command->arguments ? " or a rule file" : "");
+		reads_rules ? " or a rule file" : "");
 }
 
 __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_command *command, const char *format, ...)
@@ -117,7 +120,7 @@ static int set_most(const struct weir_command *command, struct weir_options *opt
 	uint64_t number;
 
 	if (weir_parse_number(text, 1, MOST_MAX, &number, &refusal))
-		return refuse(command, "--number: %s", refusal.message);
+		return refuse(command, "--number: %s: %s", refusal.message, refusal.hint);
 	options->most = number;
 	return 0;
 }
@@ -128,6 +131,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'i':
 		return add_interface(command, options, optarg);
 	case 'I':
+	case 'A':
 		return set_instance(command, options, optarg);
 	case 'm':
 		return set_mode(command, options, optarg);

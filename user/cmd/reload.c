@@ -16,7 +16,8 @@ static const struct weir_command command = {
 	.about =
 		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
 		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
-		"in a file changes nothing. Name all the files, also those that did not change.",
+		"in a file changes nothing. Name all the files, also those that did not change. Rules that name\n"
+		"interfaces are reloaded from the network namespace that these are in (--netns).",
 	.example = "  weir reload rules/dns-per-client.yaml",
 };
 

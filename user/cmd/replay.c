@@ -50,7 +50,7 @@ static void print_usage(FILE *stream)
 	      "                       one highMemUsageThreshold holds\n"
 	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
 	      "  --json               print the summary as one JSON document\n"
-	      "  --help               this text\n\n"
+	      "  -h, --help           this text\n\n"
 	      "example:\n"
 	      "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap\n\n"
 	      "exit: 0 done, 1 it failed or the capture is damaged, 2 the request or a rule file is wrong\n",
@@ -358,7 +358,8 @@ static int take_option(struct replay_request *request, int option, const char *a
 		request->wants_json = true;
 		return 0;
 	}
-	return -EINVAL; /* getopt has said why */
+	fputs("'weir replay --help' shows how\n", stderr); /* getopt has said why */
+	return -EINVAL;
 }
 
 static int wrong(const char *reason)

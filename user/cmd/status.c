@@ -15,7 +15,7 @@
 
 static const struct weir_command command = {
 	.name = "status",
-	.options = "Ijh",
+	.options = "Ajh",
 	.about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
 		 "a failure when that is not attached).",
 	.example = "  weir status --json",
