@@ -483,7 +483,8 @@ int weir_cmd_status(int argc, char **argv)
 	documents = options.wants_json ? json_array() : NULL;
 	listing.documents = documents;
 	err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
-	if (documents && (!err || !options.has_instance)) {
+	/* An empty list would say that nothing is attached, which nobody knows when reading failed. */
+	if (documents && (!err || listing.count)) {
 		int print_err = weir_json_print(json_pack("{s:O}", "instances", documents), &diag);
 
 		err = err ? err : print_err;
