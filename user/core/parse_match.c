@@ -174,14 +174,14 @@ static void warn_of_transport(struct weir_reader *reader, const struct weir_matc
 			is_possible |= takes_protocol(match, *protocol);
 		if (!is_possible)
 			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
-				  "no protocol that 'protocol' names has a %s", name);
+				  "no protocol that 'protocol' names has '%s'", name);
 		if (match->fragments == 1 << WEIR_FRAGMENT_LATER)
 			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
-				  "a later fragment has no %s", name);
+				  "a later fragment has no '%s'", name);
 		for (size_t j = 0; j < i; j++)
 			if (values[transport_fields[j].field] && !share_protocol(transport, &transport_fields[j]))
 				weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
-					  "no packet has both a %s and a %s", match_fields[transport_fields[j].field],
+					  "no packet has both '%s' and '%s'", match_fields[transport_fields[j].field],
 					  name);
 	}
 }
