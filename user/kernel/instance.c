@@ -604,8 +604,8 @@ static int check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 		return 0;
 	weir_diag_error(diag, NULL, NULL,
 			"lower settings.flowsPerCpu or connections; 'weir check' shows what takes the memory",
-			"the maps need %.1f MiB and %.1f MiB are available, of which a sixteenth must stay free",
-			needed_bytes / 1048576.0, available_bytes / 1048576.0);
+			"the maps need %.1f MB and %.1f MB are available, of which a sixteenth must stay free",
+			needed_bytes / 1e6, available_bytes / 1e6);
 	return -ENOMEM;
 }
 
