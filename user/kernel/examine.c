@@ -139,7 +139,7 @@ static void examine_pace(struct weir_findings *findings)
 
 static void examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
-	const char *driver = device->driver[0] ? device->driver : "unknown";
+	const char *driver = device->driver[0] ? device->driver : "(unknown)";
 
 	if (!device->is_up)
 		find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",

@@ -188,7 +188,10 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 		return weir_diag_fail(diag, errno, "'ip netns list' shows the names; a path may be given too",
 				      "cannot open network namespace '%s'", path);
 	if (setns(fd, CLONE_NEWNET))
-		return weir_diag_fail(diag, errno, NULL, "cannot enter network namespace '%s'", path);
+		return weir_diag_fail(diag, errno,
+				      errno == EPERM ? "run it as root"
+						     : "give a name of 'ip netns list', or a path to one",
+				      "cannot enter network namespace '%s'", path);
 	return 0;
 }
 
