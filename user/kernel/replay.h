@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Replay: the shipped BPF program judges every frame of a capture, in the capture's own time. It never
- * touches an interface or a running weir. The contract is DESIGN section 4, "Replay's contract".
+ * touches an interface or a running weir. The contract is docs/replay.md.
  */
 #ifndef WEIR_REPLAY_H
 #define WEIR_REPLAY_H
