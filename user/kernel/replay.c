@@ -260,7 +260,7 @@ static int check_memory(const struct weir_image *image, uint32_t cpus, struct we
 	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
 			      "tables that hold every flow of the capture need %" PRIu64 " MB, and %" PRIu64
 			      " MB are free, of which a sixteenth must stay so",
-			      (uint64_t)memory.total >> 20, free_bytes >> 20);
+			      (uint64_t)memory.total / 1000000, free_bytes / 1000000);
 }
 
 /* ---- the controller, in the capture's time ---- */
