@@ -182,7 +182,6 @@ figure() { awk -v p="$1" '$1 == p { print $2; found = 1 } END { if (!found) prin
 
 # Packets of a resource that passed in each of the last whole seconds of the data plane's clock, oldest first.
 by_second() { # RESOURCE COUNT: the one that is not over yet is left out
-	for ((i = 59 - $2; i < 59; i++)); do
-		figure "resources.$1.lastMinute.passed.$i"
-	done
+	awk -v p="resources.$1.lastMinute.passed." -v first=$((59 - $2)) 'index($1, p) == 1 { n[substr($1, length(p) + 1)] = $2 }
+		END { for (i = first; i < 59; i++) print i in n ? n[i] : "none" }' "$work/stats"
 }
