@@ -220,24 +220,55 @@ static __always_inline struct weir_connection_flow *weir_connection_flow(__u32 n
 
 /* ---- a place for a flow ---- */
 
-/* The way of a flow that is to go: a free one, else the one whose connections are over first. */
-static __always_inline __u32 weir_connection_flow_victim(const struct weir_connection_flow_set *set)
+/* The bits of a tag in which the owner of a place differs: all but those of the turn are compared. */
+static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 {
-	__u32 way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
-	__u32 earliest_s = ~0u;
+	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
+}
 
+/* Is this the owner of a place that has this tag? Not while the place is being made; and not if a CPU that was stalled
+ * while it made the place for another has only now done so. (Of the tag, 22 bits are compared.)
+ */
+static __always_inline bool weir_is_rightful(__u64 owner, __u32 tag)
+{
+	return !weir_owner_differs(owner, tag);
+}
+
+/* At least a second from now, as until_s says it. */
+static __always_inline __u32 weir_second_more(struct weir_work *w)
+{
+	return weir_connections_now_ns(w) / WEIR_NSEC_PER_SEC + 2;
+}
+
+/*
+ * The way of a flow that is to go: a free one, else the one whose connections are over first. A place that another CPU
+ * is just making still has the time of the flow before: it is as good as one that lasts for a second more, as it does
+ * when it is made. Else two CPUs with a new flow each would take the same place, and one flow would lose count.
+ */
+__noinline __u32 weir_connection_flow_victim(struct weir_work *w, const struct weir_connection_flow_set *set)
+{
+	__u64 earliest = ~0ull >> 1, second_more;
+	__u32 way, made = 0;
+
+	if (!w || !set)
+		return 0;
+	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
 	if (way < WEIR_CONNECTION_FLOW_WAYS)
 		return way;
-	way = 0;
+	second_more = weir_second_more(w);
+#pragma unroll
+	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++)
+		made |= (weir_owner_differs(READ_ONCE(set->flow[i].owner), READ_ONCE(set->tag[i])) - 1) >> 63 << i;
+	/* Whoever makes a place says how long it lasts, and then becomes its owner. */
+	weir_order(w);
+#pragma unroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++) {
-		__u32 until_s = READ_ONCE(set->until_s[i]);
+		__u64 until_s = READ_ONCE(set->until_s[i]);
 
-		if (until_s < earliest_s) {
-			earliest_s = until_s;
-			way = i;
-		}
+		until_s = weir_greater(until_s, second_more * (~made >> i & 1));
+		earliest = weir_lesser(until_s * 8 + i, earliest); /* behind it the way */
 	}
-	return way;
+	return earliest & 7;
 }
 
 /* Is a cell of a flow that had the place before this turn? */
@@ -294,21 +325,25 @@ static __always_inline __u32 weir_next_turn(__u64 owner)
 	return turn ? turn : 1;
 }
 
-/* Is this the owner of a place that has this tag? Not while the place is being made; and not if a CPU that was stalled
- * while it made the place for another has only now done so. (Of the tag, 22 bits are compared.)
+/* A place that is being made has nothing of the flow before, and lasts for a second more. Each by compare-and-swap, and
+ * only if the place was still ours to make after it was read: another CPU that took over from us, as we were stalled,
+ * may have counted anew.
  */
-static __always_inline bool weir_is_rightful(__u64 owner, __u32 tag)
+__noinline int weir_clear_place(struct weir_work *w, struct weir_connection_flow_set *set, __u32 way, __u64 making)
 {
-	return !(((__u32)(owner >> 32) ^ tag) & ~(__u32)WEIR_CONNECTION_CHECK);
-}
+	struct weir_connection_flow *flow;
+	__u32 until_s;
 
-/* Figures of the flow before are gone. Each by compare-and-swap, and only if the place was still ours to make after it
- * was read: another CPU that took over from us, as we were stalled, may have counted anew.
- */
-__noinline int weir_clear_figures(struct weir_work *w, struct weir_connection_flow *flow, __u64 making)
-{
-	if (!w || !flow)
+	if (!w || !set)
 		return 0;
+	flow = weir_flow_at(set, way);
+	OPAQUE(way);
+	if (!flow || way >= WEIR_CONNECTION_FLOW_WAYS)
+		return 0;
+	until_s = READ_ONCE(set->until_s[way]);
+	weir_order(w);
+	if (READ_ONCE(flow->owner) == making)
+		__sync_val_compare_and_swap(&set->until_s[way], until_s, weir_second_more(w));
 	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
 		__u64 *figure = (__u64 *)&flow->counts + i, old = READ_ONCE(*figure);
 
@@ -328,7 +363,7 @@ __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_f
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow *flow, *total;
-	__u32 evicted, open, slot, until_s;
+	__u32 evicted, open, slot;
 	__u64 owner, making;
 
 	if (!w || !set)
@@ -354,12 +389,9 @@ __noinline int weir_take_over_flow(struct weir_work *w, struct weir_connection_f
 		__sync_fetch_and_add(&total->counts.evicted, evicted < open ? evicted : open);
 		weir_count_eviction(slot);
 	}
-	until_s = READ_ONCE(set->until_s[way]);
-	weir_order(w);
 	if (READ_ONCE(flow->owner) != making)
 		return 0;
-	__sync_val_compare_and_swap(&set->until_s[way], until_s, 0); /* as the figures */
-	weir_clear_figures(w, flow, making);
+	weir_clear_place(w, set, way, making);
 	weir_describe_key(&flow->key, rule, &w->packet);
 	owner = WEIR_CONNECTION_OWNER(rule->slot, WEIR_CONNECTION_MARK(w->question.place.tag, making >> 32));
 	__sync_val_compare_and_swap(&flow->owner, making, owner);
@@ -385,7 +417,7 @@ __noinline __u32 weir_insert_connection_flow(struct weir_work *w, __u32 place)
 		way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag);
 		if (way < WEIR_CONNECTION_FLOW_WAYS)
 			return way;
-		way = weir_connection_flow_victim(set);
+		way = weir_connection_flow_victim(w, set);
 		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_CONNECTION_FLOW_WAYS, latest, way, tag))
 			continue;
 		weir_take_over_flow(w, set, way, place);

@@ -24,6 +24,7 @@
 #define CPUS 2
 #define PORT 53 /* of the first rule's resource; the second's is the next */
 #define FRAME_BYTES 60
+#define SOURCE_PORT_OFFSET 34
 #define FLOWS_PER_CPU 512      /* the least: few sets */
 #define LONG_NS (200 * SECOND) /* after so long a throttled flow is over, and one that warms up cold */
 
@@ -62,18 +63,19 @@ static void pair_load(struct pair *pair)
 	rig_attach(&pair->rig);
 }
 
-/* The latest insertion into set 0: both kinds of sets begin with it. */
+/* The latest insertion into set 0: all kinds of sets begin with it. */
 static uint64_t latest_insertion(const struct pair *pair, enum weir_instance_map map)
 {
-	struct weir_warming_set warming = {};
-	struct weir_throttle_set throttled = {};
-	bool is_warming = map == WEIR_MAP_WARMING_FLOWS;
+	union {
+		uint64_t inserted;
+		struct weir_warming_set warming;
+		struct weir_throttle_set throttled;
+		struct weir_connection_flow_set connections;
+	} found;
 	uint32_t set = 0;
 
-	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(pair->rig.object, map), &set,
-					     is_warming ? (void *)&warming : (void *)&throttled),
-			 0);
-	return is_warming ? warming.inserted : throttled.inserted;
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(pair->rig.object, map), &set, &found), 0);
+	return found.inserted;
 }
 
 /* Find flows whose place is in set 0, by trying. That fills the set. */
@@ -128,6 +130,7 @@ static void *race(void *data)
 			weir_object_lab(pair->rig.object)->clock_ns += LONG_NS;
 		rig_line_up(racer->arrived, CPUS, 2 * round + 1);
 		for (int i = 0; i < PACKETS; i++) {
+			frame[SOURCE_PORT_OFFSET] = i; /* each of another connection */
 			racer->err |= bpf_prog_test_run_opts(weir_object_program_fd(pair->rig.object), &options);
 			racer->passed[round] += options.retval == XDP_PASS;
 		}
@@ -202,6 +205,27 @@ static void two_new_warming_flows_of_a_full_set_get_a_place_each(void **state)
 	rig_end(&pair.rig);
 }
 
+/* One that gets the other's place loses count of its connections, and has one too many. */
+static void two_new_flows_with_connections_of_a_full_set_get_a_place_each(void **state)
+{
+	struct pair pair = {};
+
+	rig_require(CPUS);
+	rig_begin(&pair.rig, FLOWS_PER_CPU);
+	pair.rig.ruleset->settings.connections = 65536;
+	pair.rig.ruleset->settings.connection_flows = 1;
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		pair.rig.ruleset->settings.connection_timeout_ms[class] = 1000;
+	for (int which = 0; which < CPUS; which++)
+		rig_rule(&pair.rig, rig_resource(&pair.rig, PORT + which, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP,
+			 which ? PACKETS : 1, 0, 0)
+			->metric = WEIR_METRIC_CONCURRENCY;
+	pair_load(&pair);
+	find_neighbours(&pair, WEIR_MAP_CONNECTION_FLOWS);
+	two_new_flows_meet(&pair, 1);
+	rig_end(&pair.rig);
+}
+
 /* ---- what another left ---- */
 
 /* Six bits of the tag tell a flow's planned time from a stranger's, and one stranger in 64 has the same. */
@@ -240,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_a_place_each, rig_detach),
 		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_a_place_each, rig_detach),
+		cmocka_unit_test_teardown(two_new_flows_with_connections_of_a_full_set_get_a_place_each, rig_detach),
 		cmocka_unit_test(new_flow_does_not_wait_for_the_one_whose_place_it_gets),
 	};
 
