@@ -240,35 +240,56 @@ static __always_inline __u32 weir_second_more(struct weir_work *w)
 	return weir_connections_now_ns(w) / WEIR_NSEC_PER_SEC + 2;
 }
 
+/* The way whose connections are over first; of `unmade` ones, a bit a way, in a second more. */
+static __always_inline __u32 weir_earliest_way(const struct weir_connection_flow_set *set, __u32 unmade,
+					       __u32 second_more)
+{
+	__u64 earliest = ~0ull >> 1;
+
+#pragma unroll
+	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++) {
+		__u64 until_s = READ_ONCE(set->until_s[i]);
+
+		until_s = weir_greater(until_s, (__u64)second_more * (unmade >> i & 1));
+		earliest = weir_lesser(until_s * 8 + i, earliest); /* behind it the way */
+	}
+	return earliest & 7;
+}
+
 /*
  * The way of a flow that is to go: a free one, else the one whose connections are over first. A place that another CPU
  * is just making still has the time of the flow before: it is as good as one that lasts for a second more, as it does
  * when it is made. Else two CPUs with a new flow each would take the same place, and one flow would lose count.
+ * Whoever makes a place says how long it lasts, and then becomes its owner.
  */
-__noinline __u32 weir_connection_flow_victim(struct weir_work *w, const struct weir_connection_flow_set *set)
+__noinline __u32 weir_connection_flow_victim(struct weir_work *w, struct weir_connection_flow_set *set)
 {
-	__u64 earliest = ~0ull >> 1, second_more;
-	__u32 way, made = 0;
+	const struct weir_connection_flow *flow;
+	__u32 way, until_s, made = 0;
 
 	if (!w || !set)
 		return 0;
 	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
 	if (way < WEIR_CONNECTION_FLOW_WAYS)
 		return way;
-	second_more = weir_second_more(w);
+	/* Mostly it is made, and only its owner is looked at: the others' lines need not be fetched. */
+	way = weir_earliest_way(set, 0, 0);
+	flow = weir_flow_at(set, way);
+	OPAQUE(way);
+	if (!flow || way >= WEIR_CONNECTION_FLOW_WAYS)
+		return 0;
+	until_s = READ_ONCE(set->until_s[way]);
+	weir_order(w);
+	if (likely(weir_is_rightful(READ_ONCE(flow->owner), READ_ONCE(set->tag[way])))) {
+		weir_order(w);
+		if (READ_ONCE(set->until_s[way]) == until_s)
+			return way;
+	}
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++)
 		made |= (weir_owner_differs(READ_ONCE(set->flow[i].owner), READ_ONCE(set->tag[i])) - 1) >> 63 << i;
-	/* Whoever makes a place says how long it lasts, and then becomes its owner. */
 	weir_order(w);
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++) {
-		__u64 until_s = READ_ONCE(set->until_s[i]);
-
-		until_s = weir_greater(until_s, second_more * (~made >> i & 1));
-		earliest = weir_lesser(until_s * 8 + i, earliest); /* behind it the way */
-	}
-	return earliest & 7;
+	return weir_earliest_way(set, ~made, weir_second_more(w));
 }
 
 /* Is a cell of a flow that had the place before this turn? */

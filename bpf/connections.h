@@ -19,7 +19,7 @@
 
 #define WEIR_SETTLE_ATTEMPTS 4 /* another CPU changed the same connection each time */
 /* Tries to reserve: others did so at the same time, and all gave back; or the flow's place is not made yet. After most
- * of them, some 500 us, its maker must have been stalled.
+ * of them, some 50 us, its maker must have been stalled.
  */
 #define WEIR_RESERVE_ATTEMPTS 32
 #define WEIR_RESERVE_PATIENCE 24
