@@ -203,6 +203,17 @@ static __always_inline void weir_enter_bucket(struct weir_work *w, void *row, __
 	weir_cell_set(row, cell, units | ROW_UNSPENT(wide), wide);
 }
 
+/* The owner has entered bucket `newest`, and may not have cleared all cells yet that it takes over: they look counted.
+ * Once this says no they are cleared, so it is to be asked before they are read.
+ */
+static __always_inline bool weir_may_be_clearing(const struct weir_question *q, void *row, __u64 newest,
+						 const bool wide)
+{
+	__u32 cell = newest > q->bucket ? weir_cell_of(newest) : weir_cells_older(q->cell, q->bucket - newest);
+
+	return weir_cell_get(row, cell, wide) & ROW_UNSPENT(wide);
+}
+
 /* Add one CPU's row to w->sum. Unless it is ours, its owner may be writing it. */
 static __always_inline void weir_add_row(struct weir_work *w, void *row, const bool is_own, const bool wide)
 {
@@ -231,6 +242,9 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		}
 		looked_at = weir_cells_aged(q->cell, behind, q->window_cells);
 	}
+	if (!is_own && weir_may_be_clearing(q, row, newest, wide))
+		w->sum.has_unspent = 1;
+	weir_order(w);
 	if (q->is_smooth) {
 		__u32 cell = weir_cells_older(q->cell, q->window_cells - 1);
 

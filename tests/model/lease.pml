@@ -228,7 +228,7 @@ inline store(index, value)
 
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
-mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK, ANNOUNCE, CLEAR, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, JOIN, LOOK, LOOK_AT_CELL,
+mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK, ANNOUNCE, CLEAR, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, JOIN, LOOK, LOOK_AT_MARK, LOOK_AT_CELL,
 	LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, READ_AGAIN, DROP_TAG, FILL_NEWEST, FILL_CELLS, SET_TAG, UNCOUNT, QUICK_ADD, QUICK_KEEP };
 
 inline end_packet()
@@ -709,13 +709,21 @@ inline one_step()
 		printf("cpu %d: cpu %d's newest is %d\n", me, other, newest);
 		choose_cells();
 		if
+#ifndef NO_LOOK_AT_MARK
+		:: looked_at != 0 -> step = LOOK_AT_MARK
+#else
 		:: looked_at != 0 -> step = LOOK_AT_CELL
+#endif
 #ifdef EVICT
 		:: else -> step = CHECK_TAG
 #else
 		:: else -> other++; next_other()
 #endif
 		fi
+	:: step == LOOK_AT_MARK ->
+		printf("cpu %d: cpu %d's word %d is %d\n", me, other, CELL(newest), OTHERS(CELL(newest)));
+		part_unspent = OTHERS(CELL(newest)) >= UNSPENT;
+		step = LOOK_AT_CELL
 	:: step == LOOK_AT_CELL ->
 		do
 		:: looked_at >> i & 1 -> break
