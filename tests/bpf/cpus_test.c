@@ -32,6 +32,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "host.h"
@@ -1180,6 +1181,76 @@ static void whole_resources_let_exactly_the_limit_win_a_duel(void **state)
 	duel_hold(false, 10 * MS, 150, WEIR_STORAGE_LONE);
 }
 
+/* ---- meters: what both CPUs let pass on one resource, another is judged by; under the virtual clock ---- */
+
+#define METER_PORT 53 /* of the resource that is referred to, and has no rule; the next is that of the rule */
+#define METER_LIMIT 12
+#define METER_ROUNDS 1000
+
+static atomic_uint meter_arrived, meter_wrong;
+
+static bool meter_sends(const struct contestant *self, uint16_t port, uint16_t source)
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", port, 18);
+	uint8_t frame[PACKET_BYTES_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame);
+
+	memcpy(spec.source, &source, sizeof(source));
+	options.data_size_in = packet_build(&spec, frame);
+	/* Without weir_object_judge(), which puts the lab in order: that is shared. */
+	if (bpf_prog_test_run_opts(weir_object_program_fd(self->contest->rig.object), &options))
+		return false;
+	return options.retval == XDP_PASS;
+}
+
+/* In a round both count at once, together one less than the limit, or the limit; then each asks. Flows are new now and
+ * then.
+ */
+static void *meter_main(void *data)
+{
+	struct contestant *self = data;
+	volatile struct weir_lab *lab = weir_object_lab(self->contest->rig.object);
+
+	for (uint32_t round = 0; round < METER_ROUNDS; round++) {
+		uint32_t sum = METER_LIMIT - 1 + round % 2, part = round / 2 % METER_LIMIT;
+
+		rig_line_up(&meter_arrived, CPUS, 3 * round);
+		if (self->which == 0)
+			lab->clock_ns += 2 * SECOND + round % WEIR_RING_CELLS * 100 * MS;
+		rig_line_up(&meter_arrived, CPUS, 3 * round + 1);
+		for (uint32_t i = 0; i < (self->which ? part : sum - part); i++)
+			meter_wrong += !meter_sends(self, METER_PORT, 1 + round / 4);
+		rig_line_up(&meter_arrived, CPUS, 3 * round + 2);
+		meter_wrong += meter_sends(self, METER_PORT + 1, 1 + round / 4) != (sum < METER_LIMIT);
+	}
+	return NULL;
+}
+
+static void associated_rules_go_by_what_passed_on_both_cpus(void **state)
+{
+	for (int is_keyed = 0; is_keyed <= 1; is_keyed++)
+		for (size_t kind = 0; kind < ARRAY_SIZE(kinds); kind++) {
+			uint32_t key_fields = is_keyed ? WEIR_KEY_SOURCE : 0;
+			struct weir_ruleset_rule *rule;
+			struct contest contest;
+			size_t referred;
+
+			contest_begin(&contest);
+			referred = rig_resource(&contest.rig, METER_PORT, key_fields);
+			rule = rig_rule(&contest.rig, rig_resource(&contest.rig, METER_PORT + 1, key_fields),
+					kinds[kind], METER_LIMIT, SECOND, 10);
+			rule->relation = WEIR_RELATION_ASSOCIATED;
+			rule->ref_resource = referred;
+			rig_load(&contest.rig, true);
+			weir_object_lab(contest.rig.object)->clock_ns = RIG_START_NS;
+			rig_attach(&contest.rig);
+			meter_arrived = meter_wrong = 0;
+			assert_int_equal(contest_run(&contest, meter_main), 0);
+			assert_int_equal(meter_wrong, 0);
+			contest_end(&contest);
+		}
+}
+
 /* ---- claims ---- */
 
 /* A flow of each kind with each of these limits. */
@@ -1347,6 +1418,7 @@ int main(void)
 		CPUS_TEST(byte_limits_are_exact),
 		CPUS_TEST(two_rules_on_a_packet_are_exact),
 		CPUS_TEST(two_rules_with_narrow_rows_are_exact),
+		CPUS_TEST(associated_rules_go_by_what_passed_on_both_cpus),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);
