@@ -3,7 +3,7 @@
  * Throttling: packets of a flow are planned one cost apart, and one that would have to wait too long is dropped.
  * One number per flow, the planned time of the latest admitted packet; all CPUs share it and move it by
  * compare-and-swap, so that no two packets are planned for one slot, and a slot is only taken by a packet that uses
- * it. (SEMANTICS section 4; Sentinel's tc_throttling.go. As a cell-rate algorithm: GCRA, ITU-T I.371.)
+ * it. (docs/semantics.md, 4; Sentinel's tc_throttling.go. As a cell-rate algorithm: GCRA, ITU-T I.371.)
  */
 #ifndef WEIR_THROTTLE_H
 #define WEIR_THROTTLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The sliding window: may this packet pass, as far as one rule goes? (DESIGN section 5)
+ * The sliding window: may this packet pass, as far as one rule goes? (docs/semantics.md, 1)
  *
  * Every CPU counts a flow in a row of its own and admits from a *lease*: units that it has already
  * counted in its current bucket and not yet spent. To take a lease it adds first, fences, and then sums

@@ -29,7 +29,7 @@
  * ANDs the vector of each field in use.
  */
 #define WEIR_VECTORS_MAX 65535
-#define WEIR_PACKET_RULES_MAX 16     /* rules that may meet on one packet (DESIGN: section 3) */
+#define WEIR_PACKET_RULES_MAX 16     /* rules that may meet on one packet */
 #define WEIR_PACKET_RESOURCES_MAX 32 /* resources that may meet on one packet, with or without rules */
 #define WEIR_TIMINGS_MAX 1024	     /* different (bucket length, window) pairs of one instance */
 #define WEIR_TIMINGS_NARROW 16	     /* of these, how many narrow rows can name: four bits of their tag */
@@ -66,7 +66,7 @@ enum weir_window_kind {
 };
 
 #define WEIR_SAMPLES_MAX 10
-#define WEIR_RING_CELLS 11 /* sampleCount + 1: all that strict and smooth look at (DESIGN: section 5) */
+#define WEIR_RING_CELLS 11 /* sampleCount + 1: all that strict and smooth look at */
 
 /* Where the rows of a rule are kept. */
 enum weir_storage {
@@ -218,7 +218,7 @@ struct weir_control {
 };
 
 /*
- * WarmUp, set up (SEMANTICS section 3; Sentinel's tc_warm_up.go). R is the rate per second, threshold * 1 s /
+ * WarmUp, set up (docs/semantics.md, 3; Sentinel's tc_warm_up.go). R is the rate per second, threshold * 1 s /
  * interval. Computed by userspace, with these bounds so that 64 bits are enough for who uses it:
  * limit_den * ramp * (cold_less_one + 1) < 2^62, cost_den * ramp < 2^62.
  */
@@ -791,7 +791,7 @@ enum weir_slot_state {
 	WEIR_SLOT_COOLING, /* its rule is gone; free once free_after_ns is past and its state expired */
 };
 
-/* What makes a rule the same rule after a reload, but for its names (DESIGN: section 7). */
+/* What makes a rule the same rule after a reload, but for its names. */
 struct weir_rule_identity {
 	__u64 interval_ns;
 	__u32 samples;

@@ -2,9 +2,9 @@
 /*
  * Warm-up in integers: what the program computes for each flow and the controller for whole resources, from the
  * same text. Tokens are stored while the flow is quiet and used up by what passes; the more are stored, the colder
- * it is, and the less it is allowed. Exact: nothing is rounded but where SEMANTICS section 3 says trunc.
+ * it is, and the less it is allowed. Exact: nothing is rounded but where docs/semantics.md, 3, says trunc.
  * Source: Sentinel (sentinel-golang, core/flow/tc_warm_up.go), after Guava's SmoothWarmingUp; what weir
- * changes is told in SEMANTICS section 3.
+ * changes is told in docs/semantics.md, 3.
  *
  * Pure functions without branches on the numbers in their loops, so that the verifier follows one path.
  */

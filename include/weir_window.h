@@ -2,7 +2,7 @@
 /*
  * Window arithmetic that the BPF program, the controller and the tests must agree on. Pure integer
  * functions without memory, clock or division by zero; they compile for BPF and for the host.
- * Source: LeapArray of Sentinel (sentinel-golang, core/stat/base), and DESIGN section 5 for the two
+ * Source: LeapArray of Sentinel (sentinel-golang, core/stat/base), and docs/semantics.md, 1, for the two
  * kinds that are weir's own.
  */
 #ifndef WEIR_WINDOW_H

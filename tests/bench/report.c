@@ -79,7 +79,7 @@ size_t report_print(const struct report *report, FILE *stream)
 	return missed;
 }
 
-/* TARGETS, in a few words, for what a run has not measured. */
+/* All that is to be reached, in a few words, for what a run has not measured. */
 static const struct {
 	const char *row, *what;
 } promised[] = {
@@ -102,7 +102,7 @@ static const struct {
 	{"A8", "an overfull table"},
 };
 
-/* Speed first, as TARGETS has it. */
+/* Speed first. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct report_row *left = a, *right = b;

@@ -389,7 +389,7 @@ static void window_count(const struct judging *judging)
 
 /* ---- throttling ---- */
 
-/* SEMANTICS section 4, in its order. An admitted packet has its slot, whatever becomes of it later. */
+/* docs/semantics.md, 4, in its order. An admitted packet has its slot, whatever becomes of it later. */
 static bool throttle_admits(const struct judging *judging, struct model_ratio allowed, uint64_t *ret_wait_ns)
 {
 	struct flow *flow = judging->own_flow;
@@ -460,7 +460,7 @@ static struct model_decision class_decision(bool drops, enum weir_verdict pass, 
 	return (struct model_decision){.verdict = drops ? drop : pass, .rule = drops ? word : ""};
 }
 
-/* Without neighbour discovery a host is soon alone, so `unmatched: drop` spares it (DESIGN: section 3). */
+/* Without neighbour discovery a host is soon alone, so `unmatched: drop` spares it. */
 static bool is_neighbour_discovery(const struct model_packet *packet)
 {
 	return packet->family == 6 && packet->protocol == 58 && packet->has_icmp_type && packet->icmp_type >= 133 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reference model: what must become of each packet, worked out the slow and obvious way from the
- * words of SEMANTICS (sections 1 to 6), DESIGN (sections 3 to 5) and docs/connections.md. It is what the BPF program is
+ * words of docs/semantics.md, docs/rules.md and docs/connections.md. It is what the BPF program is
  * compared with, so it shares nothing with it: no header of bpf/, no arithmetic of include/, no compiled image, no
  * controller. Rules are tried one by one, flows are found by their whole key, windows are sums over what was admitted,
  * a resource warms up second by second. One CPU, no table that could be full, no lease, no meter, no cache.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a rule allows, for the reference model: SEMANTICS sections 3 and 4 in exact fractions of 128-bit integers.
+ * What a rule allows, for the reference model: docs/semantics.md, 3 and 4, in exact fractions of 128-bit integers.
  * Nothing is rounded but where the text says trunc, floor or ceil, and an overflow ends the test. Written from the
  * text alone: no header of the product's arithmetic is used, and nothing is worked out in advance.
  */

@@ -296,7 +296,7 @@ static void random_behavior(struct random *random, const struct weir_ruleset *ru
 		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		rule->queueing_ms_max = PICK(random, queueing_ms);
-	/* Without WarmUp a throttling rule has nothing to read of another resource (SEMANTICS section 5). */
+	/* Without WarmUp a throttling rule has nothing to read of another resource (docs/semantics.md, 5). */
 	if ((rule->behavior == WEIR_BEHAVIOR_REJECT || rule->strategy == WEIR_STRATEGY_WARM_UP) &&
 	    random_percent(random, 40))
 		random_reference(random, ruleset, rule);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The cost of a unit against the plain formula of SEMANTICS section 4 in 128 bits. */
+/* The cost of a unit against the plain formula of docs/semantics.md, 4, in 128 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

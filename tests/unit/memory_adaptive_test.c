@@ -15,7 +15,7 @@
 
 #define SECOND WEIR_NSEC_PER_SEC
 
-/* SEMANTICS' example. */
+/* The example of docs/semantics.md. */
 static const struct weir_memory_adaptive example = {
 	.low_units = 1000,
 	.high_units = 100,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* WarmUp's numbers against the formulas of SEMANTICS section 3, checked by multiplication. */
+/* WarmUp's numbers against the formulas of docs/semantics.md, 3, checked by multiplication. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

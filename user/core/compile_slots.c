@@ -297,7 +297,7 @@ static int keep_resources(struct slotting *slotting)
 
 /*
  * Sixteen buckets before now, so that the first row looks back into numbers that exist. A clock younger
- * than that starts at 0, and everything since then counts (SEMANTICS section 1): the program clamps.
+ * than that starts at 0, and everything since then counts (docs/semantics.md, 1): the program clamps.
  */
 static struct weir_timing timing_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Terms: what a rule comes to for the program and the controller, from Sentinel's strategy, behaviour and relation
- * (SEMANTICS sections 3 to 6).
+ * (docs/semantics.md, 3 to 6).
  */
 #include "compile_parts.h"
 

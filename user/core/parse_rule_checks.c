@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a rule cannot be (SEMANTICS, sections 3 to 7), and what is legal but surely not meant. */
+/* What a rule cannot be (docs/semantics.md, 3 to 7), and what is legal but surely not meant. */
 #include <string.h>
 
 #include "parse_rule.h"

@@ -173,7 +173,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 
 /*
  * Does the machine have the memory that MemoryAdaptive rules speak of? A high water mark above `total_bytes`
- * would never be reached, and is a mistake (SEMANTICS, section 7): -EINVAL, all of them in *diag. 0 bytes:
+ * would never be reached, and is a mistake (docs/semantics.md, 7): -EINVAL, all of them in *diag. 0 bytes:
  * unknown, nothing is checked.
  */
 int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag);

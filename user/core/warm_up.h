@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * WarmUp, set up: from what the user wrote to the numbers that include/weir_warm_up.h computes with, by exact
- * rational arithmetic (SEMANTICS section 3; sentinel-golang, core/flow/tc_warm_up.go). Pure: no clock; who syncs
+ * rational arithmetic (docs/semantics.md, 3; sentinel-golang, core/flow/tc_warm_up.go). Pure: no clock; who syncs
  * when is the caller's.
  */
 #ifndef WEIR_CORE_WARM_UP_H

@@ -22,7 +22,7 @@
 #define SECOND_NS WEIR_NSEC_PER_SEC
 /* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
 #define PERIOD_NS (SECOND_NS / 4)
-/* Twice as often as SEMANTICS asks for, so that a tick that is late is still soon enough. */
+/* Twice as often as docs/semantics.md asks for, so that a tick that is late is still soon enough. */
 #define MEMORY_PERIOD_NS (SECOND_NS / 20)
 
 /* After the begin of a second, so that packets judged before it have been counted: CPUs that are taken away in
