@@ -60,7 +60,7 @@ help:
 	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
-	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, ten minutes (root; sets itself up)'
+	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, some eight minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make check        formatting, and no line longer than 120 columns'
 	@echo 'make install      into PREFIX (default /usr/local)'

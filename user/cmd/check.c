@@ -305,24 +305,19 @@ static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t 
 			 (json_int_t)memory->total);
 }
 
-static int print_json(const struct weir_ruleset *ruleset, const struct weir_image *image,
-		      const struct weir_image_memory *memory, uint32_t cpus)
+static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
+			const struct weir_image_memory *memory, uint32_t cpus)
 {
 	json_t *resources = json_array();
-	_cleanup_(json_decrefp) json_t *document = NULL;
 
 	for (size_t i = 0; i < ruleset->resource_count; i++)
 		json_array_append_new(resources, describe_resource(ruleset, image, i));
-	document = json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
-			     describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
-			     (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
-			     (json_int_t)image->deny_count, "packetRulesMax", (int)image->packet_rules_max,
-			     "packetResourcesMax", (int)image->packet_resources_max, "memory",
-			     describe_memory(memory, cpus));
-	if (!document || json_dumpf(document, stdout, JSON_INDENT(2)))
-		return -ENOMEM;
-	putchar('\n');
-	return 0;
+	return json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
+			 describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
+			 (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
+			 (json_int_t)image->deny_count, "packetRulesMax", (int)image->packet_rules_max,
+			 "packetResourcesMax", (int)image->packet_resources_max, "memory",
+			 describe_memory(memory, cpus));
 }
 
 /* ---- for people ---- */
@@ -643,12 +638,9 @@ static int check(char **files, int file_count, const struct check_options *optio
 	warn_of_memory(&ruleset->settings, diag);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json)
-		err = print_json(ruleset, image, &memory, cpus);
-	else
-		print_text(ruleset, image, &memory, cpus);
-	if (!err && fflush(stdout))
-		err = -errno;
-	return err ? weir_diag_fail(diag, -err, NULL, "cannot print the result") : 0;
+		return weir_json_print(describe(ruleset, image, &memory, cpus), diag);
+	print_text(ruleset, image, &memory, cpus);
+	return weir_flush_results(diag);
 }
 
 /* 0 to go on, or the exit code plus one. */

@@ -328,7 +328,8 @@ int weir_flush_results(struct weir_diag *diag)
 
 int weir_json_print(json_t *document, struct weir_diag *diag)
 {
-	int failed = !document || json_dumpf(document, stdout, JSON_INDENT(2));
+	/* Six decimals of 2^29 at least, and 2.9 is not 2.8999999999999999. */
+	int failed = !document || json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 
 	json_decref(document);
 	if (failed)
