@@ -30,7 +30,8 @@ static const struct weir_command command = {
 		"and the old rules go on); SIGINT and SIGTERM detach and end. A run that is killed leaves its rules "
 		"attached:\n"
 		"the next one on the same interfaces goes on with them, as a reload does. It is refused while another\n"
-		"controller is there, or when the instance is attached to other interfaces.",
+		"controller is there, or when the instance is attached to other interfaces. An interface that goes is\n"
+		"told of; when it comes back it has to be attached anew.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 

@@ -254,6 +254,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 
 	if (controller->memory)
 		read_memory(controller, now_ns, diag);
+	weir_instance_watch_links(controller->instance, diag);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);

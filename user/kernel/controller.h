@@ -38,9 +38,9 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 #define WEIR_CONTROLLER_WARNS 1
 
 /*
- * Tick until wake_fd can be read (0), or memory begins or ceases to be readable (WEIR_CONTROLLER_WARNS), or the
- * instance was detached (-ENOENT, without a word), or something fails; then it may be called again, with an empty diag.
- * A reload by another command is followed.
+ * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes
+ * (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word), or something fails; then it may be
+ * called again, with an empty diag. A reload by another command is followed.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
 

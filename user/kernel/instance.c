@@ -296,6 +296,27 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 	return 0;
 }
 
+void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < instance->link_count; i++) {
+		struct weir_link *link = &instance->links[i], now = {};
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (!link->ifindex)
+			continue;
+		weir_link_pin(link->interface, link->is_native, pin);
+		/* What cannot be read is being detached. */
+		if (read_link(instance, pin, &now) || now.ifindex)
+			continue;
+		link->ifindex = 0;
+		weir_diag_warning(
+			diag, NULL, NULL,
+			"should it come back, nothing is limited there until it is attached anew: 'weir detach', then "
+			"'weir run' or 'weir attach'",
+			"interface '%s' is gone, and the limits with it", link->interface);
+	}
+}
+
 uint64_t weir_instance_left_ns(const struct weir_instance *instance)
 {
 	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->timings,

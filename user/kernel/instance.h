@@ -61,6 +61,9 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 /* The same of one that weir_instance_list named. *ret_instance is NULL when it is gone by now, which is no failure. */
 int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
+/* Warn of each interface that has gone since it was last looked. */
+void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
+
 /* How long its limits hold yet, from now (narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 
