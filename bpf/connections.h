@@ -92,7 +92,7 @@ static __always_inline enum weir_connection_event weir_connection_event(const st
 {
 	__u32 flags = pkt->tcp_flags;
 
-	if (pkt->protocol != IPPROTO_TCP)
+	if (weir_protocol(pkt) != IPPROTO_TCP)
 		return WEIR_EVENT_NOT_TCP;
 	if (flags & WEIR_TCP_RST)
 		return WEIR_EVENT_RESETS;
@@ -422,7 +422,7 @@ static __always_inline struct weir_flow_place weir_connection_place(const struct
 		       (__u64)pkt->source[3] * seed[5] + (__u64)pkt->destination[1] * seed[7] +
 		       (__u64)pkt->destination[2] * seed[8] + (__u64)pkt->destination[3] * seed[9];
 	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
-	sum += (__u64)(pkt->protocol << 16 | vlan) * seed[11];
+	sum += (__u64)(weir_protocol(pkt) << 16 | vlan) * seed[11];
 	if (rule->key_fields & WEIR_KEY_INTERFACE)
 		sum += (__u64)pkt->ifindex * seed[12];
 	hash = weir_hash_finish(sum);

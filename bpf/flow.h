@@ -86,7 +86,7 @@ static __always_inline __u64 weir_hash_key(const struct weir_rule *rule, const s
 		sum += (__u64)(source << 16 | destination) * seed[10];
 	}
 	if (fields & (WEIR_KEY_PROTOCOL | WEIR_KEY_VLAN)) {
-		__u32 protocol = fields & WEIR_KEY_PROTOCOL ? pkt->protocol : 0;
+		__u32 protocol = fields & WEIR_KEY_PROTOCOL ? weir_protocol(pkt) : 0;
 		__u32 vlan = fields & WEIR_KEY_VLAN ? pkt->vlan & 0xfff : 0;
 
 		sum += (__u64)(protocol << 16 | vlan) * seed[11];

@@ -250,7 +250,7 @@ static __always_inline bool weir_meets_the_same(const struct weir_work *w)
 	__u32 fields = config.match_fields;
 
 	/* Another program, of a load before or after this one, may have been here. */
-	if (fields & WEIR_MATCH_EACH || met->load != config.load || pkt->kind != met->kind)
+	if (met->load != config.load || pkt->kind != met->kind)
 		return false;
 	if (fields & WEIR_MATCH_DESTINATION_PORT && pkt->destination_port != met->destination_port)
 		return false;
@@ -268,7 +268,7 @@ static __always_inline void weir_remember_meeting(struct weir_work *w)
 	met->vlan = pkt->vlan;
 	met->tcp_flags = pkt->tcp_flags;
 	met->icmp_type = pkt->icmp_type;
-	met->load = config.load;
+	met->load = config.match_fields & WEIR_MATCH_EACH ? 0 : config.load;
 }
 
 /* The packet is none that meets anything. */

@@ -105,7 +105,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 	__u32 hdr_bytes, left;
 
 	left = end - cur->offset;
-	switch (pkt->protocol) {
+	switch (pkt->parsed_protocol) {
 	case IPPROTO_TCP:
 		hdr_bytes = sizeof(struct tcphdr);
 		break;
@@ -124,7 +124,7 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 		return WEIR_PARSED_MALFORMED;
 
 	/* Constant sizes, one for each branch: the verifier must see how much may be read. */
-	if (pkt->protocol == IPPROTO_TCP) {
+	if (pkt->parsed_protocol == IPPROTO_TCP) {
 		__u32 data_offset;
 
 		hdr = weir_peek(cur, sizeof(struct tcphdr));
@@ -140,11 +140,11 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 			return WEIR_PARSED_MALFORMED;
 	}
 
-	if (pkt->protocol == IPPROTO_ICMP || pkt->protocol == IPPROTO_ICMPV6) {
+	if (pkt->parsed_protocol == IPPROTO_ICMP || pkt->parsed_protocol == IPPROTO_ICMPV6) {
 		pkt->icmp_type = hdr->bytes[0];
 		return WEIR_PARSED_IP;
 	}
-	if (pkt->protocol == IPPROTO_UDP) {
+	if (pkt->parsed_protocol == IPPROTO_UDP) {
 		__u32 udp_bytes = bpf_ntohs(hdr->udp.len);
 
 		/* The first of several fragments announces the length of the whole. */
@@ -175,7 +175,7 @@ static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur,
 
 	pkt->source[0] = ip->saddr;
 	pkt->destination[0] = ip->daddr;
-	pkt->protocol = ip->protocol;
+	pkt->parsed_protocol = ip->protocol;
 	cur->offset = start + hdr_bytes;
 
 	fragment = bpf_ntohs(ip->frag_off);
@@ -206,7 +206,7 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 		__u32 ext_bytes, fragment;
 
 		FORGET(pkt->forgotten, cur->offset);
-		if (!weir_is_extension(pkt->protocol))
+		if (!weir_is_extension(pkt->parsed_protocol))
 			return WEIR_PARSED_IP;
 		if (cur->offset + sizeof(*ext) > end)
 			return WEIR_PARSED_MALFORMED;
@@ -214,14 +214,14 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 		if (!ext)
 			return WEIR_PARSED_MALFORMED;
 
-		if (pkt->protocol == IPPROTO_FRAGMENT) {
+		if (pkt->parsed_protocol == IPPROTO_FRAGMENT) {
 			ext_bytes = sizeof(*ext);
 			fragment = bpf_ntohs(ext->fragment);
 			if (fragment & IPV6_FRAGMENT_OFFSET)
 				pkt->fragment = WEIR_FRAGMENT_LATER;
 			else if (fragment & IPV6_MORE_FRAGMENTS)
 				pkt->fragment = WEIR_FRAGMENT_FIRST;
-		} else if (pkt->protocol == IPPROTO_AH) {
+		} else if (pkt->parsed_protocol == IPPROTO_AH) {
 			ext_bytes = (ext->length + 2) * 4; /* RFC 4302, 2.2 */
 		} else {
 			ext_bytes = (ext->length + 1) * 8;
@@ -229,12 +229,12 @@ static __always_inline enum weir_parsed weir_walk_extensions(struct weir_cursor 
 		if (cur->offset + ext_bytes > end)
 			return WEIR_PARSED_MALFORMED;
 		cur->offset += ext_bytes;
-		pkt->protocol = ext->next;
+		pkt->parsed_protocol = ext->next;
 		/* What follows in a later fragment is the middle of something. */
 		if (pkt->fragment == WEIR_FRAGMENT_LATER)
 			return WEIR_PARSED_IP;
 	}
-	return weir_is_extension(pkt->protocol) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_IP;
+	return weir_is_extension(pkt->parsed_protocol) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_IP;
 }
 
 static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur, struct weir_packet *pkt)
@@ -254,12 +254,12 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 
 	__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
 	__builtin_memcpy(pkt->destination, &ip6->daddr, sizeof(pkt->destination));
-	pkt->protocol = ip6->nexthdr;
+	pkt->parsed_protocol = ip6->nexthdr;
 	pkt->is_ipv6 = 1;
 	/* A payload of no bytes has no room for the hop-by-hop header it announces, unless its true length
 	 * stands in that header's jumbo option (RFC 2675, 2).
 	 */
-	if (payload_bytes == 0 && pkt->protocol == IPPROTO_HOPOPTS)
+	if (payload_bytes == 0 && pkt->parsed_protocol == IPPROTO_HOPOPTS)
 		return WEIR_PARSED_UNSUPPORTED;
 
 	parsed = weir_walk_extensions(cur, pkt, end);
@@ -276,7 +276,7 @@ static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *c
 
 	pkt->is_ipv6 = 0;
 	pkt->fragment = WEIR_FRAGMENT_NONE;
-	pkt->protocol = 0;
+	pkt->parsed_protocol = 0;
 	pkt->frame_bytes = cur->frame_bytes;
 	pkt->source_port = WEIR_PORT_NONE;
 	pkt->destination_port = WEIR_PORT_NONE;
@@ -316,7 +316,7 @@ static __always_inline enum weir_parsed weir_parse(struct weir_cursor *cur, stru
 {
 	enum weir_parsed parsed = weir_parse_headers(cur, pkt);
 
-	pkt->kind = WEIR_KIND(pkt->is_ipv6 & 1, pkt->fragment, pkt->protocol);
+	pkt->kind = WEIR_KIND(pkt->is_ipv6 & 1, pkt->fragment, pkt->parsed_protocol);
 	return parsed;
 }
 
@@ -338,7 +338,6 @@ static __always_inline void weir_fill_usual(const struct weir_usual *usual, __u3
 	pkt->frame_bytes = usual->cur->frame_bytes;
 	pkt->is_ipv6 = is_ipv6;
 	pkt->fragment = WEIR_FRAGMENT_NONE;
-	pkt->protocol = protocol;
 	pkt->kind = WEIR_KIND(is_ipv6, WEIR_FRAGMENT_NONE, protocol);
 }
 

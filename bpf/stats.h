@@ -85,11 +85,12 @@ static __always_inline void weir_count_resource(struct weir_work *w, __u32 slot,
 	}
 }
 
-__noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u32 passes)
+__noinline int weir_count_further_resources(struct weir_work *w, __u32 passes)
 {
-	if (!w || index >= WEIR_PACKET_RESOURCES_MAX)
-		return -1;
-	weir_count_resource(w, weir_resource(w->resource[index])->slot, passes);
+	if (!w)
+		return 0;
+	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
+		weir_count_resource(w, weir_resource(w->resource[i])->slot, passes);
 	return 0;
 }
 
@@ -97,8 +98,8 @@ __noinline int weir_count_another_resource(struct weir_work *w, __u32 index, __u
 static __always_inline void weir_count_resources(struct weir_work *w, bool passes)
 {
 	weir_count_resource(w, w->first_slot, passes);
-	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < w->resource_count; i++)
-		weir_count_another_resource(w, i, passes);
+	if (unlikely(w->resource_count > 1))
+		weir_count_further_resources(w, passes);
 }
 
 /* Every packet comes by here once. */
@@ -159,7 +160,7 @@ static __always_inline void weir_describe_key(struct weir_flow_key *ret_key, con
 	if (fields & WEIR_KEY_DESTINATION_PORT)
 		ret_key->destination_port = bpf_htons(pkt->destination_port);
 	if (fields & WEIR_KEY_PROTOCOL)
-		ret_key->protocol = pkt->protocol;
+		ret_key->protocol = weir_protocol(pkt);
 	if (fields & WEIR_KEY_VLAN)
 		ret_key->vlan = pkt->vlan & 0xfff;
 	if (fields & WEIR_KEY_INTERFACE)

@@ -252,7 +252,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 /* Neighbour discovery (RFC 4861, 4): without it an IPv6 host is not reachable at all. */
 static __always_inline bool weir_is_neighbour_discovery(const struct weir_packet *pkt)
 {
-	return pkt->is_ipv6 && pkt->protocol == IPPROTO_ICMPV6 && pkt->icmp_type >= 133 && pkt->icmp_type <= 137;
+	return pkt->is_ipv6 && weir_protocol(pkt) == IPPROTO_ICMPV6 && pkt->icmp_type >= 133 && pkt->icmp_type <= 137;
 }
 
 /* Verdict of a packet that the parser did not hand on. */

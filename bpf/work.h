@@ -47,14 +47,19 @@ struct weir_packet {
 	__u32 tcp_flags; /* or WEIR_BYTE_NONE */
 	__u32 icmp_type; /* or WEIR_BYTE_NONE */
 	__u8 is_ipv6;
-	__u8 fragment; /* enum weir_fragment */
-	__u8 protocol;
+	__u8 fragment;	      /* enum weir_fragment */
+	__u8 parsed_protocol; /* while headers are parsed; then weir_protocol() */
 	__u8 pad;
 	__u32 kind; /* the last three in one: WEIR_KIND */
 };
 
 /* Index of a packet in weir_classes.kind, seen as one array. */
 #define WEIR_KIND(is_ipv6, fragment, protocol) (((is_ipv6)*WEIR_FRAGMENT_KINDS + (fragment)) * 256 + (protocol))
+
+static __always_inline __u8 weir_protocol(const struct weir_packet *pkt)
+{
+	return pkt->kind;
+}
 
 /*
  * By what the packet before was found to meet what still stands in weir_work.resource[] and .rule[]. A packet that is

@@ -69,7 +69,7 @@ static void assert_same_packet(const struct weir_packet *usual, const struct wei
 	}
 	assert_int_equal(usual->is_ipv6, any->is_ipv6);
 	assert_int_equal(usual->fragment, any->fragment);
-	assert_int_equal(usual->protocol, any->protocol);
+	assert_int_equal(weir_protocol(usual), any->parsed_protocol);
 	assert_int_equal(usual->kind, any->kind);
 }
 
