@@ -13,6 +13,7 @@
 /* The flow of the packet in hand, under its first rule, is to be blocked before any rule is asked. */
 __noinline int weir_set_offender(struct weir_work *w, __u32 place)
 {
+	const __be32 all[4] = {~0u, ~0u, ~0u, ~0u};
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_offender *offender;
 	bool is_ipv6;
@@ -21,10 +22,8 @@ __noinline int weir_set_offender(struct weir_work *w, __u32 place)
 		return 0;
 	offender = &w->offender;
 	is_ipv6 = w->packet.is_ipv6;
-	for (int i = 0; i < 4; i++) {
-		offender->mask[i] = is_ipv6 ? rule->source_mask6[i] : i == 0 ? rule->source_mask4 : 0;
-		offender->source[i] = w->packet.source[i] & offender->mask[i];
-	}
+	weir_mask_address((__u8 *)offender->mask, all, rule->source_mask6, rule->source_mask4, is_ipv6);
+	weir_mask_address((__u8 *)offender->source, w->packet.source, rule->source_mask6, rule->source_mask4, is_ipv6);
 	offender->slot = rule->slot;
 	offender->until_jiffies = weir_narrow_clock(w, rule->timing)->until_jiffies;
 	return 0;
