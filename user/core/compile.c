@@ -104,8 +104,6 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	config->asked_fields = config->match_fields;
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
 		config->asked_fields |= fields_read_by(&image->rules[i]);
-	if (list->ruleset.listed_count)
-		config->asked_fields |= WEIR_MATCH_SOURCE;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_meters |= image->resources[i].meter_count > 0;
 	config->paces = list->ruleset.settings.paces && config->has_throttling;
