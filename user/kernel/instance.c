@@ -274,20 +274,25 @@ int weir_instance_open_listed(const char *name, struct weir_instance **ret_insta
 	return err;
 }
 
+/* Before the lock, so that nothing is made or mounted when nothing is attached. Who may not look must not be told that
+ * nothing is there.
+ */
+static int expect_attached(const char *name, struct weir_diag *diag)
+{
+	int err = weir_host_check_privilege(diag);
+
+	if (!err && !directory_exists(name))
+		err = fail_not_attached(name, diag);
+	return err;
+}
+
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
 	struct weir_instance *instance;
-	int err;
+	int err = expect_attached(name, diag);
 
-	/* Before the lock, so that nothing is made or mounted when nothing is attached. Who may not look must not be
-	 * told that nothing is there.
-	 */
-	err = weir_host_check_privilege(diag);
-	if (err)
-		return err;
-	if (!directory_exists(name))
-		return fail_not_attached(name, diag);
-	err = weir_instance_open_listed(name, &instance, diag);
+	if (!err)
+		err = weir_instance_open_listed(name, &instance, diag);
 	if (err)
 		return err;
 	if (!instance)
@@ -478,14 +483,10 @@ static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err;
+	int err = expect_attached(name, diag);
 
-	err = weir_host_check_privilege(diag);
-	if (err)
-		return err;
-	if (!directory_exists(name))
-		return fail_not_attached(name, diag);
-	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
 		return err;
 	if (!directory_exists(name)) {
