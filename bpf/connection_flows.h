@@ -240,8 +240,10 @@ static __always_inline __u32 weir_second_more(struct weir_work *w)
 	return weir_connections_now_ns(w) / WEIR_NSEC_PER_SEC + 2;
 }
 
-/* The way whose connections are over first; of `unmade` ones, a bit a way, in a second more. */
-static __always_inline __u32 weir_earliest_way(const struct weir_connection_flow_set *set, __u32 unmade,
+/* When those connections are over that are first to be, and behind it, in 3 bits, their way; of `unmade` ones, a bit
+ * a way, in a second more.
+ */
+static __always_inline __u64 weir_earliest_way(const struct weir_connection_flow_set *set, __u32 unmade,
 					       __u32 second_more)
 {
 	__u64 earliest = ~0ull >> 1;
@@ -251,9 +253,9 @@ static __always_inline __u32 weir_earliest_way(const struct weir_connection_flow
 		__u64 until_s = READ_ONCE(set->until_s[i]);
 
 		until_s = weir_greater(until_s, (__u64)second_more * (unmade >> i & 1));
-		earliest = weir_lesser(until_s * 8 + i, earliest); /* behind it the way */
+		earliest = weir_lesser(until_s * 8 + i, earliest);
 	}
-	return earliest & 7;
+	return earliest;
 }
 
 /*
@@ -265,31 +267,34 @@ static __always_inline __u32 weir_earliest_way(const struct weir_connection_flow
 __noinline __u32 weir_connection_flow_victim(struct weir_work *w, struct weir_connection_flow_set *set)
 {
 	const struct weir_connection_flow *flow;
-	__u32 way, until_s, made = 0;
+	__u32 way, made = 0;
+	__u64 earliest;
 
 	if (!w || !set)
 		return 0;
 	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
 	if (way < WEIR_CONNECTION_FLOW_WAYS)
 		return way;
-	/* Mostly it is made, and only its owner is looked at: the others' lines need not be fetched. */
-	way = weir_earliest_way(set, 0, 0);
+	/* Mostly it is made, and only its owner is looked at: the others' lines need not be fetched. If it is, and lasts
+	 * as long as when it was chosen, it was made before.
+	 */
+	earliest = weir_earliest_way(set, 0, 0);
+	way = earliest & 7;
 	flow = weir_flow_at(set, way);
 	OPAQUE(way);
 	if (!flow || way >= WEIR_CONNECTION_FLOW_WAYS)
 		return 0;
-	until_s = READ_ONCE(set->until_s[way]);
 	weir_order(w);
 	if (likely(weir_is_rightful(READ_ONCE(flow->owner), READ_ONCE(set->tag[way])))) {
 		weir_order(w);
-		if (READ_ONCE(set->until_s[way]) == until_s)
+		if (READ_ONCE(set->until_s[way]) == earliest / 8)
 			return way;
 	}
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++)
 		made |= (weir_owner_differs(READ_ONCE(set->flow[i].owner), READ_ONCE(set->tag[i])) - 1) >> 63 << i;
 	weir_order(w);
-	return weir_earliest_way(set, ~made, weir_second_more(w));
+	return weir_earliest_way(set, ~made, weir_second_more(w)) & 7;
 }
 
 /* Is a cell of a flow that had the place before this turn? */
