@@ -128,7 +128,7 @@ static __always_inline bool weir_blocks_at_once(struct weir_work *w, const struc
 		return false;
 	rows = weir_rows_of(chunk, set, false);
 	if (w->expects_admission) {
-		weir_now_ns(w);
+		weir_clock_enter(w, weir_narrow_clock(w, rule->timing), rule, false);
 		weir_touch_set(rows);
 		weir_touch_set(weir_rows_of(chunk, weir_other_set(&flow, false), false));
 		weir_presence_touch(&flow);

@@ -275,8 +275,8 @@ __noinline __u32 weir_connection_flow_victim(struct weir_work *w, struct weir_co
 	way = weir_shared_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, 0);
 	if (way < WEIR_CONNECTION_FLOW_WAYS)
 		return way;
-	/* Mostly it is made, and only its owner is looked at: the others' lines need not be fetched. If it is, and lasts
-	 * as long as when it was chosen, it was made before.
+	/* Mostly it is made, and only its owner is looked at: the others' lines need not be fetched. If it is, and
+	 * lasts as long as when it was chosen, it was made before.
 	 */
 	earliest = weir_earliest_way(set, 0, 0);
 	way = earliest & 7;

@@ -560,6 +560,7 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	claim->is_refused = 0;
 	claim->counted = weir_state_counts(state) ? word : 0;
 	w->claim[index].kind = WEIR_CLAIM_CONNECTION;
+	w->must_settle = 1;
 	w->claim[index].storage = WEIR_STORAGE_LONE;
 	/* Also when there is one by that name: else a stray packet would be enough to be let in unjudged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN

@@ -23,9 +23,16 @@ static __always_inline void weir_place_rule(struct weir_work *w, __u32 index)
  */
 __noinline int weir_fetch_flows(struct weir_work *w)
 {
+	const struct weir_rule *first;
+
 	if (!w)
 		return 0;
-	weir_now_ns(w); /* first: reading the clock waits for what is under way */
+	/* The time first: reading the clock waits for what is under way. */
+	first = weir_rule(w->rule[0]);
+	if (first->storage == WEIR_STORAGE_NARROW)
+		weir_clock_enter(w, weir_narrow_clock(w, first->timing), first, false);
+	else
+		weir_now_ns(w);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++)
 		weir_place_rule(w, i);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->rule_count; i++) {
@@ -42,17 +49,19 @@ __noinline int weir_fetch_flows(struct weir_work *w)
 	return 0;
 }
 
-/* Where several rules are to be asked: their rows lie far apart, and memory fetches them all in little more time than
- * one. Before the first rule, and so only when that is not expected to block.
+/* Where rules with narrow rows are to be asked behind the first: they lie far apart, and memory fetches them all in
+ * little more time than one. Before the first rule, and so only when that is not expected to block.
  */
 static __always_inline void weir_fetch_rules(struct weir_work *w)
 {
+	__u32 further;
+
 	if (likely(w->rule_count < 2))
 		return;
 	w->placed = 0;
-	if (!w->expects_admission)
-		return;
-	weir_fetch_flows(w);
+	further = w->narrow_count - (weir_rule(w->rule[0])->storage == WEIR_STORAGE_NARROW);
+	if (further && w->expects_admission)
+		weir_fetch_flows(w);
 }
 
 #endif

@@ -16,7 +16,8 @@ __noinline __u64 weir_bucket_now(struct weir_work *w, __u32 timing)
 
 	if (!w || !t || !clk || !t->bucket_ns)
 		return 0;
-	weir_clock_update(w, clk, t->bucket_ns, t->base_bucket, true);
+	if (!weir_clock_covers(clk, weir_now_ns(w)))
+		weir_clock_set(w, clk, t->bucket_ns, t->base_bucket, true); /* in line, as the stack is short */
 	return clk->bucket;
 }
 

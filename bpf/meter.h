@@ -16,10 +16,12 @@
 __noinline int weir_count_window(struct weir_work *w, __u32 place)
 {
 	struct weir_judgement j = {.rule = weir_rule(place)};
+	struct weir_flow_place flow;
 
 	if (!w || !weir_open_judgement(w, &j, true))
 		return 0;
-	j.row = weir_locate_wide(w, j.rule);
+	j.row = weir_locate_wide(w, j.rule, &flow);
+	weir_ask_about(w, j.rule, &flow, true);
 	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 	if (!j.row)
 		weir_insert(w, &j, true);
@@ -138,6 +140,7 @@ __noinline int weir_judge_associated(struct weir_work *w, __u32 place, __u32 ind
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_judgement j = {.rule = weir_rule(rule->meter)};
+	struct weir_flow_place flow;
 	__u64 units;
 
 	if (!w || index >= WEIR_PACKET_RULES_MAX || !weir_open_judgement(w, &j, true))
@@ -146,7 +149,8 @@ __noinline int weir_judge_associated(struct weir_work *w, __u32 place, __u32 ind
 	units = w->allowed.word & WEIR_THRESHOLD_MASK;
 	if (j.batch > units)
 		return WEIR_ANSWER_BLOCK;
-	j.row = weir_locate_wide(w, j.rule);
+	j.row = weir_locate_wide(w, j.rule, &flow);
+	weir_ask_about(w, j.rule, &flow, true);
 	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
 		weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 		weir_read_meter(w, &j);

@@ -119,11 +119,12 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
  */
 #define WEIR_NOTES_LEFT_OUT 60
 
-/* w->jiffies are of this packet: a lease needed the clock. */
 static __always_inline bool weir_note_is_due(struct weir_work *w)
 {
-	if (w->noted_jiffies != w->jiffies) {
-		w->noted_jiffies = w->jiffies;
+	__u64 jiffies = bpf_jiffies64();
+
+	if (w->noted_jiffies != jiffies) {
+		w->noted_jiffies = jiffies;
 		return true;
 	}
 	if (w->notes_left_out++ < WEIR_NOTES_LEFT_OUT)

@@ -59,6 +59,7 @@ static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work
 					    __u32 asked)
 {
 	w->has_now = 0;
+	w->has_timer = 0;
 	cur->data = (void *)(long)ctx->data;
 	cur->end = (void *)(long)ctx->data_end;
 	cur->frame_bytes = weir_frame_bytes(ctx, cur);
@@ -168,6 +169,17 @@ int weir_ingress(struct xdp_md *ctx)
 	else if (config.paces && verdict == WEIR_VERDICT_PASS && w->wait_ns)
 		weir_pace_mark(ctx, w);
 	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
+}
+
+SEC("xdp")
+int weir_learn_timers(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
+
+	if (here)
+		weir_learn_timers_here((struct weir_work *)here->program_private);
+	return XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "GPL";

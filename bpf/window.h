@@ -680,28 +680,19 @@ static __always_inline void weir_ask_about(struct weir_work *w, const struct wei
 	q->asks_all = q->is_lone || rule->asks_all;
 }
 
-/* Ask about this rule's flow, which is to be looked for at `place`, and find its row, if there is one. */
-static __always_inline void *weir_locate_at(struct weir_work *w, const struct weir_rule *rule,
-					    const struct weir_flow_place *place, const bool wide)
+/* Find the row of this rule's flow, wide or one of its own, if there is one; in *ret_place, where it was looked for. */
+static __always_inline void *weir_locate_wide(struct weir_work *w, const struct weir_rule *rule,
+					      struct weir_flow_place *ret_place)
 {
-	weir_ask_about(w, rule, place, wide);
-	w->located = WEIR_NO_ROW;
-	return weir_find_row(w, place, -1, &w->located, wide);
-}
-
-/* The same with wide rows, or with one row of its own, wherever the flow is. */
-static __always_inline void *weir_locate_wide(struct weir_work *w, const struct weir_rule *rule)
-{
-	struct weir_flow_place place = {};
-	__u32 slot = rule->slot;
-
 	if (rule->storage == WEIR_STORAGE_LONE) {
-		weir_ask_about(w, rule, &place, true);
-		w->located = slot;
+		__u32 slot = w->located = rule->slot;
+
+		ret_place->tag = ret_place->set = 0;
 		return bpf_map_lookup_elem(&lone_rows, &slot);
 	}
-	place = weir_flow_place(rule, &w->packet, true);
-	return weir_locate_at(w, rule, &place, true);
+	*ret_place = weir_flow_place(rule, &w->packet, true);
+	w->located = WEIR_NO_ROW;
+	return weir_find_row(w, ret_place, -1, &w->located, true);
 }
 
 /* Judge against the located row, again when the clock ran away from the first try. */
@@ -770,6 +761,51 @@ static __always_inline void weir_apply_override(struct weir_work *w, struct weir
 	j->is_shut = j->threshold == 0;
 }
 
+/* Another rule may yet block the packet, after the one that is being asked. */
+static __always_inline bool weir_is_held(const struct weir_work *w)
+{
+	return w->judged + 1 < w->rule_count;
+}
+
+static __always_inline void weir_set_claim(struct weir_work *w, struct weir_claim *claim, enum weir_claim_kind kind,
+					   __u32 tag, __u64 batch, __u32 cell, enum weir_storage storage)
+{
+	if (kind != WEIR_CLAIM_SPENT)
+		w->must_settle = 1;
+	claim->row = w->located;
+	claim->tag = tag;
+	claim->batch = batch;
+	claim->storage = storage;
+	claim->cell = cell;
+	claim->kind = kind;
+}
+
+/*
+ * The packet is spent from what `row`, of the flow with this tag, has leased in the present bucket, and under the
+ * threshold in force. Where other rules may yet block it the units are spent all the same, and put back then; but not
+ * the last ones, which nobody may see spent, and then unspent again: others would take the flow for full.
+ */
+static __always_inline bool weir_spends_lease(struct weir_work *w, void *row, const struct weir_clock *clk, __u64 batch,
+					      __u32 tag, struct weir_claim *claim, enum weir_storage storage)
+{
+	const bool wide = storage != WEIR_STORAGE_NARROW;
+	__u64 lease = weir_lease_get(row, wide);
+	bool is_held = weir_is_held(w);
+
+	if (ROW_GET(row, wide, newest) != clk->bucket || lease < batch)
+		return false;
+	claim->kind = WEIR_CLAIM_SPENT;
+	if (is_held)
+		weir_set_claim(w, claim, lease == batch ? WEIR_CLAIM_LEASE : WEIR_CLAIM_SPENT, tag, batch, clk->cell,
+			       storage);
+	if (is_held && lease == batch)
+		return true;
+	ROW_SET(row, wide, lease, lease - batch);
+	if (lease == batch)
+		weir_cell_set(row, clk->cell, weir_cell_get(row, clk->cell, wide) & ~ROW_UNSPENT(wide), wide);
+	return true;
+}
+
 /*
  * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside. A flow
  * with narrow rows is located.
@@ -778,6 +814,7 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 						   __u32 index, const bool wide)
 {
 	struct weir_judgement j = {.rule = rule};
+	struct weir_flow_place flow;
 	enum weir_answer answer;
 	struct weir_claim *claim;
 
@@ -787,20 +824,27 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	claim = &w->claim[index];
 	claim->kind = WEIR_CLAIM_NONE;
 	if (config.has_overrides && rule->has_overrides) {
-		j.row = wide ? weir_locate_wide(w, rule) : weir_located_row(w, false);
+		j.row = wide ? weir_locate_wide(w, rule, &flow) : weir_located_row(w, false);
 		weir_apply_override(w, &j, place, wide);
 	}
 	if (j.batch > j.threshold && !j.is_shut)
 		return WEIR_ANSWER_BLOCK;
 	if (!j.row)
-		j.row = wide ? weir_locate_wide(w, rule) : weir_located_row(w, false);
+		j.row = wide ? weir_locate_wide(w, rule, &flow) : weir_located_row(w, false);
 
 	/* As in weir_blocks_at_once(): without the clock. */
 	if (j.row && weir_clock_holds(j.clk) && weir_known_full(w, &j, false, wide))
 		return WEIR_ANSWER_BLOCK;
-	weir_clock_update(w, j.clk, rule->bucket_ns, rule->base_bucket, wide);
+	weir_clock_enter(w, j.clk, rule, wide);
+	/* Of narrow rows that was seen before (quick.h). */
+	if (wide && j.row && rule->window != WEIR_WINDOW_SMOOTH &&
+	    ((struct weir_wide_row *)j.row)->threshold == j.threshold_word &&
+	    weir_spends_lease(w, j.row, j.clk, j.batch, flow.tag, claim, rule->storage))
+		return WEIR_ANSWER_ADMIT;
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
+	if (wide)
+		weir_ask_about(w, rule, &flow, true);
 	if (!j.row)
 		weir_insert(w, &j, wide);
 	if (!j.row)
@@ -809,14 +853,9 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	answer = weir_judge_located(w, &j, wide);
 	if (!w->question.is_lone)
 		weir_note_talker(w, rule, answer == WEIR_ANSWER_BLOCK);
-	if (answer == WEIR_ANSWER_ADMIT) {
-		claim->row = w->located;
-		claim->tag = w->question.place.tag;
-		claim->batch = j.batch;
-		claim->storage = rule->storage;
-		claim->cell = j.own_cell;
-		claim->kind = j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE;
-	}
+	if (answer == WEIR_ANSWER_ADMIT)
+		weir_set_claim(w, claim, j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE,
+			       w->question.place.tag, j.batch, j.own_cell, rule->storage);
 	return answer;
 }
 
@@ -831,12 +870,12 @@ __noinline int weir_judge_wide(struct weir_work *w, __u32 place, __u32 index)
 	return w ? weir_judge(w, weir_rule(place), place, index, true) : WEIR_ANSWER_ERROR;
 }
 
-/* ---- what was set aside ---- */
+/* ---- settling what was set aside ---- */
 
 /* There is something to settle. */
-static __always_inline bool weir_claim_holds(const struct weir_claim *claim)
+static __always_inline bool weir_claim_holds(const struct weir_claim *claim, bool passes)
 {
-	return claim->kind != WEIR_CLAIM_NONE && claim->kind != WEIR_CLAIM_GIVEN;
+	return claim->kind > (passes ? WEIR_CLAIM_SPENT : WEIR_CLAIM_GIVEN);
 }
 
 static __always_inline void weir_spend_row(const struct weir_claim *claim, void *row, const bool wide)
@@ -853,6 +892,8 @@ static __always_inline void weir_spend_row(const struct weir_claim *claim, void 
 
 static __always_inline void weir_undo_row(const struct weir_claim *claim, void *row, const bool wide)
 {
+	if (claim->kind == WEIR_CLAIM_SPENT)
+		ROW_SET(row, wide, lease, weir_lease_get(row, wide) + claim->batch);
 	if (claim->kind == WEIR_CLAIM_BACKDATED)
 		weir_cell_set(row, claim->cell, weir_cell_get(row, claim->cell, wide) - claim->batch, wide);
 }

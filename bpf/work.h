@@ -88,12 +88,15 @@ struct weir_offender {
 	__u32 slot;	     /* of the rule */
 };
 
-/* What a rule that admitted the packet set aside for it. Spent when every rule has admitted. */
+/* What a rule that admitted the packet set aside for it. Settled when every rule has admitted, or one has blocked: the
+ * first two never, the third only by a block.
+ */
 enum weir_claim_kind {
-	WEIR_CLAIM_NONE,       /* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_LEASE,      /* spend from the row's lease */
+	WEIR_CLAIM_NONE,  /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_GIVEN, /* admitted, and nothing is left to settle: no window of its own */
+	WEIR_CLAIM_SPENT, /* spent from the row's lease, and not its last units; put back if the packet is blocked */
+	WEIR_CLAIM_LEASE, /* spend from the row's lease */
 	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; undo if the packet is blocked */
-	WEIR_CLAIM_GIVEN,      /* admitted, and nothing is left to settle: no window of its own */
 	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_work.connection says how */
 };
 
@@ -169,13 +172,18 @@ struct weir_work {
 	struct weir_meeting meeting;
 	__u32 resource_count;
 	__u32 first_slot; /* of the first of these resources */
-	__u32 rule_count;
-	__u32 placed; /* rules for which flow[] is filled in, where there are several */
+	__u16 rule_count;
+	__u16 narrow_count; /* of them, where there are several: those with narrow rows */
+	__u32 placed;	    /* rules for which flow[] is filled in, where there are several */
 	struct weir_offender offender;
-	__u64 now_ns;  /* valid when has_now: read at most once a packet, unless a judgement is repeated */
-	__u64 jiffies; /* as they were just before now_ns was read */
-	__u64 wait_ns; /* the longest that a throttling rule asks for */
-	__u32 has_now;
+	__u64 now_ns;	/* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies;	/* as they were just before now_ns was read */
+	__u64 timers;	/* where the kernel keeps those of this CPU; 0: not known */
+	__u64 timer_ns; /* valid when has_timer: when its next one is due, read once a packet */
+	__u64 wait_ns;	/* the longest that a throttling rule asks for */
+	__u16 has_now;
+	__u8 has_timer;
+	__u8 must_settle;	 /* a rule has set something aside that is to be settled when the packet passes, too */
 	__u32 expects_admission; /* the packet before was not blocked at once; the offender's do not count */
 	__u32 blocking_rule;	 /* place, or WEIR_NO_RULE; for the lab alone */
 	__u32 judged;		 /* rules before the one being judged */
@@ -210,7 +218,7 @@ struct weir_work {
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 /* A program of another load may go on with what this one leaves there: its clocks, for one. */
 _Static_assert(
-	sizeof(struct weir_work) == 2784 && WEIR_ABI_VERSION == 10,
+	sizeof(struct weir_work) == 2800 && WEIR_ABI_VERSION == 11,
 	"a reload would read it otherwise than it was written: one more WEIR_ABI_VERSION, and both numbers here");
 
 #endif

@@ -18,7 +18,7 @@
 #include <linux/types.h>
 
 /* One more with every change of what outlives a reload: the instance's maps, and struct weir_work behind `totals`. */
-#define WEIR_ABI_VERSION 10u
+#define WEIR_ABI_VERSION 11u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
@@ -181,7 +181,8 @@ struct weir_clock {
 	__u64 latest_ns;     /* the latest time that a judgement used */
 	__u32 cell;	     /* bucket modulo WEIR_RING_CELLS */
 	__u32 salt;	     /* another one whenever `bucket` changes, also to one that was before */
-	__u32 pad[4];
+	__u64 timer_span_ns; /* is the next timer interrupt less after start_ns, the bucket is surely not over */
+	__u32 pad[2];
 };
 #define WEIR_SALT_STEP 0x9e3779b1u /* odd: 2^32 buckets until one comes again. 2^32 by the golden ratio, chosen */
 _Static_assert(sizeof(struct weir_clock) == 64, "one cache line");

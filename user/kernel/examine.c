@@ -98,8 +98,10 @@ static void examine_clock(struct weir_findings *findings)
 		find(findings, WEIR_FINDING_NOTE, "clock", "find out why the kernel gave up its better clock: 'dmesg'",
 		     "clock source %s is slow to read, or coarse", source);
 	else
-		find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms", source,
-		     weir_host_tick_ns() / 1e6);
+		find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
+		     weir_host_tick_ns() / 1e6,
+		     weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
+							: "read for each packet admitted (Linux 6.2 seldom does)");
 }
 
 static void examine_memory(struct weir_findings *findings)

@@ -13,6 +13,7 @@
 #include "host.h"
 #include "lists.h"
 #include "thresholds.h"
+#include "timers.h"
 #include "util.h"
 #include "weir.skel.h"
 
@@ -396,6 +397,8 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	err = fill_generation(object, image, diag);
 	if (!err)
 		err = fill_instance(object, image, options, diag);
+	if (!err && !options->is_virtual)
+		weir_timers_learn(bpf_program__fd(object->skel->progs.weir_learn_timers));
 	if (!err && options->is_virtual)
 		err = map_lab(object, diag);
 	if (err)

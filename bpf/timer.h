@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Is it still the bucket that it was? Told by this CPU's next timer interrupt, without reading a clock: 25 ns less.
+ *
+ * The kernel keeps in hrtimer_cpu_base.expires_next when, by CLOCK_MONOTONIC, it told the CPU's timer to
+ * interrupt next. A program of XDP runs with interrupts on: so it is earlier than that, or later by no more than
+ * what it takes an interrupt to arrive. Is that before the bucket's end, then the bucket is not over. Unlike
+ * jiffies, which another CPU moves on, or does not while its host lets it wait, this is the CPU's own: where it
+ * stalls the interrupt stalls with it. On two virtual CPUs with noisy neighbours, busy both for minutes, the latest
+ * interrupt came 46 us after its time (jiffies are milliseconds late there). WEIR_TIMER_LATE_NS are allowed for.
+ *
+ * Should an interrupt be later all the same, and jiffies too, packets are counted in a bucket that was over by as
+ * much: as if they had come so much earlier. No window ever holds more than its threshold.
+ *
+ * Where it cannot be told (no bpf_rdonly_cast before Linux 6.2, other names in the kernel, no high-resolution timers, a
+ * CPU that was offline when the program was loaded, a tick that is switched off and so has no next time in the
+ * bucket) the clock is read.
+ */
+#ifndef WEIR_TIMER_H
+#define WEIR_TIMER_H
+
+#include "work.h"
+
+#include <bpf/bpf_core_read.h>
+
+/* As much of the kernel's structs as is asked for; where it lies is found at load (CO-RE). */
+struct hrtimer_cpu_base {
+	unsigned int cpu;
+	unsigned int hres_active : 1;
+	unsigned int hang_detected : 1;
+	__s64 expires_next;
+} __attribute__((preserve_access_index));
+
+struct hrtimer_clock_base {
+	struct hrtimer_cpu_base *cpu_base;
+} __attribute__((preserve_access_index));
+
+struct hrtimer {
+	struct hrtimer_clock_base *base;
+} __attribute__((preserve_access_index));
+
+struct sched_dl_entity {
+	struct hrtimer dl_timer;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	struct sched_dl_entity dl;
+} __attribute__((preserve_access_index));
+
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak; /* since Linux 6.2; costs nothing */
+
+/* An interrupt later than this is taken for impossible: twenty times the latest that was seen. */
+#define WEIR_TIMER_LATE_NS 1000000
+
+/* Does this kernel have all of it? Constants, once loaded: what they rule out is gone then. */
+static __always_inline bool weir_has_timers(void)
+{
+	return bpf_rdonly_cast && bpf_core_field_exists(struct hrtimer_cpu_base, expires_next) &&
+	       bpf_core_field_exists(struct hrtimer_cpu_base, hres_active) &&
+	       bpf_core_field_exists(struct hrtimer_cpu_base, hang_detected);
+}
+
+static __always_inline bool weir_can_learn_timers(void)
+{
+	return weir_has_timers() && bpf_core_field_exists(struct hrtimer_cpu_base, cpu) &&
+	       bpf_core_field_exists(struct hrtimer_clock_base, cpu_base) &&
+	       bpf_core_field_exists(struct hrtimer, base) && bpf_core_field_exists(struct sched_dl_entity, dl_timer) &&
+	       bpf_core_field_exists(struct task_struct, dl);
+}
+
+/*
+ * To be run in a thread that was made on this CPU: then that is where the kernel put the timer every thread has for its
+ * deadlines, and so it leads to the timers of the CPU.
+ */
+static __always_inline void weir_learn_timers_here(struct weir_work *w)
+{
+	struct hrtimer_cpu_base *base;
+	struct task_struct *task;
+
+	w->timers = 0;
+	if (!weir_can_learn_timers())
+		return;
+	task = (struct task_struct *)bpf_get_current_task_btf();
+	base = task->dl.dl_timer.base->cpu_base;
+	if (base->cpu == bpf_get_smp_processor_id())
+		w->timers = (__u64)base;
+}
+
+/* When the clock is read: until when the next interrupt has to be, that `end_ns` is not over before it. */
+static __always_inline __u64 weir_timer_span_ns(const struct weir_work *w, __u64 start_ns, __u64 end_ns)
+{
+	if (!weir_has_timers() || !w->timers || end_ns - start_ns <= WEIR_TIMER_LATE_NS)
+		return 0;
+	return end_ns - WEIR_TIMER_LATE_NS - start_ns;
+}
+
+/* When the next interrupt is due. Where the timer has the resolution of the tick alone, and after a hang, the kernel
+ * lets it come later than it says: then it is as if it were over.
+ */
+static __always_inline void weir_read_timer(struct weir_work *w)
+{
+	struct hrtimer_cpu_base *base;
+	bool is_sure;
+
+	base = bpf_rdonly_cast((void *)w->timers, bpf_core_type_id_kernel(struct hrtimer_cpu_base));
+	is_sure = BPF_CORE_READ_BITFIELD(base, hres_active) && !BPF_CORE_READ_BITFIELD(base, hang_detected);
+	w->timer_ns = is_sure ? base->expires_next : 0;
+	w->has_timer = 1;
+}
+
+/* The bucket in *clk is surely not over. */
+static __always_inline bool weir_timer_holds(struct weir_work *w, const struct weir_clock *clk)
+{
+	if (!weir_has_timers() || !clk->timer_span_ns)
+		return false;
+	if (!w->has_timer)
+		weir_read_timer(w);
+	return w->timer_ns - clk->start_ns < clk->timer_span_ns;
+}
+
+#endif
