@@ -158,10 +158,18 @@ static void print_connections(const struct weir_instance *instance, const struct
 
 	for (size_t i = 0; i < flows->count; i++)
 		print_connection_use(&table, instance, &flows->most[i]);
-	putchar('\n');
 	weir_table_print(&table, stdout);
 	printf("%s%llu flow%s with connections\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
 	       weir_plural(flows->active));
+}
+
+/* Whether some rule is not about connections: else there is nothing to say of flows but what connections they have. */
+static bool has_other_rules(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (instance->rules[instance->rule_order[i]].identity.metric != WEIR_METRIC_CONCURRENCY)
+			return true;
+	return false;
 }
 
 static int show(const struct weir_options *options, struct weir_diag *diag)
@@ -181,7 +189,10 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	counts_connections = weir_connections_are_counted(instance);
 	if (options->wants_json)
 		return weir_json_print(describe(instance, &flows, counts_connections ? &connections : NULL), diag);
-	print_text(instance, &flows);
+	if (!counts_connections || has_other_rules(instance))
+		print_text(instance, &flows);
+	if (counts_connections && has_other_rules(instance))
+		putchar('\n');
 	if (counts_connections)
 		print_connections(instance, &connections);
 	return weir_flush_results(diag);

@@ -818,16 +818,40 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, uin
 	return true;
 }
 
+#define INTERFACE_WORDS_BYTES 128
+
+/* The interfaces that it is on, as far as there is room. */
+static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYTES])
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	size_t written = 0;
+
+	words[0] = '\0';
+	if (list_pins(instance, &pins))
+		return;
+	for (size_t i = 0; i < pins.count && written < INTERFACE_WORDS_BYTES; i++) {
+		char interface[IF_NAMESIZE];
+		bool is_native;
+
+		if (weir_link_pin_parse(pins.names[i], interface, &is_native))
+			written += snprintf(words + written, INTERFACE_WORDS_BYTES - written, "%s'%s'",
+					    written ? ", " : "", interface);
+	}
+}
+
 /* An instance without a link is what an attach that was killed left behind. */
 static int refuse_second_attach(const char *instance, struct weir_diag *diag)
 {
+	char words[INTERFACE_WORDS_BYTES];
+
 	if (!directory_exists(instance))
 		return 0;
 	if (!count_links(instance))
 		return remove_instance(instance, diag);
+	name_interfaces(instance, words);
 	weir_diag_error(diag, NULL, NULL,
 			"'weir reload' replaces its rules, 'weir detach' takes it off; '--instance NAME' makes another",
-			"instance '%s' is already attached", instance);
+			"instance '%s' is already attached to %s", instance, words);
 	return -EEXIST;
 }
 
