@@ -91,7 +91,7 @@ static __always_inline void weir_clock_set(struct weir_work *w, struct weir_cloc
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
 	clk->salt += WEIR_SALT_STEP;
-	clk->timer_span_ns = weir_span_of(w, clk);
+	clk->timer_span_ns = 0;
 	clk->until_jiffies = config.tick_ns ? w->jiffies + (clk->end_ns - w->now_ns) / config.tick_ns : 0;
 }
 
@@ -122,6 +122,7 @@ static __always_inline void weir_clock_enter(struct weir_work *w, struct weir_cl
 	if (!w->has_now && rule->window == WEIR_WINDOW_LEAP && weir_clock_holds(clk) && weir_timer_holds(w, clk))
 		return;
 	weir_clock_update(w, clk, rule->bucket_ns, rule->base_bucket, wide);
+	clk->timer_span_ns = weir_span_of(w, clk);
 }
 
 /* The bucket in *clk is over by now, whatever was read for this packet before. */

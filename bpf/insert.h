@@ -90,9 +90,12 @@ __noinline int weir_row_is_claimed(struct weir_work *w, __u32 number, __u32 stor
 {
 	if (!w)
 		return 0;
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->judged; i++)
-		if (w->claim[i].kind != WEIR_CLAIM_NONE && w->claim[i].storage == storage && w->claim[i].row == number)
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < w->judged; i++) {
+		const struct weir_claim *claim = &w->claim[i];
+
+		if (claim->kind > WEIR_CLAIM_GIVEN && claim->storage == storage && claim->row == number)
 			return 1;
+	}
 	return 0;
 }
 

@@ -34,9 +34,9 @@ static __always_inline bool weir_spends_quickly(struct weir_work *w, const struc
 }
 
 /* The same of any rule with wide rows; its row is not found yet. */
-static __always_inline bool weir_spends_wide_quickly(struct weir_work *w, const struct weir_rule *rule,
-						     struct weir_claim *claim)
+static __always_inline bool weir_spends_wide_quickly(struct weir_work *w, __u32 place, struct weir_claim *claim)
 {
+	const struct weir_rule *rule = weir_rule(place);
 	__u32 timing = rule->timing;
 	struct weir_flow_place flow;
 	struct weir_wide_row *row;
@@ -50,8 +50,11 @@ static __always_inline bool weir_spends_wide_quickly(struct weir_work *w, const 
 	if (!clk || !row || row->threshold != rule->threshold)
 		return false;
 	weir_clock_enter(w, clk, rule, true);
-	return weir_spends_lease(w, row, clk, rule->counts_bytes ? w->packet.frame_bytes : 1, flow.tag, claim,
-				 WEIR_STORAGE_WIDE);
+	if (!weir_spends_lease(w, row, clk, rule->counts_bytes ? w->packet.frame_bytes : 1, flow.tag, claim,
+			       WEIR_STORAGE_WIDE))
+		return false;
+	weir_note_spender(w, place, &flow);
+	return true;
 }
 
 /* ---- the first of a bucket ---- */

@@ -113,9 +113,9 @@ static __always_inline void weir_count_verdict(struct weir_totals *totals_here, 
 
 /* ---- talkers: whose row is it? For `weir flows` only ---- */
 
-/* Every flow that fills up is noted. Of the admissions that needed a lease the first of a tick is, and then one after
- * so many (one less than a prime, so that it is not always the same of a packet's rules): more would be lines of
- * memory fetched for each new flow, only to say who it was.
+/* Every flow that fills up is noted. Of the admissions that needed a lease, or that wide rows counted, the first of a
+ * tick is, and then one after so many (one less than a prime, so that it is not always the same of a packet's rules):
+ * more would be lines of memory fetched for each new flow, only to say who it was.
  */
 #define WEIR_NOTES_LEFT_OUT 60
 
@@ -169,16 +169,14 @@ static __always_inline void weir_describe_key(struct weir_flow_key *ret_key, con
 	ret_key->family = pkt->is_ipv6 ? 6 : 4;
 }
 
-/* Direct-mapped by tag: the later one stays. */
-static __always_inline void weir_note_talker(struct weir_work *w, const struct weir_rule *rule, bool is_full)
+/* Whose w->question.place is, under `rule`. Direct-mapped by tag: the later one stays. */
+static __always_inline void weir_write_talker(struct weir_work *w, const struct weir_rule *rule)
 {
 	const struct weir_question *q = &w->question;
 	__u32 index = q->place.tag >> 4, chunk_index;
 	struct weir_talker_chunk *chunk;
 	struct weir_talker *talker;
 
-	if (likely(!is_full && !config.is_virtual && !weir_note_is_due(w)))
-		return;
 	chunk_index = index / WEIR_TALKERS_PER_CHUNK % WEIR_TALKER_CHUNKS;
 	chunk = bpf_map_lookup_elem(&talkers, &chunk_index);
 	if (!chunk)
@@ -190,6 +188,12 @@ static __always_inline void weir_note_talker(struct weir_work *w, const struct w
 	talker->set = q->place.set;
 	talker->rule_slot = rule->slot;
 	weir_describe_key(&talker->key, rule, &w->packet);
+}
+
+static __always_inline void weir_note_talker(struct weir_work *w, const struct weir_rule *rule, bool is_full)
+{
+	if (unlikely(is_full || config.is_virtual || weir_note_is_due(w)))
+		weir_write_talker(w, rule);
 }
 
 #endif

@@ -13,8 +13,7 @@
  * much: as if they had come so much earlier. No window ever holds more than its threshold.
  *
  * Where it cannot be told (no bpf_rdonly_cast before Linux 6.2, other names in the kernel, no high-resolution timers, a
- * CPU that was offline when the program was loaded, a tick that is switched off and so has no next time in the
- * bucket) the clock is read.
+ * CPU that was offline at attach, a tick that is switched off and so has no next time in the bucket) the clock is read.
  */
 #ifndef WEIR_TIMER_H
 #define WEIR_TIMER_H
@@ -48,6 +47,8 @@ struct task_struct {
 } __attribute__((preserve_access_index));
 
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak; /* since Linux 6.2; costs nothing */
+
+#define WEIR_TIMER_NEVER (~0ull >> 1) /* later than any bucket's end */
 
 /* An interrupt later than this is taken for impossible: twenty times the latest that was seen. */
 #define WEIR_TIMER_LATE_NS 1000000
@@ -95,7 +96,7 @@ static __always_inline __u64 weir_timer_span_ns(const struct weir_work *w, __u64
 }
 
 /* When the next interrupt is due. Where the timer has the resolution of the tick alone, and after a hang, the kernel
- * lets it come later than it says: then it is as if it were over.
+ * lets it come later than it says: then it tells nothing.
  */
 static __always_inline void weir_read_timer(struct weir_work *w)
 {
@@ -104,7 +105,7 @@ static __always_inline void weir_read_timer(struct weir_work *w)
 
 	base = bpf_rdonly_cast((void *)w->timers, bpf_core_type_id_kernel(struct hrtimer_cpu_base));
 	is_sure = BPF_CORE_READ_BITFIELD(base, hres_active) && !BPF_CORE_READ_BITFIELD(base, hang_detected);
-	w->timer_ns = is_sure ? base->expires_next : 0;
+	w->timer_ns = is_sure ? base->expires_next : WEIR_TIMER_NEVER;
 	w->has_timer = 1;
 }
 

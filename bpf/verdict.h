@@ -192,7 +192,7 @@ __noinline int weir_spend_leases(struct weir_work *w)
 		return 1;
 	for (index = 1; index < WEIR_PACKET_RULES_MAX && index < w->rule_count; index++) {
 		w->judged = index;
-		if (!weir_spends_wide_quickly(w, weir_rule(w->rule[index]), &w->claim[index]))
+		if (!weir_spends_wide_quickly(w, w->rule[index], &w->claim[index]))
 			break;
 	}
 	return index;

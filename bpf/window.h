@@ -806,6 +806,23 @@ static __always_inline bool weir_spends_lease(struct weir_work *w, void *row, co
 	return true;
 }
 
+/* Out of line, as it is seldom. */
+__noinline int weir_write_spender(struct weir_work *w, __u32 place)
+{
+	if (w)
+		weir_write_talker(w, weir_rule(place));
+	return 0;
+}
+
+/* As weir_note_talker() of one who spends from a lease of wide rows. */
+static __always_inline void weir_note_spender(struct weir_work *w, __u32 place, const struct weir_flow_place *flow)
+{
+	if (likely(!weir_note_is_due(w)))
+		return;
+	w->question.place = *flow;
+	weir_write_spender(w, place);
+}
+
 /*
  * Judge the packet by `rule`, number `index` of its list; on admission claim[index] says what was set aside. A flow
  * with narrow rows is located.
@@ -839,8 +856,11 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	/* Of narrow rows that was seen before (quick.h). */
 	if (wide && j.row && rule->window != WEIR_WINDOW_SMOOTH &&
 	    ((struct weir_wide_row *)j.row)->threshold == j.threshold_word &&
-	    weir_spends_lease(w, j.row, j.clk, j.batch, flow.tag, claim, rule->storage))
+	    weir_spends_lease(w, j.row, j.clk, j.batch, flow.tag, claim, rule->storage)) {
+		if (rule->storage == WEIR_STORAGE_WIDE)
+			weir_note_spender(w, place, &flow);
 		return WEIR_ANSWER_ADMIT;
+	}
 	if (j.row && weir_known_full(w, &j, true, wide))
 		return WEIR_ANSWER_BLOCK;
 	if (wide)

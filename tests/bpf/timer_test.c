@@ -151,6 +151,40 @@ static void packet_of_strict_and_smooth_reads_the_clock(void **state)
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_STRICT, NARROW_LIMIT, 1), PACKETS);
 }
 
+/* A timer that tells nothing: memory at the start of the address space, which no kernel lets a program read. */
+static void forget_timers(const struct rig *rig)
+{
+	_cleanup_(weir_freep) struct weir_totals *totals = calloc(weir_host_cpus(), sizeof(*totals));
+	int fd = weir_object_map_fd(rig->object, WEIR_MAP_TOTALS);
+	__u32 zero = 0;
+
+	assert_non_null(totals);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, totals), 0);
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
+		((struct weir_work *)totals[cpu].program_private)->timers = 8;
+	assert_int_equal(bpf_map_update_elem(fd, &zero, totals, 0), 0);
+}
+
+/* In the first bucket since boot as well: of a day, on a host that has been up for less. */
+static void where_the_timer_tells_nothing_the_clock_is_read(void **state)
+{
+	static const uint64_t intervals_ns[] = {SECOND, 86400 * SECOND};
+
+	for (size_t i = 0; i < ARRAY_SIZE(intervals_ns); i++) {
+		struct rig rig = {};
+
+		rig_begin(&rig, 512);
+		require_timers();
+		rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, NARROW_LIMIT,
+			 intervals_ns[i], 1);
+		rig_load(&rig, false);
+		passes(&rig, PORT);
+		forget_timers(&rig);
+		assert_int_equal(clock_reads(&rig), PACKETS);
+		rig_end(&rig);
+	}
+}
+
 /* ---- whether it is the right bucket ---- */
 
 #define BUCKET_NS (50 * MS) /* the shortest that narrow rows know */
@@ -231,6 +265,7 @@ int main(void)
 		cmocka_unit_test(timers_of_every_cpu_are_learned),
 		cmocka_unit_test(packet_within_a_bucket_of_leap_reads_no_clock),
 		cmocka_unit_test(packet_of_strict_and_smooth_reads_the_clock),
+		cmocka_unit_test(where_the_timer_tells_nothing_the_clock_is_read),
 		cmocka_unit_test_teardown(nothing_is_judged_in_a_bucket_that_is_over, rig_detach),
 	};
 

@@ -397,7 +397,8 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 	err = fill_generation(object, image, diag);
 	if (!err)
 		err = fill_instance(object, image, options, diag);
-	if (!err && !options->is_virtual)
+	/* What is there goes on with what it knows. */
+	if (!err && !options->is_virtual && options->reuse_fd[WEIR_MAP_TOTALS] <= 0)
 		weir_timers_learn(bpf_program__fd(object->skel->progs.weir_learn_timers));
 	if (!err && options->is_virtual)
 		err = map_lab(object, diag);

@@ -7,7 +7,8 @@
 
 /*
  * Run weir_learn_timers(), of which this is a descriptor, on every CPU that there is. What cannot be learned is no
- * error: there the clock is read.
+ * error: there the clock is read. A CPU that lets nothing of ours run is not waited for longer than a second; should it
+ * do so later, it is still learned, if this process lives.
  */
 void weir_timers_learn(int program_fd);
 
