@@ -46,7 +46,8 @@ struct bench_trie_key6 {
 struct bench_cursor {
 	__u64 random; /* state of xorshift64, never 0 */
 	__u64 next;   /* of BENCH_SOURCES_NEW */
-	__u64 pad[6];
+	__u64 pad[5];
+	__u64 rests; /* this CPU has empty packets, whatever the other is measured with */
 };
 
 /* What one CPU has seen of the other, to know whether they run side by side. */

@@ -45,13 +45,11 @@ volatile __u32 first_flow, flow_count; /* of BENCH_SOURCES_MANY */
 
 /* ---- the driver ---- */
 
-static __always_inline __u32 bench_next_source(void)
+static __always_inline __u32 bench_next_source(struct bench_cursor *cursor)
 {
-	__u32 zero = 0;
-	struct bench_cursor *cursor = bpf_map_lookup_elem(&cursors, &zero);
 	__u64 random;
 
-	if (!cursor || sources == BENCH_SOURCES_ONE)
+	if (sources == BENCH_SOURCES_ONE)
 		return 0xc0000201; /* 192.0.2.1 */
 	if (sources == BENCH_SOURCES_NEW)
 		return bench_scatter(cursor->next++);
@@ -71,10 +69,14 @@ int bench_drive(struct xdp_md *ctx)
 	struct iphdr *ip = (void *)(eth + 1);
 	struct ipv6hdr *ip6 = (void *)(eth + 1);
 	struct iphdr *tagged = (void *)(eth + 1) + 4; /* behind a VLAN tag */
-	__u32 source = bench_next_source();
+	__u32 zero = 0, source;
+	struct bench_cursor *cursor = bpf_map_lookup_elem(&cursors, &zero);
 
-	if ((void *)(ip + 1) > end)
+	if (!cursor || (void *)(ip + 1) > end)
 		return XDP_ABORTED;
+	if (cursor->rests)
+		return XDP_DROP;
+	source = bench_next_source(cursor);
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		ip->saddr = source;
 	} else if (eth->h_proto == bpf_htons(ETH_P_8021Q)) {

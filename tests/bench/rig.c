@@ -421,6 +421,8 @@ struct side_by_side {
 	const struct rig_frame *frame;
 	uint32_t repeat;
 	double duration_ns[BENCH_CPUS];
+	int resting; /* of rig_run_alone() */
+	_Atomic bool is_over;
 };
 
 static void run_one_side(void *data, int i)
@@ -428,6 +430,52 @@ static void run_one_side(void *data, int i)
 	struct side_by_side *run = data;
 
 	run->duration_ns[i] = rig_run(run->entry_fd, run->frame, run->repeat);
+}
+
+/* Let this CPU have empty packets, or no more. */
+static void let_rest(struct rig *rig, int cpu, bool rests)
+{
+	int cpus = weir_host_cpus(), err;
+	_cleanup_(weir_freep) struct bench_cursor *cursors = calloc(cpus, sizeof(*cursors));
+	__u32 zero = 0;
+
+	err = bpf_map_lookup_elem(bpf_map__fd(rig->driver->maps.cursors), &zero, cursors);
+	if (!err) {
+		cursors[cpu].rests = rests;
+		err = bpf_map_update_elem(bpf_map__fd(rig->driver->maps.cursors), &zero, cursors, BPF_ANY);
+	}
+	if (err)
+		rig_fail(err, "cannot set the driver's cursors");
+}
+
+#define REST_REPEAT 50000u /* a millisecond */
+
+static void run_or_rest(void *data, int i)
+{
+	struct side_by_side *run = data;
+
+	if (i == run->resting) {
+		while (!run->is_over)
+			rig_run(run->entry_fd, run->frame, REST_REPEAT);
+	} else {
+		run_one_side(run, i);
+		run->is_over = true;
+	}
+}
+
+double rig_run_alone(struct rig *rig, int entry_fd, const struct rig_frame *frame, uint32_t repeat)
+{
+	double sum_ns = 0;
+
+	for (int resting = 0; resting < BENCH_CPUS; resting++) {
+		struct side_by_side run = {.entry_fd = entry_fd, .frame = frame, .repeat = repeat, .resting = resting};
+
+		let_rest(rig, rig->cpu[resting], true);
+		rig_on_both(rig, run_or_rest, &run);
+		let_rest(rig, rig->cpu[resting], false);
+		sum_ns += run.duration_ns[!resting];
+	}
+	return sum_ns / BENCH_CPUS;
 }
 
 double rig_run_both(const struct rig *rig, int entry_fd, const struct rig_frame *frame, uint32_t repeat)

@@ -102,6 +102,9 @@ void rig_send_new(struct rig *rig, int program_fd, const struct rig_frame *frame
 /* One BPF_PROG_TEST_RUN on the CPU we are pinned to; returns the mean time of it that we had the CPU, ns a packet. */
 double rig_run(int entry_fd, const struct rig_frame *frame, uint32_t repeat);
 
+/* The same while the other CPU has empty packets: as busy as when both are measured, and nothing shared. */
+double rig_run_alone(struct rig *rig, int entry_fd, const struct rig_frame *frame, uint32_t repeat);
+
 /* The same on both CPUs at once: the mean of the two. */
 double rig_run_both(const struct rig *rig, int entry_fd, const struct rig_frame *frame, uint32_t repeat);
 
