@@ -12,89 +12,15 @@
 
 #include <cmocka.h>
 
-#include <bpf/bpf.h>
-#include <linux/if_link.h>
-#include <net/if.h>
-#include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
+#include "../lib/storm.h"
 #include "host.h"
-#include "util.h"
 
-#define CPUS_MAX 64
 #define OFFERED 10 /* times the limit */
 #define DAY (86400 * SECOND)
-
-struct sender {
-	const struct rig *rig;
-	pthread_barrier_t *start;
-	int cpu;
-	const struct packet_spec *spec;
-	uint32_t packets;
-	int err;
-};
-
-static void *sender_main(void *data)
-{
-	struct sender *sender = data;
-	_cleanup_(weir_freep) uint8_t *frame = malloc(PACKET_BYTES_MAX);
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .repeat = sender->packets);
-
-	options.data_size_in = packet_build(sender->spec, frame);
-	rig_pin(sender->cpu);
-	pthread_barrier_wait(sender->start);
-	sender->err = bpf_prog_test_run_opts(weir_object_program_fd(sender->rig->object), &options);
-	return NULL;
-}
-
-/*
- * Each CPU alone, twice: first it spends what it holds on lease, while others hold theirs, then nobody holds anything.
- */
-static void mop_up(const struct rig *rig, const struct packet_spec *spec, uint64_t packets)
-{
-	cpu_set_t before;
-
-	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-	for (int i = 0; i < 2 * weir_host_cpus(); i++) {
-		uint8_t frame[PACKET_BYTES_MAX];
-		LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .repeat = packets);
-
-		options.data_size_in = packet_build(spec, frame);
-		rig_pin(i % weir_host_cpus());
-		assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig->object), &options), 0);
-	}
-	rig_roam(&before);
-}
-
-/* All CPUs at one flow. */
-static void storm(const struct rig *rig, const struct packet_spec *spec, uint64_t packets)
-{
-	struct sender senders[CPUS_MAX] = {};
-	pthread_t threads[CPUS_MAX];
-	pthread_barrier_t start;
-	int cpus = weir_host_cpus();
-
-	assert_in_range(cpus, 1, CPUS_MAX);
-	pthread_barrier_init(&start, NULL, cpus);
-	for (int i = 0; i < cpus; i++) {
-		senders[i] = (struct sender){
-			.rig = rig,
-			.start = &start,
-			.cpu = i,
-			.spec = spec,
-			.packets = (packets + cpus - 1) / cpus,
-		};
-		assert_int_equal(pthread_create(&threads[i], NULL, sender_main, &senders[i]), 0);
-	}
-	for (int i = 0; i < cpus; i++) {
-		pthread_join(threads[i], NULL);
-		assert_int_equal(senders[i].err, 0);
-	}
-	pthread_barrier_destroy(&start);
-}
 
 /*
  * What passes of the flow of this source. In the storm a CPU that the host stops keeps what it holds on lease, and all
@@ -105,9 +31,9 @@ static uint64_t passed_of(const struct rig *rig, const char *source, uint64_t li
 	struct packet_spec spec = packet_udp(source, 1024, "198.51.100.1", 53, 18);
 	uint64_t before = rig_passed(rig, 0);
 
-	storm(rig, &spec, limit * OFFERED);
+	storm_all(rig, &spec, limit * OFFERED);
 	*ret_at_once = rig_passed(rig, 0) - before;
-	mop_up(rig, &spec, limit / OFFERED + 2);
+	storm_mop_up(rig, &spec, limit / OFFERED + 2);
 	return rig_passed(rig, 0) - before;
 }
 
