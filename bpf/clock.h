@@ -67,7 +67,7 @@ static __always_inline bool weir_clock_is_in_bucket(struct weir_work *w, const s
 /* Until when the clock need not be read, going by the timer: not beyond the epoch of presence.h, which is told by
  * the time that was read last.
  */
-static __always_inline __u64 weir_span_of(const struct weir_work *w, const struct weir_clock *clk)
+static __always_inline __u64 weir_span_of(struct weir_work *w, const struct weir_clock *clk)
 {
 	__u64 epoch_end_ns = ((w->now_ns >> config.presence_shift) + 1) << config.presence_shift;
 

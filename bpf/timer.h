@@ -7,7 +7,9 @@
  * what it takes an interrupt to arrive. Is that before the bucket's end, then the bucket is not over. Unlike
  * jiffies, which another CPU moves on, or does not while its host lets it wait, this is the CPU's own: where it
  * stalls the interrupt stalls with it. On two virtual CPUs with noisy neighbours, busy both for minutes, the latest
- * interrupt came 46 us after its time (jiffies are milliseconds late there). WEIR_TIMER_LATE_NS are allowed for.
+ * interrupt came 46 us after its time (jiffies are milliseconds late there). WEIR_TIMER_LATE_NS are allowed for. An
+ * emulated machine has its interrupts from another thread of the emulator, which may have to wait while the CPU runs
+ * on: where the clock, when it is read, shows an interrupt later than that, it is read for each packet from then on.
  *
  * Should an interrupt be later all the same, and jiffies too, packets are counted in a bucket that was over by as
  * much: as if they had come so much earlier. No window ever holds more than its threshold.
@@ -53,6 +55,9 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak; /*
 /* An interrupt later than this is taken for impossible: twenty times the latest that was seen. */
 #define WEIR_TIMER_LATE_NS 1000000
 
+/* For so long after one that was, the clock is read. */
+#define WEIR_TIMER_DISTRUST_NS (600 * WEIR_NSEC_PER_SEC)
+
 /* Does this kernel have all of it? Constants, once loaded: what they rule out is gone then. */
 static __always_inline bool weir_has_timers(void)
 {
@@ -87,14 +92,6 @@ static __always_inline void weir_learn_timers_here(struct weir_work *w)
 		w->timers = (__u64)base;
 }
 
-/* When the clock is read: until when the next interrupt has to be, that `end_ns` is not over before it. */
-static __always_inline __u64 weir_timer_span_ns(const struct weir_work *w, __u64 start_ns, __u64 end_ns)
-{
-	if (!weir_has_timers() || !w->timers || end_ns - start_ns <= WEIR_TIMER_LATE_NS)
-		return 0;
-	return end_ns - WEIR_TIMER_LATE_NS - start_ns;
-}
-
 /* When the next interrupt is due. Where the timer has the resolution of the tick alone, and after a hang, the kernel
  * lets it come later than it says: then it tells nothing.
  */
@@ -107,6 +104,23 @@ static __always_inline void weir_read_timer(struct weir_work *w)
 	is_sure = BPF_CORE_READ_BITFIELD(base, hres_active) && !BPF_CORE_READ_BITFIELD(base, hang_detected);
 	w->timer_ns = is_sure ? base->expires_next : WEIR_TIMER_NEVER;
 	w->has_timer = 1;
+}
+
+/* The clock has been read: is an interrupt overdue by then that was taken for impossible, or was one of late? */
+static __always_inline bool weir_timer_lags(struct weir_work *w)
+{
+	weir_read_timer(w);
+	if (unlikely(w->now_ns > w->timer_ns + WEIR_TIMER_LATE_NS))
+		w->lagged_ns = w->now_ns;
+	return unlikely(w->lagged_ns) && w->now_ns - w->lagged_ns < WEIR_TIMER_DISTRUST_NS;
+}
+
+/* When the clock is read: until when the next interrupt has to be, that `end_ns` is not over before it. */
+static __always_inline __u64 weir_timer_span_ns(struct weir_work *w, __u64 start_ns, __u64 end_ns)
+{
+	if (!weir_has_timers() || !w->timers || end_ns - start_ns <= WEIR_TIMER_LATE_NS || weir_timer_lags(w))
+		return 0;
+	return end_ns - WEIR_TIMER_LATE_NS - start_ns;
 }
 
 /* The bucket in *clk is surely not over. */

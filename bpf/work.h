@@ -176,11 +176,12 @@ struct weir_work {
 	__u16 narrow_count; /* of them, where there are several: those with narrow rows */
 	__u32 placed;	    /* rules for which flow[] is filled in, where there are several */
 	struct weir_offender offender;
-	__u64 now_ns;	/* valid when has_now: read at most once a packet, unless a judgement is repeated */
-	__u64 jiffies;	/* as they were just before now_ns was read */
-	__u64 timers;	/* where the kernel keeps those of this CPU; 0: not known */
-	__u64 timer_ns; /* valid when has_timer: when its next one is due, read once a packet */
-	__u64 wait_ns;	/* the longest that a throttling rule asks for */
+	__u64 now_ns;	 /* valid when has_now: read at most once a packet, unless a judgement is repeated */
+	__u64 jiffies;	 /* as they were just before now_ns was read */
+	__u64 timers;	 /* where the kernel keeps those of this CPU; 0: not known */
+	__u64 timer_ns;	 /* valid when has_timer: when its next one is due, read once a packet */
+	__u64 lagged_ns; /* when one was last seen that was later than WEIR_TIMER_LATE_NS; 0: never */
+	__u64 wait_ns;	 /* the longest that a throttling rule asks for */
 	__u16 has_now;
 	__u8 has_timer;
 	__u8 must_settle;	 /* a rule has set something aside that is to be settled when the packet passes, too */
@@ -218,7 +219,7 @@ struct weir_work {
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 /* A program of another load may go on with what this one leaves there: its clocks, for one. */
 _Static_assert(
-	sizeof(struct weir_work) == 2800 && WEIR_ABI_VERSION == 11,
+	sizeof(struct weir_work) == 2808 && WEIR_ABI_VERSION == 12,
 	"a reload would read it otherwise than it was written: one more WEIR_ABI_VERSION, and both numbers here");
 
 #endif

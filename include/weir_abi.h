@@ -18,7 +18,7 @@
 #include <linux/types.h>
 
 /* One more with every change of what outlives a reload: the instance's maps, and struct weir_work behind `totals`. */
-#define WEIR_ABI_VERSION 11u
+#define WEIR_ABI_VERSION 12u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */

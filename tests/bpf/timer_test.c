@@ -151,8 +151,8 @@ static void packet_of_strict_and_smooth_reads_the_clock(void **state)
 	assert_int_equal(clock_reads_of(WEIR_WINDOW_STRICT, NARROW_LIMIT, 1), PACKETS);
 }
 
-/* A timer that tells nothing: memory at the start of the address space, which no kernel lets a program read. */
-static void forget_timers(const struct rig *rig)
+/* Let the program believe this of every CPU's timers. */
+static void make_believe(const struct rig *rig, uint64_t timers, uint64_t lagged_ns)
 {
 	_cleanup_(weir_freep) struct weir_totals *totals = calloc(weir_host_cpus(), sizeof(*totals));
 	int fd = weir_object_map_fd(rig->object, WEIR_MAP_TOTALS);
@@ -160,10 +160,17 @@ static void forget_timers(const struct rig *rig)
 
 	assert_non_null(totals);
 	assert_int_equal(bpf_map_lookup_elem(fd, &zero, totals), 0);
-	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
-		((struct weir_work *)totals[cpu].program_private)->timers = 8;
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
+		struct weir_work *work = (struct weir_work *)totals[cpu].program_private;
+
+		if (timers)
+			work->timers = timers;
+		work->lagged_ns = lagged_ns;
+	}
 	assert_int_equal(bpf_map_update_elem(fd, &zero, totals, 0), 0);
 }
+
+#define NOWHERE 8 /* no kernel lets a program read the start of the address space: it reads as zero */
 
 /* In the first bucket since boot as well: of a day, on a host that has been up for less. */
 static void where_the_timer_tells_nothing_the_clock_is_read(void **state)
@@ -179,10 +186,26 @@ static void where_the_timer_tells_nothing_the_clock_is_read(void **state)
 			 intervals_ns[i], 1);
 		rig_load(&rig, false);
 		passes(&rig, PORT);
-		forget_timers(&rig);
+		make_believe(&rig, NOWHERE, 0);
 		assert_int_equal(clock_reads(&rig), PACKETS);
 		rig_end(&rig);
 	}
+}
+
+/* As an emulated machine has them. It is forgiven after ten minutes. */
+static void after_a_late_interrupt_the_clock_is_read(void **state)
+{
+	struct rig rig = {};
+
+	rig_begin(&rig, 512);
+	require_timers();
+	rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, NARROW_LIMIT, INTERVAL_NS, SAMPLES);
+	rig_load(&rig, false);
+	make_believe(&rig, 0, weir_host_now_ns());
+	assert_int_equal(clock_reads(&rig), PACKETS);
+	make_believe(&rig, 0, weir_host_now_ns() - 601 * SECOND);
+	assert_true(clock_reads(&rig) < PACKETS / 4);
+	rig_end(&rig);
 }
 
 /* ---- whether it is the right bucket ---- */
@@ -266,6 +289,7 @@ int main(void)
 		cmocka_unit_test(packet_within_a_bucket_of_leap_reads_no_clock),
 		cmocka_unit_test(packet_of_strict_and_smooth_reads_the_clock),
 		cmocka_unit_test(where_the_timer_tells_nothing_the_clock_is_read),
+		cmocka_unit_test(after_a_late_interrupt_the_clock_is_read),
 		cmocka_unit_test_teardown(nothing_is_judged_in_a_bucket_that_is_over, rig_detach),
 	};
 
