@@ -3,6 +3,8 @@
  * tamper INSTANCE version N          say that version N of weir attached it
  * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
  * tamper INSTANCE days N             age it, so that the numbers of its buckets last for N days yet
+ * tamper INSTANCE displace MS        describe its first rule as a reload does that takes MS at it; says "half" in the
+ *                                    middle. 0: as one that was killed there
  * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
  * What other versions of weir, the years, or commands at work leave behind, for tests. Exit 1 when it cannot be done.
@@ -67,6 +69,25 @@ static int set_days(const char *instance, uint64_t days)
 	return weir_array_write(fd, &timing, 1, sizeof(timing)) ? fail("cannot write the timings") : 0;
 }
 
+static int displace(const char *instance, uint64_t ms)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_RULE_INFO));
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_diag ignored = {};
+	struct weir_rule_info rule;
+
+	if (weir_bpffs_lock(&lock_fd, &ignored) || fd < 0 || weir_array_read(fd, &rule, 1, sizeof(rule)))
+		return fail("cannot read the rules");
+	rule.place++;
+	if (weir_array_write(fd, &rule, 1, sizeof(rule)))
+		return fail("cannot write the rules");
+	puts("half");
+	fflush(stdout);
+	usleep(ms * 1000);
+	rule.place--;
+	return ms && weir_array_write(fd, &rule, 1, sizeof(rule)) ? fail("cannot write the rules") : 0;
+}
+
 /* Of an instance without links, or the interface keeps the program as long as the pin of the link is there. */
 static int leave(const char *instance, uint64_t ms)
 {
@@ -94,8 +115,10 @@ int main(int argc, char **argv)
 		return set_days(argv[1], atoi(argv[3]));
 	if (argc == 5 && !strcmp(argv[2], "make"))
 		return make(argv[1], atoi(argv[3]), atoi(argv[4]));
+	if (argc == 4 && !strcmp(argv[2], "displace"))
+		return displace(argv[1], atoi(argv[3]));
 	if (argc == 4 && !strcmp(argv[2], "leave"))
 		return leave(argv[1], atoi(argv[3]));
-	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | leave MS\n");
+	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | displace MS | leave MS\n");
 	return 1;
 }

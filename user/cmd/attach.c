@@ -12,7 +12,6 @@ static const struct weir_command command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.holds_signals = true,
 	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
 		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
 		 "move\n"
@@ -26,6 +25,7 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 	const struct weir_attach_options attach_options = weir_options_attach(options);
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
+	weir_hold_signals();
 	if (!err)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);
 	return err ? err : weir_controller_warn(options->instance, diag);

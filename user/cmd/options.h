@@ -20,7 +20,7 @@ struct weir_command {
 	const char *arguments; /* "FILE...", or NULL: none */
 	size_t arguments_min, arguments_max;
 	bool needs_interface; /* at least one '-i' */
-	bool holds_signals;   /* half of it would stay behind: see weir_hold_signals() */
+	bool holds_signals;   /* from the start: see weir_hold_signals() */
 	const char *about;    /* lines */
 	const char *example;  /* lines, indented by two */
 };
@@ -48,7 +48,8 @@ void weir_options_free(struct weir_options *options);
 
 /*
  * Let no signal but SIGKILL end the command half-way from now on: it is soon done, and half an attach
- * would stay behind. SIGPIPE is ignored, so that words to a closed terminal do not end it either.
+ * would stay behind. Not before the rules are read: from a pipe they may never come, or, as Ctrl-C ends its writer,
+ * only half of them. SIGPIPE is ignored, so that words to a closed terminal do not end it either.
  */
 void weir_hold_signals(void);
 

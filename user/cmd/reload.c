@@ -12,7 +12,6 @@ static const struct weir_command command = {
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
-	.holds_signals = true,
 	.about =
 		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
 		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
@@ -28,6 +27,7 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	char words[WEIR_WORDS_BYTES];
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
+	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &result, diag);
 	if (err)

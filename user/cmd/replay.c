@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,6 +74,7 @@ static void listen_for_stop(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL); /* its terminal is closed */
 }
 
 static void print_progress(uint64_t done, uint64_t total)
@@ -261,6 +263,99 @@ static int print_json(const struct weir_ruleset *ruleset, const struct weir_repl
 	return weir_json_print(document, diag);
 }
 
+/* ---- what it may write ---- */
+
+static int wrong(const char *reason)
+{
+	fprintf(stderr, "weir replay: %s; 'weir replay --help' shows how\n", reason);
+	return WEIR_EXIT_WRONG;
+}
+
+/* The file that is there, by whatever name: a result renamed over it, or written through a link, would destroy it. */
+static bool is_file(const char *path, const struct stat *file)
+{
+	struct stat status;
+
+	return !stat(path, &status) && S_ISREG(status.st_mode) && status.st_dev == file->st_dev &&
+	       status.st_ino == file->st_ino;
+}
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Of files that are not there yet: the same name in the same directory. */
+static bool are_same_to_be(const char *path, const char *other)
+{
+	_cleanup_(weir_freep) char *path_copy = strdup(path), *other_copy = strdup(other);
+	struct stat directory, other_directory;
+
+	return path_copy && other_copy && !strcmp(last_name(path), last_name(other)) &&
+	       !stat(dirname(path_copy), &directory) && !stat(dirname(other_copy), &other_directory) &&
+	       directory.st_dev == other_directory.st_dev && directory.st_ino == other_directory.st_ino;
+}
+
+static bool are_same(const char *path, const char *other)
+{
+	struct stat file;
+
+	if (!path || !other)
+		return false;
+	return !strcmp(path, other) || (!stat(other, &file) && is_file(path, &file)) || are_same_to_be(path, other);
+}
+
+static bool is_input(const struct replay_request *request, const char *path)
+{
+	struct stat file;
+
+	if (!path || stat(path, &file))
+		return false;
+	for (size_t i = 0; i < request->file_count; i++)
+		if (is_file(request->files[i], &file))
+			return true;
+	return is_file(request->options.capture, &file) ||
+	       (request->options.memory && is_file(request->options.memory, &file));
+}
+
+static int refuse_output(const char *path)
+{
+	fprintf(stderr, "weir replay: '%s' is to be read: writing a result there would destroy it\n", path);
+	fputs("name another file for the result\n", stderr);
+	return WEIR_EXIT_WRONG;
+}
+
+static int check_outputs(const struct replay_request *request)
+{
+	const struct weir_replay_options *options = &request->options;
+	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+
+	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
+	    are_same(options->passed, options->plot))
+		return wrong("two of --verdicts, --passed and --plot name the same file");
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
+		if (is_input(request, outputs[i]))
+			return refuse_output(outputs[i]);
+	return WEIR_EXIT_OK;
+}
+
+/* Nor may it be one of the files that the rules have named. */
+static int check_lists(const struct replay_request *request, const struct weir_ruleset *ruleset)
+{
+	const struct weir_replay_options *options = &request->options;
+	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+
+	for (size_t i = 0; i < ruleset->list_count; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(outputs); j++)
+			if (are_same(outputs[j], ruleset->list_names[i])) {
+				refuse_output(outputs[j]);
+				return -EINVAL;
+			}
+	return 0;
+}
+
 /* ---- the command ---- */
 
 static int replay(struct replay_request *request, struct weir_diag *diag)
@@ -270,6 +365,8 @@ static int replay(struct replay_request *request, struct weir_diag *diag)
 	int err;
 
 	err = weir_ruleset_read(request->files, request->file_count, &ruleset, diag);
+	if (!err)
+		err = check_lists(request, ruleset);
 	if (err)
 		return err;
 	listen_for_stop();
@@ -360,58 +457,6 @@ static int take_option(struct replay_request *request, int option, const char *a
 	}
 	fputs("'weir replay --help' shows how\n", stderr); /* getopt has said why */
 	return -EINVAL;
-}
-
-static int wrong(const char *reason)
-{
-	fprintf(stderr, "weir replay: %s; 'weir replay --help' shows how\n", reason);
-	return WEIR_EXIT_WRONG;
-}
-
-static bool are_same(const char *path, const char *other)
-{
-	return path && other && strcmp(path, other) == 0;
-}
-
-/* The file that is there, by whatever name: a result renamed over it, or written through a link, would destroy it. */
-static bool is_file(const char *path, const struct stat *file)
-{
-	struct stat status;
-
-	return !stat(path, &status) && S_ISREG(status.st_mode) && status.st_dev == file->st_dev &&
-	       status.st_ino == file->st_ino;
-}
-
-static bool is_input(const struct replay_request *request, const char *path)
-{
-	struct stat file;
-
-	if (!path || stat(path, &file))
-		return false;
-	for (size_t i = 0; i < request->file_count; i++)
-		if (is_file(request->files[i], &file))
-			return true;
-	return is_file(request->options.capture, &file) ||
-	       (request->options.memory && is_file(request->options.memory, &file));
-}
-
-static int check_outputs(const struct replay_request *request)
-{
-	const struct weir_replay_options *options = &request->options;
-	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
-
-	if (are_same(options->verdicts, options->passed) || are_same(options->verdicts, options->plot) ||
-	    are_same(options->passed, options->plot))
-		return wrong("two of --verdicts, --passed and --plot name the same file");
-	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
-		if (!is_input(request, outputs[i]))
-			continue;
-		fprintf(stderr, "weir replay: '%s' is to be read: writing a result there would destroy it\n",
-			outputs[i]);
-		fputs("name another file for the result\n", stderr);
-		return WEIR_EXIT_WRONG;
-	}
-	return WEIR_EXIT_OK;
 }
 
 static int check_request(const struct replay_request *request, bool has_rules_option)

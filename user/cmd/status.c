@@ -221,7 +221,14 @@ static void print_links(const struct weir_instance *instance)
 {
 	static const char *const headings[] = {"interface", "mode", ">ifindex", ">program"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char option[WEIR_INSTANCE_OPTION_BYTES];
 
+	if (!instance->link_count) {
+		printf("  attached to no interface: an attach or a detach was cut short; 'weir detach%s' clears it "
+		       "away\n",
+		       weir_instance_option(instance->name, option));
+		return;
+	}
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
@@ -267,9 +274,11 @@ static void print_rules(const struct view *view)
 	weir_table_print(&table, stdout);
 }
 
-static void print_controller(const struct weir_controller_report *controller)
+static void print_controller(const char *instance, const struct weir_controller_report *controller)
 {
-	char words[WEIR_WORDS_BYTES];
+	char words[WEIR_WORDS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	weir_instance_option(instance, option);
 
 	switch (controller->state) {
 	case WEIR_CONTROLLER_RUNNING:
@@ -279,14 +288,14 @@ static void print_controller(const struct weir_controller_report *controller)
 		printf("  controller: stale for %s; rules at safe thresholds: %u; ",
 		       weir_format_age(controller->stale_ns, words), controller->rule_count);
 		if (controller->pid)
-			printf("process %d hangs: 'kill -9 %d', then 'weir control'\n", controller->pid,
-			       controller->pid);
+			printf("process %d hangs: 'kill -9 %d', then 'weir control%s'\n", controller->pid,
+			       controller->pid, option);
 		else
-			puts("'weir control' starts one");
+			printf("'weir control%s' starts one\n", option);
 		return;
 	case WEIR_CONTROLLER_ABSENT:
-		printf("  controller: none; rules at safe thresholds: %u; 'weir control' starts one\n",
-		       controller->rule_count);
+		printf("  controller: none; rules at safe thresholds: %u; 'weir control%s' starts one\n",
+		       controller->rule_count, option);
 		return;
 	case WEIR_CONTROLLER_NOT_NEEDED:
 		printf("  controller: not needed\n");
@@ -362,7 +371,7 @@ static void print_text(const struct view *view)
 	putchar('\n');
 	print_span(instance);
 	print_counts(instance);
-	print_controller(view->controller);
+	print_controller(view->instance->name, view->controller);
 	print_memory(view);
 	print_connection_settings(instance);
 	putchar('\n');

@@ -130,6 +130,18 @@ static char *path_of(const struct weir_node *node, const char *name)
 	return asprintf(&path, "%.*s%s", directory_bytes, rule_file, name) < 0 ? NULL : path;
 }
 
+/* Who writes files wants to know which are read. The path is the rule set's, then. */
+static bool note_list(struct weir_ruleset *ruleset, char *path)
+{
+	char **names = reallocarray(ruleset->list_names, ruleset->list_count + 1, sizeof(*names));
+
+	if (!names)
+		return false;
+	ruleset->list_names = names;
+	names[ruleset->list_count++] = path;
+	return true;
+}
+
 static void read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name, bool denies)
 {
 	_cleanup_(weir_freep) char *path = path_of(node, name);
@@ -150,6 +162,10 @@ static void read_list_file(struct weir_reader *reader, const struct weir_node *n
 	*file = (struct list_file){.stream = stream, .path = path, .named_by = node, .denies = denies};
 	file->place.file = path;
 	read_lines(reader, file);
+	if (note_list(reader->ruleset, path))
+		path = NULL;
+	else
+		reader->is_out_of_memory = true;
 }
 
 /* ---- the list in the rule file ---- */

@@ -59,6 +59,9 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 		free(ruleset->file_names[i]);
 		free(ruleset->file_texts[i]);
 	}
+	for (size_t i = 0; i < ruleset->list_count; i++)
+		free(ruleset->list_names[i]);
+	free(ruleset->list_names);
 	free(ruleset->resources);
 	free(ruleset->rules);
 	free(ruleset->file_names);

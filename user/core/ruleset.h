@@ -160,6 +160,8 @@ struct weir_ruleset {
 	char **file_names; /* what the places point to */
 	char **file_texts; /* what was read; NULL: it could not be */
 	size_t file_count;
+	char **list_names; /* files that were named with '@': their paths from here */
+	size_t list_count;
 };
 
 /*

@@ -76,10 +76,11 @@ static pid_t find_holder(const char *name)
 static int fail_locked(const char *name, struct weir_diag *diag)
 {
 	pid_t pid = find_holder(name);
-	char hint[128] = "it is another 'weir run' or 'weir control'; one is enough";
+	char hint[160] = "it is another 'weir run' or 'weir control'; one is enough";
 
 	if (pid)
-		snprintf(hint, sizeof(hint), "it is process %d, a 'weir run' or 'weir control'; 'kill %d' ends it", pid,
+		snprintf(hint, sizeof(hint),
+			 "it is process %d, and one is enough; should that be a 'weir run', the limits go with it",
 			 pid);
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' has a controller already", name);
 	return -EBUSY;
@@ -120,15 +121,6 @@ static int read_generation(const struct weir_controller *controller, uint64_t *r
 	return err;
 }
 
-/* Each place is one rule's: not so while a reload describes old and new ones together. */
-static bool is_settled(const struct weir_instance *instance)
-{
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (instance->rules[instance->rule_order[i]].place != i)
-			return false;
-	return true;
-}
-
 static int open_settled(struct weir_controller *controller, struct weir_diag *diag)
 {
 	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
@@ -138,17 +130,15 @@ static int open_settled(struct weir_controller *controller, struct weir_diag *di
 		int err;
 
 		weir_instance_free(TAKE_PTR(controller->instance));
-		err = weir_instance_open(controller->name, &controller->instance, diag);
+		err = weir_instance_open_now(controller->name, &controller->instance, diag);
 		if (err)
 			return err;
-		if (is_settled(controller->instance) && !read_generation(controller, &generation) &&
+		if (controller->instance->is_settled && !read_generation(controller, &generation) &&
 		    generation == controller->instance->info.generation)
 			return 0;
 		nanosleep(&pause, NULL);
 	}
-	weir_diag_error(diag, NULL, NULL, "'weir reload' puts it right", "a reload of instance '%s' was cut short",
-			controller->name);
-	return -EAGAIN;
+	return weir_instance_fail_unsettled(controller->name, diag);
 }
 
 static int map_control(struct weir_controller *controller, struct weir_diag *diag)
@@ -276,6 +266,8 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 		if (generation == controller->instance->info.generation)
 			return step(controller, diag);
 	}
+	if (controller->instance) /* an interface may have gone in this very tick: what is opened anew does not know it */
+		weir_instance_watch_links(controller->instance, diag);
 	err = open_all(controller, diag);
 	if (err)
 		return is_gone(controller) ? -ENOENT : err;
@@ -335,7 +327,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 	controller->lock_fd = controller->timer_fd = -1;
 
 	/* First, as it says it best when nothing is attached. */
-	err = weir_instance_open(instance, &controller->instance, diag);
+	err = weir_instance_open_now(instance, &controller->instance, diag);
 	if (!err && attached_ns && controller->instance->info.attached_ns != attached_ns) {
 		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", instance);
 		err = -ESTALE;
@@ -440,11 +432,15 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 int weir_controller_warn(const char *name, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_controller_report report = {};
-	int err = weir_instance_open(name, &instance, diag);
+	struct weir_diag ignored = {};
+	int err = weir_instance_open_now(name, &instance, &ignored);
 
-	if (!err)
-		err = weir_controller_look(instance, &report, diag);
+	weir_diag_free(&ignored);
+	if (err || !instance->is_settled)
+		return 0; /* the next command is at work already, and will look itself */
+	err = weir_controller_look(instance, &report, diag);
 	free(report.thresholds);
 	if (err)
 		return err;
@@ -452,11 +448,12 @@ int weir_controller_warn(const char *name, struct weir_diag *diag)
 		warn_of_memory(instance, report.memory_err, diag);
 	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
 		return 0;
-	weir_diag_warning(
-		diag, NULL, NULL,
-		"start 'weir control'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "
-		"rules at highMemUsageThreshold",
-		"%u rule%s of instance '%s' need%s a controller, and none is running", report.rule_count,
-		report.rule_count == 1 ? "" : "s", name, report.rule_count == 1 ? "s" : "");
+	snprintf(hint, sizeof(hint),
+		 "start 'weir control%s'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "
+		 "rules at highMemUsageThreshold",
+		 weir_instance_option(name, option));
+	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
+			  report.rule_count, report.rule_count == 1 ? "" : "s", name,
+			  report.rule_count == 1 ? "s" : "");
 	return 0;
 }

@@ -178,6 +178,13 @@ uint32_t weir_device_program(const struct weir_device *device)
 	return device->skb_program ? device->skb_program : device->offloaded_program;
 }
 
+const char *weir_device_xdp_word(const struct weir_device *device)
+{
+	if (device->native_program)
+		return "xdpdrv";
+	return device->skb_program ? "xdpgeneric" : "xdpoffload";
+}
+
 void weir_program_name(uint32_t program_id, char name[16])
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);

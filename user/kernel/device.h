@@ -32,6 +32,9 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 /* The XDP program on it, of whatever mode; 0: none. */
 uint32_t weir_device_program(const struct weir_device *device);
 
+/* The word by which 'ip link set dev NAME WORD off' takes that program off. */
+const char *weir_device_xdp_word(const struct weir_device *device);
+
 /* Name of a loaded program ("?" when it cannot be told). */
 void weir_program_name(uint32_t program_id, char name[16]);
 

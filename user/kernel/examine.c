@@ -253,7 +253,8 @@ static void examine_programs(const char *interface, const struct weir_device *de
 		examine_weir(program_id, findings);
 		return;
 	}
-	snprintf(advice, sizeof(advice), "ip link set dev %s xdp off, or stop what attached it", interface);
+	snprintf(advice, sizeof(advice), "ip link set dev %s %s off, or stop what attached it", interface,
+		 weir_device_xdp_word(device));
 	find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
 	     "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
 }

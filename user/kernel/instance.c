@@ -62,6 +62,14 @@ static int list_pins(const char *instance, struct weir_names *ret_pins)
 	return weir_names_read(path, ret_pins);
 }
 
+const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES])
+{
+	words[0] = 0;
+	if (strcmp(name, WEIR_INSTANCE_DEFAULT))
+		snprintf(words, WEIR_INSTANCE_OPTION_BYTES, " --instance %s", name);
+	return words;
+}
+
 static int fail_not_attached(const char *instance, struct weir_diag *diag)
 {
 	weir_diag_error(diag, NULL, NULL, "'weir status' lists what is attached; 'weir attach' starts one",
@@ -100,14 +108,20 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	return -EPROTO;
 }
 
+static int fail_cut_short(const char *name, int err, const char *map, struct weir_diag *diag)
+{
+	char hint[192], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "an attach was cut short, perhaps: 'weir detach%s' clears it away",
+		 weir_instance_option(name, option));
+	return weir_diag_fail(diag, err, hint, "cannot open map '%s' of instance '%s'", map, name);
+}
+
 static int open_map(struct weir_instance *instance, enum weir_instance_map map, struct weir_diag *diag)
 {
 	instance->map_fd[map] = weir_pin_open(instance->name, weir_instance_map_name(map));
 	if (instance->map_fd[map] < 0)
-		return weir_diag_fail(diag, -instance->map_fd[map],
-				      "an attach was cut short, perhaps: 'weir detach' clears it away",
-				      "cannot open map '%s' of instance '%s'", weir_instance_map_name(map),
-				      instance->name);
+		return fail_cut_short(instance->name, -instance->map_fd[map], weir_instance_map_name(map), diag);
 	return 0;
 }
 
@@ -222,6 +236,14 @@ static int read_links(struct weir_instance *instance, struct weir_diag *diag)
 }
 
 /* As it is now, which is wrong while a command is at work on it: for those who hold the lock. */
+static bool is_settled(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (instance->rules[instance->rule_order[i]].place != i)
+			return false;
+	return true;
+}
+
 static int open_as_is(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = calloc(1, sizeof(*instance));
@@ -249,21 +271,17 @@ static int open_as_is(const char *name, struct weir_instance **ret_instance, str
 		err = read_links(instance, diag);
 	if (err)
 		return err;
+	instance->is_settled = is_settled(instance);
 	*ret_instance = TAKE_PTR(instance);
 	return 0;
 }
 
-int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+/* It is half done, or broken: once no other command is at work it is one or the other. */
+static int open_when_quiet(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
-	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err;
+	int err = weir_bpffs_lock(&lock_fd, diag);
 
-	err = open_as_is(name, ret_instance, &in_between);
-	weir_diag_free(&in_between);
-	if (!err)
-		return 0;
-	err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
 		return err;
 	if (directory_exists(name))
@@ -271,6 +289,43 @@ int weir_instance_open_listed(const char *name, struct weir_instance **ret_insta
 	else
 		*ret_instance = NULL;
 	weir_bpffs_tidy();
+	return err;
+}
+
+static int open_listed(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
+		       struct weir_diag *diag)
+{
+	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
+	int err = open_as_is(name, ret_instance, &in_between);
+
+	weir_diag_free(&in_between);
+	if (!err && ((*ret_instance)->is_settled || !waits_for_reload))
+		return 0;
+	if (!err)
+		weir_instance_free(TAKE_PTR(*ret_instance));
+	return open_when_quiet(name, ret_instance, diag);
+}
+
+int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir reload%s' puts it right", weir_instance_option(name, option));
+	weir_diag_error(diag, NULL, NULL, hint, "a reload of instance '%s' was cut short", name);
+	return -EAGAIN;
+}
+
+int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_instance *instance;
+	int err = open_listed(name, true, &instance, diag);
+
+	if (!err && instance && !instance->is_settled) {
+		weir_instance_free(instance);
+		err = weir_instance_fail_unsettled(name, diag);
+	}
+	if (!err)
+		*ret_instance = instance;
 	return err;
 }
 
@@ -286,6 +341,15 @@ static int expect_attached(const char *name, struct weir_diag *diag)
 	return err;
 }
 
+static int fail_if_gone(const char *name, struct weir_instance *instance, struct weir_instance **ret_instance,
+			struct weir_diag *diag)
+{
+	if (!instance)
+		return fail_not_attached(name, diag);
+	*ret_instance = instance;
+	return 0;
+}
+
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
 {
 	struct weir_instance *instance;
@@ -293,12 +357,17 @@ int weir_instance_open(const char *name, struct weir_instance **ret_instance, st
 
 	if (!err)
 		err = weir_instance_open_listed(name, &instance, diag);
-	if (err)
-		return err;
-	if (!instance)
-		return fail_not_attached(name, diag);
-	*ret_instance = instance;
-	return 0;
+	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
+}
+
+int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_instance *instance;
+	int err = expect_attached(name, diag);
+
+	if (!err)
+		err = open_listed(name, false, &instance, diag);
+	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
 }
 
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
@@ -507,9 +576,9 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 
 static int refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag)
 {
+	char name[16], hint[224], owner[WEIR_INSTANCE_NAME_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_device device = {};
 	uint32_t program_id;
-	char name[16];
 
 	if (weir_device_read(interface, ifindex, &device))
 		return 0;
@@ -517,12 +586,15 @@ static int refuse_other_program(const char *interface, uint32_t ifindex, struct 
 	if (!program_id)
 		return 0;
 	weir_program_name(program_id, name);
-	weir_diag_error(diag, NULL, NULL,
-			strcmp(name, "weir_ingress") ? "take it off first: 'ip link set dev INTERFACE xdp off', or the "
-						       "program that attached it"
-						     : "it is weir itself: 'weir status' shows the instance, 'weir "
-						       "detach' takes it off",
-			"'%s' already has an XDP program: '%s' (id %u)", interface, name, program_id);
+	if (weir_instance_of_program(program_id, owner))
+		snprintf(hint, sizeof(hint), "it is weir itself: 'weir detach%s' takes it off",
+			 weir_instance_option(owner, option));
+	else
+		snprintf(hint, sizeof(hint),
+			 "take it off first: 'ip link set dev %s %s off', or the program that attached it", interface,
+			 weir_device_xdp_word(&device));
+	weir_diag_error(diag, NULL, NULL, hint, "'%s' already has an XDP program: '%s' (id %u)", interface, name,
+			program_id);
 	return -EBUSY;
 }
 
@@ -1245,6 +1317,20 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 	return previous;
 }
 
+/* One without any is what is left of an attach, or a detach, that was killed. */
+static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (instance->link_count)
+		return 0;
+	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"instance '%s' is attached to no interface: an attach or a detach was cut short",
+			instance->name);
+	return -ENOENT;
+}
+
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag)
 {
@@ -1257,13 +1343,15 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 	int err;
 
 	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
-	err = weir_instance_open(name, &instance, diag);
+	err = weir_instance_open_now(name, &instance, diag);
 	if (err)
 		return err;
 	weir_instance_free(TAKE_PTR(instance));
 	err = weir_bpffs_lock(&lock_fd, diag);
 	if (!err)
 		err = open_as_is(name, &instance, diag);
+	if (!err)
+		err = check_links(instance, diag);
 	if (!err)
 		err = check_netns(instance, ruleset, diag);
 	if (!err)

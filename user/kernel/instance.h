@@ -43,23 +43,35 @@ struct weir_instance {
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;
 	size_t link_count;
+	bool is_settled; /* each place is one rule's: not so while a reload describes old and new ones together */
 };
 
 /* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
 bool weir_instance_name_is_valid(const char *name);
 
+/* What a command needs to be told to mean this instance: " --instance NAME", or nothing. Returns `words`. */
+#define WEIR_INSTANCE_OPTION_BYTES (WEIR_INSTANCE_NAME_BYTES + 16)
+const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES]);
+
 /* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
 /*
- * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when another version of weir attached it.
- * While it is put on or taken off only half of it is there: then this waits until no other command is at work, so who
- * calls must not hold the lock. The caller owns *ret_instance.
+ * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when another version of weir attached it,
+ * -EAGAIN when a reload of it was cut short. While it is put on or taken off only half of it is there, and in a reload
+ * too much: then this waits until no other command is at work, so who calls must not hold the lock. The caller owns
+ * *ret_instance.
  */
 int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
 
 /* The same of one that weir_instance_list named. *ret_instance is NULL when it is gone by now, which is no failure. */
 int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* The same, but it does not wait for a reload: see is_settled. */
+int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* Say that a reload of it was cut short. Returns -EAGAIN. */
+int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 
 /* Warn of each interface that has gone since it was last looked. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
