@@ -21,8 +21,10 @@
 #define WEIR_CELL_ATTEMPTS 16
 #define WEIR_DRAIN_ATTEMPTS 4 /* only who had already looked at the owner can get in between */
 
-/* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. */
-#define WEIR_STEPS_AHEAD (1u << 20)
+/* Steps that another CPU's clock may be ahead of ours, should we have been stalled: what it counts then counts. Of the
+ * shortest time-out they are eleven minutes. What lies farther ahead is left from when the numbers were here last.
+ */
+#define WEIR_STEPS_AHEAD (1u << 12)
 
 /* How long to wait, each time, for another CPU that makes a flow's place, which takes it less. True time, in replay as
  * well.
@@ -89,7 +91,7 @@ static __always_inline bool weir_is_owner(const struct weir_connection_flow *flo
 static __always_inline bool weir_cell_is_later(__u64 cell, __u32 step)
 {
 	return (((__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT) - step - 1) & WEIR_CONNECTION_CELL_STEP_MASK) <
-	       WEIR_CONNECTION_CELL_STEP_MASK / 2;
+	       WEIR_STEPS_AHEAD;
 }
 
 /* Does a cell still count for a flow that was evicted? Who added that is just taking it out again. */

@@ -18,30 +18,36 @@
 /* ---- the word ---- */
 
 /*
- * A word is the planned time, one more than ns, under six bits of the tag: what a place's former flow left there is
- * mostly not taken for the new one's. Mostly is not enough (one new flow in 64 would wait for a stranger): who takes a
+ * A word is the planned time, one more than ns, under five bits of the tag: what a place's former flow left there is
+ * mostly not taken for the new one's. Mostly is not enough (one new flow in 32 would wait for a stranger): who takes a
  * place leaves a word without a time there, and who is about to write over a word that is not its own looks at the
  * tag. Of the time it holds the lowest bits, and means the nearest one that ends in them: no clock that grows outgrows
  * it. A queue is 50 days long at most, and in replay the compiler sees to it that no two packets are farther apart
  * than half a turn (compile.c). Attached, a flow would have to be silent for 4.5 years to be taken for one that is
- * planned ahead.
+ * planned ahead. Between the two a bit says that the flow was refused once since it has the place.
  */
 static __always_inline __u64 weir_planned_word(__u64 planned_ns, __u32 tag)
 {
-	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_BITS;
+	return ((planned_ns + 1) & WEIR_LAST_MASK) | (__u64)tag << WEIR_LAST_TAG_SHIFT;
 }
 
 static __always_inline __u64 weir_never_word(__u32 tag)
 {
-	return (__u64)tag << WEIR_LAST_BITS;
+	return (__u64)tag << WEIR_LAST_TAG_SHIFT;
 }
 
-/* It has this flow's six bits, and a time. 0 or 1, without a branch. */
+/* It has this flow's five bits, and a time. 0 or 1, without a branch. */
 static __always_inline __u64 weir_is_planned(__u64 word, __u32 tag)
 {
-	__u64 other_bits = (word ^ weir_never_word(tag)) >> WEIR_LAST_BITS;
+	__u64 other_bits = (word ^ weir_never_word(tag)) >> WEIR_LAST_TAG_SHIFT;
 
 	return (other_bits - 1) >> 63 & -(word & WEIR_LAST_MASK) >> 63;
+}
+
+/* The same, and it was refused once. */
+static __always_inline __u64 weir_was_refused(__u64 word, __u32 tag)
+{
+	return word >> WEIR_LAST_BITS & weir_is_planned(word, tag);
 }
 
 /* How far the planned time lies ahead of now; negative when it is past. */
@@ -53,9 +59,10 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 /* ---- where the number is ---- */
 
 /* The place of a planned time that is to go: a free one, else the earliest. Its flow need not be remembered once the
- * next packet of it would not have to wait anyway. A place that another CPU has just taken has no time yet, or still
+ * next packet of it would not have to wait anyway. Until then those that were refused are the last to go: without a
+ * queue the heavy flow's time is soon the earliest among new ones, and it would be forgotten, and admitted, each time. A place that another CPU has just taken has no time yet, or still
  * that of the flow before: it is as good as planned for now. Else two CPUs with a new flow each would take the
- * same place, and one flow would get two slots. Should both flows have the same six bits, that does not show: so the
+ * same place, and one flow would get two slots. Should both flows have the same five bits, that does not show: so the
  * place that was taken last is the last to go of those that are over.
  */
 __noinline __u64 weir_throttle_victim(const struct weir_throttle_set *set, __u64 latest, __u64 now_ns)
@@ -71,14 +78,15 @@ __noinline __u64 weir_throttle_victim(const struct weir_throttle_set *set, __u64
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_THROTTLE_WAYS; i++) {
 		__u64 word = READ_ONCE(set->last[i]);
-		__u64 is_planned = weir_is_planned(word, READ_ONCE(set->tag[i]));
+		__u32 tag = READ_ONCE(set->tag[i]);
 		/* how far ahead of half a turn ago */
-		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * is_planned + turn;
+		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * weir_is_planned(word, tag) + turn, rank;
 
 		ahead_ns = weir_greater(ahead_ns, over * weir_is_latest_way(latest, i));
-		least = weir_lesser(ahead_ns * 16 + i, least); /* behind it the way */
+		rank = ahead_ns / 2 + ((over - ahead_ns) >> 63 & weir_was_refused(word, tag)) * turn;
+		least = weir_lesser(rank * 16 + i, least); /* behind it the way */
 	}
-	return (least & 15) | (least / 16 > over ? WEIR_VICTIM_COUNTS : 0);
+	return (least & 15) | (least / 16 > over / 2 ? WEIR_VICTIM_COUNTS : 0);
 }
 
 /* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
@@ -178,7 +186,7 @@ static __always_inline enum weir_answer weir_take_slot(struct weir_work *w, cons
 
 	for (int attempt = 0; attempt < WEIR_THROTTLE_ATTEMPTS; attempt++) {
 		__u64 word = READ_ONCE(*last);
-		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, cost_ns);
+		__u64 wait_ns = weir_wait_ns(word, tag, now_ns, cost_ns), planned;
 
 		/* The flow's first, or it has just lost its place: another's time is not to be overwritten. The tag is
 		 * looked at after the word, which changes before the place has a time of another's.
@@ -186,9 +194,13 @@ static __always_inline enum weir_answer weir_take_slot(struct weir_work *w, cons
 		weir_order(w);
 		if (!weir_is_planned(word, tag) && !weir_has_throttle_place(w))
 			break;
-		if (wait_ns > rule->queueing_ns_max)
+		if (wait_ns > rule->queueing_ns_max) {
+			if (tag && !(word & WEIR_LAST_REFUSED))
+				__sync_val_compare_and_swap(last, word, word | WEIR_LAST_REFUSED);
 			return WEIR_ANSWER_BLOCK;
-		if (__sync_val_compare_and_swap(last, word, weir_planned_word(now_ns + wait_ns, tag)) == word) {
+		}
+		planned = weir_planned_word(now_ns + wait_ns, tag) | weir_was_refused(word, tag) << WEIR_LAST_BITS;
+		if (__sync_val_compare_and_swap(last, word, planned) == word) {
 			*ret_wait_ns = wait_ns;
 			return WEIR_ANSWER_ADMIT;
 		}

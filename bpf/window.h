@@ -751,7 +751,9 @@ static __always_inline bool weir_recall_override(struct weir_judgement *j, const
 static __always_inline void weir_apply_override(struct weir_work *w, struct weir_judgement *j, __u32 place,
 						const bool wide)
 {
-	if (j->row && weir_recall_override(j, wide)) {
+	/* What a row says that counts no more may be of a load long ago: versions come round. */
+	if (j->row && ROW_GET(j->row, wide, newest) + j->rule->window_cells > j->clk->bucket &&
+	    weir_recall_override(j, wide)) {
 		j->threshold = j->threshold_word & WEIR_THRESHOLD_MASK;
 		return;
 	}
@@ -842,6 +844,8 @@ static __always_inline enum weir_answer weir_judge(struct weir_work *w, const st
 	claim->kind = WEIR_CLAIM_NONE;
 	if (config.has_overrides && rule->has_overrides) {
 		j.row = wide ? weir_locate_wide(w, rule, &flow) : weir_located_row(w, false);
+		if (!weir_clock_holds(j.clk))
+			weir_clock_enter(w, j.clk, rule, wide);
 		weir_apply_override(w, &j, place, wide);
 	}
 	if (j.batch > j.threshold && !j.is_shut)

@@ -267,7 +267,7 @@ struct weir_rule_seconds {
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
 /* Map `throttled_flows`. A word is the planned time of the latest packet, the lowest bits of one more than its ns, and
- * six bits of the tag above it: what a stranger left in the place counts as never.
+ * whether the flow was ever refused there, and five bits of the tag, above it: what a stranger left in the place counts as never.
  */
 #define WEIR_THROTTLE_WAYS 10
 struct weir_throttle_set {
@@ -277,6 +277,8 @@ struct weir_throttle_set {
 };
 _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
 #define WEIR_LAST_BITS 58 /* nine years of ns, 4.5 before now and as many after */
+#define WEIR_LAST_REFUSED (1ull << WEIR_LAST_BITS)
+#define WEIR_LAST_TAG_SHIFT 59
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
 /* WarmUp of one flow of a rule with a key: computed by the program. Map `warming_flows`. */

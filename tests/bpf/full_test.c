@@ -86,8 +86,8 @@ static void empty_rows(struct lab *lab)
 
 /* ---- the notes, as they lie in the table ---- */
 
-/* The map is the generation's: found by name among the program's. */
-static int notes_fd(struct lab *lab)
+/* A map of the generation's: found by name among the program's. */
+static int map_fd(struct lab *lab, const char *name)
 {
 	__u32 ids[64], bytes;
 	struct bpf_prog_info program = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
@@ -101,11 +101,11 @@ static int notes_fd(struct lab *lab)
 		bytes = sizeof(map);
 		assert_true(fd >= 0);
 		assert_int_equal(bpf_obj_get_info_by_fd(fd, &map, &bytes), 0);
-		if (!strcmp(map.name, "full_flows"))
+		if (!strcmp(map.name, name))
 			return fd;
 		close(fd);
 	}
-	fail_msg("the program has no map full_flows");
+	fail_msg("the program has no map %s", name);
 	return -1;
 }
 
@@ -116,7 +116,7 @@ static void move_note(struct lab *lab, unsigned int to)
 {
 	const unsigned int words = WEIR_CHUNK_BYTES / sizeof(uint32_t), words_of_line = 2 * WEIR_FULL_PAIRS;
 	_cleanup_(weir_freep) uint32_t *values = calloc(weir_host_cpus(), WEIR_CHUNK_BYTES);
-	_cleanup_(weir_closep) int fd = notes_fd(lab);
+	_cleanup_(weir_closep) int fd = map_fd(lab, "full_flows");
 	uint32_t *line = NULL, note = 0;
 
 	assert_non_null(values);
@@ -300,6 +300,50 @@ static void flows_under_overrides_have_their_own_limits(void **state)
 	end(&lab);
 }
 
+/* The one override is another source's now. */
+static void move_override(struct lab *lab, uint8_t host)
+{
+	_cleanup_(weir_closep) int fd = map_fd(lab, "overrides");
+	struct weir_override_units units;
+	struct weir_override_key key;
+
+	assert_int_equal(bpf_map_get_next_key(fd, NULL, &key), 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &key, &units), 0);
+	assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
+	key.address[3] = host;
+	assert_int_equal(bpf_map_update_elem(fd, &key, &units, BPF_NOEXIST), 0);
+}
+
+/* Rows keep the version of the load under which they noted that their flow has no override, and 127 reloads later it
+ * comes round: what is older than a window is not believed.
+ */
+static void an_override_reaches_a_flow_that_was_silent_for_a_window(void **state)
+{
+	static struct weir_override overrides[] = {{.prefix = {4, 32, {192, 0, 2, 1}}}}; /* 0 */
+	static const uint64_t thresholds[] = {LIMIT, 100000};				 /* narrow rows and wide ones */
+
+	for (size_t i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		struct weir_ruleset_rule *rule;
+		struct lab lab;
+
+		rule = begin(&lab);
+		rule->threshold_micro = thresholds[i] * WEIR_MICRO;
+		rule->override_field = WEIR_KEY_SOURCE;
+		rule->overrides = overrides;
+		rule->override_count = ARRAY_SIZE(overrides);
+		rig_load(&lab.rig, true);
+		assert_int_equal(passed_of(&lab, "192.0.2.3", PORT, 2), 2);
+		move_override(&lab, 3);
+		assert_int_equal(passed_of(&lab, "192.0.2.3", PORT, 1), 1); /* the row is believed: the test is one */
+		lab.now_ns += SECOND;
+		assert_int_equal(passed_of(&lab, "192.0.2.3", PORT, MANY), 0);
+		rule = &lab.rig.ruleset->rules[0];
+		rule->overrides = NULL; /* they are not its own */
+		rule->override_count = 0;
+		end(&lab);
+	}
+}
+
 /* The next load's thresholds may be others. Its rows are its own here: nobody is full in them. */
 static void notes_are_forgotten_by_the_next_load(void **state)
 {
@@ -357,6 +401,7 @@ int main(void)
 		cmocka_unit_test(note_does_not_hold_again_when_the_clock_goes_back_to_its_bucket),
 		cmocka_unit_test(full_flow_of_one_rule_has_its_limit_under_another),
 		cmocka_unit_test(flows_under_overrides_have_their_own_limits),
+		cmocka_unit_test(an_override_reaches_a_flow_that_was_silent_for_a_window),
 		cmocka_unit_test(notes_are_forgotten_by_the_next_load),
 		cmocka_unit_test(every_flow_has_its_limit_where_lines_run_over),
 	};

@@ -180,6 +180,46 @@ static void a_new_flow_met_by_two_cpus_at_once_gets_one_place(void **state)
 	rig_end(&queue.rig);
 }
 
+/* ---- a full table ---- */
+
+#define SMALL_TABLE 512
+#define FLOOD 40 /* new sources for each packet of the heavy flow */
+
+/* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. Without a queue
+ * too, where its planned time is soon the earliest of its set.
+ */
+static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
+{
+	const uint64_t threshold = 20, packets = 3 * 50 * threshold, pause_ns = SECOND / (50 * threshold);
+	static const uint64_t queues_ms[] = {0, 100};
+
+	for (size_t i = 0; i < ARRAY_SIZE(queues_ms); i++) {
+		uint64_t now_ns = RIG_START_NS, passed = 0;
+		struct weir_ruleset_rule *rule;
+		struct rig rig = {};
+
+		rig_begin(&rig, SMALL_TABLE);
+		rule = rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, threshold, SECOND,
+				1);
+		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+		rule->queueing_ms_max = queues_ms[i];
+		rig_load(&rig, true);
+		for (uint64_t packet = 0; packet < packets; packet++, now_ns += pause_ns) {
+			uint8_t frame[PACKET_BYTES_MAX];
+
+			build_frame(1, frame);
+			passed += rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+			for (uint32_t new = 0; new < FLOOD; new ++) {
+				build_frame(2 + packet * FLOOD + new, frame);
+				rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+			}
+		}
+		assert_true(rig_rule_counters(&rig, 0).evicted > packets);
+		assert_in_range(passed, 3 * threshold, 3 * threshold + 1 + threshold * queues_ms[i] / 1000);
+		rig_end(&rig);
+	}
+}
+
 /* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
 static int enter_own_network(void **state)
 {
@@ -192,6 +232,7 @@ int main(void)
 		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_whole_resource_once, rig_detach),
 		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_flow_once, rig_detach),
 		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_place, rig_detach),
+		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);

@@ -266,7 +266,8 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 		if (generation == controller->instance->info.generation)
 			return step(controller, diag);
 	}
-	if (controller->instance) /* an interface may have gone in this very tick: what is opened anew does not know it */
+	/* An interface may have gone in this very tick: what is opened anew does not know it. */
+	if (controller->instance)
 		weir_instance_watch_links(controller->instance, diag);
 	err = open_all(controller, diag);
 	if (err)
