@@ -60,10 +60,12 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 
 /* The place of a planned time that is to go: a free one, else the earliest. Its flow need not be remembered once the
  * next packet of it would not have to wait anyway. Until then those that were refused are the last to go: without a
- * queue the heavy flow's time is soon the earliest among new ones, and it would be forgotten, and admitted, each time. A place that another CPU has just taken has no time yet, or still
- * that of the flow before: it is as good as planned for now. Else two CPUs with a new flow each would take the
- * same place, and one flow would get two slots. Should both flows have the same five bits, that does not show: so the
- * place that was taken last is the last to go of those that are over.
+ * queue the heavy flow's time is soon the earliest among new ones, and it would be forgotten, and admitted, each time.
+ *
+ * A place that another CPU has just taken has no time yet, or still that of the flow before: it is as good as planned
+ * for now. Else two CPUs with a new flow each would take the same place, and one flow would get two slots. Should both
+ * flows have the same five bits, that does not show: so the place that was taken last is the last to go of those that
+ * are over.
  */
 __noinline __u64 weir_throttle_victim(const struct weir_throttle_set *set, __u64 latest, __u64 now_ns)
 {
@@ -85,6 +87,7 @@ __noinline __u64 weir_throttle_victim(const struct weir_throttle_set *set, __u64
 		ahead_ns = weir_greater(ahead_ns, over * weir_is_latest_way(latest, i));
 		rank = ahead_ns / 2 + ((over - ahead_ns) >> 63 & weir_was_refused(word, tag)) * turn;
 		least = weir_lesser(rank * 16 + i, least); /* behind it the way */
+		OPAQUE(least); /* one place after the other: else clang keeps all of them on the stack */
 	}
 	return (least & 15) | (least / 16 > over / 2 ? WEIR_VICTIM_COUNTS : 0);
 }

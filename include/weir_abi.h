@@ -266,8 +266,9 @@ struct weir_rule_seconds {
 #define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
-/* Map `throttled_flows`. A word is the planned time of the latest packet, the lowest bits of one more than its ns, and
- * whether the flow was ever refused there, and five bits of the tag, above it: what a stranger left in the place counts as never.
+/* Map `throttled_flows`. A word is the planned time of the latest packet, the lowest bits of one more than its ns;
+ * above it whether the flow was ever refused there, and five bits of the tag: what a stranger left there counts as
+ * never.
  */
 #define WEIR_THROTTLE_WAYS 10
 struct weir_throttle_set {
