@@ -19,6 +19,9 @@ static int detach(const struct weir_options *options, struct weir_diag *diag)
 
 	if (!options->interface_count)
 		return weir_instance_detach(options->instance, NULL, 0, diag);
+	/* One that is misspelled: then nothing is done. */
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = weir_instance_expect_on(options->instance, options->interfaces[i], diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		err = weir_instance_detach(options->instance, options->interfaces[i], 0, diag);
 	return err;

@@ -329,11 +329,14 @@ int weir_flush_results(struct weir_diag *diag)
 int weir_json_print(json_t *document, struct weir_diag *diag)
 {
 	/* Six decimals of 2^29 at least, and 2.9 is not 2.8999999999999999. */
-	int failed = !document || json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	int err = document ? 0 : ENOMEM;
 
+	errno = 0;
+	if (document && json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
+		err = errno ? errno : ENOMEM;
 	json_decref(document);
-	if (failed)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot print the result");
+	if (err)
+		return weir_diag_fail(diag, err, NULL, "cannot print the result");
 	putchar('\n');
 	return weir_flush_results(diag);
 }

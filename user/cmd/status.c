@@ -10,6 +10,7 @@
 #include "memory.h"
 #include "narrow_span.h"
 #include "options.h"
+#include "pace.h"
 #include "print.h"
 #include "util.h"
 
@@ -153,9 +154,10 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
-	json_t *settings = json_pack("{s:I, s:o, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu, "memory",
+	json_t *settings = json_pack("{s:I, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu, "memory",
 				     info->memory_cgroup[0] ? json_sprintf("cgroup:%s", info->memory_cgroup)
 							    : json_string("system"),
+				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
 				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
 
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)

@@ -513,26 +513,39 @@ static void trim_pace(const char *instance)
 		weir_pace_trim(instance, ifindexes, count);
 }
 
+static bool is_pinned_to(const char *instance, const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES])
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	weir_link_pin(interface, is_native, pin);
+	weir_pin_path(instance, pin, path);
+	return !stat(path, &status);
+}
+
+int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = expect_attached(name, diag);
+
+	if (err || is_pinned_to(name, interface, true, pin) || is_pinned_to(name, interface, false, pin))
+		return err;
+	weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is", "instance '%s' is not attached to '%s'",
+			name, interface);
+	return -ENOENT;
+}
+
 static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
 {
 	const bool modes[] = {true, false};
-	char pin[WEIR_LINK_PIN_BYTES], path[PATH_MAX];
-	bool is_found = false;
-	struct stat status;
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = weir_instance_expect_on(instance, interface, diag);
 
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
-		weir_link_pin(interface, modes[i], pin);
-		weir_pin_path(instance, pin, path);
-		if (stat(path, &status))
-			continue;
-		is_found = true;
-		remove_link(instance, pin);
-	}
-	if (!is_found) {
-		weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is",
-				"instance '%s' is not attached to '%s'", instance, interface);
-		return -ENOENT;
-	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (is_pinned_to(instance, interface, modes[i], pin))
+			remove_link(instance, pin);
 	if (!count_links(instance))
 		return remove_instance(instance, diag);
 	trim_pace(instance);

@@ -126,6 +126,9 @@ struct weir_reload_result {
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
 
+/* Fail with -ENOENT, and say so, unless the instance is attached to this interface. */
+int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag);
+
 /*
  * Take the program off `interface`, or all of them (NULL); with the last one the instance goes.
  * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.

@@ -72,11 +72,12 @@ static int copy_to(FILE *from, const char *path)
 	if (!to)
 		return -errno;
 	rewind(from);
+	errno = 0;
 	while ((count = fread(bytes, 1, sizeof(bytes), from)) > 0)
 		if (fwrite(bytes, 1, count, to) != count)
-			return -EIO;
+			return errno ? -errno : -EIO;
 	if (ferror(from) || fflush(to))
-		return -EIO;
+		return errno ? -errno : -EIO;
 	return 0;
 }
 
