@@ -73,7 +73,7 @@ static __always_inline __u64 weir_span_of(struct weir_work *w, const struct weir
 
 	if (config.is_virtual)
 		return 0;
-	return weir_timer_span_ns(w, clk->start_ns, clk->end_ns < epoch_end_ns ? clk->end_ns : epoch_end_ns);
+	return weir_timer_span_ns(w, clk, clk->end_ns < epoch_end_ns ? clk->end_ns : epoch_end_ns);
 }
 
 /* The bucket in *clk is not the one that w->now_ns lies in: make it that. */

@@ -9,7 +9,8 @@
  * stalls the interrupt stalls with it. On two virtual CPUs with noisy neighbours, busy both for minutes, the latest
  * interrupt came 46 us after its time (jiffies are milliseconds late there). WEIR_TIMER_LATE_NS are allowed for. An
  * emulated machine has its interrupts from another thread of the emulator, which may have to wait while the CPU runs
- * on: where the clock, when it is read, shows an interrupt later than that, it is read for each packet from then on.
+ * on: where the clock, when it is read, shows that both have lagged, it is read for each packet from then on. (The
+ * interrupt alone was once later than that on virtual CPUs, too.)
  *
  * Should an interrupt be later all the same, and jiffies too, packets are counted in a bucket that was over by as
  * much: as if they had come so much earlier. No window ever holds more than its threshold.
@@ -20,6 +21,7 @@
 #ifndef WEIR_TIMER_H
 #define WEIR_TIMER_H
 
+#include "maps.h"
 #include "work.h"
 
 #include <bpf/bpf_core_read.h>
@@ -55,7 +57,7 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak; /*
 /* An interrupt later than this is taken for impossible: twenty times the latest that was seen. */
 #define WEIR_TIMER_LATE_NS 1000000
 
-/* For so long after one that was, the clock is read. */
+/* For so long after both have lagged, the clock is read. */
 #define WEIR_TIMER_DISTRUST_NS (600 * WEIR_NSEC_PER_SEC)
 
 /* Does this kernel have all of it? Constants, once loaded: what they rule out is gone then. */
@@ -106,21 +108,26 @@ static __always_inline void weir_read_timer(struct weir_work *w)
 	w->has_timer = 1;
 }
 
-/* The clock has been read: is an interrupt overdue by then that was taken for impossible, or was one of late? */
-static __always_inline bool weir_timer_lags(struct weir_work *w)
+/* The clock has been read, and the bucket in *clk is not over: do both witnesses lag, or have they of late? The
+ * interrupt is overdue by more than was taken for possible, and jiffies promise more of the bucket than is left, and a
+ * tick.
+ */
+static __always_inline bool weir_witnesses_lag(struct weir_work *w, const struct weir_clock *clk)
 {
 	weir_read_timer(w);
-	if (unlikely(w->now_ns > w->timer_ns + WEIR_TIMER_LATE_NS))
+	if (unlikely(w->now_ns > w->timer_ns + WEIR_TIMER_LATE_NS) && clk->until_jiffies > w->jiffies &&
+	    (clk->until_jiffies - w->jiffies - 1) * config.tick_ns > clk->end_ns - w->now_ns)
 		w->lagged_ns = w->now_ns;
 	return unlikely(w->lagged_ns) && w->now_ns - w->lagged_ns < WEIR_TIMER_DISTRUST_NS;
 }
 
 /* When the clock is read: until when the next interrupt has to be, that `end_ns` is not over before it. */
-static __always_inline __u64 weir_timer_span_ns(struct weir_work *w, __u64 start_ns, __u64 end_ns)
+static __always_inline __u64 weir_timer_span_ns(struct weir_work *w, const struct weir_clock *clk, __u64 end_ns)
 {
-	if (!weir_has_timers() || !w->timers || end_ns - start_ns <= WEIR_TIMER_LATE_NS || weir_timer_lags(w))
+	if (!weir_has_timers() || !w->timers || end_ns - clk->start_ns <= WEIR_TIMER_LATE_NS ||
+	    weir_witnesses_lag(w, clk))
 		return 0;
-	return end_ns - WEIR_TIMER_LATE_NS - start_ns;
+	return end_ns - WEIR_TIMER_LATE_NS - clk->start_ns;
 }
 
 /* The bucket in *clk is surely not over. */

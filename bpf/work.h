@@ -180,7 +180,7 @@ struct weir_work {
 	__u64 jiffies;	 /* as they were just before now_ns was read */
 	__u64 timers;	 /* where the kernel keeps those of this CPU; 0: not known */
 	__u64 timer_ns;	 /* valid when has_timer: when its next one is due, read once a packet */
-	__u64 lagged_ns; /* when one was last seen that was later than WEIR_TIMER_LATE_NS; 0: never */
+	__u64 lagged_ns; /* when the timer and jiffies were last seen to lag both; 0: never */
 	__u64 wait_ns;	 /* the longest that a throttling rule asks for */
 	__u16 has_now;
 	__u8 has_timer;
