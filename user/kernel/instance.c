@@ -201,9 +201,9 @@ static bool is_link(const char *pin)
 	return weir_link_pin_parse(pin, interface, &is_native);
 }
 
-static int read_link(const struct weir_instance *instance, const char *pin, struct weir_link *link)
+static int read_link(const char *instance, const char *pin, struct weir_link *link)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance->name, pin);
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
 	struct bpf_link_info info = {};
 	__u32 info_bytes = sizeof(info);
 
@@ -226,7 +226,7 @@ static int read_links(struct weir_instance *instance, struct weir_diag *diag)
 
 		if (!weir_link_pin_parse(pins.names[i], link.interface, &link.is_native))
 			continue;
-		err = read_link(instance, pins.names[i], &link);
+		err = read_link(instance->name, pins.names[i], &link);
 		if (!err && !weir_array_add((void **)&instance->links, instance->link_count, sizeof(link)))
 			err = -ENOMEM;
 		if (!err)
@@ -380,7 +380,7 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 			continue;
 		weir_link_pin(link->interface, link->is_native, pin);
 		/* What cannot be read is being detached. */
-		if (read_link(instance, pin, &now) || now.ifindex)
+		if (read_link(instance->name, pin, &now) || now.ifindex)
 			continue;
 		link->ifindex = 0;
 		weir_diag_warning(
@@ -430,17 +430,15 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 		return false;
 	for (size_t i = 0; i < names.count && !is_found; i++) {
 		_cleanup_(weir_names_free) struct weir_names pins = {};
-		struct weir_instance named = {};
 		struct weir_link link = {};
 
 		if (list_pins(names.names[i], &pins))
 			continue;
-		snprintf(named.name, sizeof(named.name), "%s", names.names[i]);
 		for (size_t pin = 0; pin < pins.count && !is_found; pin++)
-			is_found = is_link(pins.names[pin]) && !read_link(&named, pins.names[pin], &link) &&
+			is_found = is_link(pins.names[pin]) && !read_link(names.names[i], pins.names[pin], &link) &&
 				   link.program_id == program_id;
 		if (is_found)
-			strcpy(ret_name, named.name);
+			snprintf(ret_name, WEIR_INSTANCE_NAME_BYTES, "%s", names.names[i]);
 	}
 	return is_found;
 }
@@ -496,17 +494,15 @@ static void trim_pace(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	_cleanup_(weir_freep) uint32_t *ifindexes = NULL;
-	struct weir_instance named = {};
 	size_t count = 0;
 
-	snprintf(named.name, sizeof(named.name), "%s", instance);
 	if (list_pins(instance, &pins))
 		return;
 	ifindexes = calloc(pins.count + 1, sizeof(*ifindexes));
 	for (size_t i = 0; ifindexes && i < pins.count; i++) {
 		struct weir_link link = {};
 
-		if (is_link(pins.names[i]) && !read_link(&named, pins.names[i], &link))
+		if (is_link(pins.names[i]) && !read_link(instance, pins.names[i], &link))
 			ifindexes[count++] = link.ifindex;
 	}
 	if (ifindexes)
