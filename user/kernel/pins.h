@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Files of one instance in the BPF file system: a pin for each map, one for each link
- * ("native-INTERFACE" or "skb-INTERFACE"). Only names, paths and pinning; what is pinned when is instance.c's.
+ * ("native-INTERFACE" or "skb-INTERFACE"). Only names, paths and pinning; what is pinned when is instance*.c's.
  */
 #ifndef WEIR_PINS_H
 #define WEIR_PINS_H

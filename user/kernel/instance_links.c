@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The links of an instance: one for each interface that it is on. Each has a pin that says interface and mode, and the
+ * kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
+ */
+#include "instance_parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "bpffs.h"
+#include "util.h"
+
+int weir_instance_pins(const char *instance, struct weir_names *ret_pins)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	return weir_names_read(path, ret_pins);
+}
+
+bool weir_is_link_pin(const char *pin)
+{
+	char interface[IF_NAMESIZE];
+	bool is_native;
+
+	return weir_link_pin_parse(pin, interface, &is_native);
+}
+
+int weir_link_read(const char *instance, const char *pin, struct weir_link *link)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+	struct bpf_link_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	link->ifindex = info.xdp.ifindex;
+	link->program_id = info.prog_id;
+	return 0;
+}
+
+int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	int err = weir_instance_pins(instance->name, &pins);
+
+	for (size_t i = 0; !err && i < pins.count; i++) {
+		struct weir_link link = {};
+
+		if (!weir_link_pin_parse(pins.names[i], link.interface, &link.is_native))
+			continue;
+		err = weir_link_read(instance->name, pins.names[i], &link);
+		if (!err && !weir_array_add((void **)&instance->links, instance->link_count, sizeof(link)))
+			err = -ENOMEM;
+		if (!err)
+			instance->links[instance->link_count++] = link;
+	}
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
+}
+
+size_t weir_instance_count_links(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	size_t links = 0;
+
+	if (weir_instance_pins(instance, &pins))
+		return 0;
+	for (size_t i = 0; i < pins.count; i++)
+		links += weir_is_link_pin(pins.names[i]);
+	return links;
+}
+
+bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
+				char pin[WEIR_LINK_PIN_BYTES])
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	weir_link_pin(interface, is_native, pin);
+	weir_pin_path(instance, pin, path);
+	return !stat(path, &status);
+}
+
+int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = weir_instance_expect_attached(name, diag);
+
+	if (err || weir_instance_is_pinned_to(name, interface, true, pin) ||
+	    weir_instance_is_pinned_to(name, interface, false, pin))
+		return err;
+	weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is", "instance '%s' is not attached to '%s'",
+			name, interface);
+	return -ENOENT;
+}
+
+void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < instance->link_count; i++) {
+		struct weir_link *link = &instance->links[i], now = {};
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (!link->ifindex)
+			continue;
+		weir_link_pin(link->interface, link->is_native, pin);
+		/* What cannot be read is being detached. */
+		if (weir_link_read(instance->name, pin, &now) || now.ifindex)
+			continue;
+		link->ifindex = 0;
+		weir_diag_warning(
+			diag, NULL, NULL,
+			"should it come back, nothing is limited there until it is attached anew: 'weir detach', then "
+			"'weir run' or 'weir attach'",
+			"interface '%s' is gone, and the limits with it", link->interface);
+	}
+}
+
+bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES])
+{
+	_cleanup_(weir_names_free) struct weir_names names = {};
+	bool is_found = false;
+
+	if (weir_names_read(weir_bpffs_base(), &names))
+		return false;
+	for (size_t i = 0; i < names.count && !is_found; i++) {
+		_cleanup_(weir_names_free) struct weir_names pins = {};
+		struct weir_link link = {};
+
+		if (weir_instance_pins(names.names[i], &pins))
+			continue;
+		for (size_t pin = 0; pin < pins.count && !is_found; pin++)
+			is_found = weir_is_link_pin(pins.names[pin]) &&
+				   !weir_link_read(names.names[i], pins.names[pin], &link) &&
+				   link.program_id == program_id;
+		if (is_found)
+			snprintf(ret_name, WEIR_INSTANCE_NAME_BYTES, "%s", names.names[i]);
+	}
+	return is_found;
+}

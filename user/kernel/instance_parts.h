@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of an instance need of each other, private to user/kernel/instance*.c: instance.c reads,
+ * instance_links.c knows which interfaces it is on, instance_detach.c takes it off, instance_attach.c and
+ * instance_reload.c put rules in force, and instance_load.c is what those two do alike. Who changes an instance holds
+ * the lock (bpffs.h).
+ */
+#ifndef WEIR_INSTANCE_PARTS_H
+#define WEIR_INSTANCE_PARTS_H
+
+#include "instance.h"
+
+/* ---- instance.c ---- */
+
+/* Whether it has a directory of pins, whatever is in it. */
+bool weir_instance_exists(const char *instance);
+
+/* Say that it is not attached. Returns -ENOENT. */
+int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag);
+
+/* Before the lock, so that nothing is made or mounted when nothing is attached. Who may not look must not be told that
+ * nothing is there.
+ */
+int weir_instance_expect_attached(const char *name, struct weir_diag *diag);
+
+/* As it is now, which is wrong while a command is at work on it: for those who hold the lock. */
+int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* ---- instance_links.c ---- */
+
+/* All its pins, of maps and of links. Returns 0 or -errno; the caller frees *ret_pins. */
+int weir_instance_pins(const char *instance, struct weir_names *ret_pins);
+
+/* Whether a pin of this name is one of a link. */
+bool weir_is_link_pin(const char *pin);
+
+/* What the kernel knows of a pinned link: link->ifindex and link->program_id. Returns 0 or -errno. */
+int weir_link_read(const char *instance, const char *pin, struct weir_link *link);
+
+/* Fills instance->links. */
+int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag);
+
+size_t weir_instance_count_links(const char *instance);
+
+/* Whether it has a link to this interface in this mode; `pin` is the link's name then, or would be. */
+bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
+				char pin[WEIR_LINK_PIN_BYTES]);
+
+/* ---- instance_detach.c ---- */
+
+/* Links first, so that no program runs without its pins; then what holds packets for it. */
+int weir_instance_remove(const char *instance, struct weir_diag *diag);
+
+/* ---- instance_load.c ---- */
+
+/* -EINVAL is for wrong rules; the kernel's own means something else. */
+int weir_not_the_rules(int err);
+
+/* Would a rule wait for more memory in use than there is? */
+int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_diag *diag);
+
+/* Whether the host has room for maps of so many bytes. */
+int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
+
+/* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
+int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
+			      struct weir_image **ret_image, struct weir_diag *diag);
+
+/* What the instance's info says after a load; `info` is what it said before. */
+void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,
+			       const struct weir_image *image, const struct weir_object *object);
+
+/* Thresholds that move, as they are to be now (weir_thresholds_publish). */
+int weir_instance_publish(const struct weir_settings *settings, const struct weir_image *image,
+			  const struct weir_object *object, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Replacing the rules of an instance while packets go through it. A second program is loaded over the maps that stay,
+ * and put in the place of the first on every link; up to there everything can be undone. A reload may be killed
+ * anywhere: on each interface it leaves the old rules or the new ones, and the next reload puts it right.
+ */
+#include "instance_parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "array.h"
+#include "bpffs.h"
+#include "host.h"
+#include "narrow_span.h"
+#include "pace.h"
+#include "util.h"
+
+/* ---- what stays, and what is made anew ---- */
+
+/* Nobody needs the connections that there were: those left in the tables have been counted by other steps, or in flows
+ * of another table.
+ */
+static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	return image->config.connection_sets != info->connection_sets ||
+	       (info->connection_flow_sets && image->config.connection_flow_sets != info->connection_flow_sets) ||
+	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
+}
+
+static bool is_of_connections(enum weir_instance_map map)
+{
+	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_CONNECTION_TOTALS;
+}
+
+/* A flow table that the image wants in another size held nothing of use (compile.h) and is made anew. */
+static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image,
+			enum weir_instance_map map)
+{
+	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
+	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
+	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
+	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
+	       (map == WEIR_MAP_CONNECTION_FLOWS &&
+		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
+	       (is_of_connections(map) && forgets_connections(instance, image)) ||
+	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
+					     image->config.presence_shift != instance->info.presence_shift));
+}
+
+/* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
+static uint64_t new_bytes(const struct weir_instance *instance, const struct weir_image *image)
+{
+	struct weir_image_memory memory;
+	uint64_t bytes;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	bytes = memory.matching + memory.lists + memory.full_flows;
+	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
+		bytes += memory.narrow_table;
+	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))
+		bytes += memory.wide_table;
+	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
+		bytes += memory.presence;
+	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
+	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS))
+		bytes += memory.shared;
+	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
+	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
+		bytes += memory.connections;
+	return bytes;
+}
+
+static struct weir_previous what_runs(const struct weir_instance *instance)
+{
+	struct weir_previous previous = {
+		.rules = instance->rules,
+		.resources = instance->resources,
+		.timings = instance->timings,
+		.rule_slots = instance->info.rule_slots,
+		.resource_slots = instance->info.resource_slots,
+		.timing_count = instance->info.timing_count,
+		.narrow_sets = instance->info.narrow_sets,
+		.wide_sets = instance->info.wide_sets,
+		.throttle_sets = instance->info.throttle_sets,
+		.warming_sets = instance->info.warming_sets,
+		.connection_sets = instance->info.connection_sets,
+		.connection_flow_sets = instance->info.connection_flow_sets,
+		.presence_cells = instance->info.presence_cells,
+		.presence_shift = instance->info.presence_shift,
+	};
+
+	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
+	       sizeof(previous.connection_timeout_ms));
+	return previous;
+}
+
+static int load_over(const struct weir_instance *instance, const struct weir_image *image,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	struct weir_object_options options = {
+		.seed = instance->info.seed,
+		.now_ns = weir_host_now_ns(),
+		.previous_rules = instance->rules,
+	};
+
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
+	return weir_object_load(image, &options, ret_object, diag);
+}
+
+/* ---- refusals ---- */
+
+static bool names_interfaces(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (ruleset->resources[i].match.interface_count)
+			return true;
+	return false;
+}
+
+/* Interface names are looked up here, and would mean others in another network namespace. */
+static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "reload it from there: '--netns NAME'",
+			"instance '%s' is attached in another network namespace, and the rules name interfaces",
+			instance->name);
+	return -EINVAL;
+}
+
+/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
+static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	static const char *const hint = "detach it and attach again";
+	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+					       weir_host_now_ns());
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words = weir_narrow_words(left_ns, buffer);
+
+	if (!words)
+		return 0;
+	if (left_ns) {
+		weir_diag_warning(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+		return 0;
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+	return -EOVERFLOW;
+}
+
+/* One without any is what is left of an attach, or a detach, that was killed. */
+static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (instance->link_count)
+		return 0;
+	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"instance '%s' is attached to no interface: an attach or a detach was cut short",
+			instance->name);
+	return -ENOENT;
+}
+
+/* ---- descriptions ---- */
+
+/* One description is written before the swap, the other after it. */
+static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
+			      const struct weir_resource_info *resources, struct weir_diag *diag)
+{
+	int err = weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots,
+				   sizeof(*rules));
+
+	if (!err)
+		err = weir_array_write(instance->map_fd[WEIR_MAP_RESOURCE_INFO], resources,
+				       instance->info.resource_slots, sizeof(*resources));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write the descriptions of instance '%s'",
+				      instance->name);
+	return 0;
+}
+
+/*
+ * Describe what was and what will be, so that slots of either are taken whatever happens now: a reload
+ * that is killed half-way must not leave slots in use that the next one thinks are free.
+ */
+static int describe_both(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_rule_info *rules = calloc(image->rule_slots + 1, sizeof(*rules));
+	_cleanup_(weir_freep) struct weir_resource_info *resources =
+		calloc(image->resource_slots + 1, sizeof(*resources));
+
+	if (!rules || !resources)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (uint32_t slot = 0; slot < image->rule_slots; slot++)
+		rules[slot] = image->fresh_rule_slots[slot] ? image->rule_info[slot] : instance->rules[slot];
+	for (uint32_t slot = 0; slot < image->resource_slots; slot++)
+		resources[slot] =
+			image->fresh_resource_slots[slot] ? image->resource_info[slot] : instance->resources[slot];
+	return write_descriptions(instance, rules, resources, diag);
+}
+
+/* ---- pins ---- */
+
+static const char *new_pin(const char *pin, char buffer[64])
+{
+	snprintf(buffer, 64, "%s" WEIR_PIN_NEW, pin);
+	return buffer;
+}
+
+static int pin_anew(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char buffer[64];
+
+	weir_unpin(instance, new_pin(pin, buffer)); /* of a reload that was killed */
+	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
+}
+
+/* In one step for those who look: rename replaces. */
+static int take_new_pin(const char *instance, const char *pin, struct weir_diag *diag)
+{
+	char from[PATH_MAX], to[PATH_MAX], buffer[64];
+
+	weir_pin_path(instance, new_pin(pin, buffer), from);
+	weir_pin_path(instance, pin, to);
+	if (rename(from, to))
+		return weir_diag_fail(diag, errno, NULL, "cannot replace '%s'", to);
+	return 0;
+}
+
+static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
+			const struct weir_object *object, struct weir_diag *diag)
+{
+	int err = pin_anew(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = pin_anew(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
+				       diag);
+	return err;
+}
+
+static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	int err = take_new_pin(instance->name, WEIR_PIN_THRESHOLDS, diag);
+
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = take_new_pin(instance->name, weir_instance_map_name(map), diag);
+	return err;
+}
+
+static void drop_new_pins(const struct weir_instance *instance)
+{
+	char buffer[64];
+
+	weir_unpin(instance->name, new_pin(WEIR_PIN_THRESHOLDS, buffer));
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
+}
+
+/* ---- links ---- */
+
+/* A link whose program is being replaced. */
+struct swap {
+	int link_fd, old_program_fd;
+};
+
+static void free_swaps(struct swap **swaps)
+{
+	for (struct swap *swap = *swaps; swap && swap->link_fd; swap++) {
+		weir_closep(&swap->link_fd);
+		weir_closep(&swap->old_program_fd);
+	}
+	free(*swaps);
+}
+
+static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd,
+		     struct swap *swap)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+
+	weir_link_pin(link->interface, link->is_native, pin);
+	swap->old_program_fd = bpf_prog_get_fd_by_id(link->program_id);
+	swap->link_fd = weir_pin_open(instance->name, pin);
+	if (swap->link_fd < 0)
+		return swap->link_fd;
+	if (swap->old_program_fd < 0)
+		return swap->old_program_fd;
+	return bpf_link_update(swap->link_fd, program_fd, NULL) ? -errno : 0;
+}
+
+/* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
+static int swap_links(const struct weir_instance *instance, int program_fd, struct weir_diag *diag)
+{
+	_cleanup_(free_swaps) struct swap *swaps = calloc(instance->link_count + 1, sizeof(*swaps));
+	size_t done = 0;
+	int err = 0;
+
+	if (!swaps)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; !err && i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		if (!link->ifindex) {
+			weir_diag_warning(diag, NULL, NULL, "'weir detach -i' forgets it",
+					  "interface '%s' is gone, and the rules with it", link->interface);
+			continue;
+		}
+		err = swap_link(instance, link, program_fd, &swaps[done]);
+		if (err)
+			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
+				       link->interface);
+		else
+			done++;
+	}
+	/* The same call that has just worked the other way round. */
+	while (err && done--)
+		bpf_link_update(swaps[done].link_fd, swaps[done].old_program_fd, NULL);
+	return err;
+}
+
+/* ---- putting it together ---- */
+
+/* Rules that pace where the old ones did not. *ret_is_new: it has to be taken off again if the reload fails. */
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
+		      struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(instance->link_count + 1, sizeof(*ifindexes));
+	size_t count = 0;
+	int err;
+
+	if (!image->config.paces || weir_pace_is_attached(instance->name))
+		return 0;
+	if (!ifindexes)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		if (!instance->links[i].is_native)
+			return weir_pace_refuse_skb(instance->links[i].interface, diag);
+		if (instance->links[i].ifindex)
+			ifindexes[count++] = instance->links[i].ifindex;
+	}
+	err = weir_pace_check(diag);
+	if (!err)
+		err = weir_pace_attach(instance->name, ifindexes, count, diag);
+	*ret_is_new = !err;
+	return err;
+}
+
+/* The new rules are in force; let everyone who looks see them. */
+static int make_known(struct weir_instance *instance, const struct weir_settings *settings,
+		      const struct weir_image *image, const struct weir_object *object, struct weir_diag *diag)
+{
+	int err;
+
+	/* Again: a second may have begun meanwhile. The controller, if any, comes after the generation's number. */
+	err = weir_instance_publish(settings, image, object, diag);
+	if (!err)
+		err = take_new_pins(instance, image, diag);
+	if (!err)
+		err = write_descriptions(instance, image->rule_info, image->resource_info, diag);
+	if (err)
+		return err;
+	weir_instance_update_info(&instance->info, settings, image, object);
+	err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
+		   : 0;
+}
+
+/* Up to the swap everything can be undone; after it the new rules are in force. */
+static int swap_in(struct weir_instance *instance, const struct weir_settings *settings, const struct weir_image *image,
+		   const struct weir_object *object, struct weir_diag *diag)
+{
+	struct weir_diag ignored = {};
+	int err;
+
+	err = describe_both(instance, image, diag);
+	if (!err)
+		err = pin_new_maps(instance, image, object, diag);
+	if (!err)
+		err = weir_instance_publish(settings, image, object, diag);
+	if (!err)
+		err = swap_links(instance, weir_object_program_fd(object), diag);
+	if (err) {
+		drop_new_pins(instance);
+		write_descriptions(instance, instance->rules, instance->resources, &ignored);
+		weir_diag_free(&ignored);
+		return err;
+	}
+	return make_known(instance, settings, image, object, diag);
+}
+
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_previous previous;
+	bool paces_anew = false;
+	int err;
+
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	err = weir_instance_open_now(name, &instance, diag);
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err)
+		err = check_links(instance, diag);
+	if (!err)
+		err = check_netns(instance, ruleset, diag);
+	if (!err)
+		err = weir_instance_check_marks(ruleset, diag);
+	if (err)
+		return err;
+
+	previous = what_runs(instance);
+	err = weir_instance_build_image(ruleset, &previous, &image, diag);
+	if (!err)
+		err = check_span(instance, image, diag);
+	if (!err)
+		err = weir_instance_check_memory(new_bytes(instance, image), diag);
+	if (!err)
+		err = weir_not_the_rules(load_over(instance, image, &object, diag));
+	if (!err)
+		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
+	if (!err)
+		err = weir_not_the_rules(swap_in(instance, &ruleset->settings, image, object, diag));
+	if (err ? paces_anew : !image->config.paces && weir_pace_is_attached(name))
+		weir_pace_detach(name);
+	if (err)
+		return err;
+	*ret_result = (struct weir_reload_result){
+		.generation = instance->info.generation,
+		.rules = image->rule_count,
+		.kept_rules = image->kept_rules,
+	};
+	return 0;
+}
