@@ -19,32 +19,16 @@
 #include "object.h"
 #include "output.h"
 #include "replay_plot.h"
+#include "replay_sizes.h"
 #include "thresholds.h"
 #include "util.h"
+#include "verdict_csv.h"
 
 /* Every IP packet fits whole: 65,535 bytes after the longest IPv6 header, Ethernet and two tags. A longer
  * frame is longer than anything in it can claim, so the program sees this much and is told the length.
  * The kernel takes a first buffer and 17 more pages, about 73,000 bytes (6.1 to 6.18).
  */
 #define REPLAY_FRAME_BYTES_MAX (ETH_HLEN + 2 * 4 + 40 + 65535)
-
-/* Bounds of the flow table, in rows a CPU: chosen, not derived. The larger one is 128 MB of narrow rows
- * for each CPU; a capture that keeps more flows alive than that holds makes it grow.
- */
-#define REPLAY_ROWS_MIN 4096u
-#define REPLAY_ROWS_FIRST_MAX (1u << 22)
-#define REPLAY_ROWS_MAX (1u << 28)
-
-/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of
- * flows. The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there
- * a single count could outgrow its word, but not before sets are full, and a replay fails then.
- */
-#define REPLAY_CONNECTIONS_MIN 4096u
-#define REPLAY_CONNECTIONS_FIRST_MAX (1u << 22)
-#define REPLAY_CONNECTIONS_MAX (1u << 24)
-#define REPLAY_CONNECTION_FLOWS_MIN 256u
-#define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
-#define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
 
 /* Rows tell times apart for this long after the capture's end: an interval of a day and a day's ring. */
 #define REPLAY_MARGIN_NS (48 * 3600 * WEIR_NSEC_PER_SEC)
@@ -126,85 +110,6 @@ static uint32_t replay_ifindex(const char *name, void *data)
 	return 2 + names->other_count++;
 }
 
-/* ---- sizes of the tables ---- */
-
-struct sizes {
-	uint32_t rows; /* a CPU */
-	uint32_t connections, connection_flows;
-};
-
-/* What was pushed out while it counted. */
-struct evictions {
-	uint64_t flows, connections;
-};
-
-/* Rules of one metric, or those of them whose resource has a flow key. */
-static size_t count_rules(const struct weir_ruleset *ruleset, enum weir_metric metric, bool has_key)
-{
-	size_t i, count = 0;
-
-	for (i = 0; i < ruleset->rule_count; i++) {
-		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
-
-		count += rule->metric == metric && (!has_key || ruleset->resources[rule->resource].flow.fields);
-	}
-	return count;
-}
-
-static uint32_t power_within(uint64_t wanted, uint32_t least, uint32_t most)
-{
-	uint32_t power = least;
-
-	while (power < wanted && power < most)
-		power *= 2;
-	return power;
-}
-
-/* Four places for each flow and connection there can be, were every packet a new one for every rule; the first try need
- * not be right.
- */
-static struct sizes first_sizes(const struct weir_ruleset *ruleset, uint64_t packets)
-{
-	uint64_t keyed = count_rules(ruleset, WEIR_METRIC_CONCURRENCY, true);
-
-	return (struct sizes){
-		.rows = power_within(4 * packets * count_rules(ruleset, WEIR_METRIC_RATE, true), REPLAY_ROWS_MIN,
-				     REPLAY_ROWS_FIRST_MAX),
-		.connections = power_within(4 * packets * count_rules(ruleset, WEIR_METRIC_CONCURRENCY, false),
-					    REPLAY_CONNECTIONS_MIN, REPLAY_CONNECTIONS_FIRST_MAX),
-		.connection_flows = power_within(4 * packets * keyed, REPLAY_CONNECTION_FLOWS_MIN,
-						 REPLAY_CONNECTION_FLOWS_FIRST_MAX),
-	};
-}
-
-static uint32_t times_four(uint32_t size, uint32_t most)
-{
-	return size < most / 4 ? 4 * size : most;
-}
-
-/* Make what was too small larger, or say that it cannot be. */
-static int grow(struct sizes *sizes, const struct evictions *evictions, struct weir_diag *diag)
-{
-	static const char *const hint = "replay a shorter part of the capture";
-
-	if (evictions->flows && sizes->rows >= REPLAY_ROWS_MAX)
-		return weir_diag_fail(diag, ENOMEM, hint,
-				      "the capture keeps more flows alive than a table of %u rows holds", sizes->rows);
-	if (evictions->connections && sizes->connections >= REPLAY_CONNECTIONS_MAX &&
-	    sizes->connection_flows >= REPLAY_CONNECTION_FLOWS_MAX)
-		return weir_diag_fail(diag, ENOMEM, hint,
-				      "the capture keeps more connections open than the largest tables hold, made for "
-				      "%u of %u flows",
-				      sizes->connections, sizes->connection_flows);
-	if (evictions->flows)
-		sizes->rows = times_four(sizes->rows, REPLAY_ROWS_MAX);
-	if (evictions->connections) {
-		sizes->connections = times_four(sizes->connections, REPLAY_CONNECTIONS_MAX);
-		sizes->connection_flows = times_four(sizes->connection_flows, REPLAY_CONNECTION_FLOWS_MAX);
-	}
-	return 0;
-}
-
 /* ---- the judging pass ---- */
 
 /* Memory in use, as time goes by. */
@@ -219,7 +124,7 @@ struct attempt {
 	const struct weir_replay_options *options;
 	const struct survey *survey;
 	const struct readings *readings;
-	const struct sizes *sizes;
+	const struct weir_replay_sizes *sizes;
 	bool is_retry;
 	struct interface_names interfaces;
 	struct weir_image *image;
@@ -383,8 +288,7 @@ static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
 		err = weir_output_open(&attempt->verdicts, attempt->options->verdicts, diag);
 		if (err)
 			return err;
-		/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
-		fputs("packet,time_ns,verdict,wait_ns,resources,rule\r\n", attempt->verdicts.stream);
+		weir_verdict_csv_begin(attempt->verdicts.stream);
 	}
 	if (attempt->options->passed) {
 		err = weir_departures_open(attempt->options->passed, &attempt->passed, diag);
@@ -393,16 +297,6 @@ static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
 	}
 	return attempt->options->plot ? open_plot(attempt, diag) : 0;
 }
-
-/* Verdict on one frame, in the words of the CSV. */
-struct judgement {
-	enum weir_verdict verdict;
-	bool passes;
-	uint64_t wait_ns;
-	const char *rule;
-	uint32_t resource_count;
-	uint16_t resource[WEIR_PACKET_RESOURCES_MAX];
-};
 
 static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verdict verdict, uint32_t rule)
 {
@@ -425,7 +319,7 @@ static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verd
 }
 
 /* A frame without a whole Ethernet header cannot be handed to a program, nor arrive on an interface. */
-static void judge_short_frame(struct attempt *attempt, const struct weir_frame *frame, struct judgement *judgement)
+static void judge_short_frame(struct attempt *attempt, const struct weir_frame *frame, struct weir_judgement *judgement)
 {
 	bool drops = attempt->ruleset->settings.drop_malformed;
 	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
@@ -435,7 +329,7 @@ static void judge_short_frame(struct attempt *attempt, const struct weir_frame *
 	totals->seen.bytes += frame->wire_bytes;
 	totals->verdict[verdict].packets++;
 	totals->verdict[verdict].bytes += frame->wire_bytes;
-	*judgement = (struct judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
+	*judgement = (struct weir_judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
 }
 
 /* The frame as it was on the wire: what was cut off is zeros. */
@@ -452,7 +346,7 @@ static uint32_t pad_frame(struct attempt *attempt, const struct weir_frame *fram
 	return bytes;
 }
 
-static int judge_frame(struct attempt *attempt, const struct weir_frame *frame, struct judgement *judgement,
+static int judge_frame(struct attempt *attempt, const struct weir_frame *frame, struct weir_judgement *judgement,
 		       struct weir_diag *diag)
 {
 	volatile struct weir_lab *lab = weir_object_lab(attempt->object);
@@ -479,53 +373,6 @@ static int judge_frame(struct attempt *attempt, const struct weir_frame *frame, 
 	return 0;
 }
 
-/* ---- what is written down ---- */
-
-/* A CSV field needs quotes when it holds what ends a field; `joined` are names, which hold no control characters. */
-static void write_escaped(FILE *stream, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', stream);
-		fputc(*text, stream);
-	}
-}
-
-static bool needs_quotes(const char *text)
-{
-	return text[strcspn(text, ",\"\r\n")] != '\0';
-}
-
-static void write_resources(FILE *stream, const struct weir_ruleset *ruleset, const struct judgement *judgement)
-{
-	bool quotes = false;
-	uint32_t i;
-
-	for (i = 0; i < judgement->resource_count; i++)
-		quotes |= needs_quotes(ruleset->resources[judgement->resource[i]].name);
-	fputs(quotes ? "\"" : "", stream);
-	for (i = 0; i < judgement->resource_count; i++) {
-		fputs(i ? ";" : "", stream);
-		write_escaped(stream, ruleset->resources[judgement->resource[i]].name);
-	}
-	fputs(quotes ? "\"" : "", stream);
-}
-
-static void write_verdict(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			  const struct judgement *judgement)
-{
-	const char *quote = needs_quotes(judgement->rule) ? "\"" : "";
-
-	fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%s,%" PRIu64 ",", number, time_ns, judgement->passes ? "pass" : "drop",
-		judgement->wait_ns);
-	write_resources(stream, ruleset, judgement);
-	fputs(",", stream);
-	fputs(quote, stream);
-	write_escaped(stream, judgement->rule);
-	fputs(quote, stream);
-	fputs("\r\n", stream);
-}
-
 /* ---- counters ---- */
 
 /* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
@@ -546,7 +393,8 @@ static int sum_counters(const struct attempt *attempt, enum weir_instance_map ma
 	return 0;
 }
 
-static int read_rule_counters(struct attempt *attempt, struct evictions *ret_evictions, struct weir_diag *diag)
+static int read_rule_counters(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
+			      struct weir_diag *diag)
 {
 	uint32_t i;
 	int err;
@@ -617,7 +465,7 @@ static int read_resource_counters(struct attempt *attempt, struct weir_diag *dia
 
 static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, uint64_t number, struct weir_diag *diag)
 {
-	struct judgement judgement = {};
+	struct weir_judgement judgement = {};
 	int err;
 
 	err = advance(attempt, frame->time_ns, diag);
@@ -635,7 +483,7 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 				       judgement.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream)
-		write_verdict(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
+		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
 	if (attempt->passed && judgement.passes)
 		return weir_departures_add(attempt->passed, frame, frame->time_ns + judgement.wait_ns, diag);
 	return 0;
@@ -707,8 +555,8 @@ static int commit(struct attempt *attempt, struct weir_diag *diag)
 }
 
 /* Returns 0 with a report, -EAGAIN when something was evicted while it counted, or another -errno. */
-static int run_attempt(struct attempt *attempt, struct evictions *ret_evictions, struct weir_replay_report *ret_report,
-		       struct weir_diag *diag)
+static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *ret_evictions,
+		       struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
 	int err;
 
@@ -743,7 +591,7 @@ static int replay_with_room(const struct weir_ruleset *ruleset, const struct wei
 			    const struct survey *survey, const struct readings *readings,
 			    struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
-	struct sizes sizes = first_sizes(ruleset, survey->packets);
+	struct weir_replay_sizes sizes = weir_replay_first_sizes(ruleset, survey->packets);
 	bool is_retry = false;
 	int err;
 
@@ -756,12 +604,12 @@ static int replay_with_room(const struct weir_ruleset *ruleset, const struct wei
 			.sizes = &sizes,
 			.is_retry = is_retry,
 		};
-		struct evictions evictions = {};
+		struct weir_replay_evictions evictions = {};
 
 		err = run_attempt(&attempt, &evictions, ret_report, diag);
 		if (err != -EAGAIN)
 			return err;
-		err = grow(&sizes, &evictions, diag);
+		err = weir_replay_grow(&sizes, &evictions, diag);
 		if (err)
 			return err;
 	}
