@@ -103,6 +103,10 @@ BENCH_PURE := report page trace traffic trial_figures
 $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
+# What the tests of one subject share.
+tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$(1)_*_test.c))
+$(call tests_of,compile): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
+
 # The parser, compiled for the host.
 $(BUILD)/tests/unit/parse_test: $(call objects,tests/lib/packets.c $(wildcard tests/lib/random*.c))
 

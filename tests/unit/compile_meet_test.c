@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What can meet on one packet: the bound that the compiler proves against a search through every packet that
+ * could make a difference; and that the proof is quick where there are thousands of resources.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <time.h>
+
+#include "compile_by_hand.h"
+#include "compile_oracle.h"
+#include "util.h"
+
+/* ---- what can meet on one packet ---- */
+
+/* Values that can make a difference: none, and where a range begins. */
+static size_t list_values(const struct weir_ruleset *ruleset, size_t ranges_at, size_t count_at, uint32_t none,
+			  uint32_t *values)
+{
+	size_t count = 0, r, i;
+
+	values[count++] = none;
+	for (r = 0; r < ruleset->resource_count; r++) {
+		const char *match = (const char *)&ruleset->resources[r].match;
+		const struct weir_range *ranges = *(struct weir_range *const *)(match + ranges_at);
+
+		for (i = 0; i < *(const size_t *)(match + count_at); i++)
+			values[count++] = ranges[i].low;
+	}
+	return count;
+}
+
+#define LIST_VALUES(ruleset, field, none, values)                                                                      \
+	list_values(ruleset, offsetof(struct weir_match, field), offsetof(struct weir_match, field##_count), none,     \
+		    values)
+
+static size_t list_addresses(const struct weir_ruleset *ruleset, bool is_source, uint8_t family,
+			     uint8_t (*addresses)[16])
+{
+	size_t count = 0, r, i;
+
+	memset(addresses[count++], 0xfe, 16);
+	for (r = 0; r < ruleset->resource_count; r++) {
+		const struct weir_match *match = &ruleset->resources[r].match;
+		const struct weir_prefix *prefixes = is_source ? match->source : match->destination;
+
+		for (i = 0; i < (is_source ? match->source_count : match->destination_count); i++) {
+			if (prefixes[i].family == family)
+				memcpy(addresses[count++], prefixes[i].address, 16);
+		}
+	}
+	return count;
+}
+
+struct candidates {
+	uint8_t source[64][16], destination[64][16];
+	uint32_t source_port[64], destination_port[64], icmp_type[64], vlan[64], length[64];
+	size_t sources, destinations, source_ports, destination_ports, icmp_types, vlans, lengths, flags, interfaces;
+};
+
+struct most {
+	uint32_t rules, resources;
+};
+
+static void note_packet(const struct weir_ruleset *ruleset, struct packet packet, struct most *most)
+{
+	uint32_t rules = 0, resources = 0;
+	size_t i;
+
+	drop_impossible(&packet);
+	for (i = 0; i < ruleset->resource_count; i++)
+		resources += matches(&ruleset->resources[i].match, &packet);
+	for (i = 0; i < ruleset->rule_count; i++)
+		rules += matches(&ruleset->resources[ruleset->rules[i].resource].match, &packet);
+	most->rules = rules > most->rules ? rules : most->rules;
+	most->resources = resources > most->resources ? resources : most->resources;
+}
+
+/* Every combination of the candidates, for one kind of packet. */
+static void try_all(const struct weir_ruleset *ruleset, const struct candidates *c, struct packet packet,
+		    struct most *most)
+{
+	static const uint8_t flags[] = {0, 0x02, 0x10, 0x12, 0x04, 0x06, 0x14, 0x16};
+	size_t combinations = c->sources * c->destinations * c->source_ports * c->destination_ports * c->icmp_types *
+			      c->vlans * c->lengths * c->flags * c->interfaces;
+	size_t i, n;
+
+	for (i = 0; i < combinations; i++) {
+		n = i;
+#define CHOOSE(count) (n % (count))
+#define NEXT(count) (n /= (count))
+		memcpy(packet.source, c->source[CHOOSE(c->sources)], 16);
+		NEXT(c->sources);
+		memcpy(packet.destination, c->destination[CHOOSE(c->destinations)], 16);
+		NEXT(c->destinations);
+		packet.source_port = c->source_port[CHOOSE(c->source_ports)];
+		NEXT(c->source_ports);
+		packet.destination_port = c->destination_port[CHOOSE(c->destination_ports)];
+		NEXT(c->destination_ports);
+		packet.icmp_type = c->icmp_type[CHOOSE(c->icmp_types)];
+		NEXT(c->icmp_types);
+		packet.vlan = c->vlan[CHOOSE(c->vlans)];
+		NEXT(c->vlans);
+		packet.length = c->length[CHOOSE(c->lengths)];
+		NEXT(c->lengths);
+		packet.tcp_flags = flags[CHOOSE(c->flags)];
+		NEXT(c->flags);
+		packet.ifindex = CHOOSE(c->interfaces);
+		note_packet(ruleset, packet, most);
+	}
+}
+
+static struct most exhaustive_search(const struct weir_ruleset *ruleset)
+{
+	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47, 200};
+	struct candidates *c = calloc(1, sizeof(*c));
+	struct most most = {};
+	unsigned int family, fragment, protocol;
+	size_t r;
+
+	c->flags = c->interfaces = 1;
+	for (r = 0; r < ruleset->resource_count; r++) {
+		if (ruleset->resources[r].match.tcp_flags_count)
+			c->flags = 8;
+		if (ruleset->resources[r].match.interface_count)
+			c->interfaces = 4;
+	}
+	c->source_ports = LIST_VALUES(ruleset, source_port, 40000, c->source_port);
+	c->destination_ports = LIST_VALUES(ruleset, destination_port, 40000, c->destination_port);
+	c->icmp_types = LIST_VALUES(ruleset, icmp_type, 100, c->icmp_type);
+	c->vlans = LIST_VALUES(ruleset, vlan, WEIR_VLAN_NONE, c->vlan);
+	c->lengths = LIST_VALUES(ruleset, length, WEIR_LENGTH_LONGER, c->length);
+	for (family = 4; family <= 6; family += 2) {
+		c->sources = list_addresses(ruleset, true, family, c->source);
+		c->destinations = list_addresses(ruleset, false, family, c->destination);
+		for (fragment = 0; fragment < WEIR_FRAGMENT_KINDS; fragment++) {
+			for (protocol = 0; protocol < sizeof(protocols); protocol++)
+				try_all(ruleset, c,
+					(struct packet){.family = family,
+							.fragment = fragment,
+							.protocol = protocols[protocol]},
+					&most);
+		}
+	}
+	free(c);
+	return most;
+}
+
+/* Where most ranges overlap, one of them starts: their first values are candidates enough. */
+static void meeting_bound_equals_exhaustive_search(void **state)
+{
+	uint32_t round, i, rules, refused = 0;
+	char name[32];
+
+	for (round = 0; round < 150; round++) {
+		/* Two or three fields at a time, so that all combinations can be tried. */
+		uint32_t conditions = 1u << chance(CONDITIONS) | 1u << chance(CONDITIONS) | (round % 2 ? 7 : 0);
+		struct weir_ruleset *ruleset = chance_ruleset(4 + chance(5), conditions);
+		struct weir_image *image = NULL;
+		struct weir_diag diag = {};
+		struct most most;
+
+		for (i = 0; i < ruleset->resource_count; i++) {
+			for (rules = chance(6); rules; rules--) {
+				snprintf(name, sizeof(name), "r%u#%u", i, rules);
+				add_rule(ruleset, i, name, 10);
+			}
+		}
+		most = exhaustive_search(ruleset);
+		if (weir_image_build(ruleset, &plain_options, &image, &diag)) {
+			assert_true(most.rules > WEIR_PACKET_RULES_MAX);
+			refused++;
+		} else {
+			assert_int_equal(image->packet_rules_max, most.rules);
+			assert_int_equal(image->packet_resources_max, most.resources);
+		}
+		weir_diag_free(&diag);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+	assert_in_range(refused, 1, 100);
+}
+
+static void random_packets_never_meet_more_than_the_bound(void **state)
+{
+	uint32_t round, i, accepted = 0;
+	char name[32];
+
+	for (round = 0; round < 60; round++) {
+		struct weir_ruleset *ruleset = chance_ruleset(20 + chance(60), 0xfff);
+		struct weir_image *image = NULL;
+		struct weir_diag diag = {};
+		struct most most = {};
+
+		for (i = 0; i < ruleset->resource_count; i++) {
+			snprintf(name, sizeof(name), "rule%u", i);
+			add_rule(ruleset, i, name, 10);
+		}
+		if (!weir_image_build(ruleset, &plain_options, &image, &diag)) {
+			for (i = 0; i < 5000; i++)
+				note_packet(ruleset, chance_packet(), &most);
+			assert_true(most.rules <= image->packet_rules_max);
+			assert_true(most.resources <= image->packet_resources_max);
+			accepted++;
+		}
+		weir_diag_free(&diag);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+	assert_true(accepted >= 5);
+}
+
+static void sixteen_rules_may_meet_and_seventeen_are_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+	char name[32];
+
+	add_address(add_resource(ruleset, "a", 0), 0x0a000000, 8);
+	ADD_RANGE(add_resource(ruleset, "b", 0), destination_port, 80, 90);
+	for (i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "rule%u", i);
+		add_rule(ruleset, i % 2, name, 10);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 16);
+	assert_int_equal(image->packet_resources_max, 2);
+	assert_int_equal(image->resources[1].rule_count, 8);
+	assert_int_equal(image->resources[1].rule[7], 15);
+	weir_image_free(image);
+	add_rule(ruleset, 0, "rule16", 10);
+	assert_refused(
+		ruleset, &plain_options,
+		"17 rules can meet on one packet, at most 16 may: 'rule0', 'rule1', 'rule2', 'rule3' and 13 more");
+	weir_ruleset_free(ruleset);
+}
+
+static void a_resource_with_seventeen_rules_is_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	uint32_t i;
+
+	add_resource(ruleset, "crowded", 0);
+	for (i = 0; i < 17; i++)
+		add_rule(ruleset, 0, i < 16 ? "rule" : "last", 10);
+	assert_refused(ruleset, &plain_options, "rule 'last' is one too many for resource 'crowded'");
+	weir_ruleset_free(ruleset);
+}
+
+static void thirty_two_resources_may_meet_and_thirty_three_are_refused(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+
+	for (i = 0; i < 32; i++)
+		add_resource(ruleset, "any", 0);
+	image = build(ruleset);
+	assert_int_equal(image->packet_resources_max, 32);
+	assert_int_equal(image->packet_rules_max, 0);
+	weir_image_free(image);
+	add_resource(ruleset, "one-more", 0);
+	assert_refused(ruleset, &plain_options, "33 resources can match one packet, at most 32 may");
+	weir_ruleset_free(ruleset);
+}
+
+/* Eight rules on each of two resources: 16 when they meet, 8 when they cannot. */
+static void assert_apart(struct weir_ruleset *ruleset, bool are_apart)
+{
+	struct weir_image *image;
+
+	while (ruleset->rule_count < 16)
+		add_rule(ruleset, ruleset->rule_count % 2, "rule", 10);
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, are_apart ? 8 : 16);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void an_ipv4_source_and_an_ipv6_destination_cannot_meet(void **state)
+{
+	static const uint8_t address[16] = {0x20, 1};
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match = add_resource(ruleset, "a", 0);
+
+	add_prefix(&match->source, &match->source_count, 4, address, 16);
+	match = add_resource(ruleset, "b", 0);
+	add_prefix(&match->destination, &match->destination_count, 6, address, 16);
+	assert_apart(ruleset, true);
+}
+
+static void tcp_flags_and_udp_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_flags(add_resource(ruleset, "a", 0), 2, 16);
+	add_protocol(add_resource(ruleset, "b", 0), 17);
+	assert_apart(ruleset, true);
+}
+
+static void ports_and_an_icmp_type_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	ADD_RANGE(add_resource(ruleset, "a", 0), source_port, 0, 65535);
+	ADD_RANGE(add_resource(ruleset, "b", 0), icmp_type, 0, 255);
+	assert_apart(ruleset, true);
+}
+
+static void ports_and_a_later_fragment_cannot_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	ADD_RANGE(add_resource(ruleset, "a", 0), source_port, 0, 65535);
+	add_resource(ruleset, "b", 0)->fragments = 1 << WEIR_FRAGMENT_LATER;
+	assert_apart(ruleset, true);
+}
+
+static void tcp_flags_and_a_port_can_meet(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	add_flags(add_resource(ruleset, "a", 0), 2, 16);
+	ADD_RANGE(add_resource(ruleset, "b", 0), destination_port, 443, 443);
+	assert_apart(ruleset, false);
+}
+
+/* Three share an address and three a port, but only the two that share both meet. */
+static void the_heaviest_class_need_not_be_the_best(void **state)
+{
+	static const struct {
+		uint8_t address, port;
+	} places[] = {{1, 1}, {1, 2}, {1, 3}, {2, 4}, {2, 4}, {3, 1}, {4, 1}};
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_match *match;
+	struct weir_image *image;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		match = add_resource(ruleset, "r", 0);
+		add_address(match, places[i].address, 32);
+		ADD_RANGE(match, source_port, places[i].port, places[i].port);
+		add_rule(ruleset, i, "rule", 10);
+	}
+	image = build(ruleset);
+	assert_int_equal(image->packet_rules_max, 2);
+	assert_int_equal(image->packet_resources_max, 2);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- thousands of resources ---- */
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+enum layout { BY_ADDRESS, BY_PORT, BY_EITHER, BY_ANY_OF_THREE, BY_BOTH };
+
+static void set_layout(struct weir_match *match, enum layout layout, uint32_t i)
+{
+	switch (layout) {
+	case BY_ADDRESS:
+		add_address(match, 0x0a000000 + i, 32);
+		add_protocol(match, i % 256);
+		break;
+	case BY_PORT:
+		ADD_RANGE(match, destination_port, 10 * i, 10 * i + 9);
+		break;
+	case BY_EITHER:
+		set_layout(match, i % 2 ? BY_ADDRESS : BY_PORT, i);
+		break;
+	case BY_ANY_OF_THREE:
+		if (i % 3 == 2)
+			ADD_RANGE(match, source_port, 10 * i, 10 * i + 9);
+		else
+			set_layout(match, i % 3 ? BY_ADDRESS : BY_PORT, i);
+		break;
+	case BY_BOTH:
+		add_address(match, 0x0a000000 + (i / 64 << 8), 24);
+		ADD_RANGE(match, destination_port, i % 64, i % 64);
+		break;
+	}
+}
+
+/* Of CPU time, which a busy machine makes longer, too, and sanitizers several times: 15 to 75 ms were seen. 4,096 cubed
+ * is 7 x 10^10. How quick it is, is bench's. Chosen, not derived.
+ */
+#define QUICK_CPU_SECONDS_MAX 10
+
+/* 4,096 resources with two rules each. */
+static void assert_quick(enum layout layout, uint32_t rules_max)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	double before;
+	uint32_t i;
+	char name[32];
+
+	for (i = 0; i < WEIR_RESOURCES_MAX; i++) {
+		snprintf(name, sizeof(name), "resource%u", i);
+		set_layout(add_resource(ruleset, name, WEIR_KEY_SOURCE), layout, i);
+		add_rule(ruleset, i, name, 10);
+		snprintf(name, sizeof(name), "other%u", i);
+		add_rule(ruleset, i, name, 1000)->interval_ns = 60 * SECOND;
+	}
+	before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+	image = build(ruleset);
+	before = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before;
+	print_message("4,096 resources, 8,192 rules: %.0f ms\n", before * 1e3);
+	assert_int_equal(image->packet_rules_max, rules_max);
+	assert_true(before < QUICK_CPU_SECONDS_MAX);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void thousands_of_resources_apart_by_address_are_quick(void **state)
+{
+	assert_quick(BY_ADDRESS, 2);
+}
+
+static void thousands_of_resources_apart_by_port_are_quick(void **state)
+{
+	assert_quick(BY_PORT, 2);
+}
+
+static void thousands_of_resources_by_address_or_port_are_quick(void **state)
+{
+	assert_quick(BY_EITHER, 4);
+}
+
+static void thousands_of_resources_by_one_of_three_fields_are_quick(void **state)
+{
+	assert_quick(BY_ANY_OF_THREE, 6);
+}
+
+static void thousands_of_resources_by_address_and_port_are_quick(void **state)
+{
+	assert_quick(BY_BOTH, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(meeting_bound_equals_exhaustive_search),
+		cmocka_unit_test(random_packets_never_meet_more_than_the_bound),
+		cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
+		cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
+		cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
+		cmocka_unit_test(an_ipv4_source_and_an_ipv6_destination_cannot_meet),
+		cmocka_unit_test(tcp_flags_and_udp_cannot_meet),
+		cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),
+		cmocka_unit_test(ports_and_a_later_fragment_cannot_meet),
+		cmocka_unit_test(tcp_flags_and_a_port_can_meet),
+		cmocka_unit_test(the_heaviest_class_need_not_be_the_best),
+		cmocka_unit_test(thousands_of_resources_apart_by_address_are_quick),
+		cmocka_unit_test(thousands_of_resources_apart_by_port_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_address_or_port_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_one_of_three_fields_are_quick),
+		cmocka_unit_test(thousands_of_resources_by_address_and_port_are_quick),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a load keeps of the one before: slots with all that is counted there, timings and versions; and which slots it
+ * must leave alone, as rows or planned times of a rule that is gone could be taken for those of the next.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "compile_by_hand.h"
+
+/* ---- slots, timings, versions ---- */
+
+static void an_unchanged_rule_keeps_slot_timing_and_version(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint64_t base_bucket = image->timings[0].base_bucket;
+	struct weir_ruleset *other = new_ruleset();
+
+	/* It comes second now, and after another timing. */
+	add_resource(other, "web", WEIR_KEY_SOURCE);
+	add_resource(other, "dns", WEIR_KEY_SOURCE);
+	add_rule(other, 0, "web", 5)->interval_ns = 10 * SECOND;
+	add_rule(other, 1, "per-client", 20)->observes = true;
+	reload(&image, other, 5000 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	assert_int_equal(image->rules[1].timing, 0);
+	assert_int_equal(image->rules[1].base_bucket, base_bucket);
+	assert_int_equal(image->pushed[1].word, WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->resources[1].slot, 0);
+	assert_int_equal(image->rule_info[0].place, 1);
+	assert_int_equal(image->rule_info[0].observes, 1);
+	assert_int_equal(image->resource_info[0].place, 1);
+	assert_false(image->fresh_rule_slots[0]);
+	assert_false(image->fresh_resource_slots[0]);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rules[0].timing, 1);
+	assert_true(image->fresh_rule_slots[1]);
+	assert_true(image->fresh_resource_slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(other);
+}
+
+static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	/* The same decisions: 20.9 admits 20. */
+	ruleset->rules[0].threshold_micro = 20900000;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20, 1));
+	assert_int_equal(image->rule_info[0].threshold_micro, 20900000);
+	for (i = 1; i <= 256; i++) {
+		ruleset->rules[0].threshold_micro = (20 + i) * WEIR_MICRO;
+		reload(&image, ruleset, 1001 * SECOND);
+		assert_int_equal(image->rules[0].slot, 0);
+		assert_int_equal(image->kept_rules, 1);
+		/* 1 to 255, and again from 1. */
+		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, i % 255 + 1));
+	}
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void assert_not_kept(const struct weir_ruleset *before, const struct weir_ruleset *after)
+{
+	struct weir_image *image = build(before);
+
+	reload(&image, after, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 0);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, 1001 * SECOND + SECOND + SECOND / 10);
+	assert_int_equal(image->rule_info[1].state, WEIR_SLOT_USED);
+	assert_int_equal(image->pushed[0].word >> WEIR_THRESHOLD_BITS, 1);
+	weir_image_free(image);
+}
+
+static void a_rule_with_another_identity_gets_a_new_slot(void **state)
+{
+	struct weir_ruleset *before = per_source_ruleset(20);
+	struct weir_ruleset *after = per_source_ruleset(20);
+	struct weir_ruleset_rule *rule = &after->rules[0];
+
+	rule->interval_ns = 2 * SECOND;
+	assert_not_kept(before, after);
+	rule->interval_ns = SECOND, rule->samples = 5;
+	assert_not_kept(before, after);
+	rule->samples = 10, rule->window = WEIR_WINDOW_STRICT;
+	assert_not_kept(before, after);
+	rule->window = WEIR_WINDOW_LEAP, rule->counts_bytes = true;
+	assert_not_kept(before, after);
+	rule->counts_bytes = false, after->resources[0].flow.source_bits[1] = 64;
+	assert_not_kept(before, after);
+	after->resources[0].flow.source_bits[1] = 128, after->resources[0].flow.fields |= WEIR_KEY_VLAN;
+	assert_not_kept(before, after);
+	after->resources[0].flow.fields = WEIR_KEY_SOURCE;
+	strcpy(rule->name, "per-tneilc");
+	assert_not_kept(before, after);
+	strcpy(rule->name, "per-client");
+	strcpy(after->resources[0].name, "web");
+	assert_not_kept(before, after);
+	weir_ruleset_free(before);
+	weir_ruleset_free(after);
+}
+
+static void a_removed_rules_slot_cools_before_it_is_reused(void **state)
+{
+	struct weir_ruleset *first = per_source_ruleset(20);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_ruleset *second = new_ruleset();
+	uint64_t expiry_ns = 2000 * SECOND + SECOND + SECOND / 10;
+	struct weir_image *image = build(first);
+
+	reload(&image, none, 2000 * SECOND);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, expiry_ns);
+	assert_string_equal(image->rule_info[0].name, "per-client");
+	assert_int_equal(image->resource_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->resource_info[0].free_after_ns, 2061 * SECOND);
+
+	/* Still cooling at that very nanosecond; even the same rule does not find its old windows. */
+	add_resource(second, "dns", WEIR_KEY_SOURCE);
+	add_rule(second, 0, "per-client", 20);
+	reload(&image, second, expiry_ns);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->resources[0].slot, 1);
+	assert_int_equal(image->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(image->rule_info[0].free_after_ns, expiry_ns);
+
+	add_rule(second, 0, "another", 20);
+	reload(&image, second, expiry_ns + 1);
+	assert_int_equal(image->rules[0].slot, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	assert_string_equal(image->rule_info[0].name, "another");
+	assert_true(image->fresh_rule_slots[0]);
+	assert_false(image->fresh_rule_slots[1]);
+	weir_image_free(image);
+	weir_ruleset_free(first);
+	weir_ruleset_free(none);
+	weir_ruleset_free(second);
+}
+
+static void a_reload_without_free_slots_is_refused(void **state)
+{
+	struct weir_ruleset *first = numbered_ruleset(0, 500);
+	struct weir_ruleset *second = numbered_ruleset(500, 524);
+	struct weir_ruleset *third = numbered_ruleset(1023, 2);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image = build(first);
+	struct weir_previous previous;
+
+	assert_int_equal(image->rule_slots, 1024);
+	assert_int_equal(image->resource_slots, 1024);
+	reload(&image, second, 1001 * SECOND);
+	assert_int_equal(image->rule_slots, 1024);
+	assert_int_equal(image->kept_rules, 0);
+	previous = previous_of(image);
+	options.previous = &previous;
+	options.now_ns = 1002 * SECOND;
+	assert_refused(third, &options, "no room for resource 'r1024': the instance was attached with 1024 places");
+	reload(&image, third, 1100 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[1].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(first);
+	weir_ruleset_free(second);
+	weir_ruleset_free(third);
+}
+
+static void first_load_makes_room_for_twice_its_rules(void **state)
+{
+	struct weir_ruleset *ruleset = numbered_ruleset(0, 1024);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->rule_slots, 2048);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	ruleset = numbered_ruleset(0, 1025);
+	image = build(ruleset);
+	assert_int_equal(image->rule_slots, 4096);
+	assert_int_equal(image->resource_slots, 4096);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(32000);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	options.previous = &previous;
+	ruleset->rules[0].threshold_micro = 32001 * WEIR_MICRO;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
+	assert_int_equal(next->kept_rules, 0);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(next->rule_info[0].state, WEIR_SLOT_COOLING);
+	assert_int_equal(next->resources[0].slot, 0);
+	weir_image_free(image);
+	weir_diag_free(&diag);
+
+	/* And stays where it is when it could go back: its windows are worth more. */
+	ruleset->rules[0].threshold_micro = 5 * WEIR_MICRO;
+	reload(&next, ruleset, 1001 * SECOND);
+	assert_int_equal(next->kept_rules, 1);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static void timings_of_earlier_loads_stay_for_ever(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	struct weir_timing first = image->timings[0];
+
+	ruleset->rules[0].interval_ns = 2 * SECOND;
+	reload(&image, ruleset, 3000 * SECOND);
+	assert_int_equal(image->timing_count, 2);
+	assert_memory_equal(&image->timings[0], &first, sizeof(first));
+	assert_int_equal(image->rules[0].timing, 1);
+	assert_int_equal(image->timings[1].base_bucket, 15000 - 16);
+	/* A new rule of the old timing counts from its base. */
+	ruleset->rules[0].interval_ns = SECOND;
+	reload(&image, ruleset, 4000 * SECOND);
+	assert_int_equal(image->timing_count, 2);
+	assert_int_equal(image->rules[0].timing, 0);
+	assert_int_equal(image->rules[0].base_bucket, first.base_bucket);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- rules that move, throttle, or refer ---- */
+
+static void a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	ruleset->rules[0].behavior = THROTTLING;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[0].slot, 0);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	/* Long enough for what was planned to be over. */
+	ruleset->rules[0].behavior = REJECT;
+	reload(&image, ruleset, 2000 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_NARROW);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	ruleset->rules[0].strategy = WARM_UP;
+	ruleset->rules[0].warm_up = (struct weir_warm_up_fields){10, 3};
+	options.previous = &previous;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static uint32_t version_of(const struct weir_image *image)
+{
+	return image->rules[0].threshold >> WEIR_THRESHOLD_BITS;
+}
+
+static void a_flows_warm_up_has_a_new_version_with_any_of_its_numbers(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_image *image;
+
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	ruleset->rules[0].warm_up.period_s = 20;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	/* The same 100, but not the same curve. */
+	ruleset->rules[0].threshold_micro += 1;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 3);
+	ruleset->rules[0].behavior = THROTTLING;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 4);
+	assert_int_equal(image->rules[0].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void rows_must_ask_again_after_every_reload_of_overrides(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
+	for (i = 2; i <= 127; i++) {
+		reload(&image, ruleset, 1001 * SECOND);
+		assert_int_equal(version_of(image), i);
+	}
+	/* The top bit is the program's. */
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	assert_int_equal(image->kept_rules, 1);
+	/* Without them it has the whole byte; what rows know under an override must not hold then. */
+	ruleset->rules[0].override_count = 0;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	image->rule_info[0].threshold_word = WEIR_THRESHOLD_WORD(20, 200);
+	ruleset->rules[0].override_count = 1;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), (200 & 127) + 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- slots whose flows are in tables that all CPUs share ---- */
+
+/* All but the name. */
+static void set_rule(struct weir_ruleset_rule *rule, const struct weir_ruleset_rule *kind)
+{
+	char *name = rule->name;
+
+	*rule = *kind;
+	rule->name = name;
+}
+
+/* Slot of a rule that is loaded at `then_ns`, when one of this kind was removed at 2,000 s. */
+static uint32_t slot_after(const struct weir_ruleset_rule *gone, uint32_t key_fields,
+			   const struct weir_ruleset_rule *next, uint64_t then_ns)
+{
+	struct weir_ruleset *ruleset = two_resources(key_fields, 0);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_image *image;
+	uint32_t slot;
+
+	set_rule(add_rule(ruleset, 0, "gone", 0), gone);
+	image = build(ruleset);
+	reload(&image, none, 2000 * SECOND);
+	set_rule(&ruleset->rules[0], next);
+	memcpy(ruleset->rules[0].name, "next", 4);
+	reload(&image, ruleset, then_ns);
+	slot = image->rules[0].slot;
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+	return slot;
+}
+
+static void a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel(void **state)
+{
+	struct weir_ruleset *kinds = two_resources(0, 0);
+	struct weir_ruleset_rule *quick = add_kind(kinds, "quick", DIRECT, THROTTLING, CURRENT);
+	struct weir_ruleset_rule slow, reject;
+
+	slow = reject = *quick;
+	slow.interval_ns = 60 * SECOND;
+	reject.behavior = REJECT;
+	/* Half a second of queue, and then its own interval. */
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &slow, 2060 * SECOND + 499 * MS), 1);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &slow, 2060 * SECOND + 500 * MS), 0);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, quick, 2001 * SECOND + 499 * MS), 1);
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, quick, 2001 * SECOND + 500 * MS), 0);
+	/* Who plans nothing does not mind, and whole resources are cleared by the loader. */
+	assert_int_equal(slot_after(quick, WEIR_KEY_SOURCE, &reject, 2001 * SECOND + 101 * MS), 0);
+	assert_int_equal(slot_after(quick, 0, &slow, 2001 * SECOND + 101 * MS), 0);
+	assert_int_equal(slot_after(&reject, WEIR_KEY_SOURCE, &slow, 2001 * SECOND + 101 * MS), 0);
+	weir_ruleset_free(kinds);
+}
+
+static void a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm(void **state)
+{
+	struct weir_ruleset *kinds = two_resources(0, 0);
+	struct weir_ruleset_rule *warm = add_kind(kinds, "warm", WARM_UP, REJECT, CURRENT);
+	struct weir_ruleset_rule never = *warm;
+
+	/* A thousand tokens by a hundred a second. */
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2012 * SECOND), 1);
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, warm, 2013 * SECOND), 0);
+	/* Two a second: a third of that is no whole token, so a silent second is not below it and never refills. */
+	never.threshold_micro = 120 * WEIR_MICRO;
+	never.interval_ns = 60 * SECOND;
+	assert_int_equal(slot_after(warm, WEIR_KEY_SOURCE, &never, 9000 * SECOND), 1);
+	assert_int_equal(slot_after(warm, 0, &never, 9000 * SECOND), 0);
+	weir_ruleset_free(kinds);
+}
+
+static void a_slot_remembers_throttled_flows_through_other_owners(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_image *image;
+
+	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	reload(&image, none, 2000 * SECOND);
+	strcpy(ruleset->rules[0].name, "other");
+	ruleset->rules[0].behavior = REJECT;
+	reload(&image, ruleset, 2002 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	reload(&image, none, 2002 * SECOND);
+	strcpy(ruleset->rules[0].name, "third");
+	ruleset->rules[0].behavior = THROTTLING;
+	ruleset->rules[0].interval_ns = 3600 * SECOND;
+	reload(&image, ruleset, 2010 * SECOND);
+	assert_int_equal(image->rules[0].slot, 1);
+	reload(&image, none, 2010 * SECOND);
+	reload(&image, ruleset, 9700 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+}
+
+static void a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_ruleset *none = new_ruleset();
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	add_kind(ruleset, "first", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	/* Its own planned times it keeps. */
+	reload(&image, ruleset, 1999 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+	reload(&image, none, 2000 * SECOND);
+	strcpy(ruleset->rules[0].name, "other");
+	ruleset->rules[0].behavior = REJECT;
+	ruleset->rules[0].interval_ns = 10 * SECOND;
+	reload(&image, ruleset, 2002 * SECOND);
+	assert_int_equal(image->rules[0].slot, 0);
+
+	ruleset->rules[0].behavior = THROTTLING;
+	previous = previous_of(image);
+	options.previous = &previous;
+	options.now_ns = 2003 * SECOND;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(next->rules[0].slot, 1);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "still flows of a rule before it"));
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+	weir_ruleset_free(none);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
+		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
+		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
+		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
+		cmocka_unit_test(a_reload_without_free_slots_is_refused),
+		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
+		cmocka_unit_test(a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so),
+		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
+		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
+		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
+		cmocka_unit_test(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers),
+		cmocka_unit_test(rows_must_ask_again_after_every_reload_of_overrides),
+		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
+		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
+		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),
+		cmocka_unit_test(a_rule_that_begins_to_throttle_leaves_a_slot_of_throttled_flows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How large the tables of flows are, over reloads too, and what memory is said to be needed for them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "compile_by_hand.h"
+
+/* ---- tables of each CPU, and what the program is told of them ---- */
+
+static void unused_flow_tables_are_one_chunk(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image;
+
+	ruleset->settings.flows_per_cpu = 5000;
+	image = build(ruleset);
+	assert_int_equal(image->flows_per_cpu, 8192);
+	assert_int_equal(image->config.narrow_sets, 2048);
+	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	weir_image_free(image);
+
+	ruleset->rules[0].counts_bytes = true;
+	ruleset->settings.flows_per_cpu = 1;
+	image = build(ruleset);
+	assert_int_equal(image->flows_per_cpu, 512);
+	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.wide_sets, 128);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset), *next = NULL;
+	struct weir_previous previous = previous_of(image);
+	struct weir_compile_options options = plain_options;
+	struct weir_diag diag = {};
+
+	options.previous = &previous;
+	ruleset->settings.flows_per_cpu = 100000;
+	add_rule(ruleset, 0, "bytes", 1000000)->counts_bytes = true;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "keep their 4096 flows"));
+	assert_int_equal(next->config.narrow_sets, 1024);
+	assert_int_equal(next->config.wide_sets, 131072 / 4);
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+static void an_epoch_holds_the_longest_window_of_a_flow(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
+	weir_image_free(image);
+	ruleset->rules[0].interval_ns = 86400 * WEIR_NSEC_PER_SEC;
+	ruleset->rules[0].samples = 1;
+	ruleset->rules[0].window = WEIR_WINDOW_STRICT;
+	image = build(ruleset);
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MAX);
+	assert_int_equal(image->rules[0].asks_all, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Cells of another epoch's length could hide a CPU that has counted. */
+static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	uint32_t cells = image->config.presence_cells;
+
+	add_rule(ruleset, 0, "hourly", 1000)->interval_ns = 3600 * WEIR_NSEC_PER_SEC;
+	ruleset->settings.flows_per_cpu = 100000;
+	reload(&image, ruleset, plain_options.now_ns);
+	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
+	assert_int_equal(image->config.presence_cells, cells);
+	assert_int_equal(image->rules[0].asks_all, 0);
+	assert_int_equal(image->rules[1].asks_all, 1);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void settings_and_cpus_reach_the_program(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+
+	assert_int_equal(image->config.cpus, 2);
+	assert_int_equal(image->config.drop_malformed, 1);
+	assert_int_equal(image->config.drop_unsupported, 1);
+	assert_int_equal(image->config.drop_non_ip, 0);
+	assert_int_equal(image->config.drop_unmatched, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- tables that all CPUs share ---- */
+
+static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(0, 0);
+	struct weir_image *image;
+
+	ruleset->settings.flows_per_cpu = 262144;
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 1);
+	assert_int_equal(image->config.warming_sets, 1);
+	weir_image_free(image);
+
+	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 65536);
+	assert_int_equal(image->config.warming_sets, 131072);
+	weir_image_free(image);
+
+	ruleset->settings.flows_per_cpu = 1;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 128);
+	assert_int_equal(image->config.warming_sets, 256);
+	weir_image_free(image);
+
+	/* Without a window it needs no rows: neither does the other table grow. */
+	ruleset->settings.flows_per_cpu = 262144;
+	ruleset->rules[1].behavior = THROTTLING;
+	image = build(ruleset);
+	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
+{
+	struct weir_ruleset *ruleset = two_resources(WEIR_KEY_SOURCE, 0);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_sets, 1024);
+	previous = previous_of(image);
+	options.previous = &previous;
+	ruleset->settings.flows_per_cpu = 262144;
+	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(next->config.throttle_sets, 1024);
+	assert_int_equal(next->config.warming_sets, 131072);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 10240 places"));
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_ruleset_free(ruleset);
+}
+
+/* ---- memory ---- */
+
+static void memory_is_what_the_maps_take(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image *image = build(ruleset);
+	struct weir_image_memory memory;
+
+	weir_image_memory(image, 2, &memory);
+	assert_int_equal(memory.narrow_table, 4096 * 32 * (2 + 2));
+	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
+	/* 4,096 / 4 / 8 lines, in one chunk. */
+	assert_int_equal(memory.full_flows, WEIR_CHUNK_BYTES * (2 + 2));
+	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
+	/* One set of each, and the states of whole resources. */
+	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
+	assert_int_equal(memory.presence, 4096 * 2 * 4);
+	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.full_flows + memory.presence +
+					       memory.shared + memory.lone_rows + memory.counters + memory.matching +
+					       memory.lists);
+	assert_true(memory.matching > sizeof(struct weir_generation));
+	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void memory_grows_with_overrides_and_shared_tables(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_image_memory before, after;
+	struct weir_image *image = build(ruleset);
+	uint32_t i;
+
+	weir_image_memory(image, 2, &before);
+	weir_image_free(image);
+	ruleset->rules[0].behavior = THROTTLING;
+	for (i = 0; i < 100; i++)
+		add_override(&ruleset->rules[0], 4, i, 8, WEIR_MICRO);
+	image = build(ruleset);
+	weir_image_memory(image, 2, &after);
+	assert_int_equal(after.shared - before.shared, 1023 * 128);
+	assert_in_range(after.matching - before.matching, 100 * 100, 100 * 200);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void more_cpus_than_weir_knows_are_refused(void **state)
+{
+	struct weir_compile_options options = plain_options;
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+
+	options.cpus = WEIR_CPUS_MAX + 1;
+	assert_refused(ruleset, &options, "1025 possible CPUs are too many");
+	weir_ruleset_free(ruleset);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unused_flow_tables_are_one_chunk),
+		cmocka_unit_test(a_flow_table_in_use_keeps_its_size_over_a_reload),
+		cmocka_unit_test(an_epoch_holds_the_longest_window_of_a_flow),
+		cmocka_unit_test(a_reload_keeps_the_epochs_and_longer_windows_do_without),
+		cmocka_unit_test(settings_and_cpus_reach_the_program),
+		cmocka_unit_test(memory_is_what_the_maps_take),
+		cmocka_unit_test(shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them),
+		cmocka_unit_test(a_shared_table_in_use_keeps_its_size_over_a_reload),
+		cmocka_unit_test(memory_grows_with_overrides_and_shared_tables),
+		cmocka_unit_test(more_cpus_than_weir_knows_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
