@@ -106,6 +106,7 @@ $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 # What the tests of one subject share.
 tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$(1)_*_test.c))
 $(call tests_of,compile): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
+$(call tests_of,ruleset): $(call objects,tests/unit/ruleset_bench.c)
 
 # The parser, compiled for the host.
 $(BUILD)/tests/unit/parse_test: $(call objects,tests/lib/packets.c $(wildcard tests/lib/random*.c))

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Files that nobody means well: garbage, bombs and damage. Reading them ends, with a word, in bounded time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "ruleset_bench.h"
+#include "util.h"
+
+static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **state)
+{
+	/* libfyaml 0.7.12 takes these for the end of the file: the rules after them would be missing. */
+	static const char before[] = "resources: [{name: r}]\n# ", after[] = "\nrules: [{resource: r, threshold: 1}]\n";
+	static const struct {
+		const char *bytes;
+		size_t count;
+	} bad[] = {{"\xff", 1}, {"\0", 1}, {"\x1b", 1}, {"\xc0\x80", 2}, {"\xed\xa0\x80", 3}, {"\xc2\x85", 2}};
+	static const char *const paths[] = {"a.yaml"};
+	struct bench *bench = *state;
+	char text[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		size_t used = strlen(before);
+
+		forget(bench);
+		memcpy(text, before, used);
+		memcpy(text + used, bad[i].bytes, bad[i].count);
+		strcpy(text + used + bad[i].count, after);
+		write_file("a.yaml", text, used + bad[i].count + strlen(after));
+		assert_int_equal(weir_ruleset_read(paths, 1, &bench->ruleset, &bench->diag), -EINVAL);
+		assert_int_equal(bench->diag.entries[0].line, 2);
+		assert_int_equal(bench->diag.entries[0].column, 3);
+		assert_non_null(strstr(bench->diag.entries[0].message, "is not UTF-8 text"));
+	}
+}
+
+static void aliases_cannot_blow_up_a_small_file(void **state)
+{
+	struct bench *bench = *state;
+	char text[4096] = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+
+	for (int i = 1; i < 9; i++) {
+		sprintf(text + strlen(text), "a%d: &a%d [", i, i);
+		for (int j = 0; j < 10; j++)
+			sprintf(text + strlen(text), "*a%d%s", i - 1, j < 9 ? ", " : "]\n");
+	}
+	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.count, 1);
+	assert_non_null(strstr(bench->diag.entries[0].message, "more than a million values"));
+}
+
+static void nesting_is_bounded(void **state)
+{
+	struct bench *bench = *state;
+	char text[1024] = "a: ";
+
+	memset(text + 3, '[', 500);
+	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.errors, 1);
+}
+
+static void file_beyond_16_megabytes_is_refused(void **state)
+{
+	static const char *const paths[] = {"a.yaml"};
+	struct bench *bench = *state;
+	size_t bytes = (16u << 20) + 1;
+	_cleanup_(weir_freep) char *text = malloc(bytes);
+
+	memset(text, '\n', bytes);
+	write_file("a.yaml", text, bytes);
+	assert_int_equal(weir_ruleset_read(paths, 1, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "'a.yaml' is larger than 16 MB");
+}
+
+static void thousands_of_mistakes_end_in_one_line(void **state)
+{
+	struct bench *bench = *state;
+	_cleanup_(weir_freep) char *text = malloc(64 * 1024);
+	char *at = stpcpy(text, "rules:\n");
+
+	for (int i = 0; i < 3000; i++)
+		at = stpcpy(at, "- x\n");
+	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.errors, 1001);
+	assert_string_equal(bench->diag.entries[1000].message, "more than 1000 mistakes; the rest is not shown");
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* Up to six edits: a byte replaced, some cut out, one doubled. `text` has room for 64 more. */
+static void damage(char *text, size_t bytes_max, uint32_t *seed)
+{
+	static const char spice[] = "\n\t -:,[]{}&*!|>'\"#%@`?\\0~<.\xc3\xa9\xff";
+
+	for (uint32_t edits = 1 + next_random(seed) % 6; edits; edits--) {
+		size_t at = next_random(seed) % strlen(text), bytes = 1 + next_random(seed) % 20;
+
+		switch (next_random(seed) % 3) {
+		case 0:
+			text[at] = spice[next_random(seed) % (sizeof(spice) - 1)];
+			break;
+		case 1:
+			bytes = bytes < strlen(text + at) ? bytes : strlen(text + at);
+			memmove(text + at, text + at + bytes, strlen(text + at + bytes) + 1);
+			break;
+		default:
+			if (strlen(text) < bytes_max)
+				memmove(text + at + 1, text + at, strlen(text + at) + 1);
+		}
+	}
+}
+
+/* Whatever comes, the reader answers with 0 or mistakes. */
+static void damaged_files_never_crash_the_reader(void **state)
+{
+	static const char *const good[] = {
+		"settings: &s {flowsPerCpu: 512, malformed: pass, memory: cgroup:/x}\n"
+		"resources:\n- name: \"r\"\n  match:\n    protocol: [tcp, 17]\n    source: [192.0.2.0/24, '::1']\n"
+		"    destinationPort: &p [1-2, 80]\n    sourcePort: *p\n    tcpFlags: 'syn,!ack'\n"
+		"  flow: [source/24/56, vlan]\nrules:\n- {resource: r, threshold: 1.5, sampleCount: 5}\n"
+		"- resource: r\n  threshold: |\n    7\n  window: strict\n",
+		"allow: ['@good.txt', 10.0.0.0/8]\ndeny: ['::/8']\nresources: [{name: r, flow: source}, {name: s}]\n"
+		"rules:\n- resource: r\n  threshold: 100\n  overrides:\n  - {source: 192.0.2.0/24, threshold: 0}\n"
+		"  - {source: '2001:db8::', threshold: 7.5}\n"
+		"- {resource: r, threshold: 9, tokenCalculateStrategy: 1, warmUpPeriodSec: 3, controlBehavior: 1,\n"
+		"   relationStrategy: 1, refResource: s}\n- {resource: s, " MEMORY "}\n",
+		"[{\"resource\": \"dns\", \"threshold\": 1e3, \"tokenCalculateStrategy\": 1, \"warmUpPeriodSec\": 5},\n"
+		" {\"Resource\": \"web\", \"threshold\": 0.5, \"regex\": false, \"relationStrategy\": 1, "
+		"\"refResource\": "
+		"\"dns\"}]\n",
+	};
+	struct bench *bench = *state;
+	uint32_t seed = 1;
+
+	write_file("good.txt", "1.2.3.4\n", 8);
+	for (int round = 0; round < 6000; round++) {
+		const char *sample = good[round % ARRAY_SIZE(good)];
+		char text[2048];
+		int err;
+
+		strcpy(text, sample);
+		damage(text, strlen(sample) + 64, &seed);
+		err = read_texts(bench, text, text[0] == '[' ? RESOURCES : NULL, NULL);
+		free(told(bench));
+		if ((err != 0) != (bench->diag.errors != 0) || (err == 0) != (bench->ruleset != NULL))
+			fail_msg("returned %d with %zu mistakes for:\n%s", err, bench->diag.errors, text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
+		TEST(aliases_cannot_blow_up_a_small_file),
+		TEST(nesting_is_bounded),
+		TEST(file_beyond_16_megabytes_is_refused),
+		TEST(thousands_of_mistakes_end_in_one_line),
+		TEST(damaged_files_never_crash_the_reader),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

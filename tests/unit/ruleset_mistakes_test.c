@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rule files that are wrong, or surely not meant so: what is told of them, and at which place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "ruleset_bench.h"
+#include "util.h"
+
+/* ---- mistakes, one a file ---- */
+
+static void mistake_in_the_form_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, allow or deny"},
+		{"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
+		{"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
+		{"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},
+		{"resources: [r]\n", 1, 13, "resource must be a map of fields", "name"},
+		{"resources:\n- nam: r\n  name: s\n", 2, 3, "resource has no field 'nam'", "'name'"},
+		{"resources:\n- match: {}\n", 2, 3, "the resource has no name", "name: NAME"},
+		{"resources:\n- name: a;b\n", 2, 9, "contains ';'", NULL},
+		{"resources:\n- name: \"a\\tb\"\n", 2, 9, "control character", NULL},
+		{"resources:\n- name: \"\"\n", 2, 9, "the name is empty", "1 to 127"},
+		{"resources:\n- name: [a]\n", 2, 9, "'name' must be a single value, not a list", NULL},
+		{"resources:\n- name: a\n  name: b\n", 3, 3, "'name' is given twice: first in line 2", "leave one"},
+		{"resources:\n- name: a\n- name: a\n", 3, 9, "resource 'a' is already defined in a.yaml:2", NULL},
+		{"resources:\n- name: a\n  match:\n", 3, 3, "'match' has no value", "leave the field out"},
+		{"resources:\n- name: a\n  ? [x]\n  : 1\n", 3, 5, "name of a field must be a word", NULL},
+		{"resources:\n- name: a\n  deny: [1.2.3.4]\n", 3, 3, "resource has no field 'deny'", NULL},
+		{"a: 1\n---\nb: 2\n", 2, 1, "second document", "file of its own"},
+		{"a: *b\n", 1, 4, "alias has no anchor", NULL},
+		{"a: &a [*a]\n", 1, 8, "inside its own anchor", NULL},
+		{"a: !!int 3\n", 1, 4, "tags mean nothing", NULL},
+		{"resources:\n- <<: {}\n  name: a\n", 2, 3, "no field '<<'", "merge keys"},
+		{"a: \"x\\0y\"\n", 1, 4, "zero byte", NULL},
+		{"a: {\n", 2, 1, "not valid YAML", NULL},
+		{"a: b: c\n", 1, 5, "not valid YAML", NULL},
+		{"rules:\n\t- a\n", 2, 1, "not valid YAML", "never with tabs"},
+		{"a: \"x\n", 1, 5, "not valid YAML", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void mistake_in_a_setting_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"settings: {flowsPerCpu: 511}\n", 1, 25, "flowsPerCpu: '511' is out of range", "512 to 67108864"},
+		{"settings: {flowsPerCpu: 67108865}\n", 1, 25, "out of range", NULL},
+		{"settings: {flowsPerCpu: 1k}\n", 1, 25, "not a whole number", NULL},
+		{"settings: {flowsPerCpu: [1]}\n", 1, 25, "must be a single value", NULL},
+		{"settings: {malformed: dorp}\n", 1, 23, "'dorp' is no value of 'malformed'", "'drop'"},
+		{"settings: {malformed: true}\n", 1, 23, "'true' is no value", "pass or drop"},
+		{"settings: {nonip: drop}\n", 1, 12, "settings has no field 'nonip'", "'nonIp'"},
+		{"settings: {memory: swap}\n", 1, 20, "'swap' is no value of 'memory'", "system, or cgroup:PATH"},
+		{"settings: {memory: 'cgroup:'}\n", 1, 20, "must have 1 to 255 bytes", "cgroup:PATH"},
+		{"settings: {throttling: paced}\n", 1, 24, "'paced' is no value of 'throttling'", "'pace'"},
+		{"settings: {controllerTimeoutInMs: 999}\n", 1, 35, "'999' is out of range", "1000 to 60000"},
+		{"settings: {controllerTimeoutInMs: 60001}\n", 1, 35, "out of range", NULL},
+		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void mistake_in_a_match_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{MATCH("port: 53"), 4, 5, "match has no field 'port'", "'sourcePort'"},
+		{MATCH("protocol: tpc"), 4, 15, "'tpc' is not a known protocol", "'tcp'"},
+		{MATCH("protocol: [tcp, 256]"), 4, 21, "'256' is out of range", "255"},
+		{MATCH("source: [10.0.0.0/8, 192.0.2.1/24]"), 4, 26, "host bits", "192.0.2.0/24"},
+		{MATCH("destination: 1.2.3"), 4, 18, "no IP address", NULL},
+		{MATCH("destinationPort: 80abc"), 4, 22, "'80abc' is not a whole number", "0 to 65535"},
+		{MATCH("destinationPort: 010"), 4, 22, "begins with a zero", "write 10"},
+		{MATCH("destinationPort: [1-2, 9-5]"), 4, 28, "runs backwards", "5-9"},
+		{MATCH("destinationPort: [[1]]"), 4, 23, "must be a single value, not a list", NULL},
+		{MATCH("destinationPort: [1,~]"), 4, 25, "item without a value", NULL},
+		{MATCH("destinationPort: {a: 1}"), 4, 22, "must be a single value, not a map", NULL},
+		{MATCH("vlan: 4096"), 4, 11, "out of range", "0 to 4095"},
+		{MATCH("vlan: []"), 4, 11, "'vlan' is an empty list", "at least one"},
+		{MATCH("icmpType: 256"), 4, 15, "out of range", "0 to 255"},
+		{MATCH("length: 64-65536"), 4, 13, "out of range", "65535"},
+		{MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
+		{MATCH("tcpFlags: !ack"), 4, 15, "YAML tags", "quotes"},
+		{MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
+		{MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
+		{MATCH("interface: sixteen--letters"), 4, 16, "cannot be the name", NULL},
+		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
+		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
+		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},
+		{"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void mistake_in_a_rule_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{RESOURCES "rules: [{threshold: 1}]\n", 2, 9, "the rule has no resource", "resource: NAME"},
+		{RESOURCES "rules: [{resource: dsn, threshold: 1}]\n", 2, 20, "no resource 'dsn'", "'dns'"},
+		{RESOURCES "rules: [{resource: mail, threshold: 1}]\n", 2, 20, "no resource 'mail'", "resources:"},
+		{"resources: [{name: a}]\nrules: [{resource: \"\", threshold: 1}]\n", 2, 20, "no resource ''",
+		 "define it under"},
+		{RESOURCES "rules: [{resource: dns}]\n", 2, 9, "the rule has no threshold", "threshold: 1000"},
+		{RESOURCES "rules: [{resource: dns, threshold: 20k}]\n", 2, 36, "'20k' is not a number", "in digits"},
+		{RESOURCES "rules: [{resource: dns, threshold: -1}]\n", 2, 36, "negative", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: .nan}]\n", 2, 36, "not a number", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: 1.0000001}]\n", 2, 36, "more than six decimals", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: [1]}]\n", 2, 36, "not a list", NULL},
+		{RULE("statIntervalInMs: 9"), 5, 21, "'9' is out of range", "10 to 86400000"},
+		{RULE("statIntervalInMs: 86400001"), 5, 21, "out of range", NULL},
+		{RULE("sampleCount: 0"), 5, 16, "out of range", "1 to 10"},
+		{RULE("sampleCount: 11"), 5, 16, "out of range", "1 to 10"},
+		{RULE("sampleCount: 3"), 5, 16, "no whole number of nanoseconds in 3", "1 2 4 5 8 10"},
+		{RULE("window: Leap"), 5, 11, "no value of 'window'", "'leap'"},
+		{RULE("unit: bits"), 5, 9, "no value of 'unit'", "'bytes'"},
+		{RULE("mode: dry"), 5, 9, "no value of 'mode'", "enforce or observe"},
+		{RULE("mode: 1"), 5, 9, "no value of 'mode'", NULL},
+		{RULE("tokenCalculateStrategy: 3"), 5, 27, "no value of",
+		 "Direct, WarmUp or MemoryAdaptive; its number, 0 to 2, will do too"},
+		{RULE("tokenCalculateStrategy: direct"), 5, 27, "no value of",
+		 "'Direct'? its number, 0 to 2, will do too"},
+		{RULE("statIntervalInMs: -1"), 5, 21, "negative", "write 10 to 86400000, or 0 for the default"},
+		{RULE("statIntervalInMs: 010"), 5, 21, "begins with a zero", "write 10"},
+		{RULE("warmUpColdFactor: x"), 5, 21, "not a whole number",
+		 "write 2 to 4294967295, or 0 for the default"},
+		{RULE("memLowWaterMarkBytes: -1"), 5, 25, "negative", "write 1 to 9223372036854775807"},
+		{RULE("warmUpPeriodSec: soon"), 5, 20, "not a whole number", NULL},
+		{RULE("burst: 7"), 5, 3, "rule has no field 'burst'", "known fields: name, resource"},
+		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
+		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
+		{RULE("name: x\n- {name: x, resource: web, threshold: 1}"), 6, 10, "rule 'x' is already defined", NULL},
+		{RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+/* ---- legal, but surely not meant ---- */
+
+static void legal_but_surely_not_meant_is_warned_of(void **state)
+{
+	static const struct sample samples[] = {
+		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
+		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
+		{RULE("refResource: web"), 5, 16, "'refResource' has no effect", NULL},
+		{RULE("memLowWaterMarkBytes: 7"), 5, 25, "'memLowWaterMarkBytes' has no effect", NULL},
+		{RULE("controlBehavior: Throttling\n  window: strict"), 6, 11, "'window' has no effect", NULL},
+		{RULE("controlBehavior: Throttling\n  sampleCount: 5"), 6, 16, "'sampleCount' has no effect", NULL},
+		{ONE_RULE("threshold: 5, " MEMORY), 3, 30, "'threshold' has no effect: it is for Direct and WarmUp",
+		 "leave it out"},
+		{ONE_RULE("threshold: 3000, unit: bytes" WARM_UP), 3, 30,
+		 "cold, this threshold is smaller than a frame", NULL},
+		{ONE_RULE("unit: bytes, " MEMORY), 3, 123, "this threshold is smaller than a frame", "1514"},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 0.5}]"), 5, 47, "a threshold below 1 admits nothing",
+		 NULL},
+		{KEYED
+		 "rules: [{resource: a, threshold: 2000, unit: bytes, overrides: [{source: 10.0.0.0/8, threshold: "
+		 "1513}, {source: 11.0.0.0/8, threshold: 0}]}]\n",
+		 2, 97, "smaller than a frame", NULL},
+		{"resources: [{name: a, match: {family: ipv4}, flow: source/24}]\n"
+		 "rules: [{resource: a, threshold: 2, overrides: [{source: '::/8', threshold: 1}]}]\n",
+		 2, 58, "the override has no effect: 'a' takes only IPv4", NULL},
+		{RULE("unit: bytes"), 4, 14, "smaller than a frame", "1514"},
+		{RESOURCES "rules: [{resource: dns, threshold: 0.999999}]\n", 2, 36, "admits nothing", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: 1513, unit: bytes}]\n", 2, 36, "smaller than a frame",
+		 NULL},
+		{"settings: {nonIp: drop}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 19, "drops ARP",
+		 NULL},
+		{MATCH("{protocol: icmp, destinationPort: 53}"), 4, 39,
+		 "no protocol that 'protocol' names has 'destinationPort'", NULL},
+		{MATCH("{protocol: udp, tcpFlags: syn}"), 4, 31, "has 'tcpFlags'", NULL},
+		{MATCH("{protocol: tcp, icmpType: 8}"), 4, 31, "has 'icmpType'", NULL},
+		{MATCH("{icmpType: 8, sourcePort: 8}"), 4, 16, "both 'sourcePort' and 'icmpType'", NULL},
+		{MATCH("{fragment: later, sourcePort: 8}"), 4, 35, "a later fragment has no 'sourcePort'", NULL},
+		{MATCH("{family: ipv4, source: '::1'}"), 4, 28, "'source' has no prefix of the family", NULL},
+		{MATCH("{source: 1.2.3.4, destination: '::1'}"), 4, 36, "no family in common", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], true);
+}
+
+static void legal_edges_are_not_warned_of(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, RESOURCES
+		     "rules: [{resource: dns, threshold: 1514, unit: bytes}, {resource: web, threshold: 1}]\n");
+	assert_reads(bench, MATCH("{protocol: [icmp, sctp], destinationPort: 53, fragment: [first, later]}"));
+	assert_reads(bench, MATCH("{family: ipv4, source: ['::1', 1.2.3.4]}"));
+	assert_reads(bench, MATCH("{tcpFlags: syn, destinationPort: 22}"));
+}
+
+/* ---- places ---- */
+
+static void caret_stands_under_the_token_whatever_is_before_it(void **state)
+{
+	struct bench *bench = *state;
+
+	/* A tab in the line is repeated below; characters count, not bytes; quotes belong to the token. */
+	assert_int_equal(read_texts(bench, "resources: [{name: äöü,\tflow: \"nö\"}]\n", NULL, NULL), -EINVAL);
+	assert_tells(bench,
+		     "a.yaml:1:31: flow: 'nö' is no field of a flow key\n"
+		     "    resources: [{name: äöü,\tflow: \"nö\"}]\n"
+		     "                           \t      ^~~~\n"
+		     "    write source, destination (both with /IPv4-prefix/IPv6-prefix if you like), sourcePort, "
+		     "destinationPort, protocol, vlan or interface\n");
+}
+
+static void long_line_is_shown_around_the_token(void **state)
+{
+	struct bench *bench = *state;
+	char text[2048] = "resources: [";
+
+	for (int i = 0; i < 40; i++)
+		sprintf(text + strlen(text), "{name: resource-number-%d}, ", i);
+	strcat(text,
+	       "{nome: x}, {name: y, match: {protocol: udp}, flow: [source/24/56, destination, vlan, interface]}]\n");
+	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.errors, 2);
+	assert_string_equal(bench->diag.entries[0].message, "resource has no field 'nome'");
+	assert_true(strlen(bench->diag.entries[0].source_line) <= 170);
+	assert_memory_equal(bench->diag.entries[0].source_line + bench->diag.entries[0].caret, "nome", 4);
+	assert_memory_equal(text + bench->diag.entries[0].column - 1, "nome", 4);
+}
+
+static void terminal_control_in_a_file_does_not_reach_the_terminal(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "\"\\e[31m\\x9b\": 1\n", NULL, NULL), -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "a rule file has no field '?[31m?"
+							    "?'");
+}
+
+static void rule_place_is_its_name_or_its_start(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources:\n- name: r\nrules:\n- threshold: 1\n  resource: r\n- threshold: 1\n  name: x\n "
+			    " resource: r\n");
+	assert_int_equal(bench->ruleset->resources[0].place.column, 9);
+	assert_int_equal(bench->ruleset->rules[0].place.line, 4);
+	assert_int_equal(bench->ruleset->rules[1].place.line, 7);
+	assert_int_equal(bench->ruleset->rules[1].place.column, 9);
+}
+
+static void mistake_in_an_anchored_value_is_told_once(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "resources:\n- {name: a, match: &m {vlan: x}}\n- {name: b, match: *m}\n",
+				    NULL, NULL),
+			 -EINVAL);
+	assert_int_equal(bench->diag.errors, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(mistake_in_the_form_is_told_at_its_place),
+		TEST(mistake_in_a_setting_is_told_at_its_place),
+		TEST(mistake_in_a_match_is_told_at_its_place),
+		TEST(mistake_in_a_rule_is_told_at_its_place),
+		TEST(legal_but_surely_not_meant_is_warned_of),
+		TEST(legal_edges_are_not_warned_of),
+		TEST(caret_stands_under_the_token_whatever_is_before_it),
+		TEST(long_line_is_shown_around_the_token),
+		TEST(terminal_control_in_a_file_does_not_reach_the_terminal),
+		TEST(rule_place_is_its_name_or_its_start),
+		TEST(mistake_in_an_anchored_value_is_told_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

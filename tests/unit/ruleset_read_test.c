@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rule files: what they may say, and what several of them say together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+
+#include "ruleset_bench.h"
+#include "util.h"
+
+/* ---- what is read ---- */
+
+static void defaults_are_those_of_the_rules_reference(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads(bench, "resources: [{name: r}]\nrules: [{resource: r, threshold: 5}]\n");
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "r#1");
+	assert_true(rule->threshold_micro == 5 * WEIR_MICRO);
+	assert_true(rule->interval_ns == 1000000000);
+	assert_int_equal(rule->samples, 10);
+	assert_int_equal(rule->window, WEIR_WINDOW_LEAP);
+	assert_false(rule->counts_bytes);
+	assert_false(rule->observes);
+	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 262144);
+	assert_true(bench->ruleset->settings.drop_malformed);
+	assert_true(bench->ruleset->settings.drop_unsupported);
+	assert_false(bench->ruleset->settings.drop_non_ip);
+	assert_false(bench->ruleset->settings.drop_unmatched);
+	assert_false(bench->ruleset->settings.paces);
+	assert_null(bench->ruleset->settings.memory_cgroup);
+	assert_int_equal(bench->ruleset->settings.controller_timeout_ms, 3000);
+	assert_int_equal(bench->ruleset->resources[0].flow.fields, 0);
+	assert_false(bench->ruleset->resources[0].match.has_protocol);
+}
+
+static void every_field_of_a_rule_is_read(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads(bench,
+		     "settings: {flowsPerCpu: 512, malformed: pass, unsupported: pass, unmatched: drop,\n"
+		     "  memory: system, throttling: police}\n"
+		     "resources: [{name: q}, {name: r}]\n"
+		     "rules:\n"
+		     "- {name: n, resource: r, threshold: 20000.25, statIntervalInMs: 86400000, sampleCount: 9,\n"
+		     "   tokenCalculateStrategy: 0, controlBehavior: Reject, relationStrategy: CurrentResource,\n"
+		     "   unit: bytes, window: smooth, mode: observe}\n");
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "n");
+	assert_int_equal(rule->resource, 1);
+	assert_true(rule->threshold_micro == 20000250000);
+	assert_true(rule->interval_ns == 86400ull * 1000000000);
+	assert_int_equal(rule->samples, 9);
+	assert_int_equal(rule->window, WEIR_WINDOW_SMOOTH);
+	assert_true(rule->counts_bytes);
+	assert_true(rule->observes);
+	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 512);
+	assert_false(bench->ruleset->settings.drop_malformed);
+	assert_false(bench->ruleset->settings.drop_unsupported);
+	assert_true(bench->ruleset->settings.drop_unmatched);
+}
+
+static void every_setting_of_the_controller_is_read(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench,
+		     "settings: {memory: 'cgroup:/a b', throttling: pace, controllerTimeoutInMs: 60000}\n" RESOURCES
+		     "rules: [{resource: dns, threshold: 1}]\n");
+	assert_string_equal(bench->ruleset->settings.memory_cgroup, "/a b");
+	assert_true(bench->ruleset->settings.paces);
+	assert_int_equal(bench->ruleset->settings.controller_timeout_ms, 60000);
+	assert_reads(bench, "settings: {memory: cgroup:x, throttling: police}\n" RESOURCES
+			    "rules: [{resource: dns, threshold: 1}]\n");
+	assert_string_equal(bench->ruleset->settings.memory_cgroup, "x");
+	assert_false(bench->ruleset->settings.paces);
+}
+
+static void every_condition_of_a_match_is_read(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_match *match;
+
+	assert_reads(bench, "resources:\n"
+			    "- name: r\n"
+			    "  match:\n"
+			    "    family: [ipv4, ipv6]\n"
+			    "    protocol: [tcp, 17, \"132\"]\n"
+			    "    source: [192.0.2.1, 2001:db8::/32]\n"
+			    "    destination: 198.51.100.0/24\n"
+			    "    sourcePort: \"1024-65535\"\n"
+			    "    destinationPort: [53, 5353]\n"
+			    "    vlan: [0, 100-200]\n"
+			    "    fragment: [none, first]\n"
+			    "    length: 64-128\n"
+			    "    interface: [eth0, eth1]\n"
+			    "- {name: s, match: {tcpFlags: ['syn,!ack', fin]}}\n"
+			    "- {name: i, match: {icmpType: [8, 128-130]}}\n"
+			    "rules: [{resource: r, threshold: 1}]\n");
+	match = &bench->ruleset->resources[0].match;
+	assert_int_equal(match->families, 3);
+	assert_int_equal(match->protocol[0], 1 << 6);
+	assert_int_equal(match->protocol[2], 1 << 1);
+	assert_int_equal(match->protocol[16], 1 << 4);
+	assert_int_equal(match->source_count, 2);
+	assert_int_equal(match->source[1].family, 6);
+	assert_int_equal(match->destination[0].bits, 24);
+	assert_int_equal(match->source_port[0].low, 1024);
+	assert_int_equal(match->destination_port_count, 2);
+	assert_int_equal(match->vlan[1].high, 200);
+	assert_int_equal(match->fragments, 1 << WEIR_FRAGMENT_NONE | 1 << WEIR_FRAGMENT_FIRST);
+	assert_int_equal(match->length[0].high, 128);
+	assert_string_equal(match->interface[1], "eth1");
+	match = &bench->ruleset->resources[1].match;
+	assert_int_equal(match->tcp_flags_count, 2);
+	assert_int_equal(match->tcp_flags[0].clear, 0x10);
+	assert_int_equal(bench->ruleset->resources[2].match.icmp_type[1].high, 130);
+}
+
+static void interval_zero_is_one_second(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: r}]\nrules: [{resource: r, threshold: 1, statIntervalInMs: 0}]\n");
+	assert_true(bench->ruleset->rules[0].interval_ns == 1000000000);
+}
+
+static void flow_is_one_field_a_list_or_empty(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_resource *resources;
+
+	assert_reads(bench, "resources:\n"
+			    "- {name: a, flow: source/24/56}\n"
+			    "- {name: b, flow: [source, destinationPort, interface]}\n"
+			    "- {name: c, flow: []}\n"
+			    "- {name: d, match: {family: ipv6}, flow: destination/64}\n"
+			    "rules: [{resource: a, threshold: 1}]\n");
+	resources = bench->ruleset->resources;
+	assert_int_equal(resources[0].flow.fields, WEIR_KEY_SOURCE);
+	assert_int_equal(resources[0].flow.source_bits[1], 56);
+	assert_int_equal(resources[1].flow.fields, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION_PORT | WEIR_KEY_INTERFACE);
+	assert_int_equal(resources[2].flow.fields, 0);
+	assert_int_equal(resources[3].flow.destination_bits[1], 64);
+	assert_int_equal(resources[3].flow.destination_bits[0], 32);
+}
+
+static void json_is_read_as_yaml(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "{\"resources\": [{\"name\": \"caf\\u00e9\", \"match\": {\"protocol\": 17}}],\n"
+			    " \"rules\": [{\"resource\": \"caf\\u00e9\", \"threshold\": 20, \"controlBehavior\": 0}]}");
+	assert_string_equal(bench->ruleset->rules[0].name, "caf\xc3\xa9#1");
+}
+
+static void anchors_and_aliases_mean_what_they_name(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources:\n"
+			    "- {name: a, match: {source: &inside [10.0.0.0/8, fc00::/7]}}\n"
+			    "- {name: b, match: {destination: *inside}}\n"
+			    "rules: [{resource: a, threshold: &t 7}, {resource: b, threshold: *t}]\n");
+	assert_int_equal(bench->ruleset->resources[1].match.destination_count, 2);
+	assert_true(bench->ruleset->rules[1].threshold_micro == 7 * WEIR_MICRO);
+}
+
+static void byte_order_mark_and_carriage_returns_do_no_harm(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "\xef\xbb\xbfresources:\r\n- name: r\r\nrules:\r\n- resource: r\r\n  threshold: 1\r\n");
+	assert_string_equal(bench->ruleset->resources[0].name, "r");
+	assert_int_equal(bench->ruleset->rules[0].place.line, 4);
+}
+
+static void headings_without_content_are_as_good_as_absent(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench,
+		     "settings:\n  # flowsPerCpu: 512\nresources: [{name: r}]\nrules: [{resource: r, threshold: 1}]\n");
+	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 262144);
+}
+
+/* ---- several files ---- */
+
+static void files_merge_in_the_order_given(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(
+		read_texts(bench, "rules: [{resource: r, threshold: 1}, {name: x, resource: r, threshold: 2}]\n",
+			   "settings: {nonIp: pass}\nresources: [{name: r}]\n",
+			   "settings: {nonIp: pass, flowsPerCpu: 1024}\nrules: [{resource: r, threshold: 3}]\n"),
+		0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_int_equal(bench->ruleset->rule_count, 3);
+	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 1024);
+	/* Default names count all rules of the resource, named ones included, over all files. */
+	assert_string_equal(bench->ruleset->rules[0].name, "r#1");
+	assert_string_equal(bench->ruleset->rules[1].name, "x");
+	assert_string_equal(bench->ruleset->rules[2].name, "r#3");
+	assert_string_equal(bench->ruleset->rules[2].place.file, "c.yaml");
+	assert_int_equal(bench->ruleset->rules[2].place.line, 2);
+}
+
+static void setting_with_two_values_is_told_with_both_places(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "settings:\n  malformed: pass\nresources: [{name: r}]\n",
+				    "settings:\n  malformed: drop\nrules: [{resource: r, threshold: 1}]\n", NULL),
+			 -EINVAL);
+	assert_tells(bench, "b.yaml:2:14: 'malformed' is 'drop' here, but 'pass' in a.yaml:2\n"
+			    "    malformed: drop\n"
+			    "               ^~~~\n"
+			    "    files merge: set it in one of them, or in both to the same\n");
+}
+
+static void name_given_twice_is_told_across_files(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "resources: [{name: r}]\nrules: [{name: n, resource: r, threshold: 1}]\n",
+				    "resources: [{name: r}]\nrules: [{name: n, resource: r, threshold: 1}]\n", NULL),
+			 -EINVAL);
+	assert_int_equal(bench->diag.errors, 2);
+	assert_string_equal(bench->diag.entries[0].message, "resource 'r' is already defined in a.yaml:1");
+	assert_string_equal(bench->diag.entries[1].message, "rule 'n' is already defined in a.yaml:2");
+	assert_string_equal(bench->diag.entries[1].file, "b.yaml");
+}
+
+static void mistakes_of_all_files_are_told_in_one_go(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(
+		read_texts(bench, "resources:\n- name: r\n  match: {vlan: 5000}\n",
+			   "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
+			   "settings: [\n"),
+		-EINVAL);
+	assert_tells(bench, "c.yaml:2:1: not valid YAML: flow sequence without a closing bracket\n"
+			    "a.yaml:3:17: vlan: '5000' is out of range\n"
+			    "    match: {vlan: 5000}\n"
+			    "                  ^~~~\n"
+			    "    write 0 to 4095\n"
+			    "b.yaml:2:3: the rule has no threshold\n"
+			    "    - resource: r\n"
+			    "      ^\n"
+			    "    say how many packets an interval may hold: 'threshold: 1000'\n"
+			    "b.yaml:3:3: rule has no field 'treshold'\n"
+			    "    treshold: 5\n"
+			    "    ^~~~~~~~\n"
+			    "    did you mean 'threshold'?\n"
+			    "b.yaml:6:11: 'leep' is no value of 'window'\n"
+			    "    window: leep\n"
+			    "            ^~~~\n"
+			    "    did you mean 'leap'?\n");
+}
+
+static void unknown_resource_is_not_told_when_a_file_could_not_be_read(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "resources: [{name: r}\n", "rules: [{resource: r, threshold: 1}]\n", NULL),
+			 -EINVAL);
+	assert_int_equal(bench->diag.errors, 1);
+	assert_string_equal(bench->diag.entries[0].file, "a.yaml");
+}
+
+static void file_that_cannot_be_read_is_told_with_the_others(void **state)
+{
+	static const char *const paths[] = {"missing.yaml", ".", "a.yaml"};
+	struct bench *bench = *state;
+
+	write_file("a.yaml", "rules: 7\n", 9);
+	assert_int_equal(weir_ruleset_read(paths, 3, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_tells(bench, "cannot open 'missing.yaml': No such file or directory\n"
+			    "cannot read '.': Is a directory\n"
+			    "a.yaml:1:8: 'rules' must be a list\n"
+			    "    rules: 7\n"
+			    "           ^\n"
+			    "    begin each of them with '- '\n");
+	assert_null(bench->ruleset);
+}
+
+static void empty_files_are_refused_but_files_without_rules_are_not(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "", NULL, NULL), -EINVAL);
+	assert_tells(bench,
+		     "the rule file is empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
+	assert_int_equal(read_texts(bench, "# nothing\n", "---\n", "rules:\n"), -EINVAL);
+	assert_tells(
+		bench,
+		"the rule files are all empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
+	assert_int_equal(read_texts(bench, "settings: {unmatched: drop}\n", "", NULL), 0);
+	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+}
+
+/* ---- the files people can use as they are ---- */
+
+static void assert_reads_files(struct bench *bench, const char *const *paths, size_t count)
+{
+	_cleanup_(weir_freep) char *words = NULL;
+	int err;
+
+	forget(bench);
+	err = weir_ruleset_read(paths, count, &bench->ruleset, &bench->diag);
+	words = told(bench);
+	if (err || bench->diag.count)
+		fail_msg("%s: %s", paths[0], words);
+}
+
+static void shipped_rule_files_are_read_without_a_word(void **state)
+{
+	struct bench *bench = *state;
+	char pattern[4096];
+	glob_t files;
+
+	snprintf(pattern, sizeof(pattern), "%s/rules/*.yaml", bench->home);
+	assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+	assert_true(files.gl_pathc >= 5);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		const char *path = files.gl_pathv[i];
+
+		/* Resources alone, for the list of rules below. */
+		if (!strstr(path, "/sentinel-resources.yaml"))
+			assert_reads_files(bench, &path, 1);
+	}
+	globfree(&files);
+}
+
+static void shipped_sentinel_list_is_read_with_its_resources(void **state)
+{
+	struct bench *bench = *state;
+	char list[4096], resources[4096];
+	const char *const paths[] = {list, resources};
+
+	snprintf(list, sizeof(list), "%s/rules/sentinel-flow.json", bench->home);
+	snprintf(resources, sizeof(resources), "%s/rules/sentinel-resources.yaml", bench->home);
+	assert_reads_files(bench, paths, 2);
+	assert_int_equal(bench->ruleset->rule_count, 6);
+	assert_int_equal(bench->ruleset->rules[1].strategy, WEIR_STRATEGY_WARM_UP);
+	assert_true(bench->ruleset->rules[1].threshold_micro == 10000 * WEIR_MICRO);
+	assert_int_equal(bench->ruleset->rules[2].strategy, WEIR_STRATEGY_MEMORY_ADAPTIVE);
+	assert_int_equal(bench->ruleset->rules[3].behavior, WEIR_BEHAVIOR_THROTTLING);
+	assert_int_equal(bench->ruleset->rules[5].relation, WEIR_RELATION_ASSOCIATED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(defaults_are_those_of_the_rules_reference),
+		TEST(every_field_of_a_rule_is_read),
+		TEST(every_setting_of_the_controller_is_read),
+		TEST(every_condition_of_a_match_is_read),
+		TEST(interval_zero_is_one_second),
+		TEST(flow_is_one_field_a_list_or_empty),
+		TEST(json_is_read_as_yaml),
+		TEST(anchors_and_aliases_mean_what_they_name),
+		TEST(byte_order_mark_and_carriage_returns_do_no_harm),
+		TEST(headings_without_content_are_as_good_as_absent),
+		TEST(files_merge_in_the_order_given),
+		TEST(setting_with_two_values_is_told_with_both_places),
+		TEST(name_given_twice_is_told_across_files),
+		TEST(mistakes_of_all_files_are_told_in_one_go),
+		TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
+		TEST(file_that_cannot_be_read_is_told_with_the_others),
+		TEST(empty_files_are_refused_but_files_without_rules_are_not),
+		TEST(shipped_rule_files_are_read_without_a_word),
+		TEST(shipped_sentinel_list_is_read_with_its_resources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

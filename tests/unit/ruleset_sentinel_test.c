@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Sentinel-Go's own files of flow rules, as they are: what is read in them, and what is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "ruleset_bench.h"
+#include "util.h"
+
+/* Read a list with two resources that its rules may use. */
+static int read_sentinel(struct bench *bench, const char *list)
+{
+	return read_texts(bench, list, RESOURCES, NULL);
+}
+
+static void assert_reads_sentinel(struct bench *bench, const char *list)
+{
+	_cleanup_(weir_freep) char *words = NULL;
+	int err = read_sentinel(bench, list);
+
+	words = told(bench);
+	if (err || bench->diag.count)
+		fail_msg("%d: %s\n%s", err, list, words);
+}
+
+static void list_of_sentinel_rules_gets_weirs_defaults(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads_sentinel(bench, "[{\"resource\": \"dns\", \"threshold\": 12.5, \"statIntervalInMs\": 0},\n"
+				     " {\"resource\": \"dns\", \"threshold\": 1e3, \"statIntervalInMs\": 60000}]\n");
+	assert_int_equal(bench->ruleset->rule_count, 2);
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "dns#1");
+	assert_true(rule->threshold_micro == 12500000);
+	assert_true(rule->interval_ns == 1000000000);
+	assert_int_equal(rule->samples, 10);
+	assert_int_equal(rule->window, WEIR_WINDOW_LEAP);
+	assert_false(rule->counts_bytes);
+	assert_false(rule->observes);
+	assert_true(rule->ref_resource == WEIR_NO_RESOURCE);
+	rule = &bench->ruleset->rules[1];
+	assert_string_equal(rule->name, "dns#2");
+	assert_true(rule->threshold_micro == 1000 * WEIR_MICRO);
+	assert_true(rule->interval_ns == 60000000000);
+	assert_string_equal(rule->place.file, "a.yaml");
+	assert_int_equal(rule->place.line, 2);
+}
+
+static void sentinel_fields_match_without_case_and_enums_are_numbers_or_names(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads_sentinel(
+		bench,
+		"[\n"
+		"\t{\"ID\": 7, \"Resource\": \"dns\", \"TOKENCALCULATESTRATEGY\": \"WarmUp\", \"Threshold\": 1E2,\n"
+		"\t \"warmupperiodsec\": 10, \"WarmUpColdFactor\": 0, \"controlbehavior\": \"Throttling\",\n"
+		"\t \"MaxQueueingTimeMs\": 500, \"RelationStrategy\": 1, \"RefResource\": \"web\"},\n"
+		"\t{\"id\": 7, \"resource\": \"web\", \"tokenCalculateStrategy\": 2, \"lowMemUsageThreshold\": 1000,\n"
+		"\t \"highmemusagethreshold\": 100, \"memLowWaterMarkBytes\": 1024,\n"
+		"\t \"MemHighWaterMarkBytes\": 2048, \"threshold\": 0}\n]\n");
+	rules = bench->ruleset->rules;
+	assert_int_equal(rules[0].strategy, WEIR_STRATEGY_WARM_UP);
+	assert_int_equal(rules[0].behavior, WEIR_BEHAVIOR_THROTTLING);
+	assert_int_equal(rules[0].relation, WEIR_RELATION_ASSOCIATED);
+	assert_int_equal(rules[0].ref_resource, 1);
+	assert_true(rules[0].threshold_micro == 100 * WEIR_MICRO);
+	assert_int_equal(rules[0].warm_up.period_s, 10);
+	assert_int_equal(rules[0].warm_up.cold_factor, 3);
+	assert_true(rules[0].queueing_ms_max == 500);
+	assert_int_equal(rules[1].strategy, WEIR_STRATEGY_MEMORY_ADAPTIVE);
+	assert_true(rules[1].memory.high_mark_bytes == 2048);
+	assert_string_equal(rules[1].name, "web#1");
+}
+
+static void sentinel_ignores_what_is_unknown_or_not_used(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads_sentinel(bench,
+			      "[{\"resource\": \"dns\", \"threshold\": 5, \"limitApp\": {\"deep\": [1, null]},\n"
+			      "  \"warmUpPeriodSec\": 10, \"warmUpColdFactor\": 1, \"refResource\": \"nowhere\",\n"
+			      "  \"maxQueueingTimeMs\": -1, \"lowMemUsageThreshold\": \"x\", \"regex\": false,\n"
+			      "  \"metricType\": 1, \"name\": \"mine\", \"\": 0},\n"
+			      " {\"resource\": \"dns\", \"threshold\": 1.23456789, \"tokenCalculateStrategy\": 2,\n"
+			      "  \"lowMemUsageThreshold\": 2, \"highMemUsageThreshold\": 1,\n"
+			      "  \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]\n");
+	rule = &bench->ruleset->rules[0];
+	assert_string_equal(rule->name, "dns#1");
+	assert_int_equal(rule->strategy, WEIR_STRATEGY_DIRECT);
+	assert_int_equal(rule->warm_up.period_s, 0);
+	assert_true(rule->queueing_ms_max == 0);
+	assert_true(rule->ref_resource == WEIR_NO_RESOURCE);
+}
+
+/* Its isolation rules, core/isolation/rule.go; metricType 1 is QPS, of the flow rules of version 0. */
+static void isolation_rules_of_sentinel_limit_connections(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads_sentinel(bench,
+			      "[{\"id\": \"a\", \"resource\": \"dns\", \"metricType\": 0, \"threshold\": 12},\n"
+			      " {\"Resource\": \"web\", \"METRICTYPE\": \"Concurrency\", \"threshold\": 1,\n"
+			      "  \"statIntervalInMs\": \"ignored\", \"warmUpPeriodSec\": -1, \"controlBehavior\": 0},\n"
+			      " {\"resource\": \"web\", \"metricType\": 1, \"threshold\": 9},\n"
+			      " {\"resource\": \"web\", \"metricType\": \"QPS\", \"threshold\": 9},\n"
+			      " {\"resource\": \"web\", \"metricType\": null, \"threshold\": 9}]\n");
+	rules = bench->ruleset->rules;
+	assert_int_equal(rules[0].metric, WEIR_METRIC_CONCURRENCY);
+	assert_true(rules[0].threshold_micro == 12 * WEIR_MICRO);
+	assert_string_equal(rules[0].name, "dns#1");
+	assert_int_equal(rules[1].metric, WEIR_METRIC_CONCURRENCY);
+	for (size_t i = 2; i < 5; i++)
+		assert_int_equal(rules[i].metric, WEIR_METRIC_RATE);
+}
+
+static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads_sentinel(bench,
+			      "[{\"resource\": \"web\", \"threshold\": 5, \"Threshold\": 6, \"threshold\": null,\n"
+			      "  \"statIntervalInMs\": null, \"controlBehavior\": null, \"regex\": null,\n"
+			      "  \"resource\": \"dns\"}]\n");
+	assert_true(bench->ruleset->rules[0].threshold_micro == 6 * WEIR_MICRO);
+	assert_int_equal(bench->ruleset->rules[0].resource, 0);
+}
+
+static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"[{\"resource\": \"dsn\", \"threshold\": 1}]", 1, 15, "there is no resource 'dsn'", "'dns'"},
+		{"[{\"resource\": \"\", \"threshold\": 1}]", 1, 15, "there is no resource ''", NULL},
+		{"[{\"threshold\": 1}]", 1, 2, "the rule has no resource", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": -1}]", 1, 35, "threshold '-1' is negative", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1e13e}]", 1, 35, "not a number", "JSON"},
+		{"[{\"resource\": \"dns\", \"threshold\": 0.0000001}]", 1, 35, "more than six decimals", "round"},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 2}]", 1, 57, "no value of", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": true}]", 1, 47, "not by a pattern of names",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 2}]", 1, 52, "'2' is no value of",
+		 "Concurrency"},
+		{"[{\"resource\": \"dns\", \"threshold\": 0, \"metricType\": 0}]", 1, 35, "needs a threshold above 0",
+		 "a file of weir's own"},
+		{"[{\"resource\": \"dns\", \"metricType\": 0}]", 1, 2, "needs a threshold above 0", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"metricType\": 0, \"controlBehavior\": 1}]", 1, 74,
+		 "Concurrency has no Throttling", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"regex\": 1}]", 1, 47, "no value of 'regex'", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"statIntervalInMs\": 5}]", 1, 58, "out of range", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1}]", 1, 58, "needs a refResource",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"relationStrategy\": 1, \"refResource\": \"\"}]", 1, 76,
+		 "needs a refResource", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 3, \"tokenCalculateStrategy\": 1}]", 1, 2, "warmUpPeriodSec",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": -1, \"tokenCalculateStrategy\": 2, \"lowMemUsageThreshold\": "
+		 "2, "
+		 "\"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
+		 1, 35, "negative", NULL},
+		{"[7]", 1, 2, "a rule of Sentinel's must be a map of fields", NULL},
+		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		const struct sample *sample = &samples[i];
+		int err = read_sentinel(bench, sample->text);
+		_cleanup_(weir_freep) char *words = told(bench);
+		const struct weir_diag_entry *entry = bench->diag.entries;
+
+		if (err != -EINVAL || bench->diag.count != 1 || entry->line != sample->line ||
+		    entry->column != sample->column || !strstr(entry->message, sample->message) ||
+		    (sample->hint && (!entry->hint || !strstr(entry->hint, sample->hint))))
+			fail_msg("expected %d:%d: %s, got %d:\n%s", sample->line, sample->column, sample->message, err,
+				 words);
+	}
+}
+
+static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_sentinel(bench, "[{\"resource\": \"dns\"},\n"
+					      " {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]"),
+			 0);
+	assert_tells(bench, "a.yaml:1:2: warning: the rule has no threshold: it admits nothing\n"
+			    "    [{\"resource\": \"dns\"},\n"
+			    "     ^\n"
+			    "    as in Sentinel, no threshold is a threshold of 0\n"
+			    "a.yaml:2:46: warning: 'mode' has no effect: a list of Sentinel's rules does not know it\n"
+			    "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
+			    "                                                ^~~~~~~~~\n"
+			    "    to use it, write the rule under 'rules:' of a file of weir's own\n");
+	assert_true(bench->ruleset->rules[0].threshold_micro == 0);
+	assert_false(bench->ruleset->rules[1].observes);
+}
+
+static void empty_sentinel_list_is_an_empty_file(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "[]\n", NULL, NULL), -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "the rule file is empty");
+	assert_int_equal(read_sentinel(bench, "[]\n"), 0);
+	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(list_of_sentinel_rules_gets_weirs_defaults),
+		TEST(sentinel_fields_match_without_case_and_enums_are_numbers_or_names),
+		TEST(sentinel_ignores_what_is_unknown_or_not_used),
+		TEST(isolation_rules_of_sentinel_limit_connections),
+		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
+		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
+		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
+		TEST(empty_sentinel_list_is_an_empty_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
