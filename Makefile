@@ -190,7 +190,8 @@ bench-quick: $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
-VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(BUILD)/tests/bpf/replay_test $(if $(HAS_OTHER),$(OTHER_LOAD))
+REPLAY_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/replay*_test.c))
+VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
 test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace

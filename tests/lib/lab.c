@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "lab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <string.h>
+
+#include "connections.h"
+#include "host.h"
+#include "util.h"
+
+int lab_stay_on_one_cpu(void **state)
+{
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	return sched_setaffinity(0, sizeof(here), &here);
+}
+
+static uint32_t resolve(const char *name, void *unused)
+{
+	return random_ifindex(name);
+}
+
+static int open_thresholds(struct lab *lab, uint64_t now_ns, struct weir_diag *diag)
+{
+	const struct weir_thresholds_maps maps = {
+		.rules = lab->image->rule_info,
+		.rule_slots = lab->image->rule_slots,
+		.rule_count = lab->image->rule_count,
+		.thresholds_fd = weir_object_thresholds_fd(lab->object),
+		.rule_seconds_fd = weir_object_map_fd(lab->object, WEIR_MAP_RULE_SECONDS),
+		.warm_states_fd = weir_object_map_fd(lab->object, WEIR_MAP_WARM_STATES),
+	};
+	int err = weir_thresholds_start(lab->image, NULL, now_ns, lab->object, diag);
+
+	return err ? err : weir_thresholds_open(&maps, &lab->thresholds, diag);
+}
+
+int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
+{
+	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_compile_options options = {
+		.cpus = weir_host_cpus(),
+		.now_ns = earliest_ns,
+		.span_ns = latest_ns - earliest_ns + 48 * 3600 * SECOND,
+		.ifindex = resolve,
+	};
+	struct weir_diag diag = {};
+	int err;
+
+	memset(lab, 0, sizeof(*lab));
+	lab->ruleset = ruleset;
+	err = weir_image_build(ruleset, &options, &lab->image, &diag);
+	if (!err)
+		err = weir_object_load(lab->image, &object_options, &lab->object, &diag);
+	if (!err)
+		err = open_thresholds(lab, earliest_ns, &diag);
+	if (err)
+		weir_diag_print(&diag, stderr);
+	weir_diag_free(&diag);
+	lab->model = model_new(ruleset, random_ifindex);
+	return err;
+}
+
+void lab_readings(struct lab *lab, const struct random_reading *readings, size_t count)
+{
+	size_t i;
+
+	lab->readings = readings;
+	lab->reading_count = count;
+	for (i = 0; i < count; i++)
+		model_memory(lab->model, readings[i].time_ns, readings[i].used_bytes);
+}
+
+/* The controller, in step: it is through before the packet of that time. */
+static void lab_step(struct lab *lab, uint64_t time_ns)
+{
+	struct weir_memory_use memory = {};
+	size_t i;
+
+	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++)
+		memory = (struct weir_memory_use){true, lab->readings[i].used_bytes, UINT64_MAX};
+	assert_int_equal(weir_thresholds_step(lab->thresholds, time_ns, &memory), 0);
+}
+
+void lab_close(struct lab *lab)
+{
+	model_free(lab->model);
+	weir_thresholds_free(lab->thresholds);
+	weir_object_free(lab->object);
+	weir_image_free(lab->image);
+}
+
+/* What the object says, in the model's words. */
+static struct model_decision object_judge(struct lab *lab, uint64_t time_ns, size_t frame_bytes, uint32_t ifindex)
+{
+	volatile struct weir_lab *in_kernel = weir_object_lab(lab->object);
+	struct model_decision decision = {.rule = ""};
+	int action;
+	size_t i;
+
+	in_kernel->clock_ns = time_ns;
+	in_kernel->frame_bytes = frame_bytes;
+	in_kernel->ifindex = ifindex;
+	action = weir_object_judge(lab->object, lab->frame, frame_bytes);
+	assert_true(action == XDP_PASS || action == XDP_DROP);
+	lab->packets++;
+
+	decision.verdict = in_kernel->verdict;
+	decision.wait_ns = in_kernel->wait_ns;
+	decision.resource_count = in_kernel->resource_count;
+	assert_true(decision.resource_count <= WEIR_PACKET_RESOURCES_MAX);
+	for (i = 0; i < decision.resource_count; i++)
+		decision.resource[i] = in_kernel->resource[i];
+	if (action == XDP_PASS)
+		return decision;
+	if (decision.verdict == WEIR_VERDICT_BLOCK)
+		decision.rule = lab->ruleset->rules[in_kernel->rule].name;
+	else if (decision.verdict == WEIR_VERDICT_MALFORMED_DROP)
+		decision.rule = "malformed";
+	else if (decision.verdict == WEIR_VERDICT_UNSUPPORTED_DROP)
+		decision.rule = "unsupported";
+	else if (decision.verdict == WEIR_VERDICT_NON_IP_DROP)
+		decision.rule = "nonIp";
+	else if (decision.verdict == WEIR_VERDICT_UNMATCHED_DROP)
+		decision.rule = "unmatched";
+	else if (decision.verdict == WEIR_VERDICT_DENY)
+		decision.rule = "deny";
+	else
+		decision.rule = "(dropped without a reason)";
+	return decision;
+}
+
+static bool agree(const struct model_decision *a, const struct model_decision *b)
+{
+	return a->verdict == b->verdict && strcmp(a->rule, b->rule) == 0 && a->wait_ns == b->wait_ns &&
+	       a->resource_count == b->resource_count &&
+	       memcmp(a->resource, b->resource, a->resource_count * sizeof(a->resource[0])) == 0;
+}
+
+static void print_decision(const char *whose, const struct model_decision *decision)
+{
+	size_t i;
+
+	fprintf(stderr, "    %s: verdict %d, rule '%s', wait %" PRIu64 ", resources", whose, decision->verdict,
+		decision->rule, decision->wait_ns);
+	for (i = 0; i < decision->resource_count; i++)
+		fprintf(stderr, " %zu", decision->resource[i]);
+	fprintf(stderr, "\n");
+}
+
+/* What the last packet of each rule was allowed, and what is pushed now of those that move. */
+static void print_thresholds(const struct lab *lab)
+{
+	struct weir_pushed pushed;
+	uint32_t i;
+
+	for (i = 0; i < lab->ruleset->rule_count; i++) {
+		fprintf(stderr, "    rule '%s': model %" PRIu64, lab->ruleset->rules[i].name,
+			model_threshold(lab->model, i));
+		if (lab->image->rules[i].threshold_moves &&
+		    !bpf_map_lookup_elem(weir_object_thresholds_fd(lab->object), &i, &pushed))
+			fprintf(stderr, ", pushed %llu", (unsigned long long)(pushed.word & WEIR_THRESHOLD_MASK));
+		fprintf(stderr, "\n");
+	}
+}
+
+bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_decision *ret_decision)
+{
+	size_t frame_bytes = packet_build(spec, lab->frame);
+	struct model_decision by_object;
+
+	lab_step(lab, spec->time_ns);
+	if (spec->time_ns > lab->latest_ns)
+		lab->latest_ns = spec->time_ns;
+	*ret_decision = model_judge(lab->model, spec->time_ns, lab->frame, frame_bytes, RANDOM_IFINDEX);
+	by_object = object_judge(lab, spec->time_ns, frame_bytes, RANDOM_IFINDEX);
+	if (agree(ret_decision, &by_object))
+		return true;
+	fprintf(stderr, "packet %" PRIu64 " at %" PRIu64 " ns, %zu bytes:\n", lab->packets, spec->time_ns, frame_bytes);
+	print_decision("model", ret_decision);
+	print_decision("object", &by_object);
+	print_thresholds(lab);
+	return false;
+}
+
+static void sum_of(const struct lab *lab, enum weir_instance_map map, uint32_t slot, void *sum, size_t bytes)
+{
+	int cpus = weir_host_cpus();
+	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
+	__u64 *total = sum;
+	size_t i, words = bytes / sizeof(__u64);
+
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(lab->object, map), &slot, copies), 0);
+	memset(sum, 0, bytes);
+	for (i = 0; i < words * cpus; i++)
+		total[i % words] += copies[i];
+}
+
+/* What the program counts of a rule's connections, beside what the model finds. */
+static bool figures_agree(const char *rule, const struct weir_connection_figures *figures,
+			  const struct model_connection_counts *counts)
+{
+	const struct {
+		const char *name;
+		uint64_t figure, count;
+	} pairs[] = {
+		{"now", figures->now, counts->now},
+		{"max", figures->max, counts->max},
+		{"opened", figures->opened, counts->opened},
+		{"learned", figures->learned, counts->learned},
+		{"refused", figures->refused, counts->refused},
+		{"closed by FIN", figures->closed_by_fin, counts->closed_by_fin},
+		{"closed by RST", figures->closed_by_reset, counts->closed_by_reset},
+		{"closed by silence", figures->closed_by_idle, counts->closed_by_idle},
+		{"reused", figures->reused, counts->reused},
+		{"evicted", figures->evicted, 0},
+		{"handshakes", figures->handshakes, counts->handshakes},
+		{"us of handshakes", figures->handshake_us, counts->handshake_us},
+		{"us of the shortest", figures->shortest_us, counts->handshakes ? counts->handshake_us_min : 0},
+	};
+	bool agree = true;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pairs); i++) {
+		if (pairs[i].figure == pairs[i].count)
+			continue;
+		fprintf(stderr, "rule '%s': %s: %" PRIu64 ", model %" PRIu64 "\n", rule, pairs[i].name, pairs[i].figure,
+			pairs[i].count);
+		agree = false;
+	}
+	for (i = 0; i < WEIR_HANDSHAKE_STEPS; i++) {
+		if (figures->handshake_step[i] == counts->handshake_step[i])
+			continue;
+		fprintf(stderr, "rule '%s': handshakes from 2^%zu us on: %" PRIu64 ", model %" PRIu64 "\n", rule, i,
+			figures->handshake_step[i], counts->handshake_step[i]);
+		agree = false;
+	}
+	return agree;
+}
+
+static bool is_same_flow(const struct weir_flow_key *key, const struct model_key *flow)
+{
+	return memcmp(key->source, flow->source, 16) == 0 && memcmp(key->destination, flow->destination, 16) == 0 &&
+	       ntohs(key->source_port) == flow->source_port && ntohs(key->destination_port) == flow->destination_port &&
+	       key->vlan == flow->vlan && key->protocol == flow->protocol && key->family == flow->family &&
+	       key->ifindex == flow->ifindex;
+}
+
+/* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */
+static uint64_t open_by_model(const struct lab *lab, uint32_t rule_slot, const struct weir_flow_key *key)
+{
+	size_t i, count = model_flows_with_connections(lab->model);
+
+	for (i = 0; i < count; i++) {
+		const struct model_key *flow = model_flow_with_connections(lab->model, i);
+
+		if (lab->image->rules[flow->rule].slot == rule_slot && is_same_flow(key, flow))
+			return model_flow_connections(lab->model, flow).now;
+	}
+	return UINT64_MAX;
+}
+
+/* The connections open in all flows with a key, and whether each entry has as many as the model finds in its flow. */
+static bool entries_agree(const struct lab *lab, const struct weir_connection_clock *clock, uint64_t *ret_open)
+{
+	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_FLOWS);
+	struct weir_connection_flow_set set;
+	uint64_t now, expected;
+	uint32_t i, way;
+
+	*ret_open = 0;
+	for (i = 0; i < lab->image->config.connection_flow_sets; i++) {
+		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
+		for (way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
+			const struct weir_connection_flow *flow = &set.flow[way];
+
+			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);
+			expected = now ? open_by_model(lab, (uint32_t)flow->owner, &flow->key) : 0;
+			*ret_open += now;
+			if (now == expected)
+				continue;
+			fprintf(stderr, "a flow of slot %u has %" PRIu64 " connections, model %" PRIu64 "\n",
+				(uint32_t)flow->owner, now, expected);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool is_concurrency(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_CONCURRENCY;
+}
+
+static bool connections_agree(const struct lab *lab)
+{
+	struct weir_connection_clock clock =
+		weir_connection_clock(lab->image->config.connection_step_ns, lab->latest_ns);
+	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_TOTALS);
+	uint64_t open = 0, open_in_entries;
+	bool agreed = true;
+	size_t i;
+
+	for (i = 0; i < lab->ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &lab->ruleset->rules[i];
+		struct model_connection_counts counts;
+		struct weir_connection_figures figures;
+
+		if (!is_concurrency(rule))
+			continue;
+		counts = model_connections(lab->model, i);
+		assert_int_equal(weir_connections_read_rule(fd, lab->image->rules[i].slot, &clock, &figures), 0);
+		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
+		if (lab->ruleset->resources[rule->resource].flow.fields)
+			open += counts.now;
+	}
+	if (!entries_agree(lab, &clock, &open_in_entries))
+		return false;
+	if (open != open_in_entries)
+		fprintf(stderr, "%" PRIu64 " connections in flows, model %" PRIu64 "\n", open_in_entries, open);
+	return agreed && open == open_in_entries;
+}
+
+bool lab_agrees(struct lab *lab)
+{
+	struct weir_totals totals;
+	uint64_t sum = 0;
+	size_t i;
+
+	sum_of(lab, WEIR_MAP_TOTALS, 0, &totals, sizeof(totals));
+	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
+		sum += totals.verdict[i].packets;
+	if (totals.seen.packets != lab->packets || sum != lab->packets) {
+		fprintf(stderr, "%" PRIu64 " packets, seen %llu, sum of verdicts %" PRIu64 "\n", lab->packets,
+			(unsigned long long)totals.seen.packets, sum);
+		return false;
+	}
+	for (i = 0; i < lab->ruleset->rule_count; i++) {
+		struct weir_rule_counters counters;
+
+		sum_of(lab, WEIR_MAP_RULE_COUNTERS, lab->image->rules[i].slot, &counters, sizeof(counters));
+		if (counters.would_drop.packets == model_would_drop(lab->model, i) && !counters.evicted &&
+		    !counters.stalled)
+			continue;
+		fprintf(stderr, "rule '%s': would drop %llu, model %" PRIu64 "; evicted %llu, stalled %llu\n",
+			lab->ruleset->rules[i].name, (unsigned long long)counters.would_drop.packets,
+			model_would_drop(lab->model, i), (unsigned long long)counters.evicted,
+			(unsigned long long)counters.stalled);
+		return false;
+	}
+	return connections_agree(lab);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What claims in a laboratory are made of: small rule sets by hand, and packets of a few hosts. Asserts (cmocka) that
+ * object and model agree on each.
+ */
+#ifndef WEIR_TEST_LAB_SETUP_H
+#define WEIR_TEST_LAB_SETUP_H
+
+#include "lab.h"
+
+/* ---- rule sets ---- */
+
+/* A resource that everything matches, and its rules. */
+struct setup {
+	struct weir_ruleset ruleset;
+	struct weir_ruleset_resource resource[3];
+	struct weir_ruleset_rule rule[3];
+};
+
+/* Up to three resources, keyed by source, and no rule yet. */
+void setup_resources(struct setup *setup, size_t count);
+
+/* The first resource is ports 53 and 55, the second 54 and 55. */
+void setup_ports(struct setup *setup);
+
+void setup_rule(struct setup *setup, size_t resource, struct weir_ruleset_rule rule);
+
+/* Rules to add; `threshold` may be a fraction. */
+struct weir_ruleset_rule rule_of(char *name, enum weir_window_kind window, double threshold, uint64_t interval_ns,
+				 uint32_t samples);
+struct weir_ruleset_rule warm_up_of(double threshold, uint64_t interval_ns, uint32_t period_s);
+struct weir_ruleset_rule throttling_of(double threshold, uint64_t interval_ns, uint64_t queueing_ms_max);
+
+/* The same rule, judged by the traffic of another resource. */
+struct weir_ruleset_rule associated(struct weir_ruleset_rule rule, size_t ref_resource);
+
+/* ---- a claim, from its start to its end ---- */
+
+/* Both take the rules that were set up. */
+void lab_start(struct lab *lab, struct setup *setup);
+
+/* One rule on one resource, the beginning of most claims. */
+void lab_one_rule(struct lab *lab, struct setup *setup, enum weir_window_kind window, double threshold,
+		  uint64_t interval_ns, uint32_t samples);
+
+#define HOST "192.0.2.1"
+#define OTHER_HOST "192.0.2.2"
+
+/* Send `count` packets of 60 bytes to a port, each judged by object and model. Returns how many passed. */
+unsigned int lab_send_to(struct lab *lab, const char *source, uint16_t port, uint64_t time_ns, unsigned int count);
+
+/* ... to port 53. */
+unsigned int lab_send(struct lab *lab, const char *source, uint64_t time_ns, unsigned int count);
+
+/* A second of 500 packets, spread evenly. Returns how many passed. */
+unsigned int lab_saturate(struct lab *lab, const char *source, uint64_t second);
+
+/* The counters agree, too. */
+void lab_finish(struct lab *lab);
+
+#endif
