@@ -63,6 +63,25 @@ static void number_refuses_signs_leading_zeros_and_overflow(void **state)
 		       "out of range", "");
 }
 
+/* A byte count of a rule file may be as large as JSON's readers take it. */
+static void number_beyond_what_64_bits_hold_is_no_smaller_one(void **state)
+{
+	static const char *const beyond[] = {"9223372036854775808", "18446744073709551615", "18446744073709551616",
+					     "18446744073709551716", "92233720368547758070"};
+	uint64_t value = 42;
+
+	for (size_t i = 0; i < ARRAY_SIZE(beyond); i++)
+		assert_refused(weir_parse_number(beyond[i], 1, INT64_MAX, &value, &refusal), beyond[i], "out of range",
+			       "write 1 to 9223372036854775807");
+	assert_int_equal(value, 42);
+	assert_int_equal(weir_parse_number("9223372036854775807", 1, INT64_MAX, &value, &refusal), 0);
+	assert_true(value == INT64_MAX);
+	assert_int_equal(weir_parse_number("18446744073709551615", 1, UINT64_MAX, &value, &refusal), 0);
+	assert_true(value == UINT64_MAX);
+	assert_refused(weir_parse_number("18446744073709551616", 1, UINT64_MAX, &value, &refusal), "2^64",
+		       "out of range", "");
+}
+
 static void threshold_is_exact_in_millionths(void **state)
 {
 	static const struct {
@@ -485,6 +504,7 @@ int main(void)
 		cmocka_unit_test(number_takes_whole_tokens_within_its_range),
 		cmocka_unit_test(number_refuses_all_but_plain_decimals),
 		cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
+		cmocka_unit_test(number_beyond_what_64_bits_hold_is_no_smaller_one),
 		cmocka_unit_test(threshold_is_exact_in_millionths),
 		cmocka_unit_test(threshold_refuses_what_is_no_rate),
 		cmocka_unit_test(json_threshold_is_exact_whatever_its_spelling),

@@ -179,14 +179,14 @@ static bool is_digits(const char *text, size_t bytes)
 	return bytes > 0;
 }
 
-/* Value of decimal digits, or false when it exceeds `high`, which is at most UINT64_MAX / 10 - 1. */
+/* Value of decimal digits, or false when it exceeds `high`. */
 static bool read_digits(const char *text, size_t bytes, uint64_t high, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 
 	for (size_t i = 0; i < bytes; i++) {
-		number = number * 10 + (text[i] - '0');
-		if (number > high)
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number) || number > high)
 			return false;
 	}
 	*ret_number = number;
