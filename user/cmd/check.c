@@ -11,6 +11,7 @@
 #include "diag.h"
 #include "host.h"
 #include "memory.h"
+#include "options.h"
 #include "pace.h"
 #include "print.h"
 #include "ruleset.h"
@@ -688,7 +689,5 @@ int weir_cmd_check(int argc, char **argv)
 	if (exit_code)
 		return exit_code - 1;
 	err = check(argv + optind, argc - optind, &options, &diag);
-	weir_diag_print(&diag, stderr);
-	weir_diag_free(&diag);
-	return !err ? WEIR_EXIT_OK : err == -EINVAL ? WEIR_EXIT_WRONG : WEIR_EXIT_FAILED;
+	return weir_exit_code(err, &diag);
 }

@@ -16,8 +16,9 @@ static const struct weir_command command = {
 	.about =
 		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
 		"memory in\n"
-		"use as long as this runs. SIGINT and SIGTERM end it, and so does a detach; the rules then go on with\n"
-		"safe thresholds. 'weir run' does the same for what it attached.",
+		"use as long as this runs. SIGINT, SIGTERM and SIGHUP end it, and so does a detach; the rules then go\n"
+		"on with safe thresholds. What fails is told, and tried again. 'weir run' does the same for what it\n"
+		"attached.",
 	.example = "  weir control --instance main",
 };
 
@@ -30,6 +31,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	int err;
 
 	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP); /* of a terminal that goes; rules it has none to read */
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
@@ -41,7 +43,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	fprintf(stderr, "weir control: instance '%s' has a controller now; rules whose thresholds move: %u\n", instance,
 		weir_controller_rule_count(controller));
 	do {
-		weir_exit_code(0, diag);
+		weir_tell(diag);
 		err = weir_controller_serve(controller, signal_fd, diag);
 	} while (err == WEIR_CONTROLLER_WARNS);
 	if (err != -ENOENT)

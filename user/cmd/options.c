@@ -256,11 +256,21 @@ int weir_options_read_rules(const struct weir_options *options, struct weir_rule
 	return weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset, diag);
 }
 
-int weir_exit_code(int err, struct weir_diag *diag)
+void weir_tell(struct weir_diag *diag)
 {
 	weir_diag_print(diag, stderr);
 	weir_diag_free(diag);
+}
+
+int weir_exit_code_of(int err)
+{
 	if (!err)
 		return WEIR_EXIT_OK;
 	return err == -EINVAL ? WEIR_EXIT_WRONG : WEIR_EXIT_FAILED;
+}
+
+int weir_exit_code(int err, struct weir_diag *diag)
+{
+	weir_tell(diag);
+	return weir_exit_code_of(err);
 }

@@ -64,7 +64,13 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
 			    struct weir_diag *diag);
 
-/* Print and free the diag; the exit code for what a function returned (-EINVAL: the request is wrong). */
+/* Print what there is in the diag, and empty it. */
+void weir_tell(struct weir_diag *diag);
+
+/* The exit code for what a function returned (-EINVAL: the request is wrong). */
+int weir_exit_code_of(int err);
+
+/* Both, as a command ends. */
 int weir_exit_code(int err, struct weir_diag *diag);
 
 #endif

@@ -219,6 +219,13 @@ int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag)
 	}
 }
 
+bool weir_bpffs_is_locked(void)
+{
+	_cleanup_(weir_closep) int fd = open(weir_bpffs_base(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 void weir_bpffs_tidy(void)
 {
 	/* Not empty as long as there are instances, ignoring. */

@@ -30,6 +30,9 @@ const char *weir_bpffs_base(void);
  */
 int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag);
 
+/* Whether a command holds that lock now. */
+bool weir_bpffs_is_locked(void);
+
 /* Remove the directory if nothing is in it. The lock stays the caller's. */
 void weir_bpffs_tidy(void);
 

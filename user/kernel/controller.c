@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "array.h"
+#include "bpffs.h"
 #include "host.h"
 #include "memory.h"
 #include "thresholds.h"
@@ -34,9 +35,14 @@
 #define SETTLE_ATTEMPTS 50
 #define SETTLE_PAUSE_NS 10000000
 
+/* Until a tick that failed is tried again. Chosen, not derived: often enough for what is over soon, and not so often
+ * that its words fill a log.
+ */
+#define RETRY_MS 1000
+
 struct weir_controller {
 	char name[WEIR_INSTANCE_NAME_BYTES];
-	int lock_fd; /* the instance's directory */
+	int lock_fd; /* the instance's directory; -1: a fork gave it up */
 	int timer_fd;
 	struct weir_instance *instance;
 	struct weir_thresholds *thresholds;
@@ -44,6 +50,8 @@ struct weir_controller {
 	bool hears_pressure;
 	struct weir_memory_use memory_use;
 	bool misses_memory;	      /* the last reading failed, which has been told */
+	bool has_failed;	      /* the last tick did, which has been told */
+	uint64_t watched_ns;	      /* when the links were looked at */
 	struct weir_control *control; /* mapped */
 };
 
@@ -121,6 +129,15 @@ static int read_generation(const struct weir_controller *controller, uint64_t *r
 	return err;
 }
 
+/* The words of a reload that has not come to its end: it died, or it takes its time. */
+static int fail_unsettled(const char *name, struct weir_diag *diag)
+{
+	if (!weir_bpffs_is_locked())
+		return weir_instance_fail_unsettled(name, diag);
+	weir_diag_error(diag, NULL, NULL, NULL, "a reload of instance '%s' is taking its time", name);
+	return -EAGAIN;
+}
+
 static int open_settled(struct weir_controller *controller, struct weir_diag *diag)
 {
 	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
@@ -138,7 +155,7 @@ static int open_settled(struct weir_controller *controller, struct weir_diag *di
 			return 0;
 		nanosleep(&pause, NULL);
 	}
-	return weir_instance_fail_unsettled(controller->name, diag);
+	return fail_unsettled(controller->name, diag);
 }
 
 static int map_control(struct weir_controller *controller, struct weir_diag *diag)
@@ -237,6 +254,15 @@ static void beat(struct weir_controller *controller)
 	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
 }
 
+/* Each costs some calls of the kernel: once a second, however often the memory is read. */
+static void watch_links(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
+{
+	if (now_ns - controller->watched_ns < SECOND_NS - PERIOD_NS / 2)
+		return;
+	controller->watched_ns = now_ns;
+	weir_instance_watch_links(controller->instance, diag);
+}
+
 static int step(struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t now_ns = weir_host_now_ns();
@@ -244,7 +270,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 
 	if (controller->memory)
 		read_memory(controller, now_ns, diag);
-	weir_instance_watch_links(controller->instance, diag);
+	watch_links(controller, now_ns, diag);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
@@ -257,8 +283,6 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	uint64_t generation;
 	int err;
 
-	if (is_gone(controller))
-		return -ENOENT;
 	if (controller->thresholds) { /* else the last tick failed to open them */
 		err = read_generation(controller, &generation);
 		if (err)
@@ -270,9 +294,7 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	if (controller->instance)
 		weir_instance_watch_links(controller->instance, diag);
 	err = open_all(controller, diag);
-	if (err)
-		return is_gone(controller) ? -ENOENT : err;
-	return step(controller, diag);
+	return err ? err : step(controller, diag);
 }
 
 /* When the next tick is due. Without a rule that moves too, since a reload may bring one. */
@@ -287,28 +309,45 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
+/* The next tick is due (0), or wake_fd can be read (1). */
+static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
+{
+	struct pollfd polled[] = {
+		{.fd = wake_fd, .events = POLLIN},
+		{.fd = controller->timer_fd, .events = POLLIN},
+		{.fd = controller->hears_pressure ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
+	};
+	int err = arm(controller, diag);
+
+	if (err)
+		return err;
+	if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
+	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
+		controller->hears_pressure = false;
+	return polled[0].revents != 0;
+}
+
+/* The same after a tick that failed, by what hardly can. */
+static int wait_to_retry(int wake_fd)
+{
+	return poll(&(struct pollfd){.fd = wake_fd, .events = POLLIN}, 1, RETRY_MS) > 0;
+}
+
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
 {
 	for (;;) {
-		struct pollfd polled[] = {
-			{.fd = wake_fd, .events = POLLIN},
-			{.fd = controller->timer_fd, .events = POLLIN},
-			{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1,
-			 .events = POLLPRI},
-		};
-		int err = arm(controller, diag);
+		int err = controller->has_failed ? wait_to_retry(wake_fd) : wait_for_tick(controller, wake_fd, diag);
 
-		if (err)
-			return err;
-		if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
-			return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
-		if (polled[0].revents)
+		if (err > 0)
 			return 0;
-		if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
-			controller->hears_pressure = false;
-		err = tick(controller, diag);
-		if (err)
-			return err;
+		if (!err && !is_gone(controller))
+			err = tick(controller, diag);
+		if (is_gone(controller)) { /* whatever failed, that is why */
+			weir_diag_free(diag);
+			return -ENOENT;
+		}
+		controller->has_failed = err != 0;
 		if (diag->count)
 			return WEIR_CONTROLLER_WARNS;
 	}
@@ -364,6 +403,12 @@ void weir_controller_free(struct weir_controller *controller)
 	weir_closep(&controller->timer_fd);
 	weir_closep(&controller->lock_fd);
 	free(controller);
+}
+
+void weir_controller_leave(struct weir_controller *controller)
+{
+	weir_closep(&controller->lock_fd);
+	controller->lock_fd = -1;
 }
 
 uint32_t weir_controller_rule_count(const struct weir_controller *controller)

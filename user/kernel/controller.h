@@ -26,6 +26,12 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 /* At the end of a controller safe thresholds hold at once. One that is killed is missed when its heartbeat is stale. */
 void weir_controller_free(struct weir_controller *controller);
 
+/*
+ * In a child that was forked: keep nothing that makes it look like the controller. The lock stays the parent's alone,
+ * and is free when that dies. The controller is not to be used any more, nor freed.
+ */
+void weir_controller_leave(struct weir_controller *controller);
+
 static inline void weir_controller_freep(struct weir_controller **controller)
 {
 	weir_controller_free(*controller);
@@ -38,9 +44,10 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 #define WEIR_CONTROLLER_WARNS 1
 
 /*
- * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes
- * (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word), or something fails; then it may be
- * called again, with an empty diag. A reload by another command is followed.
+ * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes, or something
+ * fails (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word). It may be called again, with an
+ * empty diag: what failed is tried anew after a second, and the limiter goes on meanwhile, on safe thresholds. A reload
+ * by another command is followed.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
 
