@@ -4,8 +4,8 @@
  * pinned; this process only moves thresholds, and when it is killed the limiter goes on.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
@@ -14,8 +14,6 @@
 #include "options.h"
 #include "print.h"
 #include "util.h"
-
-#define RETRY_MS 1000
 
 static const struct weir_command command = {
 	.name = "run",
@@ -89,19 +87,27 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 /* ---- reloading ---- */
 
-/* The process is in its network namespace already. */
+/* The process is in its network namespace already. What ends a command ends this one while it reads, which may take for
+ * ever (a pipe), and no more after that: half a reload would stay behind.
+ */
 static void reload(const struct weir_options *options)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_reload_result result;
 	char words[WEIR_WORDS_BYTES];
 	struct weir_diag diag = {};
+	sigset_t signals;
 	int err;
 
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 	err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, &ruleset, &diag);
+	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &result, &diag);
-	weir_exit_code(err, &diag);
+	weir_tell(&diag);
 	if (err)
 		fputs("weir run: not reloaded, the old rules go on\n", stderr);
 	else
@@ -114,8 +120,22 @@ struct reloads {
 	bool is_wanted; /* once more, when the child is done */
 };
 
-static void start_reload(const struct weir_options *options, struct reloads *reloads)
+/* The child: it ends with its parent, and is no controller. */
+__attribute__((noreturn)) static void reload_and_exit(const struct weir_options *options, struct run *run, pid_t parent)
 {
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	weir_controller_leave(run->controller);
+	reload(options);
+	fflush(NULL);
+	_exit(0);
+}
+
+static void start_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
+{
+	const pid_t parent = getpid();
+
 	if (reloads->child) {
 		reloads->is_wanted = true;
 		return;
@@ -123,45 +143,54 @@ static void start_reload(const struct weir_options *options, struct reloads *rel
 	reloads->is_wanted = false;
 	fflush(NULL); /* what is in buffers would be printed by both */
 	reloads->child = fork();
-	if (reloads->child == 0) {
-		reload(options);
-		fflush(NULL);
-		_exit(0);
-	}
+	if (reloads->child == 0)
+		reload_and_exit(options, run, parent);
 	if (reloads->child < 0) {
 		reloads->child = 0;
-		reload(options); /* here, then */
+		perror("weir run: not reloaded, the old rules go on: cannot fork");
 	}
 }
 
-static void end_reload(const struct weir_options *options, struct reloads *reloads, int wait_options)
+static void end_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
-	if (!reloads->child || waitpid(reloads->child, NULL, wait_options) == 0)
+	int status;
+
+	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
 		return;
 	reloads->child = 0;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "weir run: a reload was ended by signal %d\n", WTERMSIG(status));
 	if (reloads->is_wanted)
-		start_reload(options, reloads);
+		start_reload(options, run, reloads);
+}
+
+/* One that reads its files still is ended, one that is further comes to its end. */
+static void stop_reloading(struct reloads *reloads)
+{
+	if (!reloads->child)
+		return;
+	kill(reloads->child, SIGTERM);
+	waitpid(reloads->child, NULL, 0);
 }
 
 /* ---- in the foreground ---- */
 
 /* Returns whether it is time to end. */
-static bool take_signal(const struct weir_options *options, int signal_fd, struct reloads *reloads)
+static bool take_signal(const struct weir_options *options, int signal_fd, struct run *run, struct reloads *reloads)
 {
 	struct signalfd_siginfo signal_info;
 
 	if (read(signal_fd, &signal_info, sizeof(signal_info)) != sizeof(signal_info))
 		return false;
 	if (signal_info.ssi_signo == SIGHUP)
-		start_reload(options, reloads);
+		start_reload(options, run, reloads);
 	else if (signal_info.ssi_signo == SIGCHLD)
-		end_reload(options, reloads, WNOHANG);
+		end_reload(options, run, reloads);
 	else
 		return true;
 	return false;
 }
 
-/* A tick that fails is told, and tried again with the next: the limiter goes on meanwhile, on safe thresholds. */
 static int serve(struct weir_controller *controller, int signal_fd)
 {
 	struct weir_diag diag = {};
@@ -169,12 +198,9 @@ static int serve(struct weir_controller *controller, int signal_fd)
 
 	do {
 		err = weir_controller_serve(controller, signal_fd, &diag);
-		weir_exit_code(err, &diag);
+		weir_tell(&diag);
 	} while (err == WEIR_CONTROLLER_WARNS);
-	if (!err || err == -ENOENT)
-		return err;
-	poll(&(struct pollfd){.fd = signal_fd, .events = POLLIN}, 1, RETRY_MS);
-	return 0;
+	return err;
 }
 
 /* The signals are held since before the attach, so that none is lost. */
@@ -193,7 +219,7 @@ static int open_signals(struct weir_diag *diag)
 	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
 }
 
-/* Control until a signal ends it (0), or the instance is gone (-ENOENT). */
+/* Control until a signal ends it (0), or the instance is gone (-ENOENT); anything else: it never came to it. */
 static int wait_for_end(const struct weir_options *options, struct run *run, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
@@ -204,12 +230,11 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 		err = weir_controller_open(options->instance, run->attached_ns, &run->controller, diag);
 	if (err)
 		return err;
-	weir_exit_code(0, diag); /* warnings, of now */
+	weir_tell(diag); /* warnings, of now */
 	do
 		err = serve(run->controller, signal_fd);
-	while (!err && !take_signal(options, signal_fd, &reloads));
-	reloads.is_wanted = false;
-	end_reload(options, &reloads, 0);
+	while (!err && !take_signal(options, signal_fd, run, &reloads));
+	stop_reloading(&reloads);
 	weir_controller_free(TAKE_PTR(run->controller));
 	return err;
 }
@@ -226,6 +251,17 @@ static int stop(const struct weir_options *options, uint64_t attached_ns, struct
 	err = weir_instance_detach(options->instance, NULL, attached_ns, diag);
 	if (!err)
 		fputs("weir run: detached\n", stderr);
+	return err;
+}
+
+/* What was attached cannot be controlled: it is taken off again, unless it is another's by now. Returns `err`. */
+static int give_up(const struct weir_options *options, uint64_t attached_ns, int err, struct weir_diag *diag)
+{
+	weir_tell(diag);
+	if (err == -EBUSY)
+		fputs("weir run: ended, and left attached: it has another controller\n", stderr);
+	else if (err != -ESTALE)
+		stop(options, attached_ns, diag);
 	return err;
 }
 
@@ -250,5 +286,9 @@ int weir_cmd_run(int argc, char **argv)
 		fprintf(stderr, "weir run: instance '%s' was detached by another command\n", options.instance);
 		return weir_exit_code(0, &diag);
 	}
-	return weir_exit_code(stop(&options, run.attached_ns, &diag), &diag);
+	if (err)
+		err = give_up(&options, run.attached_ns, err, &diag);
+	else
+		err = stop(&options, run.attached_ns, &diag);
+	return weir_exit_code(err, &diag);
 }
