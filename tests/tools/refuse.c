@@ -2,8 +2,8 @@
 /*
  * refuse CALL COMMAND [ARGUMENT...]
  *
- * Run a command to which the kernel says EIO whenever it makes that system call (a seccomp filter): what fails once in a
- * blue moon fails now. Ends as the command does.
+ * Run a command to which the kernel says EIO whenever it makes that system call (a seccomp filter): what fails once in
+ * a blue moon fails now. Ends as the command does.
  */
 #include <errno.h>
 #include <linux/filter.h>

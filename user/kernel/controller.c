@@ -47,7 +47,6 @@ struct weir_controller {
 	struct weir_instance *instance;
 	struct weir_thresholds *thresholds;
 	struct weir_memory *memory; /* NULL: no rule asks for it */
-	bool hears_pressure;
 	struct weir_memory_use memory_use;
 	bool misses_memory;	      /* the last reading failed, which has been told */
 	bool has_failed;	      /* the last tick did, which has been told */
@@ -195,7 +194,6 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
 	controller->memory_use = (struct weir_memory_use){}; /* another cgroup's, perhaps */
 	controller->misses_memory = false;
-	controller->hears_pressure = weir_memory_pressure_fd(controller->memory) >= 0;
 	return 0;
 }
 
@@ -315,7 +313,7 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 	struct pollfd polled[] = {
 		{.fd = wake_fd, .events = POLLIN},
 		{.fd = controller->timer_fd, .events = POLLIN},
-		{.fd = controller->hears_pressure ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
+		{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
 	};
 	int err = arm(controller, diag);
 
@@ -324,7 +322,7 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 	if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
 		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
 	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
-		controller->hears_pressure = false;
+		weir_memory_forget_pressure(controller->memory);
 	return polled[0].revents != 0;
 }
 

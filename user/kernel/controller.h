@@ -45,9 +45,9 @@ uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 
 /*
  * Tick until wake_fd can be read (0), or memory begins or ceases to be readable, or an interface goes, or something
- * fails (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word). It may be called again, with an
- * empty diag: what failed is tried anew after a second, and the limiter goes on meanwhile, on safe thresholds. A reload
- * by another command is followed.
+ * fails (WEIR_CONTROLLER_WARNS), or the instance was detached (-ENOENT, without a word). It may be called again, with
+ * an empty diag: what failed is tried anew after a second, and the limiter goes on meanwhile, on safe thresholds. A
+ * reload by another command is followed.
  */
 int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag);
 

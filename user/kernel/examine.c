@@ -9,6 +9,7 @@
 #include "device.h"
 #include "host.h"
 #include "instance.h"
+#include "memory.h"
 #include "narrow_span.h"
 #include "pace.h"
 #include "util.h"
@@ -52,8 +53,9 @@ static void examine_kernel(struct weir_findings *findings)
 		find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
 		     "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		find(findings, WEIR_FINDING_NOTE, "btf", NULL,
-		     "no BTF of the kernel: weir needs none, but bpftool shows less");
+		find(findings, WEIR_FINDING_PROBLEM, "btf",
+		     "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+		     "no BTF of the kernel (/sys/kernel/btf/vmlinux): weir cannot be loaded");
 }
 
 static void examine_privilege(struct weir_findings *findings)
@@ -112,6 +114,25 @@ static void examine_memory(struct weir_findings *findings)
 		find(findings, WEIR_FINDING_OK, "memory", NULL,
 		     "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
 		     available_bytes / 1e6, weir_host_cpus());
+}
+
+/* For MemoryAdaptive rules, which otherwise follow the readings, twenty a second, alone. */
+static void examine_pressure(struct weir_findings *findings)
+{
+	switch (weir_memory_pressure()) {
+	case WEIR_MEMORY_PRESSURE_AT_ONCE:
+		find(findings, WEIR_FINDING_OK, "pressure", NULL,
+		     "memory pressure is told within half a second: MemoryAdaptive rules hear of it between readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_LATE:
+		find(findings, WEIR_FINDING_NOTE, "pressure", "run it as root, or with CAP_SYS_RESOURCE",
+		     "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_NEVER:
+		find(findings, WEIR_FINDING_NOTE, "pressure", "boot with psi=1 on a kernel that has it; as root",
+		     "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
+		return;
+	}
 }
 
 static void examine_bpffs(struct weir_findings *findings)
@@ -282,6 +303,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_switches(&findings);
 	examine_clock(&findings);
 	examine_memory(&findings);
+	examine_pressure(&findings);
 	examine_bpffs(&findings);
 	examine_pace(&findings);
 	*ret_findings = findings;

@@ -16,11 +16,15 @@
  * (Documentation/accounting/psi.rst). Chosen, not derived: it is early, and at most two wakes a second.
  */
 #define PRESSURE_TRIGGER "some 5000 500000"
+/* Who lacks CAP_SYS_RESOURCE gets windows of whole two seconds only (Linux 6.4, and none before): the same part of one.
+ */
+#define PRESSURE_TRIGGER_UNPRIVILEGED "some 20000 2000000"
 
 struct weir_memory {
 	char *cgroup; /* NULL: the system's */
 	int fd;	      /* of the file with the figure; negative: not there, or not any more */
 	int pressure_fd;
+	bool watches; /* will be read again */
 };
 
 /* ---- where a cgroup is ---- */
@@ -59,17 +63,34 @@ static int open_figure(const char *cgroup)
 }
 
 /* A descriptor that becomes ready with the trigger; no such file, or no right to, is no failure. */
-static int open_pressure(const char *cgroup)
+static int open_pressure(const char *cgroup, enum weir_memory_pressure *ret_pressure)
 {
 	_cleanup_(weir_closep) int fd = -1;
 	char path[PATH_MAX] = "/proc/pressure/memory";
 
+	*ret_pressure = WEIR_MEMORY_PRESSURE_NEVER;
 	if (cgroup && !find_cgroup(cgroup, "memory.pressure", path))
 		return -1;
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || write(fd, PRESSURE_TRIGGER, sizeof(PRESSURE_TRIGGER)) < 0)
+	if (fd < 0)
+		return -1;
+	if (write(fd, PRESSURE_TRIGGER, sizeof(PRESSURE_TRIGGER)) >= 0)
+		*ret_pressure = WEIR_MEMORY_PRESSURE_AT_ONCE;
+	else if (write(fd, PRESSURE_TRIGGER_UNPRIVILEGED, sizeof(PRESSURE_TRIGGER_UNPRIVILEGED)) >= 0)
+		*ret_pressure = WEIR_MEMORY_PRESSURE_LATE;
+	else
 		return -1;
 	return TAKE_FD(fd);
+}
+
+/* Both of the same cgroup: one that went may have come back as another. */
+static void open_both(struct weir_memory *memory)
+{
+	enum weir_memory_pressure unused;
+
+	memory->fd = open_figure(memory->cgroup);
+	if (memory->pressure_fd < 0)
+		memory->pressure_fd = open_pressure(memory->cgroup, &unused);
 }
 
 static struct weir_memory *new_memory(const char *cgroup)
@@ -93,8 +114,8 @@ struct weir_memory *weir_memory_open(const char *cgroup)
 
 	if (!memory)
 		return NULL;
-	memory->fd = open_figure(memory->cgroup);
-	memory->pressure_fd = open_pressure(memory->cgroup);
+	open_both(memory);
+	memory->watches = true;
 	return memory;
 }
 
@@ -146,7 +167,9 @@ int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 	char text[512]; /* both figures of /proc/meminfo are in its first three lines */
 	ssize_t bytes;
 
-	if (memory->fd < 0)
+	if (memory->fd < 0 && memory->watches)
+		open_both(memory);
+	else if (memory->fd < 0)
 		memory->fd = open_figure(memory->cgroup);
 	if (memory->fd < 0)
 		return memory->fd;
@@ -157,6 +180,7 @@ int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes)
 
 		weir_closep(&memory->fd);
 		memory->fd = -1;
+		weir_memory_forget_pressure(memory);
 		return err;
 	}
 	text[bytes] = '\0';
@@ -180,6 +204,20 @@ const char *weir_memory_explain(const char *cgroup, int err)
 int weir_memory_pressure_fd(const struct weir_memory *memory)
 {
 	return memory->pressure_fd;
+}
+
+void weir_memory_forget_pressure(struct weir_memory *memory)
+{
+	weir_closep(&memory->pressure_fd);
+	memory->pressure_fd = -1;
+}
+
+enum weir_memory_pressure weir_memory_pressure(void)
+{
+	enum weir_memory_pressure pressure;
+	_cleanup_(weir_closep) int fd = open_pressure(NULL, &pressure);
+
+	return pressure;
 }
 
 /* Version 2 says "max" where there is no limit; version 1 a number beyond all memory. */

@@ -32,8 +32,21 @@ int weir_memory_read_once(const char *cgroup, uint64_t *ret_used_bytes);
 /* What is wrong when a reading returned -errno, for people. */
 const char *weir_memory_explain(const char *cgroup, int err);
 
-/* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not tell. */
+/* To poll for POLLPRI: tasks have just been held up for want of memory. -1 where the kernel does not tell. Reading may
+ * change it: a cgroup that went and came back has another.
+ */
 int weir_memory_pressure_fd(const struct weir_memory *memory);
+
+/* It reports an error: that cgroup is gone. Until another of its name is found there is nothing to poll. */
+void weir_memory_forget_pressure(struct weir_memory *memory);
+
+/* How soon the kernel tells this process of memory pressure. */
+enum weir_memory_pressure {
+	WEIR_MEMORY_PRESSURE_AT_ONCE, /* within half a second */
+	WEIR_MEMORY_PRESSURE_LATE,    /* every two seconds: CAP_SYS_RESOURCE is missing */
+	WEIR_MEMORY_PRESSURE_NEVER,   /* it keeps none, or not for this process */
+};
+enum weir_memory_pressure weir_memory_pressure(void);
 
 /* The most there can be in use: MemTotal, or the cgroup's own limit when that is lower; 0 when it cannot be told. */
 uint64_t weir_memory_total_bytes(const char *cgroup);

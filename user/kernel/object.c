@@ -120,6 +120,11 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 				      "lower settings.flowsPerCpu or connections ('weir check' shows what the maps "
 				      "take), or raise the memory limit of the cgroup that this runs in",
 				      "not enough memory for the maps");
+	/* The program refers to fields of the kernel's structures, whose places it says itself. */
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return weir_diag_fail(diag, -err,
+				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+				      "cannot load the BPF program: no BTF of the kernel (/sys/kernel/btf/vmlinux)");
 	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
 }
 
