@@ -167,6 +167,7 @@ static int mount_root(struct weir_diag *diag)
 	return 0;
 }
 
+/* -EAGAIN: another command's weir_bpffs_tidy was faster, and it has to be made anew. */
 static int open_base(int *ret_fd, struct weir_diag *diag)
 {
 	const char *base = weir_bpffs_base();
@@ -174,6 +175,8 @@ static int open_base(int *ret_fd, struct weir_diag *diag)
 	if (mkdir(base, 0700) && errno != EEXIST)
 		return weir_diag_fail(diag, errno, errno == EACCES ? "run it as root" : NULL, "cannot make '%s'", base);
 	*ret_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd < 0 && errno == ENOENT)
+		return -EAGAIN;
 	if (*ret_fd < 0)
 		return weir_diag_fail(diag, errno, NULL, "cannot open '%s'", base);
 	return 0;
@@ -207,6 +210,8 @@ int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag)
 		_cleanup_(weir_closep) int fd = -1;
 
 		err = open_base(&fd, diag);
+		if (err == -EAGAIN)
+			continue;
 		if (!err)
 			err = wait_for_lock(fd, diag);
 		if (err)
