@@ -202,9 +202,9 @@ static json_t *describe_overrides(const struct weir_ruleset_rule *rule)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < rule->override_count; i++)
-		json_array_append_new(list, json_pack("{s:s, s:o}", field,
-						      weir_format_prefix(&rule->overrides[i].prefix, text), "threshold",
-						      describe_threshold(rule->overrides[i].threshold_micro)));
+		weir_json_append(&list,
+				 json_pack("{s:s, s:o}", field, weir_format_prefix(&rule->overrides[i].prefix, text),
+					   "threshold", describe_threshold(rule->overrides[i].threshold_micro)));
 	return list;
 }
 
@@ -260,7 +260,7 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 
 	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].resource == resource)
-			json_array_append_new(rules, describe_rule(ruleset, image, i));
+			weir_json_append(&rules, describe_rule(ruleset, image, i));
 	return json_pack("{s:s, s:o, s:o, s:o}", "name", described->name, "match", describe_match(&described->match),
 			 "flow", describe_flow(&described->flow), "rules", rules);
 }
@@ -312,7 +312,7 @@ static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_im
 	json_t *resources = json_array();
 
 	for (size_t i = 0; i < ruleset->resource_count; i++)
-		json_array_append_new(resources, describe_resource(ruleset, image, i));
+		weir_json_append(&resources, describe_resource(ruleset, image, i));
 	return json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
 			 describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
 			 (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",

@@ -42,12 +42,13 @@ static json_t *describe(const char *interface, const struct weir_findings *findi
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weir_finding *finding = &findings->finding[i];
 
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s*}", "level", level_names[finding->level],
-						      "topic", finding->topic, "finding", finding->text, "advice",
-						      finding->advice[0] ? finding->advice : NULL));
+		weir_json_append(&list,
+				 json_pack("{s:s, s:s, s:o, s:o*}", "level", level_names[finding->level], "topic",
+					   finding->topic, "finding", weir_json_text(finding->text), "advice",
+					   finding->advice[0] ? weir_json_text(finding->advice) : NULL));
 	}
-	return json_pack("{s:s, s:I, s:o}", "interface", interface, "problems", (json_int_t)count_problems(findings),
-			 "findings", list);
+	return json_pack("{s:o, s:I, s:o}", "interface", weir_json_text(interface), "problems",
+			 (json_int_t)count_problems(findings), "findings", list);
 }
 
 static void print_text(const struct weir_findings *findings)

@@ -78,7 +78,7 @@ static json_t *describe_connections(const struct weir_instance *instance, const 
 	json_t *most = json_array();
 
 	for (size_t i = 0; i < flows->count; i++)
-		json_array_append_new(most, describe_connection_use(instance, &flows->most[i]));
+		weir_json_append(&most, describe_connection_use(instance, &flows->most[i]));
 	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", most);
 }
 
@@ -89,7 +89,7 @@ static json_t *describe(const struct weir_instance *instance, const struct weir_
 	json_t *busiest = json_array();
 
 	for (size_t i = 0; i < flows->count; i++)
-		json_array_append_new(busiest, describe_use(instance, &flows->busiest[i]));
+		weir_json_append(&busiest, describe_use(instance, &flows->busiest[i]));
 	return json_pack("{s:s, s:I, s:o, s:o*}", "instance", instance->name, "active", (json_int_t)flows->active,
 			 "flows", busiest, "connections",
 			 connections ? describe_connections(instance, connections) : NULL);

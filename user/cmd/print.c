@@ -246,6 +246,33 @@ const char *weir_format_key(const struct weir_rule_identity *identity, const str
 
 /* ---- JSON ---- */
 
+json_t *weir_json_text(const char *text)
+{
+	static const char replacement[] = "\xef\xbf\xbd";
+	_cleanup_(weir_freep) char *kept = malloc(strlen(text) * strlen(replacement) + 1);
+	char *end = kept;
+	uint32_t code;
+
+	if (!kept)
+		return NULL;
+	while (*text) {
+		size_t bytes = weir_utf8_character(text, strlen(text), &code);
+
+		end = bytes ? mempcpy(end, text, bytes) : stpcpy(end, replacement);
+		text += bytes ? bytes : 1;
+	}
+	*end = '\0';
+	return json_string(kept);
+}
+
+void weir_json_append(json_t **list, json_t *item)
+{
+	if (!json_array_append_new(*list, item))
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
 json_t *weir_json_tally(const struct weir_tally *tally)
 {
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);

@@ -53,6 +53,16 @@ extern const char *const weir_window_names[]; /* enum weir_window_kind */
 
 /* ---- JSON ---- */
 
+/* A string of what need not be UTF-8, as JSON has to be: the name of an interface may be any bytes. U+FFFD stands for
+ * each that is not.
+ */
+json_t *weir_json_text(const char *text);
+
+/* Add to a list, which takes the item. Should there be none, as memory is out, the list becomes NULL, and with it all
+ * that it is packed into: a document never lacks an item in silence.
+ */
+void weir_json_append(json_t **list, json_t *item);
+
 json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and

@@ -14,7 +14,7 @@ static json_t *describe_handshake(const struct weir_connection_figures *figures)
 	json_t *histogram = json_array();
 
 	for (int i = 0; i < WEIR_HANDSHAKE_STEPS; i++)
-		json_array_append_new(histogram, json_integer(figures->handshake_step[i]));
+		weir_json_append(&histogram, json_integer(figures->handshake_step[i]));
 	return json_pack("{s:I, s:o, s:o, s:o}", "count", (json_int_t)figures->handshakes, "minimumUs",
 			 figures->handshakes ? json_integer(figures->shortest_us) : json_null(), "meanUs",
 			 figures->handshakes ? json_real(mean_us(figures)) : json_null(), "histogram", histogram);

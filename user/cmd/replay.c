@@ -218,9 +218,9 @@ static json_t *json_resources(const struct weir_ruleset *ruleset, const struct w
 	size_t i;
 
 	for (i = 0; i < ruleset->resource_count; i++)
-		json_array_append_new(resources, json_pack("{s:s, s:o, s:o}", "name", ruleset->resources[i].name,
-							   "passed", weir_json_tally(&report->resources[i].passed),
-							   "blocked", weir_json_tally(&report->resources[i].blocked)));
+		weir_json_append(&resources, json_pack("{s:s, s:o, s:o}", "name", ruleset->resources[i].name, "passed",
+						       weir_json_tally(&report->resources[i].passed), "blocked",
+						       weir_json_tally(&report->resources[i].blocked)));
 	return resources;
 }
 
@@ -243,7 +243,7 @@ static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++)
-		json_array_append_new(rules, json_rule(ruleset, &ruleset->rules[i], &report->rules[i]));
+		weir_json_append(&rules, json_rule(ruleset, &ruleset->rules[i], &report->rules[i]));
 	return rules;
 }
 

@@ -104,7 +104,7 @@ static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
 	json_t *seconds = json_array();
 
 	for (int i = 0; i < WEIR_MINUTE; i++)
-		json_array_append_new(seconds, json_integer(by_second[i]));
+		weir_json_append(&seconds, json_integer(by_second[i]));
 	return seconds;
 }
 
@@ -118,13 +118,13 @@ static json_t *describe_resources(const struct view *view)
 		const struct weir_resource_sum *sum = &view->counters->resources[slot];
 		const struct weir_connection_figures *connections = resource_connections(view, slot);
 
-		json_array_append_new(resources,
-				      json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name",
-						instance->resources[slot].name, "passed", weir_json_tally(&sum->passed),
-						"blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
-						describe_minute(sum->passed_by_second), "blocked",
-						describe_minute(sum->blocked_by_second), "connections",
-						connections ? weir_json_connections(connections) : NULL));
+		weir_json_append(&resources,
+				 json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name",
+					   instance->resources[slot].name, "passed", weir_json_tally(&sum->passed),
+					   "blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
+					   describe_minute(sum->passed_by_second), "blocked",
+					   describe_minute(sum->blocked_by_second), "connections",
+					   connections ? weir_json_connections(connections) : NULL));
 	}
 	return resources;
 }
@@ -147,7 +147,7 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
 		if (counts_connections(&view->instance->rules[slot]))
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
-		json_array_append_new(rules, rule);
+		weir_json_append(&rules, rule);
 	}
 	return rules;
 }

@@ -70,10 +70,10 @@ static json_t *describe_links(const struct weir_instance *instance)
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		json_array_append_new(links,
-				      json_pack("{s:s, s:I, s:s, s:b, s:I}", "interface", link->interface, "ifindex",
-						(json_int_t)link->ifindex, "mode", mode_name(link), "isAttached",
-						link->ifindex != 0, "programId", (json_int_t)link->program_id));
+		weir_json_append(&links,
+				 json_pack("{s:o, s:I, s:s, s:b, s:I}", "interface", weir_json_text(link->interface),
+					   "ifindex", (json_int_t)link->ifindex, "mode", mode_name(link), "isAttached",
+					   link->ifindex != 0, "programId", (json_int_t)link->program_id));
 	}
 	return links;
 }
@@ -85,8 +85,8 @@ static json_t *describe_resources(const struct weir_instance *instance)
 	for (uint32_t i = 0; i < instance->resource_count; i++) {
 		const struct weir_resource_info *resource = &instance->resources[instance->resource_order[i]];
 
-		json_array_append_new(resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
-							   (json_int_t)resource->rule_count));
+		weir_json_append(&resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
+						       (json_int_t)resource->rule_count));
 	}
 	return resources;
 }
@@ -105,7 +105,7 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "isPerFlow", json_boolean(warms_per_flow(info)));
 		json_object_set_new(rule, "thresholdNow",
 				    warms_per_flow(info) ? json_null() : json_integer(view->controller->thresholds[i]));
-		json_array_append_new(rules, rule);
+		weir_json_append(&rules, rule);
 	}
 	return rules;
 }
@@ -387,13 +387,19 @@ static void print_text(const struct view *view)
 
 /* What was shown until now. */
 struct listing {
-	json_t *documents; /* NULL: for people */
+	bool is_json;	   /* else for people */
+	json_t *documents; /* owned */
 	size_t count;
 };
 
+static void free_listing(struct listing *listing)
+{
+	json_decref(listing->documents);
+}
+
 static void add_to(struct listing *listing, json_t *document)
 {
-	json_array_append_new(listing->documents, document);
+	weir_json_append(&listing->documents, document);
 }
 
 /* Where one for people begins. */
@@ -411,7 +417,7 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 
 	if (err)
 		return err;
-	if (listing->documents) {
+	if (listing->is_json) {
 		add_to(listing, describe(&view));
 	} else {
 		separate(listing);
@@ -436,7 +442,7 @@ static void show_foreign(const char *name, const struct weir_instance_info *head
 
 	snprintf(remark, sizeof(remark),
 		 "attached by another version of weir: 'weir detach --instance %s', and attach again", name);
-	if (listing->documents) {
+	if (listing->is_json) {
 		add_to(listing, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
 					  (json_int_t)head->abi_version, "remark", remark));
 	} else {
@@ -476,7 +482,7 @@ static int show_all(struct listing *listing, struct weir_diag *diag)
 		if (one_err)
 			err = one_err;
 	}
-	if (!err && !listing->count && !listing->documents)
+	if (!err && !listing->count && !listing->is_json)
 		fputs("nothing is attached\n", stderr);
 	return err;
 }
@@ -484,19 +490,18 @@ static int show_all(struct listing *listing, struct weir_diag *diag)
 int weir_cmd_status(int argc, char **argv)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
-	_cleanup_(json_decrefp) json_t *documents = NULL;
-	struct listing listing = {};
+	_cleanup_(free_listing) struct listing listing = {};
 	struct weir_diag diag = {};
 	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;
-	documents = options.wants_json ? json_array() : NULL;
-	listing.documents = documents;
+	listing.is_json = options.wants_json;
+	listing.documents = json_array();
 	err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
 	/* An empty list would say that nothing is attached, which nobody knows when reading failed. */
-	if (documents && (!err || listing.count)) {
-		int print_err = weir_json_print(json_pack("{s:O}", "instances", documents), &diag);
+	if (listing.is_json && (!err || listing.count)) {
+		int print_err = weir_json_print(json_pack("{s:o}", "instances", TAKE_PTR(listing.documents)), &diag);
 
 		err = err ? err : print_err;
 	} else if (!err) {
