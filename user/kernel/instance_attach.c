@@ -195,7 +195,9 @@ static int pin_maps(const char *instance, const struct weir_object *object, stru
 		return weir_diag_fail(diag, errno, NULL, "cannot make '%s'", path);
 	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
 		err = weir_pin(instance, weir_instance_map_name(map), weir_object_map_fd(object, map), diag);
-	return err ? err : weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+	if (!err)
+		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+	return err ? err : weir_pin(instance, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 }
 
 static int attach_pace(const struct weir_attach_options *options, struct weir_diag *diag)

@@ -237,6 +237,8 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 {
 	int err = pin_anew(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 
+	if (!err)
+		err = pin_anew(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
 		if (is_replaced(instance, image, map))
 			err = pin_anew(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
@@ -248,6 +250,8 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 {
 	int err = take_new_pin(instance->name, WEIR_PIN_THRESHOLDS, diag);
 
+	if (!err)
+		err = take_new_pin(instance->name, WEIR_PIN_PROGRAM, diag);
 	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
 		if (is_replaced(instance, image, map))
 			err = take_new_pin(instance->name, weir_instance_map_name(map), diag);
@@ -259,68 +263,121 @@ static void drop_new_pins(const struct weir_instance *instance)
 	char buffer[64];
 
 	weir_unpin(instance->name, new_pin(WEIR_PIN_THRESHOLDS, buffer));
+	weir_unpin(instance->name, new_pin(WEIR_PIN_PROGRAM, buffer));
 	for (int map = 0; map < WEIR_MAP_COUNT; map++)
 		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
 }
 
 /* ---- links ---- */
 
-/* A link whose program is being replaced. */
-struct swap {
-	int link_fd, old_program_fd;
+/* A program that links have now, one for all of them as a rule: to put it back should the next link refuse. */
+struct old_program {
+	uint32_t id;
+	int fd;
 };
 
-static void free_swaps(struct swap **swaps)
+/* One more than there are, the last with id 0. */
+static void free_programs(struct old_program **programs)
 {
-	for (struct swap *swap = *swaps; swap && swap->link_fd; swap++) {
-		weir_closep(&swap->link_fd);
-		weir_closep(&swap->old_program_fd);
-	}
-	free(*swaps);
+	for (struct old_program *program = *programs; program && program->id; program++)
+		weir_closep(&program->fd);
+	free(*programs);
 }
 
-static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd,
-		     struct swap *swap)
+static bool is_program(int fd, uint32_t id)
 {
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes) && info.id == id;
+}
+
+/* By its pin, or that of a reload that was cut short; by its number, which takes CAP_SYS_ADMIN, where another version
+ * has pinned none. Returns a descriptor or -errno.
+ */
+static int open_program(const char *instance, uint32_t id)
+{
+	char buffer[64];
+	const char *const pins[] = {WEIR_PIN_PROGRAM, new_pin(WEIR_PIN_PROGRAM, buffer)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pins); i++) {
+		_cleanup_(weir_closep) int fd = weir_pin_open(instance, pins[i]);
+
+		if (is_program(fd, id))
+			return TAKE_FD(fd);
+	}
+	return bpf_prog_get_fd_by_id(id);
+}
+
+static struct old_program *find_program(struct old_program *programs, uint32_t id)
+{
+	while (programs->id && programs->id != id)
+		programs++;
+	return programs;
+}
+
+/* Before anything is changed. The caller frees *ret_programs. */
+static int open_programs(const struct weir_instance *instance, struct old_program **ret_programs,
+			 struct weir_diag *diag)
+{
+	_cleanup_(free_programs) struct old_program *programs = calloc(instance->link_count + 1, sizeof(*programs));
+
+	if (!programs)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		struct old_program *program = find_program(programs, link->program_id);
+
+		if (!link->ifindex || program->id)
+			continue;
+		program->fd = open_program(instance->name, link->program_id);
+		if (program->fd < 0)
+			return weir_diag_fail(diag, -program->fd, "the old rules go on",
+					      "cannot open the program on '%s'", link->interface);
+		program->id = link->program_id;
+	}
+	*ret_programs = TAKE_PTR(programs);
+	return 0;
+}
+
+/* Its descriptor is not kept: there may be more interfaces than a process may have descriptors. */
+static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd)
+{
+	_cleanup_(weir_closep) int fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
 
 	weir_link_pin(link->interface, link->is_native, pin);
-	swap->old_program_fd = bpf_prog_get_fd_by_id(link->program_id);
-	swap->link_fd = weir_pin_open(instance->name, pin);
-	if (swap->link_fd < 0)
-		return swap->link_fd;
-	if (swap->old_program_fd < 0)
-		return swap->old_program_fd;
-	return bpf_link_update(swap->link_fd, program_fd, NULL) ? -errno : 0;
+	fd = weir_pin_open(instance->name, pin);
+	if (fd < 0)
+		return fd;
+	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
 }
 
 /* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
-static int swap_links(const struct weir_instance *instance, int program_fd, struct weir_diag *diag)
+static int swap_links(const struct weir_instance *instance, int program_fd, struct old_program *old,
+		      struct weir_diag *diag)
 {
-	_cleanup_(free_swaps) struct swap *swaps = calloc(instance->link_count + 1, sizeof(*swaps));
 	size_t done = 0;
 	int err = 0;
 
-	if (!swaps)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
-	for (size_t i = 0; !err && i < instance->link_count; i++) {
-		const struct weir_link *link = &instance->links[i];
+	for (; !err && done < instance->link_count; done += !err) {
+		const struct weir_link *link = &instance->links[done];
 
 		if (!link->ifindex) {
 			weir_diag_warning(diag, NULL, NULL, "'weir detach -i' forgets it",
 					  "interface '%s' is gone, and the rules with it", link->interface);
 			continue;
 		}
-		err = swap_link(instance, link, program_fd, &swaps[done]);
+		err = swap_link(instance, link, program_fd);
 		if (err)
 			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
 				       link->interface);
-		else
-			done++;
 	}
 	/* The same call that has just worked the other way round. */
 	while (err && done--)
-		bpf_link_update(swaps[done].link_fd, swaps[done].old_program_fd, NULL);
+		if (instance->links[done].ifindex)
+			swap_link(instance, &instance->links[done],
+				  find_program(old, instance->links[done].program_id)->fd);
 	return err;
 }
 
@@ -375,16 +432,20 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 static int swap_in(struct weir_instance *instance, const struct weir_settings *settings, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
+	_cleanup_(free_programs) struct old_program *old = NULL;
 	struct weir_diag ignored = {};
 	int err;
 
+	err = open_programs(instance, &old, diag);
+	if (err)
+		return err;
 	err = describe_both(instance, image, diag);
 	if (!err)
 		err = pin_new_maps(instance, image, object, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
 	if (!err)
-		err = swap_links(instance, weir_object_program_fd(object), diag);
+		err = swap_links(instance, weir_object_program_fd(object), old, diag);
 	if (err) {
 		drop_new_pins(instance);
 		write_descriptions(instance, instance->rules, instance->resources, &ignored);

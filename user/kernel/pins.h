@@ -14,7 +14,8 @@
 #include "diag.h"
 
 #define WEIR_PIN_THRESHOLDS "thresholds"
-#define WEIR_PIN_NEW "-new" /* suffix of a pin that is about to replace the one without */
+#define WEIR_PIN_PROGRAM "program" /* so that a reload can put it back without CAP_SYS_ADMIN */
+#define WEIR_PIN_NEW "-new"	   /* suffix of a pin that is about to replace the one without */
 
 /* Path of a pin of an instance, or (pin NULL) of its directory. `path` has PATH_MAX bytes. */
 void weir_pin_path(const char *instance, const char *pin, char *path);
