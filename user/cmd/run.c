@@ -108,7 +108,9 @@ static void reload(const struct weir_options *options)
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &result, &diag);
 	weir_tell(&diag);
-	if (err)
+	if (err == WEIR_RELOAD_NOT_DESCRIBED)
+		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);
+	else if (err)
 		fputs("weir run: not reloaded, the old rules go on\n", stderr);
 	else
 		fprintf(stderr, "weir run: reloaded, %s\n", weir_format_kept(result.rules, result.kept_rules, words));

@@ -8,6 +8,7 @@
 #ifndef WEIR_INSTANCE_H
 #define WEIR_INSTANCE_H
 
+#include <errno.h>
 #include <net/if.h>
 #include <stdbool.h>
 
@@ -111,7 +112,8 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 
 /*
  * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
- * and no others, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched only then.
+ * to no others that are still there, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched
+ * only then.
  */
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns);
 
@@ -120,9 +122,12 @@ struct weir_reload_result {
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
 };
 
-/* Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means
- * that the new ones are wrong. *diag may hold warnings after success.
+/*
+ * Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means that the new
+ * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
+ * not be written, or only in part; another reload puts that right. *diag may hold warnings after success.
  */
+#define WEIR_RELOAD_NOT_DESCRIBED (-EUCLEAN)
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
 

@@ -68,7 +68,7 @@ static int check_host(const struct weir_attach_options *options, struct weir_dia
 
 #define INTERFACE_WORDS_BYTES 128
 
-/* The interfaces that it is on, as far as there is room. */
+/* The interfaces that it is on and that are still there, as far as there is room. */
 static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYTES])
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
@@ -79,22 +79,26 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 		return;
 	for (size_t i = 0; i < pins.count && written < INTERFACE_WORDS_BYTES; i++) {
 		char interface[IF_NAMESIZE];
+		struct weir_link link = {};
 		bool is_native;
 
-		if (weir_link_pin_parse(pins.names[i], interface, &is_native))
+		if (weir_link_pin_parse(pins.names[i], interface, &is_native) &&
+		    (weir_link_read(instance, pins.names[i], &link) || link.ifindex))
 			written += snprintf(words + written, INTERFACE_WORDS_BYTES - written, "%s'%s'",
 					    written ? ", " : "", interface);
 	}
 }
 
-/* An instance without a link is what an attach that was killed left behind. */
+/* An instance without a link is what an attach that was killed left behind. One whose interfaces are all gone limits
+ * nothing, and never will again: as after a container that is started anew, under the same names.
+ */
 static int refuse_second_attach(const char *instance, struct weir_diag *diag)
 {
 	char words[INTERFACE_WORDS_BYTES];
 
 	if (!weir_instance_exists(instance))
 		return 0;
-	if (!weir_instance_count_links(instance))
+	if (!weir_instance_count_live_links(instance))
 		return weir_instance_remove(instance, diag);
 	name_interfaces(instance, words);
 	weir_diag_error(diag, NULL, NULL,
@@ -303,6 +307,15 @@ static bool has_link(const struct weir_instance *instance, const char *interface
 	return false;
 }
 
+static size_t count_live(const struct weir_instance *instance)
+{
+	size_t live = 0;
+
+	for (size_t i = 0; i < instance->link_count; i++)
+		live += instance->links[i].ifindex != 0;
+	return live;
+}
+
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -310,7 +323,7 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, uin
 	int err = weir_instance_open(options->instance, &instance, &ignored);
 
 	weir_diag_free(&ignored);
-	if (err || instance->link_count != options->interface_count || instance->info.netns != weir_host_netns())
+	if (err || count_live(instance) != options->interface_count || instance->info.netns != weir_host_netns())
 		return false;
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (!has_link(instance, options->interfaces[i], options->mode))

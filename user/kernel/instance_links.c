@@ -74,6 +74,23 @@ size_t weir_instance_count_links(const char *instance)
 	return links;
 }
 
+size_t weir_instance_count_live_links(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	size_t links = 0;
+
+	if (weir_instance_pins(instance, &pins))
+		return 0;
+	for (size_t i = 0; i < pins.count; i++) {
+		struct weir_link link = {};
+
+		/* One that cannot be read may live. */
+		links += weir_is_link_pin(pins.names[i]) &&
+			 (weir_link_read(instance, pins.names[i], &link) || link.ifindex);
+	}
+	return links;
+}
+
 bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
 				char pin[WEIR_LINK_PIN_BYTES])
 {

@@ -42,6 +42,9 @@ int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *d
 
 size_t weir_instance_count_links(const char *instance);
 
+/* Of these, how many are on an interface that is still there: a link does not come back with its interface. */
+size_t weir_instance_count_live_links(const char *instance);
+
 /* Whether it has a link to this interface in this mode; `pin` is the link's name then, or would be. */
 bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
 				char pin[WEIR_LINK_PIN_BYTES]);

@@ -152,17 +152,19 @@ static int check_span(const struct weir_instance *instance, const struct weir_im
 	return -EOVERFLOW;
 }
 
-/* One without any is what is left of an attach, or a detach, that was killed. */
+/* One without any is what is left of an attach, or a detach, that was killed. Nor would rules limit anything where all
+ * interfaces are gone.
+ */
 static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
 {
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	if (instance->link_count)
-		return 0;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex)
+			return 0;
 	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
-	weir_diag_error(diag, NULL, NULL, hint,
-			"instance '%s' is attached to no interface: an attach or a detach was cut short",
-			instance->name);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
+			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
 	return -ENOENT;
 }
 
@@ -433,6 +435,7 @@ static int swap_in(struct weir_instance *instance, const struct weir_settings *s
 		   const struct weir_object *object, struct weir_diag *diag)
 {
 	_cleanup_(free_programs) struct old_program *old = NULL;
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_diag ignored = {};
 	int err;
 
@@ -452,7 +455,14 @@ static int swap_in(struct weir_instance *instance, const struct weir_settings *s
 		weir_diag_free(&ignored);
 		return err;
 	}
-	return make_known(instance, settings, image, object, diag);
+	if (!make_known(instance, settings, image, object, diag))
+		return 0;
+	snprintf(hint, sizeof(hint), "once more: 'weir reload%s FILE...'",
+		 weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"the new rules of instance '%s' are in force, but other commands cannot see that yet",
+			instance->name);
+	return WEIR_RELOAD_NOT_DESCRIBED;
 }
 
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
@@ -495,7 +505,8 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, s
 		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
 		err = weir_not_the_rules(swap_in(instance, &ruleset->settings, image, object, diag));
-	if (err ? paces_anew : !image->config.paces && weir_pace_is_attached(name))
+	/* The new rules, which pace, may be in force all the same. */
+	if (err ? paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED : !image->config.paces && weir_pace_is_attached(name))
 		weir_pace_detach(name);
 	if (err)
 		return err;
