@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "object.h"
+#include "pins.h"
 #include "util.h"
 
 #define HEAD_BYTES offsetof(struct weir_instance_info, rule_slots)
@@ -53,4 +55,13 @@ int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is
 	*ret_info = info;
 	*ret_is_foreign = !is_ours;
 	return 0;
+}
+
+uint64_t weir_info_netns(const char *instance)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+	bool is_foreign;
+
+	return fd < 0 || weir_info_read(fd, &info, &is_foreign) ? 0 : info.netns;
 }

@@ -6,6 +6,7 @@
 #define WEIR_INFO_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "weir_abi.h"
 
@@ -14,5 +15,8 @@
  * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Returns 0 or -errno.
  */
 int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign);
+
+/* Inode number of the network namespace that an instance's interfaces are in; 0 when that cannot be told. */
+uint64_t weir_info_netns(const char *instance);
 
 #endif

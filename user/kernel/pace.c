@@ -5,8 +5,6 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -15,6 +13,7 @@
 #include "array.h"
 #include "host.h"
 #include "info.h"
+#include "netns.h"
 #include "object.h"
 #include "pace.skel.h"
 #include "pins.h"
@@ -73,71 +72,10 @@ static int list_pins(const char *instance, struct weir_names *ret_pins)
 	return weir_names_read(path, ret_pins);
 }
 
-/* ---- the instance's network namespace, which need not be the caller's ---- */
-
-static bool is_netns(int fd, uint64_t inode)
-{
-	struct stat status;
-
-	return fd >= 0 && !fstat(fd, &status) && status.st_ino == inode;
-}
-
-/* Open the one of this inode among DIRECTORY/NAME/SUFFIX. Returns it, or -ENOENT. */
-static int find_netns_in(const char *directory, const char *suffix, uint64_t inode)
-{
-	_cleanup_(weir_names_free) struct weir_names names = {};
-
-	if (weir_names_read(directory, &names))
-		return -ENOENT;
-	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_(weir_closep) int fd = -1;
-		char path[PATH_MAX];
-
-		snprintf(path, sizeof(path), "%s/%s%s", directory, names.names[i], suffix);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (is_netns(fd, inode))
-			return TAKE_FD(fd);
-	}
-	return -ENOENT;
-}
-
-static uint64_t read_netns(const char *instance)
-{
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
-	struct weir_instance_info info;
-	bool is_foreign;
-
-	return fd < 0 || weir_info_read(fd, &info, &is_foreign) ? 0 : info.netns;
-}
-
-/* Go there; *ret_back_fd (-1: it is here) leads back. Named namespaces first, then those of processes. */
+/* The instance's network namespace need not be the caller's. */
 static int enter_netns_of(const char *instance, int *ret_back_fd)
 {
-	_cleanup_(weir_closep) int fd = -1, back_fd = -1;
-	uint64_t inode = read_netns(instance);
-
-	if (!inode)
-		return -ENOENT;
-	if (inode == weir_host_netns())
-		return 0;
-	fd = find_netns_in("/run/netns", "", inode);
-	if (fd < 0)
-		fd = find_netns_in("/proc", "/ns/net", inode);
-	if (fd < 0)
-		return fd;
-	back_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	if (back_fd < 0 || setns(fd, CLONE_NEWNET))
-		return -errno;
-	*ret_back_fd = TAKE_FD(back_fd);
-	return 0;
-}
-
-static void leave_netns(int *back_fd)
-{
-	if (*back_fd < 0)
-		return;
-	setns(*back_fd, CLONE_NEWNET); /* we have just been there, ignoring */
-	close(*back_fd);
+	return weir_netns_enter(weir_info_netns(instance), ret_back_fd);
 }
 
 /* ---- putting it on ---- */
@@ -287,7 +225,7 @@ static int set_up(const char *instance, const uint32_t *ifindexes, size_t count,
 
 int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
 {
-	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
 	int err = enter_netns_of(instance, &back_fd);
 
 	if (err)
@@ -328,7 +266,7 @@ static int add_counters(uint32_t key, const void *values, int cpus, void *data)
 
 static int read_device_queue(const char *instance, struct weir_tc_queue *ret_queue)
 {
-	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_closep) int fd = -1;
 	char name[IF_NAMESIZE];
 	int err = enter_netns_of(instance, &back_fd);
@@ -433,7 +371,7 @@ static void remove_device(int fd, const char *instance)
 
 void weir_pace_detach(const char *instance)
 {
-	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_closep) int fd = -1;
 
 	/* A network namespace that nobody has any more took all of it along. */
@@ -448,7 +386,7 @@ void weir_pace_detach(const char *instance)
 
 void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count)
 {
-	_cleanup_(leave_netns) int back_fd = -1;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_closep) int fd = -1;
 
 	if (!weir_pace_is_attached(instance) || enter_netns_of(instance, &back_fd))
