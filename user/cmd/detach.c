@@ -9,7 +9,7 @@ static const struct weir_command command = {
 	.options = "iIh",
 	.holds_signals = true,
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-		 "and nothing is left.",
+		 "and nothing is left. An interface that was renamed is named as 'weir status' shows it.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 

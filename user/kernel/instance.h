@@ -12,6 +12,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 
+#include "links.h"
 #include "object.h"
 #include "pins.h"
 
@@ -22,13 +23,6 @@ enum weir_attach_mode {
 	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
 	WEIR_MODE_NATIVE, /* in the driver */
 	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
-};
-
-struct weir_link {
-	char interface[IF_NAMESIZE]; /* as it was called when it was attached */
-	uint32_t ifindex;	     /* 0: the interface is gone, and the link is dead */
-	uint32_t program_id;
-	bool is_native; /* else in skb mode */
 };
 
 struct weir_instance {
@@ -74,7 +68,7 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 /* Say that a reload of it was cut short. Returns -EAGAIN. */
 int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 
-/* Warn of each interface that has gone since it was last looked. */
+/* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
 /* How long its limits hold yet, from now (narrow_span.h). */
@@ -131,7 +125,8 @@ struct weir_reload_result {
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
 
-/* Fail with -ENOENT, and say so, unless the instance is attached to this interface. */
+/* Fail with -ENOENT, and say so, unless the instance is attached to this interface (weir_link_find says what a name
+ * means). */
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag);
 
 /*

@@ -71,22 +71,16 @@ static int check_host(const struct weir_attach_options *options, struct weir_dia
 /* The interfaces that it is on and that are still there, as far as there is room. */
 static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYTES])
 {
-	_cleanup_(weir_names_free) struct weir_names pins = {};
-	size_t written = 0;
+	_cleanup_(weir_freep) struct weir_link *links = NULL;
+	size_t written = 0, count;
 
 	words[0] = '\0';
-	if (weir_instance_pins(instance, &pins))
+	if (weir_links_read(instance, &links, &count))
 		return;
-	for (size_t i = 0; i < pins.count && written < INTERFACE_WORDS_BYTES; i++) {
-		char interface[IF_NAMESIZE];
-		struct weir_link link = {};
-		bool is_native;
-
-		if (weir_link_pin_parse(pins.names[i], interface, &is_native) &&
-		    (weir_link_read(instance, pins.names[i], &link) || link.ifindex))
+	for (size_t i = 0; i < count && written < INTERFACE_WORDS_BYTES; i++)
+		if (links[i].ifindex)
 			written += snprintf(words + written, INTERFACE_WORDS_BYTES - written, "%s'%s'",
-					    written ? ", " : "", interface);
-	}
+					    written ? ", " : "", links[i].interface);
 }
 
 /* An instance without a link is what an attach that was killed left behind. One whose interfaces are all gone limits

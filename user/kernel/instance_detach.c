@@ -67,15 +67,12 @@ static void trim_pace(const char *instance)
 
 static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
 {
-	const bool modes[] = {true, false};
 	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_instance_expect_on(instance, interface, diag);
+	int err = weir_instance_find_link(instance, interface, pin, diag);
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (weir_instance_is_pinned_to(instance, interface, modes[i], pin))
-			remove_link(instance, pin);
+	remove_link(instance, pin);
 	if (!weir_instance_count_links(instance))
 		return weir_instance_remove(instance, diag);
 	trim_pace(instance);

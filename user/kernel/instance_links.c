@@ -5,11 +5,10 @@
  */
 #include "instance_parts.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "bpffs.h"
+#include "host.h"
 #include "util.h"
 
 int weir_instance_pins(const char *instance, struct weir_names *ret_pins)
@@ -28,37 +27,10 @@ bool weir_is_link_pin(const char *pin)
 	return weir_link_pin_parse(pin, interface, &is_native);
 }
 
-int weir_link_read(const char *instance, const char *pin, struct weir_link *link)
-{
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
-	struct bpf_link_info info = {};
-	__u32 info_bytes = sizeof(info);
-
-	if (fd < 0)
-		return fd;
-	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
-		return -errno;
-	link->ifindex = info.xdp.ifindex;
-	link->program_id = info.prog_id;
-	return 0;
-}
-
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag)
 {
-	_cleanup_(weir_names_free) struct weir_names pins = {};
-	int err = weir_instance_pins(instance->name, &pins);
+	int err = weir_links_read(instance->name, &instance->links, &instance->link_count);
 
-	for (size_t i = 0; !err && i < pins.count; i++) {
-		struct weir_link link = {};
-
-		if (!weir_link_pin_parse(pins.names[i], link.interface, &link.is_native))
-			continue;
-		err = weir_link_read(instance->name, pins.names[i], &link);
-		if (!err && !weir_array_add((void **)&instance->links, instance->link_count, sizeof(link)))
-			err = -ENOMEM;
-		if (!err)
-			instance->links[instance->link_count++] = link;
-	}
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
 }
 
@@ -91,15 +63,17 @@ size_t weir_instance_count_live_links(const char *instance)
 	return links;
 }
 
-bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
-				char pin[WEIR_LINK_PIN_BYTES])
+int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
+			    struct weir_diag *diag)
 {
-	char path[PATH_MAX];
-	struct stat status;
+	int err = weir_link_find(name, interface, ret_pin);
 
-	weir_link_pin(interface, is_native, pin);
-	weir_pin_path(instance, pin, path);
-	return !stat(path, &status);
+	if (err == -ENOENT)
+		weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is",
+				"instance '%s' is not attached to '%s'", name, interface);
+	else if (err)
+		weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", name);
+	return err;
 }
 
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
@@ -107,23 +81,21 @@ int weir_instance_expect_on(const char *name, const char *interface, struct weir
 	char pin[WEIR_LINK_PIN_BYTES];
 	int err = weir_instance_expect_attached(name, diag);
 
-	if (err || weir_instance_is_pinned_to(name, interface, true, pin) ||
-	    weir_instance_is_pinned_to(name, interface, false, pin))
-		return err;
-	weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is", "instance '%s' is not attached to '%s'",
-			name, interface);
-	return -ENOENT;
+	return err ? err : weir_instance_find_link(name, interface, pin, diag);
 }
 
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
 {
+	/* Elsewhere they keep those of the last reload: to go there each time may mean to search all processes. */
+	if (instance->info.netns == weir_host_netns())
+		weir_links_name_here(instance->name, instance->links, instance->link_count);
 	for (size_t i = 0; i < instance->link_count; i++) {
 		struct weir_link *link = &instance->links[i], now = {};
 		char pin[WEIR_LINK_PIN_BYTES];
 
 		if (!link->ifindex)
 			continue;
-		weir_link_pin(link->interface, link->is_native, pin);
+		weir_link_pin(link->attached_as, link->is_native, pin);
 		/* What cannot be read is being detached. */
 		if (weir_link_read(instance->name, pin, &now) || now.ifindex)
 			continue;

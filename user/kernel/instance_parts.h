@@ -34,9 +34,6 @@ int weir_instance_pins(const char *instance, struct weir_names *ret_pins);
 /* Whether a pin of this name is one of a link. */
 bool weir_is_link_pin(const char *pin);
 
-/* What the kernel knows of a pinned link: link->ifindex and link->program_id. Returns 0 or -errno. */
-int weir_link_read(const char *instance, const char *pin, struct weir_link *link);
-
 /* Fills instance->links. */
 int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *diag);
 
@@ -45,9 +42,9 @@ size_t weir_instance_count_links(const char *instance);
 /* Of these, how many are on an interface that is still there: a link does not come back with its interface. */
 size_t weir_instance_count_live_links(const char *instance);
 
-/* Whether it has a link to this interface in this mode; `pin` is the link's name then, or would be. */
-bool weir_instance_is_pinned_to(const char *instance, const char *interface, bool is_native,
-				char pin[WEIR_LINK_PIN_BYTES]);
+/* The pin of its link to an interface (weir_link_find), or why there is none. */
+int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
+			    struct weir_diag *diag);
 
 /* ---- instance_detach.c ---- */
 

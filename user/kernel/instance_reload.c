@@ -348,7 +348,7 @@ static int swap_link(const struct weir_instance *instance, const struct weir_lin
 	_cleanup_(weir_closep) int fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
 
-	weir_link_pin(link->interface, link->is_native, pin);
+	weir_link_pin(link->attached_as, link->is_native, pin);
 	fd = weir_pin_open(instance->name, pin);
 	if (fd < 0)
 		return fd;
