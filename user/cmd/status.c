@@ -9,6 +9,7 @@
 #include "host.h"
 #include "memory.h"
 #include "narrow_span.h"
+#include "netns.h"
 #include "options.h"
 #include "pace.h"
 #include "print.h"
@@ -202,18 +203,31 @@ static json_t *describe_span(const struct weir_instance *instance)
 	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
 }
 
+/* Null when it is not known. */
+static json_t *describe_netns(const struct weir_instance *instance)
+{
+	uint64_t inode = instance->info.netns;
+	char name[NAME_MAX + 1];
+
+	if (!inode)
+		return json_null();
+	return json_pack("{s:I, s:o, s:b}", "inode", (json_int_t)inode, "name",
+			 weir_netns_name(inode, name) ? json_string(name) : json_null(), "isOurs",
+			 inode == weir_host_netns());
+}
+
 static json_t *describe(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 instance->name, "abiVersion", (json_int_t)info->abi_version, "generation",
 			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
 			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds",
-			 describe_span(instance), "links", describe_links(instance), "settings",
-			 describe_settings(instance), "counts", describe_counts(instance), "controller",
+			 describe_span(instance), "netns", describe_netns(instance), "links", describe_links(instance),
+			 "settings", describe_settings(instance), "counts", describe_counts(instance), "controller",
 			 describe_controller(view->controller), "memory", describe_memory(view), "resources",
 			 describe_resources(instance), "rules", describe_rules(view));
 }
@@ -345,6 +359,20 @@ static void print_span(const struct weir_instance *instance)
 		printf("  %s: detach it and attach again\n", words);
 }
 
+/* Where its interfaces are, if it is not here. */
+static void print_netns(const struct weir_instance *instance)
+{
+	uint64_t inode = instance->info.netns;
+	char name[NAME_MAX + 1];
+
+	if (!inode || inode == weir_host_netns())
+		return;
+	if (weir_netns_name(inode, name))
+		printf("  in network namespace '%s'\n", name);
+	else
+		printf("  in network namespace %llu, which has no name\n", (unsigned long long)inode);
+}
+
 /* What not every instance has. */
 static void print_counts(const struct weir_instance *instance)
 {
@@ -367,6 +395,7 @@ static void print_text(const struct view *view)
 	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
 	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
 	       weir_format_age(now_ns - info->loaded_ns, loaded));
+	print_netns(instance);
 	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
 	       weir_plural(instance->resource_count), instance->rule_count, weir_plural(instance->rule_count),
 	       info->flows_per_cpu);

@@ -14,6 +14,7 @@
 #include "bpffs.h"
 #include "host.h"
 #include "narrow_span.h"
+#include "netns.h"
 #include "pace.h"
 #include "util.h"
 
@@ -125,9 +126,13 @@ static bool names_interfaces(const struct weir_ruleset *ruleset)
 /* Interface names are looked up here, and would mean others in another network namespace. */
 static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
+	char name[NAME_MAX + 1] = "NAME", hint[NAME_MAX + 64];
+
 	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
 		return 0;
-	weir_diag_error(diag, NULL, NULL, "reload it from there: '--netns NAME'",
+	weir_netns_name(instance->info.netns, name);
+	snprintf(hint, sizeof(hint), "reload it from there: '--netns %s'", name);
+	weir_diag_error(diag, NULL, NULL, hint,
 			"instance '%s' is attached in another network namespace, and the rules name interfaces",
 			instance->name);
 	return -EINVAL;
