@@ -86,6 +86,8 @@ int weir_instance_expect_on(const char *name, const char *interface, struct weir
 
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
 {
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
 	/* Elsewhere they keep those of the last reload: to go there each time may mean to search all processes. */
 	if (instance->info.netns == weir_host_netns())
 		weir_links_name_here(instance->name, instance->links, instance->link_count);
@@ -100,11 +102,12 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 		if (weir_link_read(instance->name, pin, &now) || now.ifindex)
 			continue;
 		link->ifindex = 0;
-		weir_diag_warning(
-			diag, NULL, NULL,
-			"should it come back, nothing is limited there until it is attached anew: 'weir detach', then "
-			"'weir run' or 'weir attach'",
-			"interface '%s' is gone, and the limits with it", link->interface);
+		snprintf(hint, sizeof(hint),
+			 "should it come back, nothing is limited there until it is attached anew: 'weir detach%s', "
+			 "then 'weir run' or 'weir attach'",
+			 weir_instance_option(instance->name, option));
+		weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the limits with it",
+				  link->interface);
 	}
 }
 

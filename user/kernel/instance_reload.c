@@ -360,6 +360,15 @@ static int swap_link(const struct weir_instance *instance, const struct weir_lin
 	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
 }
 
+static void warn_gone(const struct weir_instance *instance, const struct weir_link *link, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", weir_instance_option(instance->name, option),
+		 link->interface);
+	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the rules with it", link->interface);
+}
+
 /* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
 static int swap_links(const struct weir_instance *instance, int program_fd, struct old_program *old,
 		      struct weir_diag *diag)
@@ -371,8 +380,7 @@ static int swap_links(const struct weir_instance *instance, int program_fd, stru
 		const struct weir_link *link = &instance->links[done];
 
 		if (!link->ifindex) {
-			weir_diag_warning(diag, NULL, NULL, "'weir detach -i' forgets it",
-					  "interface '%s' is gone, and the rules with it", link->interface);
+			warn_gone(instance, link, diag);
 			continue;
 		}
 		err = swap_link(instance, link, program_fd);
