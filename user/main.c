@@ -31,7 +31,7 @@ static void print_usage(FILE *stream)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].does);
 	fprintf(stream, "\n'weir COMMAND --help' shows options and an example.\n"
-			"exit: 0 done, 1 it failed, 2 the request or a rule file is wrong\n");
+			"exit: 0 done, 1 it failed, 2 the request or a file that it reads is wrong\n");
 }
 
 /* getopt begins its messages with argv[0]. */

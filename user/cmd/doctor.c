@@ -67,8 +67,11 @@ static int examine(const struct weir_options *options, struct weir_diag *diag)
 {
 	const char *interface = options->arguments[0];
 	struct weir_findings findings;
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err;
 
+	if (!weir_interface_name_is_valid(interface))
+		return weir_diag_error(diag, NULL, NULL, NULL, "'%s' cannot be the name of an interface", interface);
+	err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
 	if (!err)
 		err = weir_examine(interface, &findings, diag);
 	if (err)

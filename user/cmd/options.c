@@ -71,11 +71,16 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_comman
 	return WEIR_EXIT_WRONG + 1;
 }
 
+bool weir_interface_name_is_valid(const char *name)
+{
+	return name[0] && strlen(name) < IF_NAMESIZE;
+}
+
 static int add_interface(const struct weir_command *command, struct weir_options *options, const char *name)
 {
 	const char **slot;
 
-	if (!name[0] || strlen(name) >= IF_NAMESIZE)
+	if (!weir_interface_name_is_valid(name))
 		return refuse(command, "'%s' cannot be the name of an interface", name);
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (!strcmp(options->interfaces[i], name))
@@ -138,6 +143,8 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'n':
 		return set_most(command, options, optarg);
 	case 'N':
+		if (!optarg[0])
+			return refuse(command, "'' cannot name a network namespace");
 		options->netns = optarg;
 		return 0;
 	case 'k':

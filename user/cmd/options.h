@@ -46,6 +46,9 @@ struct weir_options {
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options);
 void weir_options_free(struct weir_options *options);
 
+/* An interface can be called so. */
+bool weir_interface_name_is_valid(const char *name);
+
 /*
  * Let no signal but SIGKILL end the command half-way from now on: it is soon done, and half an attach
  * would stay behind. Not before the rules are read: from a pipe they may never come, or, as Ctrl-C ends its writer,

@@ -54,7 +54,7 @@ static void print_usage(FILE *stream)
 	      "  -h, --help           this text\n\n"
 	      "example:\n"
 	      "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap\n\n"
-	      "exit: 0 done, 1 it failed or the capture is damaged, 2 the request or a rule file is wrong\n",
+	      "exit: 0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong\n",
 	      stream);
 }
 
@@ -467,7 +467,7 @@ static int check_request(const struct replay_request *request, bool has_rules_op
 		return wrong("no capture given");
 	if (!has_rules_option)
 		return wrong("no rule file given: name it with -r");
-	if (options->interface && (!*options->interface || strlen(options->interface) >= IF_NAMESIZE))
+	if (options->interface && !weir_interface_name_is_valid(options->interface))
 		return wrong("--interface is not the name of an interface");
 	return check_outputs(request);
 }

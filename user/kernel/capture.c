@@ -19,21 +19,19 @@ struct weir_capture {
 	uint64_t frames; /* read so far */
 };
 
-/* The capture is not what it should be; *diag has been told. */
-#define BAD_CAPTURE (-EBADMSG)
-
 static int check_path(const char *path, struct weir_diag *diag)
 {
 	struct stat status;
 
-	if (stat(path, &status) < 0)
-		return weir_diag_fail(diag, errno, NULL, "cannot open capture '%s'", path);
+	if (stat(path, &status) < 0) {
+		weir_diag_fail(diag, errno, NULL, "cannot open capture '%s'", path);
+		return -EINVAL;
+	}
 	/* It is read twice, once for its times and once to judge; and "-" is no file at all. */
 	if (S_ISREG(status.st_mode))
 		return 0;
-	weir_diag_fail(diag, 0, "write it to a file first: replay reads a capture twice",
-		       "capture '%s' is not a regular file", path);
-	return BAD_CAPTURE;
+	return weir_diag_fail(diag, 0, "write it to a file first: replay reads a capture twice",
+			      "capture '%s' is not a regular file", path);
 }
 
 int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
@@ -50,16 +48,15 @@ int weir_capture_open(const char *path, struct weir_capture **ret_capture, struc
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot open capture '%s'", path);
 	capture->path = path;
 	capture->pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, reason);
-	if (!capture->pcap) {
-		weir_diag_fail(diag, 0, "give a pcap or pcapng file", "cannot read capture '%s': %s", path, reason);
-		return BAD_CAPTURE;
-	}
+	if (!capture->pcap)
+		return weir_diag_fail(diag, 0, "give a pcap or pcapng file", "cannot read capture '%s': %s", path,
+				      reason);
 	if (pcap_datalink(capture->pcap) != DLT_EN10MB) {
 		const char *name = pcap_datalink_val_to_name(pcap_datalink(capture->pcap));
 
-		weir_diag_fail(diag, 0, "capture on one Ethernet interface, not on 'any'",
-			       "capture '%s' is not of Ethernet: its link type is %s", path, name ? name : "unknown");
-		return BAD_CAPTURE;
+		return weir_diag_fail(diag, 0, "capture on one Ethernet interface, not on 'any'",
+				      "capture '%s' is not of Ethernet: its link type is %s", path,
+				      name ? name : "unknown");
 	}
 	*ret_capture = TAKE_PTR(capture);
 	return 0;
@@ -106,7 +103,7 @@ int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame
 		weir_diag_fail(diag, 0, NULL, "capture '%s' is damaged after packet %llu: %s", capture->path,
 			       (unsigned long long)capture->frames,
 			       got == 1 ? "the next one's time is not to be had" : pcap_geterr(capture->pcap));
-		return BAD_CAPTURE;
+		return -EBADMSG;
 	}
 	capture->frames++;
 	*ret_frame = (struct weir_frame){

@@ -21,7 +21,7 @@ struct weir_frame {
 
 struct weir_capture;
 
-/* Open for reading. -EBADMSG when the file is no capture, or not of Ethernet. */
+/* Open for reading. -EINVAL when there is no such file, or it is no capture, or not of Ethernet. */
 int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag);
 void weir_capture_close(struct weir_capture *capture);
 

@@ -178,6 +178,7 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) char *path = NULL;
 	_cleanup_(weir_closep) int fd = -1;
+	int err;
 
 	if (asprintf(&path, "%s%s", strchr(netns, '/') ? "" : "/run/netns/", netns) < 0) {
 		path = NULL;
@@ -187,12 +188,12 @@ int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
 	if (fd < 0)
 		return weir_diag_fail(diag, errno, "'ip netns list' shows the names; a path may be given too",
 				      "cannot open network namespace '%s'", path);
-	if (setns(fd, CLONE_NEWNET))
-		return weir_diag_fail(diag, errno,
-				      errno == EPERM ? "run it as root"
-						     : "give a name of 'ip netns list', or a path to one",
-				      "cannot enter network namespace '%s'", path);
-	return 0;
+	if (!setns(fd, CLONE_NEWNET))
+		return 0;
+	err = weir_diag_fail(diag, errno,
+			     errno == EPERM ? "run it as root" : "give a name of 'ip netns list', or a path to one",
+			     "cannot enter network namespace '%s'", path);
+	return err == -EINVAL ? -ENOENT : err; /* the kernel's: it is something else */
 }
 
 uint64_t weir_host_netns(void)

@@ -40,8 +40,10 @@ int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_read
 	struct weir_place place = {.file = path, .column = 1};
 	size_t count = 0, line_bytes = 0, mistakes = diag->errors;
 
-	if (!stream)
-		return weir_diag_fail(diag, errno, NULL, "cannot open memory readings '%s'", path);
+	if (!stream) {
+		weir_diag_fail(diag, errno, NULL, "cannot open memory readings '%s'", path);
+		return -EINVAL;
+	}
 	while (getline(&line, &line_bytes, stream) >= 0) {
 		struct weir_memory_reading reading, *added;
 
@@ -62,8 +64,10 @@ int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_read
 		*added = reading;
 		count++;
 	}
-	if (ferror(stream))
-		return weir_diag_fail(diag, EIO, NULL, "cannot read '%s'", path);
+	if (ferror(stream)) {
+		weir_diag_fail(diag, errno, NULL, "cannot read memory readings '%s'", path);
+		return -EINVAL;
+	}
 	if (diag->errors != mistakes)
 		return -EINVAL;
 	*ret_readings = TAKE_PTR(readings);
