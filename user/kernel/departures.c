@@ -71,7 +71,7 @@ int weir_departures_add(struct weir_departures *departures, const struct weir_fr
 	departures->written_bytes += departure->bytes;
 	leaving.time_ns = leaves_ns;
 	weir_capture_write(departures->writer, &leaving);
-	return 0;
+	return weir_output_check(&departures->output, diag);
 }
 
 static int compare(const void *a, const void *b)
@@ -89,9 +89,11 @@ static int copy_bytes(FILE *from, FILE *to, uint64_t offset, size_t bytes)
 
 	if (!buffer)
 		return -ENOMEM;
-	if (fseeko(from, offset, SEEK_SET) < 0 || fread(buffer, 1, bytes, from) != bytes)
-		return -EIO;
-	return fwrite(buffer, 1, bytes, to) == bytes ? 0 : -EIO;
+	errno = 0;
+	if (fseeko(from, offset, SEEK_SET) < 0 || fread(buffer, 1, bytes, from) != bytes ||
+	    fwrite(buffer, 1, bytes, to) != bytes)
+		return errno ? -errno : -EIO;
+	return 0;
 }
 
 /* Write the file again with the frames, which are the same bytes, in the right order. */
@@ -117,9 +119,11 @@ static int sort(struct weir_departures *departures, struct weir_diag *diag)
 	return 0;
 }
 
-int weir_departures_commit(struct weir_departures *departures, struct weir_diag *diag)
+int weir_departures_finish(struct weir_departures *departures, struct weir_output **ret_output, struct weir_diag *diag)
 {
 	int err = departures->is_out_of_order ? sort(departures, diag) : 0;
 
-	return err ? err : weir_output_commit(&departures->output, diag);
+	if (!err)
+		*ret_output = &departures->output;
+	return err;
 }

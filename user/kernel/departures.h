@@ -9,14 +9,17 @@
 
 #include "capture.h"
 #include "diag.h"
+#include "output.h"
 
 struct weir_departures;
 
-/* The file at `path` (borrowed) appears with the commit, whole, and not before. */
+/* The file at `path` (borrowed) appears when the output that weir_departures_finish gives is committed. */
 int weir_departures_open(const char *path, struct weir_departures **ret_departures, struct weir_diag *diag);
 int weir_departures_add(struct weir_departures *departures, const struct weir_frame *frame, uint64_t leaves_ns,
 			struct weir_diag *diag);
-int weir_departures_commit(struct weir_departures *departures, struct weir_diag *diag);
+
+/* All are there: put them in order. *ret_output stays the departures'. */
+int weir_departures_finish(struct weir_departures *departures, struct weir_output **ret_output, struct weir_diag *diag);
 void weir_departures_free(struct weir_departures *departures);
 
 static inline void weir_departures_freep(struct weir_departures **departures)

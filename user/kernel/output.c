@@ -3,64 +3,140 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "util.h"
 
 #define COPY_BYTES 65536
+#define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
 	return weir_diag_fail(diag, err, NULL, "cannot write '%s'", path);
 }
 
-/* Renaming over a device, a pipe or a link would replace the thing instead of filling it. */
-static bool can_be_replaced(const char *path)
+/* What is linked in /proc is no name but a thing that is open, such as what /dev/stdout leads to. */
+static bool is_in_proc(const char *path)
 {
-	struct stat status;
+	_cleanup_(weir_closep) int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct statfs fs;
 
-	if (lstat(path, &status) < 0)
-		return errno == ENOENT;
-	return S_ISREG(status.st_mode);
+	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* mkostemp makes files that only the owner reads; the result is to have the usual permissions. */
-static int use_default_mode(int fd)
+/* What a link says, as seen from where we are. NULL: errno says why. */
+static char *read_link(const char *path)
 {
-	mode_t mask = umask(0);
+	const char *slash = strrchr(path, '/');
+	char target[PATH_MAX], *next;
+	ssize_t bytes = readlink(path, target, sizeof(target) - 1);
 
+	if (bytes < 0)
+		return NULL;
+	target[bytes] = '\0';
+	if (target[0] == '/' || !slash)
+		return strdup(target);
+	return asprintf(&next, "%.*s/%s", (int)(slash - path), path, target) < 0 ? NULL : next;
+}
+
+/*
+ * Where a result named `path` is to appear: a regular file, or a name that is not taken. *ret_place is NULL where
+ * renaming would replace a thing (a device, a pipe) instead of filling it. Returns 0 or -errno.
+ */
+static int find_place(const char *path, char **ret_place)
+{
+	_cleanup_(weir_freep) char *place = strdup(path);
+
+	for (int links = 0; place && links < LINKS_MAX; links++) {
+		struct stat status;
+		char *next;
+
+		if (lstat(place, &status) < 0) {
+			if (errno != ENOENT || !*place)
+				return -errno;
+			*ret_place = TAKE_PTR(place);
+			return 0;
+		}
+		if (is_in_proc(place) || !(S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
+			*ret_place = NULL;
+			return 0;
+		}
+		if (S_ISREG(status.st_mode)) {
+			*ret_place = TAKE_PTR(place);
+			return 0;
+		}
+		next = read_link(place);
+		if (!next)
+			return -errno;
+		free(place);
+		place = next;
+	}
+	return place ? -ELOOP : -ENOMEM;
+}
+
+/* mkostemp makes files that only the owner reads; the result is to have the permissions of what it replaces, or the
+ * usual ones.
+ */
+static int use_mode(int fd, const char *place)
+{
+	struct stat status;
+	mode_t mask;
+
+	if (!lstat(place, &status))
+		return fchmod(fd, status.st_mode & 0777);
+	mask = umask(0);
 	umask(mask);
 	return fchmod(fd, 0666 & ~mask);
 }
 
-int weir_output_open(struct weir_output *output, const char *path, struct weir_diag *diag)
+static int open_beside(struct weir_output *output)
 {
 	_cleanup_(weir_freep) char *temporary = NULL;
-	int fd;
+	_cleanup_(weir_closep) int fd = -1;
 
-	*output = (struct weir_output){.path = path};
-	if (!can_be_replaced(path)) {
-		output->stream = tmpfile();
-		return output->stream ? 0 : cannot_write(diag, errno, path);
+	if (asprintf(&temporary, "%s.XXXXXX", output->place) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
 	}
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		return cannot_write(diag, ENOMEM, path);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
-		return cannot_write(diag, errno, path);
+		return -errno;
 	output->temporary = TAKE_PTR(temporary);
-	if (use_default_mode(fd) == 0)
-		output->stream = fdopen(fd, "w+");
-	if (!output->stream) {
-		int err = errno;
-
-		close(fd);
-		weir_output_close(output);
-		return cannot_write(diag, err, path);
-	}
+	if (use_mode(fd, output->place))
+		return -errno;
+	output->stream = fdopen(fd, "w+");
+	if (!output->stream)
+		return -errno;
+	TAKE_FD(fd);
 	return 0;
+}
+
+int weir_output_open(struct weir_output *output, const char *path, struct weir_diag *diag)
+{
+	int err;
+
+	*output = (struct weir_output){.path = path};
+	err = find_place(path, &output->place);
+	if (!err && output->place) {
+		err = open_beside(output);
+	} else if (!err) {
+		output->stream = tmpfile();
+		err = output->stream ? 0 : -errno;
+	}
+	if (!err)
+		return 0;
+	weir_output_close(output);
+	return cannot_write(diag, -err, path);
+}
+
+int weir_output_check(const struct weir_output *output, struct weir_diag *diag)
+{
+	return ferror(output->stream) ? cannot_write(diag, errno ? errno : EIO, output->path) : 0;
 }
 
 static int copy_to(FILE *from, const char *path)
@@ -81,22 +157,38 @@ static int copy_to(FILE *from, const char *path)
 	return 0;
 }
 
-int weir_output_commit(struct weir_output *output, struct weir_diag *diag)
+static int complete(const struct weir_output *output)
 {
-	int err;
-
-	if (!output->stream)
-		return 0;
 	errno = 0;
 	if (fflush(output->stream) || ferror(output->stream))
-		return cannot_write(diag, errno ? errno : EIO, output->path);
-	if (!output->temporary) {
-		err = copy_to(output->stream, output->path);
-		return err ? cannot_write(diag, -err, output->path) : 0;
-	}
-	if (rename(output->temporary, output->path) < 0)
-		return cannot_write(diag, errno, output->path);
-	free(TAKE_PTR(output->temporary));
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+static int fill(const struct weir_output *output)
+{
+	return output->place ? 0 : copy_to(output->stream, output->path);
+}
+
+static int put_in_place(const struct weir_output *output)
+{
+	return output->place && rename(output->temporary, output->place) < 0 ? -errno : 0;
+}
+
+int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag)
+{
+	static int (*const steps[])(const struct weir_output *output) = {complete, fill, put_in_place};
+
+	for (size_t step = 0; step < ARRAY_SIZE(steps); step++)
+		for (size_t i = 0; i < count; i++) {
+			int err = outputs[i] && outputs[i]->stream ? steps[step](outputs[i]) : 0;
+
+			if (err)
+				return cannot_write(diag, -err, outputs[i]->path);
+		}
+	for (size_t i = 0; i < count; i++)
+		if (outputs[i])
+			free(TAKE_PTR(outputs[i]->temporary));
 	return 0;
 }
 
@@ -107,5 +199,6 @@ void weir_output_close(struct weir_output *output)
 	if (output->temporary)
 		unlink(output->temporary);
 	free(output->temporary);
+	free(output->place);
 	*output = (struct weir_output){.path = output->path};
 }

@@ -482,11 +482,14 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 		weir_replay_plot_count(attempt->plot, judgement.resource[i], frame->time_ns, frame->wire_bytes,
 				       judgement.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
-	if (attempt->verdicts.stream)
-		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
-	if (attempt->passed && judgement.passes)
-		return weir_departures_add(attempt->passed, frame, frame->time_ns + judgement.wait_ns, diag);
-	return 0;
+	if (attempt->verdicts.stream) {
+		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns,
+				       &judgement);
+		err = weir_output_check(&attempt->verdicts, diag);
+	}
+	if (!err && attempt->passed && judgement.passes)
+		err = weir_departures_add(attempt->passed, frame, frame->time_ns + judgement.wait_ns, diag);
+	return err;
 }
 
 static int judge_capture(struct attempt *attempt, struct weir_diag *diag)
@@ -541,17 +544,14 @@ static int new_attempt(struct attempt *attempt, struct weir_diag *diag)
 
 static int commit(struct attempt *attempt, struct weir_diag *diag)
 {
-	int err = 0;
+	struct weir_output *outputs[] = {&attempt->verdicts, &attempt->picture, NULL};
+	int err = attempt->passed ? weir_departures_finish(attempt->passed, &outputs[2], diag) : 0;
 
-	if (attempt->verdicts.stream)
-		err = weir_output_commit(&attempt->verdicts, diag);
-	if (!err && attempt->passed)
-		err = weir_departures_commit(attempt->passed, diag);
-	if (!err && attempt->plot) {
+	if (err)
+		return err;
+	if (attempt->plot)
 		weir_replay_plot_write(attempt->plot, attempt->picture.stream);
-		err = weir_output_commit(&attempt->picture, diag);
-	}
-	return err;
+	return weir_outputs_commit(outputs, ARRAY_SIZE(outputs), diag);
 }
 
 /* Returns 0 with a report, -EAGAIN when something was evicted while it counted, or another -errno. */
