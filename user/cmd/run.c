@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -24,7 +25,9 @@ static const struct weir_command command = {
 	.needs_interface = true,
 	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
 		 "files\n"
-		 "again (a mistake in them is printed, and the old rules go on). SIGINT and SIGTERM detach and end; a\n"
+		 "again (a mistake in them is printed, and the old rules go on; so do they when '-', standard input, "
+		 "is\n"
+		 "one of the files, as it cannot be read again). SIGINT and SIGTERM detach and end; a\n"
 		 "detach by another command ends it, too. A run that is killed leaves its rules attached: the next one "
 		 "on\n"
 		 "the same interfaces goes on with them, as a reload does. It is refused while another controller is\n"
@@ -87,6 +90,25 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 /* ---- reloading ---- */
 
+/* What came from there is gone: without it the other files would be other rules. */
+static bool reads_standard_input(const struct weir_options *options)
+{
+	for (size_t i = 0; i < options->argument_count; i++)
+		if (!strcmp(options->arguments[i], "-"))
+			return true;
+	return false;
+}
+
+static void refuse_reload(const struct weir_options *options)
+{
+	char option[WEIR_INSTANCE_OPTION_BYTES];
+
+	fprintf(stderr,
+		"weir run: not reloaded, the old rules go on: standard input cannot be read again; 'weir reload%s "
+		"FILE...' replaces them\n",
+		weir_instance_option(options->instance, option));
+}
+
 /* The process is in its network namespace already. What ends a command ends this one while it reads, which may take for
  * ever (a pipe), and no more after that: half a reload would stay behind.
  */
@@ -138,6 +160,10 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 {
 	const pid_t parent = getpid();
 
+	if (reads_standard_input(options)) {
+		refuse_reload(options);
+		return;
+	}
 	if (reloads->child) {
 		reloads->is_wanted = true;
 		return;
@@ -280,8 +306,8 @@ int weir_cmd_run(int argc, char **argv)
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
-	fprintf(stderr, "weir run: instance '%s' is attached; SIGHUP reloads, SIGINT and SIGTERM end\n",
-		options.instance);
+	fprintf(stderr, "weir run: instance '%s' is attached; %sSIGINT and SIGTERM end\n", options.instance,
+		reads_standard_input(&options) ? "" : "SIGHUP reloads, ");
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		/* As it was asked for: who restarts a run that fails is not to attach again what was taken off. */
