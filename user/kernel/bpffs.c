@@ -4,14 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "host.h"
 #include "util.h"
@@ -19,8 +22,7 @@
 #define OWN_ROOT "/sys/fs/bpf"
 
 /* Attaching the largest rule set takes well under a second. Chosen, not derived. */
-#define LOCK_ATTEMPTS 100
-#define LOCK_PAUSE_NS 100000000
+#define LOCK_WAIT_MS 10000
 
 /* Where it is. Found once: a process keeps its mount namespace, and we mount at most once. */
 static struct {
@@ -182,17 +184,46 @@ static int open_base(int *ret_fd, struct weir_diag *diag)
 	return 0;
 }
 
+/* Until it has ended, but not longer than LOCK_WAIT_MS: then it is ended. */
+static void await_child(pid_t child)
+{
+	_cleanup_(weir_closep) int fd = pidfd_open(child, 0);
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+
+	while (poll(&polled, 1, LOCK_WAIT_MS) < 0 && errno == EINTR)
+		;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/*
+ * The kernel gives a lock to those who wait for it in their order, but lets them wait without end; who asks again and
+ * again may find others quicker each time. So a child waits: the lock is the open file's, which it shares with us.
+ */
+static int wait_in_turn(int fd)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(flock(fd, LOCK_EX) ? 1 : 0);
+	}
+	await_child(child);
+	return 0;
+}
+
 static int wait_for_lock(int fd, struct weir_diag *diag)
 {
-	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	int err = 0;
 
-	for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return 0;
-		if (errno != EWOULDBLOCK)
-			return weir_diag_fail(diag, errno, NULL, "cannot lock '%s'", weir_bpffs_base());
-		nanosleep(&pause, NULL);
-	}
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		err = wait_in_turn(fd);
+	if (!err && flock(fd, LOCK_EX | LOCK_NB)) /* what we have already is given again */
+		err = -errno;
+	if (err != -EWOULDBLOCK)
+		return err ? weir_diag_fail(diag, -err, NULL, "cannot lock '%s'", weir_bpffs_base()) : 0;
 	weir_diag_error(diag, NULL, NULL, "wait for it, or look for a stopped one: 'pgrep -a weir'",
 			"another weir command is at work on '%s'", weir_bpffs_base());
 	return -EBUSY;
