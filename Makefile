@@ -165,20 +165,20 @@ tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
 	$(MAKE) --no-print-directory tests
-	BUILD=$(BUILD) tests/run unit bpf model e2e
+	BUILD=$(BUILD) exec tests/run unit bpf model e2e
 
 test-unit: $(UNIT_TESTS)
-	BUILD=$(BUILD) tests/run unit
+	BUILD=$(BUILD) exec tests/run unit
 
 test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
-	BUILD=$(BUILD) tests/run bpf
+	BUILD=$(BUILD) exec tests/run bpf
 
 # `make test` has all but the largest configurations.
 model:
 	tests/model/run all
 
 test-e2e: $(BUILD)/weir $(TOOLS)
-	BUILD=$(BUILD) tests/run e2e
+	BUILD=$(BUILD) exec tests/run e2e
 
 # Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
 bench:
