@@ -4,11 +4,13 @@
 # receiver's, where weir is attached, is 'in' in namespace $far; both ends have a queue for each CPU.
 # shellcheck shell=bash
 
+script=$(realpath "$0")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 BUILD=${BUILD:-build}
 weir=$BUILD/weir
 blast=$BUILD/tests/tools/blast
 sink=$BUILD/tests/tools/sink
+stalls=$BUILD/tests/tools/stalls
 
 tag=weir$$
 near=$tag-near
@@ -32,7 +34,7 @@ fail() {
 
 require() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root, for network namespaces and BPF: try 'sudo $0'"
-	[ -x "$weir" ] && [ -x "$blast" ] && [ -x "$sink" ] || fail "run 'make tests' first: $BUILD is not complete"
+	[ -x "$weir" ] && [ -x "$blast" ] && [ -x "$sink" ] && [ -x "$stalls" ] || fail "run 'make tests' first: $BUILD is not complete"
 	ip netns add "$near" 2>/dev/null || skip "network namespaces cannot be made here"
 }
 
@@ -44,6 +46,32 @@ within() { # SECONDS COMMAND [ARGUMENT...]
 		[ $SECONDS -lt $end_s ] || return 1
 		sleep 0.05
 	done
+}
+
+# For a test that asks when something happens: before all ordinary processes, and those of tests/bpf/cpus_test, where
+# that is allowed. Call it first: it runs the script anew. A machine may stand still all the same: see watch_stalls.
+go_first() { # [ARGUMENT...]
+	[ -z "${WEIR_WENT_FIRST:-}" ] || return 0
+	chrt -r 10 true 2>/dev/null || return 0
+	WEIR_WENT_FIRST=yes exec chrt -r 10 "$script" "$@"
+}
+
+# A witness to how long the machine kept everybody waiting, by whom it may be: what fails meanwhile shows nothing. It
+# goes before the test, whose own work is no excuse.
+watch_stalls() {
+	local before=
+	[ -z "${WEIR_WENT_FIRST:-}" ] || before="chrt -f 20"
+	: >"$work/stalls"
+	$before "$stalls" >"$work/stalls" &
+	stalls_pid=$!
+	children+=("$stalls_pid")
+	within 60 grep -q watching "$work/stalls" || fail "the witness did not start"
+}
+end_watch() { # sets $stalled_us
+	kill "$stalls_pid" 2>/dev/null
+	wait "$stalls_pid" 2>/dev/null
+	stalled_us=$(awk '$1 == "stalled_us" { print $2 }' "$work/stalls")
+	[ -n "$stalled_us" ] || fail "the witness did not end"
 }
 
 in_far() { ip netns exec "$far" "$@"; }
@@ -138,6 +166,20 @@ lost_before_weir() { # RESOURCE...
 	done
 	echo $(($(awk '$1 == "final" { sum += $3 } END { print sum }' "$work/blast") - judged))
 }
+# All that was sent and not lost before weir has been judged, and been counted. What is on its way may lie in a queue
+# while the machine has other things to do: until nothing is missing, or nothing came for three seconds.
+await_judged() { # RESOURCE...: reads the counters
+	local lost=-1 before end_s
+	while [ $lost -ne 0 ]; do
+		before=$lost
+		read_stats
+		lost=$(lost_before_weir "$@")
+		[ $lost -eq $before ] || end_s=$((SECONDS + 4))
+		[ $SECONDS -lt $end_s ] || break
+		sleep 0.1
+	done
+}
+
 # The longest pause of the generator that it did not mean to make.
 held_up_us() { awk '$1 == "held-up" { print $2 }' "$work/blast"; }
 
