@@ -4,7 +4,7 @@
  * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
  * tamper INSTANCE days N             age it, so that the numbers of its buckets last for N days yet
  * tamper INSTANCE displace MS        describe its first rule as a reload does that takes MS at it; says "half" in the
- *                                    middle. 0: as one that was killed there
+ *                                    middle, and "whole" before others may look. 0: as one that was killed there
  * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
  * What other versions of weir, the years, or commands at work leave behind, for tests. Exit 1 when it cannot be done.
@@ -84,8 +84,13 @@ static int displace(const char *instance, uint64_t ms)
 	puts("half");
 	fflush(stdout);
 	usleep(ms * 1000);
+	if (!ms)
+		return 0;
 	rule.place--;
-	return ms && weir_array_write(fd, &rule, 1, sizeof(rule)) ? fail("cannot write the rules") : 0;
+	if (weir_array_write(fd, &rule, 1, sizeof(rule)))
+		return fail("cannot write the rules");
+	puts("whole");
+	return fflush(stdout); /* and only then the lock is let go */
 }
 
 /* Of an instance without links, or the interface keeps the program as long as the pin of the link is there. */
