@@ -45,8 +45,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	do {
 		weir_tell(diag);
 		err = weir_controller_serve(controller, signal_fd, diag);
-		/* A reload that takes its time, on a machine that is busy: the next tick looks again. */
-	} while (err == WEIR_CONTROLLER_WARNS || err == -EAGAIN);
+	} while (err == WEIR_CONTROLLER_WARNS);
 	if (err != -ENOENT)
 		return err;
 	fprintf(stderr, "weir control: instance '%s' was detached: nothing is left to control\n", instance);

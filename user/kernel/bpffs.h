@@ -26,7 +26,7 @@ const char *weir_bpffs_base(void);
 
 /*
  * Make that directory (mode 0700), mounting the file system first when need be, and lock it against
- * other weir commands until *ret_lock_fd is closed. Waits for those who came before, up to ten seconds.
+ * other weir commands until *ret_lock_fd is closed. Waits for those who came before, up to half a minute.
  */
 int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag);
 
