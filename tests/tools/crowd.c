@@ -6,8 +6,8 @@
  *
  * With --hold they open --most each and keep them. The last --mortal of the clients fall silent after --mortal-ms, and
  * stay so. When the time (--seconds) is over everybody is silent for --pause-ms, and then the process ends, with
- * whatever is open. Prints "ready" when all that hold have their connections, "silent" when everybody is, and
- * at the end:
+ * whatever is open. Prints "ready" when all that hold have their connections, "silent MS" when everybody is, the first
+ * of their connections for so long, and at the end:
  *
  *	final OPENED refused N rounds N disturbed N closed N reset N vanished N again N
  *
@@ -43,7 +43,7 @@
 struct connection {
 	int fd; /* 0: none */
 	uint16_t port;
-	uint64_t talked_ns;
+	uint64_t said_ns, talked_ns; /* when we last began to talk, and last had an answer */
 };
 
 struct client {
@@ -161,6 +161,7 @@ static bool talk(struct client *client, struct connection *connection)
 	uint8_t said[MESSAGE_BYTES_MAX], heard[MESSAGE_BYTES_MAX];
 	uint64_t began_ns = weir_host_now_ns();
 
+	connection->said_ns = began_ns;
 	for (size_t i = 0; i < bytes; i++)
 		said[i] = draw(client, 256);
 	if (send_all(connection->fd, said, bytes) && receive_all(connection->fd, heard, bytes) &&
@@ -260,6 +261,21 @@ static void join(unsigned int first, unsigned int end)
 		pthread_join(clients[i].thread, NULL);
 }
 
+/* For how long nobody has talked on one that is open, of those who lived to the end: the server has heard it later. */
+static uint64_t longest_silence_ns(void)
+{
+	uint64_t now_ns = weir_host_now_ns(), longest_ns = 0;
+
+	for (unsigned int i = 0; i < client_count - mortals; i++)
+		for (unsigned int j = 0; j < most; j++) {
+			const struct connection *connection = &clients[i].connection[j];
+
+			if (connection->fd && now_ns - connection->said_ns > longest_ns)
+				longest_ns = now_ns - connection->said_ns;
+		}
+	return longest_ns;
+}
+
 static void let_all_live(uint32_t first_address, uint32_t pause_ms)
 {
 	for (unsigned int i = 0; i < client_count; i++) {
@@ -277,7 +293,8 @@ static void let_all_live(uint32_t first_address, uint32_t pause_ms)
 		say("mortals have ended");
 	}
 	join(0, client_count - mortals);
-	say("silent");
+	printf("silent %llu\n", (unsigned long long)(longest_silence_ns() / MS));
+	fflush(stdout);
 	for (uint32_t ms = 0; ms < pause_ms && !stopped; ms += 10)
 		sleep_ms(10);
 	printf("final %u refused %u rounds %u disturbed %u closed %u reset %u vanished %u again %u\n", opened, refused,

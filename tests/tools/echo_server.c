@@ -172,7 +172,8 @@ static void serve(int listener)
 	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event))
 		die("epoll");
 	while (!stopped) {
-		int count = epoll_wait(epoll, events, ARRAY_SIZE(events), TICK_MS);
+		/* Who asks is answered when nobody waits any more to be accepted, or closed. */
+		int count = epoll_wait(epoll, events, ARRAY_SIZE(events), asked ? 0 : TICK_MS);
 
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.fd == listener)
@@ -181,7 +182,7 @@ static void serve(int listener)
 				answer(&connections[events[i].data.fd]);
 		}
 		end_silent();
-		if (asked) {
+		if (asked && count == 0) {
 			asked = 0;
 			printf("now %llu\n", (unsigned long long)count_open());
 			fflush(stdout);
