@@ -53,6 +53,7 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 	if (ask_ethtool(fd, name, &channels))
 		device->rx_queues = channels.rx_count + channels.combined_count;
 	if (ask_ethtool(fd, name, &flags)) {
+		device->has_offloads = true;
 		device->strips_vlan = flags.data & ETH_FLAG_RXVLAN;
 		device->merges_in_hardware = flags.data & ETH_FLAG_LRO;
 	}

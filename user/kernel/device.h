@@ -16,6 +16,7 @@ struct weir_device {
 	uint32_t rx_queues; /* 0: not known */
 	bool is_up;
 	/* offloads that are on */
+	bool has_offloads; /* the next two are known */
 	bool strips_vlan;
 	bool merges_in_hardware; /* LRO */
 	bool merges_in_software; /* GRO */

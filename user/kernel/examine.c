@@ -179,12 +179,20 @@ static void examine_driver(const char *interface, const struct weir_device *devi
 
 static void examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
-	if (device->mtu <= ONE_BUFFER_MTU || !device->has_native_xdp || device->has_native_frags) {
+	const bool has_large_frames = device->mtu > ONE_BUFFER_MTU;
+
+	if (!device->mtu)
+		find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
+	else if (has_large_frames && !device->has_xdp_features)
+		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		     "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
+		     "Linux 6.3",
+		     device->mtu);
+	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
+		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		     "MTU %u needs several buffers a frame, which this driver's native XDP may refuse", device->mtu);
+	else
 		find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
-		return;
-	}
-	find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
-	     "MTU %u needs several buffers a frame, which this driver's native XDP may refuse", device->mtu);
 }
 
 /* What happens to packets before XDP sees them. */
@@ -192,7 +200,10 @@ static void examine_offloads(const char *interface, const struct weir_device *de
 {
 	char advice[96];
 
-	if (device->strips_vlan) {
+	if (!device->has_offloads) {
+		find(findings, WEIR_FINDING_NOTE, "vlan", "should rules ask for 'vlan': 'ethtool -k' may know more",
+		     "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
+	} else if (device->strips_vlan) {
 		snprintf(advice, sizeof(advice), "for rules with 'vlan': ethtool -K %s rxvlan off", interface);
 		find(findings, WEIR_FINDING_NOTE, "vlan", advice,
 		     "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
