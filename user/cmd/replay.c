@@ -336,7 +336,9 @@ static int check_outputs(const struct replay_request *request)
 	    are_same(options->passed, options->plot))
 		return wrong("two of --verdicts, --passed and --plot name the same file");
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
-		if (is_input(request, outputs[i]))
+		if (outputs[i] && !*outputs[i])
+			return wrong("one of --verdicts, --passed and --plot names no file");
+		else if (is_input(request, outputs[i]))
 			return refuse_output(outputs[i]);
 	return WEIR_EXIT_OK;
 }

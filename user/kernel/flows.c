@@ -34,6 +34,7 @@ struct noted {
 };
 
 struct scan {
+	int cpus;
 	const struct weir_instance *instance;
 	uint64_t now_ns;
 	struct weir_controller_report controller; /* has the thresholds in force */
@@ -88,7 +89,7 @@ static int collect_talkers(uint32_t key, const void *values, int cpus, void *dat
 
 static int read_talkers(struct scan *scan)
 {
-	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * weir_host_cpus();
+	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * scan->cpus;
 	int err;
 
 	scan->talkers = calloc(most, sizeof(*scan->talkers));
@@ -435,9 +436,12 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 
 static int prepare(struct scan *scan)
 {
+	scan->cpus = weir_host_cpus();
+	if (scan->cpus < 0)
+		return scan->cpus;
 	/* Narrow chunks have the most rows. */
-	scan->pieces = calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * weir_host_cpus(),
-			      sizeof(*scan->pieces));
+	scan->pieces =
+		calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * scan->cpus, sizeof(*scan->pieces));
 	scan->uses = calloc(2 * scan->most, sizeof(*scan->uses));
 	return scan->pieces && scan->uses ? 0 : -ENOMEM;
 }

@@ -39,12 +39,13 @@ int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_read
 	_cleanup_(weir_freep) char *line = NULL;
 	struct weir_place place = {.file = path, .column = 1};
 	size_t count = 0, line_bytes = 0, mistakes = diag->errors;
+	int failed;
 
 	if (!stream) {
 		weir_diag_fail(diag, errno, NULL, "cannot open memory readings '%s'", path);
 		return -EINVAL;
 	}
-	while (getline(&line, &line_bytes, stream) >= 0) {
+	while (errno = 0, getline(&line, &line_bytes, stream) >= 0) {
 		struct weir_memory_reading reading, *added;
 
 		line[strcspn(line, "\r\n")] = '\0';
@@ -64,8 +65,9 @@ int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_read
 		*added = reading;
 		count++;
 	}
+	failed = errno ? errno : EIO;
 	if (ferror(stream)) {
-		weir_diag_fail(diag, errno, NULL, "cannot read memory readings '%s'", path);
+		weir_diag_fail(diag, failed, NULL, "cannot read memory readings '%s'", path);
 		return -EINVAL;
 	}
 	if (diag->errors != mistakes)

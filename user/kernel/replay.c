@@ -639,8 +639,10 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 	_cleanup_(free_readings) struct readings readings = {};
 	struct survey survey;
 	cpu_set_t before;
-	int err;
+	int err = weir_host_check_privilege(diag); /* before the capture is read through */
 
+	if (err)
+		return err;
 	if (options->memory) {
 		err = weir_memory_csv_read(options->memory, &readings.list, &readings.count, diag);
 		if (err)
