@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where flows live: a set-associative cache on every CPU. A flow has two candidate sets of four rows;
- * its tag and its sets come from one hash of (rule, key) under a secret. A new flow takes a free or
+ * its tag and its sets come from one hash of (rule, timing, key) under a secret. A new flow takes a free or
  * expired row, or pushes out the one that counted least; so an insertion costs what a lookup costs, no
  * lock is taken, and the heavy flows, which are the ones being limited, are the last to go.
  *
@@ -60,6 +60,8 @@ static __always_inline __u64 weir_hash_address(const __be32 address[4], const __
 	       (__u64)(address[2] & mask6[2]) * seed[2] + (__u64)(address[3] & mask6[3]) * seed[3];
 }
 
+_Static_assert(WEIR_TIMINGS_MAX *(__u64)WEIR_RULE_SLOTS_MAX < 1ull << 31, "a word of the hash's input has 32 bits");
+
 static __always_inline __u64 weir_hash_key(const struct weir_rule *rule, const struct weir_packet *pkt)
 {
 	const volatile __u64 *seed = config.seed;
@@ -67,8 +69,10 @@ static __always_inline __u64 weir_hash_key(const struct weir_rule *rule, const s
 	__u64 sum;
 
 	OPAQUE(seed); /* so that its address is kept, and not made anew for each word */
-	/* The family is part of every key: a sender of one must not reach a row of the other. */
-	sum = seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * seed[1];
+	/* The family is part of every key: a sender of one must not reach a row of the other. And so is the timing: a
+	 * rule that is given a slot must not find rows whose buckets were counted in another length.
+	 */
+	sum = seed[0] + (__u64)((rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) << 1 | pkt->is_ipv6) * seed[1];
 
 	/* The usual key, without seven tests of the others. */
 	if (fields == WEIR_KEY_SOURCE)

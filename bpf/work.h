@@ -219,7 +219,7 @@ struct weir_work {
 _Static_assert(sizeof(struct weir_work) <= WEIR_PRIVATE_WORDS * 8, "it lives in weir_totals.program_private");
 /* A program of another load may go on with what this one leaves there: its clocks, for one. */
 _Static_assert(
-	sizeof(struct weir_work) == 2808 && WEIR_ABI_VERSION == 12,
+	sizeof(struct weir_work) == 2808 && WEIR_ABI_VERSION == 13,
 	"a reload would read it otherwise than it was written: one more WEIR_ABI_VERSION, and both numbers here");
 
 #endif

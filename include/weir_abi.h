@@ -18,13 +18,14 @@
 #include <linux/types.h>
 
 /* One more with every change of what outlives a reload: the instance's maps, and struct weir_work behind `totals`. */
-#define WEIR_ABI_VERSION 12u
+#define WEIR_ABI_VERSION 13u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 /* ---- sizes: chosen, not derived, unless a comment says otherwise ---- */
 
-#define WEIR_RESOURCES_MAX 4096 /* resources of one load; one bit each in a vector */
-#define WEIR_RULES_MAX 8192	/* rules of one load */
+#define WEIR_RESOURCES_MAX 4096			 /* resources of one load; one bit each in a vector */
+#define WEIR_RULES_MAX 8192			 /* rules of one load */
+#define WEIR_RULE_SLOTS_MAX (2 * WEIR_RULES_MAX) /* of one instance: a reload finds room */
 /* A class number is 16 bits wide. Vector 0 is always "all resources": the program starts from it and
  * ANDs the vector of each field in use.
  */
@@ -477,7 +478,7 @@ struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
 	__u32 slot;	/* of the instance: counters, lone rows, and a part of the flow's hash */
-	__u16 timing;	/* of the instance */
+	__u16 timing;	/* of the instance; in the hash, too */
 	__u16 resource; /* place in `resources` */
 	__u8 storage;	/* enum weir_storage */
 	__u8 window;	/* enum weir_window_kind */

@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host.h"
@@ -113,6 +114,54 @@ static uint32_t rows_in_use(const struct table *table)
 		}
 	}
 	return used;
+}
+
+/* ---- slots that change hands ---- */
+
+/* Bytes of a source: wide rows. The rule has another name each time, and so a slot of its own. */
+static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const char *name, uint64_t interval_ns,
+			     uint64_t now_ns, uint64_t limit)
+{
+	struct weir_ruleset_rule *rule;
+
+	rig_begin(rig, 512);
+	rule = rig_rule(rig, rig_resource(rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit, interval_ns,
+			WIDE_SAMPLES);
+	rule->counts_bytes = true;
+	free(rule->name);
+	rule->name = strdup(name);
+	assert_non_null(rule->name);
+	rig->reloads = reloads;
+	rig->now_ns = now_ns;
+	rig_load(rig, true);
+	assert_int_equal(rig->image->rules[0].storage, WEIR_STORAGE_WIDE);
+}
+
+/* Bucket numbers of the first are far above those of the third, which is given its slot. */
+static void a_slot_given_to_another_timing_finds_no_rows_of_before(void **state)
+{
+	struct packet_spec spec = packet_udp("10.0.0.1", 1000, "192.0.2.53", PORT, 0);
+	const uint64_t hour_ns = 3600 * SECOND;
+	uint8_t frame[PACKET_BYTES_MAX];
+	uint64_t now_ns = RIG_START_NS;
+	struct rig first, second, third;
+	size_t bytes = packet_build(&spec, frame);
+	uint32_t passed = 0;
+
+	load_bytes_limit(&first, NULL, "a", SECOND, now_ns, 4 * bytes);
+	for (int i = 0; i < 20; i++, now_ns += SECOND)
+		assert_true(rig_passes(&first, now_ns, frame, bytes));
+	load_bytes_limit(&second, &first, "b", hour_ns, now_ns, 4 * bytes);
+	assert_int_not_equal(second.image->rules[0].slot, first.image->rules[0].slot);
+	now_ns += 2 * SECOND;
+	load_bytes_limit(&third, &second, "c", 2 * hour_ns, now_ns, 4 * bytes);
+	assert_int_equal(third.image->rules[0].slot, first.image->rules[0].slot);
+	for (int i = 0; i < 8; i++)
+		passed += rig_passes(&third, now_ns, frame, bytes);
+	assert_int_equal(passed, 4);
+	rig_end(&third);
+	rig_end(&second);
+	rig_end(&first);
 }
 
 /* ---- who is remembered ---- */
@@ -516,6 +565,7 @@ static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slot_given_to_another_timing_finds_no_rows_of_before),
 		cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
 		cmocka_unit_test(wide_table_half_full_forgets_no_flow),
 		cmocka_unit_test(narrow_eviction_of_a_counting_flow_is_counted),

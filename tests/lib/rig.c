@@ -146,8 +146,29 @@ static void make_seed(uint64_t secret, __u64 seed[16])
 	}
 }
 
+static struct weir_previous previous_of(const struct weir_image *image)
+{
+	return (struct weir_previous){
+		.rules = image->rule_info,
+		.resources = image->resource_info,
+		.timings = image->timings,
+		.rule_slots = image->rule_slots,
+		.resource_slots = image->resource_slots,
+		.timing_count = image->timing_count,
+		.narrow_sets = image->config.narrow_sets,
+		.wide_sets = image->config.wide_sets,
+		.throttle_sets = image->config.throttle_sets,
+		.warming_sets = image->config.warming_sets,
+		.connection_sets = image->config.connection_sets,
+		.connection_flow_sets = image->config.connection_flow_sets,
+		.presence_cells = image->config.presence_cells,
+		.presence_shift = image->config.presence_shift,
+	};
+}
+
 void rig_load(struct rig *rig, bool is_virtual)
 {
+	struct weir_previous previous;
 	__u64 seed[16];
 	struct weir_object_options object_options = {.is_virtual = is_virtual, .seed = seed};
 	struct weir_compile_options options = {
@@ -160,6 +181,14 @@ void rig_load(struct rig *rig, bool is_virtual)
 	make_seed(rig->secret, seed);
 	if (rig->before)
 		object_options.reuse_fd[WEIR_MAP_TOTALS] = weir_object_map_fd(rig->before->object, WEIR_MAP_TOTALS);
+	if (rig->reloads) {
+		previous = previous_of(rig->reloads->image);
+		options.previous = &previous;
+		options.now_ns = object_options.now_ns = rig->now_ns;
+		object_options.previous_rules = previous.rules;
+		for (int map = 0; map < WEIR_MAP_COUNT; map++)
+			object_options.reuse_fd[map] = weir_object_map_fd(rig->reloads->object, map);
+	}
 	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);
 	if (!err)
 		err = weir_object_load(rig->image, &object_options, &rig->object, &diag);

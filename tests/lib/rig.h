@@ -28,6 +28,9 @@ struct rig {
 	uint32_t cpus;		  /* that the program shall believe in; 0: as many as there are */
 	uint32_t secret;	  /* which one: any number */
 	const struct rig *before; /* a load of the same instance: its map `totals` is gone on with; or NULL */
+	/* ... or all its maps and slots, as by a reload at now_ns of the virtual clock */
+	const struct rig *reloads;
+	uint64_t now_ns;
 };
 
 /* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */

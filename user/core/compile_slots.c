@@ -423,6 +423,8 @@ static uint32_t capacity(uint32_t previous_slots, size_t needed)
 		return previous_slots;
 	while (slots < 2 * needed)
 		slots *= 2;
+	_Static_assert(!(WEIR_RULE_SLOTS_MAX & (WEIR_RULE_SLOTS_MAX - 1)) && WEIR_RULE_SLOTS_MAX >= 2 * WEIR_RULES_MAX,
+		       "the program's hash has room for so many slots of rules");
 	return slots;
 }
 
