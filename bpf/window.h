@@ -542,6 +542,22 @@ __noinline __u64 weir_fair_part(struct weir_work *w, __u64 units)
 	return units / (2 * config.cpus);
 }
 
+/*
+ * A lease of wide rows is no more than so many packets like the one in hand, for each CPU that is asked: what stays
+ * behind with a large limit is then little of it, and what taking the lease costs is little for each packet. (Narrow
+ * ones hold no more than WEIR_NARROW_LEASE_MAX.) Chosen, not derived.
+ */
+#define WEIR_WIDE_LEASE_PACKETS 64
+
+static __always_inline __u64 weir_wide_lease(const struct weir_work *w, __u64 wanted, __u64 batch)
+{
+	__u64 most = batch * WEIR_WIDE_LEASE_PACKETS;
+
+	if (config.cpus > 1 && !weir_is_alone(w->present, bpf_get_smp_processor_id()))
+		most *= config.cpus;
+	return wanted < most ? wanted : most;
+}
+
 /* How many units to try and lease: little leaves little behind on a CPU that the flow leaves. Never more
  * than what this CPU has spent in this bucket, but always enough for the packet.
  */
@@ -555,7 +571,9 @@ static __always_inline __u64 weir_lease_wanted(struct weir_work *w, const struct
 
 	if (wanted > spent)
 		wanted = spent;
-	if (!wide && wanted > WEIR_NARROW_LEASE_MAX)
+	if (wide)
+		wanted = weir_wide_lease(w, wanted, j->batch);
+	else if (wanted > WEIR_NARROW_LEASE_MAX)
 		wanted = WEIR_NARROW_LEASE_MAX;
 	if (wanted < j->batch || j->is_backdated)
 		wanted = j->batch;

@@ -191,6 +191,52 @@ static void a_rule_that_looks_back_further_than_an_epoch_makes_it_longer(void **
 	close_pair(&pair);
 }
 
+/* ---- what stays behind ---- */
+
+/* A flow, or a whole resource, of so many packets a minute sends a third of them on one CPU, and then goes on on the
+ * other. Returns how many of them all that passed.
+ */
+static uint32_t pass_after_a_move(struct pair *pair, uint32_t key_fields, bool counts_bytes, uint32_t packets)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+	struct weir_ruleset_rule *rule;
+	uint32_t passed;
+
+	memset(pair, 0, sizeof(*pair));
+	pair_find_cpus(pair);
+	pair->frame_bytes = packet_build(&spec, pair->frame);
+	rig_begin(&pair->rig, 512);
+	rule = rig_rule(&pair->rig, rig_resource(&pair->rig, PORT, key_fields), WEIR_WINDOW_LEAP,
+			packets * (counts_bytes ? pair->frame_bytes : 1), 60 * SECOND, 10);
+	rule->counts_bytes = counts_bytes;
+	rig_load(&pair->rig, true);
+	passed = pair_pass(pair, 1, RIG_START_NS, 1, packets / 3);
+	assert_int_equal(passed, packets / 3);
+	return passed + pair_pass(pair, 0, RIG_START_NS, 1, packets);
+}
+
+/* docs/semantics.md says how much it may be. */
+static void a_flow_that_moves_leaves_no_more_behind_than_64_packets(void **state)
+{
+	const uint32_t packets[] = {1000, 40000};
+	struct pair pair;
+
+	for (size_t i = 0; i < ARRAY_SIZE(packets); i++)
+		for (int counts_bytes = 0; counts_bytes < 2; counts_bytes++) {
+			bool is_narrow = !counts_bytes && packets[i] <= WEIR_NARROW_THRESHOLD_MAX;
+			uint32_t most = is_narrow ? WEIR_NARROW_LEASE_MAX : 64;
+
+			assert_in_range(pass_after_a_move(&pair, WEIR_KEY_SOURCE, counts_bytes, packets[i]),
+					packets[i] - most, packets[i]);
+			assert_int_equal(pair.rig.image->rules[0].storage,
+					 is_narrow ? WEIR_STORAGE_NARROW : WEIR_STORAGE_WIDE);
+			close_pair(&pair);
+			assert_in_range(pass_after_a_move(&pair, 0, counts_bytes, packets[i]),
+					packets[i] - 64 * weir_host_cpus(), packets[i]);
+			close_pair(&pair);
+		}
+}
+
 /* ---- cells that nobody has used for long ---- */
 
 /* Of their numbers a cell keeps the last eight bits. */
@@ -460,6 +506,7 @@ int main(void)
 		PRESENCE_TEST(a_cpu_that_counted_is_asked),
 		PRESENCE_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
 		PRESENCE_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
+		PRESENCE_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
 		PRESENCE_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
 		PRESENCE_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
 		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),
