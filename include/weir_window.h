@@ -22,14 +22,15 @@ static __always_inline __u32 weir_window_cells(enum weir_window_kind kind, __u32
 
 /*
  * ceil(count * part / whole) for part <= whole, exact although the product may need 128 bits.
- * The long way is taken only when it does: day-long byte limits.
+ * The long way, some fifteen times as slow, is taken only when it may: large counts in buckets longer than 4 s.
  */
 static __always_inline __u64 weir_scale_ceil(__u64 count, __u64 part, __u64 whole)
 {
 	__u64 quotient = 0, remainder = 0;
 	int bit;
 
-	if (count < (1ull << 31) && part < (1ull << 32))
+	/* part <= whole < 2^47 */
+	if (count < (1ull << 16) || (count < (1ull << 31) && part < (1ull << 32)))
 		return (count * part + whole - 1) / whole;
 
 	/* Horner's rule over the bits of count: the running value is quotient * whole + remainder. Each
