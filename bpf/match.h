@@ -37,7 +37,9 @@ static __always_inline struct weir_vector *weir_vector(__u32 number)
 	return bpf_map_lookup_elem(&vectors, &number);
 }
 
-/* Vector number for an address: that of the longest prefix that covers it. */
+/* Vector number for an address: that of the longest prefix that covers it. With WEIR_PREFIX_IS_NODE in it, a node was
+ * missing, and no vector has this number.
+ */
 __noinline __u32 weir_prefix_search(__u64 high, __u64 low, __u32 entry)
 {
 	for (int i = 0; i < WEIR_PREFIX_STEPS_MAX && entry & WEIR_PREFIX_IS_NODE; i++) {
@@ -129,6 +131,12 @@ static __always_inline void weir_classify(struct weir_work *w)
 			w->vector[part] = weir_vector_number(&w->packet, part);
 }
 
+/* What is taken for the words of a vector that is missing, which is always a bug: far more resources than may meet, so
+ * that to list them fails.
+ */
+#define WEIR_WORD_MISSING (~0ull)
+_Static_assert(WEIR_VECTOR_WORDS * 64 > WEIR_PACKET_RESOURCES_MAX + 64, "a second word must be one too many");
+
 /* Words of all vectors in use, and-ed: their summaries (index < 0) or word number `index`. */
 static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int index)
 {
@@ -141,7 +149,7 @@ static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int ind
 	/* Vector 0 holds all resources, for when nobody asks about anything. */
 	if (!fields) {
 		vector = weir_vector(0);
-		return vector ? (index < 0 ? vector->summary : vector->word[index]) : 0;
+		return vector ? (index < 0 ? vector->summary : vector->word[index]) : WEIR_WORD_MISSING;
 	}
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++) {
@@ -149,7 +157,7 @@ static __always_inline __u64 weir_and_vectors(const struct weir_work *w, int ind
 			continue;
 		vector = weir_vector(w->vector[part]);
 		if (!vector)
-			return 0;
+			return WEIR_WORD_MISSING;
 		word &= index < 0 ? vector->summary : vector->word[index];
 	}
 	return word;
@@ -212,12 +220,18 @@ __noinline int weir_match_words(struct weir_work *w, __u64 summary)
 static __always_inline int weir_match_only_word(struct weir_work *w)
 {
 	__u64 word = generation.only_word[0];
-	__u32 fields = config.match_fields;
+	__u32 fields = config.match_fields, numbers = 0;
 
 #pragma unroll
 	for (int part = 0; part < WEIR_MATCH_PARTS; part++)
-		if (WEIR_USES(fields, part))
-			word &= WEIR_CLASS(generation.only_word, weir_vector_number(&w->packet, part));
+		if (WEIR_USES(fields, part)) {
+			__u32 number = weir_vector_number(&w->packet, part);
+
+			numbers |= number;
+			word &= WEIR_CLASS(generation.only_word, number);
+		}
+	if (unlikely(numbers & WEIR_PREFIX_IS_NODE))
+		return -1;
 	return weir_take_resources(w, 0, word);
 }
 
@@ -278,7 +292,7 @@ static __always_inline void weir_meet_nothing(struct weir_work *w)
 	w->resource_count = 0;
 }
 
-/* Fill in w->resource[]. */
+/* Fill in w->resource[]. Fails when something is missing that must be there. */
 static __always_inline int weir_match(struct weir_work *w)
 {
 	__u64 summary;

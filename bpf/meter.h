@@ -25,8 +25,10 @@ __noinline int weir_count_window(struct weir_work *w, __u32 place)
 	weir_clock_update(w, j.clk, j.rule->bucket_ns, j.rule->base_bucket, true);
 	if (!j.row)
 		weir_insert(w, &j, true);
-	if (!j.row)
+	if (!j.row) {
+		weir_count_stall(j.rule->slot); /* it has passed, and is not counted: say so at least */
 		return 0;
+	}
 	weir_settle(w, &j, true);
 	weir_cell_set(j.row, j.own_cell, weir_cell_get(j.row, j.own_cell, true) + j.batch, true);
 	return 0;

@@ -240,10 +240,10 @@ static __always_inline int weir_meet(struct weir_work *w)
 		return 0;
 	w->meeting.load = 0;
 	w->offender.until_jiffies = 0;
-	if (weir_match(w))
+	if (weir_match(w) || (w->resource_count && weir_gather_rules(w))) {
+		w->resource_count = 0; /* of those listed so far none was asked */
 		return -1;
-	if (w->resource_count && weir_gather_rules(w))
-		return -1;
+	}
 	weir_remember_meeting(w);
 	return 0;
 }

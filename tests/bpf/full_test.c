@@ -86,29 +86,6 @@ static void empty_rows(struct lab *lab)
 
 /* ---- the notes, as they lie in the table ---- */
 
-/* A map of the generation's: found by name among the program's. */
-static int map_fd(struct lab *lab, const char *name)
-{
-	__u32 ids[64], bytes;
-	struct bpf_prog_info program = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
-
-	bytes = sizeof(program);
-	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_program_fd(lab->rig.object), &program, &bytes), 0);
-	for (__u32 i = 0; i < program.nr_map_ids; i++) {
-		int fd = bpf_map_get_fd_by_id(ids[i]);
-		struct bpf_map_info map = {};
-
-		bytes = sizeof(map);
-		assert_true(fd >= 0);
-		assert_int_equal(bpf_obj_get_info_by_fd(fd, &map, &bytes), 0);
-		if (!strcmp(map.name, name))
-			return fd;
-		close(fd);
-	}
-	fail_msg("the program has no map %s", name);
-	return -1;
-}
-
 /* The one note that there is, on whichever CPU, is moved to place `to` of its line, 0 the latest; the others differ
  * from it in one bit each.
  */
@@ -116,7 +93,7 @@ static void move_note(struct lab *lab, unsigned int to)
 {
 	const unsigned int words = WEIR_CHUNK_BYTES / sizeof(uint32_t), words_of_line = 2 * WEIR_FULL_PAIRS;
 	_cleanup_(weir_freep) uint32_t *values = calloc(weir_host_cpus(), WEIR_CHUNK_BYTES);
-	_cleanup_(weir_closep) int fd = map_fd(lab, "full_flows");
+	_cleanup_(weir_closep) int fd = rig_map_fd(&lab->rig, "full_flows");
 	uint32_t *line = NULL, note = 0;
 
 	assert_non_null(values);
@@ -303,7 +280,7 @@ static void flows_under_overrides_have_their_own_limits(void **state)
 /* The one override is another source's now. */
 static void move_override(struct lab *lab, uint8_t host)
 {
-	_cleanup_(weir_closep) int fd = map_fd(lab, "overrides");
+	_cleanup_(weir_closep) int fd = rig_map_fd(&lab->rig, "overrides");
 	struct weir_override_units units;
 	struct weir_override_key key;
 

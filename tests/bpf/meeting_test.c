@@ -10,11 +10,15 @@
 
 #include <cmocka.h>
 
-#include <string.h>
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "util.h"
+#include "weir_prefixes.h"
 
 #define PORT_ONE 53
 #define PORT_TWO 123
@@ -91,12 +95,60 @@ static void programs_of_two_loads_do_not_take_what_the_other_found(void **state)
 	rig_end(&old);
 }
 
+/* A node of the trie of sources leads to one that does not exist. With one resource there is a single word to look at
+ * (WEIR_ONLY_WORDS); with seventy, vectors.
+ */
+static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(void **state)
+{
+	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", PORT_ONE, 18);
+	static uint8_t frame[PACKET_BYTES_MAX];
+	size_t bytes = packet_build(&spec, frame);
+
+	for (int resources = 1; resources <= 70; resources += 69) {
+		volatile struct weir_lab *lab;
+		struct weir_prefix_node node;
+		struct rig rig = {};
+		__u32 number = 0;
+		int fd;
+
+		rig_begin(&rig, 512);
+		for (int i = 0; i < resources; i++) {
+			size_t place = rig_resource(&rig, PORT_ONE + i, 0);
+			struct weir_match *match = &rig.ruleset->resources[place].match;
+
+			match->source = calloc(1, sizeof(*match->source));
+			assert_non_null(match->source);
+			match->source[0] = (struct weir_prefix){.family = 4, .bits = 24, .address = {192, 0, 2}};
+			match->source_count = 1;
+		}
+		rig_load(&rig, true);
+		assert_true(rig_passes(&rig, RIG_START_NS, frame, bytes));
+		assert_int_equal(weir_object_lab(rig.object)->resource_count, 1);
+		fd = rig_map_fd(&rig, "prefix_nodes");
+		for (; !bpf_map_lookup_elem(fd, &number, &node); number++) {
+			node.outside = WEIR_PREFIX_IS_NODE | 0xffffff;
+			for (size_t i = 0; i < ARRAY_SIZE(node.entry); i++)
+				node.entry[i] = node.outside;
+			assert_int_equal(bpf_map_update_elem(fd, &number, &node, BPF_EXIST), 0);
+		}
+		close(fd);
+		lab = weir_object_lab(rig.object);
+		spec = packet_udp("192.0.2.2", 1024, "198.51.100.1", PORT_ONE, 18);
+		bytes = packet_build(&spec, frame);
+		assert_int_equal(weir_object_judge(rig.object, frame, bytes), XDP_DROP);
+		assert_int_equal(lab->verdict, WEIR_VERDICT_ERROR);
+		assert_int_equal(lab->resource_count, 0);
+		rig_end(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ports_that_take_turns_are_counted_by_their_own_rules),
 		cmocka_unit_test(frame_that_is_no_packet_belongs_to_no_resource),
 		cmocka_unit_test(programs_of_two_loads_do_not_take_what_the_other_found),
+		cmocka_unit_test(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped),
 	};
 
 	return cmocka_run_group_tests_name("meeting", tests, NULL, NULL);

@@ -198,6 +198,28 @@ void rig_load(struct rig *rig, bool is_virtual)
 	assert_int_equal(err, 0);
 }
 
+int rig_map_fd(const struct rig *rig, const char *name)
+{
+	__u32 ids[64], bytes;
+	struct bpf_prog_info program = {.nr_map_ids = ARRAY_SIZE(ids), .map_ids = (uintptr_t)ids};
+
+	bytes = sizeof(program);
+	assert_int_equal(bpf_obj_get_info_by_fd(weir_object_program_fd(rig->object), &program, &bytes), 0);
+	for (__u32 i = 0; i < program.nr_map_ids; i++) {
+		int fd = bpf_map_get_fd_by_id(ids[i]);
+		struct bpf_map_info map = {};
+
+		bytes = sizeof(map);
+		assert_true(fd >= 0);
+		assert_int_equal(bpf_obj_get_info_by_fd(fd, &map, &bytes), 0);
+		if (!strcmp(map.name, name))
+			return fd;
+		close(fd);
+	}
+	fail_msg("the program has no map %s", name);
+	return -1;
+}
+
 bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t frame_bytes)
 {
 	volatile struct weir_lab *lab = weir_object_lab(rig->object);
