@@ -214,6 +214,14 @@ static __always_inline bool weir_may_be_clearing(const struct weir_question *q, 
 	return weir_cell_get(row, cell, wide) & ROW_UNSPENT(wide);
 }
 
+/* Units of another CPU's row are not spent. While it only judges by them, or clears cells, it has no lease. */
+static __always_inline void weir_note_unspent(struct weir_work *w, void *row, const bool wide)
+{
+	w->sum.has_unspent = 1;
+	if (!weir_lease_get(row, wide))
+		w->sum.is_in_doubt = 1;
+}
+
 /* Add one CPU's row to w->sum. Unless it is ours, its owner may be writing it. */
 static __always_inline void weir_add_row(struct weir_work *w, void *row, const bool is_own, const bool wide)
 {
@@ -243,7 +251,7 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		looked_at = weir_cells_aged(q->cell, behind, q->window_cells);
 	}
 	if (!is_own && weir_may_be_clearing(q, row, newest, wide))
-		w->sum.has_unspent = 1;
+		weir_note_unspent(w, row, wide);
 	weir_order(w);
 	if (q->is_smooth) {
 		__u32 cell = weir_cells_older(q->cell, q->window_cells - 1);
@@ -267,7 +275,7 @@ static __always_inline void weir_add_row(struct weir_work *w, void *row, const b
 		if (newest_after > q->bucket + WEIR_RING_CELLS - q->window_cells)
 			w->sum.ran_ahead = 1;
 		if (flags & ROW_UNSPENT(wide))
-			w->sum.has_unspent = 1;
+			weir_note_unspent(w, row, wide);
 	}
 	w->sum.rest += units;
 	w->sum.oldest += oldest;
@@ -409,7 +417,25 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
 }
 
 /*
- * The flow is full: every unit of the threshold is spent, but for `left`. Remember until when that must
+ * Until when a flow that was found full is taken for it, in ns since the present bucket began; 0: not at all. What
+ * another CPU has leased it may yet give back, with its next packet in a new bucket. So ask again soon, but not for
+ * every packet: a unit left behind on another CPU would else turn off, for as long as its bucket counts, the path that
+ * a flood is dropped by. A narrow row knows 128 parts of a bucket: this is one to two of them.
+ */
+#define WEIR_BRIEFLY_PARTS 64
+
+static __always_inline __u64 weir_full_ns(struct weir_work *w, const struct weir_judgement *j)
+{
+	__u64 frees_ns = weir_frees_ns(j, &w->sum), briefly_ns;
+
+	if (likely(!w->sum.has_unspent))
+		return frees_ns;
+	briefly_ns = weir_now_ns(w) - j->clk->start_ns + j->rule->bucket_ns / WEIR_BRIEFLY_PARTS;
+	return briefly_ns < frees_ns ? briefly_ns : frees_ns;
+}
+
+/*
+ * The flow is full: every unit of the threshold is spent or leased, but for `left`. Remember until when that must
  * be so, so that packets larger than what is left are dropped without asking other CPUs.
  */
 static __always_inline void weir_remember_full(struct weir_work *w, const struct weir_judgement *j, __u64 left,
@@ -606,10 +632,10 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_work *w, stru
 		weir_cell_set(j->row, j->own_cell, counted | (held ? ROW_UNSPENT(wide) : 0), wide);
 		if (w->sum.ran_ahead)
 			return WEIR_ANSWER_AGAIN;
-		/* A reservation of another CPU may yet be given back: a reason to drop, not to remember. */
-		if (!w->sum.has_unspent && w->question.bucket == j->clk->bucket)
-			weir_remember_full(w, j, j->threshold > others ? j->threshold - others : 0,
-					   weir_frees_ns(j, &w->sum), wide);
+		/* What is in doubt is a reason to drop, not to remember. */
+		if (!w->sum.is_in_doubt && w->question.bucket == j->clk->bucket)
+			weir_remember_full(w, j, j->threshold > others ? j->threshold - others : 0, weir_full_ns(w, j),
+					   wide);
 		return WEIR_ANSWER_BLOCK;
 	}
 

@@ -151,9 +151,10 @@ struct weir_sum {
 	__u64 rest;
 	__u64 oldest;	  /* smooth only: the bucket that is weighed */
 	__u8 has_unspent; /* some of another CPU's units are leased, not spent */
+	__u8 is_in_doubt; /* ... or are only being judged, and may be given back at once */
 	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
 	__u8 is_behind;	  /* a row is gone, or in a newer bucket: our bucket may be over */
-	__u8 pad[5];
+	__u8 pad[4];
 };
 
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */

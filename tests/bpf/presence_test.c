@@ -237,6 +237,41 @@ static void a_flow_that_moves_leaves_no_more_behind_than_64_packets(void **state
 		}
 }
 
+/* A CPU that the flow has left holds a lease: the flood on the other does not ask it with every packet. */
+static void a_flood_past_a_lease_left_behind_asks_seldom(enum weir_window_kind window, uint64_t limit)
+{
+	const uint64_t bucket_ns = 6 * SECOND, start_ns = RIG_START_NS / bucket_ns * bucket_ns + bucket_ns;
+	uint64_t before, asked_in_flood;
+	uint32_t passed = 0, sent = 4000;
+	struct pair pair;
+
+	pair_open(&pair, window, limit, 60 * SECOND, true);
+	assert_int_equal(pair_pass(&pair, 1, start_ns, 1, 6), 6); /* two of a lease of four are left */
+	assert_int_equal(pair_pass(&pair, 0, start_ns, 1, limit), limit - 8);
+	before = asked(&pair);
+	for (uint32_t i = 0; i < sent; i++)
+		passed += pair_passes(&pair, 0, start_ns + i * bucket_ns / sent, 1);
+	asked_in_flood = asked(&pair) - before;
+	assert_int_equal(passed, 0);
+	assert_in_range(asked_in_flood, 1, 128);
+
+	/* The next packet there gives it back, and nothing of the limit is lost. */
+	assert_int_equal(pair_pass(&pair, 1, start_ns + bucket_ns, 1, 1), 1);
+	assert_int_equal(pair_pass(&pair, 0, start_ns + bucket_ns, 1, 10), 1);
+	close_pair(&pair);
+}
+
+static void a_lease_left_behind_does_not_turn_off_the_memory_of_fullness(void **state)
+{
+	const uint64_t limits[] = {1000, 40000}; /* narrow rows, wide rows */
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		a_flood_past_a_lease_left_behind_asks_seldom(WEIR_WINDOW_LEAP, limits[i]);
+		a_flood_past_a_lease_left_behind_asks_seldom(WEIR_WINDOW_STRICT, limits[i]);
+		a_flood_past_a_lease_left_behind_asks_seldom(WEIR_WINDOW_SMOOTH, limits[i]);
+	}
+}
+
 /* ---- cells that nobody has used for long ---- */
 
 /* Of their numbers a cell keeps the last eight bits. */
@@ -507,6 +542,7 @@ int main(void)
 		PRESENCE_TEST(a_cpu_that_counted_before_the_edge_of_an_epoch_is_asked_behind_it),
 		PRESENCE_TEST(a_rule_that_looks_back_further_than_an_epoch_makes_it_longer),
 		PRESENCE_TEST(a_flow_that_moves_leaves_no_more_behind_than_64_packets),
+		PRESENCE_TEST(a_lease_left_behind_does_not_turn_off_the_memory_of_fullness),
 		PRESENCE_TEST(a_cell_never_used_asks_nobody_in_any_epoch),
 		PRESENCE_TEST(a_cell_of_a_quarter_of_an_hour_ago_asks_nobody),
 		PRESENCE_TEST(a_cpu_that_stalls_across_epochs_asks_everybody),

@@ -32,7 +32,8 @@
  * NO_LAST leaves out "used up". Not in the model: smooth windows
  * (their weights depend on the clock of the judging CPU alone, and only fall), a clock that goes back (one
  * CPU, replay: tests/bpf/replay_test), an epoch's number that wraps (a stall of 16 epochs, a minute), rows whose
- * timings differ.
+ * timings differ; that a flow which is full but for leases of others is taken for full for a 64th of a bucket: packets
+ * are dropped then as if they had not come, so that only the "at once" of "used up" is that much later.
  *
  * What each macro adds: PRESENCE the presence word, else every CPU is asked; QUICK the short way of bpf/quick.h; CHANGE
  * a threshold that moves once; EVICT two flows and one row a CPU; BUFFER see above. Each is combined with
