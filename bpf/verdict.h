@@ -282,10 +282,15 @@ static __always_inline enum weir_verdict weir_admit(struct weir_work *w)
 	return answer == WEIR_ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_ERROR;
 }
 
-/* Neighbour discovery (RFC 4861, 4): without it an IPv6 host is not reachable at all. */
+/* Neighbour discovery (RFC 4861, 4; types 133 to 137): without it an IPv6 host is not reachable at all. Nor is it for
+ * long without multicast listener discovery (RFC 2710, 3, and RFC 3810, 5; types 130 to 132 and 143): a switch that
+ * snoops no longer hands on what neighbours ask its solicited-node group.
+ */
 static __always_inline bool weir_is_neighbour_discovery(const struct weir_packet *pkt)
 {
-	return pkt->is_ipv6 && weir_protocol(pkt) == IPPROTO_ICMPV6 && pkt->icmp_type >= 133 && pkt->icmp_type <= 137;
+	if (!pkt->is_ipv6 || weir_protocol(pkt) != IPPROTO_ICMPV6)
+		return false;
+	return (pkt->icmp_type >= 130 && pkt->icmp_type <= 137) || pkt->icmp_type == 143;
 }
 
 /* Verdict of a packet that the parser did not hand on. */

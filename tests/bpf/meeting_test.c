@@ -12,6 +12,7 @@
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -142,6 +143,32 @@ static void a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped(voi
 	}
 }
 
+/* Types 130 to 137, and 143; listeners are asked, and report, behind a hop-by-hop header. */
+static void unmatched_drop_spares_discovery_of_neighbours_and_listeners(void **state)
+{
+	static uint8_t frame[PACKET_BYTES_MAX];
+	struct rig rig = {};
+
+	rig_begin(&rig, 512);
+	rig.ruleset->settings.drop_unmatched = true;
+	add_limit(&rig, PORT_ONE, 3);
+	rig_load(&rig, true);
+	for (uint32_t type = 0; type < 256; type++)
+		for (uint32_t extensions = 0; extensions < 2; extensions++) {
+			struct packet_spec spec = {.protocol = IPPROTO_ICMPV6, .extension_count = extensions};
+			size_t bytes;
+
+			packet_source(&spec, "fe80::1");
+			packet_destination(&spec, "ff02::1");
+			spec.icmp_type = type;
+			bytes = packet_build(&spec, frame);
+			assert_int_equal(rig_passes(&rig, RIG_START_NS, frame, bytes),
+					 (type >= 130 && type <= 137) || type == 143);
+		}
+	assert_false(udp_passes(&rig, PORT_TWO));
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +176,7 @@ int main(void)
 		cmocka_unit_test(frame_that_is_no_packet_belongs_to_no_resource),
 		cmocka_unit_test(programs_of_two_loads_do_not_take_what_the_other_found),
 		cmocka_unit_test(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped),
+		cmocka_unit_test(unmatched_drop_spares_discovery_of_neighbours_and_listeners),
 	};
 
 	return cmocka_run_group_tests_name("meeting", tests, NULL, NULL);

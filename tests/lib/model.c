@@ -460,11 +460,13 @@ static struct model_decision class_decision(bool drops, enum weir_verdict pass, 
 	return (struct model_decision){.verdict = drops ? drop : pass, .rule = drops ? word : ""};
 }
 
-/* Without neighbour discovery a host is soon alone, so `unmatched: drop` spares it. */
+/* Without neighbour discovery, and multicast listener discovery (130 to 132 and 143) for the groups that it asks in, a
+ * host is soon alone, so `unmatched: drop` spares them.
+ */
 static bool is_neighbour_discovery(const struct model_packet *packet)
 {
-	return packet->family == 6 && packet->protocol == 58 && packet->has_icmp_type && packet->icmp_type >= 133 &&
-	       packet->icmp_type <= 137;
+	return packet->family == 6 && packet->protocol == 58 && packet->has_icmp_type &&
+	       ((packet->icmp_type >= 130 && packet->icmp_type <= 137) || packet->icmp_type == 143);
 }
 
 static bool belongs(const struct model_decision *decision, size_t resource)
