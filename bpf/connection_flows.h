@@ -177,6 +177,7 @@ __noinline __u32 weir_count_open(struct weir_work *w, const struct weir_connecti
 			__u32 age = ahead - (__u32)(cell >> WEIR_CONNECTION_CELL_STEP_SHIFT);
 			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 
+			weir_order(w); /* before the next cell is read: the order is the argument */
 			if (is_own &&
 			    (age & WEIR_CONNECTION_CELL_STEP_MASK) <= WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD)
 				open += cell & WEIR_CONNECTION_COUNT_MASK;
