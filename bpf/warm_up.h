@@ -207,6 +207,7 @@ __noinline int weir_warm_flow(struct weir_work *w, __u32 place)
 	if (flow)
 		state = weir_update_warming(w, rule, flow);
 	if (flow && weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
+		weir_order(w); /* the state was written after the units and the cost */
 		w->allowed.word |= READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK;
 		w->allowed.cost = flow->cost;
 		/* Who takes the place over claims it first. */
