@@ -30,7 +30,8 @@ __noinline int weir_count_window(struct weir_work *w, __u32 place)
 		return 0;
 	}
 	weir_settle(w, &j, true);
-	weir_cell_set(j.row, j.own_cell, weir_cell_get(j.row, j.own_cell, true) + j.batch, true);
+	/* weir_enter_bucket() has marked the cell; nothing is leased here that could come back. */
+	weir_cell_set(j.row, j.own_cell, (weir_cell_get(j.row, j.own_cell, true) & ~ROW_UNSPENT(true)) + j.batch, true);
 	return 0;
 }
 

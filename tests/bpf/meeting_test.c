@@ -18,6 +18,7 @@
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
+#include "host.h"
 #include "util.h"
 #include "weir_prefixes.h"
 
@@ -169,6 +170,38 @@ static void unmatched_drop_spares_discovery_of_neighbours_and_listeners(void **s
 	rig_end(&rig);
 }
 
+/* ... which would say of what has passed that it may come back. */
+static void cells_of_a_meter_are_not_marked_as_unspent(void **state)
+{
+	_cleanup_(weir_freep) struct weir_wide_row *rows = calloc(weir_host_cpus(), sizeof(*rows));
+	uint64_t units = 0, flags = 0;
+	struct weir_ruleset_rule *rule;
+	size_t referred, resource;
+	struct rig rig = {};
+	__u32 slot;
+
+	assert_non_null(rows);
+	rig_begin(&rig, 512);
+	referred = rig_resource(&rig, PORT_ONE, 0);
+	resource = rig_resource(&rig, PORT_TWO, 0);
+	rule = rig_rule(&rig, resource, WEIR_WINDOW_LEAP, 3, SECOND, 10);
+	rule->relation = WEIR_RELATION_ASSOCIATED;
+	rule->ref_resource = referred;
+	rig_load(&rig, true);
+	assert_true(udp_passes(&rig, PORT_ONE));
+	assert_true(udp_passes(&rig, PORT_ONE));
+	slot = rig.image->rules[rig.image->rules[0].meter].slot;
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig.object, WEIR_MAP_LONE_ROWS), &slot, rows), 0);
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
+		for (int i = 0; i < WEIR_RING_CELLS; i++) {
+			units += rows[cpu].cell[i] & ~WEIR_WIDE_UNSPENT;
+			flags |= rows[cpu].cell[i] & WEIR_WIDE_UNSPENT;
+		}
+	assert_int_equal(units, 2);
+	assert_int_equal(flags, 0);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +210,7 @@ int main(void)
 		cmocka_unit_test(programs_of_two_loads_do_not_take_what_the_other_found),
 		cmocka_unit_test(a_packet_whose_prefix_is_not_to_be_found_is_an_error_and_dropped),
 		cmocka_unit_test(unmatched_drop_spares_discovery_of_neighbours_and_listeners),
+		cmocka_unit_test(cells_of_a_meter_are_not_marked_as_unspent),
 	};
 
 	return cmocka_run_group_tests_name("meeting", tests, NULL, NULL);
