@@ -29,8 +29,10 @@ static __always_inline bool weir_is_stale(struct weir_work *w)
 	return !heartbeat_ns || weir_now_ns(w) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
 }
 
-/* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. */
-static __always_inline void weir_read_pushed(struct weir_work *w, __u32 place)
+/* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it
+ * change twice while it is read, the rule's constant stays: word and cost might not belong together.
+ */
+static __always_inline void weir_read_pushed(struct weir_work *w, const struct weir_rule *rule, __u32 place)
 {
 	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
 
@@ -46,6 +48,8 @@ static __always_inline void weir_read_pushed(struct weir_work *w, __u32 place)
 		if (READ_ONCE(pushed->word) == word)
 			return;
 	}
+	w->allowed.word = rule->threshold;
+	w->allowed.cost = rule->cost;
 }
 
 /* ---- overrides ---- */
@@ -116,7 +120,7 @@ __noinline int weir_find_allowed(struct weir_work *w, __u32 place)
 	w->allowed.cost = rule->cost;
 	if (config.has_moving && rule->threshold_moves) {
 		if (!weir_is_stale(w))
-			weir_read_pushed(w, place);
+			weir_read_pushed(w, rule, place);
 	} else if (config.warms_flows && rule->warms_flows) {
 		weir_warm_flow(w, place);
 	} else if (config.has_overrides && rule->has_overrides) {
