@@ -119,10 +119,13 @@ static __always_inline void weir_clock_update(struct weir_work *w, struct weir_c
 static __always_inline void weir_clock_enter(struct weir_work *w, struct weir_clock *clk, const struct weir_rule *rule,
 					     const bool wide)
 {
-	if (!w->has_now && rule->window == WEIR_WINDOW_LEAP && weir_clock_holds(clk) && weir_timer_holds(w, clk))
+	bool goes_by_timer = rule->window == WEIR_WINDOW_LEAP;
+
+	if (!w->has_now && goes_by_timer && weir_clock_holds(clk) && weir_timer_holds(w, clk))
 		return;
 	weir_clock_update(w, clk, rule->bucket_ns, rule->base_bucket, wide);
-	clk->timer_span_ns = weir_span_of(w, clk);
+	if (goes_by_timer)
+		clk->timer_span_ns = weir_span_of(w, clk);
 }
 
 /* The bucket in *clk is over by now, whatever was read for this packet before. */
