@@ -54,7 +54,10 @@ enum weir_verdict {
 	WEIR_VERDICT_UNMATCHED_DROP,
 	WEIR_VERDICT_ALLOW, /* passed before any rule: its source is in an `allow` list */
 	WEIR_VERDICT_DENY,
-	WEIR_VERDICT_ERROR, /* dropped: a map entry that must exist was missing; always a bug */
+	/* dropped: a map entry that must exist was missing, which is a bug; or the packet's other rules held all eight
+	 * rows that its flow could have, which is chance
+	 */
+	WEIR_VERDICT_ERROR,
 	WEIR_VERDICT_COUNT
 };
 
