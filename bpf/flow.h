@@ -128,6 +128,8 @@ static __always_inline __u32 weir_other_set(const struct weir_flow_place *place,
 
 /* ---- rows ---- */
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cells lie in words of four, the first one lowest");
+
 /* Field access for both formats; `wide` is constant, so only one side is left. Every access to a row is a
  * single load or store: other CPUs read rows while we write them.
  */
