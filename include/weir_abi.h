@@ -833,6 +833,7 @@ struct weir_rule_info {
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
 	__u32 pad;
+	__u64 overrides_digest; /* of all that is written in them, in any order; 0: there are none */
 	__u64 queueing_ns_max;
 	/* Until then the tables that all CPUs share may have been told of flows of this slot, whoever had it
 	 * (0: never): a rule to which that still matters does not get it.

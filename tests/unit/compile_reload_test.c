@@ -319,7 +319,44 @@ static void a_flows_warm_up_has_a_new_version_with_any_of_its_numbers(void **sta
 	weir_ruleset_free(ruleset);
 }
 
-static void rows_must_ask_again_after_every_reload_of_overrides(void **state)
+/* Versions come round: a reload that changes nothing takes none. */
+static void overrides_that_are_the_same_keep_their_version(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_override *overrides, first;
+	struct weir_image *image;
+
+	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
+	add_override(&ruleset->rules[0], 4, 11, 8, 6 * WEIR_MICRO);
+	image = build(ruleset);
+	overrides = ruleset->rules[0].overrides;
+	assert_int_equal(version_of(image), 1);
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	first = overrides[0];
+	overrides[0] = overrides[1];
+	overrides[1] = first;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	/* Each part of one makes another; so do two that change places in part. */
+	overrides[0].threshold_micro = 5 * WEIR_MICRO;
+	overrides[1].threshold_micro = 6 * WEIR_MICRO;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 2);
+	overrides[0].prefix.bits = 9;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 3);
+	overrides[0].prefix.address[0] = 12;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 4);
+	overrides[0].prefix.family = 6;
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_int_equal(version_of(image), 5);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+static void rows_must_ask_again_after_every_change_of_overrides(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
@@ -327,10 +364,12 @@ static void rows_must_ask_again_after_every_reload_of_overrides(void **state)
 
 	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
 	for (i = 2; i <= 127; i++) {
+		ruleset->rules[0].overrides[0].threshold_micro++;
 		reload(&image, ruleset, 1001 * SECOND);
 		assert_int_equal(version_of(image), i);
 	}
 	/* The top bit is the program's. */
+	ruleset->rules[0].overrides[0].threshold_micro++;
 	reload(&image, ruleset, 1001 * SECOND);
 	assert_int_equal(version_of(image), 1);
 	assert_int_equal(image->kept_rules, 1);
@@ -496,7 +535,8 @@ int main(void)
 		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
 		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
 		cmocka_unit_test(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers),
-		cmocka_unit_test(rows_must_ask_again_after_every_reload_of_overrides),
+		cmocka_unit_test(overrides_that_are_the_same_keep_their_version),
+		cmocka_unit_test(rows_must_ask_again_after_every_change_of_overrides),
 		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
 		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
 		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),

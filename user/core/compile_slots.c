@@ -203,11 +203,46 @@ static bool is_forgotten(const struct slotting *slotting, const struct weir_rule
 	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
 }
 
+/* FNV-1a, 64 bits (Fowler, Noll, Vo), its constants. */
+#define DIGEST_BASIS 0xcbf29ce484222325ull
+#define DIGEST_PRIME 0x100000001b3ull
+
+static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t count)
+{
+	const uint8_t *at = bytes;
+
+	while (count--)
+		digest = (digest ^ *at++) * DIGEST_PRIME;
+	return digest;
+}
+
+/* What tells one list of overrides from another, whatever their order: a sum of what each of them is hashed to. */
+static uint64_t digest_of_overrides(const struct weir_ruleset_rule *rule)
+{
+	const uint64_t field = rule->override_field;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < rule->override_count; i++) {
+		const struct weir_override *override = &rule->overrides[i];
+		uint64_t digest = digest_bytes(DIGEST_BASIS, &field, sizeof(field));
+
+		digest = digest_bytes(digest, &override->prefix.family, sizeof(override->prefix.family));
+		digest = digest_bytes(digest, &override->prefix.bits, sizeof(override->prefix.bits));
+		digest = digest_bytes(digest, override->prefix.address, sizeof(override->prefix.address));
+		digest = digest_bytes(digest, &override->threshold_micro, sizeof(override->threshold_micro));
+		sum += digest *
+		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of what is linear hides changes */
+	}
+	return rule->override_count && !sum ? 1 : sum;
+}
+
 /*
  * Version of the threshold: rows that know of another must ask again whether they are full, and flows that warm up
  * compute anew. 0 is left to rows that know of none, and the top bit of rules with overrides to the program's notes.
  * It comes round after so many changes, which a row survives only if it saw no packet during all of them; its bucket
- * is over by then, and a lease or fullness ends with the bucket.
+ * is over by then, and a lease or fullness ends with the bucket. But that a flow has no override, or which, a row
+ * remembers for a window: after 127 different lists within one window a flow that was silent all the while goes by what
+ * held 127 lists ago, until that window is over.
  */
 static uint8_t next_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			    const struct weir_rule_info *info)
@@ -216,12 +251,11 @@ static uint8_t next_version(const struct slotting *slotting, const struct weir_r
 	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, last = rule->override_count ? 127 : 255;
 	bool is_same = (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units;
 
-	/* Which overrides there were is not known. */
-	if (rule->override_count || info->override_count)
+	if (info->overrides_digest != digest_of_overrides(rule))
 		is_same = false;
 	if (terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)))
 		is_same = false;
-	if (is_same)
+	if (is_same && version <= last)
 		return version;
 	version &= last;
 	return version == last ? 1 : version + 1;
@@ -566,6 +600,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->moves = terms->moves;
 	info->override_count = rule->override_count;
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
+	info->overrides_digest = digest_of_overrides(rule);
 	info->queueing_ns_max = queueing_ns_max(rule);
 	info->warm_up = terms->warm_up;
 	info->memory = terms->memory;
