@@ -52,6 +52,9 @@ static void examine_kernel(struct weir_findings *findings)
 	if (weir_host_is_realtime())
 		find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
 		     "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
+	if (weir_host_cpus_have_gaps())
+		find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
+		     "numbers are missing among the possible CPUs: limits would not be exact");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		find(findings, WEIR_FINDING_PROBLEM, "btf",
 		     "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",

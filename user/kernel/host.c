@@ -41,6 +41,15 @@ int weir_host_cpus(void)
 	return libbpf_num_possible_cpus();
 }
 
+bool weir_host_cpus_have_gaps(void)
+{
+	char text[256];
+
+	/* "0-15", or a list of such ranges (Linux, Documentation/admin-guide/cputopology.rst). */
+	return !weir_host_read_text("/sys/devices/system/cpu/possible", text, sizeof(text)) &&
+	       (text[0] != '0' || strchr(text, ','));
+}
+
 uint64_t weir_host_now_ns(void)
 {
 	struct timespec now;

@@ -15,6 +15,9 @@
 /* Possible CPUs (not only those online: per-CPU maps have a copy for each), or -errno. */
 int weir_host_cpus(void);
 
+/* Numbers of possible CPUs are left out between others: the program takes all below their count for CPUs. */
+bool weir_host_cpus_have_gaps(void);
+
 /* The data plane's clock: CLOCK_MONOTONIC. */
 uint64_t weir_host_now_ns(void);
 

@@ -55,6 +55,13 @@ static int check_host(const struct weir_attach_options *options, struct weir_dia
 				"CPU: limits would not be exact");
 		return -EOPNOTSUPP;
 	}
+	if (weir_host_cpus_have_gaps()) {
+		weir_diag_error(
+			diag, NULL, NULL, "boot with possible CPUs numbered from 0 on",
+			"numbers are missing among this machine's possible CPUs "
+			"(/sys/devices/system/cpu/possible): some would be overlooked, and limits not be exact");
+		return -EOPNOTSUPP;
+	}
 	for (size_t i = 0; i < options->interface_count; i++) {
 		int ifindex = weir_host_ifindex(options->interfaces[i], diag);
 
