@@ -71,11 +71,11 @@ static json_t *describe_links(const struct weir_instance *instance)
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		weir_json_append(&links, json_pack("{s:o, s:b, s:I, s:s, s:b, s:I}", "interface",
-						   weir_json_text(link->interface), "isNameCurrent",
-						   link->is_name_current, "ifindex", (json_int_t)link->ifindex, "mode",
-						   mode_name(link), "isAttached", link->ifindex != 0, "programId",
-						   (json_int_t)link->program_id));
+		weir_json_append(&links,
+				 json_pack("{s:o, s:b, s:I, s:s, s:b, s:I}", "interface",
+					   weir_json_text(link->interface), "isNameCurrent", link->is_name_current,
+					   "ifindex", (json_int_t)link->ifindex, "mode", mode_name(link), "isAttached",
+					   link->ifindex != 0, "programId", (json_int_t)link->program_id));
 	}
 	return links;
 }

@@ -215,8 +215,9 @@ void weir_memory_forget_pressure(struct weir_memory *memory)
 enum weir_memory_pressure weir_memory_pressure(void)
 {
 	enum weir_memory_pressure pressure;
-	_cleanup_(weir_closep) int fd = open_pressure(NULL, &pressure);
+	int fd = open_pressure(NULL, &pressure);
 
+	weir_closep(&fd);
 	return pressure;
 }
 

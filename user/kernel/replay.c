@@ -483,8 +483,7 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 				       judgement.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream) {
-		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns,
-				       &judgement);
+		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
 		err = weir_output_check(&attempt->verdicts, diag);
 	}
 	if (!err && attempt->passed && judgement.passes)

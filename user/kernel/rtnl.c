@@ -82,7 +82,8 @@ void weir_rtnl_end_nest(struct weir_rtnl_request *request, struct rtattr *nest)
 /* Every message of one piece of the answer. Returns 1 when it was the last piece, 0 or -errno. */
 static int read_piece(const char *piece, int bytes, weir_rtnl_reader reader, void *data)
 {
-	for (const struct nlmsghdr *message = (const void *)piece; NLMSG_OK(message, bytes);
+	/* The last message's padding may be missing: bytes is below zero behind it. */
+	for (const struct nlmsghdr *message = (const void *)piece; bytes > 0 && NLMSG_OK(message, (unsigned int)bytes);
 	     message = NLMSG_NEXT(message, bytes)) {
 		const struct nlmsgerr *error = NLMSG_DATA(message);
 
