@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir detach: take an instance off its interfaces. */
 #include "cmd.h"
+#include "host.h"
 #include "options.h"
 #include "util.h"
 
 static const struct weir_command command = {
 	.name = "detach",
-	.options = "iIh",
+	.options = "iINh",
 	.holds_signals = true,
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-		 "and nothing is left. An interface that was renamed is named as 'weir status' shows it.",
+		 "and nothing is left. An interface that was renamed is named as 'weir status' shows it. Where packets\n"
+		 "were held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
+		 "--netns says where.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 
 static int detach(const struct weir_options *options, struct weir_diag *diag)
 {
-	int err = 0;
+	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
 
-	if (!options->interface_count)
+	if (!err && !options->interface_count)
 		return weir_instance_detach(options->instance, NULL, 0, diag);
 	/* One that is misspelled: then nothing is done. */
 	for (size_t i = 0; !err && i < options->interface_count; i++)

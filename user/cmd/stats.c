@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir stats: what became of the packets. */
+#include <string.h>
+
 #include "cmd.h"
 #include "connections.h"
 #include "counters.h"
+#include "host.h"
 #include "options.h"
 #include "pace.h"
 #include "print.h"
@@ -11,7 +14,7 @@
 
 static const struct weir_command command = {
 	.name = "stats",
-	.options = "Ijh",
+	.options = "INjh",
 	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
 		 "connections of rules with metricType Concurrency.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
@@ -41,7 +44,8 @@ struct view {
 	const struct weir_instance *instance;
 	const struct weir_counters *counters;
 	const struct weir_connection_figures *connections; /* by rule slot */
-	const struct weir_pace_state *pace;		   /* NULL when the instance does not hold packets */
+	bool paces;					   /* the instance holds packets */
+	const struct weir_pace_state *pace;		   /* NULL when it does not, or that cannot be read */
 };
 
 /* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
@@ -154,6 +158,8 @@ static json_t *describe_rules(const struct view *view)
 
 static json_t *describe_pace(const struct weir_pace_state *pace)
 {
+	if (!pace)
+		return json_null();
 	return json_pack("{s:I, s:I, s:I, s:I}", "held", (json_int_t)pace->held, "notHeld", (json_int_t)pace->not_held,
 			 "waiting", (json_int_t)pace->waiting, "dropped", (json_int_t)pace->dropped);
 }
@@ -163,7 +169,7 @@ static json_t *describe(const struct view *view)
 	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
 			 (json_int_t)view->instance->info.generation, "totals",
 			 describe_totals(&view->counters->totals), "resources", describe_resources(view), "rules",
-			 describe_rules(view), "pace", view->pace ? describe_pace(view->pace) : NULL);
+			 describe_rules(view), "pace", view->paces ? describe_pace(view->pace) : NULL);
 }
 
 /* ---- for people ---- */
@@ -287,8 +293,10 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_freep) struct weir_connection_figures *connections = NULL;
 	struct weir_pace_state pace = {};
 	struct view view = {.counters = &counters};
-	int err = weir_instance_open(options->instance, &instance, diag);
+	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
 
+	if (!err)
+		err = weir_instance_open(options->instance, &instance, diag);
 	if (!err)
 		err = weir_counters_read(instance, &counters, diag);
 	if (!err)
@@ -297,12 +305,14 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 		return err;
 	view.instance = instance;
 	view.connections = connections;
-	if (weir_pace_is_attached(instance->name)) {
+	view.paces = weir_pace_is_attached(instance->name);
+	if (view.paces)
 		err = weir_pace_read(instance->name, &pace);
-		if (err)
-			return weir_diag_fail(diag, -err, NULL, "cannot read how instance '%s' paces", instance->name);
+	if (err) /* somebody has removed its ifb, perhaps: no reason to hide the counters */
+		weir_diag_warning(diag, NULL, NULL, "a reload with 'throttling: police', and one with 'pace', mend it",
+				  "cannot read how instance '%s' paces: %s", instance->name, strerror(-err));
+	else if (view.paces)
 		view.pace = &pace;
-	}
 	if (options->wants_json)
 		return weir_json_print(describe(&view), diag);
 	print_text(&view);

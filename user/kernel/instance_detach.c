@@ -24,9 +24,25 @@ static void remove_link(const char *instance, const char *pin)
 	weir_unpin(instance, pin);
 }
 
+/* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
+static void remove_pace(const char *instance, bool was_live, struct weir_diag *diag)
+{
+	const bool paced = weir_pace_is_attached(instance);
+	char device[IF_NAMESIZE], hint[128];
+
+	if (!weir_pace_detach(instance) || !paced || !was_live)
+		return;
+	weir_pace_device(instance, device);
+	snprintf(hint, sizeof(hint), "there, 'ip link del %s' takes it off; next time name it: '--netns PATH'", device);
+	weir_diag_warning(diag, NULL, NULL, hint,
+			  "the network namespace of instance '%s' is not found: what held its packets is left in it",
+			  instance);
+}
+
 int weir_instance_remove(const char *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
+	const bool was_live = weir_instance_count_live_links(instance) > 0;
 	char path[PATH_MAX];
 	int err = weir_instance_pins(instance, &pins);
 
@@ -35,7 +51,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 	for (size_t i = 0; i < pins.count; i++)
 		if (weir_is_link_pin(pins.names[i]))
 			remove_link(instance, pins.names[i]);
-	weir_pace_detach(instance);
+	remove_pace(instance, was_live, diag);
 	for (size_t i = 0; i < pins.count; i++)
 		if (!weir_is_link_pin(pins.names[i]))
 			weir_unpin(instance, pins.names[i]);

@@ -42,7 +42,27 @@ static int find_in(const char *directory, const char *suffix, uint64_t inode, ch
 	return -ENOENT;
 }
 
-/* Named namespaces first, then those of processes. */
+/* Open the one of this inode where it is mounted, as by 'unshare --net=FILE'. Returns it, or -ENOENT. */
+static int find_mounted(uint64_t inode)
+{
+	_cleanup_(weir_fclosep) FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	char line[2 * PATH_MAX], root[64], path[PATH_MAX], wanted[64];
+
+	snprintf(wanted, sizeof(wanted), "net:[%llu]", (unsigned long long)inode);
+	/* "36 35 0:4 net:[4026532284] /run/somewhere rw shared:5 - nsfs nsfs rw" */
+	while (mounts && fgets(line, sizeof(line), mounts)) {
+		_cleanup_(weir_closep) int fd = -1;
+
+		if (sscanf(line, "%*s %*s %*s %63s %4095s", root, path) != 2 || strcmp(root, wanted))
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (is_netns(fd, inode))
+			return TAKE_FD(fd);
+	}
+	return -ENOENT;
+}
+
+/* Named namespaces first, then those of processes, then what is mounted elsewhere. */
 int weir_netns_enter(uint64_t inode, int *ret_back_fd)
 {
 	_cleanup_(weir_closep) int fd = -1, back_fd = -1;
@@ -57,6 +77,8 @@ int weir_netns_enter(uint64_t inode, int *ret_back_fd)
 	fd = find_in(NAMED, "", inode, name);
 	if (fd < 0)
 		fd = find_in("/proc", "/ns/net", inode, name);
+	if (fd < 0)
+		fd = find_mounted(inode);
 	if (fd < 0)
 		return fd;
 	back_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);

@@ -369,19 +369,20 @@ static void remove_device(int fd, const char *instance)
 	weir_tc_delete_link(fd, ifindex);
 }
 
-void weir_pace_detach(const char *instance)
+int weir_pace_detach(const char *instance)
 {
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	_cleanup_(weir_closep) int fd = -1;
+	int err = enter_netns_of(instance, &back_fd);
 
-	/* A network namespace that nobody has any more took all of it along. */
-	if (enter_netns_of(instance, &back_fd))
-		return;
+	if (err)
+		return err;
 	fd = weir_rtnl_open();
 	if (fd < 0)
-		return;
+		return fd;
 	remove_filters_but(fd, instance, NULL, 0);
 	remove_device(fd, instance);
+	return 0;
 }
 
 void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count)

@@ -72,10 +72,11 @@ int weir_pace_read(const char *instance, struct weir_pace_state *ret_state);
 
 /*
  * Take everything off again, after the XDP programs: nothing new waits then, and what still does may leave first, for
- * up to WEIR_PACE_DRAIN_MS. An instance that does not pace, or half, is fine.
+ * up to WEIR_PACE_DRAIN_MS. An instance that does not pace, or half, is fine. Returns 0, or -errno when the
+ * instance's network namespace could not be entered: it is not found (-ENOENT) where nobody has it any more, either.
  */
 #define WEIR_PACE_DRAIN_MS 3000 /* chosen, not derived: others wait for the lock 10 s */
-void weir_pace_detach(const char *instance);
+int weir_pace_detach(const char *instance);
 
 /* Take the filter off the interfaces of which `ifindexes` has not the number. */
 void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count);
