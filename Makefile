@@ -64,7 +64,7 @@ help:
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make check        formatting, and no line longer than 120 columns'
 	@echo 'make install      into PREFIX (default /usr/local)'
-	@echo 'make clean        remove $(BUILD)'
+	@echo 'make clean        remove build and build-sanitize'
 
 # ---- build ----
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Options that commands share: one table of what exists, from which each command names those it takes
- * by their letters. --help is made of the same table, so that neither can lack what the other has.
+ * by their letters. --help is made of the same table, so that neither can lack what the other has. check and replay,
+ * which are about files and no instance, share next to none and have tables of their own.
  */
 #ifndef WEIR_OPTIONS_H
 #define WEIR_OPTIONS_H
