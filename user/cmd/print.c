@@ -2,6 +2,7 @@
 #include "print.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -19,9 +20,11 @@ const char *const weir_window_names[] = {
 
 void weir_table_cell(struct weir_table *table, const char *format, ...)
 {
-	char **cell = weir_array_add((void **)&table->cells, table->cell_count, sizeof(*cell));
+	char **cell;
 	va_list args;
 
+	cell = table->is_cut ? NULL : weir_array_add((void **)&table->cells, table->cell_count, sizeof(*cell));
+	table->is_cut = !cell;
 	if (!cell)
 		return;
 	table->cell_count++;
@@ -80,9 +83,10 @@ static void print_cell(const struct weir_table *table, size_t column, const char
 
 void weir_table_print(const struct weir_table *table, FILE *stream)
 {
-	int widths[16] = {};
+	int widths[WEIR_TABLE_COLUMNS_MAX] = {};
 
-	for (size_t column = 0; column < table->columns && column < ARRAY_SIZE(widths); column++) {
+	assert(table->columns <= ARRAY_SIZE(widths));
+	for (size_t column = 0; column < table->columns; column++) {
 		widths[column] = column_width(table, column);
 		print_cell(table, column, heading(table, column), widths[column], stream);
 	}
@@ -144,17 +148,12 @@ static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%llu ms", (unsigned long long)ms);
 }
 
-/* "20", "2.5", or of MemoryAdaptive "1000 to 100". */
-static void format_threshold(const struct weir_rule_info *rule, char *text, size_t text_bytes)
+/* "20", "2.5". */
+static void format_micro(uint64_t micro, char *text, size_t text_bytes)
 {
-	unsigned long long whole = rule->threshold_micro / WEIR_MICRO, rest = rule->threshold_micro % WEIR_MICRO;
+	unsigned long long whole = micro / WEIR_MICRO, rest = micro % WEIR_MICRO;
 	char decimals[8] = "";
 
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
-		snprintf(text, text_bytes, "%llu to %llu", (unsigned long long)rule->memory.low_units,
-			 (unsigned long long)rule->memory.high_units);
-		return;
-	}
 	if (rest) {
 		snprintf(decimals, sizeof(decimals), ".%06llu", rest % WEIR_MICRO);
 		for (size_t end = strlen(decimals); decimals[end - 1] == '0'; end--)
@@ -163,16 +162,33 @@ static void format_threshold(const struct weir_rule_info *rule, char *text, size
 	snprintf(text, text_bytes, "%llu%s", whole, decimals);
 }
 
+/* The same, or of MemoryAdaptive "1000 to 100". */
+static void format_threshold(const struct weir_rule_info *rule, char *text, size_t text_bytes)
+{
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		snprintf(text, text_bytes, "%llu to %llu", (unsigned long long)rule->memory.low_units,
+			 (unsigned long long)rule->memory.high_units);
+	else
+		format_micro(rule->threshold_micro, text, text_bytes);
+}
+
+const char *weir_format_connections(uint64_t threshold_micro, char words[WEIR_WORDS_BYTES])
+{
+	char threshold[64];
+
+	format_micro(threshold_micro, threshold, sizeof(threshold));
+	snprintf(words, WEIR_WORDS_BYTES, "%s connection%s", threshold, threshold_micro == WEIR_MICRO ? "" : "s");
+	return words;
+}
+
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
 	char threshold[64], interval[32];
 
+	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY)
+		return weir_format_connections(rule->threshold_micro, words);
 	format_threshold(rule, threshold, sizeof(threshold));
-	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY) {
-		snprintf(words, WEIR_WORDS_BYTES, "%s connections", threshold);
-		return words;
-	}
 	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,

@@ -7,6 +7,7 @@
 #define WEIR_PRINT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +20,12 @@ struct weir_table {
 	size_t columns;
 	char **cells; /* owned, row after row */
 	size_t cell_count;
+	bool is_cut; /* memory was out: it ends there, so that no cell stands under another's heading */
 };
 
-/* Add the next cell. Out of memory, a cell stays empty. */
+#define WEIR_TABLE_COLUMNS_MAX 16
+
+/* Add the next cell. Out of memory, a cell stays empty, or the table ends with the one before. */
 void weir_table_cell(struct weir_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void weir_table_print(const struct weir_table *table, FILE *stream);
 void weir_table_free(struct weir_table *table);
@@ -41,6 +45,9 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
 /* "3 rules, of which 1 keeps its windows", after a reload. */
 const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEIR_WORDS_BYTES]);
+
+/* "2.5 connections" of a threshold in millionths. */
+const char *weir_format_connections(uint64_t threshold_micro, char words[WEIR_WORDS_BYTES]);
 
 /* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections". */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);

@@ -155,14 +155,14 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 {
 	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
 		if (ruleset->rules[i].metric != WEIR_METRIC_CONCURRENCY)
 			continue;
 		weir_table_cell(&table, "%s", ruleset->rules[i].name);
-		weir_table_cell(&table, "%llu connections",
-				(unsigned long long)(ruleset->rules[i].threshold_micro / WEIR_MICRO));
+		weir_table_cell(&table, "%s", weir_format_connections(ruleset->rules[i].threshold_micro, words));
 		weir_table_connections(&table, &report->rules[i].connections);
 	}
 	if (!table.cell_count)

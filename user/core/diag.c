@@ -118,15 +118,14 @@ int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, cons
 	return -EINVAL;
 }
 
-int weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
-		      const char *format, ...)
+void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
+		       const char *hint, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	add(diag, true, place, source_line, hint, format, args);
 	va_end(args);
-	return -EINVAL;
 }
 
 int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)

@@ -49,8 +49,9 @@ struct weir_diag {
  */
 int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
 		    const char *format, ...) __attribute__((format(printf, 5, 6)));
-int weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
-		      const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The same, which is no mistake: what it is about goes on. */
+void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
+		       const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Something failed without a position: "MESSAGE: strerror(err)" when err is not 0. Returns -err
  * (-EINVAL when err is 0).

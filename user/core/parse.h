@@ -85,7 +85,6 @@ bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *nod
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
 		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice);
 
-/* The index of the first resource of that name, or false. */
 /* ---- lists ---- */
 
 /* Reads one word into a zeroed item; as in values.h, with `context` handed through. */
