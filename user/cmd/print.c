@@ -50,7 +50,7 @@ static int text_width(const char *text)
 	int width = 0;
 
 	for (; *text; text++)
-		width += ((unsigned char)*text & 0xc0) != 0x80;
+		width += !weir_utf8_continues(*text);
 	return width;
 }
 

@@ -10,6 +10,7 @@
 #include "pace.h"
 #include "print.h"
 #include "print_connections.h"
+#include "rule_kind.h"
 #include "util.h"
 
 static const struct weir_command command = {
@@ -58,11 +59,6 @@ static uint64_t verdict_sum(const struct weir_totals *totals)
 	return sum;
 }
 
-static bool counts_connections(const struct weir_rule_info *rule)
-{
-	return rule->identity.metric == WEIR_METRIC_CONCURRENCY;
-}
-
 /* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any.
  * NULL: no rule does.
  */
@@ -74,7 +70,7 @@ static const struct weir_connection_figures *resource_connections(const struct v
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
 
-		if (rule->resource_slot == resource_slot && counts_connections(rule) &&
+		if (rule->resource_slot == resource_slot && weir_has_connections(rule) &&
 		    (!found || (found->observes && !rule->observes)))
 			found = rule;
 	}
@@ -149,7 +145,7 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "leases", json_integer(sum->leases));
 		json_object_set_new(rule, "delayed", json_integer(sum->delayed));
 		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
-		if (counts_connections(&view->instance->rules[slot]))
+		if (weir_has_connections(&view->instance->rules[slot]))
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
 		weir_json_append(&rules, rule);
 	}
@@ -254,7 +250,7 @@ static void print_connections(const struct view *view)
 		uint32_t slot = view->instance->rule_order[i];
 		const struct weir_rule_info *rule = &view->instance->rules[slot];
 
-		if (!counts_connections(rule))
+		if (!weir_has_connections(rule))
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));

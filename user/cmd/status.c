@@ -13,6 +13,7 @@
 #include "options.h"
 #include "pace.h"
 #include "print.h"
+#include "rule_kind.h"
 #include "util.h"
 
 static const struct weir_command command = {
@@ -54,12 +55,6 @@ static const char *policy(const struct weir_instance *instance, size_t bit)
 static const char *mode_name(const struct weir_link *link)
 {
 	return link->is_native ? "native" : "skb";
-}
-
-/* The program warms each flow by itself: no one threshold is in force. */
-static bool warms_per_flow(const struct weir_rule_info *rule)
-{
-	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
 }
 
 /* ---- JSON ---- */
@@ -104,9 +99,10 @@ static json_t *describe_rules(const struct view *view)
 
 		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
-		json_object_set_new(rule, "isPerFlow", json_boolean(warms_per_flow(info)));
+		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
 		json_object_set_new(rule, "thresholdNow",
-				    warms_per_flow(info) ? json_null() : json_integer(view->controller->thresholds[i]));
+				    weir_warms_flows(info) ? json_null()
+							   : json_integer(view->controller->thresholds[i]));
 		weir_json_append(&rules, rule);
 	}
 	return rules;
@@ -282,7 +278,7 @@ static void print_rules(const struct view *view)
 		weir_table_cell(&table, "%s", rule->name);
 		weir_table_cell(&table, "%s", rule->resource_name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
-		if (warms_per_flow(rule))
+		if (weir_warms_flows(rule))
 			weir_table_cell(&table, "per flow");
 		else
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util.h"
+#include "values.h"
 
 /* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
 #define TABLE_SIZE (1u << 17)
@@ -332,21 +333,12 @@ static const struct prefix_field destination_field = {
 	offsetof(struct weir_match, destination_count),
 };
 
-static int compare_prefixes(const struct weir_prefix *a, const struct weir_prefix *b)
-{
-	int order = a->family - b->family;
-
-	if (!order)
-		order = memcmp(a->address, b->address, sizeof(a->address));
-	return order ? order : a->bits - b->bits;
-}
-
 /* By family, then address, then length: a prefix comes right after those that enclose it. */
 static int compare_prefix_uses(const void *left, const void *right)
 {
 	const struct prefix_use *a = left, *b = right;
 
-	return compare_prefixes(&a->prefix, &b->prefix);
+	return weir_compare_prefixes(&a->prefix, &b->prefix);
 }
 
 static bool encloses(const struct weir_prefix *outer, const struct weir_prefix *inner)
@@ -427,7 +419,7 @@ static int nest_prefixes(struct matching *matching, const struct prefix_use *use
 			depth--;
 		parent = depth ? enclosing[depth - 1].vector : outside;
 		accepting = matching->image->vectors[parent];
-		for (; i < use_count && !compare_prefixes(&uses[i].prefix, prefix); i++)
+		for (; i < use_count && !weir_compare_prefixes(&uses[i].prefix, prefix); i++)
 			weir_vector_add(&accepting, uses[i].bit);
 		err = number_vector(matching, &accepting, &number);
 		/* An entry that says what the enclosing one says would only make the trie deeper. */

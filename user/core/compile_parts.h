@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "rule_kind.h"
 #include "compile.h"
 
 /* image->place and image->bit. */
@@ -71,12 +72,6 @@ int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image
 /* Sizes of the tables, and what goes with them. Needs the descriptions and flows_per_cpu. */
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			 struct weir_image *image, struct weir_diag *diag);
-
-/* Whether a rule counts connections; keeps windows; flows in the tables that all CPUs share. */
-bool weir_has_connections(const struct weir_rule_info *rule);
-bool weir_has_window(const struct weir_rule_info *rule);
-bool weir_throttles_flows(const struct weir_rule_info *rule);
-bool weir_warms_flows(const struct weir_rule_info *rule);
 
 static inline int weir_compile_no_memory(struct weir_diag *diag)
 {

@@ -9,17 +9,6 @@
 /* Planned times, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
 #define SHARED_SETS_MIN 64u
 
-bool weir_has_connections(const struct weir_rule_info *rule)
-{
-	return rule->identity.metric == WEIR_METRIC_CONCURRENCY;
-}
-
-bool weir_has_window(const struct weir_rule_info *rule)
-{
-	return rule->is_meter || (!weir_has_connections(rule) && rule->behavior == WEIR_BEHAVIOR_REJECT &&
-				  rule->relation == WEIR_RELATION_CURRENT);
-}
-
 static bool is_narrow(const struct weir_rule_info *rule)
 {
 	return rule->storage == WEIR_STORAGE_NARROW && weir_has_window(rule);
@@ -28,16 +17,6 @@ static bool is_narrow(const struct weir_rule_info *rule)
 static bool is_wide(const struct weir_rule_info *rule)
 {
 	return rule->storage == WEIR_STORAGE_WIDE && weir_has_window(rule);
-}
-
-bool weir_throttles_flows(const struct weir_rule_info *rule)
-{
-	return rule->behavior == WEIR_BEHAVIOR_THROTTLING && rule->identity.key_fields;
-}
-
-bool weir_warms_flows(const struct weir_rule_info *rule)
-{
-	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
 }
 
 /* One table: who keeps flows there, and what it holds. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util.h"
+#include "values.h"
 
 /* Of a long line (JSON on one line) this many characters before the place are kept, and at most this
  * many bytes in all: what fits a terminal. Chosen, not derived.
@@ -13,17 +14,12 @@
 #define EXCERPT_CHARACTERS_BEFORE 60
 #define EXCERPT_BYTES_MAX 160
 
-static bool is_continuation(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 /* Where the character after `text` starts; stays at the end of the string. */
 static const char *next_character(const char *text)
 {
 	if (*text)
 		text++;
-	while (is_continuation(*text))
+	while (weir_utf8_continues(*text))
 		text++;
 	return text;
 }
@@ -67,7 +63,7 @@ static void set_excerpt(struct weir_diag_entry *entry, const char *line)
 		before += strlen(cut_left);
 	}
 	if (end - from > EXCERPT_BYTES_MAX) {
-		for (end = from + EXCERPT_BYTES_MAX; is_continuation(*end);)
+		for (end = from + EXCERPT_BYTES_MAX; weir_utf8_continues(*end);)
 			end--;
 		cut_right = " ...";
 	}

@@ -34,18 +34,13 @@ struct builder {
 
 /* ---- places ---- */
 
-static bool is_continuation(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 static void move_forward(struct position *position, const char *text, size_t offset)
 {
 	for (; position->offset < offset; position->offset++) {
 		if (text[position->offset] == '\n') {
 			position->line++;
 			position->column = 1;
-		} else if (!is_continuation(text[position->offset + 1])) {
+		} else if (!weir_utf8_continues(text[position->offset + 1])) {
 			position->column++;
 		}
 	}
@@ -65,7 +60,7 @@ static void move_to(struct position *position, const char *text, size_t offset)
 			position->column = 1;
 			break;
 		}
-		if (!is_continuation(text[position->offset + 1]))
+		if (!weir_utf8_continues(text[position->offset + 1]))
 			position->column--;
 	}
 	/* After a step to the start of an earlier line, that may still be too far. */
@@ -86,7 +81,7 @@ static struct weir_place place_of(struct builder *builder, size_t start, size_t 
 	place.line = builder->position.line;
 	place.column = builder->position.column;
 	for (size_t at = start; at < end && !strchr("\r\n", document->text[at]); at++)
-		place.width += !is_continuation(document->text[at]);
+		place.width += !weir_utf8_continues(document->text[at]);
 	return place;
 }
 

@@ -71,6 +71,12 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 /* A name of a rule or resource: 1 to 127 bytes of UTF-8 without ';' and control characters. */
 int weir_check_name(const char *text, struct weir_refusal *reterr_refusal);
 
+/* A byte of UTF-8 that goes on with a character, and begins none. */
+static inline bool weir_utf8_continues(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
 /* Bytes of the UTF-8 character at `text`, of which `bytes` are left; 0 when it is not valid UTF-8. */
 size_t weir_utf8_character(const char *text, size_t bytes, uint32_t *ret_code);
 

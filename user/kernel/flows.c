@@ -8,6 +8,7 @@
 #include "controller.h"
 #include "host.h"
 #include "overrides.h"
+#include "rule_kind.h"
 #include "util.h"
 #include "weir_window.h"
 
@@ -118,8 +119,7 @@ static int read_talkers(struct scan *scan)
 /* A rule of the user's that keeps rows; others go by connections, by planned times, or by the rows of a meter. */
 static bool has_rows(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && rule->identity.metric == WEIR_METRIC_RATE &&
-	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT;
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
 }
 
 /* The only rule whose rows look like this, when there is only one. */
@@ -179,11 +179,6 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 /* The program's note in a version, for rules with overrides: this flow is under none (bpf/threshold.h). */
 #define VERSION_PLAIN 0x80u
 
-static bool warms_flows(const struct weir_rule_info *rule)
-{
-	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
-}
-
 /* Whether the row was judged by the rule as it was last loaded: else its word is of another threshold. */
 static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
@@ -209,7 +204,7 @@ static void find_threshold(const struct scan *scan, const struct piece *pieces, 
 
 	use->has_threshold = true;
 	use->threshold = threshold_in_force(scan, use->rule_slot);
-	if (!rule->override_count && !warms_flows(rule))
+	if (!rule->override_count && !weir_warms_flows(rule))
 		return;
 	if (rule->override_count && use->has_key &&
 	    !weir_overrides_find(scan->overrides_fd, rule, &use->key, &use->threshold))

@@ -153,24 +153,27 @@ static int attach_interface(const struct weir_attach_options *options, int progr
 {
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
+	bool is_native = options->mode != WEIR_MODE_SKB;
 	int ifindex, native_err = 0;
 
 	ifindex = weir_host_ifindex(interface, diag);
 	if (ifindex < 0)
 		return ifindex;
-	if (options->mode != WEIR_MODE_SKB)
-		native_err = link_fd = create_link(program_fd, ifindex, true);
-	if (options->mode == WEIR_MODE_SKB || (options->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)))
+	link_fd = create_link(program_fd, ifindex, is_native);
+	if (options->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)) {
+		native_err = link_fd;
+		is_native = false;
 		link_fd = create_link(program_fd, ifindex, false);
+	}
 	if (link_fd < 0)
-		return explain_link_failure(interface, ifindex, link_fd, link_fd == native_err, diag);
-	if (paces && link_fd != native_err)
+		return explain_link_failure(interface, ifindex, link_fd, is_native, diag);
+	if (paces && !is_native)
 		return weir_pace_refuse_skb(interface, diag);
-	if (native_err < 0)
+	if (native_err)
 		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
-	weir_link_pin(interface, link_fd == native_err, pin);
+	weir_link_pin(interface, is_native, pin);
 	return weir_pin(options->instance, pin, link_fd, diag);
 }
 
