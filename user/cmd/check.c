@@ -26,7 +26,6 @@ struct check_options {
 };
 
 static const char *const storage_names[] = {"lone", "narrow", "wide"};
-static const char *const window_names[] = {"leap", "strict", "smooth"};
 
 static void print_usage(FILE *stream)
 {
@@ -157,12 +156,6 @@ static json_t *describe_flow(const struct weir_flow *flow)
 
 /* ---- the JSON document ---- */
 
-/* A threshold has at most six decimals; whole ones stay integers. */
-static json_t *describe_threshold(uint64_t micro)
-{
-	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
-}
-
 /* Where the window that judges is kept; throttled flows have none, but words that all CPUs share. */
 static const char *storage_name(const struct weir_image *image, size_t place)
 {
@@ -178,7 +171,7 @@ static const char *storage_name(const struct weir_image *image, size_t place)
 static void describe_window(const struct weir_ruleset_rule *rule, json_t *fields)
 {
 	json_object_set_new(fields, "sampleCount", json_integer(rule->samples));
-	json_object_set_new(fields, "window", json_string(window_names[rule->window]));
+	json_object_set_new(fields, "window", json_string(weir_window_names[rule->window]));
 }
 
 static void describe_warm_up(const struct weir_warm_up_fields *warm_up, json_t *fields)
@@ -204,7 +197,7 @@ static json_t *describe_overrides(const struct weir_ruleset_rule *rule)
 	for (size_t i = 0; i < rule->override_count; i++)
 		weir_json_append(&list,
 				 json_pack("{s:s, s:o}", field, weir_format_prefix(&rule->overrides[i].prefix, text),
-					   "threshold", describe_threshold(rule->overrides[i].threshold_micro)));
+					   "threshold", weir_json_threshold(rule->overrides[i].threshold_micro)));
 	return list;
 }
 
@@ -220,7 +213,7 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 				   weir_relation_names[rule->relation], "storage", storage_name(image, place));
 
 	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		json_object_set_new(fields, "threshold", describe_threshold(rule->threshold_micro));
+		json_object_set_new(fields, "threshold", weir_json_threshold(rule->threshold_micro));
 	else
 		describe_memory_adaptive(&rule->memory, fields);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
@@ -237,8 +230,8 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 static json_t *describe_concurrency(const struct weir_ruleset_rule *rule)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:s}", "name", rule->name, "metricType", "Concurrency", "mode",
-			 rule->observes ? "observe" : "enforce", "threshold", describe_threshold(rule->threshold_micro),
-			 "storage", "connections");
+			 rule->observes ? "observe" : "enforce", "threshold",
+			 weir_json_threshold(rule->threshold_micro), "storage", "connections");
 }
 
 /* The fields that the rule uses, by their names in rule files. */
@@ -429,7 +422,7 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 	}
 	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
 		loaded = &image->rules[loaded->meter];
-	printf(", %s, %u bucket%s of ", window_names[rule->window], rule->samples, weir_plural(rule->samples));
+	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
 	printf(", %s", rows[loaded->storage]);
 }

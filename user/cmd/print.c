@@ -10,10 +10,20 @@
 #include "util.h"
 #include "values.h"
 
-const char *const weir_window_names[] = {
-	[WEIR_WINDOW_LEAP] = "leap",
-	[WEIR_WINDOW_STRICT] = "strict",
-	[WEIR_WINDOW_SMOOTH] = "smooth",
+const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
+	[WEIR_VERDICT_PASS] = "pass",
+	[WEIR_VERDICT_BLOCK] = "block",
+	[WEIR_VERDICT_MALFORMED_PASS] = "malformedPass",
+	[WEIR_VERDICT_MALFORMED_DROP] = "malformedDrop",
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = "unsupportedPass",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "unsupportedDrop",
+	[WEIR_VERDICT_NON_IP_PASS] = "nonIpPass",
+	[WEIR_VERDICT_NON_IP_DROP] = "nonIpDrop",
+	[WEIR_VERDICT_UNMATCHED_PASS] = "unmatchedPass",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "unmatchedDrop",
+	[WEIR_VERDICT_ALLOW] = "allow",
+	[WEIR_VERDICT_DENY] = "deny",
+	[WEIR_VERDICT_ERROR] = "error",
 };
 
 /* ---- tables ---- */
@@ -294,8 +304,7 @@ json_t *weir_json_tally(const struct weir_tally *tally)
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);
 }
 
-/* At most six decimals; whole thresholds stay integers. */
-static json_t *json_threshold(uint64_t micro)
+json_t *weir_json_threshold(uint64_t micro)
 {
 	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
 }
@@ -321,7 +330,7 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
 		add_memory_adaptive(&rule->memory, fields);
 	else
-		json_object_set_new(fields, "threshold", json_threshold(rule->threshold_micro));
+		json_object_set_new(fields, "threshold", weir_json_threshold(rule->threshold_micro));
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
 	} else {
@@ -339,7 +348,7 @@ json_t *weir_json_rule(const struct weir_rule_info *rule)
 		return json_rate_rule(rule);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
 			 "Concurrency", "mode", rule->observes ? "observe" : "enforce", "threshold",
-			 json_threshold(rule->threshold_micro));
+			 weir_json_threshold(rule->threshold_micro));
 }
 
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key)

@@ -56,7 +56,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
 			    char words[WEIR_WORDS_BYTES]);
 
-extern const char *const weir_window_names[]; /* enum weir_window_kind */
+extern const char *const weir_verdict_names[]; /* enum weir_verdict; keys of JSON documents, too */
 
 /* ---- JSON ---- */
 
@@ -69,6 +69,9 @@ json_t *weir_json_text(const char *text);
  * that it is packed into: a document never lacks an item in silence.
  */
 void weir_json_append(json_t **list, json_t *item);
+
+/* Of millionths: at most six decimals; whole thresholds stay integers. */
+json_t *weir_json_threshold(uint64_t micro);
 
 json_t *weir_json_tally(const struct weir_tally *tally);
 

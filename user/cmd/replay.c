@@ -27,13 +27,6 @@ struct replay_request {
 	bool wants_json;
 };
 
-/* In the order of enum weir_verdict; also keys of the JSON document. */
-static const char *const verdict_names[WEIR_VERDICT_COUNT] = {
-	"pass",	     "block",	  "malformedPass", "malformedDrop", "unsupportedPass", "unsupportedDrop",
-	"nonIpPass", "nonIpDrop", "unmatchedPass", "unmatchedDrop", "allow",	       "deny",
-	"error",
-};
-
 static void print_usage(FILE *stream)
 {
 	fputs("usage: weir replay [OPTIONS] -r FILE... PCAP\n\n"
@@ -112,7 +105,7 @@ static void print_verdicts(const struct weir_totals *totals)
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++) {
 		if (!totals->verdict[i].packets)
 			continue;
-		weir_table_cell(&table, "%s", verdict_names[i]);
+		weir_table_cell(&table, "%s", weir_verdict_names[i]);
 		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].packets);
 		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].bytes);
 	}
@@ -208,7 +201,7 @@ static json_t *json_verdicts(const struct weir_totals *totals)
 	size_t i;
 
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
-		json_object_set_new(verdicts, verdict_names[i], weir_json_tally(&totals->verdict[i]));
+		json_object_set_new(verdicts, weir_verdict_names[i], weir_json_tally(&totals->verdict[i]));
 	return verdicts;
 }
 

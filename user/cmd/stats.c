@@ -21,23 +21,20 @@ static const struct weir_command command = {
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
-static const struct {
-	const char *json_name;
-	const char *words;
-} verdicts[WEIR_VERDICT_COUNT] = {
-	[WEIR_VERDICT_PASS] = {"pass", "passed by the rules"},
-	[WEIR_VERDICT_BLOCK] = {"block", "blocked by a rule"},
-	[WEIR_VERDICT_MALFORMED_PASS] = {"malformedPass", "malformed, passed"},
-	[WEIR_VERDICT_MALFORMED_DROP] = {"malformedDrop", "malformed, dropped"},
-	[WEIR_VERDICT_UNSUPPORTED_PASS] = {"unsupportedPass", "unsupported, passed"},
-	[WEIR_VERDICT_UNSUPPORTED_DROP] = {"unsupportedDrop", "unsupported, dropped"},
-	[WEIR_VERDICT_NON_IP_PASS] = {"nonIpPass", "not IP, passed"},
-	[WEIR_VERDICT_NON_IP_DROP] = {"nonIpDrop", "not IP, dropped"},
-	[WEIR_VERDICT_UNMATCHED_PASS] = {"unmatchedPass", "in no resource, passed"},
-	[WEIR_VERDICT_UNMATCHED_DROP] = {"unmatchedDrop", "in no resource, dropped"},
-	[WEIR_VERDICT_ALLOW] = {"allow", "passed by an allow list"},
-	[WEIR_VERDICT_DENY] = {"deny", "dropped by a deny list"},
-	[WEIR_VERDICT_ERROR] = {"error", "dropped by a mistake in weir"},
+static const char *const verdict_words[WEIR_VERDICT_COUNT] = {
+	[WEIR_VERDICT_PASS] = "passed by the rules",
+	[WEIR_VERDICT_BLOCK] = "blocked by a rule",
+	[WEIR_VERDICT_MALFORMED_PASS] = "malformed, passed",
+	[WEIR_VERDICT_MALFORMED_DROP] = "malformed, dropped",
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = "unsupported, passed",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "unsupported, dropped",
+	[WEIR_VERDICT_NON_IP_PASS] = "not IP, passed",
+	[WEIR_VERDICT_NON_IP_DROP] = "not IP, dropped",
+	[WEIR_VERDICT_UNMATCHED_PASS] = "in no resource, passed",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "in no resource, dropped",
+	[WEIR_VERDICT_ALLOW] = "passed by an allow list",
+	[WEIR_VERDICT_DENY] = "dropped by a deny list",
+	[WEIR_VERDICT_ERROR] = "dropped by a mistake in weir",
 };
 
 /* What is shown of an instance. */
@@ -93,7 +90,7 @@ static json_t *describe_totals(const struct weir_totals *totals)
 	json_t *by_verdict = json_object();
 
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
-		json_object_set_new(by_verdict, verdicts[verdict].json_name,
+		json_object_set_new(by_verdict, weir_verdict_names[verdict],
 				    weir_json_tally(&totals->verdict[verdict]));
 	return json_pack("{s:o, s:I, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
 			 (json_int_t)verdict_sum(totals), "verdicts", by_verdict);
@@ -185,7 +182,7 @@ static void print_totals(const struct weir_totals *totals)
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 		if (!totals->verdict[verdict].packets && verdict > WEIR_VERDICT_BLOCK)
 			continue;
-		weir_table_cell(&table, "%s", verdicts[verdict].words);
+		weir_table_cell(&table, "%s", verdict_words[verdict]);
 		print_tally(&table, &totals->verdict[verdict]);
 	}
 	weir_table_cell(&table, "seen");

@@ -15,6 +15,7 @@
 #include "print.h"
 #include "rule_kind.h"
 #include "util.h"
+#include "values.h"
 
 static const struct weir_command command = {
 	.name = "status",

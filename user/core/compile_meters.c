@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "util.h"
+#include "values.h"
 
 struct metering {
 	struct weir_image *image;
@@ -54,13 +55,12 @@ static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir
  */
 static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
 {
-	static const char *const windows[] = {"leap", "strict", "smooth"};
 	char *name;
 
 	if (!is_shared)
 		return strdup(rule->name);
 	if (asprintf(&name, "meter;%llu;%u;%s;%s", (unsigned long long)rule->interval_ns, rule->samples,
-		     windows[rule->window], rule->counts_bytes ? "bytes" : "packets") < 0)
+		     weir_window_names[rule->window], rule->counts_bytes ? "bytes" : "packets") < 0)
 		return NULL;
 	return name;
 }

@@ -225,7 +225,6 @@ static enum weir_metric read_metric(struct weir_reader *reader, const struct wei
 static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
 	static const char *const units[] = {"packets", "bytes"};
-	static const char *const windows[] = {"leap", "strict", "smooth"};
 	static const char *const modes[] = {"enforce", "observe"};
 	struct weir_ruleset_rule *rule = draft->rule;
 
@@ -233,7 +232,7 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, weir_behavior_names, WEIR_BEHAVIOR_COUNT, true);
 	rule->relation = read_choice(reader, draft, RULE_RELATION, weir_relation_names, WEIR_RELATION_COUNT, true);
 	rule->counts_bytes = read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
-	rule->window = read_choice(reader, draft, RULE_WINDOW, windows, ARRAY_SIZE(windows), false);
+	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
 	rule->metric = read_metric(reader, draft);
 	if (rule->metric == WEIR_METRIC_CONCURRENCY)

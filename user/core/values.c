@@ -17,6 +17,7 @@ const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {
 	"source", "destination", "sourcePort", "destinationPort", "protocol", "vlan", "interface",
 };
 
+const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth"};
 const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
 const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
 const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};
