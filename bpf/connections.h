@@ -561,6 +561,9 @@ __noinline int weir_judge_connection(struct weir_work *w, __u32 place, __u32 ind
 	claim->counted = weir_state_counts(state) ? word : 0;
 	w->claim[index].kind = WEIR_CLAIM_CONNECTION;
 	w->must_settle = 1;
+	/* It has no row: not to be settled as a claim to a narrow one (weir_settle_claims), nor to keep one from being
+	 * pushed out (weir_row_is_claimed).
+	 */
 	w->claim[index].storage = WEIR_STORAGE_LONE;
 	/* Also when there is one by that name: else a stray packet would be enough to be let in unjudged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN

@@ -71,8 +71,6 @@ static __always_inline __u32 weir_interface_vector(__u32 ifindex)
 	return number ? *number : config.interface_default;
 }
 
-#define WEIR_MATCH_PARTS 10 /* bits of enum weir_match_field */
-
 /* An entry of a class array; an index beyond is clipped to the last, where the verifier can see it. */
 #define WEIR_CLASS(array, value)                                                                                       \
 	({                                                                                                             \

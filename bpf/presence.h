@@ -134,7 +134,8 @@ static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32
 
 /*
  * To be called after units were added to the own row. A full barrier. Returns whom the cell names, or
- * WEIR_PRESENT_LOST when it did not hold still: then nothing may be admitted.
+ * WEIR_PRESENT_LOST when it did not hold still: then nothing may be admitted. w->now_ns may be that of an earlier
+ * packet; it is of the present epoch all the same, as weir_span_of() lets no clock be spared beyond the epoch's end.
  */
 static __always_inline __u32 weir_presence_join(struct weir_work *w, __u32 cpu)
 {

@@ -6,12 +6,16 @@
  * counted in its current bucket and not yet spent. To take a lease it adds first, fences, and then sums
  * the rows of all CPUs; who adds first and reads second can never be overlooked by another that does
  * the same (Dekker), so what is admitted never exceeds the threshold. Four things keep that true when
- * a CPU stalls between reading its clock and deciding: buckets newer than the own one count too; an owner
- * that moves on announces its newest bucket, then clears the cells it takes over, then counts; and a
- * reader looks at a row's newest bucket again after its cells, and when that has run further ahead than
- * the ring reaches back, gives back, reads the clock and judges again. So does a reader that misses a row, or finds
- * it in a newer bucket, when its own bucket is over by then: a row that expired by another CPU's clock, and was given
- * to another flow, may still have counted by ours. tests/model/lease.pml has all of it as a model, checked.
+ * a CPU stalls between reading its clock and deciding:
+ *
+ *   newer buckets	than the own one count too.
+ *   an owner		that moves on announces its newest bucket, then clears the cells it takes over, then counts.
+ *   a reader		looks at a row's newest bucket again after its cells, and when that has run further ahead than
+ *			the ring reaches back, gives back, reads the clock and judges again.
+ *   a row missed	or found in a newer bucket: the same, when the own bucket is over by then. A row that expired
+ *			by another CPU's clock, and was given to another flow, may still have counted by ours.
+ *
+ * tests/model/lease.pml has all of it as a model, checked.
  *
  * On one CPU all this gives the decisions of the plain window, packet for packet: a lease is only the
  * promise of admissions that the plain window would make as well.

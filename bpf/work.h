@@ -163,7 +163,8 @@ struct weir_allowed {
 	struct weir_cost cost;
 };
 
-#define WEIR_COPY_BYTES 40 /* the largest fixed header: IPv6 */
+#define WEIR_COPY_BYTES 40  /* the largest fixed header: IPv6 */
+#define WEIR_MATCH_PARTS 10 /* bits of enum weir_match_field */
 
 /* What every packet uses comes first, close together: where others work between packets, each line of it is fetched
  * anew.
@@ -207,7 +208,7 @@ struct weir_work {
 	__u64 forgotten;			   /* see FORGET */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, in the order of their bits */
 	struct weir_flow_place flow[WEIR_PACKET_RULES_MAX];
-	__u32 vector[10]; /* of each field in use, in the order of enum weir_match_field */
+	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
 	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
 	__u64 connections_ns; /* the time, which does not go back for connections */

@@ -2,7 +2,7 @@
 /*
  * The treaty between the BPF program and userspace: every struct that crosses a map, and the numbers
  * both sides must agree on. Userspace writes configuration, the kernel writes counters and windows;
- * no word is written by both.
+ * no word is written by both while it is in use: a load clears the slots that it gives out, which no rule has.
  *
  * Two kinds of maps. Those of one *generation* (rules, resources, thresholds, vectors, classes, prefix
  * tries, interfaces, notes of full flows) are made anew by every load and never change while a program reads
@@ -88,6 +88,7 @@ enum weir_storage {
 
 /* Largest threshold a narrow row can serve: threshold + lease must stay below WEIR_NARROW_UNSPENT. */
 #define WEIR_NARROW_THRESHOLD_MAX 32000u
+/* Seven bits hold it, and leave one to spare: a unit put back into a lease must not make it WEIR_NARROW_FULL. */
 #define WEIR_NARROW_LEASE_MAX 126u
 /* Bucket numbers in narrow rows are 32 bits, counted from the timing's base: at 50 ms and more they
  * last 6.8 years.
