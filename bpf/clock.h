@@ -3,7 +3,7 @@
  * Time, as cheaply as the promises allow.
  *
  * CLOCK_MONOTONIC costs as much as everything else on the drop path together, so it is read only when a
- * decision needs it, and at most once a packet. What that path needs is weaker: "is the bucket that this CPU
+ * decision needs it, and mostly at most once a packet. What that path needs is weaker: "is the bucket that this CPU
  * last saw surely not over yet?" Jiffies answer that in a fraction of a nanosecond. They advance in steps
  * of tick_ns of the same clock, so if K was the time when jiffies showed J (J was read first), then while
  * they show J' it is earlier than K + (J' - J + 1) * tick_ns.

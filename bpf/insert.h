@@ -76,7 +76,7 @@ static __always_inline __u64 weir_row_worth(struct weir_work *w, void *row, cons
 			return WEIR_WORTH_EXPIRED;
 		bucket = weir_bucket_now(w, timing);
 		if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
-			bucket = WEIR_NARROW_BUCKET_MAX; /* as weir_clock_update() has it */
+			bucket = WEIR_NARROW_BUCKET_MAX; /* as weir_clock_set() has it */
 		cells = t->window_cells;
 	}
 	if (ROW_GET(row, wide, newest) + cells <= bucket)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every map, and the configuration in .rodata. What is in them is said in weir_abi.h; who owns which
- * (the instance, or one generation) too. Sizes of 1 are placeholders: the loader sets them.
+ * Every map, but list_* (lists.h) and pace_counters (pace.h); and the configuration in .rodata. What is in them is
+ * said in weir_abi.h; who owns which (the instance, or one generation) too. Sizes of 1 are placeholders: the loader
+ * sets them.
  */
 #ifndef WEIR_MAPS_H
 #define WEIR_MAPS_H
