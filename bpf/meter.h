@@ -26,7 +26,8 @@ __noinline int weir_count_window(struct weir_work *w, __u32 place)
 	if (!j.row)
 		weir_insert(w, &j, true);
 	if (!j.row) {
-		weir_count_stall(j.rule->slot); /* it has passed, and is not counted: say so at least */
+		/* It has passed, and is not counted: say so at least, where it is shown. */
+		weir_count_stall(weir_rule(j.rule->meter)->slot);
 		return 0;
 	}
 	weir_settle(w, &j, true);

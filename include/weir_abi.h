@@ -680,10 +680,13 @@ struct weir_rule_counters {
 	struct weir_tally blocked;    /* dropped, this rule being the first to block */
 	struct weir_tally would_drop; /* the same for a rule that observes */
 	__u64 evicted;		      /* flows pushed out of a full table while they still counted */
-	__u64 stalled;		      /* packets dropped because the clock ran away while they were judged */
-	__u64 leases;		      /* times that other CPUs were asked */
-	__u64 delayed;		      /* packets given a later slot; another rule may still have blocked them */
-	__u64 delay_ns;		      /* all their waits together */
+	/* packets dropped because the clock ran away while they were judged; and of those that an associated rule
+	 * goes by, such as passed when there was no row to count them in
+	 */
+	__u64 stalled;
+	__u64 leases;	/* times that other CPUs were asked */
+	__u64 delayed;	/* packets given a later slot; another rule may still have blocked them */
+	__u64 delay_ns; /* all their waits together */
 	__u64 pad;
 };
 
