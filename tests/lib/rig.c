@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "host.h"
+#include "previous.h"
 #include "util.h"
 
 #define LOOPBACK_IFINDEX 1 /* of every network namespace */
@@ -144,26 +145,6 @@ static void make_seed(uint64_t secret, __u64 seed[16])
 		state = state * 6364136223846793005 + 1442695040888963407;
 		seed[i] = (state >> 32 | state << 32) | 1;
 	}
-}
-
-static struct weir_previous previous_of(const struct weir_image *image)
-{
-	return (struct weir_previous){
-		.rules = image->rule_info,
-		.resources = image->resource_info,
-		.timings = image->timings,
-		.rule_slots = image->rule_slots,
-		.resource_slots = image->resource_slots,
-		.timing_count = image->timing_count,
-		.narrow_sets = image->config.narrow_sets,
-		.wide_sets = image->config.wide_sets,
-		.throttle_sets = image->config.throttle_sets,
-		.warming_sets = image->config.warming_sets,
-		.connection_sets = image->config.connection_sets,
-		.connection_flow_sets = image->config.connection_flow_sets,
-		.presence_cells = image->config.presence_cells,
-		.presence_shift = image->config.presence_shift,
-	};
 }
 
 void rig_load(struct rig *rig, bool is_virtual)

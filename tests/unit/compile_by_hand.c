@@ -216,29 +216,6 @@ void assert_refused(const struct weir_ruleset *ruleset, const struct weir_compil
 	weir_diag_free(&diag);
 }
 
-struct weir_previous previous_of(const struct weir_image *image)
-{
-	struct weir_previous previous = {
-		.rules = image->rule_info,
-		.resources = image->resource_info,
-		.timings = image->timings,
-		.rule_slots = image->rule_slots,
-		.resource_slots = image->resource_slots,
-		.timing_count = image->timing_count,
-		.narrow_sets = image->config.narrow_sets,
-		.wide_sets = image->config.wide_sets,
-		.throttle_sets = image->config.throttle_sets,
-		.warming_sets = image->config.warming_sets,
-		.connection_sets = image->config.connection_sets,
-		.connection_flow_sets = image->config.connection_flow_sets,
-		.presence_cells = image->config.presence_cells,
-		.presence_shift = image->config.presence_shift,
-	};
-
-	memcpy(previous.connection_timeout_ms, image->connection_timeout_ms, sizeof(previous.connection_timeout_ms));
-	return previous;
-}
-
 void reload(struct weir_image **image, const struct weir_ruleset *ruleset, uint64_t now_ns)
 {
 	struct weir_previous previous = previous_of(*image);

@@ -6,6 +6,7 @@
 #ifndef WEIR_TEST_COMPILE_BY_HAND_H
 #define WEIR_TEST_COMPILE_BY_HAND_H
 
+#include "../lib/previous.h"
 #include "compile_parts.h"
 
 #define MS 1000000ull
@@ -80,9 +81,6 @@ struct weir_image *build(const struct weir_ruleset *ruleset);
 
 /* Whether the rule set is refused with one mistake, whose text has `words` in it. */
 void assert_refused(const struct weir_ruleset *ruleset, const struct weir_compile_options *options, const char *words);
-
-/* What the next load has to go on with; borrows from the image. */
-struct weir_previous previous_of(const struct weir_image *image);
 
 /* Load `ruleset` after *image, which the new image replaces. */
 void reload(struct weir_image **image, const struct weir_ruleset *ruleset, uint64_t now_ns);

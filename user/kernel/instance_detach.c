@@ -44,7 +44,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	const bool was_live = weir_instance_count_live_links(instance) > 0;
 	char path[PATH_MAX];
-	int err = weir_instance_pins(instance, &pins);
+	int err = weir_pins_read(instance, &pins);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
@@ -68,7 +68,7 @@ static void trim_pace(const char *instance)
 	_cleanup_(weir_freep) uint32_t *ifindexes = NULL;
 	size_t count = 0;
 
-	if (weir_instance_pins(instance, &pins))
+	if (weir_pins_read(instance, &pins))
 		return;
 	ifindexes = calloc(pins.count + 1, sizeof(*ifindexes));
 	for (size_t i = 0; ifindexes && i < pins.count; i++) {

@@ -11,14 +11,6 @@
 #include "host.h"
 #include "util.h"
 
-int weir_instance_pins(const char *instance, struct weir_names *ret_pins)
-{
-	char path[PATH_MAX];
-
-	weir_pin_path(instance, NULL, path);
-	return weir_names_read(path, ret_pins);
-}
-
 bool weir_is_link_pin(const char *pin)
 {
 	char interface[IF_NAMESIZE];
@@ -39,7 +31,7 @@ size_t weir_instance_count_links(const char *instance)
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	size_t links = 0;
 
-	if (weir_instance_pins(instance, &pins))
+	if (weir_pins_read(instance, &pins))
 		return 0;
 	for (size_t i = 0; i < pins.count; i++)
 		links += weir_is_link_pin(pins.names[i]);
@@ -51,7 +43,7 @@ size_t weir_instance_count_live_links(const char *instance)
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	size_t links = 0;
 
-	if (weir_instance_pins(instance, &pins))
+	if (weir_pins_read(instance, &pins))
 		return 0;
 	for (size_t i = 0; i < pins.count; i++) {
 		struct weir_link link = {};
@@ -122,7 +114,7 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 		_cleanup_(weir_names_free) struct weir_names pins = {};
 		struct weir_link link = {};
 
-		if (weir_instance_pins(names.names[i], &pins))
+		if (weir_pins_read(names.names[i], &pins))
 			continue;
 		for (size_t pin = 0; pin < pins.count && !is_found; pin++)
 			is_found = weir_is_link_pin(pins.names[pin]) &&

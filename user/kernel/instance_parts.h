@@ -28,9 +28,6 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 
 /* ---- instance_links.c ---- */
 
-/* All its pins, of maps and of links. Returns 0 or -errno; the caller frees *ret_pins. */
-int weir_instance_pins(const char *instance, struct weir_names *ret_pins);
-
 /* Whether a pin of this name is one of a link. */
 bool weir_is_link_pin(const char *pin);
 

@@ -65,12 +65,9 @@ static int read_all(const char *instance, struct weir_link **ret_links, size_t *
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	_cleanup_(weir_freep) struct weir_link *links = NULL;
-	char path[PATH_MAX];
 	size_t count = 0;
-	int err;
+	int err = weir_pins_read(instance, &pins);
 
-	weir_pin_path(instance, NULL, path);
-	err = weir_names_read(path, &pins);
 	if (err)
 		return err;
 	links = calloc(pins.count + 1, sizeof(*links));

@@ -64,14 +64,6 @@ static uint32_t pin_ifindex(const char *pin, const char *prefix)
 	return strncmp(pin, prefix, prefix_bytes) ? 0 : strtoul(pin + prefix_bytes, NULL, 10);
 }
 
-static int list_pins(const char *instance, struct weir_names *ret_pins)
-{
-	char path[PATH_MAX];
-
-	weir_pin_path(instance, NULL, path);
-	return weir_names_read(path, ret_pins);
-}
-
 /* The instance's network namespace need not be the caller's. */
 static int enter_netns_of(const char *instance, int *ret_back_fd)
 {
@@ -241,7 +233,7 @@ bool weir_pace_is_attached(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 
-	if (list_pins(instance, &pins))
+	if (weir_pins_read(instance, &pins))
 		return false;
 	for (size_t i = 0; i < pins.count; i++)
 		if (pin_ifindex(pins.names[i], PACED_PIN))
@@ -332,7 +324,7 @@ static void remove_filters_but(int fd, const char *instance, const uint32_t *ifi
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 
-	if (list_pins(instance, &pins))
+	if (weir_pins_read(instance, &pins))
 		return;
 	for (size_t i = 0; i < pins.count; i++) {
 		uint32_t ifindex = pin_ifindex(pins.names[i], PACED_PIN);

@@ -118,6 +118,14 @@ int weir_names_read(const char *path, struct weir_names *ret_names)
 	return 0;
 }
 
+int weir_pins_read(const char *instance, struct weir_names *ret_pins)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	return weir_names_read(path, ret_pins);
+}
+
 void weir_names_free(struct weir_names *names)
 {
 	for (size_t i = 0; i < names->count; i++)

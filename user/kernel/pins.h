@@ -38,6 +38,9 @@ struct weir_names {
 
 /* Names in a directory but for hidden ones, sorted. Returns 0 or -errno. */
 int weir_names_read(const char *path, struct weir_names *ret_names);
+
+/* All pins of an instance, of maps, links and programs. Returns 0 or -errno; the caller frees *ret_pins. */
+int weir_pins_read(const char *instance, struct weir_names *ret_pins);
 void weir_names_free(struct weir_names *names);
 
 int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag);
