@@ -3,9 +3,12 @@
 # make            build/weir, one binary with the BPF object inside
 # make help       everything else
 #
-# Variables: CC (gcc or clang, for user/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
-# SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
+# Read on in this order: settings, the program, the tests, the bench, the checks, the rest.
 
+# ---- settings ----
+
+# Variables: CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
+# DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
 ifeq ($(SANITIZE),1)
 BUILD ?= build-sanitize
@@ -23,138 +26,192 @@ PREFIX ?= /usr/local
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
-LIBS := libbpf libfyaml libpcap jansson
-CORE_LIBS := libfyaml
+CORE_LIBS = $(shell pkg-config --libs libfyaml)
+LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson)
+CMOCKA = $(shell pkg-config --libs cmocka)
 
-CPPFLAGS += -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
+CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
 ALL_CFLAGS = $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANITIZE_FLAGS)
 BPF_CFLAGS := -O2 -g -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
-	-Wno-address-of-packed-member -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
+	-Wno-address-of-packed-member $(DEFINES) -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
 
-CORE_SRC := $(wildcard user/core/*.c)
-KERNEL_SRC := $(wildcard user/kernel/*.c)
-CMD_SRC := $(wildcard user/cmd/*.c) user/main.c
-LIB_SRC := $(wildcard tests/lib/*.c)
-BENCH_SRC := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
+# A short line for each step: $(call step,CC,$<). V=1 shows the commands instead, make -s neither.
+V ?= 0
+ifeq ($(V),1)
+step =
+else ifneq ($(findstring s,$(firstword -$(MAKEFLAGS))),)
+step = @
+else
+step = @printf '  %-7s %s\n' $(1) '$(2)';
+endif
+
+# Write $(1) into $@, unless it is there already: what depends on $@ is made again only when the text is another.
+define write_if_changed
+@mkdir -p $(@D)
+@text='$(subst ','\'',$(strip $(1)))'; printf '%s\n' "$$text" | cmp -s - $@ || printf '%s\n' "$$text" >$@
+endef
+
+sources = $(sort $(shell find $(1) -name '*.c' -not -name '*.bpf.c'))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
-
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
-BPF_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/*_test.c))
-TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help deps demo test test-unit test-bpf test-e2e test-vm model tests bench bench-quick install clean format check
+.PHONY: FORCE all help deps demo install clean compile_commands.json \
+	tests test test-unit test-bpf test-e2e test-vm model bench bench-quick bench-shortcuts \
+	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
 help:
 	@echo 'make              build $(BUILD)/weir'
-	@echo 'make deps         install the Debian packages that building and testing need'
+	@echo 'make install      into PREFIX (default /usr/local)'
+	@echo 'make deps         install the Debian packages that building, testing and checking need'
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
-	@echo 'make test         every test (root; sets itself up)'
-	@echo 'make test-unit    pure C tests, no root (SANITIZE=1 for sanitizers)'
+	@echo
+	@echo 'make test         every test, and the checks (root; sets itself up)'
+	@echo 'make tests        build the tests and run none'
+	@echo 'make test-unit    pure C tests, no root'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
-	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
+	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, some eight minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
-	@echo 'make check        formatting, and no line longer than 120 columns'
-	@echo 'make install      into PREFIX (default /usr/local)'
+	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench.md, some five minutes (root)'
+	@echo
+	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
+	@echo '  check-format      clang-format'
+	@echo '  check-columns     no line longer than 120 columns'
+	@echo '  check-arrows      includes go one way (user/rooms)'
+	@echo '  check-shell       shellcheck'
+	@echo '  check-cppcheck    cppcheck'
+	@echo '  check-analyzer    gcc -fanalyzer'
+	@echo '  check-tidy        clang-tidy, with the checks in .clang-tidy'
+	@echo 'make format       let clang-format put it right'
+	@echo
+	@echo 'make compile_commands.json   how each file is compiled, for editors'
 	@echo 'make clean        remove build and build-sanitize'
+	@echo
+	@echo 'V=1 shows whole commands; -j uses all CPUs; SANITIZE=1 builds with sanitizers, into build-sanitize.'
 
-# ---- build ----
+# ---- the program ----
 
-$(BUILD)/weir: $(call objects,$(CMD_SRC) $(KERNEL_SRC) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS))
+# Core is pure; kernel alone knows libbpf, netlink and /proc. Each is a library, which the tests link, too.
+core_SRC := $(call sources,user/core)
+kernel_SRC := $(call sources,user/kernel)
+CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
+CORE := $(BUILD)/libweir-core.a
+KERNEL := $(BUILD)/libweir-kernel.a
 
-$(BUILD)/%.o: %.c
+$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(CORE): $(call objects,$(core_SRC))
+$(KERNEL): $(call objects,$(kernel_SRC))
+
+# From nothing each time, as `ar` would keep members whose source has gone; and by `q`, which takes two members of one name.
+$(BUILD)/libweir-%.a: $(BUILD)/libweir-%.members
+	$(call step,AR,$@) rm -f $@ && ar qcs $@ $(filter %.o,$^)
+
+$(BUILD)/libweir-%.members: FORCE
+	$(call write_if_changed,$($*_SRC))
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call step,CC,$<) $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Only user/kernel includes the skeletons, and one test; they must exist before that is compiled.
-$(call objects,$(KERNEL_SRC)) $(BUILD)/tests/bpf/stack_test.o: $(BUILD)/weir.skel.h $(BUILD)/pace.skel.h
+# Everything is compiled anew when the compiler or its flags are others.
+$(BUILD)/flags: FORCE
+	$(call write_if_changed,$(CC) $(CPPFLAGS) $(ALL_CFLAGS))
+
+$(BUILD)/bpf-flags: FORCE
+	$(call write_if_changed,$(BPF_CLANG) $(BPF_CFLAGS))
+
+# Which commit this is, in a file that only user/cmd/version.c includes. A tree without git, as from an archive, says so.
+COMMIT = $(shell GIT_OPTIONAL_LOCKS=0 git --git-dir=.git describe --always --dirty --exclude='*' --abbrev=7 2>/dev/null)
+$(BUILD)/commit.h: FORCE
+	$(call write_if_changed,#define WEIR_RELEASE "$(VERSION) ($(or $(COMMIT),no git))")
+
+$(BUILD)/user/cmd/version.o: | $(BUILD)/commit.h
+
+# The BPF objects, each in a skeleton: a header that holds its bytes.
+SKELETONS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.skel.h,$(wildcard bpf/*.bpf.c))
 
 define compile_bpf
 @mkdir -p $(@D)
-$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
+$(call step,BPFCC,$<) $(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -c -o $@ $<
 endef
 
-$(BUILD)/%.bpf.o: bpf/%.bpf.c
+$(BUILD)/%.bpf.o: bpf/%.bpf.c $(BUILD)/bpf-flags
 	$(compile_bpf)
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call step,GEN,$@) $(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-# ---- tests ----
+# Skeletons must be there before what includes them is compiled for the first time; later the dependency files know.
+includes_skeleton = $(shell grep -rlE --include='*.c' '^\#include ".*\.skel\.h"' $(1))
+$(call objects,$(call includes_skeleton,user tests/bpf)): | $(SKELETONS)
 
-# Unit tests link without libbpf and user/kernel, so that the linker keeps the boundary of core.
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(call objects,$(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(CORE_LIBS) cmocka) $(LDLIBS)
+# ---- the tests ----
 
-# The oracle has tests of its own, and knows as little of the kernel as core.
-$(BUILD)/tests/unit/model_test $(BUILD)/tests/unit/model_connection_test: $(call objects,$(wildcard tests/lib/model*.c) tests/lib/packets.c)
+# The oracle, with its packets and random rule sets, knows as little of the kernel as core. The rest of tests/lib loads the program.
+oracle_SRC := $(wildcard tests/lib/model*.c tests/lib/random*.c) tests/lib/packets.c
+test_SRC := $(filter-out $(oracle_SRC),$(call sources,tests/lib))
+ORACLE := $(BUILD)/libweir-oracle.a
+TEST_LIB := $(BUILD)/libweir-test.a
+
+$(ORACLE): $(call objects,$(oracle_SRC))
+$(TEST_LIB): $(call objects,$(test_SRC))
+
+tests_in = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/$(1)))
+UNIT_TESTS := $(call tests_in,unit/*_test.c)
+BPF_TESTS := $(call tests_in,bpf/*_test.c)
+TOOLS := $(call tests_in,tools/*.c)
+
+# Unit tests link all of core and of the oracle, and no libbpf: if either began to use the kernel, no unit test would link.
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(ORACLE) $(CORE)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive $(CORE_LIBS) $(CMOCKA) $(LDLIBS)
+
+# What the unit tests of one subject share.
+$(call tests_in,unit/compile_*_test.c): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
+$(call tests_in,unit/ruleset_*_test.c): $(call objects,tests/unit/ruleset_bench.c)
 
 # Of the bench only what needs no kernel.
 BENCH_PURE := report page trace traffic trial_figures
 $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
-# What the tests of one subject share.
-tests_of = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$(1)_*_test.c))
-$(call tests_of,compile): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
-$(call tests_of,ruleset): $(call objects,tests/unit/ruleset_bench.c)
+# Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
+LINK_TEST = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(CMOCKA) -lpthread
 
-# The parser, compiled for the host.
-$(BUILD)/tests/unit/parse_test: $(call objects,tests/lib/packets.c $(wildcard tests/lib/random*.c))
-
-$(BUILD)/tests/bpf/%: $(BUILD)/tests/bpf/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
-
-# With cmocka because tests/lib asserts by it.
-$(BUILD)/tests/tools/%: $(BUILD)/tests/tools/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
-
-# The bench has BPF objects of its own: what drives the shipped one, and what it is compared with.
-$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c
-	$(compile_bpf)
-
-$(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name bench_$* > $@
-
-$(call objects,$(BENCH_SRC)): $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
-
-$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC) tests/lib/packets.c $(KERNEL_SRC) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS)) -lpthread
-
-$(BUILD)/tests/vm/%: $(BUILD)/tests/vm/%.o $(call objects,$(LIB_SRC) $(KERNEL_SRC) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(LINK_TEST)
 
 # Verifiers refuse, now and then, what one compiler makes of a source and take what another does. So the tests that ask
 # them run with the objects of the other compiler, too; all but what holds a skeleton is shared.
 OTHER_BUILD := $(BUILD)/$(OTHER_CLANG)
-OTHER_SKELETONS := $(OTHER_BUILD)/weir.skel.h $(OTHER_BUILD)/pace.skel.h
-OTHER_OBJECTS := $(patsubst %,$(OTHER_BUILD)/user/kernel/%.o,object pace)
+OTHER_SKELETONS := $(SKELETONS:$(BUILD)/%=$(OTHER_BUILD)/%)
+OTHER_OBJECTS := $(patsubst %.c,$(OTHER_BUILD)/%.o,$(call includes_skeleton,user))
 OTHER_LOAD := $(OTHER_BUILD)/tests/vm/load-$(OTHER_CLANG)
 OTHER_TESTS := $(OTHER_LOAD) $(OTHER_BUILD)/tests/bpf/stack_test-$(OTHER_CLANG)
 
 $(OTHER_BUILD)/%.bpf.o: BPF_CLANG := $(OTHER_CLANG)
-$(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c
+$(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c $(BUILD)/bpf-flags
 	$(compile_bpf)
 
 $(OTHER_BUILD)/%.skel.h: $(OTHER_BUILD)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call step,GEN,$@) $(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-$(OTHER_BUILD)/%.o: %.c $(OTHER_SKELETONS)
+$(OTHER_BUILD)/%.o: %.c $(BUILD)/flags | $(OTHER_SKELETONS)
 	@mkdir -p $(@D)
-	$(CC) -I$(OTHER_BUILD) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call step,CC,$< ($(OTHER_CLANG))) $(CC) -I$(OTHER_BUILD) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) \
-		$(call objects,$(LIB_SRC) $(filter-out user/kernel/object.c user/kernel/pace.c,$(KERNEL_SRC)) $(CORE_SRC))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs $(LIBS) cmocka) -lpthread
+# The other compiler's objects come first, so that the linker does not look for the same in the library.
+$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) $(TEST_LIB) $(ORACLE) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(LINK_TEST)
 
 # Where it cannot be had, tests/bpf/clang_19_test says so.
 HAS_OTHER := $(shell command -v $(OTHER_CLANG))
@@ -164,8 +221,8 @@ tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
-	$(MAKE) --no-print-directory tests
-	BUILD=$(BUILD) exec tests/run unit bpf model e2e
+	+@$(MAKE) --no-print-directory tests
+	BUILD=$(BUILD) exec tests/run unit bpf model e2e check
 
 test-unit: $(UNIT_TESTS)
 	BUILD=$(BUILD) exec tests/run unit
@@ -180,36 +237,112 @@ model:
 test-e2e: $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) exec tests/run e2e
 
-# Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
-bench:
-	@tests/deps bench
-	$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
-	$(BUILD)/tests/bench/bench --page docs/bench.md --json docs/bench.json $(BENCH_FLAGS) || [ $$? -eq 3 ]
-
-bench-quick: $(BUILD)/tests/bench/bench
-	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
-
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
-REPLAY_TESTS := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/replay*_test.c))
+REPLAY_TESTS := $(call tests_in,bpf/replay*_test.c)
 VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
-test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost
+test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
+	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
 
 demo:
 	@tests/deps demo
-	$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
+	+@$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/e2e/demo
 
-# ---- the rest ----
+# ---- the bench ----
 
-# README's picture: a minute of connections replayed against the sample rule (root).
-.PHONY: docs/warm-up.svg
-docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
-	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap syn 80 1500 32 syn 80 0 12 syn 80 1500 24
-	$(BUILD)/weir replay --plot $@ -r rules/warm-up-web.yaml $(BUILD)/warm-up.pcap
+BENCH_SRC := $(call sources,tests/bench)
+BENCH_SKELETONS := $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
+
+# It has BPF objects of its own: what drives the shipped one, and what it is compared with.
+$(BUILD)/tests/bench/%.bpf.o: tests/bench/%.bpf.c $(BUILD)/bpf-flags
+	$(compile_bpf)
+
+$(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
+	$(call step,GEN,$@) $(BPFTOOL) gen skeleton $< name bench_$* >$@
+
+$(call objects,$(call includes_skeleton,tests/bench)): | $(BENCH_SKELETONS)
+
+$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+
+# Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
+bench:
+	@tests/deps bench
+	+@$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
+	$(BUILD)/tests/bench/bench --page docs/bench.md --json docs/bench.json $(BENCH_FLAGS) || [ $$? -eq 3 ]
+
+bench-quick: $(BUILD)/tests/bench/bench
+	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
+
+bench-shortcuts:
+	@tests/deps bench
+	+@$(MAKE) --no-print-directory $(BUILD)/tests/bench/bench
+	$(BUILD)/tests/bench/bench --only x --page $(BUILD)/shortcuts.md $(BENCH_FLAGS)
+	tests/bench/put_section 'What each shortcut is worth' $(BUILD)/shortcuts.md docs/bench.md
+
+# ---- the checks ----
+
+# `make test` runs them, too, as tests/check/run: one line for each in the sum.
+check: check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy
+
+C_SRC := $(call sources,user tests)
+FORMATTED := $(sort $(shell find bpf include user tests -name '*.[ch]'))
+SCRIPTS = $(sort $(shell find .ci tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
+	$(shell find tests -name '*.sh'))
+
+format:
+	clang-format -i $(FORMATTED)
+
+check-format:
+	$(call step,FORMAT,bpf include user tests) clang-format --dry-run -Werror $(FORMATTED)
+
+# clang-format does not break comments.
+check-columns:
+	$(call step,COLUMNS,bpf include user tests) tests/check/columns 120 $(FORMATTED)
+
+check-arrows:
+	$(call step,ARROWS,include bpf user) tests/arrows
+
+check-shell:
+	$(call step,SHELL,.ci tests) shellcheck $(SCRIPTS)
+
+# What it must be told of macros, and what it gets wrong, is in tests/check. Skeletons it must not find: it reads their
+# bytes one by one, for minutes.
+check-cppcheck:
+	$(call step,CPPCHECK,user tests) cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
+		--inline-suppr --suppressions-list=tests/check/cppcheck.suppressions --library=tests/check/cppcheck.cfg \
+		$(filter-out -I$(BUILD),$(CPPFLAGS)) $(C_SRC)
+
+# One file at a time, and only files that have changed since, or include one that has. A cmocka.h comes first that says
+# which assertions do not return.
+checked = $(patsubst %.c,$(BUILD)/check/$(1)/%.ok,$(C_SRC))
+check-analyzer: $(call checked,analyzer)
+check-tidy: $(call checked,tidy)
+$(call checked,analyzer) $(call checked,tidy): | $(SKELETONS) $(BENCH_SKELETONS) $(BUILD)/commit.h
+
+# gcc's alone: clang has none. Without optimisation, as what is inlined confuses it. gcc 12 loses sight of memory whose
+# pointer is put into a struct, and calls that a leak; the leak checker of SANITIZE=1 finds true ones. The warnings of
+# formats are for a build that optimises.
+ANALYZER_QUIET := -Wno-analyzer-malloc-leak -Wno-format-nonliteral -Wno-format-truncation
+$(call checked,analyzer): $(BUILD)/check/analyzer/%.ok: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call step,ANALYZE,$<) gcc $(CPPFLAGS) $(ALL_CFLAGS) -O0 -fanalyzer $(ANALYZER_QUIET) \
+		-Itests/check/include -MMD -MP -MT $@ -MF $(@:.ok=.d) -S -o /dev/null $<
+	@touch $@
+
+# What it says on stderr is how many warnings of other headers it left out.
+$(call checked,tidy): $(BUILD)/check/tidy/%.ok: %.c .clang-tidy tests/.clang-tidy $(BUILD)/flags
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(call step,TIDY,$<) clang-tidy --quiet $< -- -Itests/check/include $(CPPFLAGS) $(CFLAGS) -std=gnu11 \
+		2>$(@:.ok=.words) || { cat $(@:.ok=.words); false; }
+	@touch $@
+
+# ---- the rest ----
 
 deps:
 	@tests/deps
@@ -219,21 +352,23 @@ install: $(BUILD)/weir
 	install -d $(DESTDIR)$(PREFIX)/share/weir/rules
 	install -m 0644 rules/* $(DESTDIR)$(PREFIX)/share/weir/rules/
 
-FORMATTED := $(wildcard bpf/*.[ch] include/*.h user/*.c user/*/*.[ch] tests/*/*.[ch])
+# README's picture: a minute of connections replayed against the sample rule (root).
+.PHONY: docs/warm-up.svg
+docs/warm-up.svg: $(BUILD)/weir $(BUILD)/tests/tools/steady_capture
+	$(BUILD)/tests/tools/steady_capture $(BUILD)/warm-up.pcap syn 80 1500 32 syn 80 0 12 syn 80 1500 24
+	$(BUILD)/weir replay --plot $@ -r rules/warm-up-web.yaml $(BUILD)/warm-up.pcap
 
-format:
-	clang-format -i $(FORMATTED)
-
-# clang-format does not break comments. `tr` leaves one byte of each character of UTF-8: a column.
-check:
-	clang-format --dry-run -Werror $(FORMATTED)
-	@failed=0; for file in $(FORMATTED); do \
-		LC_ALL=C tr -d '\200-\277' <$$file | LC_ALL=C expand | LC_ALL=C awk -v file=$$file \
-			'length > 120 { print file ":" NR ": " length " columns, at most 120"; long = 1 } \
-			END { exit long }' || failed=1; \
-	done; exit $$failed
+# One entry a file, in the form that clangd and other tools read (JSON Compilation Database).
+BPF_SRC := $(wildcard bpf/*.bpf.c tests/bench/*.bpf.c)
+compile_commands.json: $(SKELETONS) $(BENCH_SKELETONS) $(BUILD)/commit.h
+	$(call step,GEN,$@) { \
+		for file in $(C_SRC); do echo "$$file $(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $$file"; done; \
+		for file in $(BPF_SRC); do echo "$$file $(BPF_CLANG) $(BPF_CFLAGS) -c $$file"; done; \
+	} | awk -v dir='$(CURDIR)' 'BEGIN { printf "[" } \
+		{ file = $$1; $$1 = ""; printf "%s\n{\"directory\": \"%s\", \"file\": \"%s\", \"command\": \"%s\"}", \
+			(NR > 1 ? "," : ""), dir, file, substr($$0, 2) } END { print "\n]" }' >$@
 
 clean:
-	rm -rf build build-sanitize
+	rm -rf build build-sanitize compile_commands.json
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Time, as cheaply as the promises allow.
+ * What time is it? There are two clocks, and each timing (bucket length and window) goes by one of them.
  *
- * CLOCK_MONOTONIC costs as much as everything else on the drop path together, so it is read only when a
- * decision needs it, and mostly at most once a packet. What that path needs is weaker: "is the bucket that this CPU
- * last saw surely not over yet?" Jiffies answer that in a fraction of a nanosecond. They advance in steps
- * of tick_ns of the same clock, so if K was the time when jiffies showed J (J was read first), then while
- * they show J' it is earlier than K + (J' - J + 1) * tick_ns.
+ * The *tick*: jiffies, told as ns of CLOCK_MONOTONIC. Reading them takes a fraction of a nanosecond, and every CPU
+ * reads the same number. `leap` windows with buckets of 50 ms and more go by it. A late tick makes a bucket begin late,
+ * on all CPUs alike, so a window of ticks never counts more than its threshold (docs/semantics.md, 1, has the bound in
+ * true time). An idle machine stops its ticks; the interrupt that wakes it brings jiffies up to date before any packet
+ * is seen.
  *
- * Jiffies can lag, where a timer interrupt is late (virtual CPUs: by more than a tick). A full flow then stays
- * full that much longer, no more: packets are never admitted by jiffies alone. Tried for leap windows, which only
- * ask which bucket it is: 30 ns less, and 1,048 of 1,000 in an interval of true time (tests/bpf/cpus_test). What
- * a leap window goes by, if both agree, is jiffies and this CPU's own next timer interrupt (timer.h).
+ * CLOCK_MONOTONIC itself: 25 to 45 ns a read, which also waits for all loads under way. Everything else goes by it. It
+ * is read at most once a packet, unless a judgement is repeated.
+ *
+ * In the lab (replay, tests) both are virtual: a tick is a nanosecond, so a bucket begins exactly where it should.
  */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H
 
 #include "maps.h"
-#include "timer.h"
 
 static __always_inline struct weir_lab *weir_lab(void)
 {
@@ -26,20 +25,50 @@ static __always_inline struct weir_lab *weir_lab(void)
 	return bpf_map_lookup_elem(&lab, &zero);
 }
 
-static __always_inline __u64 weir_now_ns(struct weir_work *w)
+/* The time at which jiffies became this number. */
+static __always_inline __u64 weir_tick_time_ns(__u64 jiffies)
 {
-	if (!w->has_now) {
+	return jiffies * config.tick_ns + config.tick_origin_ns;
+}
+
+/* The packet's time, by CLOCK_MONOTONIC. */
+static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
+{
+	if (!s->has_now) {
 		if (config.is_virtual) {
 			struct weir_lab *l = weir_lab();
 
-			w->now_ns = l ? l->clock_ns : 0;
+			s->now_ns = l ? l->clock_ns : 0;
 		} else {
-			w->jiffies = bpf_jiffies64(); /* before the clock: see above */
-			w->now_ns = bpf_ktime_get_ns();
+			s->now_ns = bpf_ktime_get_ns();
 		}
-		w->has_now = 1;
+		s->has_now = 1;
 	}
-	return w->now_ns;
+	return s->now_ns;
+}
+
+/* The clocks are to be read anew: at the start of a packet, and when a judgement is repeated. The tick is read here, so
+ * it is always older than CLOCK_MONOTONIC (weir_clock_limit() relies on it).
+ */
+static __always_inline void weir_read_tick(struct weir_scratch *s)
+{
+	struct weir_lab *l = config.is_virtual ? weir_lab() : NULL;
+	__u64 tick = l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
+
+	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
+	if (config.is_virtual && tick < s->tick)
+		s->full_source.sure_jiffies = 0;
+	s->tick = tick;
+	s->has_now = 0;
+}
+
+/* Jiffies prove that the bucket in *clk is the present one. For a timing that goes by the tick that is the whole truth.
+ * For one that goes by CLOCK_MONOTONIC, jiffies prove nothing in the bucket's last tick; and when a tick is late, the
+ * bucket passes for the present one that much longer.
+ */
+static __always_inline bool weir_clock_is_current(const struct weir_scratch *s, const struct weir_clock *clk)
+{
+	return s->tick - clk->since_jiffies < clk->sure_jiffies;
 }
 
 static __always_inline bool weir_clock_covers(const struct weir_clock *clk, __u64 now_ns)
@@ -47,114 +76,92 @@ static __always_inline bool weir_clock_covers(const struct weir_clock *clk, __u6
 	return now_ns >= clk->start_ns && now_ns < clk->end_ns;
 }
 
-/* The bucket in *clk is surely not over, and no clock was read to know it. Where a jiffy's length is not known,
- * until_jiffies stays 0.
+/* From which jiffy on, and for how many, is the bucket surely the present one? Jiffies were read before
+ * CLOCK_MONOTONIC: while they show n more, it is earlier than now + (n + 1) ticks.
  */
-static __always_inline bool weir_clock_holds(const struct weir_clock *clk)
+static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffies, __u64 now_ns, const bool by_ticks)
 {
-	return bpf_jiffies64() < clk->until_jiffies;
+	__u64 tick_ns = config.tick_ns, past = 0;
+
+	if (by_ticks) {
+		past = (now_ns - clk->start_ns) / tick_ns;
+		clk->sure_jiffies = past + (clk->end_ns - now_ns + tick_ns - 1) / tick_ns;
+	} else {
+		clk->sure_jiffies = (clk->end_ns - now_ns) / tick_ns;
+	}
+	clk->since_jiffies = jiffies - past;
 }
 
-/* The bucket in *clk is not over. Jiffies do not tell so of its last tick or two: the clock does. */
-static __always_inline bool weir_clock_is_in_bucket(struct weir_work *w, const struct weir_clock *clk)
-{
-	if (weir_clock_holds(clk))
-		return true;
-	weir_now_ns(w);
-	return weir_clock_covers(clk, w->now_ns);
-}
-
-/* Until when the clock need not be read, going by the timer: not beyond the epoch of presence.h, which is told by
- * the time that was read last.
+/* Make *clk the bucket of now_ns, on a timing. Narrow rows have 32 bits for a bucket's number: after some years the
+ * largest stays for ever, and what has used up its limit then is blocked from then on.
  */
-static __always_inline __u64 weir_span_of(struct weir_work *w, const struct weir_clock *clk)
+static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies, __u64 now_ns,
+					   const struct weir_timing *timing, const bool wide)
 {
-	__u64 epoch_end_ns = ((w->now_ns >> config.presence_shift) + 1) << config.presence_shift;
+	__u64 bucket_ns = timing->bucket_ns, bucket;
 
-	if (config.is_virtual)
-		return 0;
-	return weir_timer_span_ns(w, clk, clk->end_ns < epoch_end_ns ? clk->end_ns : epoch_end_ns);
-}
-
-/* The bucket in *clk is not the one that w->now_ns lies in: make it that. */
-static __always_inline void weir_clock_set(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns,
-					   __u64 base_bucket, __u32 wide)
-{
-	__u64 bucket = w->now_ns / bucket_ns;
-
+	if (!bucket_ns)
+		return;
+	bucket = now_ns / bucket_ns;
 	clk->start_ns = bucket * bucket_ns;
 	clk->end_ns = clk->start_ns + bucket_ns;
-	/* Before the base lies only what no row can hold: userspace sets it before the first packet. */
-	bucket = bucket > base_bucket ? bucket - base_bucket : 0;
+	/* Userspace sets the base before the first packet, so no row has an earlier bucket. */
+	bucket = bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
 	if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
 		bucket = WEIR_NARROW_BUCKET_MAX;
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
-	clk->salt += WEIR_SALT_STEP;
-	clk->timer_span_ns = 0;
-	clk->until_jiffies = config.tick_ns ? w->jiffies + (clk->end_ns - w->now_ns) / config.tick_ns : 0;
+	weir_clock_limit(clk, jiffies, now_ns, timing->goes_by_ticks);
 }
 
-/* The same out of line, as it is once a bucket. */
-__noinline int weir_clock_turn(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns, __u64 base_bucket,
-			       __u32 wide)
+/* Make *clk the bucket of s->tick, or of s->now_ns. Out of line, as it runs once a bucket. */
+__noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, __u32 timing, __u32 wide)
 {
-	if (w && clk)
-		weir_clock_set(w, clk, bucket_ns, base_bucket, wide);
+	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+
+	if (!s || !clk || !t)
+		return 0;
+	weir_clock_set(clk, s->tick, t->goes_by_ticks ? weir_tick_time_ns(s->tick) : s->now_ns, t, wide);
 	return 0;
 }
 
-/* Bring *clk to the present; the bucket lies at base_bucket + clk->bucket on absolute time. Narrow rows hold 32 bits of
- * that: the last number, after years, stays for ever, so that what has used up its limit is blocked from then on.
- */
-static __always_inline void weir_clock_update(struct weir_work *w, struct weir_clock *clk, __u64 bucket_ns,
-					      __u64 base_bucket, const bool wide)
+/* Bring *clk, the clock of the rule's timing, to the present: read what the timing goes by. */
+static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir_clock *clk,
+					     const struct weir_rule *rule, const bool wide)
 {
-	weir_now_ns(w);
-	if (unlikely(!weir_clock_covers(clk, w->now_ns)))
-		weir_clock_turn(w, clk, bucket_ns, base_bucket, wide);
+	if (unlikely(rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : !weir_clock_covers(clk, weir_now_ns(s))))
+		weir_clock_turn(s, clk, rule->timing, wide);
 }
 
-/* Bring *clk to the present, for a window that only asks which bucket it is. */
-static __always_inline void weir_clock_enter(struct weir_work *w, struct weir_clock *clk, const struct weir_rule *rule,
-					     const bool wide)
+/* Read the clock once more for the same packet, and bring *clk to the present. */
+static __always_inline void weir_clock_enter_again(struct weir_scratch *s, struct weir_clock *clk,
+						   const struct weir_rule *rule, const bool wide)
 {
-	bool goes_by_timer = rule->window == WEIR_WINDOW_LEAP;
-
-	if (!w->has_now && goes_by_timer && weir_clock_holds(clk) && weir_timer_holds(w, clk))
-		return;
-	weir_clock_update(w, clk, rule->bucket_ns, rule->base_bucket, wide);
-	if (goes_by_timer)
-		clk->timer_span_ns = weir_span_of(w, clk);
+	weir_read_tick(s);
+	weir_clock_enter(s, clk, rule, wide);
 }
 
-/* The bucket in *clk is over by now, whatever was read for this packet before. */
-static __always_inline bool weir_clock_ran_on(struct weir_work *w, const struct weir_clock *clk)
+/* Read the clock once more: is the bucket in *clk over by now, whatever was read for this packet before? */
+static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const struct weir_clock *clk,
+						const struct weir_rule *rule)
 {
-	w->has_now = 0;
-	return weir_now_ns(w) >= clk->end_ns;
+	weir_read_tick(s);
+	return rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : weir_now_ns(s) >= clk->end_ns;
 }
 
-/* This CPU's clock of a timing that narrow rows can name. */
-static __always_inline struct weir_clock *weir_narrow_clock(struct weir_work *w, __u32 timing)
+/* The time that a judgement by this rule goes by, after weir_clock_enter(). */
+static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
+	return rule->goes_by_ticks ? weir_tick_time_ns(s->tick) : weir_now_ns(s);
+}
+
+/* This CPU's clock of a timing, for rows of this format. */
+static __always_inline struct weir_clock *weir_clock_of(struct weir_scratch *s, __u32 timing, const bool wide)
+{
+	if (wide)
+		return bpf_map_lookup_elem(&clocks, &timing);
 	OPAQUE(timing);
-	return &w->narrow[timing & (WEIR_TIMINGS_NARROW - 1)];
-}
-
-__noinline int weir_update_second(struct weir_work *w)
-{
-	if (w)
-		weir_clock_update(w, &w->second, WEIR_NSEC_PER_SEC, 0, true);
-	return 0;
-}
-
-/* The present second of the data plane's clock. At its end by up to a tick late, as nothing is decided by it. */
-static __always_inline __u64 weir_now_second(struct weir_work *w)
-{
-	if (unlikely(!weir_clock_holds(&w->second)))
-		weir_update_second(w);
-	return w->second.bucket;
+	return &s->narrow_clock[timing & (WEIR_TIMINGS_NARROW - 1)];
 }
 
 #endif

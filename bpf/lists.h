@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Is the packet's source allowed or denied before any rule? The longest listed prefix decides. weir_lists.h says how
- * the maps are laid out. A source that is in no list mostly costs a look at the roots; where something near it is
- * listed, one more look for each level in use. Without lists the verifier removes all this.
+ * Is the packet's source in an `allow` or `deny` list? The longest listed prefix decides, before any rule is asked.
+ * weir_lists.h describes the maps. A source that is not listed mostly costs one look at the roots; when a neighbour of
+ * it is listed, one more look for each level in use. Without lists the verifier removes all of this.
  */
 #ifndef WEIR_BPF_LISTS_H
 #define WEIR_BPF_LISTS_H
@@ -12,8 +12,8 @@
 #include "maps.h"
 #include "weir_lists.h"
 
-/* Of the generation. Memory-mapped, so that a million prefixes are filled in by a copy; that may not be combined with
- * BPF_F_RDONLY_PROG.
+/* Maps of the generation. Memory-mapped, so that one copy fills in a million prefixes; the kernel does not allow that
+ * together with BPF_F_RDONLY_PROG.
  */
 WEIR_MAP(list_roots, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
 WEIR_MAP(list_buckets, BPF_MAP_TYPE_ARRAY, 1, __u64, BPF_F_MMAPABLE);
@@ -24,7 +24,7 @@ static __always_inline const __u64 *weir_list_word(__u32 at)
 	return bpf_map_lookup_elem(&list_words, &at);
 }
 
-/* The answer of a group: that of the last boundary at or before `rest`, found by halving. */
+/* The answer of a group: binary search for the last boundary at or before `rest`. */
 static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
 {
 	__u32 first = info >> WEIR_LIST_START_SHIFT & WEIR_LIST_COUNT_MASK;
@@ -48,7 +48,7 @@ static __always_inline __u32 weir_list_step(__u64 info, __u64 rest)
 	return answer;
 }
 
-/* Look for a group in its bucket, and ask it. A function of its own: most packets have been let go by the filter. */
+/* Find a group in its bucket, and take its answer. Out of line: the filter keeps most packets from coming here. */
 __noinline int weir_list_search(__u64 bucket, __u64 key, __u32 identity, __u64 rest)
 {
 	__u32 at = bucket & WEIR_LIST_COUNT_MASK;
@@ -66,7 +66,7 @@ __noinline int weir_list_search(__u64 bucket, __u64 key, __u32 identity, __u64 r
 	return WEIR_LIST_ABSENT;
 }
 
-/* Ask one level, a constant. */
+/* The answer of one level, which is a constant. */
 static __always_inline __u32 weir_list_ask(const int level, const __u32 cut, __u64 high, __u64 low)
 {
 	__u64 key = weir_list_key(cut, high), hash;
@@ -85,7 +85,7 @@ static __always_inline __u32 weir_list_ask(const int level, const __u32 cut, __u
 	return weir_list_search(*bucket, key, identity, weir_list_rest(cut, high, low));
 }
 
-/* The deepest level that knows this address. */
+/* The answer of the deepest level that has a group for this address. */
 static __always_inline __u32 weir_list_ask_ipv4(__u64 high)
 {
 	__u32 answer = weir_list_ask(WEIR_LIST_IPV4_24, 24, high, 0);
@@ -110,7 +110,7 @@ static __always_inline __u32 weir_list_ask_ipv6(__u64 high, __u64 low)
 	return answer;
 }
 
-/* What the lists say of this packet's source: enum weir_list_answer, never ABSENT. */
+/* The lists' answer for this packet's source: enum weir_list_answer, never ABSENT. */
 static __always_inline __u32 weir_listed(const struct weir_packet *pkt)
 {
 	__u64 high = (__u64)bpf_ntohl(pkt->source[0]) << 32, low = 0;
@@ -132,9 +132,12 @@ static __always_inline __u32 weir_listed(const struct weir_packet *pkt)
 	return answer == WEIR_LIST_ABSENT ? root & WEIR_LIST_ANSWER_MASK : answer;
 }
 
-static __always_inline enum weir_verdict weir_listed_verdict(__u32 answer)
+/* The verdict of a source that is in a list; WEIR_VERDICT_OPEN when it is in none. */
+static __always_inline enum weir_verdict weir_ask_lists(const struct weir_packet *pkt)
 {
-	switch (answer) {
+	switch (weir_listed(pkt)) {
+	case WEIR_LIST_NEITHER:
+		return WEIR_VERDICT_OPEN;
 	case WEIR_LIST_ALLOWS:
 		return WEIR_VERDICT_ALLOW;
 	case WEIR_LIST_DENIES:

@@ -12,7 +12,7 @@
 
 #include "weir_abi.h"
 #include "weir_prefixes.h"
-#include "work.h"
+#include "scratch.h"
 
 const volatile struct weir_config config = {};
 struct weir_generation generation = {};
@@ -30,7 +30,6 @@ struct weir_generation generation = {};
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
 /* Not BPF_F_RDONLY_PROG: the kernel lets nobody map such a map to write (bpf_map_mmap), and the controller does. */
 WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_MMAPABLE);
-WEIR_MAP(full_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_full_chunk, 0);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
@@ -45,7 +44,6 @@ struct {
 
 /* the instance */
 WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
-WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
 WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
 WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
 WEIR_MAP(presence, BPF_MAP_TYPE_ARRAY, 1, struct weir_presence_line, 0);
@@ -70,6 +68,8 @@ WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
 WEIR_MAP(warm_states, BPF_MAP_TYPE_ARRAY, 1, struct weir_warm_state, 0);
 
 /* the program's own */
+WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);
+WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
 
 /* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The

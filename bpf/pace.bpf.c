@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tc program of `settings.throttling: pace`, in a filter at ingress of the interfaces that the XDP program is on. A
- * packet that has to wait gets its departure time, and matches: the filter's action redirects it to an ifb
- * whose fq qdisc holds it until then; the ifb puts it back where it came from, behind this filter.
- * user/kernel/pace.c sets all that up.
+ * The tc program of `settings.throttling: pace`: a filter at the ingress of each interface that has the XDP program. It
+ * gives a packet that must wait its departure time, and matches it. The filter's action then redirects the packet to an
+ * ifb, whose fq qdisc delays it until it is due. The ifb returns the packet to its interface, behind this filter.
+ * user/kernel/pace/pace.c sets all of this up.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_sched.h>
@@ -11,7 +11,7 @@
 
 #include "pace.h"
 
-/* What a program without direct action returns (cls_bpf_classify). */
+/* Return values of a program without direct action (the kernel's cls_bpf_classify). */
 #define NO_MATCH 0
 #define MATCH -1
 
@@ -26,12 +26,12 @@ int weir_pace(struct __sk_buff *skb)
 	counters = weir_pace_counters();
 	if (!counters)
 		return NO_MATCH;
-	/* The kernel keeps a delivery time for IPv4 and IPv6 only, and takes a frame with two VLAN tags for neither. */
+	/* The kernel keeps delivery times for IPv4 and IPv6 only, and recognises neither behind two VLAN tags. */
 	if (bpf_skb_set_tstamp(skb, mark->departure_ns, BPF_SKB_TSTAMP_DELIVERY_MONO)) {
 		counters->unpaced++;
 		return NO_MATCH;
 	}
-	/* fq never holds what has this priority, which a sender on this host can choose. */
+	/* fq never delays packets of this priority, which a sender on this host may choose. */
 	if ((skb->priority & TC_PRIO_MAX) == TC_PRIO_CONTROL)
 		skb->priority = TC_PRIO_INTERACTIVE;
 	counters->paced++;

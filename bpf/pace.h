@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a packet that has to wait gets from the XDP program, which cannot hold it, to the tc program behind it
- * (pace.bpf.c), which can: the departure time travels in the packet's metadata, in front of the frame. Nobody can
- * send metadata: it is made here, or it is not there. Included by both programs.
+ * How a throttled packet gets its wait. The XDP program cannot delay a packet; the tc program behind it (pace.bpf.c)
+ * can. The departure time travels between them in the packet's metadata, in front of the frame. No sender can forge it:
+ * metadata never crosses the wire. Both programs include this file.
  */
 #ifndef WEIR_PACE_H
 #define WEIR_PACE_H
@@ -11,17 +11,17 @@
 #include <bpf/bpf_helpers.h>
 
 #include "weir_abi.h"
-#include "work.h"
+#include "scratch.h"
 
 #define WEIR_PACE_MAGIC 0x65636170u /* "pace", little endian */
 
 struct weir_pace_mark {
 	__u64 departure_ns; /* CLOCK_MONOTONIC */
-	__u32 magic;	    /* another XDP program's metadata, on a device before this one, is not ours */
+	__u32 magic;	    /* tells it from metadata of an XDP program on a device before this one */
 	__u32 zero;
 };
 _Static_assert(sizeof(struct weir_pace_mark) % 4 == 0 && sizeof(struct weir_pace_mark) <= 32,
-	       "what bpf_xdp_adjust_meta takes");
+	       "bpf_xdp_adjust_meta takes no other sizes");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -38,10 +38,10 @@ static __always_inline struct weir_pace_counters *weir_pace_counters(void)
 }
 
 /*
- * Give the packet in hand its departure time, w->wait_ns from now. Where the driver has no metadata it goes at once
- * instead, as `throttling: police` would have it, and is counted. Moves the packet: pointers into it end here.
+ * Write down when the packet is to depart: s->wait_ns from now. If the driver does not support metadata the packet
+ * passes at once, as with `throttling: police`, and is counted. Pointers into the packet are invalid afterwards.
  */
-static __always_inline void weir_pace_mark(struct xdp_md *ctx, struct weir_work *w)
+static __always_inline void weir_pace_mark(struct xdp_md *ctx, struct weir_scratch *s)
 {
 	struct weir_pace_counters *counters = weir_pace_counters();
 	struct weir_pace_mark *mark;
@@ -54,8 +54,8 @@ static __always_inline void weir_pace_mark(struct xdp_md *ctx, struct weir_work 
 	}
 	mark = (void *)(long)ctx->data_meta;
 	if ((void *)(mark + 1) > (void *)(long)ctx->data)
-		return; /* never: the verifier does not know what the helper did */
-	mark->departure_ns = w->now_ns + w->wait_ns;
+		return; /* never happens, but the verifier does not know what the helper did */
+	mark->departure_ns = s->now_ns + s->wait_ns;
 	mark->magic = WEIR_PACE_MAGIC;
 	mark->zero = 0;
 	counters->marked++;

@@ -1,59 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who has seen this flow? A table that all CPUs share, one small cell a flow (found by its hash), says which
- * CPUs have counted it of late; who takes a lease reads the rows of those only. What a flow costs that one CPU
- * sees does so not grow with the number of CPUs. Nothing is admitted because of this table; it only says whom
- * not to ask.
+ * Which CPUs have counted this flow lately? A table that all CPUs share has a small cell for each flow, found by its
+ * hash. A CPU that takes a lease reads the rows of the CPUs that the cell names, and no others: so a flow that one CPU
+ * sees costs the same however many CPUs there are. The table admits nothing; it only says whom not to ask.
  *
- * A cell holds an *epoch* and two fields: the CPUs that counted in this epoch, and in the one before. An epoch
- * is 2^presence_shift ns long, and no window that uses the table looks back further (others ask everybody:
- * weir_rule.asks_all). So what a CPU has counted matters in the epoch of its clock and in the next, and that is
- * how long it is named.
- *
- * The protocol: add to the own row; then make sure, by an atomic that is a full barrier, that the cell names
- * you; then read the rows of those that this very cell names. Let A and B do so at once. All that happens
- * to a cell has one order. Where A's look at it finds B and B's finds A, each has added, then fenced, then read
- * the other's row, so that one of them sees the other's units (Dekker). Where B's look does not find A, then A
- * is put in later, by a compare-and-swap that finds B, who has added before its look: A reads B's row and sees
- * the units. So nobody is overlooked by both. What could go wrong, and does not:
- *
- *   an epoch's edge		who finds an older epoch moves the fields on, and keeps who was named in the last
- *				one. What is dropped is two epochs old, and beyond every window.
- *   a CPU that stalls		Its clock is older than the cell's epoch: the cell may have dropped whom it should
- *				know. It reads everybody, and is named in the newer epoch (longer, not shorter).
- *				Epochs are told apart over 240 lengths, 17 minutes at least, from a stall of up to 16
- *				(a minute).
- *   a cell not used for long	looks like one of another epoch: such names are extra, none is missing. Does it look
- *				like one ahead of us, the clock is read again: if it still does, the cell is old.
- *   flows that share a cell	name more CPUs than need be.
- *   a clock that goes back	is a stall.
- *   others keep changing it	after WEIR_PRESENCE_TRIES the units are given back and all is judged again.
- *   a reload			keeps the table, its size and the length of an epoch with the rows it speaks of.
- *
- * Up to twelve CPUs are a bit each. Of more, one alone is a number, and several share bits: who is named along
- * with them is asked in vain.
+ * A cell has an *epoch* and two fields: the CPUs that counted in this epoch, and those of the one before. An epoch is
+ * 2^presence_shift ns long, and no window that uses the table looks back further (others ask everybody:
+ * weir_rule.asks_all). Up to twelve CPUs have a bit each. Of more, one alone is a number, and several share bits: CPUs
+ * that share a named bit are asked in vain. docs/lease.md has the proof, and what happens at an epoch's edge.
  */
 #ifndef WEIR_PRESENCE_H
 #define WEIR_PRESENCE_H
 
-#include "flow.h"
+#include "rows.h"
 
 #define WEIR_PRESENCE_TRIES 8
 
 /* Epochs from this age on, modulo 2^8, lie ahead of our clock, not behind. */
 #define WEIR_PRESENCE_AHEAD (256 - 16)
 
-/* Whose rows there may be of the flow in hand, as weir_presence_join() found it: two fields, or everybody. */
-#define WEIR_PRESENT_ALL 0xffffffffu
-#define WEIR_PRESENT_LOST 0xfffffffeu /* we could not get in */
+/* What weir_announce_cpu() returns: the two fields of the cell, or one of these. */
+#define WEIR_PRESENT_ALL 0xffffffffu  /* everybody may have counted the flow */
+#define WEIR_PRESENT_LOST 0xfffffffeu /* the cell kept changing: nothing may be admitted */
 
 #define WEIR_PRESENCE_FIELD ((1u << WEIR_PRESENCE_FIELD_BITS) - 1)
+#define WEIR_PRESENCE_FIELDS ((1u << WEIR_PRESENCE_EPOCH_SHIFT) - 1)
 #define WEIR_PRESENCE_MANY (1u << (WEIR_PRESENCE_FIELD_BITS - 1))
 
-/* The cell of a flow. */
-static __always_inline __u32 *weir_presence_cell(const struct weir_flow_place *place)
+static __always_inline __u32 *weir_presence_cell(const struct weir_flow_id *id)
 {
-	__u32 number = (place->set << 12 | place->tag >> 20) & (config.presence_cells - 1);
+	__u32 number = (id->set << 12 | id->tag >> 20) & (config.presence_cells - 1);
 	__u32 index = number / WEIR_PRESENCE_LINE_CELLS;
 	struct weir_presence_line *line = bpf_map_lookup_elem(&presence, &index);
 
@@ -63,14 +39,7 @@ static __always_inline __u32 *weir_presence_cell(const struct weir_flow_place *p
 	return &line->cell[number & (WEIR_PRESENCE_LINE_CELLS - 1)];
 }
 
-/* Start to fetch the cell, so that its cache miss runs beside that of the row. Nothing is decided by it. */
-static __always_inline void weir_presence_touch(const struct weir_flow_place *place)
-{
-	__u32 *cell = config.cpus > 1 ? weir_presence_cell(place) : NULL;
-
-	if (cell)
-		(void)READ_ONCE(*cell);
-}
+/* ---- fields ---- */
 
 /* The bit that a CPU shares with others, where there are many. */
 static __always_inline __u32 weir_presence_bit(__u32 cpu)
@@ -79,7 +48,6 @@ static __always_inline __u32 weir_presence_bit(__u32 cpu)
 	return 1u << cpu % (WEIR_PRESENCE_FIELD_BITS - 1);
 }
 
-/* A field that names this CPU too. */
 static __always_inline __u32 weir_presence_with(__u32 field, __u32 cpu)
 {
 	if (config.cpus <= WEIR_PRESENCE_FIELD_BITS)
@@ -100,8 +68,23 @@ static __always_inline bool weir_presence_names(__u32 field, __u32 cpu)
 	return field == cpu + 1;
 }
 
-/* How many epochs, of which we are in this one, the cell's lies behind; from WEIR_PRESENCE_AHEAD on it seems to lie
- * ahead. A cell that was never used, and no other is zero, may be of any.
+static __always_inline bool weir_is_present(__u32 present, __u32 cpu)
+{
+	return present == WEIR_PRESENT_ALL || weir_presence_names(present & WEIR_PRESENCE_FIELD, cpu) ||
+	       weir_presence_names(present >> WEIR_PRESENCE_FIELD_BITS & WEIR_PRESENCE_FIELD, cpu);
+}
+
+static __always_inline bool weir_is_alone(__u32 present, __u32 cpu)
+{
+	__u32 earlier = present >> WEIR_PRESENCE_FIELD_BITS, own = weir_presence_with(0, cpu);
+
+	return (present & WEIR_PRESENCE_FIELD) == own && (earlier == 0 || earlier == own);
+}
+
+/* ---- epochs ---- */
+
+/* How many epochs the cell's lies behind ours; from WEIR_PRESENCE_AHEAD on it seems to lie ahead. A cell that was never
+ * used is zero, and no other is: it may be of any epoch.
  */
 static __always_inline __u32 weir_presence_age(__u32 cell, __u32 epoch)
 {
@@ -109,19 +92,18 @@ static __always_inline __u32 weir_presence_age(__u32 cell, __u32 epoch)
 }
 
 /*
- * What is known from a cell whose epoch seems to lie ahead: all, when we have stalled; nothing, when it has not been
- * used for a quarter of an hour. The clock, read again, has passed every epoch that a CPU has entered; but for the
- * second that is added, more than what CPUs' clocks may differ.
+ * What a cell says whose epoch seems to lie ahead: all of it if we have stalled, nothing if it has not been used for a
+ * quarter of an hour. The clock is read again to tell. The added second is more than the clocks of two CPUs may differ.
  */
 __noinline __u32 weir_presence_recall(__u32 cell)
 {
 	__u32 epoch = (bpf_ktime_get_ns() + WEIR_NSEC_PER_SEC) >> config.presence_shift & 0xff;
 
-	/* In replay the clock goes back, and stalls as tests say. */
+	/* In the lab the clock goes back, and stalls as tests say. */
 	return config.is_virtual || weir_presence_age(cell, epoch) < WEIR_PRESENCE_AHEAD ? cell : 0;
 }
 
-/* The cell as this CPU, whose clock is in `epoch`, wants it: naming itself. The same cell: it does already. */
+/* The cell as this CPU, whose clock is in `epoch`, wants it: naming itself. */
 static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32 cpu)
 {
 	__u32 age = weir_presence_age(cell, epoch);
@@ -132,15 +114,14 @@ static __always_inline __u32 weir_presence_joined(__u32 cell, __u32 epoch, __u32
 	       (age == 1 ? (cell & WEIR_PRESENCE_FIELD) << WEIR_PRESENCE_FIELD_BITS : 0) | weir_presence_with(0, cpu);
 }
 
-/*
- * To be called after units were added to the own row. A full barrier. Returns whom the cell names, or
- * WEIR_PRESENT_LOST when it did not hold still: then nothing may be admitted. w->now_ns may be that of an earlier
- * packet; it is of the present epoch all the same, as weir_span_of() lets no clock be spared beyond the epoch's end.
+/* Make the flow's cell name this CPU, and return whom else it names. A full barrier, to be called after units were
+ * added to the own row. now_ns is the time that the judgement goes by.
  */
-static __always_inline __u32 weir_presence_join(struct weir_work *w, __u32 cpu)
+static __always_inline __u32 weir_announce_cpu(struct weir_scratch *s, const struct weir_flow_id *id, __u32 cpu,
+					       __u64 now_ns)
 {
-	__u32 epoch = w->now_ns >> config.presence_shift & 0xff;
-	__u32 *cell = weir_presence_cell(&w->question.place);
+	__u32 epoch = now_ns >> config.presence_shift & 0xff;
+	__u32 *cell = weir_presence_cell(id);
 
 	if (!cell)
 		return WEIR_PRESENT_LOST;
@@ -155,30 +136,14 @@ static __always_inline __u32 weir_presence_join(struct weir_work *w, __u32 cpu)
 				continue;
 		} else {
 			/* Named already. Look again behind the barrier: only that look counts. */
-			weir_fence(w);
+			weir_fence(s);
 			joined = READ_ONCE(*cell);
 			if (weir_presence_joined(joined, epoch, cpu) != joined)
 				continue;
 		}
-		return joined >> WEIR_PRESENCE_EPOCH_SHIFT == epoch
-			       ? joined & (WEIR_PRESENCE_FIELD << WEIR_PRESENCE_FIELD_BITS | WEIR_PRESENCE_FIELD)
-			       : WEIR_PRESENT_ALL;
+		return joined >> WEIR_PRESENCE_EPOCH_SHIFT == epoch ? joined & WEIR_PRESENCE_FIELDS : WEIR_PRESENT_ALL;
 	}
 	return WEIR_PRESENT_LOST;
-}
-
-static __always_inline bool weir_is_present(__u32 present, __u32 cpu)
-{
-	return present == WEIR_PRESENT_ALL || weir_presence_names(present & WEIR_PRESENCE_FIELD, cpu) ||
-	       weir_presence_names(present >> WEIR_PRESENCE_FIELD_BITS & WEIR_PRESENCE_FIELD, cpu);
-}
-
-/* Nobody but this CPU is named. */
-static __always_inline bool weir_is_alone(__u32 present, __u32 cpu)
-{
-	__u32 earlier = present >> WEIR_PRESENCE_FIELD_BITS, own = weir_presence_with(0, cpu);
-
-	return (present & WEIR_PRESENCE_FIELD) == own && (earlier == 0 || earlier == own);
 }
 
 #endif

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which threshold holds for the packet in hand? Mostly the constant in the rule. One that the controller moves is
+ * Which threshold is in force for the packet in hand? Mostly the constant in the rule. One that the controller moves is
  * read from where it was pushed, for as long as the controller is alive; a flow that warms up by itself has its own
  * (warm_up.h); a flow under an override has the override's.
  */
 #ifndef WEIR_BPF_THRESHOLD_H
 #define WEIR_BPF_THRESHOLD_H
 
-#include "clock.h"
-#include "flow.h"
+#include "rows.h"
 #include "warm_up.h"
 
 /* ---- pushed by the controller ---- */
 
 /* What was pushed expires with the controller's heartbeat. In replay the controller is in step. */
-static __always_inline bool weir_is_stale(struct weir_work *w)
+static __always_inline bool weir_check_stale(struct weir_scratch *s)
 {
 	const struct weir_control *signs;
 	__u64 heartbeat_ns;
@@ -26,13 +25,13 @@ static __always_inline bool weir_is_stale(struct weir_work *w)
 	if (!signs)
 		return true;
 	heartbeat_ns = READ_ONCE(signs->heartbeat_ns);
-	return !heartbeat_ns || weir_now_ns(w) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
+	return !heartbeat_ns || weir_now_ns(s) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
 }
 
 /* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it
  * change twice while it is read, the rule's constant stays: word and cost might not belong together.
  */
-static __always_inline void weir_read_pushed(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+static __always_inline void weir_read_pushed(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
 {
 	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
 
@@ -41,15 +40,15 @@ static __always_inline void weir_read_pushed(struct weir_work *w, const struct w
 	for (int attempt = 0; attempt < 2; attempt++) {
 		__u64 word = READ_ONCE(pushed->word);
 
-		weir_order(w);
-		w->allowed.word = word;
-		w->allowed.cost = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->cost[1] : pushed->cost[0];
-		weir_order(w);
+		weir_order(s);
+		s->allowed.word = word;
+		s->allowed.cost = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->cost[1] : pushed->cost[0];
+		weir_order(s);
 		if (READ_ONCE(pushed->word) == word)
 			return;
 	}
-	w->allowed.word = rule->threshold;
-	w->allowed.cost = rule->cost;
+	s->allowed.word = rule->threshold;
+	s->allowed.cost = rule->cost;
 }
 
 /* ---- overrides ---- */
@@ -61,10 +60,10 @@ static __always_inline void weir_read_pushed(struct weir_work *w, const struct w
 #define WEIR_WORD_PLAIN ((__u64)WEIR_VERSION_PLAIN << WEIR_THRESHOLD_BITS)
 
 /* The override that this packet's flow is under, or NULL. The longest prefix wins. */
-static __always_inline const struct weir_override_units *weir_find_override(const struct weir_work *w,
+static __always_inline const struct weir_override_units *weir_find_override(const struct weir_scratch *s,
 									    const struct weir_rule *rule, __u32 place)
 {
-	const struct weir_packet *pkt = &w->packet;
+	const struct weir_packet *pkt = &s->packet;
 	struct weir_override_key key = {};
 	const __be32 *address = rule->overrides_destination ? pkt->destination : pkt->source;
 
@@ -76,57 +75,83 @@ static __always_inline const struct weir_override_units *weir_find_override(cons
 }
 
 /* Threshold word of this packet's flow, by the trie. */
-__noinline __u64 weir_override_word(struct weir_work *w, __u32 place)
+__noinline __u64 weir_override_word(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	const struct weir_override_units *found;
 
-	if (!w)
+	if (!s)
 		return 0;
-	found = weir_find_override(w, rule, place);
+	found = weir_find_override(s, rule, place);
 	if (!found)
 		return rule->threshold | WEIR_WORD_PLAIN;
 	return (rule->threshold & ~WEIR_THRESHOLD_MASK) | (found->units & WEIR_THRESHOLD_MASK);
 }
 
-static __always_inline void weir_read_override(struct weir_work *w, const struct weir_rule *rule, __u32 place)
+static __always_inline void weir_read_override(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
 {
-	const struct weir_override_units *found = weir_find_override(w, rule, place);
+	const struct weir_override_units *found = weir_find_override(s, rule, place);
 
 	if (!found)
 		return;
-	w->allowed.word = found->units & WEIR_THRESHOLD_MASK;
-	w->allowed.cost = found->cost;
+	s->allowed.word = found->units & WEIR_THRESHOLD_MASK;
+	s->allowed.cost = found->cost;
 }
 
-/* ---- what holds ---- */
-
-/* The rule's own constant will not do, or its cost is asked for: weir_find_allowed() comes first. */
-static __always_inline bool weir_must_find_allowed(const struct weir_rule *rule)
+/* The same, without a search where the row knows: one that counts, and was last judged under this load. A narrow row
+ * has no room for what an override says, only that there is none.
+ */
+static __always_inline __u64 weir_override_word_of(struct weir_scratch *s, const struct weir_rule *rule, void *row,
+						   __u64 bucket, const bool wide)
 {
-	return (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE) ||
-	       (config.has_associated && rule->judging == WEIR_JUDGING_ASSOCIATED) ||
-	       (config.has_moving && rule->threshold_moves) || (config.warms_flows && rule->warms_flows);
+	__u64 version;
+
+	if (config.shortcuts && row && ROW_GET(row, wide, newest) + rule->window_cells > bucket) {
+		version = wide ? ((struct weir_wide_row *)row)->threshold >> WEIR_THRESHOLD_BITS
+			       : ((struct weir_narrow_row *)row)->version;
+		if (!((version ^ rule->threshold >> WEIR_THRESHOLD_BITS) & ~WEIR_VERSION_PLAIN)) {
+			if (wide)
+				return ((struct weir_wide_row *)row)->threshold;
+			if (version & WEIR_VERSION_PLAIN)
+				return rule->threshold | WEIR_WORD_PLAIN;
+		}
+	}
+	return weir_override_word(s, rule->place);
 }
 
-/* Fill in w->allowed. */
-__noinline int weir_find_allowed(struct weir_work *w, __u32 place)
+/* ---- what is in force ---- */
+
+/* Fill in s->allowed, for a rule whose own constant will not do (weir_rule.needs_allowed). */
+__noinline int weir_find_allowed(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 
-	if (!w)
+	if (!s)
 		return 0;
-	w->allowed.word = rule->threshold;
-	w->allowed.cost = rule->cost;
+	s->allowed.word = rule->threshold;
+	s->allowed.cost = rule->cost;
 	if (config.has_moving && rule->threshold_moves) {
-		if (!weir_is_stale(w))
-			weir_read_pushed(w, rule, place);
+		if (!weir_check_stale(s))
+			weir_read_pushed(s, rule, place);
 	} else if (config.warms_flows && rule->warms_flows) {
-		weir_warm_flow(w, place);
+		weir_warm_flow(s, place);
 	} else if (config.has_overrides && rule->has_overrides) {
-		weir_read_override(w, rule, place);
+		weir_read_override(s, rule, place);
 	}
 	return 0;
+}
+
+/* The threshold in force for the packet in hand. Narrow rows are for constant thresholds only. */
+static __always_inline __u64 weir_threshold_word(const struct weir_scratch *s, const struct weir_rule *rule,
+						 const bool wide)
+{
+	return wide && rule->needs_allowed ? s->allowed.word : rule->threshold;
+}
+
+/* The packet's units. Narrow rows count packets. */
+static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule, const bool wide)
+{
+	return wide && rule->counts_bytes ? s->packet.frame_bytes : 1;
 }
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * WarmUp of flows with a key, each by itself: the controller cannot do that for a million of them. A flow is
- * brought up to date by its first packet in a new second, as if it had been synced on every one. Its state is shared
- * by all CPUs. Who comes first in a second claims the sync; others do not wait for it, they go by what the flow was
- * allowed until then, or, when it is new, by what a cold one is.
+ * WarmUp of each flow of a rule with a key: the controller cannot do that for a million flows. A flow's first packet in
+ * a new second brings the flow up to date, as if it had been synced every second. All CPUs share the flow's state. The
+ * first of them in a second claims the sync; the others do not wait, and go by what the flow was allowed until then,
+ * or, when it is new, by what a cold flow is allowed.
  */
 #ifndef WEIR_BPF_WARM_UP_H
 #define WEIR_BPF_WARM_UP_H
 
-#include "shared.h"
+#include "shared_set.h"
 #include "weir_warm_up.h"
 
-/* The second after which this flow is all cold again if nothing passes; a flow that is cold need not be kept. */
+/* ---- the state ---- */
+
+/* The second after which the flow is all cold again if nothing passes: it need not be remembered then. */
 static __always_inline __u64 weir_cold_second(const struct weir_warm_up *params, __u64 stored, __u64 second)
 {
 	if (stored >= params->max)
@@ -21,7 +23,7 @@ static __always_inline __u64 weir_cold_second(const struct weir_warm_up *params,
 	return second + (params->max - stored) / params->refill + 1;
 }
 
-/* Who a state belongs to: this flow, under the rule as it is now. */
+/* Whose a state is: this flow's, under the rule as it is now. */
 static __always_inline __u64 weir_warming_owner(const struct weir_rule *rule, __u32 tag)
 {
 	return (rule->threshold & ~WEIR_THRESHOLD_MASK) | WEIR_WARMING_TAG(tag);
@@ -32,24 +34,89 @@ static __always_inline bool weir_is_of_flow(__u64 state, __u32 tag)
 	return (state & WEIR_WARMING_TAG_MASK) == WEIR_WARMING_TAG(tag);
 }
 
-/* The state is this flow's, and nothing is to be done in this second. */
+/* Is the state this flow's, and is nothing left to do in this second? */
 static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s)
 {
 	return (state & ~WEIR_WARMING_SECOND_MASK) == owner && (state & WEIR_WARMING_SECOND_MASK) > now_s;
 }
 
-/* Whoever has claimed the sync: bring the flow to the present second, and to the rule as it is now. A new flow
- * begins cold, as one that was silent since the load is; `left` is what the place had counted before it was claimed:
- * what is more has passed since then, of this flow, on another CPU.
+/* ---- the flow's entry ---- */
+
+/*
+ * The victim: the flow that will be cold first. An entry that is being synced is warm for this second, and the latest
+ * way taken goes last of those that are cold: otherwise two CPUs with a new flow each would both write into one entry.
  */
-static __always_inline void weir_sync_warming(struct weir_work *w, const struct weir_rule *rule,
+__noinline __u32 weir_choose_warming(const struct weir_warming_set *set, __u64 latest, __u64 now_s)
+{
+	__u64 coldest = ~0ull >> 1;
+
+	if (!set)
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_WARMING_WAYS; way++) {
+		__u64 is_latest = weir_is_latest_way(latest, way);
+		__u64 is_busy = READ_ONCE(set->flow[way].state) / WEIR_WARMING_BUSY & 1;
+		__u64 cold_second = READ_ONCE(set->flow[way].cold_second) & ~0ull >> 1;
+
+		cold_second = weir_lesser(cold_second, WEIR_WARMING_SECOND_MASK);
+		cold_second = weir_greater(cold_second, now_s * is_latest);
+		cold_second = weir_greater(cold_second, (now_s + 1) * is_busy);
+		coldest = weir_lesser((cold_second * 2 + is_latest) * 8 + way, coldest);
+	}
+	return (coldest & 7) | (coldest / 16 > now_s ? WEIR_WAY_EVICTS : 0);
+}
+
+static __always_inline __u32 weir_warming_victim(struct weir_scratch *s, void *set, __u64 latest, void *context)
+{
+	return weir_choose_warming(set, latest, weir_now_ns(s) / WEIR_NSEC_PER_SEC);
+}
+
+/* Insert the flow of s->view. Returns its way, or one beyond the last. */
+__noinline __u32 weir_insert_warming(struct weir_scratch *s, struct weir_warming_set *set)
+{
+	__u32 way;
+
+	if (!s || !set)
+		return WEIR_WARMING_WAYS;
+	way = weir_insert_tag(s, set, WEIR_WARMING_WAYS, s->view.flow.tag, weir_warming_victim, NULL);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(s->view.slot);
+	return WEIR_WAY(way);
+}
+
+/* Find or insert this packet's flow under `rule`; s->view then says which it is. */
+static __always_inline struct weir_warming *weir_get_warming(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_warming_set *set;
+	__u32 index, way;
+
+	s->view.slot = rule->slot;
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.warming_sets);
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&warming_flows, &index);
+	if (!set)
+		return NULL;
+	way = weir_find_tag(set, WEIR_WARMING_WAYS, s->view.flow.tag);
+	if (way == WEIR_WARMING_WAYS)
+		way = weir_insert_warming(s, set);
+	FORGET(s->forgotten, way);
+	return WEIR_ELEMENT(set->flow, way);
+}
+
+/* ---- what a flow is allowed, and what has passed ---- */
+
+/*
+ * Bring a flow whose sync we have claimed to the present second, and to the rule as it is now. A new flow begins cold.
+ * `left` is what the entry had counted before it was claimed; what is more has passed since, of this flow.
+ */
+static __always_inline void weir_sync_warming(struct weir_scratch *s, const struct weir_rule *rule,
 					      struct weir_warming *flow, __u64 state, __u64 claimed, __u64 left,
 					      __u64 now_s)
 {
 	const struct weir_warm_up *params = &rule->warm_up;
 	__u64 second = now_s, stored = params->max, passed, units;
 
-	if (weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
+	if (weir_is_of_flow(state, s->view.flow.tag) && state & WEIR_WARMING_SECOND_MASK) {
 		passed = __sync_lock_test_and_set(&flow->passed, 0);
 		second = (state & WEIR_WARMING_SECOND_MASK) - 1;
 		stored = flow->stored;
@@ -66,182 +133,87 @@ static __always_inline void weir_sync_warming(struct weir_work *w, const struct 
 		__sync_fetch_and_add(&flow->passed, -left);
 	}
 	units = weir_warm_up_units(params, stored);
-	if (config.has_throttling && rule->judging == WEIR_JUDGING_THROTTLE)
-		weir_warm_up_cost(params, stored, &w->allowed.cost);
+	if (config.throttle_horizon_ns && params->cost_num) /* a rule that spaces its packets */
+		weir_warm_up_cost(params, stored, &s->allowed.cost);
 	if (READ_ONCE(flow->state) != claimed)
-		return; /* the place is another flow's by now */
+		return; /* another flow has taken the entry */
 	WRITE_ONCE(flow->stored, stored);
 	WRITE_ONCE(flow->cold_second, weir_cold_second(params, stored, second));
 	WRITE_ONCE(flow->units, units);
-	flow->cost = w->allowed.cost;
-	weir_order(w);
-	second = weir_warming_owner(rule, w->question.place.tag) | (second + 1);
-	/* Should it have become another's in between, what we wrote is not that flow's: it begins anew. */
+	flow->cost = s->allowed.cost;
+	weir_order(s);
+	second = weir_warming_owner(rule, s->view.flow.tag) | (second + 1);
+	/* If another flow has taken the entry meanwhile, what we wrote is not its own: it begins anew. */
 	if (__sync_val_compare_and_swap(&flow->state, claimed, second) != claimed)
 		WRITE_ONCE(flow->state, 0);
 }
 
-/* The place of a flow that is to go: a free one, else the one that will be cold first. What was taken last may not say
- * so yet: it is the last to go of those that are cold. One that is being synced is warm for this second. Else two CPUs
- * with a new flow each would take the same place, and both write into it.
- */
-__noinline __u64 weir_warming_victim(const struct weir_warming_set *set, __u64 latest, __u64 now_s)
-{
-	__u64 coldest = ~0ull >> 1;
-	__u32 way;
-
-	if (!set)
-		return 0;
-	way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, 0);
-	if (way < WEIR_WARMING_WAYS)
-		return way;
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_WARMING_WAYS; i++) {
-		__u64 is_latest = weir_is_latest_way(latest, i);
-		__u64 is_busy = READ_ONCE(set->flow[i].state) / WEIR_WARMING_BUSY & 1;
-		__u64 cold_second = READ_ONCE(set->flow[i].cold_second) & ~0ull >> 1;
-
-		cold_second = weir_lesser(cold_second, WEIR_WARMING_SECOND_MASK);
-		cold_second = weir_greater(cold_second, now_s * is_latest);
-		cold_second = weir_greater(cold_second, (now_s + 1) * is_busy);
-		coldest = weir_lesser((cold_second * 2 + is_latest) * 8 + i, coldest); /* behind it the way */
-	}
-	return (coldest & 7) | (coldest / 16 > now_s ? WEIR_VICTIM_COUNTS : 0);
-}
-
-/* Make a place for the flow of w->question, unless another CPU just did. Returns its way, or beyond the last. */
-__noinline __u32 weir_insert_warming(struct weir_work *w)
-{
-	struct weir_warming_set *set;
-	__u32 index, way, tag;
-	__u64 now_s, victim;
-
-	if (!w)
-		return WEIR_WARMING_WAYS;
-	index = w->question.place.set;
-	tag = w->question.place.tag;
-	set = bpf_map_lookup_elem(&warming_flows, &index);
-	if (!set)
-		return WEIR_WARMING_WAYS;
-	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
-	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
-		__u64 latest = weir_shared_latest(w, &set->inserted, set->tag, WEIR_WARMING_WAYS);
-
-		way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, tag);
-		if (way < WEIR_WARMING_WAYS)
-			return way;
-		victim = weir_warming_victim(set, latest, now_s);
-		way = victim & WEIR_VICTIM_WAY;
-		if (!weir_shared_take(w, &set->inserted, set->tag, WEIR_WARMING_WAYS, latest, way, tag))
-			continue;
-		if (victim & WEIR_VICTIM_COUNTS)
-			weir_count_eviction(w->question.slot);
-		return way;
-	}
-	return WEIR_WARMING_WAYS;
-}
-
-/* The flow of a way; NULL beyond the last. Opaque, so that the pointer is made where the bound was tested. */
-static __always_inline struct weir_warming *weir_warming_at(struct weir_warming_set *set, __u64 way)
-{
-	struct weir_warming *flow;
-
-	OPAQUE(way);
-	if (way >= WEIR_WARMING_WAYS)
-		return NULL;
-	flow = &set->flow[way];
-	OPAQUE(flow);
-	return flow;
-}
-
-/* The place of this packet's flow under `rule`, or NULL. */
-static __always_inline struct weir_warming *weir_find_warming(struct weir_work *w, const struct weir_rule *rule)
-{
-	struct weir_warming_set *set;
-	__u32 index, way;
-
-	w->question.slot = rule->slot;
-	w->question.place = weir_shared_place(rule, &w->packet, config.warming_sets);
-	index = w->question.place.set;
-	set = bpf_map_lookup_elem(&warming_flows, &index);
-	if (!set)
-		return NULL;
-	way = weir_shared_way(set->tag, WEIR_WARMING_WAYS, w->question.place.tag);
-	if (way == WEIR_WARMING_WAYS)
-		way = weir_insert_warming(w);
-	FORGET(w->forgotten, way);
-	return weir_warming_at(set, way);
-}
-
-/* Bring a flow up to date, unless another CPU is at it. Returns the state as it is then. */
-static __always_inline __u64 weir_update_warming(struct weir_work *w, const struct weir_rule *rule,
+/* Bring a flow up to date, unless another CPU is doing so. Returns its state after that. */
+static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const struct weir_rule *rule,
 						 struct weir_warming *flow)
 {
-	__u64 now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
-	__u64 owner = weir_warming_owner(rule, w->question.place.tag);
+	__u64 now_s = weir_now_ns(s) / WEIR_NSEC_PER_SEC;
+	__u64 owner = weir_warming_owner(rule, s->view.flow.tag);
 	__u64 left = READ_ONCE(flow->passed), state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
 
 	if (weir_is_synced(state, owner, now_s))
 		return state;
-	if (!weir_is_of_flow(state, w->question.place.tag))
-		claimed = owner | WEIR_WARMING_BUSY; /* another flow's, of which nothing is left */
+	if (!weir_is_of_flow(state, s->view.flow.tag))
+		claimed = owner | WEIR_WARMING_BUSY; /* nothing is left of the former owner */
 	else if (state & WEIR_WARMING_BUSY)
 		return state;
 	if (__sync_val_compare_and_swap(&flow->state, state, claimed) != state)
 		return READ_ONCE(flow->state);
-	weir_sync_warming(w, rule, flow, state, claimed, left, now_s);
+	weir_sync_warming(s, rule, flow, state, claimed, left, now_s);
 	return READ_ONCE(flow->state);
 }
 
-/* Fill in w->allowed with what this packet's flow is allowed now. */
-__noinline int weir_warm_flow(struct weir_work *w, __u32 place)
+/* Fill in s->allowed: what this packet's flow is allowed now. */
+__noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
+	__u64 version = rule->threshold & ~WEIR_THRESHOLD_MASK, state = 0;
 	struct weir_warming *flow;
-	__u64 state = 0;
 
-	if (!w)
+	if (!s)
 		return 0;
-	w->allowed.word = rule->threshold & ~WEIR_THRESHOLD_MASK;
-	flow = weir_find_warming(w, rule);
+	flow = weir_get_warming(s, rule);
 	if (flow)
-		state = weir_update_warming(w, rule, flow);
-	if (flow && weir_is_of_flow(state, w->question.place.tag) && state & WEIR_WARMING_SECOND_MASK) {
-		weir_order(w); /* the state was written after the units and the cost */
-		w->allowed.word |= READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK;
-		w->allowed.cost = flow->cost;
-		/* Who takes the place over claims it first. */
-		weir_order(w);
-		if (weir_is_of_flow(READ_ONCE(flow->state), w->question.place.tag))
+		state = weir_update_warming(s, rule, flow);
+	if (flow && weir_is_of_flow(state, s->view.flow.tag) && state & WEIR_WARMING_SECOND_MASK) {
+		weir_order(s); /* the state was written after the units and the cost */
+		s->allowed.word = version | (READ_ONCE(flow->units) & WEIR_THRESHOLD_MASK);
+		s->allowed.cost = flow->cost;
+		/* A flow that takes the entry over claims its state first. */
+		weir_order(s);
+		if (weir_is_of_flow(READ_ONCE(flow->state), s->view.flow.tag))
 			return 0;
 	}
-	/* Another CPU is making it just now, or has just taken its place. */
-	w->allowed.word =
-		(rule->threshold & ~WEIR_THRESHOLD_MASK) | weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
-	weir_warm_up_cost(&rule->warm_up, rule->warm_up.max, &w->allowed.cost);
+	/* Another CPU is making the entry just now, or has just taken it. */
+	s->allowed.word = version | weir_warm_up_units(&rule->warm_up, rule->warm_up.max);
+	weir_warm_up_cost(&rule->warm_up, rule->warm_up.max, &s->allowed.cost);
 	return 0;
 }
 
-/* Units of this packet's flow have passed. */
-__noinline int weir_count_warming(struct weir_work *w, __u32 place)
+__noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 now_s, units, passed, stored, state;
 	struct weir_warming *flow;
 
-	if (!w)
+	if (!s)
 		return 0;
-	flow = weir_find_warming(w, rule);
+	flow = weir_get_warming(s, rule);
 	if (!flow)
 		return 0;
-	now_s = weir_now_ns(w) / WEIR_NSEC_PER_SEC;
-	state = weir_update_warming(w, rule, flow);
-	/* A clock that went back: its second has been synced, and is no second's before any more. */
-	if (!weir_is_of_flow(state, w->question.place.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)
+	now_s = weir_now_ns(s) / WEIR_NSEC_PER_SEC;
+	state = weir_update_warming(s, rule, flow);
+	/* A clock that went back: the packet's second has been synced already. */
+	if (!weir_is_of_flow(state, s->view.flow.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)
 		return 0;
-	units = rule->counts_bytes ? w->packet.frame_bytes : 1;
+	units = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;
-	/* It will be warmer than it is: not to be forgotten as cold before that has shown. */
+	/* The flow will be warmer than it is: it must not be forgotten as cold before that shows. */
 	stored = READ_ONCE(flow->stored);
 	WRITE_ONCE(flow->cold_second,
 		   weir_cold_second(&rule->warm_up, stored > passed ? stored - passed : 0, now_s + 1));

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The data plane, read from the top: parse the packet, find the resources it belongs to, ask their
- * rules, count the verdict, act on it. docs/architecture.md follows a packet through these files.
+ * The data plane, read from the top: parse the packet, ask the lists, match resources, admit by their rules, count.
+ * Behind it stand the frame's length and the lab, whose clock replay and tests set. docs/architecture.md has the map.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "clock.h"
-#include "lists.h"
-#include "maps.h"
-#include "match.h"
+#include "admit.h"
 #include "pace.h"
 #include "parse.h"
 #include "stats.h"
 #include "verdict.h"
-#include "window.h"
 
 /* As much of the kernel's struct as is asked for below; where it lies is found at load (CO-RE). */
 struct xdp_buff___weir {
@@ -39,147 +35,105 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
-/* The lab has a frame's length and interface of its own, and asks for more than a verdict. */
-static __always_inline void weir_meet_lab(struct weir_work *w, struct weir_cursor *cur)
+/* The lab says when a frame arrives, where, and how long it was on the wire. */
+static __always_inline void weir_enter_lab(struct weir_scratch *s, struct weir_cursor *cur)
 {
 	struct weir_lab *l = weir_lab();
 
-	w->blocking_rule = WEIR_NO_RULE;
+	s->blocking_rule = WEIR_NO_RULE;
 	if (!l)
 		return;
 	if (l->frame_bytes)
 		cur->frame_bytes = l->frame_bytes;
-	w->packet.ifindex = l->ifindex;
+	s->packet.ifindex = l->ifindex;
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
-	if (config.has_connections)
-		weir_connections_now_ns(w);
-}
-
-static __always_inline void weir_meet_frame(struct xdp_md *ctx, struct weir_work *w, struct weir_cursor *cur,
-					    __u32 asked)
-{
-	w->has_now = 0;
-	w->has_timer = 0;
-	cur->data = (void *)(long)ctx->data;
-	cur->end = (void *)(long)ctx->data_end;
-	cur->frame_bytes = weir_frame_bytes(ctx, cur);
-	if (asked & WEIR_MATCH_INTERFACE)
-		w->packet.ifindex = ctx->ingress_ifindex;
-	if (config.is_virtual)
-		weir_meet_lab(w, cur);
-}
-
-/* Out of line, for frames of an unusual shape: the way of all others stays short. */
-__noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_work *w)
-{
-	struct weir_cursor cur = {.ctx = ctx};
-
-	if (!w)
-		return WEIR_PARSED_MALFORMED;
-	cur.data = (void *)(long)ctx->data;
-	cur.end = (void *)(long)ctx->data_end;
-	cur.copy = w->header_copy;
-	cur.frame_bytes = w->packet.frame_bytes;
-	return weir_parse(&cur, &w->packet);
-}
-
-#define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
-
-/* Read the frame, and find out what it meets. */
-static __always_inline enum weir_verdict weir_read_frame(struct xdp_md *ctx, struct weir_work *w)
-{
-	__u32 asked = config.asked_fields;
-	enum weir_parsed parsed;
-	struct weir_cursor cur;
-
-	weir_meet_frame(ctx, w, &cur, asked);
-	if (unlikely(!weir_parse_usual(&cur, &w->packet, asked))) {
-		w->packet.frame_bytes = cur.frame_bytes;
-		parsed = weir_parse_frame(ctx, w);
-		if (parsed != WEIR_PARSED_IP) {
-			weir_meet_nothing(w);
-			return weir_class_verdict(parsed);
-		}
-	}
-
-	if (config.has_lists) {
-		__u32 listed = weir_listed(&w->packet);
-
-		if (listed != WEIR_LIST_NEITHER) {
-			weir_meet_nothing(w);
-			return weir_listed_verdict(listed);
-		}
-	}
-	if (unlikely(weir_meet(w)))
-		return WEIR_VERDICT_ERROR;
-	return likely(w->resource_count) ? WEIR_VERDICT_OPEN : weir_unmatched_verdict(&w->packet);
+	if (weir_counts_connections())
+		weir_monotonic_ns(s);
 }
 
 /* Tell the lab what became of the packet. */
-static __always_inline void weir_report(const struct weir_work *w, enum weir_verdict verdict)
+static __always_inline void weir_report(const struct weir_scratch *s, enum weir_verdict verdict)
 {
 	struct weir_lab *l = weir_lab();
 
 	if (!l)
 		return;
 	l->verdict = verdict;
-	l->rule = w->blocking_rule;
-	l->wait_ns = verdict == WEIR_VERDICT_PASS ? w->wait_ns : 0;
-	l->resource_count = w->resource_count;
-	__builtin_memcpy(l->resource, w->resource, sizeof(l->resource));
+	l->rule = verdict == WEIR_VERDICT_BLOCK ? s->blocking_rule : WEIR_NO_RULE;
+	l->wait_ns = verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
+	l->resource_count = s->resource_count;
+	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
 }
 
-/* A flood from one source ends here, so it is the shortest way through the program. (Not in the lab: there jiffies tell
- * nothing, and nobody is known to be the offender.)
- */
-static __always_inline int weir_drop_offender(struct weir_totals *here, struct weir_work *w)
+/* Out of line, for frames of an unusual shape: the way of all others stays short. */
+__noinline int weir_parse_frame(struct xdp_md *ctx, struct weir_scratch *s)
 {
-	__u32 bytes = w->packet.frame_bytes;
-	struct weir_rule_counters *counters = weir_rule_counters(w->offender.slot);
+	struct weir_cursor cur = {.ctx = ctx};
 
-	if (counters)
-		weir_tally(&counters->blocked, bytes);
-	weir_count_verdict(here, WEIR_VERDICT_BLOCK, bytes);
-	weir_count_resources(w, false);
-	return XDP_DROP;
+	if (!s)
+		return WEIR_PARSED_MALFORMED;
+	cur.data = (void *)(long)ctx->data;
+	cur.end = (void *)(long)ctx->data_end;
+	cur.copy = s->header_copy;
+	cur.frame_bytes = s->packet.frame_bytes;
+	return weir_parse(&cur, &s->packet);
+}
+
+/* Fill in s->packet. WEIR_VERDICT_OPEN, or the verdict of a packet that no rule can judge. */
+static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, struct weir_scratch *s)
+{
+	__u32 asked = config.asked_fields;
+	enum weir_parsed parsed;
+	struct weir_cursor cur;
+
+	weir_read_tick(s);
+	cur.data = (void *)(long)ctx->data;
+	cur.end = (void *)(long)ctx->data_end;
+	cur.frame_bytes = weir_frame_bytes(ctx, &cur);
+	if (asked & WEIR_MATCH_INTERFACE)
+		s->packet.ifindex = ctx->ingress_ifindex;
+	if (config.is_virtual)
+		weir_enter_lab(s, &cur);
+	if (likely(config.shortcuts & WEIR_SHORTCUT_PARSE && weir_parse_usual(&cur, &s->packet, asked)))
+		return WEIR_VERDICT_OPEN;
+	s->packet.frame_bytes = cur.frame_bytes;
+	parsed = weir_parse_frame(ctx, s);
+	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(parsed);
+}
+
+static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
+{
+	const __u32 passing = 1 << WEIR_VERDICT_PASS | 1 << WEIR_VERDICT_MALFORMED_PASS |
+			      1 << WEIR_VERDICT_UNSUPPORTED_PASS | 1 << WEIR_VERDICT_NON_IP_PASS |
+			      1 << WEIR_VERDICT_UNMATCHED_PASS | 1 << WEIR_VERDICT_ALLOW;
+
+	return passing >> verdict & 1;
 }
 
 SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
-	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
+	struct weir_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	enum weir_verdict verdict;
-	struct weir_work *w;
 
-	if (unlikely(!here))
+	if (unlikely(!s))
 		return XDP_DROP;
-	w = (struct weir_work *)here->program_private;
-	verdict = weir_read_frame(ctx, w);
-	if (likely(verdict == WEIR_VERDICT_OPEN)) {
-		if (weir_is_of_offender(w))
-			return weir_drop_offender(here, w);
-		verdict = weir_admit(w);
-	}
-	weir_count_verdict(here, verdict, w->packet.frame_bytes);
-	if (w->resource_count)
-		weir_count_resources(w, verdict == WEIR_VERDICT_PASS);
+	verdict = weir_parse_packet(ctx, s);
+	if (verdict == WEIR_VERDICT_OPEN && config.has_lists)
+		verdict = weir_ask_lists(&s->packet);
+	if (likely(verdict == WEIR_VERDICT_OPEN))
+		verdict = weir_match_packet(s);
+	else
+		weir_match_nothing(s);
+	if (likely(verdict == WEIR_VERDICT_OPEN))
+		verdict = weir_admit(s);
+	weir_count(s, verdict);
 	if (config.is_virtual)
-		weir_report(w, verdict);
-	else if (config.paces && verdict == WEIR_VERDICT_PASS && w->wait_ns)
-		weir_pace_mark(ctx, w);
+		weir_report(s, verdict);
+	else if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
+		weir_pace_mark(ctx, s);
 	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
-}
-
-SEC("xdp")
-int weir_learn_timers(struct xdp_md *ctx)
-{
-	__u32 zero = 0;
-	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
-
-	if (here)
-		weir_learn_timers_here((struct weir_work *)here->program_private);
-	return XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The cost of a packet in a throttled flow's time, exact to the nanosecond, without a division. Pure; compiles
- * for BPF and for the host.
+ * The cost of a packet: how much of a throttled flow's time it takes, exact to the nanosecond, without a division.
+ * Pure; compiles for BPF and for the host.
  *
- * Why ceil(batch * floored fraction) is exact: let the true cost of a unit be whole + r/d with r < d < 2^111.
- * The stored fraction is below r/d by less than 2^-128, so the product is below the true one by less than
- * 2^-111 (batch < 2^17). A true product that is no integer lies at least 1/d > 2^-111 above the integer below
- * it, so the stored one is above that integer too; one that is an integer is met from just below. Both round up to the
- * same number.
+ * A unit costs interval / allowed, an exact rational. A packet of `batch` units costs ceil(batch * (whole + fraction /
+ * 2^128)) ns, with the fraction rounded down. Why is that the exact ceil(batch * interval / allowed)? Let the true cost
+ * of a unit be whole + r/d with r < d < 2^111. The stored fraction is less than 2^-128 below r/d, so the product is
+ * less than 2^-111 below the true product (batch < 2^17). If the true product is not an integer, it lies at least 1/d >
+ * 2^-111 above the next lower integer, and so the computed one lies above that integer, too. If it is an integer, the
+ * computed one is equal or just below. In both cases the two round up to the same number.
  */
 #ifndef WEIR_COST_H
 #define WEIR_COST_H
 
-#include "weir_abi.h"
+#include <linux/types.h>
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
+
+/* The cost of one unit. */
+struct weir_cost {
+	__u64 whole;	   /* ns */
+	__u32 fraction[4]; /* most significant first */
+};
+#define WEIR_COST_BATCH_MAX (1u << 17) /* the proof above needs it */
 
 /* ceil(batch * cost) in ns, for batch below WEIR_COST_BATCH_MAX and a result below 2^64. */
 static __always_inline __u64 weir_cost_ns(const struct weir_cost *cost, __u64 batch)

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How allow and deny lists are laid out in maps, and the arithmetic that their compiler and the program must agree
- * on. Pure; compiles for BPF and for the host. Addresses are two words in host order; IPv4 has its 32 bits at the top
- * of the first.
+ * The layout of allow and deny lists in maps, and the arithmetic that their compiler and the program share. Pure;
+ * compiles for BPF and for the host. An address is two words in host order; IPv4 is in the upper 32 bits of the first.
  *
- * The list is cut at a few prefix lengths (levels). All prefixes that are at least as long as a cut, shorter than the
- * next, and alike up to the cut, make one *group*. A group knows the answer for every address that begins like it, what
- * shorter prefixes say included: so the group of the deepest level that has one for an address decides, and nobody else
- * need be asked. Inside it the answer is a step function of the address's next bits, kept as sorted boundaries.
+ * Lists are cut at a few prefix lengths (*levels*). Prefixes that are at least as long as one cut, shorter than the
+ * next, and equal up to the cut form a *group*. A group has the answer for every address that begins like it, shorter
+ * prefixes included. So the deepest level that has a group for an address decides, and no other level has to be asked.
+ * Inside a group the answer is a step function of the address's next bits, kept as sorted boundaries.
  *
- *	list_roots	four bits for each /16 of each family: the answer of prefixes shorter than that, and whether
- *			there are groups below
- *	list_buckets	a hash table's rows: where a bucket's groups are, how many, and 32 bits of a filter, so that
- *			an address in no group mostly ends here
- *	list_words	bucket by bucket the groups, two words each, and behind them their boundaries: what one address
+ *	list_roots	four bits for each /16 of each family: the answer of shorter prefixes, and whether there are
+ *			groups below
+ *	list_buckets	a hash table: where a bucket's groups are, how many, and a filter of 32 bits, at which the
+ *			search for an address that is in no group mostly ends
+ *	list_words	bucket by bucket: the groups, two words each, then their boundaries. All that one address
  *			needs lies together
  */
 #ifndef WEIR_LISTS_H
 #define WEIR_LISTS_H
 
-#include "weir_abi.h"
+#include <linux/types.h>
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -30,12 +29,12 @@ enum weir_list_answer {
 	WEIR_LIST_ALLOWS,
 	WEIR_LIST_DENIES,
 	WEIR_LIST_BROKEN, /* a map entry that must exist is missing; always a bug */
-	WEIR_LIST_ABSENT, /* no group of this level: ask a shallower one */
+	WEIR_LIST_ABSENT, /* this level has no group: ask a shallower one */
 };
 #define WEIR_LIST_ANSWER_MASK 3u
 
-/* Where lists are cut: at what people list most (/24; /32, /48, /64), and at 72 because what is left of an address then
- * fits a boundary's word. Prefixes shorter than 16 bits are in the roots.
+/* Lists are cut at the prefix lengths that people list most (/24; /32, /48, /64), and at 72 so that the rest of an
+ * address fits a boundary's word. Prefixes shorter than 16 bits are in the roots.
  */
 enum weir_list_level {
 	WEIR_LIST_IPV4_16,
@@ -48,7 +47,7 @@ enum weir_list_level {
 	WEIR_LIST_LEVELS
 };
 
-/* Prefix lengths of a level: from the cut on, below `beyond`. Boundaries count in units of one /`unit`. */
+/* A level has the prefix lengths from `cut` to below `beyond`. Its boundaries count in units of one /`unit`. */
 struct weir_list_cut {
 	__u8 is_ipv6;
 	__u8 cut;
@@ -65,10 +64,10 @@ static const struct weir_list_cut weir_list_cuts[WEIR_LIST_LEVELS] = {
 
 /* ---- roots ---- */
 
-#define WEIR_LIST_ROOT_BITS 16 /* as the shallowest cut of both families */
+#define WEIR_LIST_ROOT_BITS 16 /* the shallowest cut of both families */
 #define WEIR_LIST_ROOTS_PER_WORD 16
 #define WEIR_LIST_ROOT_WORDS (2 * (1u << WEIR_LIST_ROOT_BITS) / WEIR_LIST_ROOTS_PER_WORD) /* 64 KB */
-#define WEIR_LIST_ROOT_IS_DEEP 4u /* groups below; beside the answer */
+#define WEIR_LIST_ROOT_IS_DEEP 4u /* beside the answer: there are groups below */
 #define WEIR_LIST_ROOT_MASK 7u
 
 static __always_inline __u32 weir_list_root_word(__u64 high, __u32 is_ipv6)
@@ -83,11 +82,13 @@ static __always_inline __u32 weir_list_root_shift(__u64 high)
 
 /* ---- groups ---- */
 
-/* Which group: level and the address down to the cut. Up to 64 bits of it are the key, the last eight of 72 here. */
+/* A group is found by level and address up to the cut. The key has 64 bits of the address; its identity has the level
+ * and the last eight of 72 bits.
+ */
 #define WEIR_LIST_IDENTITY_BITS 11
 #define WEIR_LIST_IDENTITY_MASK ((1u << WEIR_LIST_IDENTITY_BITS) - 1)
 
-/* Of words, and so of boundaries: WEIR_LISTED_MAX groups of two words, with two boundaries each, fit. */
+/* Bits to count words, and so boundaries. WEIR_LISTED_MAX groups of two words, with two boundaries each, fit. */
 #define WEIR_LIST_COUNT_BITS 24
 #define WEIR_LIST_COUNT_MASK ((1u << WEIR_LIST_COUNT_BITS) - 1)
 
@@ -111,7 +112,7 @@ static __always_inline __u32 weir_list_identity(__u32 level, __u32 cut, __u64 lo
 	return level | (cut > 64 ? (__u32)(low >> 56) << 3 : 0);
 }
 
-/* The rest of the address, in units of the level; below 2^56. */
+/* The address beyond the cut, in units of the level; below 2^56. */
 static __always_inline __u64 weir_list_rest(__u32 cut, __u64 high, __u64 low)
 {
 	if (cut < 64)
@@ -119,24 +120,24 @@ static __always_inline __u64 weir_list_rest(__u32 cut, __u64 high, __u64 low)
 	return cut == 64 ? low >> 56 : low & (~0ull >> 8);
 }
 
-/* A boundary: from `rest` on, this is the answer. The words sort as the rests do. */
+/* A boundary: from `rest` on, `answer` holds. The words sort in the order of the rests. */
 #define WEIR_LIST_BOUND(rest, answer) ((rest) << 8 | (answer))
 
 /* ---- buckets ---- */
 
-/* Groups of one bucket. Two on average; with a good hash 16 are hardly ever seen in millions of buckets, and the
- * compiler takes another salt when one has more than this.
+/* Groups in one bucket. The average is two. With a good hash hardly one bucket in millions has 16; if one has more than
+ * this, the compiler tries another salt.
  */
 #define WEIR_LIST_BUCKET_GROUPS_MAX 32
 
-/* A word: where its groups start in list_words, 8 bits of their count, 32 bits of filter. */
+/* A bucket's word, from the lowest bit: where its groups start in list_words, their count (8 bits), the filter (32). */
 #define WEIR_LIST_BUCKET_COUNT_SHIFT WEIR_LIST_COUNT_BITS
 #define WEIR_LIST_BUCKET_COUNT_MASK 0xffu
 #define WEIR_LIST_BUCKET_FILTER_SHIFT 32
 
 /*
- * The finalizer of MurmurHash3 (Appleby) with a salt. Not a secret: whoever can choose what is listed and knows the
- * salt could fill buckets, which costs a listed packet a few compares more, and the compiler bounds it.
+ * The finalizer of MurmurHash3 (Appleby), with a salt. The salt is not a secret. Somebody who knows it and can choose
+ * what is listed could fill a bucket. That costs listed packets a few more compares, and the compiler bounds it.
  */
 static __always_inline __u64 weir_list_hash(__u64 key, __u32 identity, __u32 salt)
 {
@@ -149,7 +150,7 @@ static __always_inline __u64 weir_list_hash(__u64 key, __u32 identity, __u32 sal
 	return hash;
 }
 
-/* A bucket is named by the highest bits of the hash, and the filter's bit by the five below them. */
+/* The highest bits of the hash name the bucket, and the five below them the bit of its filter. */
 static __always_inline __u32 weir_list_bucket(__u64 hash, __u32 bucket_bits)
 {
 	return hash >> 32 >> (32 - bucket_bits);

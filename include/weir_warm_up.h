@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Warm-up in integers: what the program computes for each flow and the controller for whole resources, from the
- * same text. Tokens are stored while the flow is quiet and used up by what passes; the more are stored, the colder
- * it is, and the less it is allowed. Exact: nothing is rounded but where docs/semantics.md, 3, says trunc.
- * Source: Sentinel (sentinel-golang, core/flow/tc_warm_up.go), after Guava's SmoothWarmingUp; what weir
- * changes is told in docs/semantics.md, 3.
+ * Warm-up in integers. The program computes it for each flow, the controller for whole resources, with the same source.
+ * A quiet flow stores tokens; what passes uses them up. The more tokens are stored, the colder the flow is and the less
+ * it is allowed. Exact: numbers are rounded only where docs/semantics.md, 3, says trunc. Source: Sentinel
+ * (sentinel-golang, core/flow/tc_warm_up.go), after Guava's SmoothWarmingUp; docs/semantics.md, 3, says where weir
+ * departs from it.
  *
- * Pure functions without branches on the numbers in their loops, so that the verifier follows one path.
+ * Pure. Loops do not branch on the numbers, so that the verifier follows a single path.
  */
 #ifndef WEIR_WARM_UP_H
 #define WEIR_WARM_UP_H
 
-#include "weir_abi.h"
+#include "weir_cost.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
+
+/*
+ * WarmUp, set up by userspace (docs/semantics.md, 3). R is the rate per second, threshold * 1 s / interval. With these
+ * bounds 64 bits are enough below: limit_den * ramp * (cold_less_one + 1) < 2^62, cost_den * ramp < 2^62.
+ */
+struct weir_warm_up {
+	__u64 warning, max; /* tokens */
+	__u64 ramp;	    /* max - warning; 0: no ramp, always the plain threshold */
+	__u64 cold_less_one;
+	__u64 refill;		    /* floor(R), tokens per second */
+	__u64 refill_below;	    /* floor(floor(R) / cold factor): a second in which less passed refills */
+	__u64 limit_num, limit_den; /* the threshold, units per interval, in lowest terms */
+	__u64 cost_num, cost_den;   /* interval / threshold, ns per unit, in lowest terms; 0 / 1 unless throttling */
+};
 
 struct weir_product {
 	__u64 high, low;
@@ -34,7 +48,7 @@ static __always_inline struct weir_product weir_multiply(__u64 a, __u64 b)
 	};
 }
 
-/* One step of a long division: the next bit of the quotient. remainder < divisor < 2^62. */
+/* One step of a long division, which gives the next bit of the quotient. remainder < divisor < 2^62. */
 static __always_inline __u64 weir_divide_bit(__u64 *remainder, __u64 next_bit, __u64 divisor)
 {
 	__u64 doubled = *remainder << 1 | next_bit;
@@ -58,7 +72,7 @@ static __always_inline __u64 weir_divide(struct weir_product dividend, __u64 div
 	return quotient;
 }
 
-/* The sync of one second in which `passed` units passed. */
+/* Tokens after the sync of one second, in which `passed` units passed. */
 static __always_inline __u64 weir_warm_up_sync(const struct weir_warm_up *params, __u64 stored, __u64 passed)
 {
 	if (stored <= params->warning || passed < params->refill_below) {
@@ -69,7 +83,7 @@ static __always_inline __u64 weir_warm_up_sync(const struct weir_warm_up *params
 	return stored > passed ? stored - passed : 0;
 }
 
-/* The syncs of `seconds` in which nothing passed. */
+/* Tokens after the syncs of that many `seconds`, in which nothing passed. */
 static __always_inline __u64 weir_warm_up_idle(const struct weir_warm_up *params, __u64 stored, __u64 seconds)
 {
 	__u64 to_max, to_ramp;
@@ -77,8 +91,8 @@ static __always_inline __u64 weir_warm_up_idle(const struct weir_warm_up *params
 	if (params->refill == 0 || stored >= params->max || seconds == 0)
 		return stored;
 	if (params->refill_below == 0) {
-		/* An idle second is none with less than nothing: refilled only up to the warning line, and the
-		 * last refill goes beyond it.
+		/* Not even an idle second is below this bound. So only stored <= warning refills, and the last
+		 * refill goes beyond the warning line.
 		 */
 		if (stored > params->warning)
 			return stored;
@@ -90,7 +104,7 @@ static __always_inline __u64 weir_warm_up_idle(const struct weir_warm_up *params
 	return seconds > to_max ? params->max : stored + seconds * params->refill;
 }
 
-/* floor(allowed) with so many tokens stored, units per interval. */
+/* floor(allowed) in units per interval, with `stored` tokens. */
 static __always_inline __u64 weir_warm_up_units(const struct weir_warm_up *params, __u64 stored)
 {
 	__u64 above, remainder;
@@ -101,7 +115,7 @@ static __always_inline __u64 weir_warm_up_units(const struct weir_warm_up *param
 	return weir_divide(weir_multiply(params->limit_num, params->ramp), params->limit_den * above, &remainder);
 }
 
-/* interval / allowed with so many tokens stored. */
+/* The cost of a unit, interval / allowed, with `stored` tokens. */
 static __always_inline void weir_warm_up_cost(const struct weir_warm_up *params, __u64 stored,
 					      struct weir_cost *ret_cost)
 {

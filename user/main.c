@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "util.h"
+#include "version.h"
 
 static const struct {
 	const char *name;
@@ -55,7 +56,7 @@ int main(int argc, char **argv)
 		return WEIR_EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		puts("weir " WEIR_VERSION);
+		weir_print_version();
 		return WEIR_EXIT_OK;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)

@@ -22,10 +22,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../bpf/work.h"
-#include "host.h"
+#include "../../bpf/scratch.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "trace.h"
-#include "util.h"
 
 #define FLOWS_MAX 8
 #define BUCKETS_MAX 64 /* of one run */
@@ -158,41 +158,40 @@ static void fill_row(struct report_row *row, const struct stage *stage, size_t f
 
 /* What is read from per-CPU maps, one value a possible CPU. */
 struct notes {
-	struct weir_totals *totals;
+	struct weir_scratch *scratch;
 	struct weir_clock *clocks;
 };
 
 static void notes_open(struct notes *notes, int cpus)
 {
-	notes->totals = calloc(cpus, sizeof(*notes->totals));
+	notes->scratch = calloc(cpus, sizeof(*notes->scratch));
 	notes->clocks = calloc(cpus, sizeof(*notes->clocks));
-	if (!notes->totals || !notes->clocks)
+	if (!notes->scratch || !notes->clocks)
 		rig_fail(ENOMEM, "cannot read per-CPU maps");
 }
 
 static void notes_close(struct notes *notes)
 {
-	free(notes->totals);
+	free(notes->scratch);
 	free(notes->clocks);
 }
 
 /* The time by which CPU i admitted the packet it has just judged; of a leap window, when its bucket began. */
 static uint64_t admitted_at(const struct stage *stage, int i, size_t flow, struct notes *notes)
 {
-	const struct weir_totals *totals = &notes->totals[stage->rig->cpu[i]];
-	const struct weir_work *work = (const struct weir_work *)totals->program_private;
+	const struct weir_scratch *scratch = &notes->scratch[stage->rig->cpu[i]];
 	__u32 zero = 0, timing = stage->timing[flow];
-	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_TOTALS), &zero, notes->totals);
+	int err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "scratch"), &zero, notes->scratch);
 
 	if (!err && stage->limit[flow].window != WEIR_WINDOW_LEAP) {
-		if (!work->has_now)
+		if (!scratch->has_now)
 			rig_fail(0, "a packet was admitted without a clock");
-		return work->now_ns;
+		return scratch->now_ns;
 	}
 	if (!err && stage->limit[flow].is_keyed)
-		return work->narrow[timing % WEIR_TIMINGS_NARROW].start_ns;
+		return scratch->narrow_clock[timing % WEIR_TIMINGS_NARROW].start_ns;
 	if (!err)
-		err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_CLOCKS), &timing, notes->clocks);
+		err = bpf_map_lookup_elem(weir_object_own_map_fd(stage->object, "clocks"), &timing, notes->clocks);
 	if (err)
 		rig_fail(err, "cannot read when a packet was admitted");
 	return notes->clocks[stage->rig->cpu[i]].start_ns;

@@ -11,9 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "host.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "trace.h"
-#include "util.h"
 
 #define LIMIT 1000u
 #define START_NS (1000 * SECOND) /* any; later than the longest interval */

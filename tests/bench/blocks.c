@@ -9,11 +9,11 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "base/util.h"
 #include "patterns.h"
 #include "tests/bench/blocks.skel.h"
 #include "tests/bench/driver.skel.h"
 #include "trial.h"
-#include "util.h"
 
 static const struct report_column columns[] = {
 	{"ns a packet", REPORT_WORDS}, {"one flow", 0}, {"64k flows", 0}, {"1M flows", 0}, {"all new", 0}};

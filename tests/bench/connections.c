@@ -9,9 +9,9 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "base/util.h"
 #include "patterns.h"
 #include "trial.h"
-#include "util.h"
 
 #define PORT 443
 #define SYN 0x02

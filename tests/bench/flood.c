@@ -17,10 +17,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "peers.h"
 #include "tests/bench/blocks.skel.h"
 #include "tests/bench/wire.skel.h"
-#include "util.h"
 #include "wire.h"
 
 #define ROUNDS 5
@@ -172,7 +172,7 @@ static void load_limiters(struct arena *arena, uint32_t per_second, uint32_t row
 		 "settings: {flowsPerCpu: %u}\n"
 		 "resources: [{name: all, match: {protocol: udp}, flow: [source]}]\n"
 		 "rules: [{resource: all, threshold: %u, statIntervalInMs: %u}]\n",
-		 rows, per_second ? per_second : 1, per_second ? 1000 : 3600000);
+		 rows, per_second ? per_second : 1, per_second ? 1000u : 3600000u);
 	weir_object_free(arena->weir);
 	arena->weir = rig_load_text(text);
 	bench_blocks__destroy(arena->blocks);

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define MITIGATIONS "/sys/devices/system/cpu/vulnerabilities"
 

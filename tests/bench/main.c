@@ -17,10 +17,10 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "machine.h"
 #include "parts.h"
 #include "peers.h"
-#include "util.h"
 
 #define EXIT_MISSED 3
 #define EXIT_USAGE 2
@@ -42,6 +42,7 @@ static const struct part {
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
 	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
+	{'x', FULL, bench_shortcuts, "what each shortcut is worth"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };
@@ -54,7 +55,7 @@ static void clean_up(void)
 {
 	int fd;
 
-	bench_many_clean_up();
+	bench_many_clean_up(); // NOLINT(bugprone-signal-handler): keeps to such calls, too
 	if (stats_before == '0')
 		return;
 	fd = open(stats_path, O_WRONLY | O_CLOEXEC);

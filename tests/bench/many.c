@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/util.h"
 #include "trial.h"
-#include "util.h"
 
 #define ROUNDS 9
 #define REPEAT 400000u
@@ -139,7 +139,7 @@ static struct weir_object *load_rules(uint32_t count, uint64_t threshold)
 	print_resources(&text, 1, BY_PORT);
 	text_print(&text, "rules:\n");
 	for (uint32_t i = 0; i < count; i++)
-		text_print(&text, "  - {resource: r0, threshold: %llu}\n", (unsigned long long)(threshold + i));
+		text_print(&text, "  - {resource: r0, threshold: %llu}\n", (unsigned long long)threshold + i);
 	object = rig_load_text(text_close(&text));
 	free(text.bytes);
 	return object;

@@ -20,10 +20,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "peers.h"
 #include "trace.h"
 #include "traffic.h"
-#include "util.h"
 #include "wire.h"
 
 #define SECONDS 4

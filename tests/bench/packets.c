@@ -14,10 +14,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "patterns.h"
 #include "tests/bench/driver.skel.h"
 #include "trial.h"
-#include "util.h"
 
 #define PORT 53
 #define GIGA "1000000000" /* more than any machine sends in a second */

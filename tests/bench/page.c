@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 static void write_machine(FILE *stream, json_t *machine)
 {

@@ -28,6 +28,9 @@ void bench_many_clean_up(void);
 /* What an allow or deny list costs, beside a trie of the kernel's. */
 void bench_lists(struct rig *rig, struct report *report);
 
+/* The program with and without each of its shortcuts. */
+void bench_shortcuts(struct rig *rig, struct report *report);
+
 /* One of thousands of resources, of several kinds. */
 void bench_resources(struct rig *rig, struct report *report);
 

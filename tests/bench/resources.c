@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/util.h"
 #include "trial.h"
-#include "util.h"
 
 #define ROUNDS 9
 #define REPEAT 300000u

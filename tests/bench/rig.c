@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "../lib/packets.h"
-#include "host.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "tests/bench/driver.skel.h"
-#include "util.h"
 
 #define TRIES 10 /* of something that a busy machine may spoil */
 
@@ -206,10 +206,11 @@ static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_
 }
 
 /* Compile and load. now_ns: with is_virtual, where the clock will begin. */
-static struct weir_object *load(const struct weir_ruleset *ruleset, bool is_virtual, uint64_t now_ns)
+static struct weir_object *load(const struct weir_ruleset *ruleset, bool is_virtual, uint64_t now_ns,
+				uint32_t without_shortcuts)
 {
 	struct weir_compile_options compile = {.cpus = weir_host_cpus(), .now_ns = is_virtual ? now_ns : rig_now_ns()};
-	struct weir_object_options options = {.is_virtual = is_virtual};
+	struct weir_object_options options = {.is_virtual = is_virtual, .without_shortcuts = without_shortcuts};
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_object *object = NULL;
 	struct weir_diag diag = {};
@@ -239,7 +240,7 @@ struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count,
 		snprintf(names[i], sizeof(names[i]), "limit%zu", i);
 		describe_limit(&limits[i], i, &ruleset, &ports[i], names[i]);
 	}
-	return load(&ruleset, is_virtual, now_ns);
+	return load(&ruleset, is_virtual, now_ns, 0);
 }
 
 /* In memory: rule files of thousands of rules need no place on a disk. */
@@ -275,13 +276,18 @@ static void play_controller(const struct weir_object *object)
 		rig_fail(err, "cannot play the controller");
 }
 
-struct weir_object *rig_load_text(const char *text)
+struct weir_object *rig_load_text_without(const char *text, uint32_t without_shortcuts)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_text(text);
-	struct weir_object *object = load(ruleset, false, 0);
+	struct weir_object *object = load(ruleset, false, 0, without_shortcuts);
 
 	play_controller(object);
 	return object;
+}
+
+struct weir_object *rig_load_text(const char *text)
+{
+	return rig_load_text_without(text, 0);
 }
 
 struct weir_rule_counters rig_rule_counters(const struct weir_object *object, uint32_t slot)

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "bench.h"
-#include "compile.h"
-#include "object.h"
+#include "compile/compile.h"
+#include "program/object.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
 #define MS (SECOND / 1000)
@@ -72,6 +72,8 @@ struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count,
  * were there.
  */
 struct weir_object *rig_load_text(const char *text);
+/* ... without these shortcuts (enum weir_shortcut, or-ed). */
+struct weir_object *rig_load_text_without(const char *text, uint32_t without_shortcuts);
 
 /* Attach a program to the second device, without which two runs of it take turns. Close it to detach. */
 int rig_attach(const struct rig *rig, int program_fd);

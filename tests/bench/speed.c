@@ -13,9 +13,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "tests/bench/driver.skel.h"
 #include "trial.h"
-#include "util.h"
 
 #define ROUNDS 9
 #define BOTH_ROUNDS 35	       /* what both CPUs do differs more from run to run */

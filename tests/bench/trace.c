@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
+#include "base/util.h"
 #include "rig.h"
-#include "util.h"
 
 void trace_add(struct trace *trace, uint64_t time_ns)
 {

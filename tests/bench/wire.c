@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/util.h"
 #include "tests/bench/wire.skel.h"
-#include "util.h"
 
 /* The ring of a veth queue holds 256 frames: a batch of 64 always fits, and is worked off before the next. */
 #define BATCH 64

@@ -24,9 +24,9 @@
 #include "../lib/random.h"
 #include "../lib/rig.h"
 #include "../lib/sweep.h"
-#include "connection_counts.h"
-#include "connections.h"
-#include "util.h"
+#include "base/util.h"
+#include "program/connection_totals.h"
+#include "tables/connection_counts.h"
 
 #define CPUS 2
 #define PORT 80

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "../lib/contest_verdict.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 /* ---- in batches, for limits that single runs cannot reach ten times over ---- */
 
@@ -56,13 +56,14 @@ static void note_batch(const struct contest *contest, struct flow *flow, int whi
 	uint64_t first = contest_first_bucket(contest, loaded), sure_from_ns = returned_ns - duration_ns;
 	uint64_t sure_to_ns = called_ns + duration_ns;
 
-	for (uint64_t bucket = sure_from_ns / loaded->bucket_ns;
-	     sure_from_ns < sure_to_ns && bucket * loaded->bucket_ns < sure_to_ns &&
-	     bucket - first < contest_bucket_count(contest, loaded);
-	     bucket++) {
-		uint64_t from_ns = bucket * loaded->bucket_ns, to_ns = from_ns + loaded->bucket_ns;
+	for (uint64_t bucket = contest_bucket_at(contest, loaded, sure_from_ns);
+	     sure_from_ns < sure_to_ns && bucket - first < contest_bucket_count(contest, loaded); bucket++) {
+		uint64_t from_ns = contest_bucket_begins_ns(contest, loaded, bucket);
+		uint64_t to_ns = contest_bucket_begins_ns(contest, loaded, bucket + 1);
 		struct offer *offer = &flow->on[which].offers[0][bucket - first];
 
+		if (from_ns >= sure_to_ns)
+			break;
 		offer->was_held_up = to_ns > sure_to_ns;
 		from_ns = from_ns > sure_from_ns ? from_ns : sure_from_ns;
 		to_ns = to_ns < sure_to_ns ? to_ns : sure_to_ns;
@@ -81,7 +82,7 @@ static void *batch_main(void *data)
 	do {
 		called_ns = weir_host_now_ns();
 	} while (called_ns < contest->start_ns);
-	flow->on[self->which].newest = called_ns / contest_loaded_rule(contest, flow, 0)->bucket_ns;
+	flow->on[self->which].newest = contest_first_bucket(contest, contest_loaded_rule(contest, flow, 0));
 
 	while (called_ns < contest->end_ns && !self->err) {
 		LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = flow->frame, .data_size_in = flow->frame_bytes,

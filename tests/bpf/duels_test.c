@@ -14,11 +14,11 @@
 #include <linux/bpf.h>
 
 #include "../lib/contest_verdict.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define DUEL_SHOTS 3
-#define DUEL_SPACING_NS 12000 /* shots of one flow are over before those of the next begin */
+#define DUEL_SPACING_NS 20000 /* shots of one flow are over before those of the next begin */
 #define DUEL_LIMIT_MAX 3
 
 static uint64_t wait_until(uint64_t due_ns)
@@ -31,19 +31,36 @@ static uint64_t wait_until(uint64_t due_ns)
 	return now_ns;
 }
 
+/* The bucket that the packet sent between these two times was judged in, passed or not; false when that cannot be told.
+ * By the tick the row tells: a packet that is blocked brings it to the present, too.
+ */
+static bool find_bucket(struct contestant *self, const struct flow *flow, uint64_t before_ns, uint64_t after_ns,
+			uint64_t *ret_bucket)
+{
+	const struct weir_rule *loaded = contest_loaded_rule(self->contest, flow, 0);
+	struct row row;
+
+	*ret_bucket = before_ns / loaded->bucket_ns;
+	if (!loaded->goes_by_ticks)
+		return after_ns / loaded->bucket_ns == *ret_bucket;
+	self->err = contest_read_row(self->contest, flow, 0, self->which, self->values, &row);
+	*ret_bucket = row.newest;
+	return !self->err;
+}
+
 static void shoot(struct contestant *self, struct flow *flow, uint64_t before_ns)
 {
 	struct contest *contest = self->contest;
-	const struct weir_rule *loaded = contest_loaded_rule(contest, flow, 0);
+	uint64_t first = contest_first_bucket(contest, contest_loaded_rule(contest, flow, 0)), after_ns, bucket;
 	int action = weir_object_judge(contest->rig.object, flow->frame, flow->frame_bytes);
-	uint64_t after_ns = weir_host_now_ns(), bucket = before_ns / loaded->bucket_ns;
 
+	after_ns = weir_host_now_ns();
 	if (action < 0)
 		self->err = action;
 	else if (action == XDP_PASS)
 		self->err = contest_note_pass(contest, flow, self->which, before_ns, after_ns, 1, self->values);
-	if (after_ns / loaded->bucket_ns == bucket && after_ns < contest->end_ns) {
-		struct offer *offer = &flow->on[self->which].offers[0][bucket - contest_first_bucket(contest, loaded)];
+	if (!self->err && after_ns < contest->end_ns && find_bucket(self, flow, before_ns, after_ns, &bucket)) {
+		struct offer *offer = &flow->on[self->which].offers[0][bucket - first];
 
 		offer->units++;
 		if (!offer->alone_ns)
@@ -57,7 +74,7 @@ static void begin_alone(struct contestant *self, struct flow *flow, uint64_t buc
 	const struct weir_rule *loaded = contest_loaded_rule(self->contest, flow, 0);
 	uint64_t now_ns = weir_host_now_ns();
 
-	if (now_ns / loaded->bucket_ns == bucket)
+	if (contest_bucket_at(self->contest, loaded, now_ns) == bucket)
 		flow->on[self->which].offers[0][bucket - contest_first_bucket(self->contest, loaded)].alone_ns = now_ns;
 }
 
@@ -69,11 +86,12 @@ static void *duellist_main(void *data)
 {
 	struct contestant *self = data;
 	struct contest *contest = self->contest;
-	uint64_t bucket_ns = contest_loaded_rule(contest, &contest->flows[0], 0)->bucket_ns;
-	uint64_t edge_ns = (contest->start_ns / bucket_ns + 1) * bucket_ns;
+	const struct weir_rule *loaded = contest_loaded_rule(contest, &contest->flows[0], 0);
+	uint64_t bucket = contest_bucket_at(contest, loaded, contest->start_ns) + 1, edge_ns;
 	size_t round = 0;
 
-	for (; edge_ns + 2 * bucket_ns < contest->end_ns && !self->err; edge_ns += bucket_ns, round++) {
+	for (; (bucket + 2) * loaded->bucket_ns < contest->end_ns && !self->err; bucket++, round++) {
+		edge_ns = contest_bucket_begins_ns(contest, loaded, bucket);
 		for (size_t i = 0; i < contest->flow_count && !self->err; i++) {
 			struct flow *flow = &contest->flows[(i + round) % contest->flow_count];
 			/* From 3 us before the edge to 3 us after it. */
@@ -84,9 +102,9 @@ static void *duellist_main(void *data)
 		}
 		if (round % CPUS != (size_t)self->which)
 			continue;
-		wait_until(edge_ns + bucket_ns / 2);
+		wait_until(edge_ns + loaded->bucket_ns / 2);
 		for (size_t i = 0; i < contest->flow_count; i++) {
-			begin_alone(self, &contest->flows[i], edge_ns / bucket_ns);
+			begin_alone(self, &contest->flows[i], bucket);
 			for (int shot = 0; shot <= DUEL_LIMIT_MAX; shot++)
 				shoot(self, &contest->flows[i], weir_host_now_ns());
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Claims about everything that is no plain window: thresholds that move, throttling, associated resources, overrides
- * and lists. Each on traffic made for it: the shipped BPF object agrees with the reference model on every packet, and
- * both with the figure that is written down.
+ * Claims about what is no plain window, connections apart: thresholds that move, throttling, associated resources,
+ * overrides and lists. Each on traffic made for it: the shipped BPF object agrees with the reference model on every
+ * packet, and both with the figure that is written down.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "../lib/lab_setup.h"
-#include "util.h"
+#include "base/util.h"
 
 /* Sentinel's, for a threshold of 100 with a period of 10 s and a cold factor of 3. */
 static const unsigned int published_curve[] = {33, 34, 36, 38, 41, 44, 47, 52, 58, 68, 83, 100, 100};

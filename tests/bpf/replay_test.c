@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "../lib/lab_setup.h"
-#include "util.h"
+#include "base/util.h"
 
 /* ---- every combination of strategy, behaviour and relation ---- */
 

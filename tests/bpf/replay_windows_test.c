@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "../lib/lab_setup.h"
-#include "util.h"
+#include "base/util.h"
 
 static void leap_admits_twice_the_threshold_in_its_worst_phase(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Places in the tables that all CPUs share (bpf/shared.h), when sets are full: two new flows that two CPUs bring to one
- * set at once get a place each, and no flow goes by what another left in its place.
+ * Entries of sets that all CPUs share (bpf/shared_set.h), when sets are full: two new flows that two CPUs bring to one
+ * set at once get an entry each, and no flow goes by what another left in its entry.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
-#include "util.h"
+#include "base/util.h"
 
 #define CPUS 2
 #define PORT 53 /* of the first rule's resource; the second's is the next */
@@ -28,7 +28,7 @@
 #define FLOWS_PER_CPU 512      /* the least: few sets */
 #define LONG_NS (200 * SECOND) /* after so long a throttled flow is over, and one that warms up cold */
 
-/* Flows of each rule that share one set: more than it has places, so that each is gone by its next turn. */
+/* Flows of each rule that share one set: more than it has ways, so that each is gone by its next turn. */
 #define NEIGHBOURS 40
 
 struct pair {
@@ -78,7 +78,7 @@ static uint64_t latest_insertion(const struct pair *pair, enum weir_instance_map
 	return found.inserted;
 }
 
-/* Find flows whose place is in set 0, by trying. That fills the set. */
+/* Find flows of set 0, by trying. That fills the set. */
 static void find_neighbours(struct pair *pair, enum weir_instance_map map)
 {
 	cpu_set_t before;
@@ -138,7 +138,7 @@ static void *race(void *data)
 	return NULL;
 }
 
-/* All other places of the set are of flows that need not be remembered. How often did not just `fit` of a flow pass? */
+/* All other entries are of flows that need not be remembered. How often did not just `fit` of a flow pass? */
 static void two_new_flows_meet(struct pair *pair, uint32_t fit)
 {
 	static struct racer racers[CPUS];
@@ -163,8 +163,8 @@ static void two_new_flows_meet(struct pair *pair, uint32_t fit)
 	assert_int_equal(rig_rule_counters(&pair->rig, 0).evicted + rig_rule_counters(&pair->rig, 1).evicted, 0);
 }
 
-/* One that gets the other's place loses its planned time, and has a slot too many. */
-static void two_new_throttled_flows_of_a_full_set_get_a_place_each(void **state)
+/* A flow that gets the other's entry loses its planned time, and has one time too many. */
+static void two_new_throttled_flows_of_a_full_set_get_an_entry_each(void **state)
 {
 	struct pair pair = {};
 
@@ -184,8 +184,8 @@ static void two_new_throttled_flows_of_a_full_set_get_a_place_each(void **state)
 	rig_end(&pair.rig);
 }
 
-/* One that gets the other's place may be judged by what the other is allowed: a million times as much. */
-static void two_new_warming_flows_of_a_full_set_get_a_place_each(void **state)
+/* A flow that gets the other's entry may be judged by what the other is allowed: a million times as much. */
+static void two_new_warming_flows_of_a_full_set_get_an_entry_each(void **state)
 {
 	struct pair pair = {};
 
@@ -205,8 +205,8 @@ static void two_new_warming_flows_of_a_full_set_get_a_place_each(void **state)
 	rig_end(&pair.rig);
 }
 
-/* One that gets the other's place loses count of its connections, and has one too many. */
-static void two_new_flows_with_connections_of_a_full_set_get_a_place_each(void **state)
+/* A flow that gets the other's entry loses count of its connections, and has one too many. */
+static void two_new_flows_with_connections_of_a_full_set_get_an_entry_each(void **state)
 {
 	struct pair pair = {};
 
@@ -229,7 +229,7 @@ static void two_new_flows_with_connections_of_a_full_set_get_a_place_each(void *
 /* ---- what another left ---- */
 
 /* Six bits of the tag tell a flow's planned time from a stranger's, and one stranger in 64 has the same. */
-static void new_flow_does_not_wait_for_the_one_whose_place_it_gets(void **state)
+static void new_flow_does_not_wait_for_the_one_whose_entry_it_gets(void **state)
 {
 	struct weir_ruleset_rule *rule;
 	struct pair pair = {};
@@ -262,10 +262,10 @@ static int enter_own_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_a_place_each, rig_detach),
-		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_a_place_each, rig_detach),
-		cmocka_unit_test_teardown(two_new_flows_with_connections_of_a_full_set_get_a_place_each, rig_detach),
-		cmocka_unit_test(new_flow_does_not_wait_for_the_one_whose_place_it_gets),
+		cmocka_unit_test_teardown(two_new_throttled_flows_of_a_full_set_get_an_entry_each, rig_detach),
+		cmocka_unit_test_teardown(two_new_warming_flows_of_a_full_set_get_an_entry_each, rig_detach),
+		cmocka_unit_test_teardown(two_new_flows_with_connections_of_a_full_set_get_an_entry_each, rig_detach),
+		cmocka_unit_test(new_flow_does_not_wait_for_the_one_whose_entry_it_gets),
 	};
 
 	return cmocka_run_group_tests_name("shared", tests, enter_own_network, NULL);

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "base/util.h"
 #include "weir_abi.h"
 #include "weir.skel.h"
 
@@ -79,9 +79,8 @@ static uint32_t depth_of(const struct program *program, size_t function)
 			i++; /* it takes two places */
 			continue;
 		}
-		if ((class == BPF_ST || class == BPF_STX) && insn->dst_reg == BPF_REG_10)
-			reached = insn->off;
-		else if (class == BPF_LDX && insn->src_reg == BPF_REG_10)
+		if (((class == BPF_ST || class == BPF_STX) && insn->dst_reg == BPF_REG_10) ||
+		    (class == BPF_LDX && insn->src_reg == BPF_REG_10))
 			reached = insn->off;
 		else if (insn->code == (BPF_ALU64 | BPF_ADD | BPF_K) && is_frame[insn->dst_reg])
 			reached = insn->imm;

@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host.h"
-#include "narrow_span.h"
 #include "../lib/packets.h"
 #include "../lib/rig.h"
-#include "util.h"
+#include "../lib/shortcuts.h"
+#include "base/util.h"
+#include "host/host.h"
+#include "tables/narrow_span.h"
 
 #define PORT 53
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
-#define NARROW_SAMPLES 10	/* of a second: buckets of 100 ms fit a narrow row */
-#define WIDE_SAMPLES 10
+#define SAMPLES 10		/* of a second: buckets of 100 ms fit a narrow row */
 
 /* How a rule's rows are kept follows from its buckets: below 50 ms they are wide. */
 #define NARROW_INTERVAL_NS SECOND
@@ -54,7 +54,7 @@ static void table_open_under(uint32_t secret, struct table *table, bool is_wide,
 	table->frame_bytes = packet_build(&spec, table->frame);
 	rig_begin(&table->rig, flows);
 	rig_rule(&table->rig, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit,
-		 table->interval_ns, is_wide ? WIDE_SAMPLES : NARROW_SAMPLES);
+		 table->interval_ns, SAMPLES);
 	table->rig.secret = secret;
 	rig_load(&table->rig, true);
 	storage = table->rig.image->rules[0].storage;
@@ -125,8 +125,7 @@ static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const c
 	struct weir_ruleset_rule *rule;
 
 	rig_begin(rig, 512);
-	rule = rig_rule(rig, rig_resource(rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit, interval_ns,
-			WIDE_SAMPLES);
+	rule = rig_rule(rig, rig_resource(rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit, interval_ns, SAMPLES);
 	rule->counts_bytes = true;
 	free(rule->name);
 	rule->name = strdup(name);
@@ -319,9 +318,9 @@ static void narrow_expired_rows_of_other_timings_are_reused_as_well(void **state
 
 	rig_begin(&table.rig, table.flows);
 	rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5, NARROW_INTERVAL_NS,
-		 NARROW_SAMPLES);
+		 SAMPLES);
 	rig_rule(&table.rig, rig_resource(&table.rig, PORT + 1, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5,
-		 10 * NARROW_INTERVAL_NS, NARROW_SAMPLES);
+		 10 * NARROW_INTERVAL_NS, SAMPLES);
 	rig_load(&table.rig, true);
 	table.frame_bytes = packet_build(&spec, table.frame);
 	hosts_pass(&table, 0, 4 * table.flows);
@@ -347,16 +346,16 @@ static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **s
 	end_ns = table.now_ns + weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings,
 						    image->timing_count, table.now_ns);
 	/* The last buckets there are, and they are one window. */
-	for (uint64_t buckets = NARROW_SAMPLES; buckets > 0; buckets--) {
+	for (uint64_t buckets = SAMPLES; buckets > 0; buckets--) {
 		uint32_t passed = 0;
 
-		table.now_ns = end_ns - buckets * NARROW_INTERVAL_NS / NARROW_SAMPLES;
+		table.now_ns = end_ns - buckets * NARROW_INTERVAL_NS / SAMPLES;
 		for (int packet = 0; packet < 10; packet++)
 			passed += host_passes(&table, 7);
-		assert_int_equal(passed, buckets == NARROW_SAMPLES ? 5 : 0);
+		assert_int_equal(passed, buckets == SAMPLES ? 5 : 0);
 	}
 	/* From then on it is the last bucket for ever. */
-	for (uint64_t later = 0; later < 3 * NARROW_INTERVAL_NS; later += NARROW_INTERVAL_NS / NARROW_SAMPLES) {
+	for (uint64_t later = 0; later < 3 * NARROW_INTERVAL_NS; later += NARROW_INTERVAL_NS / SAMPLES) {
 		table.now_ns = end_ns + later;
 		assert_false(host_passes(&table, 7));
 	}
@@ -372,9 +371,9 @@ static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
 
 	rig_begin(&table.rig, 512);
 	rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5, NARROW_INTERVAL_NS,
-		 NARROW_SAMPLES);
+		 SAMPLES);
 	rig_rule(&table.rig, rig_resource(&table.rig, PORT + 1, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 5,
-		 10 * NARROW_INTERVAL_NS, NARROW_SAMPLES);
+		 10 * NARROW_INTERVAL_NS, SAMPLES);
 	rig_load(&table.rig, true);
 	image = table.rig.image;
 	table.now_ns += weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
@@ -513,7 +512,7 @@ static int stay_on_one_cpu(void **state)
 static void table_open_warming(struct table *table)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
-	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_object_options object_options = {.is_virtual = true, .without_shortcuts = shortcuts_left_out()};
 	struct weir_compile_options options = {.cpus = weir_host_cpus(), .now_ns = RIG_START_NS};
 	struct weir_ruleset_rule *rule;
 	struct weir_diag diag = {};

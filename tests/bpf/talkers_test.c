@@ -17,8 +17,8 @@
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define PORT 53
 #define RULES 3

@@ -22,8 +22,8 @@
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define CPUS 2
 #define PORT 53
@@ -156,8 +156,8 @@ static void *race(void *data)
 	return NULL;
 }
 
-/* With no time to wait a flow has one slot now; two places would give it two. */
-static void a_new_flow_met_by_two_cpus_at_once_gets_one_place(void **state)
+/* With no time to wait a flow has one slot now; two entries would give it two. */
+static void a_new_flow_met_by_two_cpus_at_once_gets_one_entry(void **state)
 {
 	static struct racer racers[CPUS];
 	atomic_uint arrived = 0;
@@ -231,7 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_whole_resource_once, rig_detach),
 		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_flow_once, rig_detach),
-		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_place, rig_detach),
+		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_entry, rig_detach),
 		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
 	};
 

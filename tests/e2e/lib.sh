@@ -172,11 +172,11 @@ lost_before_weir() { # RESOURCE...
 # while the machine has other things to do: until nothing is missing, or nothing came for three seconds.
 await_judged() { # RESOURCE...: reads the counters
 	local lost=-1 before end_s
-	while [ $lost -ne 0 ]; do
+	while [ "$lost" -ne 0 ]; do
 		before=$lost
 		read_stats
 		lost=$(lost_before_weir "$@")
-		[ $lost -eq $before ] || end_s=$((SECONDS + 4))
+		[ "$lost" -eq "$before" ] || end_s=$((SECONDS + 4))
 		[ $SECONDS -lt $end_s ] || break
 		sleep 0.1
 	done

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "weir_window.h"
 
 const enum weir_window_kind contest_kinds[3] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT, WEIR_WINDOW_SMOOTH};
@@ -227,14 +227,36 @@ int contest_check_saturation(void **state)
 	bool missed = contest_saturation_missed;
 
 	contest_saturation_missed = false;
+	rig_detach(state);
 	if (missed)
 		print_message("this machine was too busy to saturate a limit: only 'never more' was tested\n");
 	return 0;
 }
 
+/* The latest tick at this time, or with rounds_up the next. */
+static uint64_t tick_at(const struct contest *contest, uint64_t time_ns, bool rounds_up)
+{
+	uint64_t origin_ns = weir_object_tick_origin_ns(contest->rig.object), tick_ns = weir_host_tick_ns();
+
+	return (time_ns - origin_ns + (rounds_up ? tick_ns - 1 : 0)) / tick_ns * tick_ns + origin_ns;
+}
+
+uint64_t contest_bucket_at(const struct contest *contest, const struct weir_rule *rule, uint64_t time_ns)
+{
+	return (rule->goes_by_ticks ? tick_at(contest, time_ns, false) : time_ns) / rule->bucket_ns;
+}
+
+uint64_t contest_bucket_begins_ns(const struct contest *contest, const struct weir_rule *rule, uint64_t bucket)
+{
+	uint64_t time_ns = bucket * rule->bucket_ns;
+
+	return rule->goes_by_ticks ? tick_at(contest, time_ns, true) : time_ns;
+}
+
+/* A late tick may leave the first packets to the bucket before. */
 uint64_t contest_first_bucket(const struct contest *contest, const struct weir_rule *rule)
 {
-	return contest->start_ns / rule->bucket_ns;
+	return contest_bucket_at(contest, rule, contest->start_ns) - rule->goes_by_ticks;
 }
 
 /* A last run, or batch, may be held up: admissions count up to this long after the end. */
@@ -293,13 +315,14 @@ static void note_offer(const struct contest *contest, struct flow *flow, int whi
 	for (size_t rule = 0; rule < flow->rule_count; rule++) {
 		const struct weir_rule *loaded = contest_loaded_rule(contest, flow, rule);
 		uint64_t first = contest_first_bucket(contest, loaded);
-		uint64_t last = (before_ns < contest->end_ns ? before_ns : contest->end_ns) / loaded->bucket_ns;
+		uint64_t last_ns = before_ns < contest->end_ns ? before_ns : contest->end_ns;
+		uint64_t last = contest_bucket_at(contest, loaded, last_ns);
 
 		on->offers[rule][last - first].units += units;
 		on->offers[rule][last - first].last_ns = before_ns;
 		if (after_ns - on->sent_ns > loaded->bucket_ns / HELD_UP_PART)
-			for (uint64_t bucket = on->sent_ns / loaded->bucket_ns;
-			     bucket <= after_ns / loaded->bucket_ns &&
+			for (uint64_t bucket = contest_bucket_at(contest, loaded, on->sent_ns);
+			     bucket <= contest_bucket_at(contest, loaded, after_ns) &&
 			     bucket - first < contest_bucket_count(contest, loaded);
 			     bucket++)
 				on->offers[rule][bucket - first].was_held_up = true;
@@ -323,15 +346,18 @@ int contest_note_pass(const struct contest *contest, struct flow *flow, int whic
 	pass = &on->passes[on->pass_count++];
 	*pass = (struct pass){.before_ns = before_ns, .after_ns = after_ns, .units = units};
 	for (size_t rule = 0; rule < flow->rule_count; rule++) {
-		uint64_t bucket_ns = contest_loaded_rule(contest, flow, rule)->bucket_ns;
-		uint64_t earliest = (before_ns - CLOCK_SLACK_NS) / bucket_ns;
+		const struct weir_rule *loaded = contest_loaded_rule(contest, flow, rule);
+		uint64_t earliest = (before_ns - CLOCK_SLACK_NS) / loaded->bucket_ns;
 		struct row row;
 
 		pass->bucket[rule] = earliest;
-		if ((after_ns + CLOCK_SLACK_NS) / bucket_ns == earliest)
+		if (!loaded->goes_by_ticks && (after_ns + CLOCK_SLACK_NS) / loaded->bucket_ns == earliest)
 			continue;
 		if (contest_read_row(contest, flow, rule, which, values, &row))
 			return -EIO;
+		/* A tick may be late, and never early; where it lies was found to less than half of its length. */
+		if (row.newest > contest_bucket_at(contest, loaded, after_ns + weir_host_tick_ns() / 2))
+			return -ERANGE;
 		pass->bucket[rule] = row.newest;
 	}
 	return 0;

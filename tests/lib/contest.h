@@ -5,9 +5,10 @@
  *
  * How admissions are counted. Each thread notes the clock before and after a run. The program read its
  * clock between the two, so when both lie in one bucket that is the packet's bucket. When they do not,
- * the thread looks at its own CPU's row: nobody else writes it, and its newest bucket is the one that
- * the admitted packet was counted in. So the sums over buckets are exact, and no tolerance is needed.
- * Afterwards they are compared with the cells that the program kept and with its counters.
+ * and always under a rule that goes by the kernel's tick, which may be late, the thread looks at its own
+ * CPU's row: nobody else writes it, and its newest bucket is the one that the admitted packet was counted
+ * in. So the sums over buckets are exact, and no tolerance is needed. Afterwards they are compared with the
+ * cells that the program kept and with its counters.
  *
  * What is asserted, for every window of every flow:
  *   leap    any sampleCount buckets on the grid hold at most the limit;
@@ -16,7 +17,8 @@
  *           bucket weighed for the latest time the admission can have had, is within the limit.
  * And not less than 99 % of the limit: at the end of a bucket in which both CPUs sent all the time, more
  * than the limit, the window is full. Buckets in which a thread was held up (another process, a stalled
- * virtual CPU) are left out of that, and counted.
+ * virtual CPU) are left out of that, and counted. What was offered is numbered as if ticks were on time: a
+ * late one moves some of it to the bucket before, never what has passed.
  *
  * The program is attached to a device first: test runs of a program that is not take turns.
  */
@@ -151,6 +153,12 @@ void contest_make_rows(struct contest *contest);
 
 /* ---- beginning and end ---- */
 
+/* The bucket that a packet at this time is counted in, and when a bucket begins. By the tick both hold while that is on
+ * time: a late one makes the bucket begin later.
+ */
+uint64_t contest_bucket_at(const struct contest *contest, const struct weir_rule *rule, uint64_t time_ns);
+uint64_t contest_bucket_begins_ns(const struct contest *contest, const struct weir_rule *rule, uint64_t bucket);
+
 /* Buckets of a rule from the contest's start on: the number of the first, and how many there can be. */
 uint64_t contest_first_bucket(const struct contest *contest, const struct weir_rule *rule);
 uint64_t contest_bucket_count(const struct contest *contest, const struct weir_rule *rule);
@@ -169,7 +177,9 @@ void contest_end(struct contest *contest);
 /* A pause in sending longer than this part of a bucket leaves room for doubt whether it was saturated. */
 #define HELD_UP_PART 8
 
-/* Write down an admission, and in which bucket of each rule it was counted. Returns 0 or -errno. */
+/* Write down an admission, and in which bucket of each rule it was counted: to be called before this CPU's next packet
+ * of the flow. Returns 0 or -errno; -ERANGE: it was counted in a bucket that had not begun.
+ */
 int contest_note_pass(const struct contest *contest, struct flow *flow, int which, uint64_t before_ns,
 		      uint64_t after_ns, uint64_t units, void *values);
 

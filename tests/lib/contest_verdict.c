@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "weir_window.h"
 
 /* All CPUs' passes of a flow, sorted. */
@@ -141,6 +141,12 @@ static void check_weighed(const struct account *account)
 	free(ends.pass);
 }
 
+/* The first bucket, from the account's first on, that holds nothing of what was sent while rows were made. */
+static uint64_t first_own_bucket(const struct account *account)
+{
+	return contest_bucket_at(account->contest, account->loaded, account->contest->start_ns) + 1 - account->first;
+}
+
 /* Every CPU sent without a pause in this bucket, and together twice the limit. */
 static bool was_saturated(const struct account *account, uint64_t bucket)
 {
@@ -202,9 +208,11 @@ void contest_check_fullness(struct contest *contest, const struct account *accou
 	uint32_t cells = account->loaded->window_cells - (account->loaded->window == WEIR_WINDOW_SMOOTH);
 	uint64_t bucket_ns = account->loaded->bucket_ns, checked = 0, too_short = 0, short_sum = 0, short_bucket = 0;
 
-	/* The first bucket also holds what was sent while rows were made: begin with the window after it. */
-	for (uint64_t bucket = account->loaded->window_cells; account->first + bucket + 1 < contest->end_ns / bucket_ns;
-	     bucket++) {
+	/* The first bucket also holds what was sent while rows were made: begin with the window after it. End with a
+	 * bucket that is over before the end, however late a tick.
+	 */
+	for (uint64_t bucket = first_own_bucket(account) - 1 + account->loaded->window_cells;
+	     account->first + bucket + 1 < contest->end_ns / bucket_ns; bucket++) {
 		uint64_t sum = window_units(account, account->units, bucket, cells) + last_share(account, bucket);
 
 		if (!was_saturated(account, bucket) ||
@@ -239,8 +247,8 @@ static void check_rows(const struct account *account)
 				 0);
 		for (size_t i = 0; i < on->pass_count; i++)
 			units[on->passes[i].bucket[account->rule] - account->first] += on->passes[i].units;
-		/* The first bucket also holds what was sent while rows were made. */
-		for (uint64_t age = 0; age < WEIR_RING_CELLS && row.newest - age > account->first; age++)
+		for (uint64_t age = 0;
+		     age < WEIR_RING_CELLS && row.newest - age >= account->first + first_own_bucket(account); age++)
 			assert_int_equal(contest_row_spent(&row, account->loaded, row.newest - age),
 					 units[row.newest - age - account->first]);
 	}

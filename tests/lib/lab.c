@@ -15,9 +15,10 @@
 #include <sched.h>
 #include <string.h>
 
-#include "connections.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
+#include "program/connection_totals.h"
+#include "shortcuts.h"
 
 int lab_stay_on_one_cpu(void **state)
 {
@@ -39,18 +40,16 @@ static int open_thresholds(struct lab *lab, uint64_t now_ns, struct weir_diag *d
 		.rules = lab->image->rule_info,
 		.rule_slots = lab->image->rule_slots,
 		.rule_count = lab->image->rule_count,
-		.thresholds_fd = weir_object_thresholds_fd(lab->object),
-		.rule_seconds_fd = weir_object_map_fd(lab->object, WEIR_MAP_RULE_SECONDS),
-		.warm_states_fd = weir_object_map_fd(lab->object, WEIR_MAP_WARM_STATES),
+		.fds = weir_object_moving_fds(lab->object),
 	};
-	int err = weir_thresholds_start(lab->image, NULL, now_ns, lab->object, diag);
+	int err = weir_thresholds_start(lab->image, NULL, now_ns, &maps.fds, diag);
 
 	return err ? err : weir_thresholds_open(&maps, &lab->thresholds, diag);
 }
 
 int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earliest_ns, uint64_t latest_ns)
 {
-	struct weir_object_options object_options = {.is_virtual = true};
+	struct weir_object_options object_options = {.is_virtual = true, .without_shortcuts = shortcuts_left_out()};
 	struct weir_compile_options options = {
 		.cpus = weir_host_cpus(),
 		.now_ns = earliest_ns,
@@ -253,10 +252,7 @@ static bool figures_agree(const char *rule, const struct weir_connection_figures
 
 static bool is_same_flow(const struct weir_flow_key *key, const struct model_key *flow)
 {
-	return memcmp(key->source, flow->source, 16) == 0 && memcmp(key->destination, flow->destination, 16) == 0 &&
-	       ntohs(key->source_port) == flow->source_port && ntohs(key->destination_port) == flow->destination_port &&
-	       key->vlan == flow->vlan && key->protocol == flow->protocol && key->family == flow->family &&
-	       key->ifindex == flow->ifindex;
+	return memcmp(key, &flow->flow, sizeof(*key)) == 0;
 }
 
 /* How many connections the model has open in the flow that this entry is of; an entry of nobody is an error. */

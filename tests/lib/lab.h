@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "compile.h"
+#include "compile/compile.h"
 #include "model.h"
-#include "object.h"
 #include "packets.h"
+#include "program/object.h"
+#include "program/thresholds.h"
 #include "random.h"
-#include "thresholds.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC

@@ -185,6 +185,7 @@ struct judging {
 	struct flow *own_flow;	/* of the rule's resource */
 	struct flow *read_flow; /* whose window or rate is read; the same, unless the rule is associated */
 	uint64_t threshold_micro;
+	bool is_keyed; /* read_flow is one of many */
 };
 
 static bool is_concurrency(const struct weir_ruleset_rule *rule)
@@ -236,6 +237,7 @@ static struct judging judging_of(struct model *model, size_t place, uint64_t tim
 		.own_flow = flow_get(model, &own),
 		.read_flow = flow_get(model, &read),
 		.threshold_micro = threshold_of(rule, packet),
+		.is_keyed = resources[counted_resource(rule)].flow.fields != 0,
 	};
 }
 
@@ -259,7 +261,7 @@ static void warm_up(const struct model *model, const struct judging *judging)
 {
 	const struct weir_ruleset_rule *rule = judging->rule;
 	struct flow *flow = judging->read_flow;
-	uint64_t now = flow->key.family ? judging->time_ns / WEIR_NSEC_PER_SEC : model->second;
+	uint64_t now = judging->is_keyed ? judging->time_ns / WEIR_NSEC_PER_SEC : model->second;
 
 	if (!flow->is_warming) {
 		flow->is_warming = true;
@@ -526,6 +528,7 @@ static void count_passed(struct model *model, uint64_t time_ns, const struct mod
 /* Between allow and deny the longest prefix wins, deny on a tie. False: the packet's source is in no list. */
 static bool is_listed(const struct weir_ruleset *ruleset, const struct model_packet *packet, bool *ret_denies)
 {
+	bool denies = false;
 	int longest = -1;
 	size_t i;
 
@@ -536,12 +539,15 @@ static bool is_listed(const struct weir_ruleset *ruleset, const struct model_pac
 			continue;
 		if (listed->prefix.bits > longest) {
 			longest = listed->prefix.bits;
-			*ret_denies = listed->denies;
+			denies = listed->denies;
 		} else if (listed->prefix.bits == longest) {
-			*ret_denies |= listed->denies;
+			denies |= listed->denies;
 		}
 	}
-	return longest >= 0;
+	if (longest < 0)
+		return false;
+	*ret_denies = denies;
+	return true;
 }
 
 struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,

@@ -17,7 +17,7 @@
 
 #include "model_connection.h"
 #include "model_packet.h"
-#include "ruleset.h"
+#include "rules/ruleset.h"
 #include "weir_abi.h"
 
 struct model;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "model_packet.h"
-#include "ruleset.h"
+#include "rules/ruleset.h"
 
 #define MODEL_HANDSHAKE_STEPS 24
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ruleset.h"
+#include "rules/ruleset.h"
 
 typedef unsigned __int128 model_u128;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "model_packet.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ static enum model_class parse_ipv4(struct rest rest, struct model_packet *packet
 		return CLASS_MALFORMED;
 
 	packet->family = 4;
+	packet->dscp = rest.at[1] >> 2;
 	memcpy(packet->source, rest.at + 12, 4);
 	memcpy(packet->destination, rest.at + 16, 4);
 	packet->protocol = rest.at[9];
@@ -182,6 +184,7 @@ static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet
 	if (payload_bytes > rest.left - 40)
 		return CLASS_MALFORMED;
 	packet->family = 6;
+	packet->dscp = (rest.at[0] & 0x0f) << 2 | rest.at[1] >> 6;
 	packet->protocol = rest.at[6];
 	if (payload_bytes == 0 && packet->protocol == 0)
 		return CLASS_UNSUPPORTED; /* a jumbogram */
@@ -310,6 +313,7 @@ bool model_matches(const struct weir_match *match, const struct model_packet *pa
 	       in_ranges(match->source_port, match->source_port_count, has_ports, packet->source_port) &&
 	       in_ranges(match->destination_port, match->destination_port_count, has_ports, packet->destination_port) &&
 	       in_ranges(match->vlan, match->vlan_count, packet->has_vlan, packet->vlan) &&
+	       in_ranges(match->dscp, match->dscp_count, true, packet->dscp) &&
 	       in_ranges(match->icmp_type, match->icmp_type_count, packet->has_icmp_type, packet->icmp_type) &&
 	       in_ranges(match->length, match->length_count, true, packet->frame_bytes) && flags_match(match, packet) &&
 	       interface_matches(match, packet, ifindex);
@@ -334,20 +338,23 @@ struct model_key model_key_of(const struct weir_flow *flow, uint32_t rule, const
 	key.rule = rule;
 	if (flow->fields == 0)
 		return key;
-	key.family = packet->family;
+	if (flow->fields & (WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION))
+		key.flow.family = packet->family;
 	if (flow->fields & WEIR_KEY_SOURCE)
-		copy_bits(key.source, packet->source, flow->source_bits[family_index]);
+		copy_bits(key.flow.source, packet->source, flow->source_bits[family_index]);
 	if (flow->fields & WEIR_KEY_DESTINATION)
-		copy_bits(key.destination, packet->destination, flow->destination_bits[family_index]);
+		copy_bits(key.flow.destination, packet->destination, flow->destination_bits[family_index]);
 	if (flow->fields & WEIR_KEY_SOURCE_PORT && packet->has_ports)
-		key.source_port = packet->source_port;
+		key.flow.source_port = htons(packet->source_port);
 	if (flow->fields & WEIR_KEY_DESTINATION_PORT && packet->has_ports)
-		key.destination_port = packet->destination_port;
+		key.flow.destination_port = htons(packet->destination_port);
 	if (flow->fields & WEIR_KEY_PROTOCOL)
-		key.protocol = packet->protocol;
+		key.flow.protocol = packet->protocol;
 	if (flow->fields & WEIR_KEY_VLAN && packet->has_vlan)
-		key.vlan = packet->vlan;
+		key.flow.vlan = packet->vlan;
 	if (flow->fields & WEIR_KEY_INTERFACE)
-		key.ifindex = packet->ifindex;
+		key.flow.ifindex = packet->ifindex;
+	if (flow->fields & WEIR_KEY_DSCP)
+		key.flow.dscp = packet->dscp;
 	return key;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ruleset.h"
+#include "rules/ruleset.h"
 #include "weir_abi.h"
 
 enum model_class { CLASS_IP, CLASS_MALFORMED, CLASS_UNSUPPORTED, CLASS_NON_IP };
@@ -22,6 +22,7 @@ struct model_packet {
 	bool has_vlan;
 	unsigned int vlan;
 	int family; /* 4 or 6 */
+	uint8_t dscp;
 	uint8_t source[16], destination[16];
 	uint8_t protocol;
 	enum weir_fragment fragment;
@@ -36,13 +37,8 @@ struct model_packet {
 /* Compared byte by byte, so every one is set. */
 struct model_key {
 	uint32_t rule;
-	uint32_t ifindex;
-	uint8_t source[16], destination[16];
-	uint16_t source_port, destination_port, vlan;
-	uint8_t protocol;
-	uint8_t family; /* 0 when the resource has no key and is one flow */
+	struct weir_flow_key flow; /* to be compared with what the program notes; how it is made is the model's own */
 };
-_Static_assert(sizeof(struct model_key) == 48, "a hole in the key would be compared");
 
 /* Interface number for a name of match.interface; 0: no such interface, matches nothing. */
 typedef uint32_t (*model_ifindex)(const char *name);

@@ -129,6 +129,7 @@ static void put_ipv4(const struct packet_spec *spec, struct writer *writer)
 	uint8_t *ip = take(writer, header_bytes);
 
 	ip[0] = 0x40 | header_bytes / 4;
+	ip[1] = spec->traffic_class;
 	put16(ip + 6, (spec->fragment_units & 0x1fff) | (spec->more_fragments ? 0x2000 : 0));
 	ip[8] = 64;
 	ip[9] = spec->protocol;
@@ -173,7 +174,8 @@ static void put_ipv6(const struct packet_spec *spec, struct writer *writer)
 	uint8_t *ip = take(writer, 40);
 	size_t begin = writer->bytes;
 
-	ip[0] = 0x60;
+	ip[0] = 0x60 | spec->traffic_class >> 4;
+	ip[1] = spec->traffic_class << 4;
 	ip[7] = 64;
 	memcpy(ip + 8, spec->source, 16);
 	memcpy(ip + 24, spec->destination, 16);

@@ -46,6 +46,7 @@ struct packet_spec {
 	uint16_t ethertype;		     /* 0: by family */
 	uint8_t family;			     /* 4 or 6 */
 	uint8_t source[16], destination[16]; /* IPv4 in the first four */
+	uint8_t traffic_class;		     /* IPv4's TOS byte: DSCP and two bits of ECN */
 	uint8_t protocol;
 	uint16_t source_port, destination_port;
 	uint8_t tcp_flags;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "compile.h"
+#include "compile/compile.h"
 
 /* Borrows from the image. */
 static inline struct weir_previous previous_of(const struct weir_image *image)

@@ -6,8 +6,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/util.h"
+#include "rules/values.h"
 #include "random_client.h"
-#include "util.h"
 
 /* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
 uint64_t random_u64(struct random *random)
@@ -44,6 +45,7 @@ static const char *const ipv6_hosts[] = {"2001:db8::1",	  "2001:db8::2", "2001:d
 					 "2001:db8:1::1", "fe80::1",	 "::"};
 static const uint16_t ports[] = {0, 53, 80, 443, 1024, 65535};
 static const uint16_t vlans[] = {0, 1, 100, 4095};
+static const uint8_t dscps[] = {0, 0, 1, 10, 46, 63};
 static const uint8_t protocols[] = {17, 17, 17, 6, 6, 6, 1, 58, 132, 47, 50, 59, 51, 255};
 static const uint8_t icmp_types[] = {0, 3, 8, 128, 129, 133, 135, 137, 255};
 static const uint8_t tcp_flag_bytes[] = {0x02, 0x12, 0x10, 0x18, 0x01, 0x04, 0x00, 0xff};
@@ -107,7 +109,7 @@ static struct weir_range range_around(struct random *random, uint32_t value, uin
 	return range;
 }
 
-enum range_of { RANGE_PORT, RANGE_VLAN, RANGE_ICMP_TYPE, RANGE_LENGTH };
+enum range_of { RANGE_PORT, RANGE_VLAN, RANGE_DSCP, RANGE_ICMP_TYPE, RANGE_LENGTH };
 
 static struct weir_range random_range(struct random *random, enum range_of what)
 {
@@ -118,6 +120,8 @@ static struct weir_range random_range(struct random *random, enum range_of what)
 		return range_around(random, PICK(random, ports), 65535);
 	case RANGE_VLAN:
 		return range_around(random, PICK(random, vlans), 4095);
+	case RANGE_DSCP:
+		return range_around(random, PICK(random, dscps), 63);
 	case RANGE_ICMP_TYPE:
 		return range_around(random, PICK(random, icmp_types), 255);
 	case RANGE_LENGTH:
@@ -192,6 +196,8 @@ static void random_match(struct random *random, struct weir_match *match)
 		match->destination_port = random_ranges(random, RANGE_PORT, &match->destination_port_count);
 	if (random_percent(random, 8))
 		match->vlan = random_ranges(random, RANGE_VLAN, &match->vlan_count);
+	if (random_percent(random, 8))
+		match->dscp = random_ranges(random, RANGE_DSCP, &match->dscp_count);
 	if (random_percent(random, 6))
 		match->icmp_type = random_ranges(random, RANGE_ICMP_TYPE, &match->icmp_type_count);
 	if (random_percent(random, 10))
@@ -214,14 +220,19 @@ static void random_flow(struct random *random, struct weir_flow *flow)
 
 	if (random_percent(random, 25))
 		return; /* the whole resource */
+	if (random_percent(random, 15)) {
+		/* no address: a flow of both families */
+		flow->fields = 1 << random_between(random, WEIR_KEY_PLACE_SOURCE_PORT, WEIR_KEY_FIELD_COUNT - 1);
+		return;
+	}
 	if (random_percent(random, 60))
 		flow->fields |= WEIR_KEY_SOURCE;
 	if (random_percent(random, 20))
 		flow->fields |= WEIR_KEY_DESTINATION;
 	if (random_percent(random, 25))
-		flow->fields |= 1 << random_between(random, 2, 6);
+		flow->fields |= 1 << random_between(random, WEIR_KEY_PLACE_SOURCE_PORT, WEIR_KEY_FIELD_COUNT - 1);
 	if (random_percent(random, 10))
-		flow->fields |= 1 << random_between(random, 2, 6);
+		flow->fields |= 1 << random_between(random, WEIR_KEY_PLACE_SOURCE_PORT, WEIR_KEY_FIELD_COUNT - 1);
 	if (flow->fields & WEIR_KEY_SOURCE) {
 		flow->source_bits[0] = PICK(random, bits4);
 		flow->source_bits[1] = PICK(random, bits6);
@@ -645,11 +656,9 @@ static void write_match(FILE *stream, const struct weir_match *match)
 	write_protocols(stream, match);
 	write_prefixes(stream, "source", match->source, match->source_count);
 	write_prefixes(stream, "destination", match->destination, match->destination_count);
-	write_ranges(stream, "sourcePort", match->source_port, match->source_port_count);
-	write_ranges(stream, "destinationPort", match->destination_port, match->destination_port_count);
-	write_ranges(stream, "vlan", match->vlan, match->vlan_count);
-	write_ranges(stream, "icmpType", match->icmp_type, match->icmp_type_count);
-	write_ranges(stream, "length", match->length, match->length_count);
+#define WRITE_RANGES(constant, name, member, highest, none, who)                                                       \
+	write_ranges(stream, name, match->member, match->member##_count);
+	WEIR_RANGE_FIELDS(WRITE_RANGES)
 	write_flags(stream, match);
 	if (match->interface_count) {
 		fprintf(stream, "      interface: [");
@@ -663,23 +672,22 @@ static bool is_empty(const struct weir_match *match)
 {
 	static const struct weir_match none;
 
-	return memcmp(match, &none, sizeof(none)) == 0;
+	/* Rule sets are made by calloc, so that what is between the fields is 0, too. */
+	return memcmp(match, &none, sizeof(none)) == 0; // NOLINT(bugprone-suspicious-memory-comparison)
 }
 
 static void write_flow(FILE *stream, const struct weir_flow *flow)
 {
-	static const char *const names[] = {"source",	"destination", "sourcePort", "destinationPort",
-					    "protocol", "vlan",	       "interface"};
 	const char *separator = "";
 	unsigned int i;
 
 	fprintf(stream, "    flow: [");
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
+	for (i = 0; i < WEIR_KEY_FIELD_COUNT; i++) {
 		const uint8_t *bits = i == 0 ? flow->source_bits : flow->destination_bits;
 
 		if (!(flow->fields >> i & 1))
 			continue;
-		fprintf(stream, "%s%s", separator, names[i]);
+		fprintf(stream, "%s%s", separator, weir_key_field_names[i]);
 		if (i < 2 && (bits[0] != 32 || bits[1] != 128))
 			fprintf(stream, "/%u/%u", bits[0], bits[1]);
 		separator = ", ";
@@ -1041,6 +1049,8 @@ static struct packet_spec random_packet(struct random *random)
 	spec.tcp_flags = PICK(random, tcp_flag_bytes);
 	spec.icmp_type = PICK(random, icmp_types);
 	spec.payload_bytes = random_payload(random);
+	if (random_percent(random, 30))
+		spec.traffic_class = PICK(random, dscps) << 2 | random_below(random, 4);
 	if (random_percent(random, 10))
 		spec.option_words = random_below(random, 11);
 	if (spec.family == 6 && random_percent(random, 20))
@@ -1087,6 +1097,8 @@ static struct random_client random_client(struct random *random)
 	spec->payload_bytes = 18;
 	if (random_percent(random, 10))
 		random_tags(random, spec);
+	if (random_percent(random, 30))
+		spec->traffic_class = PICK(random, dscps) << 2;
 	return client;
 }
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "packets.h"
-#include "ruleset.h"
+#include "rules/ruleset.h"
 
 struct random {
 	uint64_t state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "random_client.h"
 
-#include "util.h"
+#include "base/util.h"
 
 #define FIN 0x01
 #define SYN 0x02

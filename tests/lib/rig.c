@@ -17,9 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "previous.h"
-#include "util.h"
+#include "shortcuts.h"
 
 #define LOOPBACK_IFINDEX 1 /* of every network namespace */
 
@@ -34,6 +35,14 @@ void rig_require(int cpus)
 	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
 	if (CPU_COUNT(&allowed) < cpus) {
 		print_message("needs %d CPUs, and may use %d\n", cpus, CPU_COUNT(&allowed));
+		skip();
+	}
+}
+
+void rig_require_shortcut(enum weir_shortcut shortcut)
+{
+	if (shortcuts_left_out() & shortcut) {
+		print_message("is about a shortcut that this run leaves out\n");
 		skip();
 	}
 }
@@ -151,7 +160,8 @@ void rig_load(struct rig *rig, bool is_virtual)
 {
 	struct weir_previous previous;
 	__u64 seed[16];
-	struct weir_object_options object_options = {.is_virtual = is_virtual, .seed = seed};
+	struct weir_object_options object_options = {
+		.is_virtual = is_virtual, .seed = seed, .without_shortcuts = shortcuts_left_out()};
 	struct weir_compile_options options = {
 		.cpus = rig->cpus ? rig->cpus : (uint32_t)weir_host_cpus(),
 		.now_ns = is_virtual ? RIG_START_NS : weir_host_now_ns(),
@@ -160,13 +170,12 @@ void rig_load(struct rig *rig, bool is_virtual)
 	int err;
 
 	make_seed(rig->secret, seed);
-	if (rig->before)
-		object_options.reuse_fd[WEIR_MAP_TOTALS] = weir_object_map_fd(rig->before->object, WEIR_MAP_TOTALS);
 	if (rig->reloads) {
 		previous = previous_of(rig->reloads->image);
 		options.previous = &previous;
 		options.now_ns = object_options.now_ns = rig->now_ns;
 		object_options.previous_rules = previous.rules;
+		object_options.tick_origin_ns = weir_object_tick_origin_ns(rig->reloads->object);
 		for (int map = 0; map < WEIR_MAP_COUNT; map++)
 			object_options.reuse_fd[map] = weir_object_map_fd(rig->reloads->object, map);
 	}

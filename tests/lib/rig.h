@@ -12,8 +12,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "compile.h"
-#include "object.h"
+#include "compile/compile.h"
+#include "program/object.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC
@@ -25,16 +25,20 @@ struct rig {
 	struct weir_ruleset *ruleset;
 	struct weir_image *image;
 	struct weir_object *object;
-	uint32_t cpus;		  /* that the program shall believe in; 0: as many as there are */
-	uint32_t secret;	  /* which one: any number */
-	const struct rig *before; /* a load of the same instance: its map `totals` is gone on with; or NULL */
-	/* ... or all its maps and slots, as by a reload at now_ns of the virtual clock */
+	uint32_t cpus;	 /* that the program shall believe in; 0: as many as there are */
+	uint32_t secret; /* which one: any number */
+	/* A load of the same instance, whose maps and slots this one goes on with, as by a reload at now_ns of the
+	 * virtual clock; or NULL.
+	 */
 	const struct rig *reloads;
 	uint64_t now_ns;
 };
 
 /* Root and `cpus` CPUs to run on; otherwise says what is missing and skips the test (not for use in a setup). */
 void rig_require(int cpus);
+
+/* The test is about this shortcut: skips it in a run without (shortcuts.h). */
+void rig_require_shortcut(enum weir_shortcut shortcut);
 
 /* Pin this thread to a CPU. */
 void rig_pin(int cpu);

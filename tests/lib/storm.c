@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 struct sender {
 	const struct rig *rig;

@@ -9,9 +9,9 @@
 
 #include <inttypes.h>
 
-#include "array.h"
-#include "connection_counts.h"
-#include "util.h"
+#include "base/util.h"
+#include "program/array.h"
+#include "tables/connection_counts.h"
 
 #define NUMBERS_OF_SET 8 /* of flows: set * 8 + way */
 #define LEFT_OVER_MOST 2

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How connections are counted (bpf/connection_flows.h, weir_reserve() of bpf/connections.h) as a model for spin: CPUs
- * that meet flows in one set, make places for them, count connections in and out, and push each other's flows out.
- * tests/model/run checks each configuration in every state it can reach, and that each safety step, left out by its
- * macro, is missed. docs/architecture.md says where each step is in the code.
+ * How connections are counted (bpf/connection_counts.h, bpf/connection_flows.h, weir_reserve() of bpf/connections.h) as
+ * a model for spin: CPUs that meet flows in one set make entries for them, count connections in and out, and evict each
+ * other's flows. tests/model/run checks each configuration in every state it can reach, and that each safety step, left
+ * out by its macro, is missed. docs/connections-internals.md says where each step is in the code.
  *
  * Checked:
  *   never above	a flow never has more connections admitted, and not taken out, than its limit, unless it was
- *			evicted meanwhile: another tag got into its place, and the place was taken over later (evict)
- *   taken out once	who takes out a connection of a flow that was not evicted finds it; a rule's total never goes
- *			below zero
+ *			evicted meanwhile: another tag got its way, and the entry was taken over later (evict)
+ *   taken out once	a CPU that takes out a connection of a flow that was not evicted finds it; a rule's total never
+ *			goes below zero
  *   nothing left	when all CPUs are done, a flow's cells hold the connections that it has, no cell holds any of a
  *			former turn, and a rule's total is the sum of its flows' cells (check_counts)
  *   no wait		a CPU that waits for another is not left waiting (an invalid end state)
@@ -22,15 +22,15 @@
  * Stores are seen at once: each is an atomic, which waits for those before it. The clock is whatever the CPU finds: a
  * connection is counted in any cell, and may move to any other.
  *
- * Wider than the program: a CPU is out of patience whenever it likes; any way may be pushed out. Narrower: sizes, see
- * each configuration in `run`; loops have no last attempt (weir_cell_add waits eight times for a cell to be emptied,
- * weir_cell_drain tries four times: after that a rule's total may keep a connection until its step is over, but no
+ * Wider than the program: a CPU is out of patience whenever it likes; any way may be taken. Narrower: sizes, see
+ * each configuration in `run`; loops have no last attempt (weir_add_to_cell waits eight times for a cell to be emptied,
+ * weir_drain_cell tries four times: after that a rule's total may keep a connection until its step is over, but no
  * flow's cells do). Not in the model: steps that are over, classes, turns that come round (512 of them during
- * one stall), flows whose tags are alike in 22 bits, figures, and a connection's word and place (bpf/connections.h).
+ * one stall), flows whose tags are alike in 22 bits, figures, and a connection's word and entry (connection_table.h).
  *
- * HELPING: the insertion of a tag step by step, as in bpf/shared.h; else it is one step. RULES: each flow is of a rule
- * of its own; else both are of one. (A CPU that stalls while it helps can give a flow a second place, as bpf/shared.h
- * says: that takes more insertions than these configurations have.)
+ * HELPING: the insertion of a tag step by step, as in bpf/shared_set.h; else it is one step. RULES: each flow is of a
+ * rule of its own; else both are of one. (A CPU that stalls while it helps can give a flow a second entry, as
+ * docs/connections-internals.md says: that takes more insertions than these configurations have.)
  */
 #ifndef CPUS
 #define CPUS 2
@@ -50,7 +50,7 @@
 #ifndef MOVES_MAX
 #define MOVES_MAX 1
 #endif
-#ifndef TAKES_MAX /* of a CPU: places that it tries to make */
+#ifndef TAKES_MAX /* of a CPU: entries that it tries to make */
 #define TAKES_MAX 2
 #endif
 #define LAST CPUS /* comes when all others are done */
@@ -189,7 +189,7 @@ inline judge_again()
 {
 	found[me] = 0; mark = 0; at = 0; way = 0; i = 0;
 	tries = tries + (me == LAST);
-	assert(tries < 3); /* who is alone gets there */
+	assert(tries < 3); /* a CPU that is alone gets there */
 	step = FIND
 }
 
@@ -251,9 +251,9 @@ inline choose_way()
 #define MAY_PUBLISH (owner[way] == was)
 #endif
 #ifdef NO_DRAIN
-#define FIRST_OF_PLACE PUBLISH
+#define FIRST_OF_ENTRY PUBLISH
 #else
-#define FIRST_OF_PLACE DRAIN
+#define FIRST_OF_ENTRY DRAIN
 #endif
 #ifdef NO_FIRST_LOOK
 #define IS_STILL true
@@ -291,9 +291,9 @@ inline choose_way()
 #endif
 
 /*
- * Cells are numbered as they are read: of a class from the oldest step on, and half-open ones before open ones. Who is
- * heard of moves to a later one and is not asked; who goes back, as a connection that is opened once more
- * does, is judged, the connection itself left out.
+ * Cells are numbered as they are read: of a class from the oldest step on, and half-open ones before open ones. A
+ * connection that is heard of moves to a later one and is not judged; one that goes back, as a connection that is opened
+ * again does, is judged, itself left out.
  */
 #ifdef BACK_UNJUDGED
 #define IS_JUDGED (!is_moving)
@@ -384,7 +384,7 @@ inline one_step()
 		printf("cpu %d: flow %d\n", me, flow);
 		step = FIND
 
-	/* weir_find_connection_flow */
+	/* weir_get_connection_flow */
 	:: step == FIND ->
 		if
 		:: tag[i] == flow -> way = i; i = 0; step = SEE_OWNER
@@ -481,7 +481,7 @@ inline one_step()
 			printf("cpu %d: takes over, turn %d\n", me, OWNER_TURN(was));
 			owner[way] = was;
 			at = 0;
-			step = FIRST_OF_PLACE
+			step = FIRST_OF_ENTRY
 		:: else -> was = 0; step = SEE_OWNER
 		fi
 	:: step == DRAIN ->
@@ -529,7 +529,7 @@ inline one_step()
 			fi
 		fi
 
-	/* weir_count_in, weir_cell_add */
+	/* weir_count_in, weir_add_to_cell */
 	:: step == ADD_TOTAL -> total[SLOT_OF(flow) * CELLS + at]++; step = ADD_SEE
 	:: step == ADD_SEE -> old = CELL; step = ADD_LOOK
 	:: step == ADD_LOOK ->

@@ -1,48 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lease protocol of bpf/window.h, presence.h, quick.h and flow.h as a model for spin: CPUs with a row each,
- * reading one another's, while time runs on. tests/model/run checks each configuration in every state it can reach,
- * and that each safety step, left out by its macro, is missed. docs/architecture.md says where each step is
- * in the code.
+ * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, presence.h, and WEIR_SHORTCUT_FIRST of shortcuts.h) as a model
+ * for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the argument in words, and
+ * says which step is which function of the program. tests/model/run checks each configuration in every state that it can
+ * reach. It also leaves out each safety step, by that step's macro, and checks that spin then finds the fault.
  *
  * Checked:
- *   never above	no window of WINDOW buckets holds more admitted packets than the threshold. Packets are counted
- *			in the bucket of the clock that their verdict used (check_windows). While a threshold moves:
- *			none above the larger, and who goes by the new one finds it kept but for those that still went
- *			by the old.
- *   never twice	what a CPU has counted in its bucket is what it spent, and its lease (spend)
- *   used up		from every state in which it has no packet in hand, CPU 0 going on alone admits the whole
- *			threshold a window later, wherever the others stopped; and at once, when no other has a packet
- *			in hand, all but what was admitted and what others hold as leases. CPUs are alike: what holds
- *			for one holds for each.
+ *   never above	no window of WINDOW buckets contains more admitted packets than the threshold. Packets count in the
+ *			bucket of the clock that their verdict used (check_windows). While a threshold changes, no window is
+ *			above the larger one; and what was admitted by the new one is within it, apart from packets that
+ *			were still admitted by the old one.
+ *   never twice	what a CPU has counted in its bucket is what it has spent and what it has leased (spend).
+ *   used up		from every state in which CPU 0 has no packet in hand, CPU 0 alone can admit the whole threshold one
+ *			window later, wherever the others stopped. If no other has a packet in hand either, it can at once
+ *			admit all but what was admitted and what others have leased. CPUs are alike, so this is true of each.
  *
- * A step (one_step) touches what is shared once: one load, one store or one atomic; between two steps anything may
- * happen, and a CPU may stop there for as long as it likes, time running on (a stall). Steps are
- * in the order of the program, as loads among loads and stores among stores are on x86, and elsewhere by weir_order(),
- * a full barrier there. What x86 delays is stores behind later loads. BUFFER models it: stores wait in a queue
- * for memory, in order, and their CPU sees them at once; the fence waits until the queue is empty. Without BUFFER each
- * store is seen at once. That is enough where no step is a fence's: a store in the queue is the same, to others, as a
- * CPU that stalled before it; only a load that overtakes it is new, and each load of the protocol that matters
- * comes behind the fence or the atomic that drained the queue.
- * Cells are read and cleared one by one; the program takes four at once, which is fewer states.
+ * One step (one_step) touches what is shared once: one load, one store or one atomic. Between two steps anything may happen,
+ * and a CPU may stop there for as long as it likes while time runs on (a stall). Steps are in the order of the program: x86
+ * keeps loads in order among loads, and stores among stores; elsewhere weir_order() does, a full barrier there. x86 may delay
+ * stores behind later loads. BUFFER models that: stores wait in a queue for memory, in order; their own CPU sees them at
+ * once; the fence waits until the queue is empty. Without BUFFER each store is seen at once. That is enough for all steps but
+ * the fence's: to others, a store in the queue looks like a CPU that stalled before it. Only a load that overtakes the store
+ * is new, and each load that matters comes behind the fence or the atomic that emptied the queue.
+ * Cells are read and cleared one by one. The program takes four at once, which gives fewer states.
  *
- * Wider than the program: a lease is any number of units up to LEASE_MAX and to what is free; packets come at any time;
- * any packet may be blocked by a later rule after this one admitted it (but SINGLE_RULE); a CPU pushes out its
- * row whenever another flow comes. Narrower: sizes, see each configuration in `run`; PACKETS_MAX packets a CPU;
- * NO_LAST leaves out "used up". Not in the model: smooth windows
- * (their weights depend on the clock of the judging CPU alone, and only fall), a clock that goes back (one
- * CPU, replay: tests/bpf/replay_test), an epoch's number that wraps (a stall of 16 epochs, a minute), rows whose
- * timings differ; that a flow which is full but for leases of others is taken for full for a 64th of a bucket: packets
- * are dropped then as if they had not come, so that only the "at once" of "used up" is that much later.
+ * Wider than the program: a lease is any number of units up to LEASE_MAX and up to what is free; packets come at any time; a
+ * later rule may block any packet that this one admitted (unless SINGLE_RULE); a CPU evicts its row whenever another flow
+ * comes; a new row begins with the packet's units in it, also without the shortcut.
+ * Narrower: sizes (`run` has those of each configuration); PACKETS_MAX packets a CPU; NO_LAST leaves out "used up".
+ * Left out: smooth windows (the weights depend on the clock of the judging CPU alone, and only fall), a clock that goes back
+ * (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of different
+ * timings, and that a flow which is full apart from leases of others is taken for full for a 64th of a bucket (its packets are
+ * dropped then as if they had not come, so that only the "at once" of "used up" comes that much later).
  *
- * What each macro adds: PRESENCE the presence word, else every CPU is asked; QUICK the short way of bpf/quick.h; CHANGE
- * a threshold that moves once; EVICT two flows and one row a CPU; BUFFER see above. Each is combined with
- * the window's steps. All in one have no place in memory, and no need: a threshold's change and a
- * lease are a CPU's own affair; the presence word only says whose rows to read; an eviction only takes rows away.
+ * Macros add parts: PRESENCE the presence cell, without which every CPU is asked; FIRST the shortcut for a flow's first
+ * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; BUFFER see above. Each is
+ * combined with the steps of the window. All of them together do not fit into memory, and need not: a change of the
+ * threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only takes rows away.
  *
- * One thing is known not to hold, and TAKES_MAX leaves it out: when a row goes from a flow to another and
- * back while a CPU stands between two loads of it, that CPU may remember its flow as full by units of the other. It
- * forgets it when the bucket ends. Never above holds all the same.
+ * One thing is known to be untrue, and TAKES_MAX leaves it out: if a row goes from one flow to another and back while a CPU
+ * stands between two loads of it, that CPU may remember its flow as full by units of the other one. It forgets that when the
+ * bucket ends. "Never above" is true all the same.
  */
 #ifndef CPUS
 #define CPUS 2
@@ -115,7 +113,7 @@ typedef row_words {
 
 row_words row[CPUS];
 #ifdef BUFFER
-row_words own[CPUS]; /* as its owner sees it: its stores included that wait in the buffer */
+row_words own[CPUS]; /* as its owner sees it, with the stores that wait in the buffer */
 chan buffer[CPUS] = [DEPTH] of { byte, byte };
 #define OWN(index) own[me].word[index]
 #define DRAINED(cpu) (len(buffer[cpu]) == 0)
@@ -155,7 +153,7 @@ short presence;
 #else
 #define IS_NAMED_IN(word) (PRESENCE_EPOCH(word) >= EPOCH(now))
 #endif
-#define JOINED(word) (IS_NAMED_IN(word) -> (word) | 1 << (CPUS + me) : \
+#define ANNOUNCED(word) (IS_NAMED_IN(word) -> (word) | 1 << (CPUS + me) : \
 	PRESENCE_WORD(EPOCH(now), 1 << me, NAMED_BEFORE(word)))
 #else
 #define NAMED(cpu) true
@@ -168,10 +166,10 @@ typedef per_bucket {
 };
 per_bucket admitted[FLOWS];
 #ifdef CHANGE
-per_bucket stale[FLOWS]; /* of them, by a threshold that was not in force any more */
+per_bucket stale[FLOWS]; /* of them, by a threshold that was no longer in force */
 #endif
 #ifdef EVICT
-per_bucket gone; /* of the first flow's: in rows that were pushed out while they counted */
+per_bucket gone; /* of the first flow's units: in rows that were evicted while they counted */
 #define GONE(bucket) gone.units[bucket]
 #define IS_ASKED_FOR (OTHERS(TAG) == 1)
 #else
@@ -183,7 +181,7 @@ byte busy;	   /* CPUs with a packet in hand */
 bit is_last;	   /* only CPU 0 goes on */
 bit is_over;
 
-/* No window that holds `bucket` is above its threshold. */
+/* No window that contains `bucket` is above its threshold. */
 inline check_windows()
 {
 	first = 0;
@@ -229,8 +227,9 @@ inline store(index, value)
 
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
-mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK, ANNOUNCE, CLEAR, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, JOIN, LOOK, LOOK_AT_MARK, LOOK_AT_CELL,
-	LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, READ_AGAIN, DROP_TAG, FILL_NEWEST, FILL_CELLS, SET_TAG, UNCOUNT, QUICK_ADD, QUICK_KEEP };
+mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, ANNOUNCE, LOOK,
+	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, DROP_TAG, FILL_NEWEST, FILL_CELLS,
+	SET_TAG, UNCOUNT, COUNT_FIRST, KEEP_FIRST };
 
 inline end_packet()
 {
@@ -239,12 +238,12 @@ inline end_packet()
 	step = IDLE; now = 0; bucket = 0; batch = 0; attempt = 0; judged_version = 0
 }
 
-#ifdef ANNOUNCE_LATE
-#define FIRST_TO_MOVE CLEAR
+#ifdef NEWEST_LATE
+#define FIRST_TO_MOVE CLEAR_CELLS
 #else
-#define FIRST_TO_MOVE MARK
+#define FIRST_TO_MOVE MARK_CELL
 #endif
-#ifdef JOIN_FIRST
+#ifdef ANNOUNCE_FIRST
 #define FIRST_TO_ADD SEE_PRESENCE
 #else
 #define FIRST_TO_ADD ADD
@@ -269,7 +268,7 @@ inline end_packet()
 #define ADDED add
 #endif
 
-/* Our own row, less what was set aside. */
+/* Our own row, less what is leased or being tried. */
 inline sum_own()
 {
 	i = 0; units = 0;
@@ -288,16 +287,16 @@ inline route()
 {
 	if
 #ifdef EVICT
-#ifdef QUICK
-	:: HAS_NO_ROW && !is_last && attempt == 1 -> is_quick = 1; step = DROP_TAG
+#ifdef FIRST
+	:: HAS_NO_ROW && !is_last && attempt == 1 -> is_first = 1; step = DROP_TAG
 #endif
 	:: HAS_NO_ROW -> step = DROP_TAG
 #endif
-#ifdef QUICK
+#ifdef FIRST
 	:: !HAS_NO_ROW && !is_last && attempt == 1 && OWN(NEWEST) < bucket && lease == 0 && row_version == judged_version ->
 		sum_own();
 		if
-		:: units < THRESHOLD_OF(judged_version) -> is_quick = 1; batch = 1
+		:: units < THRESHOLD_OF(judged_version) -> is_first = 1; batch = 1
 		:: else
 		fi;
 		units = 0;
@@ -378,7 +377,7 @@ inline next_other()
 	newest = 0; part = 0; part_unspent = 0;
 	if
 	:: other < CPUS -> step = FIRST_LOOK
-	:: other == CPUS && is_behind && !ran_ahead -> step = READ_AGAIN; other = 0
+	:: other == CPUS && is_behind && !ran_ahead -> step = REREAD_CLOCK; other = 0
 	:: else -> step = DECIDE; other = 0
 	fi
 }
@@ -464,7 +463,7 @@ inline spend()
 	end_packet()
 }
 
-/* Units of a row that is pushed out while it counts do not count any more: that is counted as an eviction. */
+/* Units of a row that is evicted while it counts no longer count: the program counts the eviction. */
 inline forgive()
 {
 	i = 0;
@@ -488,27 +487,27 @@ inline forgive()
 #else
 #define ASKED (PRESENCE_EPOCH(seen) == EPOCH(now) -> PRESENCE_NOW(seen) | PRESENCE_BEFORE(seen) : PRESENT_ALL)
 #endif
-#ifdef JOIN_FIRST
-#define AFTER_JOIN if :: add == 0 -> step = ADD :: else -> first_other() fi
-#elif defined(QUICK_ANYHOW)
-#define AFTER_JOIN if :: is_quick -> step = QUICK_KEEP :: else -> first_other() fi
+#ifdef ANNOUNCE_FIRST
+#define AFTER_ANNOUNCE if :: add == 0 -> step = ADD :: else -> first_other() fi
+#elif defined(FIRST_ANYHOW)
+#define AFTER_ANNOUNCE if :: is_first -> step = KEEP_FIRST :: else -> first_other() fi
 #else
-#define AFTER_JOIN if :: is_quick && present == 1 << me -> step = QUICK_KEEP \
-	:: is_quick && present != 1 << me -> step = UNCOUNT :: else -> first_other() fi
+#define AFTER_ANNOUNCE if :: is_first && present == 1 << me -> step = KEEP_FIRST \
+	:: is_first && present != 1 << me -> step = UNCOUNT :: else -> first_other() fi
 #endif
-#ifdef NO_READ_AGAIN
+#ifdef NO_REREAD
 #define CALL_MISSING skip
 #else
 #define CALL_MISSING is_behind = 1
 #endif
 #ifdef PRESENCE
-#define SEE_AFTER_QUICK SEE_PRESENCE
+#define SEE_AFTER_FIRST SEE_PRESENCE
 #define AFTER_UNCOUNT present = 0; route()
 #else
-#define SEE_AFTER_QUICK UNCOUNT
+#define SEE_AFTER_FIRST UNCOUNT
 #define AFTER_UNCOUNT route()
 #endif
-#define AFTER_MOVE if :: is_quick -> step = QUICK_ADD :: else -> route() fi
+#define AFTER_MOVE if :: is_first -> step = COUNT_FIRST :: else -> route() fi
 
 #ifdef PACKETS_MAX
 #define MAY_BEGIN (is_last || packets < PACKETS_MAX)
@@ -549,24 +548,24 @@ inline one_step()
 		read_clock()
 	:: step == READ_CLOCK -> read_clock()
 #endif
-	:: step == GIVE_BACK && ROOM -> give_back(); step = MARK
+	:: step == GIVE_BACK && ROOM -> give_back(); step = MARK_CELL
 #ifndef NO_MARK
-	:: step == MARK && ROOM -> store(CELL(bucket), OWN(CELL(bucket)) | UNSPENT); step = ANNOUNCE
-	:: step == ANNOUNCE && ROOM ->
+	:: step == MARK_CELL && ROOM -> store(CELL(bucket), OWN(CELL(bucket)) | UNSPENT); step = SET_NEWEST
+	:: step == SET_NEWEST && ROOM ->
 #else
-	:: (step == MARK || step == ANNOUNCE) && ROOM ->
+	:: (step == MARK_CELL || step == SET_NEWEST) && ROOM ->
 #endif
 		i = bucket - OWN(NEWEST);
 		to_clear = (i < RING -> i : RING) - 1;
 		i = 0; spent = 0; is_full = 0; left = 0;
 		store(NEWEST, bucket);
-#ifdef ANNOUNCE_LATE
+#ifdef NEWEST_LATE
 		AFTER_MOVE
 #else
-		step = CLEAR
+		step = CLEAR_CELLS
 #endif
-	:: step == CLEAR && ROOM ->
-#ifdef ANNOUNCE_LATE
+	:: step == CLEAR_CELLS && ROOM ->
+#ifdef NEWEST_LATE
 		i = bucket - OWN(NEWEST);
 		to_clear = (to_clear == 0 -> (i < RING -> i : RING) - 1 : to_clear);
 		i = 0;
@@ -579,9 +578,9 @@ inline one_step()
 		if
 #ifdef NO_CLEAR
 		:: else -> to_clear = 0; AFTER_MOVE
-#elif defined(ANNOUNCE_LATE)
+#elif defined(NEWEST_LATE)
 		:: to_clear > 0 -> store(OLDER(to_clear), 0); to_clear--
-		:: else -> store(CELL(bucket), UNSPENT); step = ANNOUNCE
+		:: else -> store(CELL(bucket), UNSPENT); step = SET_NEWEST
 #else
 		:: to_clear > 0 -> store(OLDER(to_clear), 0); to_clear--
 		:: else -> store(CELL(bucket), UNSPENT); AFTER_MOVE
@@ -599,25 +598,25 @@ inline one_step()
 #endif
 		sum_own();
 #ifdef PRESENCE
-#ifdef JOIN_FIRST
-		AFTER_JOIN
+#ifdef ANNOUNCE_FIRST
+		AFTER_ANNOUNCE
 #else
 		step = SEE_PRESENCE
 #endif
 	:: step == SEE_PRESENCE ->
 		seen = presence;
-		step = JOIN
-	:: step == JOIN && FENCED ->
+		step = ANNOUNCE
+	:: step == ANNOUNCE && FENCED ->
 		if
-#ifdef PLAIN_JOIN
-		:: JOINED(seen) != seen -> seen = JOINED(seen); presence = seen
+#ifdef PLAIN_ANNOUNCE
+		:: ANNOUNCED(seen) != seen -> seen = ANNOUNCED(seen); presence = seen
 #else
-		:: JOINED(seen) != seen && presence == seen -> seen = JOINED(seen); presence = seen
+		:: ANNOUNCED(seen) != seen && presence == seen -> seen = ANNOUNCED(seen); presence = seen
 #endif
 #ifdef LOOK_ONCE
-		:: JOINED(seen) == seen -> skip
+		:: ANNOUNCED(seen) == seen -> skip
 #else
-		:: JOINED(seen) == seen && JOINED(presence) == presence -> seen = presence
+		:: ANNOUNCED(seen) == seen && ANNOUNCED(presence) == presence -> seen = presence
 #endif
 		:: else -> seen = -1
 		fi;
@@ -625,9 +624,9 @@ inline one_step()
 		:: seen != -1 ->
 			present = ASKED;
 			tries = 0;
-			AFTER_JOIN
+			AFTER_ANNOUNCE
 		:: seen == -1 && tries + 1 < TRIES -> tries++; step = SEE_PRESENCE
-		:: else -> tries = 0; ran_ahead = !is_quick; step = (is_quick -> UNCOUNT : DECIDE)
+		:: else -> tries = 0; ran_ahead = !is_first; step = (is_first -> UNCOUNT : DECIDE)
 		fi;
 		seen = 0
 #elif defined(BUFFER)
@@ -686,24 +685,24 @@ inline one_step()
 		fi
 	:: step == SET_TAG && ROOM ->
 		store(TAG, flow + 1);
-		step = (is_quick -> SEE_AFTER_QUICK : UNCOUNT)
+		step = (is_first -> SEE_AFTER_FIRST : UNCOUNT)
 #endif
-	:: step == UNCOUNT && ROOM -> store(CELL(bucket), 0); is_quick = 0; add = 0; AFTER_UNCOUNT
-#ifdef QUICK
-	:: step == QUICK_ADD && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_PRESENCE
-	:: step == QUICK_KEEP && ROOM ->
+	:: step == UNCOUNT && ROOM -> store(CELL(bucket), 0); is_first = 0; add = 0; AFTER_UNCOUNT
+#ifdef FIRST
+	:: step == COUNT_FIRST && ROOM -> store(CELL(bucket), batch | UNSPENT); add = batch; step = SEE_PRESENCE
+	:: step == KEEP_FIRST && ROOM ->
 		store(CELL(bucket), batch);
 		account();
-		is_quick = 0; add = 0; present = 0;
+		is_first = 0; add = 0; present = 0;
 		end_packet()
 #endif
-#ifndef NO_READ_AGAIN
-	:: step == READ_AGAIN ->
+#ifndef NO_REREAD
+	:: step == REREAD_CLOCK ->
 		printf("cpu %d: clock is now %d\n", me, clock);
 		ran_ahead = BUCKET(clock) != bucket;
 		step = DECIDE
 #else
-	:: step == READ_AGAIN -> step = DECIDE
+	:: step == REREAD_CLOCK -> step = DECIDE
 #endif
 	:: step == LOOK ->
 		newest = OTHERS(NEWEST);
@@ -744,7 +743,7 @@ inline one_step()
 #ifndef NO_SECOND_LOOK
 		newest = OTHERS(NEWEST);
 #endif
-#if !defined(NO_READ_AGAIN) && !defined(NO_NEWER)
+#if !defined(NO_REREAD) && !defined(NO_NEWER)
 		is_behind = is_behind | newest > bucket;
 #endif
 #ifdef EVICT
@@ -780,7 +779,7 @@ proctype cpu(byte me)
 {
 	mtype step = IDLE;
 	byte now, bucket, batch, left, attempt, lease, spent, add, keep, units, part, newest, looked_at, other, i, first, flow, to_clear, passed;
-	bit judged_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_quick;
+	bit judged_version, row_version, is_full, has_unspent, part_unspent, ran_ahead, is_behind, was_admitted, is_first;
 #ifdef TAKES_MAX
 	byte takes;
 #endif
@@ -798,7 +797,7 @@ proctype cpu(byte me)
 		is_last = 1;
 		if
 #if !defined(EVICT) || defined(TAKES_MAX)
-		/* All others are between packets: the flow may be full only by what was admitted and what they hold. */
+		/* All others are between packets: the flow may be full only by what was admitted and what they have leased. */
 		:: busy == 0 && ALL_DRAINED ->
 			bucket = BUCKET(clock);
 			do

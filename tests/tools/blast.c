@@ -28,10 +28,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "host.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "stamp.h"
 #include "tool.h"
-#include "util.h"
 
 #define SECOND_NS 1000000000ull
 #define SOURCES_MAX 32
@@ -294,7 +294,7 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 	static struct sender senders[THREADS_MAX];
 	cpu_set_t allowed;
 	uint64_t held_up_ns = 0;
-	int cpu[THREADS_MAX];
+	int cpu[THREADS_MAX] = {};
 
 	sched_getaffinity(0, sizeof(allowed), &allowed);
 	for (int i = 0; i < CPU_SETSIZE && thread_count < cpus_wanted; i++)

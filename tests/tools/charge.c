@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "host.h"
-#include "pins.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
+#include "pins/pins.h"
 #include "weir_abi.h"
 
 #define PAGE_BYTES 4096
@@ -80,12 +80,11 @@ static void parse(int argc, char **argv, struct request *request)
 	}
 }
 
-static void enter_cgroup(const char *procs)
+static bool enter_cgroup(const char *procs)
 {
 	_cleanup_(weir_fclosep) FILE *stream = fopen(procs, "we");
 
-	if (!stream || fputs("0\n", stream) < 0 || fflush(stream))
-		die(procs);
+	return stream && fputs("0\n", stream) >= 0 && !fflush(stream);
 }
 
 static const volatile struct weir_pushed *map_thresholds(const struct request *request)
@@ -118,8 +117,8 @@ int main(int argc, char **argv)
 
 	parse(argc, argv, &request);
 	pushed = &map_thresholds(&request)[request.place];
-	if (request.procs)
-		enter_cgroup(request.procs);
+	if (request.procs && !enter_cgroup(request.procs))
+		die(request.procs);
 	take_memory(request.bytes);
 	started_ns = looked_ns = weir_host_now_ns();
 	while ((pushed->word & WEIR_THRESHOLD_MASK) != request.units) {

@@ -13,6 +13,7 @@
  *
  * "refused" are those that had no answer in time, "again" those opened from a port just used.
  */
+#include <assert.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -27,8 +28,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define CLIENTS_MAX 1000
 #define WANTED_MAX 64
@@ -77,6 +78,7 @@ static void sleep_ms(uint32_t ms)
 /* xorshift64 (Marsaglia, 2003). */
 static uint64_t draw(struct client *client, uint64_t below)
 {
+	assert(below);
 	client->random ^= client->random << 13;
 	client->random ^= client->random >> 7;
 	client->random ^= client->random << 17;

@@ -21,8 +21,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define CONNECTIONS_MAX 4096
 #define SOURCES_MAX 65536 /* by the last two bytes of the address */
@@ -99,7 +99,7 @@ static void end(struct connection *connection)
 
 static void accept_all(int listener, int epoll)
 {
-	struct sockaddr_in client;
+	struct sockaddr_in client = {};
 	socklen_t bytes = sizeof(client);
 	uint64_t before = accepted;
 	int fd;

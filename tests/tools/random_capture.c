@@ -14,8 +14,8 @@
 #include "../lib/model.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
-#include "capture.h"
-#include "util.h"
+#include "base/util.h"
+#include "replay/capture.h"
 
 static FILE *create(const char *path)
 {
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 	model = model_new(ruleset, random_ifindex);
 	tell_memory(&random, ruleset, specs, count, model, memory);
 	ruleset_write_yaml(ruleset, rules);
-	if (weir_capture_writer_new(capture, &writer, &diag)) {
+	if (weir_capture_writer_new(capture, WEIR_LINK_TYPE_ETHERNET, &writer, &diag)) {
 		weir_diag_print(&diag, stderr);
 		return 1;
 	}

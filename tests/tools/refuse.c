@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "tool.h"
-#include "util.h"
 
 /* Libraries make one of several that do the same. */
 static const struct {

@@ -30,9 +30,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "stamp.h"
 #include "tool.h"
-#include "util.h"
 
 #define SECOND_NS 1000000000ull
 #define SOURCES_MAX 32

@@ -25,9 +25,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "host.h"
+#include "base/util.h"
+#include "host/host.h"
 #include "tool.h"
-#include "util.h"
 
 #define MILLISECOND_NS 1000000ull
 #define PACKETS_MAX 100000

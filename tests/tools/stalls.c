@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define PAUSE_NS 5000000
 

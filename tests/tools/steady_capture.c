@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "../lib/packets.h"
-#include "util.h"
+#include "base/util.h"
 
 #define NSEC_PER_SEC 1000000000ull
 #define PCAP_MAGIC_NS 0xa1b23c4du /* pcap with nanoseconds */

@@ -15,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "array.h"
-#include "bpffs.h"
-#include "host.h"
-#include "object.h"
-#include "pins.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "pins/pins.h"
+#include "program/array.h"
+#include "program/object.h"
 
 static int fail(const char *what)
 {

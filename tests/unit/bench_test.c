@@ -20,7 +20,7 @@
 #include "../bench/trace.h"
 #include "../bench/traffic.h"
 #include "../bench/trial.h"
-#include "util.h"
+#include "base/util.h"
 
 static const struct report_column columns[] = {{"what", REPORT_WORDS}, {"ns", 1}};
 

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 /* ---- the parts ---- */
 

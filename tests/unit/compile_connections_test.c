@@ -9,8 +9,8 @@
 
 #include <string.h>
 
+#include "base/util.h"
 #include "compile_by_hand.h"
-#include "util.h"
 
 static struct weir_ruleset_rule *add_concurrency(struct weir_ruleset *ruleset, size_t resource, const char *name,
 						 uint64_t threshold)
@@ -32,15 +32,15 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	add_concurrency(ruleset, 1, "whole", 7)->observes = true;
 	image = build(ruleset);
 	rule = &image->rules[0];
-	assert_int_equal(image->config.has_connections, 1);
-	assert_int_equal(rule->judging, WEIR_JUDGING_CONNECTIONS);
+	assert_true(image->config.kinds & 1u << WEIR_KIND_CONNECTIONS);
+	assert_int_equal(rule->kind, WEIR_KIND_CONNECTIONS);
 	assert_int_equal(rule->key_fields, WEIR_KEY_SOURCE);
 	assert_int_equal(rule->source_mask4, 0xffffffff);
 	assert_int_equal(rule->storage, WEIR_STORAGE_LONE);
 	assert_int_equal(rule->threshold, WEIR_THRESHOLD_WORD(100, 1));
 	assert_int_equal(rule->bucket_ns, 0);
 	assert_int_equal(rule->threshold_moves, 0);
-	assert_int_equal(image->rules[1].judging, WEIR_JUDGING_CONNECTIONS);
+	assert_int_equal(image->rules[1].kind, WEIR_KIND_CONNECTIONS);
 	assert_int_equal(image->rules[1].observes, 1);
 	assert_int_equal(image->rule_info[0].identity.metric, WEIR_METRIC_CONCURRENCY);
 	assert_int_equal(image->timing_count, 0);
@@ -60,7 +60,7 @@ static void a_rate_rule_beside_a_concurrency_rule_is_as_it_is_alone(void **state
 	add_concurrency(ruleset, 0, "connections", 100);
 	add_rule(ruleset, 0, "rate", 20);
 	image = build(ruleset);
-	assert_int_equal(image->rules[1].judging, WEIR_JUDGING_WINDOW);
+	assert_int_equal(image->rules[1].kind, WEIR_KIND_WINDOW);
 	assert_int_equal(image->rules[1].storage, WEIR_STORAGE_NARROW);
 	assert_int_equal(image->rules[1].bucket_ns, SECOND / 10);
 	assert_int_equal(image->rules[1].asks_all, 0);
@@ -106,7 +106,7 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 	weir_image_free(image);
 	ruleset->rules[0].metric = WEIR_METRIC_RATE;
 	image = build(ruleset);
-	assert_int_equal(image->config.has_connections, 0);
+	assert_false(image->config.kinds & 1u << WEIR_KIND_CONNECTIONS);
 	assert_int_equal(image->config.connection_sets, 0);
 	weir_image_memory(image, 2, &memory);
 	assert_int_equal(memory.connections, 0);
@@ -137,6 +137,7 @@ static void overrides_of_a_concurrency_rule_are_in_the_trie(void **state)
 
 	rule->override_field = WEIR_KEY_SOURCE;
 	rule->overrides = calloc(1, sizeof(*rule->overrides));
+	assert_non_null(rule->overrides);
 	rule->overrides[0] =
 		(struct weir_override){.prefix = {.family = 4, .bits = 8, .address = {10}}, .threshold_micro = 5900000};
 	rule->override_count = 1;

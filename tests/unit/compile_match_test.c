@@ -12,9 +12,9 @@
 
 #include <string.h>
 
+#include "base/util.h"
 #include "compile_by_hand.h"
 #include "compile_oracle.h"
-#include "util.h"
 
 static void assert_same_resources(const struct weir_ruleset *ruleset, const struct weir_image *image,
 				  const struct packet *packet)
@@ -39,7 +39,8 @@ static void random_packets_meet_what_a_plain_matcher_finds(void **state)
 
 	for (round = 0; round < 120; round++) {
 		/* Matching alone: so many resources may well exceed what may meet on a packet. */
-		struct weir_ruleset *ruleset = chance_ruleset(sizes[round % 6], round % 2 ? 0xfff : chance(0x1000));
+		struct weir_ruleset *ruleset =
+			chance_ruleset(sizes[round % 6], round % 2 ? CONDITIONS_ALL : chance(CONDITIONS_ALL + 1));
 		struct weir_image *image = calloc(1, sizeof(*image));
 		struct weir_diag diag = {};
 
@@ -134,9 +135,11 @@ static void a_thousand_prefixes_are_searched_in_few_steps(void **state)
 static void fields_without_conditions_are_not_in_use(void **state)
 {
 	struct weir_ruleset *ruleset = new_ruleset();
-	struct weir_match *match = add_resource(ruleset, "any", 0);
-	struct weir_image *image = build(ruleset);
+	struct weir_image *image;
+	struct weir_match *match;
 
+	add_resource(ruleset, "any", 0);
+	image = build(ruleset);
 	assert_int_equal(image->config.match_fields, 0);
 	assert_int_equal(image->vector_count, 1);
 	assert_int_equal(image->vectors[0].word[0], 1);

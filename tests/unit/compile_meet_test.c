@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "compile_by_hand.h"
 #include "compile_oracle.h"
-#include "util.h"
 
 /* ---- what can meet on one packet ---- */
 
@@ -60,8 +60,11 @@ static size_t list_addresses(const struct weir_ruleset *ruleset, bool is_source,
 
 struct candidates {
 	uint8_t source[64][16], destination[64][16];
-	uint32_t source_port[64], destination_port[64], icmp_type[64], vlan[64], length[64];
-	size_t sources, destinations, source_ports, destination_ports, icmp_types, vlans, lengths, flags, interfaces;
+#define CANDIDATES(constant, name, member, highest, none, who) uint32_t member[64];
+	WEIR_RANGE_FIELDS(CANDIDATES)
+#define CANDIDATE_COUNT(constant, name, member, highest, none, who) size_t member##_count;
+	WEIR_RANGE_FIELDS(CANDIDATE_COUNT)
+	size_t sources, destinations, flags, interfaces;
 };
 
 struct most {
@@ -87,9 +90,11 @@ static void try_all(const struct weir_ruleset *ruleset, const struct candidates 
 		    struct most *most)
 {
 	static const uint8_t flags[] = {0, 0x02, 0x10, 0x12, 0x04, 0x06, 0x14, 0x16};
-	size_t combinations = c->sources * c->destinations * c->source_ports * c->destination_ports * c->icmp_types *
-			      c->vlans * c->lengths * c->flags * c->interfaces;
+	size_t combinations = c->sources * c->destinations * c->flags * c->interfaces;
 	size_t i, n;
+
+#define TIMES_COUNT(constant, name, member, highest, none, who) combinations *= c->member##_count;
+	WEIR_RANGE_FIELDS(TIMES_COUNT)
 
 	for (i = 0; i < combinations; i++) {
 		n = i;
@@ -99,16 +104,10 @@ static void try_all(const struct weir_ruleset *ruleset, const struct candidates 
 		NEXT(c->sources);
 		memcpy(packet.destination, c->destination[CHOOSE(c->destinations)], 16);
 		NEXT(c->destinations);
-		packet.source_port = c->source_port[CHOOSE(c->source_ports)];
-		NEXT(c->source_ports);
-		packet.destination_port = c->destination_port[CHOOSE(c->destination_ports)];
-		NEXT(c->destination_ports);
-		packet.icmp_type = c->icmp_type[CHOOSE(c->icmp_types)];
-		NEXT(c->icmp_types);
-		packet.vlan = c->vlan[CHOOSE(c->vlans)];
-		NEXT(c->vlans);
-		packet.length = c->length[CHOOSE(c->lengths)];
-		NEXT(c->lengths);
+#define CHOOSE_VALUE(constant, name, member, highest, none, who)                                                       \
+	packet.member = c->member[CHOOSE(c->member##_count)];                                                          \
+	NEXT(c->member##_count);
+		WEIR_RANGE_FIELDS(CHOOSE_VALUE)
 		packet.tcp_flags = flags[CHOOSE(c->flags)];
 		NEXT(c->flags);
 		packet.ifindex = CHOOSE(c->interfaces);
@@ -124,6 +123,7 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 	unsigned int family, fragment, protocol;
 	size_t r;
 
+	assert_non_null(c);
 	c->flags = c->interfaces = 1;
 	for (r = 0; r < ruleset->resource_count; r++) {
 		if (ruleset->resources[r].match.tcp_flags_count)
@@ -131,11 +131,11 @@ static struct most exhaustive_search(const struct weir_ruleset *ruleset)
 		if (ruleset->resources[r].match.interface_count)
 			c->interfaces = 4;
 	}
-	c->source_ports = LIST_VALUES(ruleset, source_port, 40000, c->source_port);
-	c->destination_ports = LIST_VALUES(ruleset, destination_port, 40000, c->destination_port);
-	c->icmp_types = LIST_VALUES(ruleset, icmp_type, 100, c->icmp_type);
-	c->vlans = LIST_VALUES(ruleset, vlan, WEIR_VLAN_NONE, c->vlan);
-	c->lengths = LIST_VALUES(ruleset, length, WEIR_LENGTH_LONGER, c->length);
+	/* Beside what rules name, one value that they hardly do: none, where every kind of packet may lack it. */
+	enum { EVERY, PORTS, TYPE };
+#define LIST_CANDIDATES(constant, name, member, highest, none, who)                                                    \
+	c->member##_count = LIST_VALUES(ruleset, member, who == EVERY ? (none) : 2 * (highest) / 5, c->member);
+	WEIR_RANGE_FIELDS(LIST_CANDIDATES)
 	for (family = 4; family <= 6; family += 2) {
 		c->sources = list_addresses(ruleset, true, family, c->source);
 		c->destinations = list_addresses(ruleset, false, family, c->destination);
@@ -193,7 +193,7 @@ static void random_packets_never_meet_more_than_the_bound(void **state)
 	char name[32];
 
 	for (round = 0; round < 60; round++) {
-		struct weir_ruleset *ruleset = chance_ruleset(20 + chance(60), 0xfff);
+		struct weir_ruleset *ruleset = chance_ruleset(20 + chance(60), CONDITIONS_ALL);
 		struct weir_image *image = NULL;
 		struct weir_diag diag = {};
 		struct most most = {};

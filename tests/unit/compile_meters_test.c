@@ -146,7 +146,7 @@ static void a_meter_is_a_rule_of_the_resource_that_is_read(void **state)
 	image = build(ruleset);
 	meter = &image->rules[1];
 	assert_int_equal(meter->resource, 1);
-	assert_int_equal(meter->judging, WEIR_JUDGING_WINDOW);
+	assert_int_equal(meter->kind, WEIR_KIND_WINDOW);
 	assert_int_equal(meter->bucket_ns, SECOND / 10);
 	assert_int_equal(meter->window, WEIR_WINDOW_SMOOTH);
 	assert_int_equal(meter->window_cells, 11);

@@ -94,13 +94,12 @@ bool matches(const struct weir_match *match, const struct packet *packet)
 		return false;
 	if (match->has_protocol && !(match->protocol[packet->protocol / 8] >> packet->protocol % 8 & 1))
 		return false;
+#define REFUSE_BEYOND_RANGES(constant, name, member, highest, none, who)                                               \
+	if (!is_in_ranges(match->member, match->member##_count, packet->member))                                       \
+		return false;
+	WEIR_RANGE_FIELDS(REFUSE_BEYOND_RANGES)
 	return is_in_prefixes(match->source, match->source_count, packet, packet->source) &&
 	       is_in_prefixes(match->destination, match->destination_count, packet, packet->destination) &&
-	       is_in_ranges(match->source_port, match->source_port_count, packet->source_port) &&
-	       is_in_ranges(match->destination_port, match->destination_port_count, packet->destination_port) &&
-	       is_in_ranges(match->icmp_type, match->icmp_type_count, packet->icmp_type) &&
-	       is_in_ranges(match->vlan, match->vlan_count, packet->vlan) &&
-	       is_in_ranges(match->length, match->length_count, packet->length) &&
 	       has_flags(match, packet->tcp_flags) && is_on_interface(match, packet->ifindex);
 }
 
@@ -157,12 +156,10 @@ struct weir_vector look_up(const struct weir_image *image, const struct packet *
 	meet(image, &set, WEIR_MATCH_SOURCE, longest_prefix(image, image->config.source_root, packet, packet->source));
 	meet(image, &set, WEIR_MATCH_DESTINATION,
 	     longest_prefix(image, image->config.destination_root, packet, packet->destination));
-	meet(image, &set, WEIR_MATCH_SOURCE_PORT, classes->source_port[packet->source_port]);
-	meet(image, &set, WEIR_MATCH_DESTINATION_PORT, classes->destination_port[packet->destination_port]);
 	meet(image, &set, WEIR_MATCH_TCP_FLAGS, classes->tcp_flags[packet->tcp_flags]);
-	meet(image, &set, WEIR_MATCH_ICMP_TYPE, classes->icmp_type[packet->icmp_type]);
-	meet(image, &set, WEIR_MATCH_VLAN, classes->vlan[packet->vlan]);
-	meet(image, &set, WEIR_MATCH_LENGTH, classes->length[packet->length]);
+#define MEET_RANGE(constant, name, member, highest, none, who)                                                         \
+	meet(image, &set, WEIR_MATCH_##constant, classes->member[packet->member]);
+	WEIR_RANGE_FIELDS(MEET_RANGE)
 	meet(image, &set, WEIR_MATCH_INTERFACE, interface_vector(image, packet->ifindex));
 	return set;
 }
@@ -231,19 +228,13 @@ static void chance_match(struct weir_match *match, uint32_t conditions)
 	if (conditions & 1 << 4)
 		chance_prefixes(&match->destination, &match->destination_count);
 	if (conditions & 1 << 5)
-		CHANCE_RANGES(match, source_port, 65536);
-	if (conditions & 1 << 6)
-		CHANCE_RANGES(match, destination_port, 65536);
-	if (conditions & 1 << 7)
-		CHANCE_RANGES(match, icmp_type, 256);
-	if (conditions & 1 << 8)
-		CHANCE_RANGES(match, vlan, 4096);
-	if (conditions & 1 << 9)
-		CHANCE_RANGES(match, length, 65536);
-	if (conditions & 1 << 10)
 		add_flags(match, flags[chance(3)], 0), add_flags(match, 0, flags[chance(3)]);
-	if (conditions & 1 << 11)
+	if (conditions & 1 << 6)
 		add_interface(match, interfaces[chance(3)]);
+#define CHANCE_RANGE(constant, name, member, highest, none, who)                                                       \
+	if (conditions & 1 << RANGE_##constant)                                                                        \
+		CHANCE_RANGES(match, member, (highest) + 1);
+	WEIR_RANGE_FIELDS(CHANCE_RANGE)
 }
 
 struct weir_ruleset *chance_ruleset(uint32_t resources, uint32_t conditions)
@@ -282,13 +273,9 @@ struct packet chance_packet(void)
 		.family = chance(2) ? 4 : 6,
 		.fragment = chance(WEIR_FRAGMENT_KINDS),
 		.protocol = chance(8) ? protocols[chance(6)] : chance(256),
-		.source_port = chance_value(65536),
-		.destination_port = chance_value(65536),
 		.tcp_flags = chance(256),
-		.icmp_type = chance_value(256),
-		.vlan = chance_value(4096),
-		.length = chance_value(65536),
-		.ifindex = chance(4),
+#define CHANCE_VALUE(constant, name, member, highest, none, who) .member = chance_value(none),
+		WEIR_RANGE_FIELDS(CHANCE_VALUE).ifindex = chance(4),
 	};
 
 	chance_address(packet.family, packet.source);

@@ -6,7 +6,7 @@
 #ifndef WEIR_TEST_COMPILE_ORACLE_H
 #define WEIR_TEST_COMPILE_ORACLE_H
 
-#include "compile_parts.h"
+#include "compile/parts.h"
 
 /* ---- packets and the plain matcher ---- */
 
@@ -16,8 +16,9 @@ struct packet {
 	uint8_t protocol;
 	uint8_t source[16], destination[16];
 	/* or the field's _NONE */
-	uint32_t source_port, destination_port, tcp_flags, icmp_type, vlan;
-	uint32_t length, ifindex;
+	uint32_t tcp_flags, ifindex;
+#define PACKET_VALUE(constant, name, member, highest, none, who) uint32_t member;
+	WEIR_RANGE_FIELDS(PACKET_VALUE)
 };
 
 /* What a packet of this kind cannot have, it has not. */
@@ -41,7 +42,10 @@ struct weir_vector look_up(const struct weir_image *image, const struct packet *
 /* A number below `below`; the same ones in every run. */
 uint32_t chance(uint32_t below);
 
-#define CONDITIONS 12 /* kinds of them */
+/* Kinds of conditions: seven that are no ranges, and a field of ranges each. */
+#define CONDITION_OF_RANGE(constant, name, member, highest, none, who) RANGE_##constant,
+enum { RANGES_FOLLOW = 6, WEIR_RANGE_FIELDS(CONDITION_OF_RANGE) CONDITIONS };
+#define CONDITIONS_ALL ((1u << CONDITIONS) - 1)
 
 /* Up to `resources` resources that use, of the conditions given (a bit each), about one in three. */
 struct weir_ruleset *chance_ruleset(uint32_t resources, uint32_t conditions);

@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "compile_by_hand.h"
-#include "util.h"
 #include "weir_cost.h"
 
 /* ---- storage and timing ---- */
@@ -217,21 +217,21 @@ static void each_combination_is_judged_as_semantics_says(void **state)
 		enum weir_strategy strategy;
 		enum weir_behavior behavior;
 		enum weir_relation relation;
-		enum weir_judging judging;
+		enum weir_kind_id kind;
 		bool moves[3], warms_flows[3];
 		enum weir_storage storage[3];
 		int own_meters, ref_meters;
 	} kinds[] = {
-		{DIRECT, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {}, {}, {0, 1, 1}, 0, 0},
-		{DIRECT, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {}, {}, {0, 2, 2}, 0, 1},
-		{DIRECT, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {}, {}, {0, 2, 2}, 0, 0},
-		{WARM_UP, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
-		{WARM_UP, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 2},
-		{WARM_UP, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
-		{WARM_UP, THROTTLING, ASSOCIATED, WEIR_JUDGING_THROTTLE, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 1},
-		{MEMORY, REJECT, CURRENT, WEIR_JUDGING_WINDOW, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
-		{MEMORY, REJECT, ASSOCIATED, WEIR_JUDGING_ASSOCIATED, {1, 1, 1}, {}, {0, 2, 2}, 0, 1},
-		{MEMORY, THROTTLING, CURRENT, WEIR_JUDGING_THROTTLE, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
+		{DIRECT, REJECT, CURRENT, WEIR_KIND_WINDOW, {}, {}, {0, 1, 1}, 0, 0},
+		{DIRECT, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {}, {}, {0, 2, 2}, 0, 1},
+		{DIRECT, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {}, {}, {0, 2, 2}, 0, 0},
+		{WARM_UP, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
+		{WARM_UP, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 2},
+		{WARM_UP, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
+		{WARM_UP, THROTTLING, ASSOCIATED, WEIR_KIND_THROTTLE, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 1},
+		{MEMORY, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
+		{MEMORY, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {1, 1, 1}, {}, {0, 2, 2}, 0, 1},
+		{MEMORY, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
 	};
 	static const uint32_t keys[3][2] = {{}, {WEIR_KEY_SOURCE, 0}, {WEIR_KEY_SOURCE, WEIR_KEY_SOURCE}};
 	size_t i, k;
@@ -245,14 +245,14 @@ static void each_combination_is_judged_as_semantics_says(void **state)
 			add_kind(ruleset, "rule", kinds[i].strategy, kinds[i].behavior, kinds[i].relation);
 			image = build(ruleset);
 			rule = &image->rules[0];
-			assert_int_equal(rule->judging, kinds[i].judging);
+			assert_int_equal(rule->kind, kinds[i].kind);
 			assert_int_equal(rule->threshold_moves, kinds[i].moves[k]);
 			assert_int_equal(rule->warms_flows, kinds[i].warms_flows[k]);
 			assert_int_equal(rule->storage, kinds[i].storage[k]);
 			assert_int_equal(rule->queueing_ns_max, kinds[i].behavior == THROTTLING ? 500 * MS : 0);
 			assert_int_equal(image->resources[0].meter_count, kinds[i].own_meters);
 			assert_int_equal(image->resources[1].meter_count, kinds[i].ref_meters);
-			assert_int_equal(image->meter_count, rule->judging == WEIR_JUDGING_ASSOCIATED);
+			assert_int_equal(image->meter_count, rule->kind == WEIR_KIND_ASSOCIATED);
 			assert_int_equal(image->rule_count, 1);
 			weir_image_free(image);
 			weir_ruleset_free(ruleset);
@@ -367,21 +367,21 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	ruleset->settings.paces = true;
 	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT);
 	image = build(ruleset);
-	assert_false(image->config.has_moving | image->config.has_throttling | image->config.has_associated |
-		     image->config.has_meters | image->config.warms_flows | image->config.has_overrides |
-		     image->config.paces | image->config.throttle_horizon_ns);
+	assert_int_equal(image->config.kinds, 1u << WEIR_KIND_WINDOW);
+	assert_false(image->config.has_moving | image->config.has_meters | image->config.warms_flows |
+		     image->config.has_overrides | image->config.paces | image->config.throttle_horizon_ns);
 	weir_image_free(image);
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
-	assert_int_equal(image->config.has_throttling, 1);
+	assert_int_equal(image->config.kinds, 1u << WEIR_KIND_WINDOW | 1u << WEIR_KIND_THROTTLE);
 	assert_int_equal(image->config.paces, 1);
-	assert_false(image->config.has_moving | image->config.has_associated | image->config.has_meters);
+	assert_false(image->config.has_moving | image->config.has_meters);
 	weir_image_free(image);
 
 	add_kind(ruleset, "associated", DIRECT, REJECT, ASSOCIATED);
 	image = build(ruleset);
-	assert_int_equal(image->config.has_associated, 1);
+	assert_true(image->config.kinds & 1u << WEIR_KIND_ASSOCIATED);
 	assert_int_equal(image->config.has_meters, 1);
 	assert_false(image->config.has_moving | image->config.warms_flows);
 	weir_image_free(image);

@@ -180,15 +180,12 @@ static void memory_is_what_the_maps_take(void **state)
 	weir_image_memory(image, 2, &memory);
 	assert_int_equal(memory.narrow_table, 4096 * 32 * (2 + 2));
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
-	/* 4,096 / 4 / 8 lines, in one chunk. */
-	assert_int_equal(memory.full_flows, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
-	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.full_flows + memory.presence +
-					       memory.shared + memory.lone_rows + memory.counters + memory.matching +
-					       memory.lists);
+	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.presence + memory.shared +
+					       memory.lone_rows + memory.counters + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);

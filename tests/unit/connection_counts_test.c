@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "connection_counts.h"
+#include "tables/connection_counts.h"
 
 #define STEP_NS 1000ull
 #define TAG 0x12345678u

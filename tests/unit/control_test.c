@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "control.h"
-#include "ruleset.h"
-#include "util.h"
-#include "warm_up.h"
+#include "base/util.h"
+#include "rules/ruleset.h"
+#include "thresholds/control.h"
+#include "thresholds/warm_up.h"
 #include "weir_cost.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC

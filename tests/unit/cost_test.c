@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "cost.h"
+#include "thresholds/cost.h"
+#include "weir_sizes.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
 #define DAY (86400 * SECOND)

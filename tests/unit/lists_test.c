@@ -13,8 +13,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "compile_lists.h"
-#include "util.h"
+#include "base/util.h"
+#include "compile/parts.h"
+#include "weir_lists.h"
 
 struct compiled {
 	struct weir_config config;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "memory_adaptive.h"
+#include "thresholds/memory_adaptive.h"
 #include "weir_cost.h"
 
 #define SECOND WEIR_NSEC_PER_SEC

@@ -15,7 +15,7 @@
 
 #include "../lib/model.h"
 #include "../lib/packets.h"
-#include "util.h"
+#include "base/util.h"
 
 #define US 1000ull
 #define MS 1000000ull
@@ -261,7 +261,7 @@ static struct model_connection_counts counts_after(const struct cell *cell)
 {
 	static struct setup setup;
 	struct model_connection_counts counts;
-	bool passed;
+	bool passed = false;
 
 	play(&setup, cell, &passed);
 	counts = counts_now(&setup);
@@ -272,7 +272,7 @@ static struct model_connection_counts counts_after(const struct cell *cell)
 static bool passes(const struct cell *cell)
 {
 	static struct setup setup;
-	bool passed;
+	bool passed = false;
 
 	play(&setup, cell, &passed);
 	model_free(setup.model);

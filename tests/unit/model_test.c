@@ -16,7 +16,7 @@
 #include "../lib/model.h"
 #include "../lib/model_limit.h"
 #include "../lib/packets.h"
-#include "util.h"
+#include "base/util.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC

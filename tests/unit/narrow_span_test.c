@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "narrow_span.h"
-#include "util.h"
+#include "base/util.h"
+#include "tables/narrow_span.h"
 
 #define MS 1000000ull
 #define DAY (86400 * WEIR_NSEC_PER_SEC)

@@ -17,7 +17,7 @@
 #include "../../bpf/parse.h"
 #include "../lib/packets.h"
 #include "../lib/random.h"
-#include "util.h"
+#include "base/util.h"
 
 #define FRAMES 400000
 
@@ -56,6 +56,7 @@ static void assert_same_packet(const struct weir_packet *usual, const struct wei
 		assert_int_equal(usual->destination[0], UNTOUCHED);
 	assert_int_equal(usual->destination_port,
 			 asked & WEIR_MATCH_DESTINATION_PORT ? any->destination_port : UNTOUCHED);
+	assert_int_equal(usual->dscp, asked & WEIR_MATCH_DSCP ? any->dscp : UNTOUCHED);
 	if (asked & WEIR_MATCH_SELDOM) {
 		assert_int_equal(usual->source_port, any->source_port);
 		assert_int_equal(usual->vlan, any->vlan);
@@ -103,6 +104,7 @@ static struct packet_spec random_spec(struct random *random)
 	spec.source_port = random_u64(random);
 	spec.destination_port = random_u64(random);
 	spec.tcp_flags = random_u64(random);
+	spec.traffic_class = random_u64(random);
 	spec.payload_bytes = random_below(random, 24);
 	spec.padding_bytes = random_percent(random, 20) ? random_below(random, 20) : 0;
 	spec.option_words = random_percent(random, 10) ? random_below(random, 4) : 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The picture that replay draws: what must be in it, and where. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plot.h"
+#include "plot/plot.h"
 
 /* Write to memory. The caller frees it. (Inlined, gcc 12 takes the pointer for one to its own variable.) */
 __attribute__((noinline)) static char *draw(const struct weir_plot *plot)
@@ -48,14 +47,14 @@ static void assert_well_formed(const char *text)
 	}
 	assert_int_equal(depth, 0);
 	for (const char *at = strchr(text, '&'); at; at = strchr(at + 1, '&'))
-		assert_true(!strncmp(at, "&amp;", 5) || !strncmp(at, "&lt;", 4) || !strncmp(at, "&gt;", 4));
+		assert_true(!strncmp(at, "&#38;", 5) || !strncmp(at, "&#60;", 5) || !strncmp(at, "&#62;", 5));
 	assert_null(strstr(text, "nan"));
 	assert_null(strstr(text, "inf"));
 }
 
 static void each_resource_has_a_panel_with_axes_lines_and_a_legend(void **state)
 {
-	const double offered[] = {100, 100, 0}, admitted[] = {33, 34, 0}, threshold[] = {33, 34, NAN};
+	const double offered[] = {100, 100, 0}, admitted[] = {33, 34, 0}, threshold[] = {33, 34, 34};
 	const struct weir_plot_panel panels[] = {
 		{"web", "packets", offered, admitted, threshold},
 		{"dns", "bytes", offered, offered, NULL},
@@ -63,7 +62,7 @@ static void each_resource_has_a_panel_with_axes_lines_and_a_legend(void **state)
 	char *text = draw(&(struct weir_plot){1000000000, 3, panels, 2});
 
 	assert_well_formed(text);
-	assert_int_equal(count_of(text, "class=\"name\""), 2);
+	assert_int_equal(count_of(text, "class='name'"), 2);
 	assert_non_null(strstr(text, ">web</text>"));
 	assert_non_null(strstr(text, ">packets per second</text>"));
 	assert_non_null(strstr(text, ">bytes per second</text>"));
@@ -80,32 +79,41 @@ static void names_are_escaped(void **state)
 	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
 
 	assert_well_formed(text);
-	assert_non_null(strstr(text, "&lt;a &amp; b&gt;"));
+	assert_non_null(strstr(text, "&#60;a &#38; b&#62;"));
 	free(text);
 }
 
-/* The level of the only bin, in pixels from the top of the picture. */
+/* The height of the only bin, in pixels above the axis. */
 static double level(double offered, double admitted)
 {
 	const struct weir_plot_panel panel = {"r", "packets", &offered, &admitted, NULL};
 	char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1}), *path;
-	double y = -1;
+	double y = 1;
 
-	path = strstr(text, "stroke=\"#0072b2\"");
+	path = strstr(text, "<path class='admitted' d='M-3 0V");
 	assert_non_null(path);
-	path = strstr(path, "d=\"M");
-	assert_non_null(path);
-	assert_int_equal(sscanf(path, "d=\"M70.0 %lf", &y), 1);
+	assert_int_equal(sscanf(path, "<path class='admitted' d='M-3 0V%lfH770.0", &y), 1);
 	free(text);
-	return y;
+	return -y;
 }
 
-/* 56 is the upper edge, 178 pixels lower the lower one. */
+/* The area inside the axes is 178 pixels high. */
 static void what_is_admitted_is_drawn_to_scale(void **state)
 {
-	assert_float_equal(level(100, 0), 234, 0.05);
-	assert_float_equal(level(100, 100), 234 - 178 / 1.05, 0.05);
-	assert_float_equal(level(150, 100), 234 - 178 / 1.05 / 1.5, 0.05);
+	assert_float_equal(level(100, 0), 0, 0.05);
+	assert_float_equal(level(100, 100), 178 / 1.05, 0.05);
+	assert_float_equal(level(150, 100), 178 / 1.05 / 1.5, 0.05);
+}
+
+/* What is inside the axes is 770 pixels wide and 178 high; the curve begins and ends outside, where it is clipped. */
+static void bins_follow_each_other_from_edge_to_edge(void **state)
+{
+	const double values[] = {2, 1, 0, 2};
+	const struct weir_plot_panel panel = {"r", "packets", values, values, values};
+	char *text = draw(&(struct weir_plot){1000000000, 4, &panel, 1});
+
+	assert_int_equal(count_of(text, "'M-3 0V-169.5H192.5V-84.8H385.0V-0.0H577.5V-169.5H770.0h3V0'/>"), 3);
+	free(text);
 }
 
 static void flood_does_not_press_the_curve_to_the_ground(void **state)
@@ -116,7 +124,29 @@ static void flood_does_not_press_the_curve_to_the_ground(void **state)
 
 	assert_non_null(strstr(text, ">offered, at most 1e+06 (beyond the top)</text>"));
 	free(text);
-	assert_float_equal(level(1000000, 100), 234 - 178 / 1.05 / 1.6, 0.05);
+	assert_float_equal(level(1000000, 100), 178 / 1.05 / 1.6, 0.05);
+}
+
+static void ticks_are_at_round_numbers(void **state)
+{
+	const struct {
+		double rate;
+		size_t ticks;
+		const char *last;
+	} axes[] = {{7.6, 8, ">7</text>"},
+		    {14, 8, ">14</text>"},
+		    {30, 7, ">30</text>"},
+		    {0.7, 8, ">0.7</text>"},
+		    {70000, 8, ">70000</text>"}};
+
+	for (size_t i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
+		const struct weir_plot_panel panel = {"r", "packets", &axes[i].rate, &axes[i].rate, NULL};
+		char *text = draw(&(struct weir_plot){1000000000, 1, &panel, 1});
+
+		assert_int_equal(count_of(text, "class='y'"), axes[i].ticks);
+		assert_non_null(strstr(text, axes[i].last));
+		free(text);
+	}
 }
 
 static void nothing_at_all_is_a_picture_too(void **state)
@@ -140,11 +170,12 @@ static void long_captures_have_minutes_or_hours_and_few_numbers(void **state)
 
 	assert_well_formed(text);
 	assert_non_null(strstr(text, ">minutes</text>"));
-	assert_true(count_of(text, "class=\"tick\"") <= 2 * 9);
+	assert_int_equal(count_of(text, "class='x'"), 6);
+	assert_int_equal(count_of(text, "class='y'"), 6);
 	free(text);
 	text = draw(&(struct weir_plot){3600000000000, 600, &panel, 1});
 	assert_non_null(strstr(text, ">hours</text>"));
-	assert_true(count_of(text, "class=\"tick\"") <= 2 * 9);
+	assert_int_equal(count_of(text, "class='x'"), 7);
 	free(text);
 }
 
@@ -154,7 +185,9 @@ int main(void)
 		cmocka_unit_test(each_resource_has_a_panel_with_axes_lines_and_a_legend),
 		cmocka_unit_test(names_are_escaped),
 		cmocka_unit_test(what_is_admitted_is_drawn_to_scale),
+		cmocka_unit_test(bins_follow_each_other_from_edge_to_edge),
 		cmocka_unit_test(flood_does_not_press_the_curve_to_the_ground),
+		cmocka_unit_test(ticks_are_at_round_numbers),
 		cmocka_unit_test(nothing_at_all_is_a_picture_too),
 		cmocka_unit_test(long_captures_have_minutes_or_hours_and_few_numbers),
 	};

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "base/util.h"
 
 static const char *const file_names[] = {"a.yaml", "b.yaml", "c.yaml"};
 /* What allow and deny lists are read from. */
@@ -23,6 +23,8 @@ int set_up(void **state)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
 
+	if (!bench)
+		return -1;
 	strcpy(bench->directory, "/tmp/weir-rules-XXXXXX");
 	bench->home = getcwd(NULL, 0);
 	*state = bench;

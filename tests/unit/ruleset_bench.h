@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "diag.h"
-#include "ruleset.h"
+#include "base/diag.h"
+#include "rules/ruleset.h"
 
 /* Files are written into a directory of their own, which is the current one while they are read, so that
  * they are called a.yaml, b.yaml, c.yaml in messages.

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
+#include "base/util.h"
 #include "ruleset_bench.h"
-#include "util.h"
 
 /* ---- connections ---- */
 

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "ruleset_bench.h"
-#include "util.h"
 
 static void bytes_that_are_no_text_are_refused_and_never_end_the_file(void **state)
 {
@@ -72,6 +72,7 @@ static void file_beyond_16_megabytes_is_refused(void **state)
 	size_t bytes = (16u << 20) + 1;
 	_cleanup_(weir_freep) char *text = malloc(bytes);
 
+	assert_non_null(text);
 	memset(text, '\n', bytes);
 	write_file("a.yaml", text, bytes);
 	assert_int_equal(weir_ruleset_read(paths, 1, &bench->ruleset, &bench->diag), -EINVAL);
@@ -82,8 +83,10 @@ static void thousands_of_mistakes_end_in_one_line(void **state)
 {
 	struct bench *bench = *state;
 	_cleanup_(weir_freep) char *text = malloc(64 * 1024);
-	char *at = stpcpy(text, "rules:\n");
+	char *at;
 
+	assert_non_null(text);
+	at = stpcpy(text, "rules:\n");
 	for (int i = 0; i < 3000; i++)
 		at = stpcpy(at, "- x\n");
 	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);

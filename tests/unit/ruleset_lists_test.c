@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/util.h"
+#include "rules/values.h"
 #include "ruleset_bench.h"
-#include "util.h"
-#include "values.h"
 
 /* ---- overrides ---- */
 
@@ -101,6 +101,7 @@ static void hundred_thousand_overrides_are_read_in_seconds_and_not_one_more(void
 	for (int more = 0; more < 2; more++) {
 		FILE *stream = open_memstream(&text, &bytes);
 
+		assert_non_null(stream);
 		fprintf(stream,
 			"resources: [{name: a, flow: source}]\nrules:\n- resource: a\n  threshold: 5\n  overrides:\n");
 		for (int i = 0; i < WEIR_OVERRIDES_MAX + more; i++)
@@ -259,6 +260,7 @@ static void million_entries_are_read_in_seconds(void **state)
 	FILE *stream = fopen("good.txt", "w");
 	struct timespec start;
 
+	assert_non_null(stream);
 	/* Far from sorted. */
 	for (uint32_t i = 0; i < 1000000; i++)
 		fprintf(stream, "%u.%u.%u.%u\n", i * 0x9e3779b1 >> 24, i * 0x9e3779b1 >> 16 & 255,

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "ruleset_bench.h"
-#include "util.h"
 
 /* ---- mistakes, one a file ---- */
 
@@ -88,6 +88,8 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 		{MATCH("destinationPort: {a: 1}"), 4, 22, "must be a single value, not a map", NULL},
 		{MATCH("vlan: 4096"), 4, 11, "out of range", "0 to 4095"},
 		{MATCH("vlan: []"), 4, 11, "'vlan' is an empty list", "at least one"},
+		{MATCH("dscp: [ef, 64]"), 4, 16, "out of range", "0 to 63"},
+		{MATCH("dscp: eff"), 4, 11, "'eff' is neither a number nor a name", "did you mean 'ef'?"},
 		{MATCH("icmpType: 256"), 4, 15, "out of range", "0 to 255"},
 		{MATCH("length: 64-65536"), 4, 13, "out of range", "65535"},
 		{MATCH("tcpFlags: 'syn,!syn'"), 4, 15, "both set and not set", NULL},
@@ -212,13 +214,12 @@ static void caret_stands_under_the_token_whatever_is_before_it(void **state)
 	struct bench *bench = *state;
 
 	/* A tab in the line is repeated below; characters count, not bytes; quotes belong to the token. */
-	assert_int_equal(read_texts(bench, "resources: [{name: äöü,\tflow: \"nö\"}]\n", NULL, NULL), -EINVAL);
-	assert_tells(bench,
-		     "a.yaml:1:31: flow: 'nö' is no field of a flow key\n"
-		     "    resources: [{name: äöü,\tflow: \"nö\"}]\n"
-		     "                           \t      ^~~~\n"
-		     "    write source, destination (both with /IPv4-prefix/IPv6-prefix if you like), sourcePort, "
-		     "destinationPort, protocol, vlan or interface\n");
+	assert_int_equal(read_texts(bench, "resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n", NULL, NULL),
+			 -EINVAL);
+	assert_tells(bench, "a.yaml:1:41: family: 'nö' is not known\n"
+			    "    resources: [{name: äöü,\tmatch: {family: \"nö\"}}]\n"
+			    "                           \t                ^~~~\n"
+			    "    write ipv4 or ipv6\n");
 }
 
 static void long_line_is_shown_around_the_token(void **state)

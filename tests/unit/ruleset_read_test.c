@@ -11,8 +11,8 @@
 #include <glob.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "ruleset_bench.h"
-#include "util.h"
 
 /* ---- what is read ---- */
 
@@ -101,6 +101,7 @@ static void every_condition_of_a_match_is_read(void **state)
 			    "    sourcePort: \"1024-65535\"\n"
 			    "    destinationPort: [53, 5353]\n"
 			    "    vlan: [0, 100-200]\n"
+			    "    dscp: [ef, 8-15, af11]\n"
 			    "    fragment: [none, first]\n"
 			    "    length: 64-128\n"
 			    "    interface: [eth0, eth1]\n"
@@ -118,6 +119,9 @@ static void every_condition_of_a_match_is_read(void **state)
 	assert_int_equal(match->source_port[0].low, 1024);
 	assert_int_equal(match->destination_port_count, 2);
 	assert_int_equal(match->vlan[1].high, 200);
+	assert_int_equal(match->dscp_count, 3);
+	assert_int_equal(match->dscp[0].low, 46);
+	assert_int_equal(match->dscp[1].high, 15);
 	assert_int_equal(match->fragments, 1 << WEIR_FRAGMENT_NONE | 1 << WEIR_FRAGMENT_FIRST);
 	assert_int_equal(match->length[0].high, 128);
 	assert_string_equal(match->interface[1], "eth1");

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "ruleset_bench.h"
-#include "util.h"
 
 /* Read a list with two resources that its rules may use. */
 static int read_sentinel(struct bench *bench, const char *list)

@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
-#include "util.h"
-#include "values.h"
+#include "base/utf8.h"
+#include "base/util.h"
+#include "rules/values.h"
 
 static struct weir_refusal refusal;
 
@@ -245,6 +246,43 @@ static void range_refuses_what_is_none(void **state)
 	assert_refused(weir_parse_range("1-2-3", 65535, &range, &refusal), "1-2-3", "'2-3' is not", "");
 	assert_refused(weir_parse_range("1 - 2", 65535, &range, &refusal), "1 - 2", "is not", "");
 	assert_refused(weir_parse_range("1:2", 65535, &range, &refusal), "1:2", "is not", "");
+}
+
+static void a_code_point_is_a_number_a_range_or_a_name(void **state)
+{
+	static const struct {
+		const char *token;
+		uint32_t low, high;
+	} good[] = {
+		{"0", 0, 0},	  {"63", 63, 63},   {"8-15", 8, 15},  {"ef", 46, 46},	{"le", 1, 1},
+		{"cs0", 0, 0},	  {"cs1", 8, 8},    {"cs7", 56, 56},  {"af11", 10, 10}, {"af13", 14, 14},
+		{"af21", 18, 18}, {"af22", 20, 20}, {"af33", 30, 30}, {"af41", 34, 34}, {"af43", 38, 38},
+	};
+	struct weir_range range;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(weir_parse_named_range(good[i].token, 63, weir_dscp_names, &range, &refusal), 0);
+		assert_int_equal(range.low, good[i].low);
+		assert_int_equal(range.high, good[i].high);
+	}
+}
+
+static int parse_dscp(const char *token)
+{
+	struct weir_range range;
+
+	return weir_parse_named_range(token, 63, weir_dscp_names, &range, &refusal);
+}
+
+static void a_code_point_that_is_none_is_refused(void **state)
+{
+	assert_refused(parse_dscp("64"), "64", "out of range", "0 to 63");
+	assert_refused(parse_dscp("af14"), "af14", "neither a number nor a name", "did you mean 'af11'?");
+	assert_refused(parse_dscp("cs8"), "cs8", "neither a number nor a name", "did you mean 'cs0'?");
+	assert_refused(parse_dscp("expedited"), "expedited", "neither a number nor a name", "such as ef");
+	assert_refused(parse_dscp("EF"), "EF", "neither", "ef");
+	assert_refused(parse_dscp("cs1-cs3"), "cs1-cs3", "neither", "");
+	assert_refused(parse_dscp("0x2e"), "0x2e", "not a whole number", "0 to 63");
 }
 
 /* ---- addresses ---- */
@@ -512,6 +550,8 @@ int main(void)
 		cmocka_unit_test(prefixes_sort_by_family_address_and_length),
 		cmocka_unit_test(range_has_both_ends),
 		cmocka_unit_test(range_refuses_what_is_none),
+		cmocka_unit_test(a_code_point_is_a_number_a_range_or_a_name),
+		cmocka_unit_test(a_code_point_that_is_none_is_refused),
 		cmocka_unit_test(prefix_of_either_family_is_read_and_written),
 		cmocka_unit_test(prefix_refuses_what_is_no_address),
 		cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "warm_up.h"
+#include "thresholds/warm_up.h"
 #include "weir_cost.h"
 
 #define SECOND WEIR_NSEC_PER_SEC
@@ -88,7 +88,7 @@ static void a_cold_packet_of_a_hundred_a_second_costs_30_ms(void **state)
 {
 	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
-	struct weir_cost cost;
+	struct weir_cost cost = {};
 
 	weir_warm_up_cost(&params, params.max, &cost);
 	assert_int_equal(weir_cost_ns(&cost, 1), 30000000);
@@ -125,7 +125,7 @@ static void assert_set_up(const struct weir_ruleset_rule *rule, const struct wei
 static void assert_curve(const struct weir_warm_up *params, uint64_t stored, uint64_t batch)
 {
 	unsigned __int128 above = params->ramp ?: 1, ramp = params->ramp ?: 1;
-	struct weir_cost cost;
+	struct weir_cost cost = {};
 	uint64_t cost_ns;
 
 	if (params->ramp && stored > params->warning)
@@ -234,7 +234,7 @@ static void a_ramp_too_small_to_exist_is_the_plain_threshold(void **state)
 	/* Three an hour: neither line is a whole token away. */
 	struct weir_ruleset_rule rule = rule_of(3900000, 3600 * SECOND, 10, 3);
 	struct weir_warm_up params = set_up(&rule);
-	struct weir_cost cost;
+	struct weir_cost cost = {};
 
 	assert_int_equal(params.ramp, 0);
 	assert_int_equal(weir_warm_up_units(&params, params.max), 3);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "util.h"
+#include "base/util.h"
 #include "weir_window.h"
 
 static uint64_t share(uint64_t count, uint64_t bucket_ns, uint64_t into_ns)

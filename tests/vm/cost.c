@@ -16,8 +16,8 @@
 
 #include "../lib/packets.h"
 #include "../lib/rig.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define CLOCK_NS 2    /* an instruction: -icount shift=1 */
 #define REPEAT 200000 /* so that a tick of the clock more or less does not show */

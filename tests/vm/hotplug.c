@@ -19,8 +19,8 @@
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/storm.h"
-#include "host.h"
-#include "util.h"
+#include "base/util.h"
+#include "host/host.h"
 
 #define LIMIT 1000
 #define DAY (86400 * SECOND)

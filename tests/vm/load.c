@@ -26,12 +26,12 @@
 #include <time.h>
 
 #include "../lib/packets.h"
-#include "compile.h"
-#include "counters.h"
-#include "host.h"
-#include "instance.h"
-#include "object.h"
-#include "util.h"
+#include "base/util.h"
+#include "compile/compile.h"
+#include "host/host.h"
+#include "instance/instance.h"
+#include "program/object.h"
+#include "watch/counters.h"
 
 /* A warning before the million: clang 14 shows up to 403,000 on Linux 6.1, clang 19 up to 589,000, and neither more
  * than 351,000 on 6.12 and 6.18. Chosen, not derived.
@@ -64,12 +64,15 @@ static const char one_lone_rule[] =
  */
 #define CROWD 150
 #define CROWD_FIRST_PORT 2000
+#define KEY_FIELD(constant, name, member, part, form) name ", "
+#define EVERY_KEY_FIELD WEIR_KEY_FIELDS(KEY_FIELD)
 static const char every_field[] = SETTINGS
 	"resources:\n"
 	"  - {name: web, match: {family: ipv4, protocol: tcp, destination: 192.0.2.0/24, destinationPort: 80},\n"
-	"     flow: [source/24, destination, sourcePort, destinationPort, protocol, vlan, interface]}\n"
+	"     flow: [" EVERY_KEY_FIELD "]}\n"
 	"  - {name: syn, match: {protocol: tcp, tcpFlags: 'syn,!ack', source: [10.0.0.0/8, 192.0.2.0/24], vlan: 7,\n"
-	"     sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE "},\n"
+	"     dscp: [cs0, ef], sourcePort: 1024-65535, fragment: none, length: 54-1514, interface: " TEST_RUN_INTERFACE
+	"},\n"
 	"     flow: [source/24/56]}\n"
 	"  - {name: ping, match: {protocol: [icmp, icmpv6], icmpType: [8, 128]}, flow: source/32/64}\n"
 	"  - {name: all}\n";
@@ -492,7 +495,7 @@ static void live_reload(void)
 	int err;
 
 	ruleset->rules[0].threshold_micro = 7 * WEIR_MICRO;
-	err = weir_instance_reload(LIVE_INSTANCE, ruleset, &result, &diag);
+	err = weir_instance_reload(LIVE_INSTANCE, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
 	weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
 	weir_ruleset_free(ruleset);

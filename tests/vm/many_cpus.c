@@ -17,7 +17,7 @@
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "../lib/storm.h"
-#include "host.h"
+#include "host/host.h"
 
 #define OFFERED 10 /* times the limit */
 #define DAY (86400 * SECOND)

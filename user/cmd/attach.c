@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir attach: put rules on interfaces and leave; they go on in the kernel. */
+#include "base/util.h"
 #include "cmd.h"
-#include "controller.h"
+#include "control/controller.h"
 #include "options.h"
-#include "util.h"
 
 static const struct weir_command command = {
 	.name = "attach",

@@ -6,17 +6,18 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/diag.h"
+#include "base/util.h"
 #include "cmd.h"
-#include "compile.h"
-#include "diag.h"
-#include "host.h"
-#include "memory.h"
+#include "compile/compile.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "kind/kind.h"
 #include "options.h"
-#include "pace.h"
+#include "pace/pace.h"
 #include "print.h"
-#include "ruleset.h"
-#include "util.h"
-#include "values.h"
+#include "rules/ruleset.h"
+#include "rules/values.h"
 
 #define NSEC_PER_MSEC 1000000ull
 
@@ -79,7 +80,27 @@ static void add_ranges(json_t *fields, const char *name, const struct weir_range
 	}
 }
 
-static void add_protocols(json_t *fields, const struct weir_match *match)
+/* ---- the fields that are no ranges of numbers, by their members of struct weir_match ---- */
+
+static void add_families(json_t *fields, const struct weir_match *match)
+{
+	static const char *const names[] = {"ipv4", "ipv6"};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (match->families >> i & 1)
+			add_word(fields, "family", "%s", names[i]);
+}
+
+static void add_fragments(json_t *fields, const struct weir_match *match)
+{
+	static const char *const names[] = {"none", "first", "later"};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (match->fragments >> i & 1)
+			add_word(fields, "fragment", "%s", names[i]);
+}
+
+static void add_protocol(json_t *fields, const struct weir_match *match)
 {
 	for (unsigned int number = 0; match->has_protocol && number < 256; number++) {
 		const char *name = weir_protocol_name(number);
@@ -93,7 +114,17 @@ static void add_protocols(json_t *fields, const struct weir_match *match)
 	}
 }
 
-static void add_tcp_flags(json_t *fields, const struct weir_tcp_flags *flags)
+static void add_source(json_t *fields, const struct weir_match *match)
+{
+	add_prefixes(fields, "source", match->source, match->source_count);
+}
+
+static void add_destination(json_t *fields, const struct weir_match *match)
+{
+	add_prefixes(fields, "destination", match->destination, match->destination_count);
+}
+
+static void add_flags(json_t *fields, const struct weir_tcp_flags *flags)
 {
 	char text[64] = "";
 
@@ -106,30 +137,26 @@ static void add_tcp_flags(json_t *fields, const struct weir_tcp_flags *flags)
 	add_word(fields, "tcpFlags", "%s", text);
 }
 
-static json_t *describe_match(const struct weir_match *match)
+static void add_tcp_flags(json_t *fields, const struct weir_match *match)
 {
-	static const char *const families[] = {"ipv4", "ipv6"};
-	static const char *const fragments[] = {"none", "first", "later"};
-	json_t *fields = json_object();
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(families); i++)
-		if (match->families >> i & 1)
-			add_word(fields, "family", "%s", families[i]);
-	add_protocols(fields, match);
-	add_prefixes(fields, "source", match->source, match->source_count);
-	add_prefixes(fields, "destination", match->destination, match->destination_count);
-	add_ranges(fields, "sourcePort", match->source_port, match->source_port_count);
-	add_ranges(fields, "destinationPort", match->destination_port, match->destination_port_count);
-	add_ranges(fields, "vlan", match->vlan, match->vlan_count);
 	for (size_t i = 0; i < match->tcp_flags_count; i++)
-		add_tcp_flags(fields, &match->tcp_flags[i]);
-	add_ranges(fields, "icmpType", match->icmp_type, match->icmp_type_count);
-	for (unsigned int i = 0; i < ARRAY_SIZE(fragments); i++)
-		if (match->fragments >> i & 1)
-			add_word(fields, "fragment", "%s", fragments[i]);
-	add_ranges(fields, "length", match->length, match->length_count);
+		add_flags(fields, &match->tcp_flags[i]);
+}
+
+static void add_interface(json_t *fields, const struct weir_match *match)
+{
 	for (size_t i = 0; i < match->interface_count; i++)
 		add_word(fields, "interface", "%s", match->interface[i]);
+}
+
+static json_t *describe_match(const struct weir_match *match)
+{
+	json_t *fields = json_object();
+
+#define ADD_SPECIAL(constant, name, member, part) add_##member(fields, match);
+#define ADD_RANGES(constant, name, member, highest, none, who)                                                         \
+	add_ranges(fields, name, match->member, match->member##_count);
+	WEIR_MATCH_FIELDS(ADD_SPECIAL, ADD_RANGES)
 	return fields;
 }
 
@@ -161,9 +188,9 @@ static const char *storage_name(const struct weir_image *image, size_t place)
 {
 	const struct weir_rule *loaded = &image->rules[place];
 
-	if (loaded->judging == WEIR_JUDGING_THROTTLE)
-		return "shared";
-	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
+	if (weir_kinds[loaded->kind]->storage_name)
+		return weir_kinds[loaded->kind]->storage_name;
+	if (weir_kinds[loaded->kind]->reads_meter)
 		loaded = &image->rules[loaded->meter];
 	return storage_names[loaded->storage];
 }
@@ -218,7 +245,7 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 		describe_memory_adaptive(&rule->memory, fields);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		describe_warm_up(&rule->warm_up, fields);
-	if (rule->behavior == WEIR_BEHAVIOR_REJECT)
+	if (!weir_kind_of(rule)->delays)
 		describe_window(rule, fields);
 	else
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ms_max));
@@ -227,19 +254,20 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 	return fields;
 }
 
-static json_t *describe_concurrency(const struct weir_ruleset_rule *rule)
+/* Of a rule that counts no units over an interval, but has a metricType. */
+static json_t *describe_metric(const struct weir_image *image, const struct weir_ruleset_rule *rule, size_t place)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:s}", "name", rule->name, "metricType", "Concurrency", "mode",
-			 rule->observes ? "observe" : "enforce", "threshold",
-			 weir_json_threshold(rule->threshold_micro), "storage", "connections");
+	return json_pack("{s:s, s:s, s:s, s:o, s:s}", "name", rule->name, "metricType", weir_kind_of(rule)->metric_name,
+			 "mode", rule->observes ? "observe" : "enforce", "threshold",
+			 weir_json_threshold(rule->threshold_micro), "storage", storage_name(image, place));
 }
 
 /* The fields that the rule uses, by their names in rule files. */
 static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
-	json_t *fields = rule->metric == WEIR_METRIC_CONCURRENCY ? describe_concurrency(rule)
-								 : describe_rate(ruleset, image, place);
+	json_t *fields = weir_kind_of(rule)->has_interval ? describe_rate(ruleset, image, place)
+							  : describe_metric(image, rule, place);
 
 	if (rule->override_count)
 		json_object_set_new(fields, "overrides", describe_overrides(rule));
@@ -289,14 +317,13 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
 			 "narrowTableBytes", (json_int_t)memory->narrow_table, "wideTableBytes",
-			 (json_int_t)memory->wide_table, "fullFlowsBytes", (json_int_t)memory->full_flows,
-			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
-			 "connectionsBytes", (json_int_t)memory->connections, "loneRowsBytes",
-			 (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters, "matchingBytes",
-			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
-			 (json_int_t)memory->total);
+			 (json_int_t)memory->wide_table, "presenceBytes", (json_int_t)memory->presence, "sharedBytes",
+			 (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
+			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
+			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
+			 "totalBytes", (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -412,7 +439,7 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		printf(", by the traffic of %s", ruleset->resources[rule->ref_resource].name);
-	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
+	if (weir_kind_of(rule)->delays) {
 		printf(", spaced evenly, ");
 		if (rule->queueing_ms_max)
 			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
@@ -420,7 +447,7 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 			printf("none waits");
 		return;
 	}
-	if (loaded->judging == WEIR_JUDGING_ASSOCIATED)
+	if (weir_kinds[loaded->kind]->reads_meter)
 		loaded = &image->rules[loaded->meter];
 	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
@@ -430,14 +457,15 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 static void print_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+	const struct weir_kind *kind = weir_kind_of(rule);
 
 	printf("  rule   %s: ", rule->name);
-	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
-		print_threshold(rule->threshold_micro);
-		printf(" connection%s open at once", rule->threshold_micro == WEIR_MICRO ? "" : "s");
-	} else {
+	if (kind->has_interval) {
 		print_limit(rule);
 		print_judging(ruleset, image, place);
+	} else {
+		print_threshold(rule->threshold_micro);
+		printf(" %s%s open at once", kind->noun, rule->threshold_micro == WEIR_MICRO ? "" : "s");
 	}
 	if (rule->override_count)
 		printf(", %zu override%s", rule->override_count, weir_plural(rule->override_count));
@@ -452,7 +480,6 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 	} parts[] = {
 		{"narrow rows", memory->narrow_table},
 		{"wide rows", memory->wide_table},
-		{"which flows are full", memory->full_flows},
 		{"who has seen a flow", memory->presence},
 		{"throttled, warming flows", memory->shared},
 		{"connections", memory->connections},
@@ -498,14 +525,15 @@ static void print_connections(const struct weir_image *image)
 static void print_special_settings(const struct weir_ruleset *ruleset, const struct weir_image *image)
 {
 	const struct weir_settings *settings = &ruleset->settings;
-	bool has_throttling = false, has_memory = false, has_moving = false;
+	bool delays = false, has_memory = false, has_moving = false, counts_connections = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
-		has_throttling |= ruleset->rules[i].behavior == WEIR_BEHAVIOR_THROTTLING;
+		delays |= weir_kind_of(&ruleset->rules[i])->delays;
+		counts_connections |= weir_kind_of(&ruleset->rules[i])->counts_connections;
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
 	}
-	if (has_throttling)
+	if (delays)
 		printf("throttling: %s\n", settings->paces ? "packets that must wait are held back (pace)"
 							   : "packets that would have to wait pass at once (police)");
 	if (has_memory)
@@ -514,7 +542,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	if (has_moving)
 		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
 		       settings->controller_timeout_ms);
-	if (image->config.has_connections)
+	if (counts_connections)
 		print_connections(image);
 	if (ruleset->listed_count)
 		printf("before any rule: allowed prefixes: %u, denied: %u\n", image->allow_count, image->deny_count);

@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "controller.h"
+#include "control/controller.h"
 #include "options.h"
-#include "util.h"
 
 static const struct weir_command command = {
 	.name = "control",

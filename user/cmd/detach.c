@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir detach: take an instance off its interfaces. */
+#include "base/util.h"
 #include "cmd.h"
-#include "host.h"
+#include "host/host.h"
 #include "options.h"
-#include "util.h"
 
 static const struct weir_command command = {
 	.name = "detach",

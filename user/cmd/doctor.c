@@ -2,12 +2,12 @@
 /* weir doctor: what on this host would stop or bend a limit. */
 #include <errno.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "examine.h"
-#include "host.h"
+#include "host/host.h"
 #include "options.h"
 #include "print.h"
-#include "util.h"
+#include "watch/examine.h"
 
 static const struct weir_command command = {
 	.name = "doctor",

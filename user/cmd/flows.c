@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir flows: who is how near to a limit now. */
-#include "flows.h"
+#include "base/util.h"
 #include "cmd.h"
-#include "connections.h"
+#include "kind/kind.h"
 #include "options.h"
 #include "print.h"
 #include "print_connections.h"
-#include "util.h"
+#include "watch/connections.h"
+#include "watch/flows.h"
 
 static const struct weir_command command = {
 	.name = "flows",
@@ -167,7 +168,7 @@ static void print_connections(const struct weir_instance *instance, const struct
 static bool has_other_rules(const struct weir_instance *instance)
 {
 	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (instance->rules[instance->rule_order[i]].identity.metric != WEIR_METRIC_CONCURRENCY)
+		if (!weir_kind_of_info(&instance->rules[instance->rule_order[i]])->counts_connections)
 			return true;
 	return false;
 }

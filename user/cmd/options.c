@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "host.h"
-#include "util.h"
-#include "values.h"
+#include "host/host.h"
+#include "rules/values.h"
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
@@ -27,6 +27,7 @@ static const struct known_option {
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
+	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
 	{'h', true, "help", NULL, "this text"},
@@ -37,7 +38,7 @@ static const struct known_option *find_option(int letter)
 	for (size_t i = 0; i < ARRAY_SIZE(known_options); i++)
 		if (known_options[i].letter == letter)
 			return &known_options[i];
-	return NULL;
+	abort(); /* a command names an option that is not in the table */
 }
 
 static void print_help(const struct weir_command *command, FILE *stream)
@@ -149,6 +150,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'k':
 		options->keeps = true;
+		return 0;
+	case 'f':
+		options->starts_afresh = true;
 		return 0;
 	case 'j':
 		options->wants_json = true;

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diag.h"
-#include "instance.h"
-#include "ruleset.h"
+#include "base/diag.h"
+#include "instance/instance.h"
+#include "rules/ruleset.h"
 
 struct weir_command {
 	const char *name;
@@ -35,6 +35,7 @@ struct weir_options {
 	enum weir_attach_mode mode;
 	bool wants_json;
 	bool keeps;
+	bool starts_afresh;
 	uint32_t most;
 	char **arguments;
 	size_t argument_count;

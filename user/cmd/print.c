@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "util.h"
-#include "values.h"
+#include "base/utf8.h"
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/values.h"
 
 const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_PASS] = "pass",
@@ -95,7 +97,7 @@ void weir_table_print(const struct weir_table *table, FILE *stream)
 {
 	int widths[WEIR_TABLE_COLUMNS_MAX] = {};
 
-	assert(table->columns <= ARRAY_SIZE(widths));
+	assert(table->columns && table->columns <= ARRAY_SIZE(widths));
 	for (size_t column = 0; column < table->columns; column++) {
 		widths[column] = column_width(table, column);
 		print_cell(table, column, heading(table, column), widths[column], stream);
@@ -182,29 +184,29 @@ static void format_threshold(const struct weir_rule_info *rule, char *text, size
 		format_micro(rule->threshold_micro, text, text_bytes);
 }
 
-const char *weir_format_connections(uint64_t threshold_micro, char words[WEIR_WORDS_BYTES])
+const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES])
 {
 	char threshold[64];
 
 	format_micro(threshold_micro, threshold, sizeof(threshold));
-	snprintf(words, WEIR_WORDS_BYTES, "%s connection%s", threshold, threshold_micro == WEIR_MICRO ? "" : "s");
+	snprintf(words, WEIR_WORDS_BYTES, "%s %s%s", threshold, noun, threshold_micro == WEIR_MICRO ? "" : "s");
 	return words;
 }
 
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
+	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
 	char threshold[64], interval[32];
 
-	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY)
-		return weir_format_connections(rule->threshold_micro, words);
+	if (kind->noun)
+		return weir_format_count(rule->threshold_micro, kind->noun, words);
 	format_threshold(rule, threshold, sizeof(threshold));
 	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
-		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "",
-		 rule->behavior == WEIR_BEHAVIOR_THROTTLING ? ", spaced" : "", is_associated ? ", of " : "",
-		 is_associated ? rule->ref_resource_name : "");
+		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "", kind->delays ? ", spaced" : "",
+		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "");
 	return words;
 }
 
@@ -218,39 +220,53 @@ static const char *format_address(const uint8_t *address, const uint8_t bits[2],
 	return weir_format_prefix(&prefix, text);
 }
 
+/* How the fields of a key are printed, by weir_key_field_names. */
+enum form { FORM_ADDRESS, FORM_PORT, FORM_PROTOCOL, FORM_NUMBER, FORM_VLAN = FORM_NUMBER };
+
+#define KEY_SHAPE(constant, name, member, part, form)                                                                  \
+	{offsetof(struct weir_flow_key, member), sizeof(((struct weir_flow_key *)0)->member), FORM_##form},
+static const struct {
+	size_t offset, bytes; /* in struct weir_flow_key */
+	enum form form;
+} key_shapes[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_SHAPE)};
+
+/* One that is no address. */
+static unsigned int field_number(const struct weir_flow_key *key, enum weir_key_place place)
+{
+	const uint8_t *at = (const uint8_t *)key + key_shapes[place].offset;
+	uint16_t half;
+	uint32_t word;
+
+	switch (key_shapes[place].bytes) {
+	case sizeof(word):
+		memcpy(&word, at, sizeof(word));
+		return word;
+	case sizeof(half):
+		memcpy(&half, at, sizeof(half));
+		return key_shapes[place].form == FORM_PORT ? ntohs(half) : half;
+	default:
+		return *at;
+	}
+}
+
 /* The value of one field of a key, as text; numbers too. */
 static void format_field(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			 enum weir_key_field field, char text[WEIR_PREFIX_TEXT_BYTES])
+			 enum weir_key_place place, char text[WEIR_PREFIX_TEXT_BYTES])
 {
-	const char *name;
+	const uint8_t *bits = place == WEIR_KEY_PLACE_SOURCE ? identity->source_bits : identity->destination_bits;
+	const uint8_t *at = (const uint8_t *)key + key_shapes[place].offset;
+	const char *name = NULL;
 
-	switch (field) {
-	case WEIR_KEY_SOURCE:
-		format_address(key->source, identity->source_bits, key->family, text);
-		return;
-	case WEIR_KEY_DESTINATION:
-		format_address(key->destination, identity->destination_bits, key->family, text);
-		return;
-	case WEIR_KEY_SOURCE_PORT:
-		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", ntohs(key->source_port));
-		return;
-	case WEIR_KEY_DESTINATION_PORT:
-		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", ntohs(key->destination_port));
-		return;
-	case WEIR_KEY_PROTOCOL:
-		name = weir_protocol_name(key->protocol);
-		if (name)
-			snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%s", name);
-		else
-			snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->protocol);
-		return;
-	case WEIR_KEY_VLAN:
-		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->vlan);
-		return;
-	case WEIR_KEY_INTERFACE:
-		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", key->ifindex);
+	if (key_shapes[place].form == FORM_ADDRESS) {
+		format_address(at, bits, key->family, text);
 		return;
 	}
+	if (key_shapes[place].form == FORM_PROTOCOL)
+		name = weir_protocol_name(field_number(key, place));
+	if (name)
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%s", name);
+	else
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", field_number(key, place));
 }
 
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
@@ -263,7 +279,7 @@ const char *weir_format_key(const struct weir_rule_identity *identity, const str
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT && used < WEIR_WORDS_BYTES; bit++) {
 		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, 1 << bit, text);
+		format_field(identity, key, bit, text);
 		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s %s", used ? ", " : "",
 				 weir_key_field_names[bit], text);
 	}
@@ -331,7 +347,7 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 		add_memory_adaptive(&rule->memory, fields);
 	else
 		json_object_set_new(fields, "threshold", weir_json_threshold(rule->threshold_micro));
-	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
+	if (weir_kind_of_info(rule)->delays) {
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
 	} else {
 		json_object_set_new(fields, "sampleCount", json_integer(rule->identity.samples));
@@ -344,10 +360,12 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 
 json_t *weir_json_rule(const struct weir_rule_info *rule)
 {
-	if (rule->identity.metric != WEIR_METRIC_CONCURRENCY)
+	const struct weir_kind *kind = weir_kind_of_info(rule);
+
+	if (kind->has_interval)
 		return json_rate_rule(rule);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
-			 "Concurrency", "mode", rule->observes ? "observe" : "enforce", "threshold",
+			 kind->metric_name, "mode", rule->observes ? "observe" : "enforce", "threshold",
 			 weir_json_threshold(rule->threshold_micro));
 }
 
@@ -357,16 +375,14 @@ json_t *weir_json_key(const struct weir_rule_identity *identity, const struct we
 	char text[WEIR_PREFIX_TEXT_BYTES];
 
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
-		enum weir_key_field field = 1 << bit;
+		const enum form form = key_shapes[bit].form;
+		const bool is_number = form == FORM_PORT || form == FORM_NUMBER;
 
-		if (!(identity->key_fields & field))
+		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, field, text);
-		/* Ports, VLANs and interfaces are numbers. */
-		if (field == WEIR_KEY_SOURCE || field == WEIR_KEY_DESTINATION || field == WEIR_KEY_PROTOCOL)
-			json_object_set_new(fields, weir_key_field_names[bit], json_string(text));
-		else
-			json_object_set_new(fields, weir_key_field_names[bit], json_integer(atoll(text)));
+		format_field(identity, key, bit, text);
+		json_object_set_new(fields, weir_key_field_names[bit],
+				    is_number ? json_integer(field_number(key, bit)) : json_string(text));
 	}
 	return fields;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "instance.h"
+#include "instance/instance.h"
 
 /* ---- tables: columns as wide as what is in them ---- */
 
@@ -47,7 +47,7 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEIR_WORDS_BYTES]);
 
 /* "2.5 connections" of a threshold in millionths. */
-const char *weir_format_connections(uint64_t threshold_micro, char words[WEIR_WORDS_BYTES]);
+const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 
 /* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections". */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "print_connections.h"
 
-#include "util.h"
+#include "base/util.h"
 
 static double mean_us(const struct weir_connection_figures *figures)
 {

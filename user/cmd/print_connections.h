@@ -3,8 +3,8 @@
 #ifndef WEIR_PRINT_CONNECTIONS_H
 #define WEIR_PRINT_CONNECTIONS_H
 
-#include "connection_counts.h"
 #include "print.h"
+#include "tables/connection_counts.h"
 
 /* An object: now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted,
  * handshake.

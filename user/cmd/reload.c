@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir reload: replace the rules of an instance in one step. */
+#include "base/util.h"
 #include "cmd.h"
-#include "controller.h"
+#include "control/controller.h"
 #include "options.h"
 #include "print.h"
-#include "util.h"
 
 static const struct weir_command command = {
 	.name = "reload",
-	.options = "INh",
+	.options = "INfh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -16,7 +16,11 @@ static const struct weir_command command = {
 		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
 		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
 		"in a file changes nothing. Name all the files, also those that did not change. Rules that name\n"
-		"interfaces are reloaded from the network namespace that these are in (--netns).",
+		"interfaces are reloaded from the network namespace that these are in (--netns).\n"
+		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
+		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until "
+		"the\n"
+		"new ones are in place.",
 	.example = "  weir reload rules/dns-per-client.yaml",
 };
 
@@ -29,7 +33,10 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 
 	weir_hold_signals();
 	if (!err)
-		err = weir_instance_reload(options->instance, ruleset, &result, diag);
+		err = weir_instance_reload(options->instance, ruleset,
+					   options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN
+								  : WEIR_RELOAD_REFUSE_FOREIGN,
+					   &result, diag);
 	if (err)
 		return err;
 	fprintf(stderr, "generation %llu: %s\n", (unsigned long long)result.generation,

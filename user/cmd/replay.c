@@ -9,14 +9,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/diag.h"
+#include "base/util.h"
 #include "cmd.h"
-#include "diag.h"
+#include "kind/kind.h"
 #include "options.h"
 #include "print.h"
 #include "print_connections.h"
-#include "replay.h"
-#include "ruleset.h"
-#include "util.h"
+#include "replay/replay.h"
+#include "rules/ruleset.h"
 
 /* What the command line asks for; the files are arguments of main's. */
 struct replay_request {
@@ -30,19 +31,21 @@ struct replay_request {
 static void print_usage(FILE *stream)
 {
 	fputs("usage: weir replay [OPTIONS] -r FILE... PCAP\n\n"
-	      "Run the BPF program that would be attached over a capture (pcap or pcapng, Ethernet), in the\n"
-	      "capture's own time, and say what becomes of every packet. Touches no interface and no running weir.\n\n"
+	      "Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
+	      "becomes of every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of\n"
+	      "Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2) or of raw IP; bytes are those with an Ethernet header.\n\n"
 	      "options:\n"
 	      "  -r, --rules FILE...  rule files; they merge in the order given\n"
 	      "  --verdicts CSV       write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
 	      "                       resources is empty where none was looked for: malformed, in a list, and so on\n"
-	      "  --passed PCAP        write the packets that get through, at the time they would leave\n"
+	      "  --passed PCAP        write the packets that get through, as captured, at the time they would leave\n"
 	      "  --plot SVG           draw what was offered and admitted and the threshold, over time, for each "
 	      "resource\n"
 	      "  --memory CSV         memory readings, time_ns,used_bytes, each of which holds from its time on; "
 	      "without\n"
 	      "                       one highMemUsageThreshold holds\n"
 	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
+	      "  --no-shortcuts       judge without the program's shortcuts: slower, and the verdicts are the same\n"
 	      "  --json               print the summary as one JSON document\n"
 	      "  -h, --help           this text\n\n"
 	      "example:\n"
@@ -152,10 +155,12 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
-		if (ruleset->rules[i].metric != WEIR_METRIC_CONCURRENCY)
+		const struct weir_kind *kind = weir_kind_of(&ruleset->rules[i]);
+
+		if (!kind->counts_connections)
 			continue;
 		weir_table_cell(&table, "%s", ruleset->rules[i].name);
-		weir_table_cell(&table, "%s", weir_format_connections(ruleset->rules[i].threshold_micro, words));
+		weir_table_cell(&table, "%s", weir_format_count(ruleset->rules[i].threshold_micro, kind->noun, words));
 		weir_table_connections(&table, &report->rules[i].connections);
 	}
 	if (!table.cell_count)
@@ -220,7 +225,7 @@ static json_t *json_resources(const struct weir_ruleset *ruleset, const struct w
 static json_t *json_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
 			 const struct weir_replay_rule *report)
 {
-	bool counts_connections = rule->metric == WEIR_METRIC_CONCURRENCY;
+	bool counts_connections = weir_kind_of(rule)->counts_connections;
 
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o*}", "name", rule->name, "resource",
 			 ruleset->resources[rule->resource].name, "mode", rule->observes ? "observe" : "enforce",
@@ -388,6 +393,7 @@ enum {
 	OPTION_PLOT,
 	OPTION_MEMORY,
 	OPTION_INTERFACE,
+	OPTION_NO_SHORTCUTS,
 	OPTION_JSON
 };
 
@@ -398,6 +404,7 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, OPTION_PLOT},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"interface", required_argument, NULL, OPTION_INTERFACE},
+	{"no-shortcuts", no_argument, NULL, OPTION_NO_SHORTCUTS},
 	{"json", no_argument, NULL, OPTION_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{},
@@ -445,6 +452,9 @@ static int take_option(struct replay_request *request, int option, const char *a
 		return 0;
 	case OPTION_INTERFACE:
 		request->options.interface = argument;
+		return 0;
+	case OPTION_NO_SHORTCUTS:
+		request->options.is_without_shortcuts = true;
 		return 0;
 	case OPTION_JSON:
 		request->wants_json = true;

@@ -10,11 +10,11 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "controller.h"
+#include "control/controller.h"
 #include "options.h"
 #include "print.h"
-#include "util.h"
 
 static const struct weir_command command = {
 	.name = "run",
@@ -54,7 +54,7 @@ static void free_run(struct run *run)
  */
 static int take_over(const char *instance, const struct weir_ruleset *ruleset, struct run *run, struct weir_diag *diag)
 {
-	struct weir_reload_result result;
+	struct weir_reload_result result = {};
 	char words[WEIR_WORDS_BYTES];
 	struct weir_diag ignored = {};
 	int err = weir_controller_open(instance, run->attached_ns, &run->controller, &ignored);
@@ -65,7 +65,7 @@ static int take_over(const char *instance, const struct weir_ruleset *ruleset, s
 	else if (err)
 		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
 	if (!err)
-		err = weir_instance_reload(instance, ruleset, &result, diag);
+		err = weir_instance_reload(instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, diag);
 	if (err)
 		return err;
 	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, %s\n", instance,
@@ -115,7 +115,7 @@ static void refuse_reload(const struct weir_options *options)
 static void reload(const struct weir_options *options)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	struct weir_reload_result result;
+	struct weir_reload_result result = {};
 	char words[WEIR_WORDS_BYTES];
 	struct weir_diag diag = {};
 	sigset_t signals;
@@ -128,7 +128,7 @@ static void reload(const struct weir_options *options)
 	err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, &ruleset, &diag);
 	weir_hold_signals();
 	if (!err)
-		err = weir_instance_reload(options->instance, ruleset, &result, &diag);
+		err = weir_instance_reload(options->instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
 	weir_tell(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED)
 		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);
@@ -288,6 +288,8 @@ static int give_up(const struct weir_options *options, uint64_t attached_ns, int
 	weir_tell(diag);
 	if (err == -EBUSY)
 		fputs("weir run: ended, and left attached: it has another controller\n", stderr);
+	else if (err == -EPROTO)
+		fputs("weir run: ended, and left attached: another version of weir has reloaded it\n", stderr);
 	else if (err != -ESTALE)
 		stop(options, attached_ns, diag);
 	return err;

@@ -2,16 +2,16 @@
 /* weir stats: what became of the packets. */
 #include <string.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "connections.h"
-#include "counters.h"
-#include "host.h"
+#include "host/host.h"
 #include "options.h"
-#include "pace.h"
+#include "pace/pace.h"
 #include "print.h"
 #include "print_connections.h"
-#include "rule_kind.h"
-#include "util.h"
+#include "tables/rule_kind.h"
+#include "watch/connections.h"
+#include "watch/counters.h"
 
 static const struct weir_command command = {
 	.name = "stats",
@@ -299,6 +299,11 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	view.instance = instance;
 	view.connections = connections;
 	view.paces = weir_pace_is_attached(instance->name);
+	if (view.paces)
+		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_PACE),
+						  "the counters of paced packets", diag);
+	if (err)
+		return err;
 	if (view.paces)
 		err = weir_pace_read(instance->name, &pace);
 	if (err) /* somebody has removed its ifb, perhaps: no reason to hide the counters */

@@ -2,20 +2,21 @@
 /* weir status: what is attached where, and with which rules. */
 #include <errno.h>
 
+#include "base/util.h"
 #include "cmd.h"
-#include "compile.h"
-#include "connections.h"
-#include "controller.h"
-#include "host.h"
-#include "memory.h"
-#include "narrow_span.h"
-#include "netns.h"
+#include "kind/kind.h"
+#include "compile/compile.h"
+#include "control/controller.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "network/netns.h"
 #include "options.h"
-#include "pace.h"
+#include "pace/pace.h"
 #include "print.h"
-#include "rule_kind.h"
-#include "util.h"
-#include "values.h"
+#include "rules/values.h"
+#include "tables/narrow_span.h"
+#include "tables/rule_kind.h"
+#include "watch/connections.h"
 
 static const struct weir_command command = {
 	.name = "status",
@@ -171,7 +172,7 @@ static uint32_t count_throttling(const struct weir_instance *instance)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < instance->rule_count; i++)
-		count += instance->rules[instance->rule_order[i]].behavior == WEIR_BEHAVIOR_THROTTLING;
+		count += weir_kind_of_info(&instance->rules[instance->rule_order[i]])->delays;
 	return count;
 }
 
@@ -213,18 +214,30 @@ static json_t *describe_netns(const struct weir_instance *instance)
 			 inode == weir_host_netns());
 }
 
+/* Those that a reload by this version would have to make anew. */
+static json_t *describe_foreign_tables(const struct weir_instance *instance)
+{
+	json_t *names = json_array();
+
+	for (int table = 0; table < WEIR_MAP_COUNT; table++)
+		if (instance->is_foreign[table])
+			weir_json_append(&names, json_string(weir_state_table_name(table)));
+	return names;
+}
+
 static json_t *describe(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
-			 instance->name, "abiVersion", (json_int_t)info->abi_version, "generation",
-			 (json_int_t)info->generation, "attachedSeconds", (now_ns - info->attached_ns) / 1e9,
-			 "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds",
-			 describe_span(instance), "netns", describe_netns(instance), "links", describe_links(instance),
-			 "settings", describe_settings(instance), "counts", describe_counts(instance), "controller",
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+			 instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
+			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
+			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
+			 describe_netns(instance), "links", describe_links(instance), "settings",
+			 describe_settings(instance), "counts", describe_counts(instance), "controller",
 			 describe_controller(view->controller), "memory", describe_memory(view), "resources",
 			 describe_resources(instance), "rules", describe_rules(view));
 }
@@ -257,7 +270,7 @@ static void print_links(const struct weir_instance *instance)
 
 static void print_window(struct weir_table *table, const struct weir_rule_info *rule)
 {
-	if (rule->identity.metric == WEIR_METRIC_CONCURRENCY || rule->behavior == WEIR_BEHAVIOR_THROTTLING) {
+	if (!weir_kind_of_info(rule)->keeps_window && !weir_kind_of_info(rule)->reads_meter) {
 		weir_table_cell(table, "-");
 		weir_table_cell(table, "-");
 		return;
@@ -382,6 +395,19 @@ static void print_counts(const struct weir_instance *instance)
 		       (unsigned long long)overrides, info->allow_count, info->deny_count);
 }
 
+static void print_foreign_tables(const struct weir_instance *instance)
+{
+	int count = 0;
+
+	for (int table = 0; table < WEIR_MAP_COUNT; table++)
+		if (instance->is_foreign[table])
+			printf("%s%s",
+			       count++ ? ", " : "  tables of another version of weir, which start afresh at a reload: ",
+			       weir_state_table_name(table));
+	if (count)
+		putchar('\n');
+}
+
 static void print_text(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -399,6 +425,7 @@ static void print_text(const struct view *view)
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
 	putchar('\n');
+	print_foreign_tables(instance);
 	print_span(instance);
 	print_counts(instance);
 	print_controller(view->instance->name, view->controller);
@@ -464,19 +491,32 @@ static int show(const char *name, struct listing *listing, struct weir_diag *dia
 	return err ? err : show_instance(instance, listing, diag);
 }
 
+/* Its rules cannot be shown: the command of that version can, and a reload makes it this one's. */
 static void show_foreign(const char *name, const struct weir_instance_info *head, struct listing *listing)
 {
-	char remark[192];
+	char remark[320], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	snprintf(remark, sizeof(remark),
-		 "attached by another version of weir: 'weir detach --instance %s', and attach again", name);
+	weir_instance_option(name, option);
+	if (head->magic)
+		snprintf(remark, sizeof(remark),
+			 "attached by another version of weir: 'weir reload%s --fresh FILE...' makes it this one's, "
+			 "'weir detach%s' takes it off",
+			 option, option);
+	else
+		snprintf(remark, sizeof(remark),
+			 "attached by another version of weir: 'weir detach%s' takes it off; then attach again",
+			 option);
 	if (listing->is_json) {
 		add_to(listing, json_pack("{s:s, s:I, s:s}", "instance", name, "abiVersion",
 					  (json_int_t)head->abi_version, "remark", remark));
 	} else {
 		separate(listing);
-		printf("instance %s: %s\n  its maps are of version %u, and this one reads %u\n", name, remark,
-		       head->abi_version, WEIR_ABI_VERSION);
+		printf("instance %s: %s\n", name, remark);
+		if (head->abi_version != WEIR_ABI_VERSION)
+			printf("  its description is of version %u, and this one reads %u\n", head->abi_version,
+			       WEIR_ABI_VERSION);
+		else
+			printf("  its tables are of other versions than this one's\n");
 	}
 	listing->count++;
 }

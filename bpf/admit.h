@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The decision: all rules of a packet, in the order of the files, must admit; the first enforced one that blocks names
+ * the drop. For each rule: find the flow; ask the shortcuts; if they are unsure, ask the rule's kind. Then commit what
+ * the rules have set aside, or roll it back.
+ */
+#ifndef WEIR_ADMIT_H
+#define WEIR_ADMIT_H
+
+#include "kinds.h"
+#include "rule_list.h"
+#include "shortcuts.h"
+
+/* A rule that observes lets the packet pass without a claim, so that its own window does not count it. */
+static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	weir_count_block(rule, s->packet.frame_bytes);
+	if (rule->observes)
+		return WEIR_ANSWER_ADMIT;
+	s->blocking_rule = rule->place;
+	return WEIR_ANSWER_BLOCK;
+}
+
+/* Rules with wide rows that one call asks. Each costs the verifier of Linux 6.1 15,000 instructions of its million. */
+#define WEIR_RULES_A_CALL 4
+
+/* Ask the packet's rules from number `nth` on, up to their shortcuts: one, or as many as have wide rows and admit.
+ * s->nth is the last one asked. Out of line, and one call for several rules: a call takes as long as a shortcut.
+ */
+__noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
+{
+	enum weir_answer answer = WEIR_ANSWER_ERROR;
+
+	for (int i = 0; s && i < WEIR_RULES_A_CALL; i++, nth++) {
+		struct weir_claim *claim = weir_claim_at(s, nth);
+		const struct weir_rule *rule;
+
+		OPAQUE(i); /* else clang counts by nth alone, of which the verifier does not know that it ends */
+		if (!claim || nth >= s->rule_count)
+			break;
+		rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+		if (rule->storage == WEIR_STORAGE_NARROW && i > 0)
+			break;
+		s->nth = nth;
+		claim->kind = WEIR_CLAIM_NONE;
+		if (rule->storage == WEIR_STORAGE_NARROW)
+			return weir_shortcut(s, rule, claim, false, false);
+		if (rule->needs_allowed)
+			weir_find_allowed(s, rule->place);
+		answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, claim, false, true) : WEIR_ANSWER_UNSURE;
+		if (answer != WEIR_ANSWER_ADMIT)
+			break;
+	}
+	return answer;
+}
+
+static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, enum weir_answer answer)
+{
+	const struct weir_rule *rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
+
+	if (answer == WEIR_ANSWER_UNSURE)
+		answer = weir_ask_kind(s, rule);
+	if (answer == WEIR_ANSWER_BLOCK)
+		answer = weir_block(s, rule);
+	return answer;
+}
+
+/* Ask the packet's first rule. With narrow rows it is asked in line: most packets end there. */
+static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
+{
+	const struct weir_rule *rule = weir_rule(s->rule[0]);
+	enum weir_answer answer;
+
+	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
+		s->expects_admission = true;
+		return weir_finish_rule(s, weir_try_rules(s, 0));
+	}
+	s->claim[0].kind = WEIR_CLAIM_NONE;
+	answer = weir_shortcut(s, rule, &s->claim[0], true, false);
+	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
+	return weir_finish_rule(s, answer);
+}
+
+static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
+{
+	weir_end_row_claims(s, count, passes);
+	for (__u32 i = 0; weir_counts_connections() && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		if (s->claim[i].kind != WEIR_CLAIM_CONNECTION)
+			continue;
+		if (passes)
+			weir_commit_connection(s, i);
+		else
+			weir_roll_back_connection(s, i);
+	}
+}
+
+static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
+{
+	enum weir_answer answer;
+
+	s->wait_ns = 0;
+	s->must_commit = 0;
+	s->nth = 0;
+	s->fetched = 0;
+	if (unlikely(!s->rule_count)) {
+		if (config.has_meters)
+			weir_count_meters(s);
+		return WEIR_VERDICT_PASS;
+	}
+	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
+		weir_fetch_rules(s);
+	answer = weir_ask_first(s);
+	for (int i = 1; i < WEIR_PACKET_RULES_MAX; i++) {
+		if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
+			break;
+		answer = weir_finish_rule(s, weir_try_rules(s, s->nth + 1));
+	}
+	if (answer == WEIR_ANSWER_ADMIT) {
+		if (s->must_commit)
+			weir_end_claims(s, s->rule_count, true);
+		if (config.has_meters)
+			weir_count_meters(s);
+		return WEIR_VERDICT_PASS;
+	}
+	/* The last one asked has no claim. */
+	if (s->nth)
+		weir_end_claims(s, s->nth, false);
+	return answer == WEIR_ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_ERROR;
+}
+
+#endif

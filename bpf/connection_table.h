@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Entries of connections: whose a packet is, who leaves a full set, insertion and eviction. A connection is one word in
+ * a shared set, which changes by compare-and-swap; whoever succeeds moves the counts along, one more in the new cell
+ * before, one less in the old cell after.
+ */
+#ifndef WEIR_CONNECTION_TABLE_H
+#define WEIR_CONNECTION_TABLE_H
+
+#include "connection_flows.h"
+
+/* What a flow's key has beyond the 5-tuple, added to `sum` where it stands in struct weir_flow_key. */
+#define WEIR_ADD_ADDRESS(member) (void)0
+#define WEIR_ADD_PORT(member) (void)0
+#define WEIR_ADD_PROTOCOL(member) (void)0
+#define WEIR_ADD_VLAN(member) WEIR_ADD_WORD(member, pkt->member & 0xfff)
+#define WEIR_ADD_NUMBER(member) WEIR_ADD_WORD(member, pkt->member)
+#define WEIR_ADD_WORD(member, value)                                                                                   \
+	sum += ((__u64)(value) << __builtin_offsetof(struct weir_flow_key, member) % sizeof(__u32) * 8) *              \
+	       seed[WEIR_SEED_KEY + __builtin_offsetof(struct weir_flow_key, member) / sizeof(__u32)]
+#define WEIR_ADD_BEYOND_TUPLE(constant, name, member, part, form)                                                      \
+	if (rule->key_fields & WEIR_KEY_##constant)                                                                    \
+		WEIR_ADD_##form(member);
+
+/* A hash as weir_flow_hash() makes it, of the whole 5-tuple and of what else the flow's key has: otherwise two tenants
+ * with the same addresses would end each other's connections.
+ */
+static __always_inline struct weir_flow_id weir_connection_id(const struct weir_rule *rule,
+							      const struct weir_packet *pkt)
+{
+	const volatile __u64 *seed = config.seed;
+	__u64 sum;
+
+	OPAQUE(seed);
+	sum = seed[0] + (__u64)(rule->slot << 1 | pkt->is_ipv6) * seed[1];
+	sum += (__u64)pkt->source[0] * seed[2] + (__u64)pkt->destination[0] * seed[6];
+	if (pkt->is_ipv6)
+		sum += (__u64)pkt->source[1] * seed[3] + (__u64)pkt->source[2] * seed[4] +
+		       (__u64)pkt->source[3] * seed[5] + (__u64)pkt->destination[1] * seed[7] +
+		       (__u64)pkt->destination[2] * seed[8] + (__u64)pkt->destination[3] * seed[9];
+	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
+	sum += (__u64)(weir_protocol(pkt) << 16) * seed[11];
+	WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
+	return weir_shared_id(weir_hash_finish(sum), config.connection_sets);
+}
+
+static __always_inline struct weir_connection_set *weir_connection_set(const struct weir_connection_claim *claim)
+{
+	__u32 index = claim->set;
+
+	return bpf_map_lookup_elem(&connections, &index);
+}
+
+static __always_inline __u64 *weir_find_connection(struct weir_connection_set *set,
+						   const struct weir_connection_claim *claim)
+{
+	return WEIR_ELEMENT(set->word, weir_find_tag(set, WEIR_CONNECTION_WAYS, claim->tag));
+}
+
+/* Does the connection of this word, if any, count in the flow s->counted_flow? Not if its own flow was evicted; nor if
+ * it is a former owner's, of whose tag the four bits in the word are ours.
+ */
+static __always_inline bool weir_counts_in_flow(const struct weir_scratch *s, __u64 word)
+{
+	__u64 flow = (__u64)s->counted_flow << (WEIR_CONNECTION_FLOW_SHIFT - WEIR_CONNECTION_FLOW_TAG_SHIFT) |
+		     (s->counted_tag & WEIR_CONNECTION_CHECK);
+
+	return weir_is_counted(weir_word_state(word)) && word >> WEIR_CONNECTION_FLOW_TAG_SHIFT == flow;
+}
+
+/* Take a connection out of the counts that its word says it is in. False: that flow was evicted. */
+static __always_inline bool weir_count_word_out(struct weir_scratch *s, __u64 word)
+{
+	__u32 class = weir_state_class(weir_word_state(word)), present = weir_step_now(s, class);
+	/* 23 bits, with their sign */
+	__s32 age = (__s32)((present - (__u32)word) << (32 - WEIR_CONNECTION_STEP_BITS)) >>
+		    (32 - WEIR_CONNECTION_STEP_BITS);
+
+	return weir_count_out(s, weir_word_flow(word), weir_word_turn(word), class, present - age);
+}
+
+/* Count that the connection of this word was evicted, and take it out of the counts. */
+__noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot)
+{
+	struct weir_connection_flow *flow;
+
+	if (!s)
+		return 0;
+	weir_count_eviction(slot);
+	if (!weir_is_counted(weir_word_state(word)) || !weir_count_word_out(s, word))
+		return 0; /* it was evicted before, with its flow */
+	flow = weir_flow_by_number(weir_word_flow(word));
+	if (!flow || !weir_is_owner(flow, weir_word_turn(word)))
+		return 0;
+	__sync_fetch_and_add(&flow->counts.evicted, 1);
+	if (weir_is_lone_flow(weir_word_flow(word)))
+		return 0;
+	flow = weir_total_of(READ_ONCE(flow->owner));
+	if (flow)
+		__sync_fetch_and_add(&flow->counts.evicted, 1);
+	return 0;
+}
+
+/* Evict the connection of an entry. False: it has just changed. */
+__noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u32 slot)
+{
+	__u64 word;
+
+	if (!s || !at)
+		return false;
+	word = READ_ONCE(*at);
+	if (weir_state_now(s, word) == WEIR_CONNECTION_NONE)
+		return true;
+	if (__sync_val_compare_and_swap(at, word, 0) != word)
+		return false;
+	weir_count_evicted(s, word, slot);
+	return true;
+}
+
+/* How much it would hurt to lose a connection: 0 when it is over; otherwise less the longer it has been silent, and
+ * more than all that when it was heard of more than once ("proven").
+ */
+#define WEIR_WORTH_SILENCE (1ull << 48) /* no silence is as long, in ns */
+#define WEIR_WORTH_PROVEN (1ull << 49)
+
+__noinline __u64 weir_connection_worth(struct weir_scratch *s, __u64 word)
+{
+	const __u32 proven = 1u << WEIR_CONNECTION_OPEN | 1u << WEIR_CONNECTION_OTHER;
+	__u32 state;
+
+	if (!s)
+		return 0;
+	state = weir_state_now(s, word);
+	if (state == WEIR_CONNECTION_NONE)
+		return 0;
+	return WEIR_WORTH_SILENCE - weir_word_age(s, word) * weir_step_ns(weir_state_class(state)) +
+	       (proven >> state & 1) * WEIR_WORTH_PROVEN;
+}
+
+/* The victim in a full set: a connection that is over, else the one silent for longest: of those heard of once when
+ * these use up their budget, of the proven ones when not. Without branches: the verifier would follow every one.
+ */
+__noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct weir_connection_set *set)
+{
+	__u64 least = ~0ull >> 1, least_proven = ~0ull >> 1, once = 0;
+
+	if (!s || !set)
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_CONNECTION_WAYS; way++) {
+		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));
+		__u64 is_proven = worth / WEIR_WORTH_PROVEN;
+
+		once += (-worth >> 63) & (is_proven ^ 1);
+		least = weir_lesser(worth * 8 + way, least);
+		least_proven = weir_lesser((worth + (is_proven ^ 1) * 2 * WEIR_WORTH_PROVEN) * 8 + way, least_proven);
+	}
+	return (least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) & 7;
+}
+
+static __always_inline __u32 weir_connection_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *slot)
+{
+	struct weir_connection_set *set = shared_set;
+	__u32 way = weir_choose_connection(s, set);
+
+	return weir_evict_connection(s, WEIR_ELEMENT(set->word, way), *(__u32 *)slot) ? WEIR_WAY(way) : WEIR_WAY_BUSY;
+}
+
+/* Insert a connection. Returns its way, or one beyond the last. */
+__noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag, __u32 slot)
+{
+	__u32 way;
+
+	if (!s || !set)
+		return WEIR_CONNECTION_WAYS;
+	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
+	/* Once more: until it could see the new tag, the former owner may have written its word again. */
+	if (way & WEIR_WAY_IS_NEW)
+		weir_evict_connection(s, WEIR_ELEMENT(set->word, WEIR_WAY(way)), slot);
+	return WEIR_WAY(way);
+}
+
+#endif

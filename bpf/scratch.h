@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Scratch: what the program knows of the packet in hand, and what it remembers between packets to be faster. One per
+ * CPU, in a map of the program's own: it is larger than the stack allows, and functions that the verifier checks on
+ * their own reach it by pointer. Nothing here outlives a load, so any of it may change from one version to the next
+ * (weir_abi.h has what does). XDP programs of one CPU do not interrupt each other (PREEMPT_RT apart, which attach
+ * refuses).
+ */
+#ifndef WEIR_SCRATCH_H
+#define WEIR_SCRATCH_H
+
+#include <stdbool.h>
+
+#include "weir_abi.h"
+
+/* These order the code so that what mostly runs lies together: a tenth of what a blocked packet costs. */
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define READ_ONCE(lvalue) (*(const volatile __typeof__(lvalue) *)&(lvalue))
+#define WRITE_ONCE(lvalue, value) (*(volatile __typeof__(lvalue) *)&(lvalue) = (value))
+
+/* Keeps the compiler from knowing what is in a register, so that a bound computed next stays in the
+ * code, where the verifier needs to see it.
+ */
+#define OPAQUE(variable) asm volatile("" : "+r"(variable))
+
+/* Makes the verifier forget what it knows of a number, by a trip through memory. A row found in way 0, 1,
+ * 2 or 3 is otherwise four different states, each of which it follows to the end of the program.
+ */
+#define FORGET(memory, variable)                                                                                       \
+	do {                                                                                                           \
+		WRITE_ONCE(memory, variable);                                                                          \
+		variable = READ_ONCE(memory);                                                                          \
+	} while (0)
+
+struct weir_packet {
+	/* IPv4 in the first word; the rest is then left over from other packets. Aligned, to be copied by 64 bits. */
+	__be32 source[4] __attribute__((aligned(8)));
+	__be32 destination[4];
+	union {
+		__u32 frame_bytes;
+		__u32 length; /* as matches call it */
+	};
+	__u32 ifindex;
+	__u32 forgotten;   /* see FORGET */
+	__u32 source_port; /* host order, or WEIR_PORT_NONE */
+	__u32 destination_port;
+	__u32 vlan;	 /* id of the outer tag, or WEIR_VLAN_NONE */
+	__u32 tcp_flags; /* or WEIR_BYTE_NONE */
+	__u32 icmp_type; /* or WEIR_BYTE_NONE */
+	__u32 dscp;
+	__u8 is_ipv6;
+	__u8 fragment;	      /* enum weir_fragment */
+	__u8 parsed_protocol; /* while headers are parsed; then weir_protocol() */
+	__u8 pad;
+	__u32 kind; /* the last three in one: WEIR_KIND */
+};
+
+/* Index of a packet in weir_classes.kind, seen as one array. */
+#define WEIR_KIND(is_ipv6, fragment, protocol) (((is_ipv6)*WEIR_FRAGMENT_KINDS + (fragment)) * 256 + (protocol))
+
+static __always_inline __u8 weir_protocol(const struct weir_packet *pkt)
+{
+	return pkt->kind;
+}
+
+/* Match fields of the previous packet. If equal, its matches (resource[], rule[]) are reused. */
+struct weir_match_memory {
+	__u32 is_valid;
+	__u32 kind;
+	__u32 source_port;
+	__u32 destination_port;
+	__u32 vlan;
+	__u32 tcp_flags;
+	__u32 icmp_type;
+};
+
+/* What became of a packet under one rule. */
+enum weir_answer {
+	WEIR_ANSWER_ADMIT,
+	WEIR_ANSWER_BLOCK,
+	WEIR_ANSWER_UNSURE, /* of a shortcut: ask the rule's kind */
+	WEIR_ANSWER_AGAIN,  /* the clock ran away: read it and judge again */
+	WEIR_ANSWER_OPENS,  /* a connection wants to open: weir_judge_opening() answers */
+	WEIR_ANSWER_ERROR,  /* a map entry that must exist is missing */
+};
+
+#define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
+
+/* Where a flow is looked for. Handed on by pointer: what clang takes by value out of *s, it reads byte by byte. */
+struct weir_flow_id {
+	__u32 tag;
+	__u32 set; /* the first of the flow's two candidate sets */
+};
+
+/* A flow keyed by source that the packet's first rule has found full: while jiffies are less than so many after
+ * since_jiffies, it is.
+ */
+struct weir_full_source {
+	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
+	__u64 since_jiffies;
+	__u64 sure_jiffies;
+	__u32 tag;
+	__u16 place; /* of the rule */
+	__u8 is_ipv6;
+	__u8 pad;
+} __attribute__((aligned(8)));
+
+/* One CPU's idea of the time, in buckets of one timing (clock.h). */
+struct weir_clock {
+	__u64 bucket;	/* relative to the timing's base */
+	__u64 start_ns; /* the bucket's bounds; end_ns 0: never read */
+	__u64 end_ns;
+	__u64 since_jiffies; /* from then on, for so many jiffies, the bucket is surely the present one */
+	__u64 sure_jiffies;
+	__u64 latest_ns; /* the latest time that a judgement went by */
+	__u32 cell;	 /* bucket modulo WEIR_RING_CELLS */
+	__u32 pad[3];
+};
+_Static_assert(sizeof(struct weir_clock) == WEIR_CLOCK_BYTES, "one cache line");
+
+/* What a rule that admitted the packet has set aside for it (claims.h). */
+enum weir_claim_kind {
+	WEIR_CLAIM_NONE,  /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_GIVEN, /* admitted, and nothing is set aside: no window of its own */
+	WEIR_CLAIM_SPENT, /* spent from the row's lease, and not its last units; put back if the packet is blocked */
+	WEIR_CLAIM_LEASE, /* spend from the row's lease */
+	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; taken back if the packet is blocked */
+	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_scratch.connection says how */
+};
+
+struct weir_claim {
+	__u32 row; /* set * WEIR_WAYS + way, or the slot of a lone row */
+	__u32 tag;
+	__u32 batch;
+	__u8 kind;    /* enum weir_claim_kind */
+	__u8 storage; /* enum weir_storage */
+	__u8 cell;    /* of a backdated claim */
+	__u8 pad;
+};
+
+/* What the packet is to do to a connection, when it passes (connections.h). */
+struct weir_connection_claim {
+	__u32 set;
+	__u32 tag;
+	__u8 event;	  /* enum weir_connection_event */
+	__u8 class;	  /* of the state that was judged */
+	__u8 is_reserved; /* counted already: in `flow`, in `step` */
+	__u8 is_refused;  /* by a rule that observes */
+	__u32 flow;
+	__u32 flow_tag;
+	__u32 step;
+	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
+};
+
+/* What a judgement looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a
+ * judgement are functions that the verifier checks one at a time.
+ */
+struct weir_view {
+	struct weir_flow_id flow;
+	__u32 slot; /* of the rule */
+	__u32 timing;
+	__u32 window_cells;
+	__u32 cell; /* of the bucket judged in */
+	__u64 bucket;
+	__u64 now_ns; /* the time that the judgement goes by */
+	__u8 is_smooth;
+	__u8 is_lone;
+	__u8 asks_all;
+	__u8 pad[5];
+};
+
+/* What the rows of all CPUs count. */
+struct weir_sum {
+	__u64 rest;
+	__u64 oldest;	  /* smooth only: the bucket that is weighed */
+	__u8 has_unspent; /* some of another CPU's units are leased, not spent */
+	__u8 is_in_doubt; /* ... or are only being judged, and may be given back at once */
+	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
+	__u8 is_behind;	  /* a row is gone, or in a newer bucket: our bucket may be over */
+	__u8 pad[4];
+};
+
+/* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
+struct weir_allowed {
+	__u64 word; /* a WEIR_THRESHOLD_WORD */
+	struct weir_cost cost;
+};
+
+#define WEIR_COPY_BYTES 40  /* the largest fixed header: IPv6 */
+#define WEIR_MATCH_PARTS 11 /* bits of enum weir_match_field */
+_Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
+
+/* Fields that every packet uses come first, close together: where other work runs between packets, each line of them is
+ * fetched anew.
+ */
+struct weir_scratch {
+#ifdef WEIR_TEST_SCRATCH_PAD
+	__u64 pad_of_test[WEIR_TEST_SCRATCH_PAD]; /* another scratch must not matter to what survives a reload */
+#endif
+	struct weir_packet packet;
+	struct weir_match_memory match_memory;
+	struct weir_full_source full_source;
+	__u32 resource_count;
+	__u32 first_slot; /* of the first of these resources */
+	__u32 rule_count;
+	__u32 fetched;		  /* rules whose flow is in fetched_flow[]: all, or none */
+	__u32 nth;		  /* of the packet's rules: the one being asked */
+	__u32 row_number;	  /* of its row for that rule, or WEIR_NO_ROW; of a lone row the slot */
+	struct weir_flow_id flow; /* under that rule */
+	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */
+	__u64 now_ns;  /* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless a judgement repeats */
+	__u64 wait_ns; /* the longest that a throttling rule asks for */
+	__u32 has_now;
+	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
+	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */
+	__u32 blocking_rule;	 /* place, for the lab */
+	struct weir_view view;
+	__u64 fence;			   /* target of fences; its value means nothing */
+	__u64 talker_tick;		   /* when a talker was recorded last */
+	__u32 talkers_skipped;		   /* since then */
+	__u32 present;			   /* whom to ask, besides this CPU: presence.h */
+	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of judgement */
+	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
+	struct weir_clock narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow rows; wide ones go by map `clocks` */
+
+	/* what some packets use */
+	struct weir_sum sum;
+	struct weir_allowed allowed;
+	struct weir_flow_key key;				 /* of the flow that was hashed last */
+	__u64 forgotten;					 /* see FORGET */
+	struct weir_flow_id fetched_flow[WEIR_PACKET_RULES_MAX]; /* of rules with narrow rows */
+	__u32 last_rule;					 /* the largest in rule[], while rules are listed */
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX];		 /* places, in the order of their bits */
+	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
+	__u8 header_copy[WEIR_COPY_BYTES];
+	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
+	__u64 connections_ns; /* the time, which does not go back for connections */
+	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
+	__u32 counted_tag;
+	__u32 handshake_us; /* how long this packet's connection took to open */
+	__u32 pad;
+	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
+};
+
+#endif

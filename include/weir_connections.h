@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * State of connections, in maps of the instance: the tables, their words and cells. docs/connections.md says what a
+ * connection is; only bpf/connections.h and bpf/connection_flows.h write here. All of it survives a reload: a
+ * table whose layout changes here gets another version (weir_tables.h).
+ */
+#ifndef WEIR_ABI_CONNECTIONS_H
+#define WEIR_ABI_CONNECTIONS_H
+
+#include "weir_state.h"
+
+/* How long a connection may be silent depends on the class of its state. A step is a sixth of that time. */
+enum weir_connection_class {
+	WEIR_CONNECTION_CLASS_HALF,  /* half-open, heard, refused */
+	WEIR_CONNECTION_CLASS_OPEN,  /* TCP */
+	WEIR_CONNECTION_CLASS_OTHER, /* UDP and all other protocols */
+	WEIR_CONNECTION_CLASS_CLOSED,
+	WEIR_CONNECTION_CLASSES
+};
+#define WEIR_CONNECTION_CLASSES_COUNTED 3 /* the first three; closed ones do not count */
+#define WEIR_CONNECTION_STEPS 6		  /* last heard more steps ago than this, a connection is over */
+
+enum weir_connection_state {
+	WEIR_CONNECTION_NONE,
+	WEIR_CONNECTION_HALF_OPEN,
+	WEIR_CONNECTION_HEARD,
+	WEIR_CONNECTION_OPEN,
+	WEIR_CONNECTION_OTHER_ONCE, /* heard once: among the first to be evicted */
+	WEIR_CONNECTION_OTHER,
+	WEIR_CONNECTION_CLOSED,
+	WEIR_CONNECTION_REFUSED,
+};
+
+/*
+ * Map `connections`: shared sets. A connection is decided by its word alone, which changes by compare-and-swap. From
+ * the lowest bit it holds: the step in which the connection was last heard (23 bits of the step's number), its state
+ * (3), 4 bits of its tag, to recognise a stale word of the previous owner, and the flow that counts it: 10 bits of the
+ * flow's tag, and the flow's number (24).
+ */
+#define WEIR_CONNECTION_STEP_BITS 23 /* 16 days at the shortest time-out */
+#define WEIR_CONNECTION_STEP_MASK ((1ull << WEIR_CONNECTION_STEP_BITS) - 1)
+#define WEIR_CONNECTION_STATE_SHIFT 23
+#define WEIR_CONNECTION_TAG_SHIFT 26
+#define WEIR_CONNECTION_TAG_MASK 0xfull
+#define WEIR_CONNECTION_FLOW_TAG_SHIFT 30
+#define WEIR_CONNECTION_FLOW_SHIFT 40
+#define WEIR_CONNECTION_CHECK 0x3ffull /* 10 bits of a tag */
+
+#define WEIR_CONNECTION_WAYS 7
+/* How many of these connections heard once may take: a flood can make any number of them. */
+#define WEIR_CONNECTION_BUDGET 2
+struct weir_connection_set {
+	__u64 inserted;
+	__u32 tag[WEIR_CONNECTION_WAYS];
+	__u32 opened_us[WEIR_CONNECTION_WAYS]; /* time of a half-open one's SYN: us, modulo 2^32 */
+	__u64 word[WEIR_CONNECTION_WAYS];
+	__u64 pad;
+};
+_Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
+
+/* A cell counts a flow's connections that were last heard in one step. From the highest bit it holds: the step (30 bits
+ * of its number), 10 bits of the flow's tag, the count (24). A cell of another flow or step counts for nothing, so
+ * nobody has to sweep the cells of steps that are over.
+ */
+#define WEIR_CONNECTION_CELLS 8 /* the current step, the six before it, and one for a CPU that is ahead */
+#define WEIR_CONNECTION_COUNT_BITS 24
+#define WEIR_CONNECTION_COUNT_MASK ((1ull << WEIR_CONNECTION_COUNT_BITS) - 1)
+#define WEIR_CONNECTION_CELL_STEP_SHIFT 34
+#define WEIR_CONNECTION_CELL_STEP_MASK ((1u << 30) - 1)
+#define WEIR_CONNECTION_CELL(step, flow_tag)                                                                           \
+	((__u64)((step)&WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT |                           \
+	 ((flow_tag)&WEIR_CONNECTION_CHECK) << WEIR_CONNECTION_COUNT_BITS)
+
+#define WEIR_HANDSHAKE_STEPS 24 /* step n counts times from 2^n us on; step 0 from 0 */
+
+/* All CPUs count here, atomically. Connections that ended by silence are the rest: opened + learned - ended - now. */
+struct weir_connection_counts {
+	__u64 max;
+	__u64 opened;
+	__u64 learned;
+	__u64 refused;
+	__u64 closed_by_fin;
+	__u64 closed_by_reset;
+	__u64 reused;
+	__u64 evicted;
+	__u64 handshakes;
+	__u64 handshake_us;	 /* the sum of all */
+	__u64 handshake_less_us; /* 2^32 minus the shortest; 0: none was timed */
+	__u32 handshake_step[WEIR_HANDSHAKE_STEPS];
+};
+
+/*
+ * An entry: the connections of one flow, or of a whole rule. `owner` holds the rule's slot in the lower half and the
+ * flow's *mark* in the upper: its tag, with the entry's *turn* in the bits of WEIR_CONNECTION_CHECK. The turn counts
+ * how often the entry changed hands (1 to 1023, then again from 1). The ten bits of "the flow's tag" in words and cells
+ * are this turn, so that a flow that comes back does not count what it left behind earlier. While the entry changes
+ * hands, the mark is the new turn alone, and the slot is still the previous owner's.
+ */
+struct weir_connection_flow {
+	__u64 owner;
+	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
+	struct weir_connection_counts counts;
+	struct weir_flow_key key; /* for `weir flows` */
+	__u32 pad[4];
+};
+_Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");
+#define WEIR_CONNECTION_OWNER(slot, mark) ((__u64)(mark) << 32 | (slot))
+#define WEIR_CONNECTION_MARK(tag, turn) ((__u32)(((tag) & ~WEIR_CONNECTION_CHECK) | ((turn)&WEIR_CONNECTION_CHECK)))
+
+/* Map `connection_flows`: shared sets of entries. Map `connection_totals`: one entry for each rule slot. If the
+ * resource has no flow key, that entry decides, and its number is WEIR_CONNECTION_LONE | slot.
+ */
+#define WEIR_CONNECTION_FLOW_WAYS 7
+struct weir_connection_flow_set {
+	__u64 inserted;
+	__u32 tag[WEIR_CONNECTION_FLOW_WAYS];
+	__u32 until_s[WEIR_CONNECTION_FLOW_WAYS]; /* from this second of the clock on all its connections are over */
+	struct weir_connection_flow flow[WEIR_CONNECTION_FLOW_WAYS];
+};
+_Static_assert(sizeof(struct weir_connection_flow_set) == 50 * 64ul, "");
+#define WEIR_CONNECTION_LONE (1u << 23)
+#define WEIR_CONNECTION_FLOW_SETS_MAX (WEIR_CONNECTION_LONE / 8) /* number of a flow: set * 8 + way */
+#define WEIR_CONNECTION_LONE_TAG 1u				 /* of a whole resource */
+
+#endif

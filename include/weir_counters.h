@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel counts, one copy per CPU: packets by verdict, by rule and by resource; and talkers, the keys of flows
+ * that `weir flows` shows. They survive a reload: a table whose layout changes here gets another version
+ * (weir_tables.h). Userspace only reads them, but for a slot that it gives out, which it clears.
+ */
+#ifndef WEIR_ABI_COUNTERS_H
+#define WEIR_ABI_COUNTERS_H
+
+#include "weir_state.h"
+
+/* What became of a packet. Each packet ends in exactly one verdict; their counters in `totals` add up to `seen`. */
+enum weir_verdict {
+	WEIR_VERDICT_PASS,	     /* admitted by every enforced rule that it matched */
+	WEIR_VERDICT_BLOCK,	     /* dropped by a rule */
+	WEIR_VERDICT_MALFORMED_PASS, /* classes of packets that match no rule, each with its policy */
+	WEIR_VERDICT_MALFORMED_DROP,
+	WEIR_VERDICT_UNSUPPORTED_PASS,
+	WEIR_VERDICT_UNSUPPORTED_DROP,
+	WEIR_VERDICT_NON_IP_PASS,
+	WEIR_VERDICT_NON_IP_DROP,
+	WEIR_VERDICT_UNMATCHED_PASS,
+	WEIR_VERDICT_UNMATCHED_DROP,
+	WEIR_VERDICT_ALLOW, /* passed before any rule: the source is in an `allow` list */
+	WEIR_VERDICT_DENY,  /* dropped before any rule: the source is in a `deny` list */
+	/* Dropped. A map entry that must exist was missing, which is a bug; or the packet's other rules had claimed all
+	 * eight rows that its flow could have, which is chance.
+	 */
+	WEIR_VERDICT_ERROR,
+	WEIR_VERDICT_COUNT
+};
+
+struct weir_tally {
+	__u64 packets;
+	__u64 bytes;
+};
+
+/* Map `totals`, one element. */
+struct weir_totals {
+	struct weir_tally seen;
+	struct weir_tally verdict[WEIR_VERDICT_COUNT];
+};
+
+/* Map `rule_counters`, by rule slot. */
+struct weir_rule_counters {
+	struct weir_tally blocked;    /* dropped; this rule was the first to block */
+	struct weir_tally would_drop; /* the same for a rule that observes */
+	__u64 evicted;		      /* flows pushed out of a full table while their window was not empty */
+	/* packets dropped because the clock ran on while they were judged; and, of an associated rule, packets of the
+	 * resource that it reads which passed uncounted, for want of a row
+	 */
+	__u64 stalled;
+	__u64 leases;	/* how often other CPUs were asked */
+	__u64 delayed;	/* packets planned for later; another rule may still have blocked them */
+	__u64 delay_ns; /* the sum of their waits */
+	__u64 pad;
+};
+
+/* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all resources that it belongs
+ * to, so passed + blocked are all packets that matched.
+ */
+#define WEIR_SECONDS 64 /* a power of two that holds the last minute */
+struct weir_second {
+	__u32 second; /* of CLOCK_MONOTONIC, truncated; the entry is old unless this is the second asked for */
+	__u32 passed; /* packets */
+	__u32 blocked;
+};
+
+struct weir_resource_counters {
+	struct weir_tally passed;
+	struct weir_tally blocked;
+	struct weir_second second[WEIR_SECONDS];
+};
+
+/* Map `pace_counters`, one element: packets that had to wait. The XDP program counts the first two, the tc program the
+ * others. marked - paced - unpaced never reached the tc program.
+ */
+struct weir_pace_counters {
+	__u64 marked;	/* handed on with their departure time */
+	__u64 unmarked; /* passed at once: the driver has no room for metadata */
+	__u64 paced;	/* given to fq, which delays them until they are due */
+	__u64 unpaced;	/* passed at once: with two VLAN tags the kernel keeps no delivery time */
+};
+
+/* Map `talkers`, per CPU, in chunks: the keys of flows, for `weir flows` only, as rows have hashes. A flow is recorded
+ * when it becomes full, and now and then when it takes a lease (bpf/talkers.h). A later flow may overwrite it; the next
+ * record brings it back.
+ */
+struct weir_talker {
+	__u32 tag;
+	__u32 set; /* the first of the flow's two candidate sets */
+	__u32 rule_slot;
+	__u32 pad;
+	struct weir_flow_key key;
+};
+_Static_assert(sizeof(struct weir_talker) == 64, "one cache line");
+#define WEIR_TALKERS_PER_CHUNK (WEIR_CHUNK_BYTES / 64)
+#define WEIR_TALKER_CHUNKS 32 /* 8,192 talkers per CPU, 512 KB */
+struct weir_talker_chunk {
+	struct weir_talker talker[WEIR_TALKERS_PER_CHUNK];
+};
+
+#endif

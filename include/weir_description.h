@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Descriptions of what runs. Only userspace writes and reads them: every command learns from them what is loaded, and a
+ * reload which slots its rules keep. They survive a reload: weir_tables.h has their versions.
+ */
+#ifndef WEIR_ABI_DESCRIPTION_H
+#define WEIR_ABI_DESCRIPTION_H
+
+#include "weir_connections.h"
+#include "weir_sizes.h"
+#include "weir_warm_up.h"
+
+/* The layout version of one table of the instance (weir_tables.h). */
+#define WEIR_TABLE_NAME_BYTES 24
+#define WEIR_TABLES_MAX 40
+struct weir_table_version {
+	char name[WEIR_TABLE_NAME_BYTES]; /* of the map; empty: no more tables */
+	__u32 version;			  /* 0: a reload is about to replace the table, or died at it */
+	__u32 pad;
+};
+
+/*
+ * Map `instance`, one element. All versions of weir find the fields up to `netns` where they are. The rest is laid out
+ * as WEIR_ABI_VERSION says, which stands for this struct and nothing else.
+ */
+struct weir_instance_info {
+	__u32 magic;
+	__u32 abi_version;
+	__u64 seed[16];
+	__u64 generation;  /* 1 at attach, one more with every reload */
+	__u64 attached_ns; /* CLOCK_MONOTONIC */
+	__u64 loaded_ns;   /* time of the last load */
+	__u64 netns;	   /* inode number of the network namespace of its interfaces */
+	struct weir_table_version tables[WEIR_TABLES_MAX];
+	__u32 rule_slots; /* capacities of the instance's maps */
+	__u32 resource_slots;
+	__u32 narrow_sets;
+	__u32 wide_sets;
+	__u32 flows_per_cpu;
+	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
+	__u32 timing_count;
+	__u32 throttle_sets;
+	__u32 warming_sets;
+	__u32 presence_cells;
+	__u32 presence_shift;
+	__u32 controller_timeout_ms;
+	__u32 connection_sets;
+	__u32 connection_flow_sets;
+	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
+	__u32 allow_count; /* prefixes in the lists */
+	__u32 deny_count;
+	char memory_cgroup[256]; /* settings.memory; empty: of the whole system */
+	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
+};
+
+/* MemoryAdaptive, as the user wrote it. */
+struct weir_memory_adaptive {
+	__u64 low_units, high_units; /* per interval */
+	__u64 low_mark_bytes, high_mark_bytes;
+};
+
+enum weir_slot_state {
+	WEIR_SLOT_FREE,
+	WEIR_SLOT_USED,
+	WEIR_SLOT_COOLING, /* its rule is gone; free after free_after_ns, when all its state has expired */
+};
+
+/* What must stay the same, beside its names, for a rule to keep its slot at a reload. */
+struct weir_rule_identity {
+	__u64 interval_ns;
+	__u32 samples;
+	__u32 window; /* enum weir_window_kind */
+	__u32 counts_bytes;
+	__u32 key_fields;
+	__u8 source_bits[2]; /* prefix lengths of the key, [0] IPv4, [1] IPv6; 0 when not in the key */
+	__u8 destination_bits[2];
+	__u32 metric; /* enum weir_metric */
+};
+
+/* Map `rule_info`, by rule slot. */
+struct weir_rule_info {
+	char name[WEIR_NAME_BYTES];
+	char resource_name[WEIR_NAME_BYTES];
+	struct weir_rule_identity identity;
+	__u64 threshold_micro; /* as the user wrote it, in millionths of a unit */
+	__u64 threshold_word;  /* as last loaded */
+	__u64 free_after_ns;   /* CLOCK_MONOTONIC */
+	__u32 state;	       /* enum weir_slot_state */
+	__u32 place;	       /* in weir_generation.rules */
+	__u32 resource_slot;
+	__u32 storage; /* enum weir_storage */
+	__u32 timing;
+	__u32 observes;
+	__u32 is_meter; /* a hidden rule, not the user's */
+	__u32 strategy; /* enum weir_strategy, weir_behavior, weir_relation */
+	__u32 behavior;
+	__u32 relation;
+	__u32 moves; /* the controller pushes its threshold */
+	__u32 override_count;
+	__u32 overrides_destination; /* found by destination address, not source */
+	__u32 pad;
+	__u64 overrides_digest; /* a digest of all overrides, in any order; 0: there are none */
+	__u64 queueing_ns_max;
+	/* Until then shared sets may hold flows of this slot, of this rule or an earlier one (0: they never did). A
+	 * rule that would find them does not get the slot.
+	 */
+	__u64 flows_until_ns;
+	struct weir_warm_up warm_up;		 /* of WarmUp */
+	struct weir_memory_adaptive memory;	 /* of MemoryAdaptive */
+	char ref_resource_name[WEIR_NAME_BYTES]; /* of AssociatedResource; else empty */
+};
+
+/* Map `resource_info`, by resource slot. */
+struct weir_resource_info {
+	char name[WEIR_NAME_BYTES];
+	__u64 free_after_ns;
+	__u32 state;
+	__u32 place;
+	__u32 rule_count;
+	__u32 pad;
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The fields of a match and of a flow key: one table each. Reading rule files, compiling, printing and the program are
+ * made from these tables, or refuse to be built when they lack one of their fields. docs/extending.md walks through
+ * adding a field; tests/unit/fields_test looks for each in docs/rules.md.
+ */
+#ifndef WEIR_ABI_FIELDS_H
+#define WEIR_ABI_FIELDS_H
+
+/* ---- the match ---- */
+
+/* What the program looks up of a packet: bits of weir_config.match_fields and .asked_fields. A field that nobody asks
+ * about costs nothing, because the verifier removes its code.
+ */
+enum weir_match_field {
+	WEIR_MATCH_KIND = 1 << 0, /* family, fragment, protocol */
+	WEIR_MATCH_SOURCE = 1 << 1,
+	WEIR_MATCH_DESTINATION = 1 << 2,
+	WEIR_MATCH_SOURCE_PORT = 1 << 3,
+	WEIR_MATCH_DESTINATION_PORT = 1 << 4,
+	WEIR_MATCH_TCP_FLAGS = 1 << 5,
+	WEIR_MATCH_ICMP_TYPE = 1 << 6,
+	WEIR_MATCH_VLAN = 1 << 7,
+	WEIR_MATCH_LENGTH = 1 << 8,
+	WEIR_MATCH_INTERFACE = 1 << 9,
+	WEIR_MATCH_DSCP = 1 << 10,
+	WEIR_MATCH_ALL = (1 << 11) - 1
+};
+
+#define WEIR_PORT_NONE 65536u	  /* index of a packet without ports */
+#define WEIR_BYTE_NONE 256u	  /* ... without TCP flags, or ICMP type */
+#define WEIR_VLAN_NONE 4096u	  /* ... without a VLAN tag */
+#define WEIR_LENGTH_LONGER 65536u /* ... longer than any length a rule can name */
+#define WEIR_DSCP_NONE 64u	  /* none: every IP packet has one */
+
+/*
+ * In the order of docs/rules.md. Most fields are numbers, of which a rule lists ranges:
+ *
+ *	RANGE(bit of enum weir_match_field, name in rule files, member, highest value, index of a packet without, who)
+ *
+ * The member is a list of ranges in struct weir_match, and in struct weir_classes an array from 0 to that index. Who
+ * has the field: EVERY kind of packet can, or those with PORTS or an ICMP TYPE. Others are handled one by one:
+ *
+ *	SPECIAL(constant, name in rule files, member of struct weir_match, bit of enum weir_match_field)
+ */
+#define WEIR_MATCH_FIELDS(SPECIAL, RANGE)                                                                              \
+	SPECIAL(FAMILY, "family", families, KIND)                                                                      \
+	SPECIAL(PROTOCOL, "protocol", protocol, KIND)                                                                  \
+	SPECIAL(SOURCE, "source", source, SOURCE)                                                                      \
+	SPECIAL(DESTINATION, "destination", destination, DESTINATION)                                                  \
+	RANGE(SOURCE_PORT, "sourcePort", source_port, 65535, WEIR_PORT_NONE, PORTS)                                    \
+	RANGE(DESTINATION_PORT, "destinationPort", destination_port, 65535, WEIR_PORT_NONE, PORTS)                     \
+	RANGE(VLAN, "vlan", vlan, 4095, WEIR_VLAN_NONE, EVERY)                                                         \
+	RANGE(DSCP, "dscp", dscp, 63, WEIR_DSCP_NONE, EVERY)                                                           \
+	SPECIAL(TCP_FLAGS, "tcpFlags", tcp_flags, TCP_FLAGS)                                                           \
+	RANGE(ICMP_TYPE, "icmpType", icmp_type, 255, WEIR_BYTE_NONE, TYPE)                                             \
+	SPECIAL(FRAGMENT, "fragment", fragments, KIND)                                                                 \
+	RANGE(LENGTH, "length", length, 65535, WEIR_LENGTH_LONGER, EVERY)                                              \
+	SPECIAL(INTERFACE, "interface", interface, INTERFACE)
+
+/* Only those that are numbers. */
+#define WEIR_RANGE_FIELDS(RANGE) WEIR_MATCH_FIELDS(WEIR_NO_FIELD, RANGE)
+#define WEIR_NO_FIELD(constant, name, member, part)
+
+#define WEIR_BIT_OF_SPECIAL(constant, name, member, part) | WEIR_MATCH_##part
+#define WEIR_BIT_OF_RANGE(constant, name, member, highest, none, who) | WEIR_MATCH_##constant
+_Static_assert((0 WEIR_MATCH_FIELDS(WEIR_BIT_OF_SPECIAL, WEIR_BIT_OF_RANGE)) == WEIR_MATCH_ALL,
+	       "what the program looks up is a field of the table, and each field is looked up");
+
+#define WEIR_HAS_INDEX_BEYOND(constant, name, member, highest, none, who)                                              \
+	_Static_assert((none) > (highest), "a packet without the field must not look like one with it");
+WEIR_RANGE_FIELDS(WEIR_HAS_INDEX_BEYOND)
+
+/* ---- the flow key ---- */
+
+/*
+ *	X(constant, name in rule files, member of struct weir_flow_key, bit of enum weir_match_field, form)
+ *
+ * The bit is what the program has to read of a packet for it. The form says how the program takes it from the packet's
+ * member of that name (bpf/flow.h), and how it is printed: ADDRESS (with the prefix length of the key), PORT (network
+ * order), PROTOCOL (by name), NUMBER, or VLAN, a number of twelve bits. The last two are none of the 5-tuple, so they
+ * tell connections apart as well.
+ */
+#define WEIR_KEY_FIELDS(X)                                                                                             \
+	X(SOURCE, "source", source, SOURCE, ADDRESS)                                                                   \
+	X(DESTINATION, "destination", destination, DESTINATION, ADDRESS)                                               \
+	X(SOURCE_PORT, "sourcePort", source_port, SOURCE_PORT, PORT)                                                   \
+	X(DESTINATION_PORT, "destinationPort", destination_port, DESTINATION_PORT, PORT)                               \
+	X(PROTOCOL, "protocol", protocol, KIND, PROTOCOL)                                                              \
+	X(VLAN, "vlan", vlan, VLAN, VLAN)                                                                              \
+	X(INTERFACE, "interface", ifindex, INTERFACE, NUMBER)                                                          \
+	X(DSCP, "dscp", dscp, DSCP, NUMBER)
+
+#define WEIR_KEY_PLACE(constant, name, member, part, form) WEIR_KEY_PLACE_##constant,
+enum weir_key_place { WEIR_KEY_FIELDS(WEIR_KEY_PLACE) WEIR_KEY_FIELD_COUNT };
+
+/* Bits of weir_rule.key_fields. */
+#define WEIR_KEY_BIT(constant, name, member, part, form) WEIR_KEY_##constant = 1 << WEIR_KEY_PLACE_##constant,
+enum weir_key_field { WEIR_KEY_FIELDS(WEIR_KEY_BIT) };
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a load is made of: configuration, rules, resources, vectors, classes, thresholds, overrides. Userspace fills it
+ * in before it attaches the program. Afterwards nothing changes, except thresholds, which the controller writes. The
+ * next load brings all of it anew: layouts here may change freely.
+ */
+#ifndef WEIR_ABI_GENERATION_H
+#define WEIR_ABI_GENERATION_H
+
+#include "weir_connections.h"
+#include "weir_cost.h"
+#include "weir_fields.h"
+#include "weir_sizes.h"
+#include "weir_state.h"
+#include "weir_warm_up.h"
+
+/* A threshold and its version share a word, so that one aligned store changes both. */
+#define WEIR_THRESHOLD_BITS 56
+#define WEIR_THRESHOLD_MASK ((1ull << WEIR_THRESHOLD_BITS) - 1)
+#define WEIR_THRESHOLD_WORD(units, version)                                                                            \
+	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units)&WEIR_THRESHOLD_MASK))
+
+/*
+ * Map `thresholds`, by the place of a rule: a threshold that the controller moves. The word and the cost must change
+ * together. So the controller first writes the cost to the copy that nobody reads. Then one store of the word publishes
+ * both: the lowest bit of its version names the copy.
+ */
+struct weir_pushed {
+	__u64 word; /* a WEIR_THRESHOLD_WORD */
+	__u64 pad;
+	struct weir_cost cost[2]; /* [version & 1]; only of rules that throttle */
+};
+
+#define WEIR_KEY_BYTES(constant, name, member, part, form) +sizeof(((struct weir_flow_key *)0)->member)
+_Static_assert(sizeof(struct weir_flow_key) ==
+		       (0 WEIR_KEY_FIELDS(WEIR_KEY_BYTES)) + 1 /* family */ + sizeof(((struct weir_flow_key *)0)->zero),
+	       "a member that is no field would be hashed as the packet before left it, and so would a hole");
+
+/* What a rule limits. */
+enum weir_metric {
+	WEIR_METRIC_RATE,	 /* units per interval */
+	WEIR_METRIC_CONCURRENCY, /* connections open at once */
+};
+
+/* The kind of a limit: by what a rule judges a packet. In the program bpf/kinds.h has the table, in userspace
+ * user/core/kinds/kinds.c.
+ */
+enum weir_kind_id {
+	WEIR_KIND_WINDOW,      /* the window of its own resource */
+	WEIR_KIND_ASSOCIATED,  /* the window that a meter keeps of another resource */
+	WEIR_KIND_THROTTLE,    /* the planned time of the flow's latest packet */
+	WEIR_KIND_CONNECTIONS, /* the connections that the flow has open */
+	WEIR_KIND_COUNT
+};
+
+/* weir_generation.rules, by the rule's place in the order of definition. The meters follow: hidden rules without a
+ * threshold, whose windows count what passed on a resource, for the rules that are associated with it.
+ */
+struct weir_rule {
+	__u64 bucket_ns;
+	__u64 base_bucket;
+	__u32 slot;	/* of the instance: counters, lone rows; part of the flow's hash */
+	__u16 timing;	/* of the instance; part of the hash, too */
+	__u16 resource; /* place in `resources` */
+	__u8 storage;	/* enum weir_storage */
+	__u8 window;	/* enum weir_window_kind */
+	__u8 window_cells;
+	__u8 counts_bytes; /* a packet's batch is the bytes of its frame, not 1 */
+	__u8 observes;	   /* counts what it would drop, and passes it */
+	__u8 pad;
+	__u8 threshold_moves; /* read map `thresholds`, where the controller moves it; else `threshold` */
+	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
+	__be32 source_mask4;  /* the part of an address that belongs to the key */
+	__be32 destination_mask4;
+	__be32 source_mask6[4];
+	__be32 destination_mask6[4];
+	__u64 threshold;    /* a WEIR_THRESHOLD_WORD; if it moves: the safe value, for when the controller is stale */
+	__u16 place;	    /* of this rule */
+	__u8 goes_by_ticks; /* as its timing */
+	__u8 needs_allowed; /* `threshold` will not do, or its cost is asked for: weir_find_allowed() comes first */
+	__u8 kind;	    /* enum weir_kind_id */
+	__u8 warms_flows;   /* the program itself warms up each flow */
+	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
+	__u8 overrides_destination; /* ... by destination address, not source */
+	__u16 key_fields;	    /* enum weir_key_field, or-ed */
+	__u16 pad2;
+	__u32 meter;		     /* place of an associated rule's meter, or of a meter's reader */
+	__u64 queueing_ns_max;	     /* throttling: the longest wait */
+	struct weir_cost cost;	     /* throttling: for `threshold` */
+	struct weir_warm_up warm_up; /* if warms_flows */
+};
+_Static_assert(sizeof(struct weir_rule) == 208, "");
+_Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
+
+/* Where a passing packet of a resource is counted, beside the rules' own windows. */
+enum weir_meter_kind {
+	WEIR_METER_WINDOW,  /* in the window of `rule`, which is a meter */
+	WEIR_METER_SECONDS, /* in `rule_seconds`, for `rule`, whose WarmUp the controller computes */
+	WEIR_METER_WARMING, /* in `warming_flows`, for `rule`, which warms up each flow */
+};
+
+struct weir_meter {
+	__u8 kind;	    /* enum weir_meter_kind */
+	__u8 skips_dropped; /* for one rule that observes: do not count what it would have dropped */
+	__u16 rule;	    /* place in weir_generation.rules */
+};
+#define WEIR_RESOURCE_METERS_MAX 32 /* on one resource */
+
+/* weir_generation.resources, by place in the order of definition. */
+struct weir_resource {
+	__u32 slot; /* of the instance: counters */
+	__u16 rule_count;
+	__u16 meter_count;
+	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
+	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
+};
+
+/* A set of resources, one bit each (weir_generation.place says whose). `summary` says which words are not zero. */
+#define WEIR_VECTOR_WORDS (WEIR_RESOURCES_MAX / 64)
+struct weir_vector {
+	__u64 summary;
+	__u64 word[WEIR_VECTOR_WORDS];
+};
+
+/* Fields that resources rarely ask about. */
+#define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
+
+enum weir_fragment {
+	WEIR_FRAGMENT_NONE, /* a whole packet, or an IPv6 atomic fragment */
+	WEIR_FRAGMENT_FIRST,
+	WEIR_FRAGMENT_LATER, /* has no ports, flags or type */
+	WEIR_FRAGMENT_KINDS
+};
+
+/* For each value of a field: the number of the vector of resources that accept it. Every entry is valid, even of fields
+ * that are not in use.
+ */
+struct weir_classes {
+	__u16 kind[2][WEIR_FRAGMENT_KINDS][256]; /* [0 IPv4, 1 IPv6][fragment][protocol] */
+	__u16 tcp_flags[WEIR_BYTE_NONE + 1];
+#define WEIR_CLASS_ARRAY(constant, name, member, highest, none, who) __u16 member[(none) + 1];
+	WEIR_RANGE_FIELDS(WEIR_CLASS_ARRAY)
+};
+
+/* With up to 64 resources a vector is one word, and a load mostly has fewer vectors than this. */
+#define WEIR_ONLY_WORDS 4096
+
+/* The tables that every packet reads. They are global data of the program (.bss), so that no look-up is needed. Filled
+ * in before the program is loaded.
+ */
+struct weir_generation {
+	struct weir_classes classes;
+	__u64 only_word[WEIR_ONLY_WORDS]; /* if weir_config.has_only_words: the word of each vector */
+	__u16 place[WEIR_RESOURCES_MAX];  /* for each bit of a vector: a place in `resources` */
+	struct weir_resource resources[WEIR_RESOURCES_MAX];
+	struct weir_rule rules[WEIR_RULES_MAX];
+};
+
+/* Key of the trie `overrides`, whose value is a struct weir_override_units. */
+struct weir_override_key {
+	__u32 prefix_bits; /* 40 for place and family, plus the prefix length */
+	__u32 place;	   /* of the rule */
+	__u8 family;	   /* 4 or 6 */
+	__u8 address[16];  /* IPv4 in the first four */
+	__u8 zero[3];	   /* never compared */
+};
+#define WEIR_OVERRIDE_FIXED_BITS 40
+
+struct weir_override_units {
+	__u64 units;
+	struct weir_cost cost; /* throttling */
+};
+
+/* What the program leaves out when told so, without another verdict (bpf/shortcuts.h, and where the comment says). */
+enum weir_shortcut {
+	WEIR_SHORTCUT_PARSE = 1 << 0,  /* frames of the usual shape: bpf/parse.h */
+	WEIR_SHORTCUT_MATCH = 1 << 1,  /* what the packet before matched: bpf/match.h */
+	WEIR_SHORTCUT_SOURCE = 1 << 2, /* a source that was full just now */
+	WEIR_SHORTCUT_FETCH = 1 << 3,  /* all lines of a flow at once */
+	WEIR_SHORTCUT_FULL = 1 << 4,   /* a row remembers that its flow is full */
+	WEIR_SHORTCUT_LEASE = 1 << 5,  /* spend what the flow has leased */
+	WEIR_SHORTCUT_FIRST = 1 << 6,  /* a flow's first packet in a bucket */
+	WEIR_SHORTCUTS_ALL = (1 << 7) - 1,
+};
+
+/* .rodata of the program. The verifier knows it, and removes what is switched off. */
+struct weir_config {
+	__u64 seed[16];	      /* the secret that flows are hashed with; the same until detach */
+	__u64 tick_ns;	      /* length of a tick; in the lab 1 */
+	__u64 tick_origin_ns; /* CLOCK_MONOTONIC when jiffies were zero, modulo 2^64; in the lab 0 */
+	__u32 shortcuts;      /* enum weir_shortcut, or-ed; 0: none */
+	__u32 pad;
+	__u32 is_virtual;	 /* replay and tests: clock and interface come from map `lab` */
+	__u32 is_weakly_ordered; /* the machine reorders plain stores and loads, so they need fences */
+	__u32 cpus;		 /* possible CPUs */
+	__u32 resource_count;	 /* 0: nothing matches */
+	__u32 vector_words;	 /* words of a vector in use */
+	__u32 has_only_words;	 /* a vector is one word, and weir_generation.only_word has it; set by the loader */
+	__u32 match_fields;	 /* enum weir_match_field, or-ed */
+	__u32 source_root[2];	 /* [0] IPv4, [1] IPv6: an entry as in struct weir_prefix_node */
+	__u32 destination_root[2];
+	__u32 interface_default; /* vector number for interfaces not listed */
+	__u32 narrow_sets;	 /* powers of two; 0: no such table */
+	__u32 wide_sets;
+	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
+	__u32 presence_shift; /* an epoch is 2^this ns */
+	__u32 drop_malformed;
+	__u32 drop_unsupported;
+	__u32 drop_non_ip;
+	__u32 drop_unmatched;
+	/* what some rule of the load needs; the verifier removes the rest */
+	__u32 asked_fields; /* enum weir_match_field, or-ed: fields that a match, a key or a kind of limit reads */
+	__u32 has_moving;
+	__u32 kinds; /* of its rules: one bit for each enum weir_kind_id */
+	__u32 has_meters;
+	__u32 warms_flows;
+	__u32 has_overrides;
+	__u32 paces;	     /* throttling: pace. A packet that must wait gets its departure time */
+	__u32 throttle_sets; /* powers of two; 0: no such table */
+	__u32 warming_sets;
+	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
+	/* allow and deny lists: weir_lists.h */
+	__u32 has_lists;
+	__u32 list_levels; /* one bit for each enum weir_list_level that has groups */
+	__u32 list_salt;
+	__u32 list_bucket_bits; /* there are 2^this buckets */
+	/* connections */
+	__u32 connection_sets; /* powers of two; 0: no such table */
+	__u32 connection_flow_sets;
+	__u64 connection_step_ns[WEIR_CONNECTION_CLASSES];
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The lab: how replay and tests drive the very program that is shipped, with a virtual clock (weir_config.is_virtual).
+ * Before each packet userspace writes the clock, length and interface to map `lab`; afterwards it reads the verdict.
+ */
+#ifndef WEIR_ABI_LAB_H
+#define WEIR_ABI_LAB_H
+
+#include "weir_sizes.h"
+
+#define WEIR_NO_RULE 0xffffffffu
+struct weir_lab {
+	/* in */
+	__u64 clock_ns;
+	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
+	__u32 frame_bytes;  /* length on the wire; 0: that of the frame given */
+	__u32 ifindex;
+	/* out */
+	__u32 verdict; /* enum weir_verdict */
+	__u32 rule;    /* place of the enforced rule that blocked, or WEIR_NO_RULE */
+	__u64 wait_ns; /* the wait that throttling asks for */
+	__u32 resource_count;
+	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
+	__u32 pad;
+};
+
+/* What bpf/tick.bpf.c reads: jiffies, and CLOCK_MONOTONIC right after. */
+struct weir_tick_reading {
+	__u64 jiffies;
+	__u64 now_ns;
+};
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * State of flows, in maps of the instance: rows with their windows, timings, clocks, presence, planned times, warm-up.
+ * All of it survives a reload: a table whose layout changes here gets another version (weir_tables.h). The kernel
+ * writes it, except where a comment names userspace. State of connections is in weir_connections.h.
+ */
+#ifndef WEIR_ABI_STATE_H
+#define WEIR_ABI_STATE_H
+
+#include "weir_cost.h"
+#include "weir_sizes.h"
+
+/* ---- windows ---- */
+
+enum weir_window_kind {
+	WEIR_WINDOW_LEAP,   /* the current bucket and sampleCount - 1 before it: Sentinel's LeapArray */
+	WEIR_WINDOW_STRICT, /* the current bucket and sampleCount before it */
+	WEIR_WINDOW_SMOOTH, /* strict, but of the oldest bucket only the part still inside the interval counts */
+};
+
+#define WEIR_SAMPLES_MAX 10
+#define WEIR_RING_CELLS 11 /* sampleCount + 1: the buckets of a strict or smooth window */
+
+/* Where a rule keeps its rows. */
+enum weir_storage {
+	WEIR_STORAGE_LONE,   /* without a flow key: one wide row per CPU, at the rule's slot, never evicted */
+	WEIR_STORAGE_NARROW, /* the flow cache of 32-byte rows */
+	WEIR_STORAGE_WIDE,   /* the flow cache of 128-byte rows */
+};
+
+/* A cell holds the units admitted or leased in one bucket. Its top bit is set while some of them are unspent: leased,
+ * or claimed by a packet that is still being judged. So another CPU reads in one load how many units there are, and
+ * whether some may still be given back.
+ */
+#define WEIR_NARROW_UNSPENT 0x8000u
+#define WEIR_WIDE_UNSPENT (1ull << 63)
+
+/* The largest threshold that narrow rows serve: threshold + lease must stay below WEIR_NARROW_UNSPENT. */
+#define WEIR_NARROW_THRESHOLD_MAX 32000u
+/* One less than seven bits hold: a unit that is put back into a lease must not turn it into WEIR_NARROW_FULL. */
+#define WEIR_NARROW_LEASE_MAX 126u
+/* Narrow rows number their buckets in 32 bits, from the timing's base. Buckets of 50 ms or more last 6.8 years. */
+#define WEIR_NARROW_BUCKET_NS_MIN 50000000ull
+#define WEIR_NARROW_BUCKET_MAX 0xffffffffull
+
+/* One CPU's window of one flow, for small packet limits: two rows share a cache line. Only its own CPU writes it; all
+ * CPUs read it.
+ */
+struct weir_narrow_row {
+	__u32 tag;    /* 0: empty. 28 bits of the flow's hash, then 4 bits: the timing's number */
+	__u32 newest; /* newest bucket with units in it, relative to the timing's base */
+	__u16 cell[WEIR_RING_CELLS];
+	__u8 lease;   /* below 128: units leased. Else: full, until (lease - 127)/128 of the bucket */
+	__u8 version; /* of the threshold that the lease or the fullness belongs to */
+};
+#define WEIR_NARROW_FULL 0x80u
+
+/* The same for all other limits: bytes, large thresholds, short buckets, whole resources. */
+struct weir_wide_row {
+	__u32 tag; /* 0: empty. 32 bits of the flow's hash */
+	__u16 timing;
+	__u16 full_left; /* units left when the row became full: a larger packet is blocked at once */
+	__u64 newest;
+	__u64 cell[WEIR_RING_CELLS];
+	__u64 lease;
+	__u64 threshold;     /* the threshold word that the lease or the fullness belongs to */
+	__u64 full_until_ns; /* 0: not full */
+};
+
+_Static_assert(sizeof(struct weir_narrow_row) == 32, "two rows must share one cache line");
+_Static_assert(__builtin_offsetof(struct weir_narrow_row, cell) == 8, "the program reads four cells at once");
+_Static_assert(sizeof(struct weir_wide_row) == 128, "a row must not straddle a third cache line");
+
+#define WEIR_WAYS 4	       /* rows of a set; each flow has two candidate sets */
+#define WEIR_CHUNK_BYTES 16384 /* one map element; a per-CPU allocation holds at most 32 KB */
+#define WEIR_NARROW_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 32) /* 128 */
+#define WEIR_WIDE_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 128)  /* 32 */
+
+struct weir_narrow_chunk {
+	struct weir_narrow_row row[WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS];
+};
+
+struct weir_wide_chunk {
+	struct weir_wide_row row[WEIR_WIDE_SETS_PER_CHUNK * WEIR_WAYS];
+};
+
+/* The second candidate set of a flow whose first is `set`. The program and userspace must compute the same one, and the
+ * other of the other is the first. Both lie in one 4 KB page, so that looking at both needs one address translation.
+ * Two choices balance well even within groups of that size (tests/bpf/table_test).
+ */
+#define WEIR_NARROW_PAGE_SETS 32
+#define WEIR_WIDE_PAGE_SETS 8
+#define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
+
+/* Map `presence`, shared by all CPUs: which CPUs have counted a flow lately (bpf/presence.h). A cell holds an epoch,
+ * the CPUs seen in it and those seen in the one before. There is one cell for each row of each CPU's table, so that
+ * flows seldom share one.
+ */
+#define WEIR_PRESENCE_FIELD_BITS 12
+#define WEIR_PRESENCE_EPOCH_SHIFT (2 * WEIR_PRESENCE_FIELD_BITS)
+#define WEIR_PRESENCE_LINE_CELLS 16
+struct weir_presence_line {
+	__u32 cell[WEIR_PRESENCE_LINE_CELLS];
+};
+_Static_assert(sizeof(struct weir_presence_line) == 64, "one cache line, at an offset that one multiplication finds");
+#define WEIR_PRESENCE_CELLS_MAX (1u << 31)
+#define WEIR_PRESENCE_SHIFT_MIN 32 /* an epoch of 4.3 s: long compared with any stall of a CPU */
+#define WEIR_PRESENCE_SHIFT_MAX 48 /* longer than any window: two buckets of 24 h are 2^47.3 ns */
+
+/* Map `timings`: how long a bucket is, and how many of them a window looks at. A timing never changes once it is
+ * published, because rows in the tables are judged by it. Userspace writes it.
+ */
+struct weir_timing {
+	__u64 bucket_ns;
+	__u64 base_bucket;   /* rows number their buckets from here, so that the numbers are small */
+	__u32 window_cells;  /* buckets in the window: sampleCount, or one more */
+	__u16 window;	     /* enum weir_window_kind */
+	__u16 goes_by_ticks; /* weir_goes_by_ticks() */
+};
+
+/* Buckets of leap windows this long and longer are told by the tick: they need no nanoseconds (bpf/clock.h). */
+#define WEIR_TICK_BUCKET_NS_MIN 50000000ull
+
+static inline int weir_goes_by_ticks(enum weir_window_kind window, __u64 bucket_ns)
+{
+	return window == WEIR_WINDOW_LEAP && bucket_ns >= WEIR_TICK_BUCKET_NS_MIN;
+}
+
+/* ---- rules whose threshold the controller computes ---- */
+
+/* Map `control`, one element: the controller's heartbeat. Userspace writes it. */
+struct weir_control {
+	__u64 heartbeat_ns; /* CLOCK_MONOTONIC; 0: no controller, or it has ended in good order */
+	__u64 validity_ns;  /* thresholds expire this long after the last heartbeat */
+};
+
+/* Map `warm_states`, by rule slot: WarmUp of a whole resource, so that the next controller continues where this one
+ * stopped. Only userspace writes and reads it.
+ */
+struct weir_warm_state {
+	__u64 stored; /* tokens */
+	__u64 second; /* the last one synced, of the data plane's clock */
+	__u64 total;  /* weir_rule_seconds.total of all CPUs by then */
+	__u64 pad;
+};
+
+/* Map `rule_seconds`, by rule slot, per CPU: units that passed in each of the last seconds, for rules whose WarmUp the
+ * controller computes.
+ */
+#define WEIR_RULE_SECONDS 16 /* a power of two: a controller that is later than this misses a second */
+struct weir_rule_second {
+	__u64 second; /* the entry is old unless this is the second asked for */
+	__u64 units;
+};
+
+struct weir_rule_seconds {
+	__u64 total;
+	struct weir_rule_second at[WEIR_RULE_SECONDS];
+};
+
+/* ---- what all CPUs share ---- */
+
+/*
+ * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/shared_set.h). A tag is 32 bits of
+ * the flow's hash; 0 is an empty way. `inserted` holds the set's latest insertion: the flow's tag (32 bits), the way it
+ * took (8 bits) and a count. It is valid from the moment it is written, even before the way's tag is.
+ */
+#define WEIR_INSERTED(tag, way, count) ((__u64)(tag) | (__u64)(way) << 32 | (__u64)(count) << 40)
+#define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
+#define WEIR_INSERTED_COUNT(word) ((word) >> 40)
+
+/* Map `throttled_flows`. A `last` word holds, from the lowest bit: the planned time of the flow's latest packet (ns +
+ * 1, cut to WEIR_LAST_BITS), whether the flow was ever refused, and five bits of its tag. A word with another flow's
+ * bits is stale and counts as "never".
+ */
+#define WEIR_THROTTLE_WAYS 10
+struct weir_throttle_set {
+	__u64 inserted;
+	__u32 tag[WEIR_THROTTLE_WAYS];
+	__u64 last[WEIR_THROTTLE_WAYS];
+};
+_Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
+#define WEIR_LAST_BITS 58 /* nine years: 4.5 before now and 4.5 after */
+#define WEIR_LAST_REFUSED (1ull << WEIR_LAST_BITS)
+#define WEIR_LAST_TAG_SHIFT 59
+#define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
+
+/* Map `warming_flows`: WarmUp of one flow of a rule with a key, which the program computes itself. */
+struct weir_warming {
+	__u64 state;	   /* whose it is, and the last second synced: see below */
+	__u64 stored;	   /* tokens */
+	__u64 passed;	   /* units since that second began */
+	__u64 units;	   /* the threshold now */
+	__u64 cold_second; /* from this second on, if nothing passes, it is fully cold and may be forgotten */
+	struct weir_cost cost;
+};
+_Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
+
+/* weir_warming.state, from the highest bit: the threshold's version (8 bits, as in a WEIR_THRESHOLD_WORD), whether some
+ * CPU is syncing it (1), bits of the flow's tag (15), and the second + 1; 0 if it was never synced.
+ */
+#define WEIR_WARMING_BUSY (1ull << 55)
+#define WEIR_WARMING_SECOND_BITS 40
+#define WEIR_WARMING_SECOND_MASK ((1ull << WEIR_WARMING_SECOND_BITS) - 1)
+#define WEIR_WARMING_TAG(tag) ((__u64)((tag)&0x7fff) << WEIR_WARMING_SECOND_BITS)
+#define WEIR_WARMING_TAG_MASK WEIR_WARMING_TAG(0x7fff)
+
+#define WEIR_WARMING_WAYS 7
+struct weir_warming_set {
+	__u64 inserted;
+	__u32 tag[WEIR_WARMING_WAYS];
+	__u32 pad[7];
+	struct weir_warming flow[WEIR_WARMING_WAYS];
+};
+_Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
+
+/* A flow's key, in the clear: for commands to show. Judging needs only its hash. */
+struct weir_flow_key {
+	__u8 source[16]; /* masked by the rule's key; IPv4 in the first four; zero when not in the key */
+	__u8 destination[16];
+	__be16 source_port;
+	__be16 destination_port;
+	__u16 vlan;
+	__u8 protocol;
+	__u8 family; /* 4 or 6; 0 when the key has no address */
+	__u32 ifindex;
+	__u8 dscp;
+	__u8 zero[3]; /* room for the next field: every byte is hashed */
+};
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The state of an instance, table by table: its maps, which outlive a load. Each has a layout version of its own, which
+ * stands in the instance's description (weir_description.h). So another version of weir takes over the tables that it
+ * knows, and makes anew only the others.
+ *
+ * Whoever changes the layout of a table, or what its words mean, gives it another version, and says so in CHANGELOG.md.
+ * The size beside each version is there to remind you: another size does not compile.
+ */
+#ifndef WEIR_ABI_TABLES_H
+#define WEIR_ABI_TABLES_H
+
+#include "weir_abi.h"
+
+/*
+ * TABLE(identifier, name of the map and of its pin, type, its bytes, version). Tables are found by name in a
+ * description, so their order may change. `narrow_flows`, `wide_flows` and `talkers` hold chunks of their type.
+ */
+#define WEIR_STATE_TABLES(TABLE)                                                                                       \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 1808, WEIR_ABI_VERSION)                                   \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 632, 1)                                                     \
+	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
+	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
+	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
+	TABLE(WIDE_FLOWS, wide_flows, struct weir_wide_row, 128, 1)                                                    \
+	TABLE(PRESENCE, presence, struct weir_presence_line, 64, 1)                                                    \
+	TABLE(LONE_ROWS, lone_rows, struct weir_wide_row, 128, 1)                                                      \
+	TABLE(TALKERS, talkers, struct weir_talker, 64, 1)                                                             \
+	TABLE(RULE_COUNTERS, rule_counters, struct weir_rule_counters, 80, 1)                                          \
+	TABLE(RESOURCE_COUNTERS, resource_counters, struct weir_resource_counters, 800, 1)                             \
+	TABLE(TOTALS, totals, struct weir_totals, 224, 1)                                                              \
+	TABLE(CONTROL, control, struct weir_control, 16, 1)                                                            \
+	TABLE(RULE_SECONDS, rule_seconds, struct weir_rule_seconds, 264, 1)                                            \
+	TABLE(WARM_STATES, warm_states, struct weir_warm_state, 32, 1)                                                 \
+	TABLE(THROTTLED_RESOURCES, throttled_resources, __u64, 8, 1)                                                   \
+	TABLE(THROTTLED_FLOWS, throttled_flows, struct weir_throttle_set, 128, 1)                                      \
+	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
+	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
+	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 1)                            \
+	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_flow, 448, 1)                               \
+	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)
+
+/*
+ * Of a generation, and so made anew by every load; but commands of another version read and write it while it is in
+ * force, so it has a version, too. That of `overrides`, which `weir flows` reads, is the same.
+ */
+#define WEIR_SHOWN_TABLES(TABLE) TABLE(THRESHOLDS, thresholds, struct weir_pushed, 64, 1)
+
+#define WEIR_CHECK_TABLE(identifier, map, type, bytes, version)                                                        \
+	_Static_assert(sizeof(type) == (bytes), "another layout of " #map " needs another version");                   \
+	_Static_assert(sizeof(#map) <= WEIR_TABLE_NAME_BYTES, "the name of " #map " is too long for a description");
+WEIR_STATE_TABLES(WEIR_CHECK_TABLE)
+WEIR_SHOWN_TABLES(WEIR_CHECK_TABLE)
+#undef WEIR_CHECK_TABLE
+
+#endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A source that is full twice in a row is remembered, and its next packets are blocked without a hash and a row
+ * (WEIR_SHORTCUT_SOURCE, weir_is_full_source). What must not happen is that a packet of another flow is taken for one
+ * of that source. Under the virtual clock, on one CPU: what is remembered is a CPU's own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <string.h>
+
+#include "../../bpf/scratch.h"
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "base/util.h"
+#include "host/host.h"
+
+#define PORT 53
+#define OTHER_PORT 123
+#define LIMIT 3u
+#define ENOUGH 10u	   /* packets: more than any limit here */
+#define FLOWS_PER_CPU 512u /* as few as can be */
+
+struct bench {
+	struct rig rig;
+	uint64_t now_ns;
+};
+
+static unsigned int passed_of(struct bench *bench, const char *source, uint16_t port, unsigned int count)
+{
+	const char *destination = strchr(source, ':') ? "2001:db8:1::1" : "198.51.100.1";
+	struct packet_spec spec = packet_udp(source, 1024, destination, port, 18);
+	uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = packet_build(&spec, frame);
+	unsigned int passed = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		passed += rig_passes(&bench->rig, bench->now_ns, frame, frame_bytes);
+	return passed;
+}
+
+static struct weir_ruleset_rule *add_limit(struct bench *bench, uint16_t port, uint32_t key_fields)
+{
+	return rig_rule(&bench->rig, rig_resource(&bench->rig, port, key_fields), WEIR_WINDOW_LEAP, LIMIT, SECOND, 1);
+}
+
+static void begin(struct bench *bench)
+{
+	memset(bench, 0, sizeof(*bench));
+	bench->now_ns = RIG_START_NS;
+	rig_begin(&bench->rig, FLOWS_PER_CPU);
+}
+
+static void load(struct bench *bench)
+{
+	rig_load(&bench->rig, true);
+	assert_int_equal(bench->rig.image->rules[0].storage, WEIR_STORAGE_NARROW);
+}
+
+/* One limit on a resource that is keyed by source. */
+static void open_bench(struct bench *bench)
+{
+	begin(bench);
+	add_limit(bench, PORT, WEIR_KEY_SOURCE);
+	load(bench);
+}
+
+static void close_bench(struct bench *bench)
+{
+	rig_end(&bench->rig);
+}
+
+/* What the program remembers on this CPU. */
+static struct weir_full_source full_source(const struct bench *bench)
+{
+	_cleanup_(weir_freep) struct weir_scratch *scratch = calloc(weir_host_cpus(), sizeof(*scratch));
+	__u32 zero = 0;
+
+	assert_non_null(scratch);
+	assert_int_equal(bpf_map_lookup_elem(weir_object_own_map_fd(bench->rig.object, "scratch"), &zero, scratch), 0);
+	return scratch[sched_getcpu()].full_source;
+}
+
+/* Else nothing here would be about it. */
+static void a_source_that_is_full_twice_in_a_row_is_remembered(void **state)
+{
+	struct bench bench;
+
+	rig_require_shortcut(WEIR_SHORTCUT_SOURCE);
+	open_bench(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT), LIMIT);
+	assert_int_equal(full_source(&bench).sure_jiffies, 0);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
+	assert_int_not_equal(full_source(&bench).sure_jiffies, 0);
+	assert_memory_equal(full_source(&bench).source, ((uint8_t[]){192, 0, 2, 1}), 4);
+	close_bench(&bench);
+}
+
+static void every_packet_is_judged_and_counted(void **state)
+{
+	const uint64_t dropped = 1000 - LIMIT, frame_bytes = 60;
+	struct bench bench;
+
+	begin(&bench);
+	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
+	rig_resource(&bench.rig, PORT, 0); /* meets them, too */
+	load(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, 1000), LIMIT);
+	assert_int_equal(rig_verdicts(&bench.rig, WEIR_VERDICT_COUNT).packets, 1000);
+	assert_int_equal(rig_verdicts(&bench.rig, WEIR_VERDICT_BLOCK).packets, dropped);
+	assert_int_equal(rig_verdicts(&bench.rig, WEIR_VERDICT_BLOCK).bytes, dropped * frame_bytes);
+	assert_int_equal(rig_rule_counters(&bench.rig, 0).blocked.packets, dropped);
+	assert_int_equal(rig_rule_counters(&bench.rig, 0).blocked.bytes, dropped * frame_bytes);
+	for (size_t resource = 0; resource < 2; resource++) {
+		struct rig_resource_counters counters = rig_resource_counters(&bench.rig, resource);
+
+		assert_int_equal(counters.passed.packets, LIMIT);
+		assert_int_equal(counters.blocked.packets, dropped);
+		assert_int_equal(counters.blocked.bytes, dropped * frame_bytes);
+		assert_int_equal(counters.blocked_by_second, dropped);
+	}
+	close_bench(&bench);
+}
+
+/* They differ in one word, or in one bit of a family. */
+static void another_source_has_a_row_of_its_own(void **state)
+{
+	static const char *const flows[] = {"192.0.2.1", "2001:db8::1"};
+	static const char *const others[] = {"192.0.2.2",     "192.0.3.1",   "193.0.2.1",
+					     "c000:201::",    "2001:db8::2", "2001:db8:0:1::1",
+					     "2001:db8:1::1", "2001:db9::1", "2001:db8::1:0:1"};
+	struct bench bench;
+
+	open_bench(&bench);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		for (size_t flow = 0; flow < ARRAY_SIZE(flows); flow++) {
+			assert_int_equal(passed_of(&bench, flows[flow], PORT, ENOUGH), i == 0 ? LIMIT : 0);
+			/* One packet: it is not remembered, or the other would be. */
+			assert_int_equal(passed_of(&bench, others[i], PORT, 1), 1);
+		}
+	close_bench(&bench);
+}
+
+/* Of a table that is empty, and a memory that is. */
+static void the_source_of_zeros_is_nobody_s_until_it_comes(void **state)
+{
+	static const char *const zeros[] = {"0.0.0.0", "::"};
+
+	for (size_t first = 0; first < 2; first++) {
+		struct bench bench;
+
+		open_bench(&bench);
+		assert_int_equal(passed_of(&bench, zeros[first], PORT, ENOUGH), LIMIT);
+		assert_int_equal(passed_of(&bench, zeros[!first], PORT, ENOUGH), LIMIT);
+		assert_int_equal(passed_of(&bench, zeros[first], PORT, ENOUGH), 0);
+		close_bench(&bench);
+	}
+}
+
+static void a_subnet_has_one_row_where_the_key_is_one(void **state)
+{
+	struct weir_ruleset_resource *resource;
+	struct bench bench;
+
+	begin(&bench);
+	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
+	resource = &bench.rig.ruleset->resources[0];
+	resource->flow.source_bits[0] = 24;
+	resource->flow.source_bits[1] = 56;
+	load(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&bench, "192.0.2.200", PORT, ENOUGH), 0);
+	assert_int_equal(passed_of(&bench, "192.0.3.200", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&bench, "2001:db8::1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&bench, "2001:db8:0:ff:1::2", PORT, ENOUGH), 0);
+	assert_int_equal(passed_of(&bench, "2001:db8:0:100::1", PORT, ENOUGH), LIMIT);
+	close_bench(&bench);
+}
+
+static void a_source_has_a_row_under_each_rule(void **state)
+{
+	struct bench bench;
+
+	begin(&bench);
+	add_limit(&bench, PORT, WEIR_KEY_SOURCE);
+	add_limit(&bench, OTHER_PORT, WEIR_KEY_SOURCE);
+	load(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", OTHER_PORT, ENOUGH), LIMIT);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT + 1, ENOUGH), ENOUGH);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
+	close_bench(&bench);
+}
+
+/* The key has the destination, too: the source alone names no flow. */
+static void under_a_longer_key_a_source_has_several_rows(void **state)
+{
+	struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.2", PORT, 18);
+	uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = packet_build(&spec, frame);
+	struct bench bench;
+
+	begin(&bench);
+	add_limit(&bench, PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
+	load(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+	for (unsigned int i = 0; i < ENOUGH; i++)
+		assert_int_equal(rig_passes(&bench.rig, bench.now_ns, frame, frame_bytes), i < LIMIT);
+	close_bench(&bench);
+}
+
+static void a_rule_that_observes_passes_and_counts(void **state)
+{
+	struct bench bench;
+
+	begin(&bench);
+	add_limit(&bench, PORT, WEIR_KEY_SOURCE)->observes = true;
+	load(&bench);
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, 1000), 1000);
+	assert_int_equal(rig_rule_counters(&bench.rig, 0).would_drop.packets, 1000 - LIMIT);
+	close_bench(&bench);
+}
+
+/* Another rule's flow, or one that was new, took the row when the window was over; neither is remembered. */
+static void a_row_that_another_flow_was_given_is_that_flow_s(void **state)
+{
+	for (int is_rule_s_own = 0; is_rule_s_own < 2; is_rule_s_own++) {
+		uint16_t port = is_rule_s_own ? PORT : OTHER_PORT;
+		struct bench bench;
+		char source[32];
+
+		begin(&bench);
+		add_limit(&bench, PORT, WEIR_KEY_SOURCE);
+		/* Keyed by two fields: its rows are never remembered. */
+		add_limit(&bench, OTHER_PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
+		load(&bench);
+		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+		bench.now_ns += 2 * SECOND;
+		for (uint32_t host = 0; host < 4 * FLOWS_PER_CPU; host++) {
+			snprintf(source, sizeof(source), "10.0.%u.%u", host / 256, host % 256);
+			assert_int_equal(passed_of(&bench, source, port, 1), 1);
+		}
+		/* It has been given away: the test is one. */
+		assert_true(rig_rule_counters(&bench.rig, !is_rule_s_own).evicted > 0);
+		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+		/* Whoever came last has had one packet, whatever the first flow did. */
+		assert_int_equal(passed_of(&bench, source, port, ENOUGH), LIMIT - 1);
+		close_bench(&bench);
+	}
+}
+
+static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
+{
+	struct bench bench;
+
+	open_bench(&bench);
+	for (int bucket = 0; bucket < 40; bucket++) {
+		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), LIMIT);
+		bench.now_ns += SECOND - 1;
+		assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, ENOUGH), 0);
+		bench.now_ns += 1;
+	}
+	close_bench(&bench);
+}
+
+static int stay_on_one_cpu(void **state)
+{
+	static cpu_set_t before;
+
+	rig_stay(&before);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_source_that_is_full_twice_in_a_row_is_remembered),
+		cmocka_unit_test(every_packet_is_judged_and_counted),
+		cmocka_unit_test(another_source_has_a_row_of_its_own),
+		cmocka_unit_test(the_source_of_zeros_is_nobody_s_until_it_comes),
+		cmocka_unit_test(a_subnet_has_one_row_where_the_key_is_one),
+		cmocka_unit_test(a_source_has_a_row_under_each_rule),
+		cmocka_unit_test(under_a_longer_key_a_source_has_several_rows),
+		cmocka_unit_test(a_rule_that_observes_passes_and_counts),
+		cmocka_unit_test(a_row_that_another_flow_was_given_is_that_flow_s),
+		cmocka_unit_test(a_flow_has_its_limit_again_when_the_bucket_is_over),
+	};
+
+	return cmocka_run_group_tests_name("full source", tests, stay_on_one_cpu, NULL);
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Requests by netlink, to the kernel itself, in a network namespace of their own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "network/netlink.h"
+#include "network/tc.h"
+
+#define NO_SUCH_INTERFACE 99999
+/* More than one piece of a dump, which has at most 32 KiB, at more than a KiB an interface. */
+#define INTERFACES 64
+
+static struct weir_netlink netlink;
+
+static int begin(void **state)
+{
+	return weir_netlink_open(&netlink, NETLINK_ROUTE);
+}
+
+static int end(void **state)
+{
+	weir_netlink_close(&netlink);
+	return 0;
+}
+
+static struct nlmsghdr *begin_link(uint16_t type, uint16_t flags, uint32_t ifindex)
+{
+	const struct ifinfomsg about = {.ifi_index = ifindex};
+
+	return weir_netlink_begin(&netlink, type, flags, &about, sizeof(about));
+}
+
+static int add_veth(struct weir_netlink *by, const char *name)
+{
+	const struct ifinfomsg about = {};
+	struct nlmsghdr *request =
+		weir_netlink_begin(by, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &about, sizeof(about));
+	struct nlattr *nest;
+
+	mnl_attr_put_strz(request, IFLA_IFNAME, name);
+	nest = mnl_attr_nest_start(request, IFLA_LINKINFO);
+	mnl_attr_put_strz(request, IFLA_INFO_KIND, "veth");
+	mnl_attr_nest_end(request, nest);
+	return weir_netlink_ask(by, NULL, NULL);
+}
+
+static void refusal_comes_with_the_kernel_s_number_and_words(void **state)
+{
+	struct nlmsghdr *request = begin_link(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0);
+	struct nlattr *nest = mnl_attr_nest_start(request, IFLA_LINKINFO);
+
+	mnl_attr_put_strz(request, IFLA_INFO_KIND, "no-such-kind");
+	mnl_attr_nest_end(request, nest);
+	assert_int_equal(weir_netlink_ask(&netlink, NULL, NULL), -EOPNOTSUPP);
+	assert_string_equal(netlink.reason, "Unknown device type");
+	/* They are of the last request only. */
+	begin_link(RTM_GETLINK, 0, 1);
+	assert_int_equal(weir_netlink_ask(&netlink, NULL, NULL), 0);
+	assert_string_equal(netlink.reason, "");
+	begin_link(RTM_GETLINK, 0, NO_SUCH_INTERFACE);
+	assert_int_equal(weir_netlink_ask(&netlink, NULL, NULL), -ENODEV);
+}
+
+/* Sent by hand and never read, as when its time was over. */
+static void answer_to_an_earlier_request_is_passed_over(void **state)
+{
+	struct nlmsghdr *request = begin_link(RTM_GETLINK, 0, NO_SUCH_INTERFACE);
+
+	assert_true(mnl_socket_sendto(netlink.socket, request, request->nlmsg_len) > 0);
+	begin_link(RTM_GETLINK, 0, 1);
+	assert_int_equal(weir_netlink_ask(&netlink, NULL, NULL), 0);
+}
+
+/* The kernel says nothing of what it did when it was not asked to acknowledge it. */
+static void silence_is_a_time_out(void **state)
+{
+	const struct timeval patience = {.tv_usec = 10000};
+	struct nlmsghdr *request = begin_link(RTM_NEWLINK, 0, 1);
+
+	request->nlmsg_flags &= ~NLM_F_ACK;
+	assert_int_equal(
+		setsockopt(mnl_socket_get_fd(netlink.socket), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	assert_int_equal(weir_netlink_ask(&netlink, NULL, NULL), -ETIMEDOUT);
+}
+
+struct dump {
+	struct weir_netlink meddler;
+	uint32_t read;
+	uint32_t meddle_at; /* an interface is added when so many have been read; 0: never */
+};
+
+static void read_link(const struct nlmsghdr *message, void *data)
+{
+	struct dump *dump = data;
+
+	assert_int_equal(message->nlmsg_type, RTM_NEWLINK);
+	if (++dump->read == dump->meddle_at)
+		assert_int_equal(add_veth(&dump->meddler, "meddler"), 0);
+}
+
+static int dump_links(struct dump *dump)
+{
+	dump->read = 0;
+	begin_link(RTM_GETLINK, NLM_F_DUMP, 0);
+	return weir_netlink_ask(&netlink, read_link, dump);
+}
+
+static void dump_that_changes_while_it_is_read_is_told_from_a_whole_one(void **state)
+{
+	struct dump dump = {};
+
+	assert_int_equal(weir_netlink_open(&dump.meddler, NETLINK_ROUTE), 0);
+	for (int i = 0; i < INTERFACES / 2; i++) {
+		char name[IF_NAMESIZE];
+
+		snprintf(name, sizeof(name), "v%d", i);
+		if (add_veth(&netlink, name))
+			skip();
+	}
+	assert_int_equal(dump_links(&dump), 0);
+	assert_true(dump.read >= 1 + INTERFACES);
+	dump.meddle_at = 1;
+	assert_int_equal(dump_links(&dump), -EINTR);
+	/* What was left of it does not get into the next. */
+	dump.meddle_at = 0;
+	assert_int_equal(dump_links(&dump), 0);
+	assert_true(dump.read >= 1 + INTERFACES + 2);
+	weir_netlink_close(&dump.meddler);
+}
+
+static void value_that_an_answer_lacks_is_no_data(void **state)
+{
+	uint32_t mtu = 0;
+	uint64_t longer;
+
+	begin_link(RTM_GETLINK, 0, 1);
+	assert_int_equal(weir_netlink_ask_value(&netlink, sizeof(struct ifinfomsg), IFLA_MTU, &mtu, sizeof(mtu)), 0);
+	assert_int_equal(mtu, 65536);
+	begin_link(RTM_GETLINK, 0, 1);
+	assert_int_equal(weir_netlink_ask_value(&netlink, sizeof(struct ifinfomsg), IFLA_MTU, &longer, sizeof(longer)),
+			 -ENODATA);
+	begin_link(RTM_GETLINK, 0, 1);
+	assert_int_equal(weir_netlink_ask_value(&netlink, sizeof(struct ifinfomsg), 4000, &mtu, sizeof(mtu)), -ENODATA);
+}
+
+/* A tc program that matches nothing. */
+static int load_program(void)
+{
+	const struct bpf_insn code[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+
+	return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "nothing", "GPL", code, sizeof(code) / sizeof(code[0]), NULL);
+}
+
+static void assert_filters(bool has_weir, size_t others)
+{
+	struct weir_tc_filters filters;
+
+	assert_int_equal(weir_tc_read_filters(&netlink, 1, &filters), 0);
+	assert_int_equal(filters.has_weir, has_weir);
+	assert_int_equal(filters.others, others);
+	assert_int_equal(filters.others_before, others);
+}
+
+/* The one without a program has weir's place, and not weir's name. */
+static void weirs_filter_is_told_from_another(void **state)
+{
+	int program_fd = load_program();
+
+	assert_true(program_fd >= 0);
+	if (weir_tc_add_clsact(&netlink, 1) == -ENOENT)
+		skip();
+	assert_int_equal(weir_tc_add_clsact(&netlink, 1), -EEXIST);
+	assert_string_equal(netlink.reason, "Exclusivity flag on, cannot modify");
+	assert_filters(false, 0);
+	assert_int_equal(weir_tc_set_filter(&netlink, 1, -1, 0), 0);
+	assert_filters(false, 1);
+	assert_int_equal(weir_tc_delete_filter(&netlink, 1), 0);
+	assert_int_equal(weir_tc_set_filter(&netlink, 1, program_fd, 0), 0);
+	assert_filters(true, 0);
+	assert_int_equal(weir_tc_delete_filter(&netlink, 1), 0);
+	assert_filters(false, 0);
+	assert_int_equal(weir_tc_delete_clsact(&netlink, 1), 0);
+	close(program_fd);
+}
+
+static void ifb_is_told_from_another_interface(void **state)
+{
+	uint32_t ifindex;
+
+	if (weir_tc_add_ifb(&netlink, "probe") == -EOPNOTSUPP)
+		skip();
+	ifindex = if_nametoindex("probe");
+	assert_int_equal(weir_tc_set_up(&netlink, ifindex), 0);
+	assert_true(weir_tc_is_ifb(&netlink, ifindex));
+	assert_false(weir_tc_is_ifb(&netlink, 1));
+	assert_int_equal(weir_tc_delete_link(&netlink, ifindex), 0);
+	assert_false(weir_tc_is_ifb(&netlink, ifindex));
+	assert_int_equal(weir_tc_delete_link(&netlink, ifindex), -ENODEV);
+}
+
+static int enter_own_network(void **state)
+{
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(refusal_comes_with_the_kernel_s_number_and_words, begin, end),
+		cmocka_unit_test_setup_teardown(answer_to_an_earlier_request_is_passed_over, begin, end),
+		cmocka_unit_test_setup_teardown(silence_is_a_time_out, begin, end),
+		cmocka_unit_test_setup_teardown(dump_that_changes_while_it_is_read_is_told_from_a_whole_one, begin,
+						end),
+		cmocka_unit_test_setup_teardown(value_that_an_answer_lacks_is_no_data, begin, end),
+		cmocka_unit_test_setup_teardown(weirs_filter_is_told_from_another, begin, end),
+		cmocka_unit_test_setup_teardown(ifb_is_told_from_another_interface, begin, end),
+	};
+
+	return cmocka_run_group_tests_name("netlink", tests, enter_own_network, NULL);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Claims about single fields of matches and flow keys. Each on traffic made for it: the shipped BPF object agrees with
+ * the reference model on every packet, and both with the figure that is written down.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../lib/lab_setup.h"
+#include "base/util.h"
+
+#define EF 46
+#define ECN_BITS 3
+
+static struct packet_spec from_ipv4(void)
+{
+	return packet_udp(HOST, 1024, "192.0.2.53", 53, 18);
+}
+
+static struct packet_spec from_ipv6(void)
+{
+	return packet_udp("2001:db8::1", 1024, "2001:db8::53", 53, 18);
+}
+
+/* Send `count` such packets at this time. Returns how many passed. */
+static unsigned int judge(struct lab *lab, struct packet_spec spec, uint64_t time_ns, unsigned int count)
+{
+	unsigned int i, passed = 0;
+
+	spec.time_ns = time_ns;
+	for (i = 0; i < count; i++) {
+		assert_true(lab_judge(lab, &spec, &lab->last));
+		passed += lab->last.verdict != WEIR_VERDICT_BLOCK;
+	}
+	return passed;
+}
+
+static struct packet_spec with_dscp(struct packet_spec spec, uint8_t dscp)
+{
+	spec.traffic_class = dscp << 2 | ECN_BITS;
+	return spec;
+}
+
+/* ---- dscp ---- */
+
+/* The limit holds for code points 8 to 15 and EF, whatever the bits of ECN, behind an option or a tag, too. */
+static void a_match_of_dscp_takes_both_families_and_no_other_code_point(void **state)
+{
+	static const struct {
+		uint8_t dscp;
+		unsigned int passed; /* of three packets, with a limit of two */
+	} cases[] = {{0, 3}, {7, 3}, {8, 2}, {15, 2}, {16, 3}, {EF - 1, 3}, {EF, 2}, {EF + 1, 3}, {63, 3}};
+	static struct weir_range ranges[] = {{8, 15}, {EF, EF}};
+	struct setup setup;
+	struct lab lab;
+	size_t i;
+
+	setup_resources(&setup, 1);
+	setup.resource[0].match.dscp = ranges;
+	setup.resource[0].match.dscp_count = ARRAY_SIZE(ranges);
+	setup_rule(&setup, 0, rule_of("limit", WEIR_WINDOW_LEAP, 2, SECOND, 10));
+	lab_start(&lab, &setup);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet_spec tagged = with_dscp(from_ipv4(), cases[i].dscp), with_options = tagged;
+
+		tagged.tag[tagged.tag_count++] = (struct packet_tag){ETHERTYPE_VLAN, 7};
+		with_options.option_words = 2;
+		assert_int_equal(judge(&lab, with_dscp(from_ipv4(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+				 cases[i].passed);
+		assert_int_equal(judge(&lab, with_dscp(from_ipv6(), cases[i].dscp), (10 + 6 * i) * SECOND, 3),
+				 cases[i].passed);
+		assert_int_equal(judge(&lab, tagged, (12 + 6 * i) * SECOND, 3), cases[i].passed);
+		assert_int_equal(judge(&lab, with_options, (14 + 6 * i) * SECOND, 3), cases[i].passed);
+	}
+	lab_finish(&lab);
+}
+
+/* ---- flow keys ---- */
+
+/* A limit of four on a resource with this key; whole addresses. */
+static void start_keyed(struct lab *lab, struct setup *setup, uint32_t key_fields, bool throttles)
+{
+	setup_resources(setup, 1);
+	setup->resource[0].flow.fields = key_fields;
+	setup_rule(setup, 0,
+		   throttles ? throttling_of(4, SECOND, 750) : rule_of("limit", WEIR_WINDOW_LEAP, 4, SECOND, 10));
+	lab_start(lab, setup);
+}
+
+/* Three packets of each family at once, and a limit of four: six pass where each family has a flow of its own. One that
+ * spaces its packets admits four at one instant, too.
+ */
+static void a_key_without_an_address_does_not_split_the_families(void **state)
+{
+	static const struct {
+		uint32_t key_fields;
+		unsigned int passed;
+	} cases[] = {
+		{0, 4},
+		{WEIR_KEY_DESTINATION_PORT, 4},
+		{WEIR_KEY_SOURCE_PORT | WEIR_KEY_DESTINATION_PORT, 4},
+		{WEIR_KEY_VLAN, 4},
+		{WEIR_KEY_PROTOCOL | WEIR_KEY_INTERFACE, 4},
+		{WEIR_KEY_SOURCE, 6},
+		{WEIR_KEY_DESTINATION | WEIR_KEY_DESTINATION_PORT, 6},
+	};
+	struct setup setup;
+	struct lab lab;
+	size_t i;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		unsigned int passed = 0;
+
+		start_keyed(&lab, &setup, cases[i / 2].key_fields, i % 2);
+		passed += judge(&lab, from_ipv4(), 10 * SECOND, 3);
+		passed += judge(&lab, from_ipv6(), 10 * SECOND, 3);
+		assert_int_equal(passed, cases[i / 2].passed);
+		lab_finish(&lab);
+	}
+}
+
+/* Each code point is a flow, of both families and whatever the bits of ECN; under a rule with an address, each family's
+ * is one.
+ */
+static void a_key_with_dscp_has_a_flow_for_each_code_point(void **state)
+{
+	static const uint8_t dscps[] = {0, 1, EF, 63};
+	struct setup setup;
+	struct lab lab;
+	size_t i, n;
+
+	for (i = 0; i < 4; i++) {
+		const uint32_t address = i % 2 ? WEIR_KEY_SOURCE : 0;
+
+		start_keyed(&lab, &setup, WEIR_KEY_DSCP | address, i / 2);
+		for (n = 0; n < ARRAY_SIZE(dscps); n++) {
+			struct packet_spec without_ecn = with_dscp(from_ipv4(), dscps[n]);
+
+			without_ecn.traffic_class &= ~ECN_BITS;
+			assert_int_equal(judge(&lab, with_dscp(from_ipv4(), dscps[n]), 10 * SECOND, 2), 2);
+			assert_int_equal(judge(&lab, without_ecn, 10 * SECOND, 1), 1);
+			assert_int_equal(judge(&lab, with_dscp(from_ipv6(), dscps[n]), 10 * SECOND, 3),
+					 address ? 3 : 1);
+		}
+		lab_finish(&lab);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_match_of_dscp_takes_both_families_and_no_other_code_point),
+		cmocka_unit_test(a_key_without_an_address_does_not_split_the_families),
+		cmocka_unit_test(a_key_with_dscp_has_a_flow_for_each_code_point),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));
+	return cmocka_run_group_tests(tests, lab_stay_on_one_cpu, NULL);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The table of the kinds of limits: it has an entry for each, and each entry has what nobody asks for before using. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kind/kind.h"
+#include "rules/rule.h"
+
+static void every_kind_has_an_entry_that_says_how_it_is_chosen(void **state)
+{
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
+		assert_non_null(weir_kinds[id]);
+		assert_non_null(weir_kinds[id]->is_chosen);
+		for (enum weir_kind_id other = 0; other < id; other++)
+			assert_ptr_not_equal(weir_kinds[id], weir_kinds[other]);
+	}
+}
+
+static void every_kind_has_the_words_that_complaints_and_lists_print(void **state)
+{
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
+		const struct weir_kind *kind = weir_kinds[id];
+
+		assert_non_null(kind->threshold_hint);
+		assert_non_null(kind->below_one);
+		assert_non_null(kind->below_one_hint);
+		/* What it counts is told as units over an interval, or by a noun and a metricType of its own. */
+		assert_int_equal(kind->has_interval, kind->noun == NULL);
+		assert_int_equal(kind->has_interval, kind->metric_name == NULL);
+		assert_int_equal(!kind->metric_name, !kind->metric_number);
+	}
+}
+
+static void every_kind_takes_the_fields_that_say_which_rule_it_is(void **state)
+{
+	const uint32_t always = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_METRIC | 1u << RULE_MODE;
+
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
+		assert_int_equal(weir_kinds[id]->fields & always, always);
+		assert_int_equal(weir_kinds[id]->fields & ~WEIR_RULE_FIELDS_ALL, 0);
+		assert_int_equal(weir_kinds[id]->own_fields & ~weir_kinds[id]->fields, 0);
+		assert_int_equal(!weir_kinds[id]->own_fields, !weir_kinds[id]->own_condition);
+	}
+}
+
+static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
+{
+	static const struct {
+		struct weir_choices choices;
+		enum weir_kind_id id;
+	} cases[] = {
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT}, WEIR_KIND_WINDOW},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED}, WEIR_KIND_ASSOCIATED},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT}, WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_ASSOCIATED}, WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT}, WEIR_KIND_CONNECTIONS},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct weir_choices *choices = &cases[i].choices;
+		const struct weir_ruleset_rule rule = {
+			.metric = choices->metric,
+			.behavior = choices->behavior,
+			.relation = choices->relation,
+		};
+		const struct weir_rule_info info = {
+			.identity.metric = choices->metric,
+			.behavior = choices->behavior,
+			.relation = choices->relation,
+		};
+
+		assert_int_equal(weir_kind_id_of(&rule), cases[i].id);
+		assert_ptr_equal(weir_kind_of(&rule), weir_kinds[cases[i].id]);
+		assert_ptr_equal(weir_kind_of_info(&info), weir_kinds[cases[i].id]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_has_an_entry_that_says_how_it_is_chosen),
+		cmocka_unit_test(every_kind_has_the_words_that_complaints_and_lists_print),
+		cmocka_unit_test(every_kind_takes_the_fields_that_say_which_rule_it_is),
+		cmocka_unit_test(choices_lead_to_one_kind_and_a_description_to_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

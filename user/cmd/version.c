@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "version.h"
+
+#include <jansson.h>
+#include <libfyaml.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+
+#include "commit.h"
+#include "program/libbpf_version.h"
+#include "weir_abi.h"
+
+void weir_print_version(void)
+{
+	/* Binaries of one ABI share what is pinned, whatever their commits are. */
+	printf("weir %s ABI %u\n", WEIR_RELEASE, WEIR_ABI_VERSION);
+	/* libpcap's own phrase has its name in it. */
+	printf("libbpf %s, libfyaml %s, jansson %s, %s\n", weir_libbpf_version(), fy_library_version(),
+	       jansson_version_str(), pcap_lib_version());
+}

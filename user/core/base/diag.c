@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "base/diag.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+
+/* Of a long line (JSON on one line) this many characters before the place are kept, and at most this
+ * many bytes in all: what fits a terminal. Chosen, not derived.
+ */
+#define EXCERPT_CHARACTERS_BEFORE 60
+#define EXCERPT_BYTES_MAX 160
+
+/* Where the character after `text` starts; stays at the end of the string. */
+static const char *next_character(const char *text)
+{
+	if (*text)
+		text++;
+	while (weir_utf8_continues(*text))
+		text++;
+	return text;
+}
+
+/* Replace what a terminal would obey: C0, DEL, and C1 (0xc2 0x80..0x9f in UTF-8). `kept` may stay. */
+static void defuse(char *text, const char *kept)
+{
+	for (char *at = text; at && *at; at++) {
+		unsigned char byte = *at;
+
+		if ((byte < ' ' && !strchr(kept, byte)) || byte == 0x7f)
+			*at = '?';
+		else if (byte == 0xc2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] <= 0x9f)
+			at[0] = at[1] = '?';
+	}
+}
+
+/* Keep the part of the line that is worth showing, and where in it the caret goes. */
+static void set_excerpt(struct weir_diag_entry *entry, const char *line)
+{
+	size_t bytes = strcspn(line, "\n");
+	const char *end = line + bytes, *from = line, *place = line;
+	int before = entry->column - 1;
+	const char *cut_left = "", *cut_right = "";
+
+	if (bytes && end[-1] == '\r')
+		end--;
+	for (int i = 0; i < before && place < end; i++)
+		place = next_character(place);
+	/* Indentation says nothing here and would only push the caret to the right. */
+	while (from < place && (*from == ' ' || *from == '\t')) {
+		from++;
+		before--;
+	}
+	if (from == end)
+		return;
+	if (end - from > EXCERPT_BYTES_MAX && before > EXCERPT_CHARACTERS_BEFORE) {
+		for (; before > EXCERPT_CHARACTERS_BEFORE; before--)
+			from = next_character(from);
+		cut_left = "... ";
+		before += strlen(cut_left);
+	}
+	if (end - from > EXCERPT_BYTES_MAX) {
+		for (end = from + EXCERPT_BYTES_MAX; weir_utf8_continues(*end);)
+			end--;
+		cut_right = " ...";
+	}
+	if (asprintf(&entry->source_line, "%s%.*s%s", cut_left, (int)(end - from), from, cut_right) < 0)
+		entry->source_line = NULL;
+	defuse(entry->source_line, "\t");
+	entry->caret = before;
+}
+
+__attribute__((format(printf, 6, 0))) static void add(struct weir_diag *diag, bool is_warning,
+						      const struct weir_place *place, const char *source_line,
+						      const char *hint, const char *format, va_list args)
+{
+	struct weir_diag_entry *entry;
+
+	/* Counted even when memory is out: a mistake must never become a success. */
+	diag->errors += !is_warning;
+	entry = weir_array_add((void **)&diag->entries, diag->count, sizeof(*entry));
+	if (!entry)
+		return;
+	diag->count++;
+	entry->is_warning = is_warning;
+	if (vasprintf(&entry->message, format, args) < 0)
+		entry->message = NULL;
+	defuse(entry->message, "");
+	if (hint)
+		entry->hint = strdup(hint);
+	defuse(entry->hint, "\n\t");
+	if (!place || !place->file)
+		return;
+	entry->file = strdup(place->file);
+	defuse(entry->file, "");
+	entry->line = place->line;
+	entry->column = place->column;
+	entry->width = place->width > 0 ? place->width : 1;
+	if (source_line)
+		set_excerpt(entry, source_line);
+}
+
+int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
+		    const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add(diag, false, place, source_line, hint, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
+		       const char *hint, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add(diag, true, place, source_line, hint, format, args);
+	va_end(args);
+}
+
+int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)
+{
+	_cleanup_(weir_freep) char *message = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&message, format, args) < 0)
+		message = NULL;
+	va_end(args);
+	if (!err)
+		return weir_diag_error(diag, NULL, NULL, hint, "%s", message ? message : format);
+	weir_diag_error(diag, NULL, NULL, hint, "%s: %s", message ? message : format, strerror(err));
+	return -err;
+}
+
+/* ---- lines that come later ---- */
+
+const char *weir_text_line(const char *text, int line)
+{
+	const char *at = text;
+
+	for (; at && line > 1; line--) {
+		at = strchr(at, '\n');
+		if (!at)
+			return NULL;
+		at++;
+	}
+	return at;
+}
+
+void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text)
+{
+	for (size_t i = 0; i < diag->count; i++) {
+		struct weir_diag_entry *entry = &diag->entries[i];
+		const char *line;
+
+		if (!entry->file || entry->source_line || strcmp(entry->file, file))
+			continue;
+		line = weir_text_line(text, entry->line);
+		if (line)
+			set_excerpt(entry, line);
+	}
+}
+
+/* ---- printing ---- */
+
+/* The order to print in: the index of the first entry of the same file stands for the file. */
+struct rank {
+	const struct weir_diag_entry *entry;
+	size_t file, order;
+};
+
+static int compare_ranks(const void *left, const void *right)
+{
+	const struct rank *a = left, *b = right;
+
+	if (a->entry->is_warning != b->entry->is_warning)
+		return a->entry->is_warning ? 1 : -1;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->entry->line != b->entry->line)
+		return a->entry->line < b->entry->line ? -1 : 1;
+	if (a->entry->column != b->entry->column)
+		return a->entry->column < b->entry->column ? -1 : 1;
+	return a->order < b->order ? -1 : 1;
+}
+
+static struct rank *rank_entries(const struct weir_diag *diag)
+{
+	struct rank *ranks = calloc(diag->count + 1, sizeof(*ranks));
+
+	for (size_t i = 0; ranks && i < diag->count; i++) {
+		const char *file = diag->entries[i].file;
+		size_t first = 0;
+
+		ranks[i] = (struct rank){.entry = &diag->entries[i], .order = i};
+		while (first < i && file && (!diag->entries[first].file || strcmp(diag->entries[first].file, file)))
+			first++;
+		ranks[i].file = file ? first : i;
+	}
+	if (ranks)
+		qsort(ranks, diag->count, sizeof(*ranks), compare_ranks);
+	return ranks;
+}
+
+/* The line, and under the token a caret and tildes. A tab is repeated, so that it is as wide below. */
+static void print_source(const struct weir_diag_entry *entry, FILE *stream)
+{
+	const char *at = entry->source_line;
+
+	fprintf(stream, "    %s\n    ", entry->source_line);
+	for (int i = 0; i < entry->caret; i++) {
+		fputc(*at == '\t' ? '\t' : ' ', stream);
+		at = next_character(at);
+	}
+	fputc('^', stream);
+	at = next_character(at);
+	for (int i = 1; i < entry->width && *at; i++) {
+		fputc('~', stream);
+		at = next_character(at);
+	}
+	fputc('\n', stream);
+}
+
+static void print_hint(const char *hint, const char *indent, FILE *stream)
+{
+	while (*hint) {
+		int bytes = strcspn(hint, "\n");
+
+		fprintf(stream, "%s%.*s\n", indent, bytes, hint);
+		hint += bytes + (hint[bytes] == '\n');
+	}
+}
+
+static void print_entry(const struct weir_diag_entry *entry, FILE *stream)
+{
+	if (entry->file)
+		fprintf(stream, "%s:%d:%d: ", entry->file, entry->line, entry->column);
+	fprintf(stream, "%s%s\n", entry->is_warning ? "warning: " : "",
+		entry->message ? entry->message : "out of memory");
+	if (entry->source_line)
+		print_source(entry, stream);
+	if (entry->hint)
+		print_hint(entry->hint, entry->file ? "    " : "", stream);
+}
+
+void weir_diag_print(const struct weir_diag *diag, FILE *stream)
+{
+	_cleanup_(weir_freep) struct rank *ranks = rank_entries(diag);
+
+	for (size_t i = 0; i < diag->count; i++)
+		print_entry(ranks ? ranks[i].entry : &diag->entries[i], stream);
+	if (diag->errors && !diag->count)
+		fputs("out of memory\n", stream);
+}
+
+void weir_diag_free(struct weir_diag *diag)
+{
+	for (size_t i = 0; i < diag->count; i++) {
+		free(diag->entries[i].file);
+		free(diag->entries[i].source_line);
+		free(diag->entries[i].message);
+		free(diag->entries[i].hint);
+	}
+	free(diag->entries);
+	*diag = (struct weir_diag){};
+}

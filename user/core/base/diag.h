@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mistakes and warnings, collected where they are found and printed by the command alone, so that
+ * each is told once. Never prints by itself.
+ *
+ * A message is lower case, names its subject in single quotes, and may carry a hint (what to do).
+ * With a source position it is shown as
+ *
+ *	rules/dns.yaml:14:16: threshold '20k' is not a number
+ *	    threshold: 20k
+ *	               ^~~
+ *	    write packets per interval in digits: 20000
+ */
+#ifndef WEIR_BASE_DIAG_H
+#define WEIR_BASE_DIAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Where in a rule file. Lines and columns count from 1; columns count characters, not bytes. */
+struct weir_place {
+	const char *file; /* NULL: no position. Owned by the reader of the file, outlives the diag */
+	int line;
+	int column;
+	int width; /* characters to underline; 0 is taken as 1 */
+};
+
+struct weir_diag_entry {
+	char *file; /* owned copies */
+	int line, column, width;
+	char *source_line; /* text of that line, or what surrounds the place when it is long; or NULL */
+	int caret;	   /* characters of source_line before the place */
+	char *message;
+	char *hint; /* or NULL */
+	bool is_warning;
+};
+
+struct weir_diag {
+	struct weir_diag_entry *entries;
+	size_t count;
+	size_t errors; /* entries that are not warnings */
+};
+
+/*
+ * Add a mistake. `hint` may be NULL; so may `source_line`, which ends at its zero or line feed. Control
+ * characters in any text are kept as '?', so that a rule file cannot talk to a terminal. Returns
+ * -EINVAL, so that `return weir_diag_error(...)` reads well.
+ */
+int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,
+		    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The same, which is no mistake: what it is about goes on. */
+void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
+		       const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Something failed without a position: "MESSAGE: strerror(err)" when err is not 0. Returns -err
+ * (-EINVAL when err is 0).
+ */
+int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The text from the start of a line on (it ends at the line feed), or NULL when there is no such line. */
+const char *weir_text_line(const char *text, int line);
+
+/* Give entries about this file the line that they point at, should they have none yet. */
+void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text);
+
+/* Print every entry, mistakes first in order of file and line, then warnings. */
+void weir_diag_print(const struct weir_diag *diag, FILE *stream);
+void weir_diag_free(struct weir_diag *diag);
+
+#endif

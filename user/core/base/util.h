@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room base: what every other room stands on, and what knows nothing of rules or packets: owners that clean up after
+ * themselves, mistakes and how they are shown (diag.h), UTF-8, and text files that a user names.
+ *
+ * Small things every file needs: owners that clean up after themselves, and growing arrays. No I/O.
+ * Style: `_cleanup_(f)` calls f(&variable) at the end of the scope; TAKE_PTR and TAKE_FD hand the
+ * thing over and disarm it.
+ */
+#ifndef WEIR_BASE_UTIL_H
+#define WEIR_BASE_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
+#define TAKE_PTR(pointer)                                                                                              \
+	({                                                                                                             \
+		__typeof__(pointer) *_owner = &(pointer);                                                              \
+		__typeof__(pointer) _taken = *_owner;                                                                  \
+		*_owner = NULL;                                                                                        \
+		_taken;                                                                                                \
+	})
+
+#define TAKE_FD(fd)                                                                                                    \
+	({                                                                                                             \
+		int *_owner = &(fd);                                                                                   \
+		int _taken = *_owner;                                                                                  \
+		*_owner = -1;                                                                                          \
+		_taken;                                                                                                \
+	})
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline void weir_freep(void *pointer)
+{
+	free(*(void **)pointer);
+}
+
+static inline void weir_closep(const int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void weir_fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+/*
+ * Make room for one more element in the array *items, which holds `count` of `item_bytes` each.
+ * Returns the new, zeroed element, or NULL when memory is out (the array stays as it was). The
+ * caller counts it. Capacity is the next power of two, so no field for it is needed.
+ */
+void *weir_array_add(void **items, size_t count, size_t item_bytes);
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "compile/compile.h"
+
+#include "base/util.h"
+#include "compile/parts.h"
+
+static uint32_t round_up_power_of_two(uint64_t value)
+{
+	uint64_t power = 1;
+
+	while (power < value && power < 1u << 31)
+		power *= 2;
+	return (uint32_t)power;
+}
+
+static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+			  struct weir_diag *diag)
+{
+	size_t errors_before = diag->errors;
+
+	if (ruleset->resource_count > WEIR_RESOURCES_MAX)
+		weir_diag_error(diag, &ruleset->resources[WEIR_RESOURCES_MAX].place, NULL,
+				"let one resource list several prefixes or ports",
+				"%zu resources are too many: at most %d", ruleset->resource_count, WEIR_RESOURCES_MAX);
+	if (ruleset->rule_count > WEIR_RULES_MAX)
+		weir_diag_error(diag, &ruleset->rules[WEIR_RULES_MAX].place, NULL, NULL,
+				"%zu rules are too many: at most %d", ruleset->rule_count, WEIR_RULES_MAX);
+	if (options->cpus > WEIR_CPUS_MAX)
+		weir_diag_error(diag, NULL, NULL, "boot with possible_cpus=1024 or fewer",
+				"%u possible CPUs are too many: at most %d", options->cpus, WEIR_CPUS_MAX);
+	return diag->errors > errors_before ? -EINVAL : 0;
+}
+
+/* Each resource's rules, ascending. */
+static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
+{
+	struct weir_resource *resource;
+	bool is_wrong = false;
+	size_t i;
+
+	image->resource_count = ruleset->resource_count;
+	image->rule_count = ruleset->rule_count;
+	image->resources = calloc(ruleset->resource_count + 1, sizeof(*image->resources));
+	if (!image->resources)
+		return weir_compile_no_memory(diag);
+	for (i = 0; i < ruleset->rule_count; i++) {
+		resource = &image->resources[ruleset->rules[i].resource];
+		if (resource->rule_count < WEIR_PACKET_RULES_MAX) {
+			resource->rule[resource->rule_count++] = i;
+			continue;
+		}
+		weir_diag_error(diag, &ruleset->rules[i].place, NULL, NULL,
+				"rule '%s' is one too many for resource '%s': at most %d rules may meet on one packet",
+				ruleset->rules[i].name, ruleset->resources[ruleset->rules[i].resource].name,
+				WEIR_PACKET_RULES_MAX);
+		is_wrong = true;
+	}
+	return is_wrong ? -EINVAL : 0;
+}
+
+/* The fields of packets that the program reads beside those of matches. */
+static uint32_t fields_read_by(const struct weir_rule *rule)
+{
+#define READ_FOR_KEY(constant, name, member, part, form) WEIR_MATCH_##part,
+	static const uint32_t read_for_key[] = {WEIR_KEY_FIELDS(READ_FOR_KEY)}; /* by bit of enum weir_key_field */
+	uint32_t fields = weir_kinds[rule->kind]->packet_fields;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(read_for_key); i++)
+		if (rule->key_fields >> i & 1)
+			fields |= read_for_key[i];
+	if (rule->has_overrides)
+		fields |= rule->overrides_destination ? WEIR_MATCH_DESTINATION : WEIR_MATCH_SOURCE;
+	return fields;
+}
+
+/* What any rule asks of the program. */
+static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
+			    struct weir_config *config)
+{
+	const struct weir_kind *kind;
+	const struct weir_rule *rule;
+	bool delays = false;
+	uint32_t i;
+
+	for (i = 0; i < image->rule_count; i++) {
+		rule = &image->rules[i];
+		config->has_moving |= rule->threshold_moves;
+		config->kinds |= 1u << rule->kind;
+		config->warms_flows |= rule->warms_flows;
+		config->has_overrides |= rule->has_overrides;
+		kind = weir_kinds[rule->kind];
+		delays |= kind->delays;
+		if (kind->configure)
+			kind->configure(&list->ruleset.rules[i], config);
+	}
+	config->asked_fields = config->match_fields;
+	for (i = 0; i < image->rule_count + image->meter_count; i++)
+		config->asked_fields |= fields_read_by(&image->rules[i]);
+	for (i = 0; i < image->resource_count; i++)
+		config->has_meters |= image->resources[i].meter_count > 0;
+	config->paces = list->ruleset.settings.paces && delays;
+}
+
+static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
+		      struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_settings *settings = &list->ruleset.settings;
+	struct weir_config *config = &image->config;
+	uint32_t flows_min = WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS;
+
+	image->flows_per_cpu =
+		round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
+	config->cpus = options->cpus;
+	config->resource_count = image->resource_count;
+	config->drop_malformed = settings->drop_malformed;
+	config->drop_unsupported = settings->drop_unsupported;
+	config->drop_non_ip = settings->drop_non_ip;
+	config->drop_unmatched = settings->drop_unmatched;
+	configure_rules(list, image, config);
+	weir_compile_tables(settings, options->previous, image, diag);
+}
+
+/* A capture may be too long for what the kinds in use can tell apart. */
+static int check_span(const struct weir_compile_options *options, const struct weir_image *image,
+		      struct weir_diag *diag)
+{
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++) {
+		const bool is_used = image->config.kinds >> id & 1;
+		int err =
+			is_used && weir_kinds[id]->check_span ? weir_kinds[id]->check_span(options->span_ns, diag) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void count_listed(const struct weir_ruleset *ruleset, struct weir_image *image)
+{
+	size_t i;
+
+	for (i = 0; i < ruleset->listed_count; i++)
+		image->deny_count += ruleset->listed[i].denies;
+	image->allow_count = ruleset->listed_count - image->deny_count;
+}
+
+static int build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		 struct weir_image **ret_image, struct weir_diag *diag)
+{
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_rule_list_free) struct weir_rule_list list = {};
+	int err;
+
+	err = check_capacity(ruleset, options, diag);
+	if (err)
+		return err;
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return weir_compile_no_memory(diag);
+	err = list_rules(ruleset, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_match(ruleset, options, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_meet(ruleset, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_meters(ruleset, image, &list, diag);
+	if (err)
+		return err;
+	err = weir_compile_slots(&list, options, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_overrides(ruleset, image, diag);
+	if (err)
+		return err;
+	configure(&list, options, image, diag);
+	err = check_span(options, image, diag);
+	if (err)
+		return err;
+	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
+	if (err)
+		return err;
+	count_listed(ruleset, image);
+
+	*ret_image = TAKE_PTR(image);
+	return 0;
+}
+
+int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		     struct weir_image **ret_image, struct weir_diag *diag)
+{
+	int err = build(ruleset, options, ret_image, diag);
+
+	weir_ruleset_quote(ruleset, diag);
+	return err;
+}
+
+/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
+ * allocator's rounding. Chosen, not derived.
+ */
+#define OVERRIDE_BYTES 128
+
+/*
+ * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
+ * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
+ */
+#define NOTED_CPUS 2u
+
+static uint64_t percpu_bytes(uint64_t bytes, uint32_t cpus)
+{
+	return bytes * (cpus + NOTED_CPUS);
+}
+
+void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
+{
+	const struct weir_config *config = &image->config;
+	struct weir_image_memory memory = {};
+
+	memory.narrow_table =
+		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
+	memory.wide_table = percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
+	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
+	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
+			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
+			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
+	memory.connections = (uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
+			     (uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
+			     (uint64_t)weir_image_connection_totals(image) * sizeof(struct weir_connection_flow);
+	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
+	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
+			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
+			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
+			  sizeof(struct weir_totals) + (uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES +
+			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
+	memory.counters = percpu_bytes(memory.counters, cpus);
+	/* The tables of a generation have room for the largest load, whatever is in them. */
+	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
+			  (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
+			  (uint64_t)image->override_count * OVERRIDE_BYTES +
+			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
+			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
+			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
+	memory.lists = weir_lists_memory(&image->lists);
+	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.connections +
+		       memory.lone_rows + memory.counters + memory.matching + memory.lists;
+	*ret_memory = memory;
+}
+
+void weir_image_free(struct weir_image *image)
+{
+	if (!image)
+		return;
+	free(image->classes);
+	free(image->place);
+	free(image->bit);
+	free(image->vectors);
+	free(image->rules);
+	free(image->pushed);
+	free(image->overrides);
+	free(image->resources);
+	free(image->source_prefixes);
+	free(image->destination_prefixes);
+	free(image->prefix_nodes);
+	free(image->interfaces);
+	weir_lists_free(&image->lists);
+	free(image->rule_info);
+	free(image->resource_info);
+	free(image->timings);
+	free(image->fresh_rule_slots);
+	free(image->fresh_resource_slots);
+	free(image);
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Meters: what else a packet that passes has to be counted by. A rule that goes by another resource's traffic reads a
+ * window that counts it, which several such rules may share; a rule that warms up goes by what passed in each second.
+ * Windows of meters are kept by hidden rules behind the user's, with slots and timings like theirs.
+ *
+ * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
+ * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.
+ */
+#include "compile/parts.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/values.h"
+
+struct metering {
+	struct weir_image *image;
+	struct weir_rule_list *list;
+	struct weir_diag *diag;
+};
+
+static const struct weir_ruleset_resource *resource_at(const struct metering *metering, size_t resource)
+{
+	return &metering->list->ruleset.resources[resource];
+}
+
+static int add_to_resource(struct metering *metering, const struct weir_ruleset_rule *rule, size_t resource,
+			   const struct weir_meter *meter)
+{
+	struct weir_resource *counted = &metering->image->resources[resource];
+
+	if (counted->meter_count == WEIR_RESOURCE_METERS_MAX)
+		return weir_diag_error(
+			metering->diag, &rule->place, NULL,
+			"let the rules that refer to it share statIntervalInMs, sampleCount, window and unit",
+			"rule '%s' is one too many that goes by the traffic of resource '%s': at most %d "
+			"counts of it may be kept",
+			rule->name, resource_at(metering, resource)->name, WEIR_RESOURCE_METERS_MAX);
+	counted->meter[counted->meter_count++] = *meter;
+	return 0;
+}
+
+/* ---- windows of other resources ---- */
+
+static bool has_same_window(const struct weir_ruleset_rule *a, const struct weir_ruleset_rule *b)
+{
+	return a->interval_ns == b->interval_ns && a->samples == b->samples && a->window == b->window &&
+	       a->counts_bytes == b->counts_bytes;
+}
+
+/*
+ * Together with the resource it says all that tells meters apart. With a ';' in it, no name of the user's; a window
+ * that others cannot share has its observer's, who is no rule of the resource that is read.
+ */
+static char *name_of_meter(const struct weir_ruleset_rule *rule, bool is_shared)
+{
+	char *name;
+
+	if (!is_shared)
+		return strdup(rule->name);
+	if (asprintf(&name, "meter;%llu;%u;%s;%s", (unsigned long long)rule->interval_ns, rule->samples,
+		     weir_window_names[rule->window], rule->counts_bytes ? "bytes" : "packets") < 0)
+		return NULL;
+	return name;
+}
+
+/* A hidden rule on the resource that the rule at `reader` refers to, with a window like its own. */
+static int add_meter(struct metering *metering, size_t reader, bool is_shared)
+{
+	struct weir_ruleset *ruleset = &metering->list->ruleset;
+	const struct weir_ruleset_rule *rule = &ruleset->rules[reader];
+	const struct weir_ruleset_rule meter = {
+		.name = name_of_meter(rule, is_shared),
+		.resource = rule->ref_resource,
+		.interval_ns = rule->interval_ns,
+		.samples = rule->samples,
+		.window = rule->window,
+		.counts_bytes = rule->counts_bytes,
+		.ref_resource = WEIR_NO_RESOURCE,
+		.place = rule->place,
+	};
+	size_t place = ruleset->rule_count;
+
+	if (!meter.name)
+		return weir_compile_no_memory(metering->diag);
+	ruleset->rules[place] = meter;
+	ruleset->rule_count++;
+	metering->list->terms[place] = (struct weir_terms){.is_meter = true, .has_window = true, .meter = reader};
+	metering->list->terms[reader].meter = place;
+	metering->image->meter_count++;
+	return add_to_resource(
+		metering, rule, rule->ref_resource,
+		&(struct weir_meter){.kind = WEIR_METER_WINDOW, .skips_dropped = rule->observes, .rule = place});
+}
+
+/* The meter of the referred resource with this rule's window, or NULL. */
+static const struct weir_meter *find_meter(const struct metering *metering, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_resource *resource = &metering->image->resources[rule->ref_resource];
+	uint32_t i;
+
+	for (i = 0; i < resource->meter_count; i++) {
+		const struct weir_meter *meter = &resource->meter[i];
+
+		if (meter->kind == WEIR_METER_WINDOW &&
+		    has_same_window(&metering->list->ruleset.rules[meter->rule], rule))
+			return meter;
+	}
+	return NULL;
+}
+
+static int meter_window(struct metering *metering, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
+	const struct weir_meter *found = find_meter(metering, rule);
+
+	if (!found || rule->observes) {
+		if (metering->list->ruleset.rule_count == WEIR_RULES_MAX)
+			return weir_diag_error(
+				metering->diag, &rule->place, NULL, "use fewer rules, or refer to fewer resources",
+				"rule '%s' has no room to count resource '%s': at most %d rules, one more for each "
+				"window that they refer to",
+				rule->name, resource_at(metering, rule->ref_resource)->name, WEIR_RULES_MAX);
+		return add_meter(metering, place, !found);
+	}
+	metering->list->terms[place].meter = found->rule;
+	return 0;
+}
+
+/* ---- what warms a rule up ---- */
+
+static int meter_warm_up(struct metering *metering, const struct weir_ruleset_rule *rule, size_t place)
+{
+	const struct weir_meter meter = {
+		.kind = metering->list->terms[place].warms_flows ? WEIR_METER_WARMING : WEIR_METER_SECONDS,
+		.skips_dropped = rule->observes,
+		.rule = place,
+	};
+
+	return add_to_resource(metering, rule,
+			       rule->relation == WEIR_RELATION_CURRENT ? rule->resource : rule->ref_resource, &meter);
+}
+
+static int meter_rule(struct metering *metering, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &metering->list->ruleset.rules[place];
+	int err = 0;
+
+	if (weir_kinds[metering->list->terms[place].kind]->reads_meter)
+		err = meter_window(metering, place);
+	if (!err && rule->strategy == WEIR_STRATEGY_WARM_UP)
+		err = meter_warm_up(metering, rule, place);
+	return err;
+}
+
+/* ---- the list ---- */
+
+static int make_all_terms(const struct weir_ruleset *ruleset, struct weir_rule_list *list, struct weir_diag *diag)
+{
+	size_t place;
+	int err = 0;
+
+	for (place = 0; place < ruleset->rule_count; place++) {
+		if (weir_terms_make(ruleset, &ruleset->rules[place], &list->terms[place], diag))
+			err = -EINVAL;
+	}
+	return err;
+}
+
+int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
+			struct weir_diag *diag)
+{
+	struct metering metering = {.image = image, .list = list, .diag = diag};
+	size_t place;
+	int err;
+
+	/* Each rule needs one meter at most, and the program has no room for more. */
+	list->user_rules = ruleset->rule_count;
+	list->ruleset = *ruleset;
+	list->ruleset.rules = calloc(2 * ruleset->rule_count + 1, sizeof(*list->ruleset.rules));
+	list->terms = calloc(2 * ruleset->rule_count + 1, sizeof(*list->terms));
+	if (!list->ruleset.rules || !list->terms)
+		return weir_compile_no_memory(diag);
+	if (ruleset->rule_count)
+		memcpy(list->ruleset.rules, ruleset->rules, ruleset->rule_count * sizeof(*ruleset->rules));
+	err = make_all_terms(ruleset, list, diag);
+	/* Rules that enforce come first: what they share is then found. */
+	for (place = 0; !err && place < ruleset->rule_count; place++)
+		err = ruleset->rules[place].observes ? 0 : meter_rule(&metering, place);
+	for (place = 0; !err && place < ruleset->rule_count; place++)
+		err = ruleset->rules[place].observes ? meter_rule(&metering, place) : 0;
+	return err;
+}
+
+void weir_rule_list_free(struct weir_rule_list *list)
+{
+	size_t place;
+
+	if (list->ruleset.rules) {
+		for (place = list->user_rules; place < list->ruleset.rule_count; place++)
+			free(list->ruleset.rules[place].name);
+	}
+	free(list->ruleset.rules);
+	free(list->terms);
+}

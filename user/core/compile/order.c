@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which bit of the vectors is whose? The program looks at a word of 64 resources when every field accepts some
+ * resource of it, so those that ask for neighbouring values have neighbouring bits: sorted by their conditions, one
+ * field after the other. The vectors of different fields then share few words, however many resources there are; in
+ * the order of a file that lists the services of one customer after the other, they shared all.
+ */
+#include "compile/parts.h"
+
+#include <string.h>
+
+#include "base/util.h"
+
+/* Up to here there is one word, and nothing to gain. */
+#define ONE_WORD_RESOURCES 64u
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* By the first of a list, which stands for all of it; who has no condition comes first. */
+static int compare_first_prefixes(const struct weir_prefix *a, size_t a_count, const struct weir_prefix *b,
+				  size_t b_count)
+{
+	int order = compare_numbers(a_count > 0, b_count > 0);
+
+	if (order || !a_count)
+		return order;
+	order = compare_numbers(a->family, b->family);
+	if (!order)
+		order = memcmp(a->address, b->address, sizeof(a->address));
+	return order ? order : compare_numbers(a->bits, b->bits);
+}
+
+static int compare_first_ranges(const struct weir_range *a, size_t a_count, const struct weir_range *b, size_t b_count)
+{
+	int order = compare_numbers(a_count > 0, b_count > 0);
+
+	if (order || !a_count)
+		return order;
+	order = compare_numbers(a->low, b->low);
+	return order ? order : compare_numbers(a->high, b->high);
+}
+
+static uint32_t first_flags(const struct weir_match *match)
+{
+	return match->tcp_flags_count ? 1u << 16 | match->tcp_flags[0].set << 8 | match->tcp_flags[0].clear : 0;
+}
+
+static int compare_interfaces(const struct weir_match *a, const struct weir_match *b)
+{
+	int order = compare_numbers(a->interface_count > 0, b->interface_count > 0);
+
+	return order || !a->interface_count ? order : strcmp(a->interface[0], b->interface[0]);
+}
+
+static int compare_kinds(const struct weir_match *a, const struct weir_match *b)
+{
+	int order = memcmp(a->protocol, b->protocol, sizeof(a->protocol));
+
+	if (!order)
+		order = compare_numbers(a->families, b->families);
+	return order ? order : compare_numbers(a->fragments, b->fragments);
+}
+
+#define COMPARE_PREFIXES(name) compare_first_prefixes(a->name, a->name##_count, b->name, b->name##_count)
+#define COMPARE_RANGES(name) compare_first_ranges(a->name, a->name##_count, b->name, b->name##_count)
+
+/* Fields that tell many resources apart come first. */
+static int compare_matches(const struct weir_match *a, const struct weir_match *b)
+{
+	int order = COMPARE_PREFIXES(destination);
+
+	if (!order)
+		order = COMPARE_PREFIXES(source);
+	if (!order)
+		order = COMPARE_RANGES(vlan);
+	if (!order)
+		order = COMPARE_RANGES(destination_port);
+	if (!order)
+		order = COMPARE_RANGES(source_port);
+	if (!order)
+		order = compare_interfaces(a, b);
+	if (!order)
+		order = COMPARE_RANGES(icmp_type);
+	if (!order)
+		order = COMPARE_RANGES(length);
+	if (!order)
+		order = compare_numbers(first_flags(a), first_flags(b));
+#define ALSO_COMPARE(constant, name, member, highest, none, who)                                                       \
+	if (!order)                                                                                                    \
+		order = COMPARE_RANGES(member);
+	WEIR_RANGE_FIELDS(ALSO_COMPARE) /* those that have no place above */
+	return order ? order : compare_kinds(a, b);
+}
+
+static int compare_places(const void *left, const void *right, void *ruleset)
+{
+	const struct weir_ruleset_resource *resources = ((const struct weir_ruleset *)ruleset)->resources;
+	const uint16_t *a = left, *b = right;
+	int order = compare_matches(&resources[*a].match, &resources[*b].match);
+
+	return order ? order : compare_numbers(*a, *b);
+}
+
+int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *image)
+{
+	size_t count = ruleset->resource_count, i;
+
+	image->place = calloc(count + 1, sizeof(*image->place));
+	image->bit = calloc(count + 1, sizeof(*image->bit));
+	if (!image->place || !image->bit)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		image->place[i] = i;
+	if (count > ONE_WORD_RESOURCES)
+		qsort_r(image->place, count, sizeof(*image->place), compare_places, (void *)(uintptr_t)ruleset);
+	for (i = 0; i < count; i++)
+		image->bit[image->place[i]] = i;
+	return 0;
+}

@@ -1,0 +1,798 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Slots: where a rule's counters and windows live, and what it keeps over a reload. A slot outlives
+ * loads; the place of a rule in the files does not.
+ */
+#include "compile/parts.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "weir_window.h"
+
+/* The least that an instance is made for, so that small files can grow by reload. Chosen, not derived. */
+#define SLOTS_MIN 1024u
+/* span_ns 0: six years. */
+#define SPAN_NS_DEFAULT (6ull * 365 * 86400 * WEIR_NSEC_PER_SEC)
+/* The counters of a resource hold the last 60 seconds, and one begun. */
+#define RESOURCE_COOLING_NS (61 * WEIR_NSEC_PER_SEC)
+
+#define NSEC_PER_MSEC 1000000ull
+#define NONE 0xffffffffu
+
+/* What is decided about one rule. */
+struct plan {
+	uint32_t slot;	 /* NONE: needs a fresh one */
+	uint32_t timing; /* NONE: not yet numbered */
+	uint8_t storage; /* enum weir_storage */
+	uint8_t version; /* of its threshold */
+};
+
+struct slotting {
+	const struct weir_ruleset *ruleset;   /* with the meters */
+	const struct weir_terms *terms;	      /* one a rule */
+	const struct weir_previous *previous; /* never NULL */
+	struct weir_image *image;
+	struct weir_diag *diag;
+	uint64_t now_ns, span_ns;
+	struct plan *plans;	  /* one a rule */
+	uint32_t *resource_slots; /* one a resource */
+};
+
+static const struct weir_terms *terms_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	return &slotting->terms[rule - slotting->ruleset->rules];
+}
+
+/* Without an interval there is no timing: number 0 stands there, and nobody looks. */
+static bool has_timing(const struct weir_ruleset_rule *rule)
+{
+	return weir_kind_of(rule)->has_interval;
+}
+
+static uint64_t bucket_ns(const struct weir_ruleset_rule *rule)
+{
+	return rule->interval_ns / rule->samples;
+}
+
+static uint64_t queueing_ns_max(const struct weir_ruleset_rule *rule)
+{
+	return weir_kind_of(rule)->delays ? rule->queueing_ms_max * NSEC_PER_MSEC : 0;
+}
+
+static const struct weir_ruleset_resource *resource_of(const struct slotting *slotting,
+						       const struct weir_ruleset_rule *rule)
+{
+	return &slotting->ruleset->resources[rule->resource];
+}
+
+static struct weir_rule_identity identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_flow *flow = &resource_of(slotting, rule)->flow;
+	struct weir_rule_identity identity;
+
+	/* Compared as memory, so no byte may be left unset. */
+	memset(&identity, 0, sizeof(identity));
+	identity.metric = rule->metric;
+	if (weir_kind_of(rule)->has_interval) {
+		identity.interval_ns = rule->interval_ns;
+		identity.samples = rule->samples;
+		identity.window = rule->window;
+		identity.counts_bytes = rule->counts_bytes;
+	}
+	identity.key_fields = flow->fields;
+	if (flow->fields & WEIR_KEY_SOURCE)
+		memcpy(identity.source_bits, flow->source_bits, sizeof(identity.source_bits));
+	if (flow->fields & WEIR_KEY_DESTINATION)
+		memcpy(identity.destination_bits, flow->destination_bits, sizeof(identity.destination_bits));
+	return identity;
+}
+
+/* ---- storage ---- */
+
+/* Whether a narrow row can hold this rule's window, given a timing number that its tag can name. */
+static bool fits_narrow(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	return terms->has_window && !terms->is_meter && rule->strategy == WEIR_STRATEGY_DIRECT &&
+	       resource_of(slotting, rule)->flow.fields && !rule->counts_bytes &&
+	       terms->units_max <= WEIR_NARROW_THRESHOLD_MAX && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
+	       slotting->span_ns / bucket_ns(rule) < 1ull << 32;
+}
+
+/* ---- what is kept ---- */
+
+/* Names of at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted. */
+struct named_slot {
+	const char *name;
+	const char *resource_name; /* of a rule; meters of different resources share their name */
+	uint32_t slot;
+};
+
+static int compare_named_slots(const void *left, const void *right)
+{
+	const struct named_slot *a = left, *b = right;
+
+	return strncmp(a->name, b->name, WEIR_NAME_BYTES)
+		       ?: strncmp(a->resource_name, b->resource_name, WEIR_NAME_BYTES);
+}
+
+static uint32_t find_named_slot(const struct named_slot *named, size_t count, const char *name,
+				const char *resource_name)
+{
+	const struct named_slot wanted = {.name = name, .resource_name = resource_name}, *found;
+
+	found = count ? bsearch(&wanted, named, count, sizeof(*named), compare_named_slots) : NULL;
+	return found ? found->slot : NONE;
+}
+
+/* The slots in use before this load, by the names of their rule and its resource. */
+static int name_rule_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->rule_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->rule_slots; i++) {
+		if (previous->rules[i].state == WEIR_SLOT_USED)
+			named[count++] =
+				(struct named_slot){previous->rules[i].name, previous->rules[i].resource_name, i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+static int name_resource_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->resource_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->resource_slots; i++) {
+		if (previous->resources[i].state == WEIR_SLOT_USED)
+			named[count++] = (struct named_slot){previous->resources[i].name, "", i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+static bool is_same_rule(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info)
+{
+	struct weir_rule_identity identity = identity_of(slotting, rule);
+
+	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
+	return !memcmp(&info->identity, &identity, sizeof(identity)) &&
+	       info->is_meter == terms_of(slotting, rule)->is_meter &&
+	       (!weir_kind_of_info(info)->has_interval || info->timing < slotting->previous->timing_count);
+}
+
+/*
+ * Tables that all CPUs share are searched by slot and key, and remember a flow until its place is wanted. Whether
+ * nothing that they may know of the slot's flows would still matter to this rule: planned times so old that no
+ * packet waits for them, warm-up so old that the flow is all cold again.
+ */
+static bool is_forgotten(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+	const struct weir_kind *kind = weir_kinds[terms->kind];
+	uint64_t idle_ns;
+
+	if (!info->flows_until_ns || !resource_of(slotting, rule)->flow.fields)
+		return true;
+	idle_ns = slotting->now_ns > info->flows_until_ns ? slotting->now_ns - info->flows_until_ns : 0;
+	if (kind->flow_memory_ns && idle_ns < kind->flow_memory_ns(rule))
+		return false;
+	if (!terms->warms_flows)
+		return true;
+	/* From no token at all, by a refill a second; the second begun, and the sync of what had passed. */
+	return terms->warm_up.refill_below &&
+	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo), its constants. */
+#define DIGEST_BASIS 0xcbf29ce484222325ull
+#define DIGEST_PRIME 0x100000001b3ull
+
+static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t count)
+{
+	const uint8_t *at = bytes;
+
+	while (count--)
+		digest = (digest ^ *at++) * DIGEST_PRIME;
+	return digest;
+}
+
+/* What tells one list of overrides from another, whatever their order: a sum of what each of them is hashed to. */
+static uint64_t digest_of_overrides(const struct weir_ruleset_rule *rule)
+{
+	const uint64_t field = rule->override_field;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < rule->override_count; i++) {
+		const struct weir_override *override = &rule->overrides[i];
+		uint64_t digest = digest_bytes(DIGEST_BASIS, &field, sizeof(field));
+
+		digest = digest_bytes(digest, &override->prefix.family, sizeof(override->prefix.family));
+		digest = digest_bytes(digest, &override->prefix.bits, sizeof(override->prefix.bits));
+		digest = digest_bytes(digest, override->prefix.address, sizeof(override->prefix.address));
+		digest = digest_bytes(digest, &override->threshold_micro, sizeof(override->threshold_micro));
+		sum += digest *
+		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of what is linear hides changes */
+	}
+	return rule->override_count && !sum ? 1 : sum;
+}
+
+/*
+ * Version of the threshold: rows that know of another must ask again whether they are full, and flows that warm up
+ * compute anew. 0 is left to rows that know of none, and the top bit of rules with overrides to the program's notes.
+ * It comes round after so many changes, which a row survives only if it saw no packet during all of them; its bucket
+ * is over by then, and a lease or fullness ends with the bucket. But that a flow has no override, or which, a row
+ * remembers for a window: after 127 different lists within one window a flow that was silent all the while goes by what
+ * held 127 lists ago, until that window is over.
+ */
+static uint8_t next_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			    const struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, last = rule->override_count ? 127 : 255;
+	bool is_same = (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units;
+
+	if (info->overrides_digest != digest_of_overrides(rule))
+		is_same = false;
+	if (terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)))
+		is_same = false;
+	if (is_same && version <= last)
+		return version;
+	version &= last;
+	return version == last ? 1 : version + 1;
+}
+
+static bool starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			const struct weir_rule_info *info)
+{
+	bool shares_flows = weir_shares_flows(info);
+	const char *why = NULL;
+
+	/* Cells of narrow rows could not hold it, and windows cannot move between tables. */
+	if (weir_has_window(info) && terms_of(slotting, rule)->has_window && info->storage == WEIR_STORAGE_NARROW &&
+	    !fits_narrow(slotting, rule))
+		why = "its threshold outgrew the rows that hold them";
+	else if (!shares_flows && !is_forgotten(slotting, rule, info))
+		why = "at its place there are still flows of a rule before it";
+	if (why)
+		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
+				  rule->name, why);
+	return why;
+}
+
+static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot, struct plan *plan)
+{
+	const struct weir_rule_info *info = &slotting->previous->rules[slot];
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	if (!is_same_rule(slotting, rule, info) || starts_anew(slotting, rule, info))
+		return;
+	plan->slot = slot;
+	plan->version = next_version(slotting, rule, info);
+	slotting->image->kept_rules += !terms->is_meter;
+	/* With no windows to keep, the best rows for them are chosen anew. */
+	if (weir_has_window(info) && terms->has_window) {
+		plan->storage = info->storage;
+		plan->timing = info->timing;
+	}
+}
+
+static int keep_rules(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	const struct weir_ruleset_rule *rule;
+	size_t count, i;
+	uint32_t slot;
+
+	if (name_rule_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
+		slot = find_named_slot(named, count, rule->name, resource_of(slotting, rule)->name);
+		if (slot != NONE)
+			keep_rule(slotting, rule, slot, &slotting->plans[i]);
+	}
+	return 0;
+}
+
+static int keep_resources(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	size_t count, i;
+
+	if (name_resource_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->resource_count; i++)
+		slotting->resource_slots[i] = find_named_slot(named, count, slotting->ruleset->resources[i].name, "");
+	return 0;
+}
+
+/* ---- timings ---- */
+
+/*
+ * Sixteen buckets before now, so that the first row looks back into numbers that exist. A clock younger
+ * than that starts at 0, and everything since then counts (docs/semantics.md, 1): the program clamps.
+ */
+static struct weir_timing timing_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	uint64_t bucket = slotting->now_ns / bucket_ns(rule);
+	struct weir_timing timing = {
+		.bucket_ns = bucket_ns(rule),
+		.base_bucket = bucket > 16 ? bucket - 16 : 0,
+		.window_cells = weir_window_cells(rule->window, rule->samples),
+		.window = rule->window,
+		.goes_by_ticks = weir_goes_by_ticks(rule->window, bucket_ns(rule)),
+	};
+
+	_Static_assert(WEIR_RING_CELLS <= 16, "a window must not look back beyond the base");
+	return timing;
+}
+
+/* The number of this rule's timing, which is added when it is new and below `limit`. NONE: it is not to be had. */
+static int number_timing(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t limit,
+			 uint32_t *ret_number)
+{
+	struct weir_timing wanted = timing_of(slotting, rule), *timing;
+	struct weir_image *image = slotting->image;
+	uint32_t i;
+
+	for (i = 0; i < image->timing_count; i++) {
+		timing = &image->timings[i];
+		if (timing->bucket_ns == wanted.bucket_ns && timing->window == wanted.window &&
+		    timing->window_cells == wanted.window_cells)
+			break;
+	}
+	*ret_number = i < limit ? i : NONE;
+	if (i < image->timing_count || i >= limit)
+		return 0;
+	timing = weir_array_add((void **)&image->timings, image->timing_count, sizeof(*timing));
+	if (!timing)
+		return weir_compile_no_memory(slotting->diag);
+	*timing = wanted;
+	image->timing_count++;
+	return 0;
+}
+
+/* Rows in the tables are judged by the timings published before: they stay for ever. */
+static int keep_timings(struct slotting *slotting)
+{
+	struct weir_image *image = slotting->image;
+	struct weir_timing *timing;
+	uint32_t i;
+
+	for (i = 0; i < slotting->previous->timing_count; i++) {
+		timing = weir_array_add((void **)&image->timings, i, sizeof(*timing));
+		if (!timing)
+			return weir_compile_no_memory(slotting->diag);
+		*timing = slotting->previous->timings[i];
+		image->timing_count = i + 1;
+	}
+	return 0;
+}
+
+/* The few numbers that narrow rows can name go to the rules that could use them; who gets none is wide. */
+static int choose_narrow(struct slotting *slotting)
+{
+	const struct weir_ruleset_rule *rule;
+	struct plan *plan;
+	size_t i;
+	int err;
+
+	for (i = 0; i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		plan = &slotting->plans[i];
+		if (plan->timing != NONE)
+			continue;
+		if (!has_timing(rule)) {
+			plan->storage = WEIR_STORAGE_LONE;
+			plan->timing = 0;
+			continue;
+		}
+		plan->storage = resource_of(slotting, rule)->flow.fields ? WEIR_STORAGE_WIDE : WEIR_STORAGE_LONE;
+		if (!fits_narrow(slotting, rule))
+			continue;
+		err = number_timing(slotting, rule, WEIR_TIMINGS_NARROW, &plan->timing);
+		if (err)
+			return err;
+		if (plan->timing != NONE)
+			plan->storage = WEIR_STORAGE_NARROW;
+	}
+	return 0;
+}
+
+static int number_timings(struct slotting *slotting)
+{
+	const struct weir_ruleset_rule *rule;
+	struct plan *plan;
+	size_t i;
+	int err;
+
+	err = keep_timings(slotting);
+	if (!err)
+		err = choose_narrow(slotting);
+	for (i = 0; !err && i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		plan = &slotting->plans[i];
+		if (plan->timing != NONE)
+			continue;
+		err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
+		if (!err && plan->timing == NONE)
+			err = weir_diag_error(
+				slotting->diag, &rule->place, NULL,
+				slotting->previous->timing_count
+					? "detach and attach again: a reload keeps the old ones"
+					: "let more rules share statIntervalInMs, sampleCount and window",
+				"rule '%s' needs one more kind of window than the %d an instance can hold", rule->name,
+				WEIR_TIMINGS_MAX);
+	}
+	return err;
+}
+
+/* ---- slots ---- */
+
+static uint32_t capacity(uint32_t previous_slots, size_t needed)
+{
+	uint32_t slots = SLOTS_MIN;
+
+	if (previous_slots)
+		return previous_slots;
+	while (slots < 2 * needed)
+		slots *= 2;
+	_Static_assert(!(WEIR_RULE_SLOTS_MAX & (WEIR_RULE_SLOTS_MAX - 1)) && WEIR_RULE_SLOTS_MAX >= 2 * WEIR_RULES_MAX,
+		       "the program's hash has room for so many slots of rules");
+	return slots;
+}
+
+static int make_room(struct slotting *slotting)
+{
+	const struct weir_previous *previous = slotting->previous;
+	struct weir_image *image = slotting->image;
+
+	image->rule_slots = capacity(previous->rule_slots, slotting->ruleset->rule_count);
+	image->resource_slots = capacity(previous->resource_slots, slotting->ruleset->resource_count);
+	image->rule_info = calloc(image->rule_slots, sizeof(*image->rule_info));
+	image->resource_info = calloc(image->resource_slots, sizeof(*image->resource_info));
+	image->fresh_rule_slots = calloc(image->rule_slots, sizeof(*image->fresh_rule_slots));
+	image->fresh_resource_slots = calloc(image->resource_slots, sizeof(*image->fresh_resource_slots));
+	if (!image->rule_info || !image->resource_info || !image->fresh_rule_slots || !image->fresh_resource_slots)
+		return weir_compile_no_memory(slotting->diag);
+	if (previous->rule_slots)
+		memcpy(image->rule_info, previous->rules, previous->rule_slots * sizeof(*image->rule_info));
+	if (previous->resource_slots)
+		memcpy(image->resource_info, previous->resources,
+		       previous->resource_slots * sizeof(*image->resource_info));
+	return 0;
+}
+
+/* When nothing remembers a rule any more that is not used from now on. */
+static uint64_t free_after_ns(const struct slotting *slotting, const struct weir_rule_info *rule)
+{
+	const struct weir_kind *kind = weir_kind_of_info(rule);
+	uint64_t interval_ns = rule->identity.interval_ns;
+
+	if (kind->rule_memory_ns)
+		return slotting->now_ns + kind->rule_memory_ns(slotting->previous);
+	/* Strict and smooth windows look one bucket further back than their interval. */
+	return slotting->now_ns + interval_ns + (rule->identity.samples ? interval_ns / rule->identity.samples : 0);
+}
+
+/* Everything that was in use starts cooling; describing the kept ones takes them back. */
+static void cool_all(struct slotting *slotting)
+{
+	struct weir_image *image = slotting->image;
+	struct weir_resource_info *resource;
+	struct weir_rule_info *rule;
+	uint32_t i;
+
+	for (i = 0; i < image->rule_slots; i++) {
+		rule = &image->rule_info[i];
+		if (rule->state != WEIR_SLOT_USED)
+			continue;
+		if (weir_shares_flows(rule))
+			rule->flows_until_ns = slotting->now_ns + rule->queueing_ns_max;
+		rule->state = WEIR_SLOT_COOLING;
+		rule->free_after_ns = free_after_ns(slotting, rule);
+	}
+	for (i = 0; i < image->resource_slots; i++) {
+		resource = &image->resource_info[i];
+		if (resource->state != WEIR_SLOT_USED)
+			continue;
+		resource->state = WEIR_SLOT_COOLING;
+		resource->free_after_ns = slotting->now_ns + RESOURCE_COOLING_NS;
+	}
+}
+
+static bool is_free(uint32_t state, uint64_t free_after_ns, uint64_t now_ns)
+{
+	return state == WEIR_SLOT_FREE || (state == WEIR_SLOT_COOLING && free_after_ns < now_ns);
+}
+
+static int too_few_slots(const struct slotting *slotting, const struct weir_place *place, const char *what,
+			 const char *name, uint32_t slots)
+{
+	return weir_diag_error(slotting->diag, place, NULL,
+			       "try again when the windows of what was removed are over, or detach and attach again",
+			       "no room for %s '%s': the instance was attached with %u places, all of them taken", what,
+			       name, slots);
+}
+
+static void describe_resource(struct slotting *slotting, size_t place, uint32_t slot)
+{
+	const struct weir_ruleset_resource *resource = &slotting->ruleset->resources[place];
+	struct weir_resource_info *info = &slotting->image->resource_info[slot];
+
+	memset(info, 0, sizeof(*info));
+	strncpy(info->name, resource->name, sizeof(info->name) - 1);
+	info->state = WEIR_SLOT_USED;
+	info->place = place;
+	info->rule_count = slotting->image->resources[place].rule_count;
+	slotting->image->resources[place].slot = slot;
+}
+
+static int place_resources(struct slotting *slotting)
+{
+	const struct weir_ruleset *ruleset = slotting->ruleset;
+	struct weir_image *image = slotting->image;
+	uint32_t slot = 0;
+	size_t i;
+
+	for (i = 0; i < ruleset->resource_count; i++) {
+		if (slotting->resource_slots[i] != NONE)
+			describe_resource(slotting, i, slotting->resource_slots[i]);
+	}
+	for (i = 0; i < ruleset->resource_count; i++) {
+		if (slotting->resource_slots[i] != NONE)
+			continue;
+		while (slot < image->resource_slots &&
+		       !is_free(image->resource_info[slot].state, image->resource_info[slot].free_after_ns,
+				slotting->now_ns))
+			slot++;
+		if (slot == image->resource_slots)
+			return too_few_slots(slotting, &ruleset->resources[i].place, "resource",
+					     ruleset->resources[i].name, image->resource_slots);
+		image->fresh_resource_slots[slot] = true;
+		describe_resource(slotting, i, slot);
+	}
+	return 0;
+}
+
+/* What the controller, status and the next load need to know of its strategy, behaviour and relation. */
+static void describe_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			   struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	info->is_meter = terms->is_meter;
+	info->strategy = rule->strategy;
+	info->behavior = rule->behavior;
+	info->relation = rule->relation;
+	info->moves = terms->moves;
+	info->override_count = rule->override_count;
+	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
+	info->overrides_digest = digest_of_overrides(rule);
+	info->queueing_ns_max = queueing_ns_max(rule);
+	info->warm_up = terms->warm_up;
+	info->memory = terms->memory;
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		strncpy(info->ref_resource_name, slotting->ruleset->resources[rule->ref_resource].name,
+			sizeof(info->ref_resource_name) - 1);
+}
+
+static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot)
+{
+	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
+	struct weir_rule_info *info = &slotting->image->rule_info[slot];
+	uint64_t flows_until_ns = info->flows_until_ns;
+	struct plan *plan = &slotting->plans[place];
+
+	plan->slot = slot;
+	memset(info, 0, sizeof(*info));
+	strncpy(info->name, rule->name, sizeof(info->name) - 1);
+	strncpy(info->resource_name, resource_of(slotting, rule)->name, sizeof(info->resource_name) - 1);
+	info->identity = identity_of(slotting, rule);
+	info->threshold_micro = rule->threshold_micro;
+	info->threshold_word = WEIR_THRESHOLD_WORD(terms_of(slotting, rule)->units, plan->version);
+	info->flows_until_ns = flows_until_ns;
+	info->state = WEIR_SLOT_USED;
+	info->place = place;
+	info->resource_slot = slotting->image->resources[rule->resource].slot;
+	info->storage = plan->storage;
+	info->timing = plan->timing;
+	info->observes = rule->observes;
+	describe_terms(slotting, rule, info);
+}
+
+/* The first slot from `slot` on that this rule may have, or the number of slots. */
+static uint32_t find_slot(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot)
+{
+	const struct weir_image *image = slotting->image;
+	const struct weir_rule_info *info;
+
+	for (; slot < image->rule_slots; slot++) {
+		info = &image->rule_info[slot];
+		if (is_free(info->state, info->free_after_ns, slotting->now_ns) && is_forgotten(slotting, rule, info))
+			break;
+	}
+	return slot;
+}
+
+static int too_few_rule_slots(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	bool is_meter = terms_of(slotting, rule)->is_meter;
+
+	return too_few_slots(slotting, &rule->place, is_meter ? "a count of resource" : "rule",
+			     is_meter ? resource_of(slotting, rule)->name : rule->name, slotting->image->rule_slots);
+}
+
+static int place_rules(struct slotting *slotting)
+{
+	const struct weir_ruleset *ruleset = slotting->ruleset;
+	struct weir_image *image = slotting->image;
+	uint32_t first = 0, slot;
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		if (slotting->plans[i].slot != NONE)
+			describe_rule(slotting, i, slotting->plans[i].slot);
+	}
+	for (i = 0; i < ruleset->rule_count; i++) {
+		if (slotting->plans[i].slot != NONE)
+			continue;
+		while (first < image->rule_slots &&
+		       !is_free(image->rule_info[first].state, image->rule_info[first].free_after_ns, slotting->now_ns))
+			first++;
+		slot = find_slot(slotting, &ruleset->rules[i], first);
+		if (slot == image->rule_slots)
+			return too_few_rule_slots(slotting, &ruleset->rules[i]);
+		image->fresh_rule_slots[slot] = true;
+		describe_rule(slotting, i, slot);
+	}
+	return 0;
+}
+
+/* ---- the program's own view ---- */
+
+/* The mask of a prefix, in network order, over `words` 32-bit words. */
+static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
+{
+	unsigned int i;
+
+	for (i = 0; i < words; i++, bits -= bits < 32 ? bits : 32)
+		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
+}
+
+static void write_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const struct plan *plan,
+			struct weir_rule *written)
+{
+	const struct weir_terms *terms = terms_of(slotting, rule);
+
+	written->threshold = WEIR_THRESHOLD_WORD(terms->units, plan->version);
+	written->kind = terms->kind;
+	written->needs_allowed = weir_kinds[terms->kind]->needs_allowed || terms->moves || terms->warms_flows;
+	written->threshold_moves = terms->moves;
+	written->warms_flows = terms->warms_flows;
+	written->has_overrides = rule->override_count > 0;
+	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
+	written->meter = terms->meter;
+	written->queueing_ns_max = queueing_ns_max(rule);
+	written->cost = terms->cost;
+	if (terms->warms_flows)
+		written->warm_up = terms->warm_up;
+}
+
+static void write_timing(const struct weir_timing *timing, struct weir_rule *written)
+{
+	written->bucket_ns = timing->bucket_ns;
+	written->base_bucket = timing->base_bucket;
+	written->window = timing->window;
+	written->goes_by_ticks = timing->goes_by_ticks;
+	written->window_cells = timing->window_cells;
+}
+
+static void write_rule(const struct slotting *slotting, size_t place)
+{
+	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
+	const struct plan *plan = &slotting->plans[place];
+	struct weir_rule_identity identity = identity_of(slotting, rule);
+	struct weir_rule *written = &slotting->image->rules[place];
+
+	if (has_timing(rule))
+		write_timing(&slotting->image->timings[plan->timing], written);
+	written->place = place;
+	written->slot = plan->slot;
+	written->timing = plan->timing;
+	written->resource = rule->resource;
+	written->storage = plan->storage;
+	written->counts_bytes = rule->counts_bytes;
+	written->observes = rule->observes;
+	written->key_fields = identity.key_fields;
+	fill_mask(&written->source_mask4, 1, identity.source_bits[0]);
+	fill_mask(written->source_mask6, 4, identity.source_bits[1]);
+	fill_mask(&written->destination_mask4, 1, identity.destination_bits[0]);
+	fill_mask(written->destination_mask6, 4, identity.destination_bits[1]);
+	write_terms(slotting, rule, plan, written);
+}
+
+/* What holds until a controller pushes something better. */
+static void push_first(const struct weir_rule *rule, struct weir_pushed *pushed)
+{
+	pushed->word = rule->threshold;
+	pushed->cost[0] = pushed->cost[1] = rule->cost;
+}
+
+static int write_rules(struct slotting *slotting)
+{
+	const size_t count = slotting->ruleset->rule_count;
+	struct weir_image *image = slotting->image;
+	size_t i;
+
+	image->rules = calloc(count + 1, sizeof(*image->rules));
+	image->pushed = calloc(count + 1, sizeof(*image->pushed));
+	if (!image->rules || !image->pushed)
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < count; i++) {
+		write_rule(slotting, i);
+		push_first(&image->rules[i], &image->pushed[i]);
+	}
+	return 0;
+}
+
+int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
+		       struct weir_image *image, struct weir_diag *diag)
+{
+	static const struct weir_previous first_load;
+	const struct weir_ruleset *ruleset = &list->ruleset;
+	_cleanup_(weir_freep) uint32_t *resource_slots = calloc(ruleset->resource_count + 1, sizeof(*resource_slots));
+	_cleanup_(weir_freep) struct plan *plans = calloc(ruleset->rule_count + 1, sizeof(*plans));
+	struct slotting slotting = {
+		.ruleset = ruleset,
+		.terms = list->terms,
+		.previous = options->previous ? options->previous : &first_load,
+		.image = image,
+		.diag = diag,
+		.now_ns = options->now_ns,
+		.span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
+		.plans = plans,
+		.resource_slots = resource_slots,
+	};
+	int err;
+
+	if (!plans || !resource_slots)
+		return weir_compile_no_memory(diag);
+	err = make_room(&slotting);
+	if (!err)
+		err = keep_resources(&slotting);
+	if (!err)
+		err = keep_rules(&slotting);
+	if (!err)
+		err = number_timings(&slotting);
+	if (err)
+		return err;
+	cool_all(&slotting);
+	err = place_resources(&slotting);
+	if (!err)
+		err = place_rules(&slotting);
+	if (!err)
+		err = write_rules(&slotting);
+	return err;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Terms: what a rule comes to for the program and the controller, from Sentinel's strategy, behaviour and relation
+ * (docs/semantics.md, 3 to 6).
+ */
+#include "compile/parts.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "thresholds/cost.h"
+#include "thresholds/memory_adaptive.h"
+#include "thresholds/warm_up.h"
+
+/* The resource whose traffic warms the rule up has flows, and so has the rule's own: each warms up by itself, in the
+ * program. Flows of one that is warmed by the whole of another share one threshold, which the controller can do.
+ */
+static bool warms_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !ruleset->resources[rule->resource].flow.fields)
+		return false;
+	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
+}
+
+static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms *terms, struct weir_diag *diag)
+{
+	unsigned __int128 allowed_num = rule->threshold_micro, allowed_den = WEIR_MICRO;
+	int err = 0;
+
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		err = weir_warm_up_set_up(rule, &terms->warm_up, diag);
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		err = weir_memory_adaptive_set_up(rule, &terms->memory, diag);
+		allowed_num = rule->memory.high_units;
+		allowed_den = 1;
+	}
+	terms->units = (uint64_t)(allowed_num / allowed_den);
+	if (!err && weir_kinds[terms->kind]->has_cost)
+		weir_cost_make(rule->interval_ns, allowed_num, allowed_den, &terms->cost);
+	return err;
+}
+
+int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
+		    struct weir_diag *diag)
+{
+	uint64_t units;
+	size_t i;
+	int err;
+
+	memset(terms, 0, sizeof(*terms));
+	terms->kind = weir_kind_id_of(rule);
+	terms->has_window = weir_kinds[terms->kind]->keeps_window;
+	terms->warms_flows = warms_flows(ruleset, rule);
+	terms->moves = rule->strategy != WEIR_STRATEGY_DIRECT && !terms->warms_flows;
+	err = set_strategy(rule, terms, diag);
+	if (err)
+		return err;
+	terms->units_max = terms->units;
+	for (i = 0; i < rule->override_count; i++) {
+		units = rule->overrides[i].threshold_micro / WEIR_MICRO;
+		if (units > terms->units_max)
+			terms->units_max = units;
+	}
+	return 0;
+}
+
+/* ---- overrides ---- */
+
+static void write_override(const struct weir_ruleset_rule *rule, size_t place, const struct weir_override *written,
+			   struct weir_image_override *override)
+{
+	override->key.place = place;
+	override->key.family = written->prefix.family;
+	override->key.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + written->prefix.bits;
+	memcpy(override->key.address, written->prefix.address, sizeof(override->key.address));
+	override->units.units = written->threshold_micro / WEIR_MICRO;
+	if (weir_kind_of(rule)->has_cost)
+		weir_cost_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.cost);
+}
+
+int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_ruleset_rule *rule;
+	size_t place, i, count = 0;
+
+	for (place = 0; place < ruleset->rule_count; place++)
+		count += ruleset->rules[place].override_count;
+	image->overrides = calloc(count + 1, sizeof(*image->overrides));
+	if (!image->overrides)
+		return weir_compile_no_memory(diag);
+	for (place = 0; place < ruleset->rule_count; place++) {
+		rule = &ruleset->rules[place];
+		for (i = 0; i < rule->override_count; i++)
+			write_override(rule, place, &rule->overrides[i], &image->overrides[image->override_count++]);
+	}
+	return 0;
+}

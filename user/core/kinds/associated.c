@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kind ASSOCIATED: a rule goes by the window of another resource, which a meter keeps (docs/semantics.md, 5). The meter
+ * is made by compile/meters.c, and its rows are a window's.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "kinds/kinds.h"
+#include "rules/rule.h"
+
+static bool is_chosen(const struct weir_choices *choices)
+{
+	return choices->relation == WEIR_RELATION_ASSOCIATED;
+}
+
+static void refer_to(struct weir_reader *reader, const struct weir_draft *draft, size_t index)
+{
+	const struct weir_node *value = draft->value[RULE_REF_RESOURCE];
+	const struct weir_ruleset_resource *reference = &reader->ruleset->resources[index];
+	const struct weir_ruleset_resource *own = &reader->ruleset->resources[draft->rule->resource];
+
+	if (reference == own)
+		weir_complain(reader, value, "name another, or use CurrentResource",
+			      "refResource is the rule's own resource");
+	else if (reference->flow.fields && memcmp(&reference->flow, &own->flow, sizeof(own->flow)))
+		weir_complain(reader, value, "give both resources the same flow key, or refResource none",
+			      "refResource '%.*s' has another flow key than the rule's resource",
+			      WEIR_SHOWN(reference->name));
+	else
+		draft->rule->ref_resource = index;
+}
+
+void weir_check_reference(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_REF_RESOURCE];
+	const char *name;
+	size_t index;
+
+	if (!value || (value->kind == WEIR_NODE_WORD && !value->text[0]))
+		weir_complain(reader, weir_draft_at(draft, value ? RULE_REF_RESOURCE : RULE_RELATION),
+			      "say whose traffic counts: 'refResource: NAME'",
+			      "AssociatedResource needs a refResource");
+	else if (weir_look_up_resource(reader, value, "refResource", &name, &index) && draft->has_resource)
+		refer_to(reader, draft, index);
+}
+
+const struct weir_kind weir_kind_associated = {
+	.is_chosen = is_chosen,
+	.fields = WEIR_RULE_FIELDS_ALL,
+	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.below_one = "a threshold below 1 admits nothing",
+	.below_one_hint = "a packet is admitted whole or not at all",
+	.check = weir_check_reference,
+	.has_interval = true,
+	.reads_meter = true,
+	.needs_allowed = true,
+};

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kind WINDOW: a rule goes by the sliding window of its own resource, kept in rows a CPU (docs/semantics.md, 1 and 2).
+ * Meters are of this kind, too.
+ */
+#include "base/util.h"
+#include "compile/parts.h"
+#include "kinds/kinds.h"
+#include "rules/rule.h"
+
+static bool is_chosen(const struct weir_choices *choices)
+{
+	return true; /* what no other kind takes */
+}
+
+/* ---- flow tables ---- */
+
+static bool is_narrow(const struct weir_rule_info *rule)
+{
+	return rule->storage == WEIR_STORAGE_NARROW && weir_has_window(rule);
+}
+
+static bool is_wide(const struct weir_rule_info *rule)
+{
+	return rule->storage == WEIR_STORAGE_WIDE && weir_has_window(rule);
+}
+
+static void size_rows(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_table narrow = {
+		.keeps = is_narrow,
+		.sets = image->flows_per_cpu / WEIR_WAYS,
+		.sets_idle = WEIR_NARROW_SETS_PER_CHUNK,
+		.previous_sets = previous->narrow_sets,
+		.ways = WEIR_WAYS,
+		.keeping = "flow tables keep their",
+		.what = "flows per CPU",
+		.setting = "flowsPerCpu",
+	};
+	struct weir_table wide = narrow;
+
+	wide.keeps = is_wide;
+	wide.sets_idle = WEIR_WIDE_SETS_PER_CHUNK;
+	wide.previous_sets = previous->wide_sets;
+	image->config.narrow_sets = weir_table_sets(image, previous, &narrow, diag);
+	image->config.wide_sets = weir_table_sets(image, previous, &wide, diag);
+}
+
+/* ---- who has seen a flow ---- */
+
+static bool keeps_windows(const struct weir_rule_info *rule)
+{
+	return is_narrow(rule) || is_wide(rule);
+}
+
+static bool has_flows(const struct weir_rule *rule)
+{
+	return rule->kind == WEIR_KIND_WINDOW && rule->storage != WEIR_STORAGE_LONE;
+}
+
+/* How far a rule's window looks back. */
+static uint64_t window_ns(const struct weir_rule *rule)
+{
+	return rule->window_cells * rule->bucket_ns;
+}
+
+/* The shortest epoch that no window of a flow looks back further than. */
+static uint32_t presence_shift(const struct weir_image *image)
+{
+	uint32_t shift = WEIR_PRESENCE_SHIFT_MIN, i;
+
+	for (i = 0; i < image->rule_count; i++)
+		while (has_flows(&image->rules[i]) && window_ns(&image->rules[i]) > 1ull << shift)
+			shift++;
+	return shift;
+}
+
+/*
+ * The table of who has seen a flow. While rows of a running rule depend on it, it keeps its size and the length
+ * of its epochs; a rule that a reload brings and that looks back further than these does without. So do meters,
+ * which count what has passed and take no lease.
+ */
+static void size_presence(const struct weir_previous *previous, struct weir_image *image)
+{
+	uint64_t wanted = (uint64_t)image->flows_per_cpu * image->config.cpus;
+	struct weir_config *config = &image->config;
+	uint32_t i;
+
+	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
+	config->presence_shift = presence_shift(image);
+	while (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots) && config->presence_cells < wanted &&
+	       config->presence_cells < 1u << 31)
+		config->presence_cells *= 2;
+	if (previous->presence_cells && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots)) {
+		config->presence_cells = previous->presence_cells;
+		config->presence_shift = previous->presence_shift;
+	}
+	for (i = 0; i < image->rule_count + image->meter_count; i++)
+		image->rules[i].asks_all =
+			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->presence_shift;
+}
+
+static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			struct weir_image *image, struct weir_diag *diag)
+{
+	size_rows(previous, image, diag);
+	size_presence(previous, image);
+}
+
+const struct weir_kind weir_kind_window = {
+	.is_chosen = is_chosen,
+	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_REF_RESOURCE),
+	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.below_one = "a threshold below 1 admits nothing",
+	.below_one_hint = "a packet is admitted whole or not at all",
+	.has_interval = true,
+	.keeps_window = true,
+	.size_tables = size_tables,
+};

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The lists of addresses that pass or drop before any rule: `allow`, `deny`, and the files that they name. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text_file.h"
+#include "base/util.h"
+#include "rules/parse.h"
+
+/* A line of a list holds one prefix, of at most 43 bytes, and perhaps a comment. Chosen, not derived. */
+#define LINE_BYTES_MAX 1000
+/* Four million long lines of IPv6, and an end for what never ends (/dev/zero). */
+#define LIST_BYTES_MAX (256ull << 20)
+
+static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bool denies)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	struct weir_listed *listed;
+
+	listed = weir_array_add((void **)&ruleset->listed, ruleset->listed_count, sizeof(*listed));
+	if (!listed) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	*listed = (struct weir_listed){.prefix = *prefix, .denies = denies};
+	ruleset->listed_count++;
+}
+
+/* Once they are too many, no more are read: it is told once. */
+static bool has_room(struct weir_reader *reader)
+{
+	return !reader->is_out_of_memory && !reader->has_too_many_listed;
+}
+
+#define TOO_MANY "the lists hold more than %d prefixes", WEIR_LISTED_MAX
+#define TOO_MANY_HINT "join neighbours into larger prefixes"
+
+/* ---- a file, one prefix a line ---- */
+
+struct list_file {
+	FILE *stream;
+	const char *path;
+	const struct weir_node *named_by;
+	bool denies;
+	struct weir_place place; /* of the present line */
+	uint64_t bytes;
+	char line[LINE_BYTES_MAX + 2];
+};
+
+/* The prefix of a line, cut out of it: without blanks, comment and the end of the line. */
+static char *find_word(struct list_file *file, size_t *ret_offset)
+{
+	static const char blanks[] = " \t\r\n";
+	size_t offset = strspn(file->line, blanks), bytes = strcspn(file->line + offset, "#");
+
+	while (bytes && strchr(blanks, file->line[offset + bytes - 1]))
+		bytes--;
+	*ret_offset = offset;
+	return bytes ? strndup(file->line + offset, bytes) : NULL;
+}
+
+static void read_line(struct weir_reader *reader, struct list_file *file)
+{
+	struct weir_refusal refusal;
+	struct weir_prefix prefix;
+	size_t offset;
+	_cleanup_(weir_freep) char *word = find_word(file, &offset);
+
+	if (!word)
+		return;
+	file->place.column = offset + 1;
+	file->place.width = weir_shown_bytes(word);
+	if (weir_parse_prefix(word, &prefix, &refusal)) {
+		weir_complain_of_line(reader, &file->place, file->line, refusal.hint[0] ? refusal.hint : NULL, "%s",
+				      refusal.message);
+	} else if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
+		weir_complain_of_line(reader, &file->place, file->line, TOO_MANY_HINT, TOO_MANY);
+		reader->has_too_many_listed = true;
+	} else {
+		add(reader, &prefix, file->denies);
+	}
+}
+
+/* The next line into file->line, as far as it fits, which is told when it does not. */
+static bool next_line(struct weir_reader *reader, struct list_file *file)
+{
+	size_t bytes = 0;
+	bool is_text = true;
+	int byte;
+
+	while ((byte = getc_unlocked(file->stream)) != EOF && byte != '\n' && file->bytes++ <= LIST_BYTES_MAX) {
+		is_text &= byte != '\0';
+		if (bytes <= LINE_BYTES_MAX)
+			file->line[bytes++] = byte ?: '?';
+	}
+	if (byte == EOF && !bytes)
+		return false;
+	file->line[bytes] = '\0';
+	/* A byte order mark is no part of the text. */
+	if (!file->place.line && !strncmp(file->line, "\xef\xbb\xbf", 3))
+		memmove(file->line, file->line + 3, bytes - 2);
+	file->bytes++;
+	file->place.line++;
+	file->place.column = file->place.width = 1;
+	if (bytes <= LINE_BYTES_MAX && is_text)
+		return true;
+	weir_complain_of_line(reader, &file->place, file->line, "a list holds one address or prefix a line", "%s",
+			      is_text ? "the line is longer than 1000 bytes" : "the line holds a zero byte");
+	file->line[0] = '\0';
+	return true;
+}
+
+static void read_lines(struct weir_reader *reader, struct list_file *file)
+{
+	while (has_room(reader) && file->bytes <= LIST_BYTES_MAX && next_line(reader, file))
+		read_line(reader, file);
+	if (ferror(file->stream))
+		weir_complain(reader, file->named_by, NULL, "cannot read '%s': %s", file->path, strerror(errno));
+	else if (file->bytes > LIST_BYTES_MAX)
+		weir_complain(reader, file->named_by, NULL, "'%s' is larger than 256 MB", file->path);
+}
+
+/* Beside the rule file that names it, unless it says where. */
+static char *path_of(const struct weir_node *node, const char *name)
+{
+	const char *rule_file = node->document->file, *slash = strrchr(rule_file, '/');
+	int directory_bytes = name[0] != '/' && slash ? (int)(slash + 1 - rule_file) : 0;
+	char *path;
+
+	return asprintf(&path, "%.*s%s", directory_bytes, rule_file, name) < 0 ? NULL : path;
+}
+
+/* Who writes files wants to know which are read. The path is the rule set's, then. */
+static bool note_list(struct weir_ruleset *ruleset, char *path)
+{
+	char **names = reallocarray(ruleset->list_names, ruleset->list_count + 1, sizeof(*names));
+
+	if (!names)
+		return false;
+	ruleset->list_names = names;
+	names[ruleset->list_count++] = path;
+	return true;
+}
+
+static void read_list_file(struct weir_reader *reader, const struct weir_node *node, const char *name, bool denies)
+{
+	_cleanup_(weir_freep) char *path = path_of(node, name);
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	_cleanup_(weir_freep) struct list_file *file = calloc(1, sizeof(*file));
+	int err;
+
+	if (!path || !file) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	err = weir_text_file_open(path, &stream);
+	if (err) {
+		weir_complain(reader, node, "names are relative to the directory of the rule file",
+			      "cannot open '%s': %s", path, weir_text_file_explain(err));
+		return;
+	}
+	*file = (struct list_file){.stream = stream, .path = path, .named_by = node, .denies = denies};
+	file->place.file = path;
+	read_lines(reader, file);
+	if (note_list(reader->ruleset, path))
+		path = NULL;
+	else
+		reader->is_out_of_memory = true;
+}
+
+/* ---- the list in the rule file ---- */
+
+static void read_entry(struct weir_reader *reader, const struct weir_node *node, bool denies)
+{
+	const char *field = denies ? "deny" : "allow", *word;
+	struct weir_refusal refusal;
+	struct weir_prefix prefix;
+
+	if (!weir_read_word(reader, node, field, &word))
+		return;
+	if (word[0] == '@' && !word[1]) {
+		weir_complain(reader, node, "write \"@FILE\", a file with one prefix a line", "'@' names no file");
+	} else if (word[0] == '@') {
+		read_list_file(reader, node, word + 1, denies);
+	} else if (weir_parse_prefix(word, &prefix, &refusal)) {
+		weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s: %s", field, refusal.message);
+	} else if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
+		weir_complain(reader, node, TOO_MANY_HINT, TOO_MANY);
+		reader->has_too_many_listed = true;
+	} else {
+		add(reader, &prefix, denies);
+	}
+}
+
+void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies)
+{
+	if (node->kind != WEIR_NODE_LIST)
+		read_entry(reader, node, denies);
+	for (size_t i = 0; node->kind == WEIR_NODE_LIST && i < node->count && has_room(reader); i++)
+		read_entry(reader, node->items[i], denies);
+}
+
+/* ---- all of them in order ---- */
+
+static int compare_listed(const void *left, const void *right)
+{
+	const struct weir_listed *a = left, *b = right;
+	int order = weir_compare_prefixes(&a->prefix, &b->prefix);
+
+	/* The deny first: it is the one that stays. */
+	return order ?: b->denies - a->denies;
+}
+
+void weir_sort_listed(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	struct weir_listed *listed = ruleset->listed, *latest_tie = NULL;
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	size_t kept = 0, ties = 0;
+
+	if (!ruleset->listed_count)
+		return;
+	qsort(listed, ruleset->listed_count, sizeof(*listed), compare_listed);
+	for (size_t i = 1; i < ruleset->listed_count; i++) {
+		if (weir_compare_prefixes(&listed[i].prefix, &listed[kept].prefix)) {
+			listed[++kept] = listed[i];
+		} else if (listed[i].denies != listed[kept].denies && latest_tie != &listed[kept]) {
+			latest_tie = &listed[kept];
+			ties++;
+		}
+	}
+	ruleset->listed_count = kept + 1;
+	/* A list with mistakes is not what it will be. */
+	if (ties && !reader->complaints)
+		weir_diag_warning(reader->diag, NULL, NULL, "deny wins: take them out of one of the two",
+				  "%zu prefix%s both in 'allow' and in 'deny', such as %s", ties,
+				  ties == 1 ? " is" : "es are", weir_format_prefix(&latest_tie->prefix, text));
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a resource is: the match, and the flow key. */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/parse.h"
+
+#define PLACE_OF_SPECIAL(constant, name, member, part) MATCH_##constant,
+#define PLACE_OF_RANGE(constant, name, member, highest, none, who) MATCH_##constant,
+enum match_field { WEIR_MATCH_FIELDS(PLACE_OF_SPECIAL, PLACE_OF_RANGE) MATCH_FIELD_COUNT };
+
+#define NAME_OF_SPECIAL(constant, name, member, part) name,
+#define NAME_OF_RANGE(constant, name, member, highest, none, who) name,
+static const char *const match_fields[MATCH_FIELD_COUNT] = {WEIR_MATCH_FIELDS(NAME_OF_SPECIAL, NAME_OF_RANGE)};
+
+/* Fields whose numbers have names. */
+static const struct weir_number_name *const number_names[MATCH_FIELD_COUNT] = {[MATCH_DSCP] = weir_dscp_names};
+
+/* ---- items ---- */
+
+static int parse_prefix_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	return weir_parse_prefix(text, item, reterr_refusal);
+}
+
+struct numbers {
+	uint32_t high;			      /* the largest that the field can have */
+	const struct weir_number_name *names; /* NULL: it has none */
+};
+
+static int parse_range_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	const struct numbers *numbers = context;
+
+	if (numbers->names)
+		return weir_parse_named_range(text, numbers->high, numbers->names, item, reterr_refusal);
+	return weir_parse_range(text, numbers->high, item, reterr_refusal);
+}
+
+static int parse_flags_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	return weir_parse_tcp_flags(text, item, reterr_refusal);
+}
+
+static int parse_interface_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	return weir_parse_interface(text, item, reterr_refusal);
+}
+
+static int parse_byte_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	int (*const *parse)(const char *, uint8_t *, struct weir_refusal *) = context;
+
+	return (*parse)(text, item, reterr_refusal);
+}
+
+static void read_prefixes(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			  struct weir_prefix **prefixes, size_t *count)
+{
+	if (node)
+		weir_read_items(reader, node, field, parse_prefix_item, NULL, sizeof(**prefixes), (void **)prefixes,
+				count);
+}
+
+static void read_ranges(struct weir_reader *reader, const struct weir_node *node, enum match_field field, uint32_t high,
+			struct weir_range **ranges, size_t *count)
+{
+	const struct numbers numbers = {.high = high, .names = number_names[field]};
+
+	if (node)
+		weir_read_items(reader, node, match_fields[field], parse_range_item, &numbers, sizeof(**ranges),
+				(void **)ranges, count);
+}
+
+/* A list of words that each stand for a byte. */
+static size_t read_bytes(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			 int (*parse)(const char *, uint8_t *, struct weir_refusal *), uint8_t **ret_bytes)
+{
+	size_t count = 0;
+
+	if (node)
+		weir_read_items(reader, node, field, parse_byte_item, &parse, 1, (void **)ret_bytes, &count);
+	return count;
+}
+
+static uint8_t read_bits(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			 int (*parse)(const char *, uint8_t *, struct weir_refusal *))
+{
+	_cleanup_(weir_freep) uint8_t *bytes = NULL;
+	size_t count = read_bytes(reader, node, field, parse, &bytes);
+	uint8_t bits = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bits |= bytes[i];
+	return bits;
+}
+
+/* ---- the fields that are no ranges of numbers, by their members of struct weir_match; `node` may be NULL ---- */
+
+static void read_families(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	match->families = read_bits(reader, node, "family", weir_parse_family);
+}
+
+static void read_fragments(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	match->fragments = read_bits(reader, node, "fragment", weir_parse_fragment);
+}
+
+static void read_protocol(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	_cleanup_(weir_freep) uint8_t *numbers = NULL;
+	size_t count = read_bytes(reader, node, "protocol", weir_parse_protocol, &numbers);
+
+	for (size_t i = 0; i < count; i++)
+		match->protocol[numbers[i] / 8] |= 1 << numbers[i] % 8;
+	match->has_protocol = count > 0;
+}
+
+static void read_source(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	read_prefixes(reader, node, "source", &match->source, &match->source_count);
+}
+
+static void read_destination(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	read_prefixes(reader, node, "destination", &match->destination, &match->destination_count);
+}
+
+static void read_tcp_flags(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	if (node)
+		weir_read_items(reader, node, "tcpFlags", parse_flags_item, NULL, sizeof(*match->tcp_flags),
+				(void **)&match->tcp_flags, &match->tcp_flags_count);
+}
+
+static void read_interface(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	if (node)
+		weir_read_items(reader, node, "interface", parse_interface_item, NULL, IF_NAMESIZE,
+				(void **)&match->interface, &match->interface_count);
+}
+
+/* ---- conditions that can never hold together: legal, but surely not what was meant ---- */
+
+static uint8_t families_of(const struct weir_prefix *prefixes, size_t count)
+{
+	uint8_t families = count ? 0 : 3;
+
+	for (size_t i = 0; i < count; i++)
+		families |= prefixes[i].family == 6 ? 2 : 1;
+	return families;
+}
+
+static void warn_of_families(struct weir_reader *reader, const struct weir_match *match,
+			     const struct weir_node *const *values)
+{
+	static const char *const hint = "the resource will match nothing: IPv4 and IPv6 exclude each other";
+	uint8_t families = match->families ?: 3;
+	uint8_t source = families_of(match->source, match->source_count);
+	uint8_t destination = families_of(match->destination, match->destination_count);
+
+	if (!(families & source))
+		weir_warn(reader, values[MATCH_SOURCE], hint,
+			  "'source' has no prefix of the family that 'family' asks for");
+	if (!(families & destination))
+		weir_warn(reader, values[MATCH_DESTINATION], hint,
+			  "'destination' has no prefix of the family that 'family' asks for");
+	if (!(source & destination))
+		weir_warn(reader, values[MATCH_DESTINATION], hint,
+			  "'source' and 'destination' have no family in common");
+}
+
+static bool takes_protocol(const struct weir_match *match, uint8_t protocol)
+{
+	return !match->has_protocol || match->protocol[protocol / 8] >> protocol % 8 & 1;
+}
+
+/* The conditions that need a transport header, and the protocols that have it. */
+static const struct transport_field {
+	enum match_field field;
+	uint8_t protocols[4]; /* ends with 0 */
+} transport_fields[] = {
+	{MATCH_SOURCE_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
+	{MATCH_DESTINATION_PORT, {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP}},
+	{MATCH_TCP_FLAGS, {IPPROTO_TCP}},
+	{MATCH_ICMP_TYPE, {IPPROTO_ICMP, IPPROTO_ICMPV6}},
+};
+
+static bool share_protocol(const struct transport_field *left, const struct transport_field *right)
+{
+	for (const uint8_t *a = left->protocols; *a; a++)
+		if (memchr(right->protocols, *a, sizeof(right->protocols)))
+			return true;
+	return false;
+}
+
+static void warn_of_transport(struct weir_reader *reader, const struct weir_match *match,
+			      const struct weir_node *const *values)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(transport_fields); i++) {
+		const struct transport_field *transport = &transport_fields[i];
+		const struct weir_node *value = values[transport->field];
+		const char *name = match_fields[transport->field];
+		bool is_possible = false;
+
+		if (!value)
+			continue;
+		for (const uint8_t *protocol = transport->protocols; *protocol; protocol++)
+			is_possible |= takes_protocol(match, *protocol);
+		if (!is_possible)
+			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
+				  "no protocol that 'protocol' names has '%s'", name);
+		if (match->fragments == 1 << WEIR_FRAGMENT_LATER)
+			weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
+				  "a later fragment has no '%s'", name);
+		for (size_t j = 0; j < i; j++)
+			if (values[transport_fields[j].field] && !share_protocol(transport, &transport_fields[j]))
+				weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
+					  "no packet has both '%s' and '%s'", match_fields[transport_fields[j].field],
+					  name);
+	}
+}
+
+void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
+{
+	const struct weir_node *values[MATCH_FIELD_COUNT];
+	size_t mistakes = reader->mistakes;
+
+	weir_read_fields(reader, node, "match", match_fields, MATCH_FIELD_COUNT, false, values);
+#define READ_SPECIAL(constant, name, member, part) read_##member(reader, values[MATCH_##constant], match);
+#define READ_RANGES(constant, name, member, highest, none, who)                                                        \
+	read_ranges(reader, values[MATCH_##constant], MATCH_##constant, highest, &match->member,                       \
+		    &match->member##_count);
+	WEIR_MATCH_FIELDS(READ_SPECIAL, READ_RANGES)
+	/* What a mistake left out must not be blamed for what remains. */
+	if (reader->mistakes != mistakes)
+		return;
+	warn_of_families(reader, match, values);
+	warn_of_transport(reader, match, values);
+}
+
+/* ---- the flow key ---- */
+
+struct flow_draft {
+	struct weir_flow *flow;
+	uint8_t families;
+};
+
+/* The items are fields of one key, not a list to keep: `item` is a byte that nobody looks at. */
+static int parse_flow_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	const struct flow_draft *draft = context;
+
+	return weir_parse_flow_field(text, draft->families, draft->flow, reterr_refusal);
+}
+
+void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+{
+	struct flow_draft draft = {.flow = flow, .families = families};
+	_cleanup_(weir_freep) void *unused = NULL;
+	size_t count = 0;
+
+	/* Unlike a condition, a key may be empty: the whole resource is one flow. */
+	if (node->kind == WEIR_NODE_LIST && !node->count)
+		return;
+	weir_read_items(reader, node, "flow", parse_flow_item, &draft, 1, &unused, &count);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Overrides: thresholds of their own for particular flows of a rule. */
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/rule.h"
+
+enum override_field { OVERRIDE_SOURCE, OVERRIDE_DESTINATION, OVERRIDE_THRESHOLD, OVERRIDE_FIELD_COUNT };
+
+static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "threshold"};
+
+/* The overrides of one rule while they are read. */
+struct overrides {
+	struct weir_reader *reader;
+	const struct weir_ruleset_resource *resource; /* NULL: not known */
+	struct weir_ruleset_rule *rule;
+	const struct weir_node *first;	/* the first prefix, which says of what kind all are */
+	const struct weir_node **nodes; /* what to point at, by override */
+};
+
+static const char *kind_of(const struct overrides *overrides)
+{
+	return overrides->rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
+}
+
+/* ---- the prefix ---- */
+
+/* All entries are of the kind of the first; whether the key has such a field is told there, once. */
+static bool take_kind(struct overrides *overrides, const struct weir_node *node, enum weir_key_field field)
+{
+	struct weir_ruleset_rule *rule = overrides->rule;
+
+	if (!overrides->first) {
+		overrides->first = node;
+		rule->override_field = field;
+		if (overrides->resource && !(overrides->resource->flow.fields & field))
+			weir_complain(overrides->reader, node,
+				      "overrides hold for flows of the resource's key: see 'flow'",
+				      "%s is not in the flow key of '%.*s'", kind_of(overrides),
+				      WEIR_SHOWN(overrides->resource->name));
+	}
+	if (rule->override_field == field)
+		return true;
+	weir_complain(overrides->reader, node, "make a rule of its own for the others",
+		      "the overrides of a rule are all of one kind: the first, in line %d, is by %s",
+		      overrides->first->place.line, kind_of(overrides));
+	return false;
+}
+
+/* A flow is at least as large as the key's prefix: parts of it cannot have a threshold of their own. */
+static bool check_length(struct overrides *overrides, const struct weir_node *node, const struct weir_prefix *prefix)
+{
+	const struct weir_ruleset_resource *resource = overrides->resource;
+	const uint8_t *key_bits;
+	unsigned int longest;
+
+	if (!resource || !(resource->flow.fields & overrides->rule->override_field))
+		return true;
+	key_bits = overrides->rule->override_field == WEIR_KEY_SOURCE ? resource->flow.source_bits
+								      : resource->flow.destination_bits;
+	longest = key_bits[prefix->family == 6];
+	if (resource->match.families && !(resource->match.families & (prefix->family == 6 ? 2 : 1)))
+		weir_warn(overrides->reader, node, "leave it out", "the override has no effect: '%.*s' takes only %s",
+			  WEIR_SHOWN(resource->name), prefix->family == 6 ? "IPv4" : "IPv6");
+	if (prefix->bits <= longest)
+		return true;
+	weir_complain(overrides->reader, node, "an override holds for whole flows, or for more than one",
+		      "prefix '%.*s' is longer than the flow key's, which is /%u", WEIR_SHOWN(node->text), longest);
+	return false;
+}
+
+static bool read_prefix(struct overrides *overrides, const struct weir_node *node, enum weir_key_field field,
+			struct weir_prefix *prefix)
+{
+	bool is_of_kind = take_kind(overrides, node, field);
+	struct weir_refusal refusal;
+	const char *word;
+
+	if (!weir_read_word(overrides->reader, node, field == WEIR_KEY_SOURCE ? "source" : "destination", &word))
+		return false;
+	if (weir_parse_prefix(word, prefix, &refusal)) {
+		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+		return false;
+	}
+	return is_of_kind && check_length(overrides, node, prefix);
+}
+
+/* ---- one entry ---- */
+
+static void read_threshold(struct overrides *overrides, const struct weir_node *node, uint64_t *micro)
+{
+	struct weir_refusal refusal;
+	const char *word;
+
+	if (!weir_read_word(overrides->reader, node, "threshold", &word))
+		return;
+	if (weir_parse_threshold(word, micro, &refusal))
+		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	else if (*micro)
+		/* 0 is how one says that a flow is blocked. */
+		weir_warn_of_small_threshold(overrides->reader, node, *micro, overrides->rule);
+}
+
+static void add(struct overrides *overrides, const struct weir_node *node, const struct weir_override *override)
+{
+	struct weir_ruleset_rule *rule = overrides->rule;
+	const struct weir_node **pointed_at;
+	struct weir_override *added;
+
+	added = weir_array_add((void **)&rule->overrides, rule->override_count, sizeof(*added));
+	pointed_at = weir_array_add((void **)&overrides->nodes, rule->override_count, sizeof(*pointed_at));
+	if (!added || !pointed_at) {
+		overrides->reader->is_out_of_memory = true;
+		return;
+	}
+	*added = *override;
+	*pointed_at = node;
+	rule->override_count++;
+}
+
+static void read_override(struct overrides *overrides, const struct weir_node *node)
+{
+	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address;
+	struct weir_override override = {};
+	bool is_good = false;
+
+	weir_read_fields(overrides->reader, node, "override", override_fields, OVERRIDE_FIELD_COUNT, false, values);
+	if (node->kind != WEIR_NODE_MAP)
+		return;
+	address = values[OVERRIDE_SOURCE] ?: values[OVERRIDE_DESTINATION];
+	if (!address)
+		weir_complain(overrides->reader, node, "say whose: 'source: 192.0.2.0/24'",
+			      "the override has no prefix");
+	else if (values[OVERRIDE_SOURCE] && values[OVERRIDE_DESTINATION])
+		weir_complain(overrides->reader, values[OVERRIDE_DESTINATION], "leave one of them out",
+			      "an override has a source or a destination, not both");
+	else
+		is_good =
+			read_prefix(overrides, address,
+				    values[OVERRIDE_SOURCE] ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION, &override.prefix);
+	if (values[OVERRIDE_THRESHOLD])
+		read_threshold(overrides, values[OVERRIDE_THRESHOLD], &override.threshold_micro);
+	else
+		weir_complain(overrides->reader, node, "say how much: 'threshold: 5000', or 0 to block",
+			      "the override has no threshold");
+	if (!is_good)
+		return;
+	override.place = address->place;
+	add(overrides, address, &override);
+}
+
+/* ---- all of them ---- */
+
+struct ranked {
+	const struct weir_prefix *prefix;
+	size_t index;
+};
+
+static int compare_ranked(const void *left, const void *right)
+{
+	const struct ranked *a = left, *b = right;
+	int order = weir_compare_prefixes(a->prefix, b->prefix);
+
+	return order ?: a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void check_unique(struct overrides *overrides)
+{
+	const struct weir_ruleset_rule *rule = overrides->rule;
+	_cleanup_(weir_freep) struct ranked *ranked = calloc(rule->override_count + 1, sizeof(*ranked));
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	size_t first = 0;
+
+	if (!ranked) {
+		overrides->reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < rule->override_count; i++)
+		ranked[i] = (struct ranked){&rule->overrides[i].prefix, i};
+	qsort(ranked, rule->override_count, sizeof(*ranked), compare_ranked);
+	for (size_t i = 1; i < rule->override_count; i++) {
+		if (weir_compare_prefixes(ranked[i].prefix, ranked[first].prefix))
+			first = i;
+		else
+			weir_complain(overrides->reader, overrides->nodes[ranked[i].index], "leave one of them out",
+				      "%s has an override already, in line %d",
+				      weir_format_prefix(ranked[first].prefix, text),
+				      overrides->nodes[ranked[first].index]->place.line);
+	}
+}
+
+void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
+			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule)
+{
+	struct overrides overrides = {.reader = reader, .resource = resource, .rule = rule};
+
+	if (node->kind != WEIR_NODE_LIST) {
+		weir_complain(reader, node, "begin each of them with '- '", "'overrides' must be a list");
+		return;
+	}
+	if (node->count > WEIR_OVERRIDES_MAX) {
+		weir_complain(reader, node, "split the resource, or join neighbours into larger prefixes",
+			      "the rule has %zu overrides: more than %d", node->count, WEIR_OVERRIDES_MAX);
+		return;
+	}
+	for (size_t i = 0; i < node->count && !reader->is_out_of_memory; i++)
+		read_override(&overrides, node->items[i]);
+	if (!reader->is_out_of_memory)
+		check_unique(&overrides);
+	free(overrides.nodes);
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rule files to a rule set: reading, merging, and what holds over all files together. */
+#include "rules/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text_file.h"
+#include "base/util.h"
+
+#define FLOWS_PER_CPU_DEFAULT 262144
+#define CONNECTIONS_DEFAULT 131072
+
+enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_ALLOW, TOP_DENY, TOP_FIELD_COUNT };
+
+static const char *const top_fields[TOP_FIELD_COUNT] = {"settings", "resources", "rules", "allow", "deny"};
+
+enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
+
+static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match", "flow"};
+
+/* ---- files ---- */
+
+static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+	size_t bytes = 0, room = 0;
+
+	do {
+		if (room - bytes < 2) {
+			char *grown = realloc(text, room = room ? 2 * room : 65536);
+
+			if (!grown)
+				return -ENOMEM;
+			text = grown;
+		}
+		errno = 0;
+		bytes += fread(text + bytes, 1, room - bytes - 1, stream);
+		if (ferror(stream))
+			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
+		if (bytes > WEIR_YAML_BYTES_MAX)
+			return weir_diag_fail(diag, 0, "split it: rule files merge", "'%s' is larger than 16 MB", file);
+	} while (!feof(stream));
+	text[bytes] = '\0';
+	*ret_text = TAKE_PTR(text);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int read_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	int err;
+
+	if (!strcmp(path, "-"))
+		return read_stream(stdin, file, diag, ret_text, ret_bytes);
+	err = weir_text_file_open(path, &stream);
+	if (err) {
+		weir_diag_error(diag, NULL, NULL, NULL, "cannot open '%s': %s", file, weir_text_file_explain(err));
+		return err;
+	}
+	return read_stream(stream, file, diag, ret_text, ret_bytes);
+}
+
+static int read_document(struct weir_reader *reader, const char *path, size_t i)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	char *text = NULL;
+	size_t bytes = 0;
+	int err;
+
+	ruleset->file_names[i] = strdup(!strcmp(path, "-") ? "stdin" : path);
+	if (!ruleset->file_names[i])
+		return -ENOMEM;
+	ruleset->file_count = i + 1;
+	err = read_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
+	if (err)
+		return err;
+	return weir_document_parse(ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
+}
+
+/* Read what can be read: the mistakes of the other files shall be told as well. */
+static void read_documents(struct weir_reader *reader, const char *const *paths, size_t path_count)
+{
+	bool has_stdin = false;
+
+	reader->documents = calloc(path_count + 1, sizeof(*reader->documents));
+	reader->ruleset->file_names = calloc(path_count + 1, sizeof(*reader->ruleset->file_names));
+	reader->ruleset->file_texts = calloc(path_count + 1, sizeof(*reader->ruleset->file_texts));
+	if (!reader->documents || !reader->ruleset->file_names || !reader->ruleset->file_texts) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	reader->document_count = path_count;
+	for (size_t i = 0; i < path_count; i++) {
+		int err = has_stdin && !strcmp(paths[i], "-")
+				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
+				  : read_document(reader, paths[i], i);
+
+		has_stdin |= !strcmp(paths[i], "-");
+		reader->is_incomplete |= err != 0;
+		reader->is_out_of_memory |= err == -ENOMEM;
+	}
+}
+
+/* ---- the parts of one file ---- */
+
+static void check_resource_name(struct weir_reader *reader, const struct weir_node *node, const struct weir_node *value,
+				struct weir_ruleset_resource *resource)
+{
+	struct weir_refusal refusal;
+	const char *word = "";
+
+	if (!value)
+		weir_complain(reader, node, "rules refer to it: 'name: NAME'", "the resource has no name");
+	else if (weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
+		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	/* Kept even when it is refused: rules that use it are not wrong for that. */
+	resource->name = strdup(word);
+	if (!resource->name)
+		reader->is_out_of_memory = true;
+}
+
+static void read_resource(struct weir_reader *reader, const struct weir_node *node)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	const struct weir_node *values[RESOURCE_FIELD_COUNT], **pointed_at;
+	struct weir_ruleset_resource *resource;
+
+	weir_read_fields(reader, node, "resource", resource_fields, RESOURCE_FIELD_COUNT, false, values);
+	if (node->kind != WEIR_NODE_MAP)
+		return;
+	resource = weir_array_add((void **)&ruleset->resources, ruleset->resource_count, sizeof(*resource));
+	pointed_at = weir_array_add((void **)&reader->resource_nodes, ruleset->resource_count, sizeof(*pointed_at));
+	if (!resource || !pointed_at) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	ruleset->resource_count++;
+	*pointed_at = values[RESOURCE_NAME] ?: node;
+	resource->place = (*pointed_at)->place;
+	check_resource_name(reader, node, values[RESOURCE_NAME], resource);
+	if (values[RESOURCE_MATCH])
+		weir_read_match(reader, values[RESOURCE_MATCH], &resource->match);
+	if (values[RESOURCE_FLOW])
+		weir_read_flow(reader, values[RESOURCE_FLOW], resource->match.families, &resource->flow);
+}
+
+static void read_list(struct weir_reader *reader, const struct weir_node *node, const char *field,
+		      void (*read)(struct weir_reader *, const struct weir_node *))
+{
+	if (!node)
+		return;
+	if (node->kind != WEIR_NODE_LIST) {
+		weir_complain(reader, node, "begin each of them with '- '", "'%s' must be a list", field);
+		return;
+	}
+	for (size_t i = 0; i < node->count; i++)
+		read(reader, node->items[i]);
+}
+
+static bool has_content(const struct weir_document *document)
+{
+	return document && document->root && document->root->kind != WEIR_NODE_NULL;
+}
+
+/* A file whose root is a list holds Sentinel-Go's flow rules, as its users keep them. */
+static bool is_sentinel_list(const struct weir_document *document)
+{
+	return has_content(document) && document->root->kind == WEIR_NODE_LIST;
+}
+
+static void read_top(struct weir_reader *reader, const struct weir_document *document,
+		     const struct weir_node *values[TOP_FIELD_COUNT])
+{
+	memset(values, 0, TOP_FIELD_COUNT * sizeof(*values));
+	if (has_content(document) && !is_sentinel_list(document))
+		weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
+}
+
+/* What needs nothing of other files. Is there anything at all in this one? */
+static bool read_own_parts(struct weir_reader *reader, const struct weir_document *document,
+			   const struct weir_node *top[TOP_FIELD_COUNT],
+			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
+{
+	bool has_any = is_sentinel_list(document) && document->root->count;
+
+	read_top(reader, document, top);
+	for (size_t i = 0; i < TOP_FIELD_COUNT; i++)
+		has_any |= top[i] != NULL;
+	if (top[TOP_SETTINGS])
+		weir_read_settings(reader, top[TOP_SETTINGS], first_settings);
+	if (top[TOP_ALLOW])
+		weir_read_listed(reader, top[TOP_ALLOW], false);
+	if (top[TOP_DENY])
+		weir_read_listed(reader, top[TOP_DENY], true);
+	read_list(reader, top[TOP_RESOURCES], "resources", read_resource);
+	return has_any;
+}
+
+static void read_rules(struct weir_reader *reader, const struct weir_document *document,
+		       const struct weir_node *top[TOP_FIELD_COUNT])
+{
+	if (is_sentinel_list(document))
+		read_list(reader, document->root, "rules", weir_read_sentinel_rule);
+	else
+		read_list(reader, top[TOP_RULES], "rules", weir_read_rule);
+}
+
+/* ---- what holds over all files ---- */
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct weir_named *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ?: a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Sort names and complain of those that more than one has. */
+static void check_unique(struct weir_reader *reader, const char *what, struct weir_named *names, size_t count,
+			 const struct weir_node *const *nodes)
+{
+	const struct weir_named *first = names;
+
+	qsort(names, count, sizeof(*names), compare_names);
+	for (size_t i = 1; i < count; i++) {
+		const struct weir_node *there = nodes[first->index];
+
+		if (strcmp(names[i].name, first->name))
+			first = &names[i];
+		else if (first->name[0])
+			weir_complain(reader, nodes[names[i].index], "give each a name of its own",
+				      "%s '%.*s' is already defined in %s:%d", what, WEIR_SHOWN(first->name),
+				      there->place.file, there->place.line);
+	}
+}
+
+static void index_resources(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+
+	reader->resource_names = calloc(ruleset->resource_count + 1, sizeof(*reader->resource_names));
+	reader->resource_rules = calloc(ruleset->resource_count + 1, sizeof(*reader->resource_rules));
+	if (!reader->resource_names || !reader->resource_rules) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		reader->resource_names[i] = (struct weir_named){ruleset->resources[i].name, i};
+	check_unique(reader, "resource", reader->resource_names, ruleset->resource_count, reader->resource_nodes);
+}
+
+/* A default name counts as given: a rule that is named 'dns#2' clashes with the second rule of 'dns'. */
+static void check_rule_names(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	_cleanup_(weir_freep) struct weir_named *names = calloc(ruleset->rule_count + 1, sizeof(*names));
+
+	if (!names) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		names[i] = (struct weir_named){ruleset->rules[i].name, i};
+	check_unique(reader, "rule", names, ruleset->rule_count, reader->rule_nodes);
+}
+
+/* An empty file must not open the gate: it is what a write that failed leaves behind. */
+static void check_content(struct weir_reader *reader, bool has_any)
+{
+	if (reader->is_incomplete || reader->complaints)
+		return;
+	if (!has_any)
+		weir_diag_fail(reader->diag, 0, "a rule file has settings, resources and rules; 'rules/' has examples",
+			       "%s",
+			       reader->document_count == 1 ? "the rule file is empty" : "the rule files are all empty");
+	else if (!reader->ruleset->rule_count && !reader->ruleset->listed_count)
+		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
+}
+
+static void read_parts(struct weir_reader *reader)
+{
+	const struct weir_node *first_settings[WEIR_SETTING_COUNT] = {};
+	_cleanup_(weir_freep) const struct weir_node *(*top)[TOP_FIELD_COUNT] = NULL;
+	bool has_any = false;
+
+	top = calloc(reader->document_count + 1, sizeof(*top));
+	if (!top) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < reader->document_count; i++)
+		has_any |= read_own_parts(reader, reader->documents[i], top[i], first_settings);
+	/* Rules may use resources of any file, so they come after all of them. */
+	if (reader->is_out_of_memory)
+		return;
+	index_resources(reader);
+	if (reader->is_out_of_memory)
+		return;
+	for (size_t i = 0; i < reader->document_count; i++)
+		read_rules(reader, reader->documents[i], top[i]);
+	weir_finish_settings(reader, first_settings);
+	if (!reader->is_out_of_memory)
+		check_rule_names(reader);
+	if (!reader->is_out_of_memory)
+		weir_sort_listed(reader);
+	check_content(reader, has_any);
+}
+
+/* For what is found when the rules are compiled. */
+static void keep_texts(struct weir_reader *reader)
+{
+	for (size_t i = 0; i < reader->document_count; i++)
+		if (reader->documents[i])
+			reader->ruleset->file_texts[i] = TAKE_PTR(reader->documents[i]->text);
+}
+
+static void free_reader(struct weir_reader *reader)
+{
+	for (size_t i = 0; i < reader->document_count; i++)
+		weir_document_free(reader->documents[i]);
+	free(reader->documents);
+	free(reader->resource_names);
+	free(reader->resource_nodes);
+	free(reader->rule_nodes);
+	free(reader->resource_rules);
+}
+
+int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
+		      struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag, .ruleset = ruleset};
+	size_t errors = diag->errors;
+
+	if (!ruleset)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
+	ruleset->settings = (struct weir_settings){
+		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
+		.controller_timeout_ms = 3000,
+		.connections = CONNECTIONS_DEFAULT,
+		/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
+		.connection_timeout_ms = {10000, 600000, 120000, 10000},
+		.drop_malformed = true,
+		.drop_unsupported = true,
+	};
+	read_documents(&reader, paths, path_count);
+	if (!reader.is_out_of_memory)
+		read_parts(&reader);
+	if (reader.is_out_of_memory)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
+	if (diag->errors > errors)
+		return -EINVAL;
+	keep_texts(&reader);
+	*ret_ruleset = TAKE_PTR(ruleset);
+	return 0;
+}

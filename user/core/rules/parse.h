@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of the rule-file reader share: parse.c (files, merging, order), fields.c (fields, lists, words),
+ * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c, and overrides.c.
+ *
+ * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
+ * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
+ * once, at the end.
+ */
+#ifndef WEIR_RULES_PARSE_H
+#define WEIR_RULES_PARSE_H
+
+#include <stdbool.h>
+
+#include "rules/ruleset.h"
+#include "rules/values.h"
+#include "rules/yaml.h"
+
+/* So many mistakes, and so many warnings, are told; a file that is not a rule file at all could hold a
+ * million. Chosen, not derived.
+ */
+#define WEIR_MISTAKES_MAX 1000
+
+/* A name and the place of its bearer; sorted by name, then by place. */
+struct weir_named {
+	const char *name;
+	size_t index;
+};
+
+struct weir_reader {
+	struct weir_diag *diag;
+	struct weir_ruleset *ruleset;
+	struct weir_document **documents; /* one a file; NULL: it could not be read */
+	size_t document_count;
+	struct weir_named *resource_names;	 /* sorted, once all resources are read */
+	const struct weir_node **resource_nodes; /* what to point at, by resource */
+	const struct weir_node **rule_nodes;	 /* ... by rule */
+	size_t *resource_rules;			 /* how many rules each resource has had so far */
+	bool is_incomplete;			 /* a file could not be read: what others name may be in it */
+	bool is_out_of_memory;
+	bool has_too_many_listed;
+	size_t mistakes; /* told or not: the same twice, or one too many */
+	size_t complaints, warnings;
+};
+
+/* ---- complaints: a mistake or a warning at a node. `hint` may be NULL. ---- */
+
+void weir_complain(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void weir_warn(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* A mistake in a text that is no YAML: `line` is the one that `place` names. */
+void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *place, const char *line,
+			   const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* ---- maps ---- */
+
+/*
+ * Sort the fields of a map: values[i] becomes the value of the field fields[i], or NULL. Complains of
+ * unknown fields (and says which was meant), of fields given twice or without a value, and when the
+ * node is no map. `what` is what the map describes: "rule". With `may_be_empty` a field without
+ * a value is as good as absent (a heading under which everything is commented out).
+ */
+void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
+		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);
+
+/*
+ * The same as Go's JSON decoder does it, for Sentinel's users: names without regard to case, unknown fields
+ * ignored, of a field given twice the last, null as if it were not there. False when the node is no map.
+ */
+bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			    const char *const *fields, size_t count, const struct weir_node **values);
+
+/* ---- words: each returns false, having complained, when the node is not what it must be ---- */
+
+bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);
+bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
+		      uint64_t high, uint64_t *ret_number);
+/* The same where what to write is not all that is read: "write 10 to 20, or 0 for the default". */
+bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
+			 uint64_t high, const char *advice, uint64_t *ret_number);
+/* One of `names`; with `has_numbers` also its index in digits, as Sentinel writes enums. */
+bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
+		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice);
+
+/* ---- lists ---- */
+
+/* Reads one word into a zeroed item; as in values.h, with `context` handed through. */
+typedef int (*weir_item_parser)(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal);
+
+/* A word, or a list of words that is not empty: the items are appended to the array at *items. */
+void weir_read_items(struct weir_reader *reader, const struct weir_node *node, const char *field,
+		     weir_item_parser parse, const void *context, size_t item_bytes, void **items, size_t *count);
+
+/* ---- the parts of a file ---- */
+
+/* Merge one file's settings; first[] remembers which node set each field, over all files. */
+#define WEIR_SETTING_COUNT 14
+void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
+			const struct weir_node *first[WEIR_SETTING_COUNT]);
+
+/* What is left to say once all settings and rules are read: defaults that go by others, and warnings. */
+void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT]);
+
+void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
+void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);
+
+/* Append a rule to the rule set, named or with the default name. */
+void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
+
+/* The same of an object in a list of Sentinel-Go's flow rules. */
+void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node);
+
+/* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
+void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);
+void weir_sort_listed(struct weir_reader *reader);
+
+#endif

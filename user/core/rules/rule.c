@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One rule: name, limit and Sentinel's fields, from weir's own files or from a list of Sentinel-Go's. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/rule.h"
+
+#define NSEC_PER_MSEC 1000000ull
+#define INTERVAL_MS_DEFAULT 1000
+#define INTERVAL_MS_MIN 10
+#define INTERVAL_MS_MAX 86400000
+
+#define NAME_OF_FIELD(constant, name) name,
+#define NAME_OF_NUMBER(constant, name, high, advice) name,
+const char *const weir_rule_fields[RULE_FIELD_COUNT] = {WEIR_RULE_FIELDS(NAME_OF_FIELD, NAME_OF_NUMBER)};
+
+/* ---- resource and name ---- */
+
+static int compare_named(const void *key, const void *entry)
+{
+	return strcmp(key, ((const struct weir_named *)entry)->name);
+}
+
+/* The index of the first resource of that name, or false. */
+static bool find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index)
+{
+	const struct weir_named *names = reader->resource_names, *found;
+	size_t count = reader->ruleset->resource_count;
+
+	found = names ? bsearch(name, names, count, sizeof(*names), compare_named) : NULL;
+	if (!found)
+		return false;
+	while (found > names && !strcmp(found[-1].name, name))
+		found--;
+	*ret_index = found->index;
+	return true;
+}
+
+bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			   const char **ret_name, size_t *ret_index)
+{
+	const char *nearest, *name;
+	char hint[256];
+
+	if (!weir_read_word(reader, node, field, &name))
+		return false;
+	*ret_name = name;
+	if (find_resource(reader, name, ret_index))
+		return true;
+	/* It may be in the file that could not be read: that mistake comes first. */
+	if (reader->is_incomplete || reader->complaints > WEIR_MISTAKES_MAX)
+		return false;
+	nearest = weir_nearest(name, reader->resource_names, reader->ruleset->resource_count,
+			       sizeof(*reader->resource_names));
+	if (nearest)
+		snprintf(hint, sizeof(hint), "did you mean '%.*s'?", WEIR_SHOWN(nearest));
+	else
+		snprintf(hint, sizeof(hint),
+			 "define it under 'resources:', here or in another file of the same command");
+	weir_complain(reader, node, hint, "there is no resource '%.*s'", WEIR_SHOWN(name));
+	return false;
+}
+
+static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_RESOURCE];
+
+	if (value)
+		draft->has_resource =
+			weir_look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
+	else
+		weir_complain(reader, draft->node, "say which resource it limits: 'resource: NAME'",
+			      "the rule has no resource");
+	if (draft->has_resource)
+		reader->resource_rules[draft->rule->resource]++;
+}
+
+static char *default_name(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	struct weir_refusal refusal;
+	char *name = NULL;
+
+	/* A rule without a resource has no default name either, and is refused anyway. */
+	if (!draft->has_resource)
+		return strdup("");
+	if (asprintf(&name, "%s#%zu", draft->resource_name, reader->resource_rules[draft->rule->resource]) < 0)
+		return NULL;
+	if (weir_check_name(name, &refusal) && strlen(name) >= WEIR_NAME_BYTES)
+		weir_complain(reader, draft->node, "give the rule a name",
+			      "the rule's default name, RESOURCE#N, would be longer than %d bytes",
+			      WEIR_NAME_BYTES - 1);
+	return name;
+}
+
+static void read_name(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_NAME];
+	struct weir_refusal refusal;
+	const char *word = "";
+
+	if (!value)
+		draft->rule->name = default_name(reader, draft);
+	else {
+		if (weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
+			weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+		draft->rule->name = strdup(word);
+	}
+	if (!draft->rule->name)
+		reader->is_out_of_memory = true;
+}
+
+/* ---- the limit ---- */
+
+static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_THRESHOLD];
+	bool is_used = draft->rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	struct weir_refusal refusal;
+	uint64_t micro = 0;
+	const char *word;
+	int err;
+
+	if (!value || !weir_read_word(reader, value, "threshold", &word))
+		return;
+	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
+				 : weir_parse_threshold(word, &micro, &refusal);
+	/* Sentinel ignores the threshold of a MemoryAdaptive rule, but for its sign. */
+	if (err && (is_used || !draft->is_sentinel || word[0] == '-'))
+		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	draft->has_threshold = !err && is_used;
+	if (draft->has_threshold)
+		draft->rule->threshold_micro = micro;
+}
+
+static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
+{
+	static const char *const advice = "write 10 to 86400000, or 0 for the default of 1000";
+	const struct weir_node *value = draft->value[RULE_INTERVAL];
+	uint64_t interval_ms = 0;
+
+	if (value && weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
+	    interval_ms && interval_ms < INTERVAL_MS_MIN) {
+		weir_complain(reader, value, advice, "statIntervalInMs: '%s' is out of range", value->text);
+		return;
+	}
+	draft->rule->interval_ns = (interval_ms ?: INTERVAL_MS_DEFAULT) * NSEC_PER_MSEC;
+}
+
+static void read_samples(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_SAMPLES];
+	struct weir_ruleset_rule *rule = draft->rule;
+	char hint[128] = "counts that divide it:";
+	size_t used = strlen(hint);
+	uint64_t samples;
+
+	if (!value || !weir_read_number(reader, value, "sampleCount", 1, WEIR_SAMPLES_MAX, &samples))
+		return;
+	rule->samples = samples;
+	if (rule->interval_ns % samples == 0)
+		return;
+	for (uint64_t count = 1; count <= WEIR_SAMPLES_MAX; count++)
+		if (rule->interval_ns % count == 0)
+			used += snprintf(hint + used, sizeof(hint) - used, " %u", (unsigned int)count);
+	weir_complain(reader, value, hint, "the interval of %llu ms has no whole number of nanoseconds in %u buckets",
+		      (unsigned long long)(rule->interval_ns / NSEC_PER_MSEC), rule->samples);
+}
+
+static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *draft, enum weir_rule_field field,
+				const char *const *names, size_t count, bool has_numbers)
+{
+	unsigned int choice = 0;
+
+	if (draft->value[field])
+		weir_read_choice(reader, draft->value[field], weir_rule_fields[field], names, count, has_numbers,
+				 &choice);
+	return choice;
+}
+
+/* In Sentinel-Go an isolation rule has the metric 0, Concurrency. Its flow rules have none, but for those of version 0:
+ * there 1, QPS, was what a flow rule counts today.
+ */
+static enum weir_metric read_metric(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_METRIC];
+	const char *word;
+
+	if (!value || !weir_read_word(reader, value, "metricType", &word))
+		return WEIR_METRIC_RATE;
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
+		if (weir_kinds[id]->metric_name &&
+		    (!strcmp(word, weir_kinds[id]->metric_name) || !strcmp(word, weir_kinds[id]->metric_number)))
+			return weir_kinds[id]->metric;
+	if (!draft->is_sentinel || (strcmp(word, "QPS") && strcmp(word, "1")))
+		weir_complain(reader, value,
+			      strcasecmp(word, "Concurrency")
+				      ? "write Concurrency to limit connections, or leave it out to limit a rate"
+				      : "did you mean 'Concurrency'?",
+			      "'%.*s' is no value of 'metricType'", WEIR_SHOWN(word));
+	return WEIR_METRIC_RATE;
+}
+
+static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
+{
+	static const char *const units[] = {"packets", "bytes"};
+	static const char *const modes[] = {"enforce", "observe"};
+	struct weir_ruleset_rule *rule = draft->rule;
+	const struct weir_kind *kind;
+
+	rule->strategy = read_choice(reader, draft, RULE_STRATEGY, weir_strategy_names, WEIR_STRATEGY_COUNT, true);
+	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, weir_behavior_names, WEIR_BEHAVIOR_COUNT, true);
+	rule->relation = read_choice(reader, draft, RULE_RELATION, weir_relation_names, WEIR_RELATION_COUNT, true);
+	rule->counts_bytes = read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
+	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
+	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
+	rule->metric = read_metric(reader, draft);
+	kind = weir_kind_of(rule);
+	if (kind->check_choices)
+		kind->check_choices(reader, draft);
+}
+
+/* ---- Sentinel's other fields ---- */
+
+static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
+{
+	static const struct {
+		enum weir_rule_field field;
+		uint64_t high;
+		const char *advice; /* for rules that use the field; others may have less in it */
+	} numbers[] = {
+#define NO_NUMBER(constant, name)
+#define NUMBER(constant, name, high, advice) {RULE_##constant, high, advice},
+		WEIR_RULE_FIELDS(NO_NUMBER, NUMBER)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		enum weir_rule_field field = numbers[i].field;
+
+		if (draft->value[field])
+			draft->is_misread[field] =
+				!weir_read_number_of(reader, draft->value[field], weir_rule_fields[field], 0,
+						     numbers[i].high, numbers[i].advice, &draft->number[field]);
+	}
+}
+
+static void keep_high_mark(const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_HIGH_MARK];
+
+	if (value)
+		draft->rule->high_mark_place = value->place;
+}
+
+/* The numbers that the rule uses; weir_check_rule complains of those that it lacks. */
+static void keep_numbers(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_kind *kind = weir_kind_of(draft->rule);
+	struct weir_ruleset_rule *rule = draft->rule;
+	const uint64_t *number = draft->number;
+
+	if (kind->keep_numbers)
+		kind->keep_numbers(draft);
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		rule->warm_up = (struct weir_warm_up_fields){
+			.period_s = number[RULE_WARM_UP_PERIOD],
+			.cold_factor = number[RULE_COLD_FACTOR] ?: WEIR_COLD_FACTOR_DEFAULT,
+		};
+	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		return;
+	rule->memory = (struct weir_memory_fields){
+		.low_units = number[RULE_LOW_USAGE],
+		.high_units = number[RULE_HIGH_USAGE],
+		.low_mark_bytes = number[RULE_LOW_MARK],
+		.high_mark_bytes = number[RULE_HIGH_MARK],
+	};
+	keep_high_mark(draft);
+}
+
+/* ---- the whole rule ---- */
+
+/* Append a rule with the defaults, to be read into. */
+static bool begin_rule(struct weir_reader *reader, struct weir_draft *draft)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	const struct weir_node **pointed_at;
+
+	draft->rule = weir_array_add((void **)&ruleset->rules, ruleset->rule_count, sizeof(*draft->rule));
+	pointed_at = weir_array_add((void **)&reader->rule_nodes, ruleset->rule_count, sizeof(*pointed_at));
+	if (!draft->rule || !pointed_at) {
+		reader->is_out_of_memory = true;
+		return false;
+	}
+	ruleset->rule_count++;
+	*pointed_at = weir_draft_at(draft, RULE_NAME);
+	draft->rule->place = (*pointed_at)->place;
+	draft->rule->samples = WEIR_SAMPLES_MAX;
+	draft->rule->interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
+	draft->rule->ref_resource = WEIR_NO_RESOURCE;
+	return true;
+}
+
+/* After the choices, which say what the rest means. */
+static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
+{
+	read_resource(reader, draft);
+	read_name(reader, draft);
+	read_threshold(reader, draft);
+	read_interval(reader, draft);
+	read_samples(reader, draft);
+	read_numbers(reader, draft);
+	keep_numbers(reader, draft);
+	weir_check_rule(reader, draft);
+}
+
+void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
+{
+	struct weir_draft draft = {.node = node, .mistakes_before = reader->mistakes};
+
+	weir_read_fields(reader, node, "rule", weir_rule_fields, RULE_FIELD_COUNT, false, draft.value);
+	if (node->kind != WEIR_NODE_MAP || !begin_rule(reader, &draft))
+		return;
+	read_choices(reader, &draft);
+	read_rest(reader, &draft);
+}
+
+/* ---- a rule of Sentinel-Go's ---- */
+
+/* What Sentinel-Go's decoders know (core/flow/rule.go, core/isolation/rule.go); their `ID` names nothing here, since
+ * rules may share one.
+ */
+static const enum weir_rule_field sentinel_fields[] = {
+	RULE_RESOURCE,	  RULE_METRIC,	  RULE_THRESHOLD,    RULE_INTERVAL,	RULE_STRATEGY,
+	RULE_BEHAVIOR,	  RULE_RELATION,  RULE_REF_RESOURCE, RULE_MAX_QUEUEING, RULE_WARM_UP_PERIOD,
+	RULE_COLD_FACTOR, RULE_LOW_USAGE, RULE_HIGH_USAGE,   RULE_LOW_MARK,	RULE_HIGH_MARK,
+};
+
+/* Fields of weir's that Sentinel has not, and ignores: who writes them here expects something else. */
+static const enum weir_rule_field foreign_fields[] = {RULE_SAMPLES, RULE_UNIT, RULE_WINDOW, RULE_MODE, RULE_OVERRIDES};
+
+enum sentinel_place {
+	SENTINEL_FOREIGN = ARRAY_SIZE(sentinel_fields),
+	SENTINEL_REGEX = SENTINEL_FOREIGN + ARRAY_SIZE(foreign_fields),
+	SENTINEL_COUNT,
+};
+
+static void check_regex(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (!node || !weir_read_word(reader, node, "regex", &word) || !strcmp(word, "false"))
+		return;
+	if (!strcmp(word, "true"))
+		weir_complain(reader, node, "write a rule for each resource, with 'regex' false",
+			      "regex: a resource of packets is found by its match, not by a pattern of names");
+	else
+		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
+}
+
+static bool read_sentinel_fields(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const char *names[SENTINEL_COUNT];
+	const struct weir_node *values[SENTINEL_COUNT];
+
+	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
+		names[i] = weir_rule_fields[sentinel_fields[i]];
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_fields); i++)
+		names[SENTINEL_FOREIGN + i] = weir_rule_fields[foreign_fields[i]];
+	names[SENTINEL_REGEX] = "regex";
+	if (!weir_read_fields_as_go(reader, draft->node, "a rule of Sentinel's", names, SENTINEL_COUNT, values))
+		return false;
+	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
+		draft->value[sentinel_fields[i]] = values[i];
+	for (size_t i = SENTINEL_FOREIGN; i < SENTINEL_REGEX; i++)
+		if (values[i])
+			weir_warn(reader, values[i], "to use it, write the rule under 'rules:' of a file of weir's own",
+				  "'%s' has no effect: a list of Sentinel's rules does not know it", names[i]);
+	check_regex(reader, values[SENTINEL_REGEX]);
+	return true;
+}
+
+void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node)
+{
+	struct weir_draft draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes};
+
+	if (!read_sentinel_fields(reader, &draft) || !begin_rule(reader, &draft))
+		return;
+	read_choices(reader, &draft);
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
+		if (field != RULE_THRESHOLD && !weir_draft_uses(&draft, field, NULL))
+			draft.value[field] = NULL;
+	read_rest(reader, &draft);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the parts of the rule reader share: rule.c reads one rule's fields, rule_checks.c says what of them cannot be,
+ * has no effect, or is surely not meant, and overrides.c reads its overrides.
+ */
+#ifndef WEIR_RULES_RULE_H
+#define WEIR_RULES_RULE_H
+
+#include "rules/parse.h"
+
+/*
+ * The fields of a rule. A NUMBER is a plain one, of Sentinel's: its largest value, as wide as Sentinel-Go's own (uint32
+ * and int64) or as what it stands for can be, and what to write, for rules that use the field. It is read into
+ * weir_draft.number, for the rule's kind or strategy to keep.
+ */
+#define WEIR_RULE_FIELDS(FIELD, NUMBER)                                                                                \
+	FIELD(NAME, "name")                                                                                            \
+	FIELD(RESOURCE, "resource")                                                                                    \
+	FIELD(METRIC, "metricType")                                                                                    \
+	FIELD(THRESHOLD, "threshold")                                                                                  \
+	FIELD(INTERVAL, "statIntervalInMs")                                                                            \
+	FIELD(SAMPLES, "sampleCount")                                                                                  \
+	FIELD(STRATEGY, "tokenCalculateStrategy")                                                                      \
+	FIELD(BEHAVIOR, "controlBehavior")                                                                             \
+	FIELD(RELATION, "relationStrategy")                                                                            \
+	FIELD(REF_RESOURCE, "refResource")                                                                             \
+	NUMBER(MAX_QUEUEING, "maxQueueingTimeMs", UINT32_MAX, NULL)                                                    \
+	NUMBER(WARM_UP_PERIOD, "warmUpPeriodSec", WEIR_WARM_UP_PERIOD_S_MAX, "write 1 to 31536000")                    \
+	NUMBER(COLD_FACTOR, "warmUpColdFactor", UINT32_MAX, "write 2 to 4294967295, or 0 for the default of 3")        \
+	NUMBER(LOW_USAGE, "lowMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")               \
+	NUMBER(HIGH_USAGE, "highMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")             \
+	NUMBER(LOW_MARK, "memLowWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                          \
+	NUMBER(HIGH_MARK, "memHighWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                        \
+	FIELD(UNIT, "unit")                                                                                            \
+	FIELD(WINDOW, "window")                                                                                        \
+	FIELD(MODE, "mode")                                                                                            \
+	FIELD(OVERRIDES, "overrides")
+
+#define WEIR_RULE_FIELD(constant, name) RULE_##constant,
+#define WEIR_RULE_NUMBER(constant, name, high, advice) RULE_##constant,
+enum weir_rule_field { WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER) RULE_FIELD_COUNT };
+#define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each */
+
+extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
+
+/* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
+#define WEIR_WARM_UP_PERIOD_S_MAX 31536000
+/* As in Sentinel, where 0 means it too. */
+#define WEIR_COLD_FACTOR_DEFAULT 3
+
+/* A rule while it is read: what the file says, and what of it has no place in struct weir_ruleset_rule. */
+struct weir_draft {
+	const struct weir_node *node;
+	const struct weir_node *value[RULE_FIELD_COUNT];
+	struct weir_ruleset_rule *rule;
+	const char *resource_name; /* NULL: missing, or of the wrong type */
+	bool is_sentinel;	   /* an object of a list of Sentinel-Go's rules */
+	bool has_threshold, has_resource;
+	size_t mistakes_before;		   /* the reader's, when it came to this rule */
+	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
+	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */
+};
+
+/* The node to point at for a field that may be absent. */
+static inline const struct weir_node *weir_draft_at(const struct weir_draft *draft, enum weir_rule_field field)
+{
+	return draft->value[field] ?: draft->node;
+}
+
+/* Does a field mean anything, by the rule's kind, strategy and relation? If not, *ret_condition says what
+ * it is for. ret_condition may be NULL.
+ */
+bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition);
+
+/* The resource that a word names; complains when there is none. */
+bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			   const char **ret_name, size_t *ret_index);
+
+/* All that is wrong with a rule beyond single words, and what is only worth a warning. Fills in ref_resource and the
+ * overrides.
+ */
+void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft);
+
+/* The overrides of a rule on `resource` (NULL: it is not known). */
+void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
+			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule);
+
+/* Warn of a threshold of the rule that admits nothing, or no full frame. */
+void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
+				  const struct weir_ruleset_rule *rule);
+
+#endif

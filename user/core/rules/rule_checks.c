@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a rule cannot be (docs/semantics.md, 3 to 7), and what is legal but surely not meant. */
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/rule.h"
+
+/* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
+#define FRAME_BYTES_USUAL 1514
+
+/* The kind that the field is for alone; NULL: others may have it. */
+static const struct weir_kind *owner_of(enum weir_rule_field field)
+{
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
+		if (weir_kinds[id]->own_fields >> field & 1)
+			return weir_kinds[id];
+	return NULL;
+}
+
+bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+	const struct weir_kind *kind = weir_kind_of(rule), *owner = owner_of(field);
+	const char *condition = owner ? owner->own_condition : "";
+	bool is_used = !owner || owner == kind;
+
+	switch (field) {
+	case RULE_THRESHOLD:
+		is_used = rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE;
+		condition = "Direct and WarmUp";
+		break;
+	case RULE_REF_RESOURCE:
+		is_used = rule->relation == WEIR_RELATION_ASSOCIATED;
+		condition = "relationStrategy AssociatedResource";
+		break;
+	case RULE_SAMPLES:
+	case RULE_WINDOW:
+		condition = "controlBehavior Reject: Throttling has no window";
+		break;
+	case RULE_WARM_UP_PERIOD:
+	case RULE_COLD_FACTOR:
+		is_used = rule->strategy == WEIR_STRATEGY_WARM_UP;
+		condition = "tokenCalculateStrategy WarmUp";
+		break;
+	case RULE_LOW_USAGE:
+	case RULE_HIGH_USAGE:
+	case RULE_LOW_MARK:
+	case RULE_HIGH_MARK:
+		is_used = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
+		condition = "tokenCalculateStrategy MemoryAdaptive";
+		break;
+	default:
+		break;
+	}
+	if (ret_condition)
+		*ret_condition = kind->others_condition ?: condition;
+	return is_used && kind->fields >> field & 1;
+}
+
+/* ---- what cannot be ---- */
+
+static void check_threshold(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_kind *kind = weir_kind_of(draft->rule);
+
+	if (kind->check_threshold && kind->check_threshold(reader, draft))
+		return;
+	if (!draft->value[RULE_THRESHOLD] && !draft->is_sentinel)
+		weir_complain(reader, draft->node, kind->threshold_hint, "the rule has no threshold");
+	else if (!draft->value[RULE_THRESHOLD])
+		weir_warn(reader, draft->node, "as in Sentinel, no threshold is a threshold of 0",
+			  "the rule has no threshold: it admits nothing");
+}
+
+static void check_warm_up(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	uint64_t factor = draft->number[RULE_COLD_FACTOR] ?: WEIR_COLD_FACTOR_DEFAULT;
+	uint64_t micro = draft->rule->threshold_micro;
+
+	if (!draft->number[RULE_WARM_UP_PERIOD] && !draft->is_misread[RULE_WARM_UP_PERIOD])
+		weir_complain(reader, weir_draft_at(draft, RULE_WARM_UP_PERIOD),
+			      "write the seconds that warming up takes",
+			      "WarmUp needs a warmUpPeriodSec of at least 1");
+	if (factor == 1)
+		weir_complain(reader, weir_draft_at(draft, RULE_COLD_FACTOR), "write 2 or more, or leave it out for 3",
+			      "a warmUpColdFactor of 1 leaves nothing to warm up");
+	else if (draft->has_threshold && micro && micro / WEIR_MICRO < factor && !draft->is_misread[RULE_COLD_FACTOR])
+		weir_complain(reader, draft->value[RULE_THRESHOLD], "raise the threshold to the cold factor at least",
+			      "cold, this rule would admit less than one unit and never warm up");
+}
+
+static void check_memory_adaptive(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	static const enum weir_rule_field needed[] = {RULE_LOW_USAGE, RULE_HIGH_USAGE, RULE_LOW_MARK, RULE_HIGH_MARK};
+	const uint64_t *number = draft->number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+		if (!number[needed[i]] && !draft->is_misread[needed[i]])
+			weir_complain(reader, weir_draft_at(draft, needed[i]), "write a number above 0",
+				      "MemoryAdaptive needs a %s above 0", weir_rule_fields[needed[i]]);
+	if (number[RULE_LOW_USAGE] && number[RULE_HIGH_USAGE] && number[RULE_HIGH_USAGE] >= number[RULE_LOW_USAGE])
+		weir_complain(reader, draft->value[RULE_HIGH_USAGE], "the threshold shrinks as memory fills",
+			      "highMemUsageThreshold must be below lowMemUsageThreshold");
+	if (number[RULE_LOW_MARK] && number[RULE_HIGH_MARK] && number[RULE_LOW_MARK] >= number[RULE_HIGH_MARK])
+		weir_complain(reader, draft->value[RULE_LOW_MARK], "raise the one or lower the other",
+			      "memLowWaterMarkBytes must be below memHighWaterMarkBytes");
+}
+
+static void check_overrides(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_OVERRIDES];
+	const struct weir_ruleset_resource *resources = reader->ruleset->resources;
+	struct weir_ruleset_rule *rule = draft->rule;
+
+	if (rule->strategy != WEIR_STRATEGY_DIRECT)
+		weir_complain(reader, value, "use Direct, or a resource of their own for those flows",
+			      "overrides need a threshold that does not move, and %s has none",
+			      weir_strategy_names[rule->strategy]);
+	if (rule->ref_resource != WEIR_NO_RESOURCE && !resources[rule->ref_resource].flow.fields)
+		weir_complain(reader, value, "give refResource the flow key of the rule's resource",
+			      "overrides are for single flows, and refResource '%.*s' has no flow key",
+			      WEIR_SHOWN(resources[rule->ref_resource].name));
+	weir_read_overrides(reader, value, draft->has_resource ? &resources[rule->resource] : NULL, rule);
+}
+
+/* ---- what has no effect, or not the one that is meant ---- */
+
+static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const char *condition;
+
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
+		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
+			weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
+				  weir_rule_fields[field], condition);
+}
+
+void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
+				  const struct weir_ruleset_rule *rule)
+{
+	const struct weir_kind *kind = weir_kind_of(rule);
+
+	if (micro < WEIR_MICRO)
+		weir_warn(reader, node, kind->below_one_hint, "%s", kind->below_one);
+	else if (rule->counts_bytes && micro < FRAME_BYTES_USUAL * WEIR_MICRO)
+		weir_warn(reader, node,
+			  "a frame larger than the threshold is never admitted; a full one has 1514 bytes",
+			  "this threshold is smaller than a frame can be");
+}
+
+static void warn_of_small_thresholds(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+	uint64_t high_micro = rule->memory.high_units * WEIR_MICRO;
+
+	if (draft->has_threshold)
+		weir_warn_of_small_threshold(reader, draft->value[RULE_THRESHOLD], rule->threshold_micro, rule);
+	if (high_micro)
+		weir_warn_of_small_threshold(reader, draft->value[RULE_HIGH_USAGE], high_micro, rule);
+	/* What is too large for a cold flow would also never warm it up. */
+	if (draft->has_threshold && rule->counts_bytes && rule->warm_up.cold_factor > 1 &&
+	    rule->threshold_micro >= FRAME_BYTES_USUAL * WEIR_MICRO &&
+	    rule->threshold_micro / rule->warm_up.cold_factor < FRAME_BYTES_USUAL * WEIR_MICRO)
+		weir_warn(reader, draft->value[RULE_THRESHOLD],
+			  "a frame larger than that is not admitted before smaller ones have warmed it up",
+			  "cold, this threshold is smaller than a frame can be: threshold / warmUpColdFactor is below "
+			  "1514");
+}
+
+void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+	const struct weir_kind *kind = weir_kind_of(rule);
+
+	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		check_threshold(reader, draft);
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		check_warm_up(reader, draft);
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		check_memory_adaptive(reader, draft);
+	if (kind->check)
+		kind->check(reader, draft);
+	if (draft->value[RULE_OVERRIDES])
+		check_overrides(reader, draft);
+	/* What a mistake left out must not be blamed for what remains. */
+	if (reader->mistakes != draft->mistakes_before)
+		return;
+	if (!draft->is_sentinel)
+		warn_of_unused_fields(reader, draft);
+	warn_of_small_thresholds(reader, draft);
+	if (kind->warn)
+		kind->warn(reader, draft);
+}

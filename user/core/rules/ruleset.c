@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/ruleset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void free_match(struct weir_match *match)
+{
+#define FREE_RANGES(constant, name, member, highest, none, who) free(match->member);
+	WEIR_RANGE_FIELDS(FREE_RANGES)
+	free(match->source);
+	free(match->destination);
+	free(match->tcp_flags);
+	free(match->interface);
+}
+
+int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag)
+{
+	char hint[96];
+	int err = 0;
+
+	snprintf(hint, sizeof(hint), "write at most %llu", (unsigned long long)total_bytes);
+	for (size_t i = 0; total_bytes && i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE && rule->memory.high_mark_bytes > total_bytes)
+			err = weir_diag_error(diag, &rule->high_mark_place, NULL, hint,
+					      "memHighWaterMarkBytes: %llu is above the memory there is",
+					      (unsigned long long)rule->memory.high_mark_bytes);
+	}
+	weir_ruleset_quote(ruleset, diag);
+	return err;
+}
+
+void weir_ruleset_quote(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < ruleset->file_count; i++)
+		if (ruleset->file_texts[i])
+			weir_diag_quote(diag, ruleset->file_names[i], ruleset->file_texts[i]);
+}
+
+void weir_ruleset_free(struct weir_ruleset *ruleset)
+{
+	if (!ruleset)
+		return;
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		free(ruleset->resources[i].name);
+		free_match(&ruleset->resources[i].match);
+	}
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		free(ruleset->rules[i].name);
+		free(ruleset->rules[i].overrides);
+	}
+	for (size_t i = 0; i < ruleset->file_count; i++) {
+		free(ruleset->file_names[i]);
+		free(ruleset->file_texts[i]);
+	}
+	for (size_t i = 0; i < ruleset->list_count; i++)
+		free(ruleset->list_names[i]);
+	free(ruleset->list_names);
+	free(ruleset->resources);
+	free(ruleset->rules);
+	free(ruleset->file_names);
+	free(ruleset->file_texts);
+	free(ruleset->settings.memory_cgroup);
+	free(ruleset->listed);
+	free(ruleset);
+}

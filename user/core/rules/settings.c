@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The settings of a rule file, and how those of several files merge. */
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/parse.h"
+
+/* One element of each flow table (WEIR_CHUNK_BYTES of narrow rows) to 64 Mi flows, which are 2 GB of
+ * narrow rows a CPU. Chosen, not derived.
+ */
+#define FLOWS_PER_CPU_MIN 512
+#define FLOWS_PER_CPU_MAX (64u << 20)
+
+#define CONTROLLER_TIMEOUT_MS_MIN 1000
+#define CONTROLLER_TIMEOUT_MS_MAX 60000
+/* What weir_instance_info.memory_cgroup holds. */
+#define CGROUP_PATH_BYTES_MAX 255
+
+/* The least that is worth a limit, and the most that a count of connections can hold with every place of its table
+ * taken: WEIR_CONNECTION_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
+ */
+#define CONNECTIONS_MIN 1024
+#define CONNECTIONS_MAX (1u << 22)
+_Static_assert(CONNECTIONS_MAX / 2ull * WEIR_CONNECTION_WAYS <= WEIR_CONNECTION_COUNT_MASK, "a count must never wrap");
+#define CONNECTION_FLOWS_MIN 256
+#define CONNECTION_FLOWS_MAX (4 * WEIR_CONNECTION_FLOW_SETS_MAX)
+#define CONNECTION_TIMEOUT_MS_MIN 1000
+#define CONNECTION_TIMEOUT_MS_MAX 86400000
+
+enum setting {
+	SETTING_FLOWS_PER_CPU,
+	SETTING_MALFORMED,
+	SETTING_UNSUPPORTED,
+	SETTING_NON_IP,
+	SETTING_UNMATCHED,
+	SETTING_MEMORY,
+	SETTING_THROTTLING,
+	SETTING_CONTROLLER_TIMEOUT,
+	SETTING_CONNECTIONS,
+	SETTING_CONNECTION_FLOWS,
+	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
+};
+_Static_assert(SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES == WEIR_SETTING_COUNT, "");
+
+static const char *const setting_names[WEIR_SETTING_COUNT] = {
+	"flowsPerCpu",
+	"malformed",
+	"unsupported",
+	"nonIp",
+	"unmatched",
+	"memory",
+	"throttling",
+	"controllerTimeoutInMs",
+	"connections",
+	"connectionFlows",
+	"halfOpenTimeoutInMs",
+	"tcpIdleTimeoutInMs",
+	"otherIdleTimeoutInMs",
+	"closedTimeoutInMs",
+};
+
+const char *const *const weir_connection_timeout_names = setting_names + SETTING_CONNECTION_TIMEOUTS;
+
+static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)
+{
+	static const char *const policies[] = {"pass", "drop"};
+	unsigned int choice;
+
+	if (node && weir_read_choice(reader, node, field, policies, ARRAY_SIZE(policies), false, &choice))
+		*drops = choice;
+}
+
+static void read_memory(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
+{
+	static const char prefix[] = "cgroup:";
+	static const char *const hint = "write system, or cgroup:PATH such as cgroup:/system.slice/nginx.service";
+	const char *word, *path;
+
+	if (!node || !weir_read_word(reader, node, "memory", &word))
+		return;
+	if (!strcmp(word, "system"))
+		return;
+	if (strncmp(word, prefix, strlen(prefix))) {
+		weir_complain(reader, node, hint, "'%.*s' is no value of 'memory'", WEIR_SHOWN(word));
+		return;
+	}
+	path = word + strlen(prefix);
+	if (!*path || strlen(path) > CGROUP_PATH_BYTES_MAX) {
+		weir_complain(reader, node, hint, "memory: the path of the cgroup must have 1 to %d bytes",
+			      CGROUP_PATH_BYTES_MAX);
+		return;
+	}
+	free(settings->memory_cgroup);
+	settings->memory_cgroup = strdup(path);
+	reader->is_out_of_memory |= !settings->memory_cgroup;
+}
+
+static void read_throttling(struct weir_reader *reader, const struct weir_node *node, bool *paces)
+{
+	static const char *const choices[] = {"police", "pace"};
+	unsigned int choice;
+
+	if (node && weir_read_choice(reader, node, "throttling", choices, ARRAY_SIZE(choices), false, &choice))
+		*paces = choice;
+}
+
+/* A number that fits in 32 bits; `number` stays as it is when the setting is absent, or wrong. */
+static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum setting setting,
+			uint32_t low, uint32_t high, uint32_t *number)
+{
+	uint64_t read;
+
+	if (values[setting] && weir_read_number(reader, values[setting], setting_names[setting], low, high, &read))
+		*number = read;
+}
+
+static void read_connections(struct weir_reader *reader, const struct weir_node *const values[],
+			     struct weir_settings *settings)
+{
+	uint32_t timeout_ms;
+
+	read_number(reader, values, SETTING_CONNECTIONS, CONNECTIONS_MIN, CONNECTIONS_MAX, &settings->connections);
+	read_number(reader, values, SETTING_CONNECTION_FLOWS, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX,
+		    &settings->connection_flows);
+	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++) {
+		timeout_ms = settings->connection_timeout_ms[i];
+		read_number(reader, values, SETTING_CONNECTION_TIMEOUTS + i, CONNECTION_TIMEOUT_MS_MIN,
+			    CONNECTION_TIMEOUT_MS_MAX, &timeout_ms);
+		settings->connection_timeout_ms[i] = timeout_ms;
+	}
+}
+
+/* One field set in two files must have one value: which file wins would be a guess. */
+static void merge(struct weir_reader *reader, const struct weir_node *value, const char *name,
+		  const struct weir_node **first)
+{
+	if (!*first) {
+		*first = value;
+		return;
+	}
+	if (value->kind != WEIR_NODE_WORD || (*first)->kind != WEIR_NODE_WORD || !strcmp(value->text, (*first)->text))
+		return;
+	weir_complain(reader, value, "files merge: set it in one of them, or in both to the same",
+		      "'%s' is '%.*s' here, but '%.*s' in %s:%d", name, WEIR_SHOWN(value->text),
+		      WEIR_SHOWN((*first)->text), (*first)->place.file, (*first)->place.line);
+}
+
+void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
+			const struct weir_node *first[WEIR_SETTING_COUNT])
+{
+	struct weir_settings *settings = &reader->ruleset->settings;
+	const struct weir_node *values[WEIR_SETTING_COUNT];
+
+	weir_read_fields(reader, node, "settings", setting_names, WEIR_SETTING_COUNT, false, values);
+	read_number(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
+		    &settings->flows_per_cpu);
+	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
+	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
+	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
+	read_policy(reader, values[SETTING_UNMATCHED], "unmatched", &settings->drop_unmatched);
+	read_memory(reader, values[SETTING_MEMORY], settings);
+	read_throttling(reader, values[SETTING_THROTTLING], &settings->paces);
+	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
+		    &settings->controller_timeout_ms);
+	read_connections(reader, values, settings);
+	if (values[SETTING_NON_IP] && settings->drop_non_ip)
+		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
+			  "'nonIp: drop' drops ARP as well");
+	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
+		if (values[i])
+			merge(reader, values[i], setting_names[i], &first[i]);
+}
+
+/* Is there room for what the rules count? Returns how many need settings for that. */
+static size_t check_room(struct weir_reader *reader)
+{
+	const struct weir_ruleset *ruleset = reader->ruleset;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_kind *kind = weir_kind_of(&ruleset->rules[i]);
+
+		if (!kind->warn_of_room)
+			continue;
+		count++;
+		kind->warn_of_room(reader, i);
+	}
+	return count;
+}
+
+void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])
+{
+	struct weir_settings *settings = &reader->ruleset->settings;
+
+	settings->derives_connection_flows = !settings->connection_flows;
+	if (settings->derives_connection_flows)
+		settings->connection_flows = settings->connections / 4;
+	/* The rule may be in the file that could not be read, or the one that is wrong. */
+	if (check_room(reader) || reader->is_incomplete || reader->complaints)
+		return;
+	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)
+		if (first[i])
+			weir_warn(reader, first[i], "leave it out",
+				  "'%s' has no effect: no rule has metricType Concurrency", setting_names[i]);
+}

@@ -1,0 +1,721 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/values.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+
+const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
+
+#define KEY_FIELD_NAME(constant, name, member, part, form) name,
+const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
+
+const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth"};
+const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
+const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
+const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};
+
+/* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
+static const struct protocol {
+	const char *name;
+	uint8_t number;
+} protocols[] = {
+	{"icmp", 1},  {"igmp", 2},   {"ipip", 4},   {"tcp", 6},	    {"udp", 17},       {"dccp", 33},  {"ipv6", 41},
+	{"gre", 47},  {"esp", 50},   {"ah", 51},    {"icmpv6", 58}, {"ipv6-icmp", 58}, {"eigrp", 88}, {"ospf", 89},
+	{"pim", 103}, {"vrrp", 112}, {"l2tp", 115}, {"sctp", 132},  {"udplite", 136},
+};
+
+/* RFC 3246 (EF), 2597 (AF: eight times the class, twice the drop precedence), 2474 (CS) and 8622 (LE). */
+const struct weir_number_name weir_dscp_names[] = {
+	{"ef", 46},   {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18}, {"af22", 20}, {"af23", 22}, {"af31", 26},
+	{"af32", 28}, {"af33", 30}, {"af41", 34}, {"af42", 36}, {"af43", 38}, {"cs0", 0},   {"cs1", 8},	  {"cs2", 16},
+	{"cs3", 24},  {"cs4", 32},  {"cs5", 40},  {"cs6", 48},	{"cs7", 56},  {"le", 1},    {NULL, 0},
+};
+
+/* ---- refusals ---- */
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct weir_refusal *refusal, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(refusal->message, sizeof(refusal->message), format, args);
+	va_end(args);
+	refusal->hint[0] = '\0';
+	return -EINVAL;
+}
+
+/* Add to a refusal what to write instead. */
+__attribute__((format(printf, 2, 3))) static int advise(struct weir_refusal *refusal, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(refusal->hint, sizeof(refusal->hint), format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+int weir_shown_bytes(const char *text)
+{
+	size_t bytes = strnlen(text, 60);
+
+	while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+		bytes--;
+	return bytes;
+}
+
+/* ---- names ---- */
+
+int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
+{
+	size_t bytes = strlen(text), length;
+	uint32_t code;
+
+	if (!bytes) {
+		refuse(reterr_refusal, "the name is empty");
+		return advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
+	}
+	if (bytes >= WEIR_NAME_BYTES) {
+		refuse(reterr_refusal, "name '%.*s...' is %zu bytes long", WEIR_SHOWN(text), bytes);
+		return advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
+	}
+	for (const char *at = text; *at; at += length) {
+		length = weir_utf8_character(at, strlen(at), &code);
+		if (!length)
+			return refuse(reterr_refusal, "name '%.*s' is not UTF-8", WEIR_SHOWN(text));
+		if (code == ';') {
+			refuse(reterr_refusal, "name '%.*s' contains ';'", WEIR_SHOWN(text));
+			return advise(reterr_refusal, "leave it out: ';' separates names where several are printed");
+		}
+		if (code < ' ' || (code >= 0x7f && code <= 0x9f))
+			return refuse(reterr_refusal, "name '%.*s' contains a control character", WEIR_SHOWN(text));
+	}
+	return 0;
+}
+
+/*
+ * Steps from one word to another, where a step changes, adds or removes one letter or swaps two
+ * neighbours (optimal string alignment); case counts for nothing. Words beyond 63 bytes are infinitely far.
+ */
+#define DISTANCE_BYTES_MAX 63
+static size_t distance(const char *left, const char *right)
+{
+	size_t rows[3][DISTANCE_BYTES_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2], *oldest;
+	size_t left_bytes = strlen(left), right_bytes = strlen(right);
+
+	if (left_bytes > DISTANCE_BYTES_MAX || right_bytes > DISTANCE_BYTES_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= right_bytes; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= left_bytes; i++) {
+		oldest = before, before = above, above = row, row = oldest;
+		row[0] = i;
+		for (size_t j = 1; j <= right_bytes; j++) {
+			int a = tolower((unsigned char)left[i - 1]), b = tolower((unsigned char)right[j - 1]);
+			size_t least = above[j - 1] + (a != b);
+
+			least = above[j] + 1 < least ? above[j] + 1 : least;
+			least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+			if (i > 1 && j > 1 && a == tolower((unsigned char)right[j - 2]) &&
+			    b == tolower((unsigned char)left[i - 2]) && before[j - 2] + 1 < least)
+				least = before[j - 2] + 1;
+			row[j] = least;
+		}
+	}
+	return row[right_bytes];
+}
+
+const char *weir_nearest(const char *word, const void *entries, size_t count, size_t entry_bytes)
+{
+	/* A third of the word may be wrong; chosen by trying what one mistypes. */
+	size_t word_bytes = strlen(word), nearest_steps = 1 + word_bytes / 3;
+	const char *nearest = NULL, *containing = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *name = *(const char *const *)((const char *)entries + i * entry_bytes);
+		size_t bytes = strlen(name), gap = bytes > word_bytes ? bytes - word_bytes : word_bytes - bytes;
+		size_t steps = bytes && word_bytes && gap <= nearest_steps ? distance(word, name) : SIZE_MAX;
+
+		if (steps < nearest_steps || (steps == nearest_steps && !nearest)) {
+			nearest = name;
+			nearest_steps = steps;
+		}
+		/* `interval` for statIntervalInMs. */
+		if (!containing && word_bytes >= 4 && strcasestr(name, word))
+			containing = name;
+	}
+	return nearest ? nearest : containing;
+}
+
+/* ---- numbers ---- */
+
+static bool is_digits(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (!isdigit((unsigned char)text[i]))
+			return false;
+	return bytes > 0;
+}
+
+/* Value of decimal digits, or false when it exceeds `high`. */
+static bool read_digits(const char *text, size_t bytes, uint64_t high, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number) || number > high)
+			return false;
+	}
+	*ret_number = number;
+	return true;
+}
+
+static int parse_digits(const char *text, size_t bytes, uint64_t low, uint64_t high, uint64_t *ret_number,
+			struct weir_refusal *reterr_refusal)
+{
+	int shown = bytes > 60 ? 60 : bytes;
+	size_t zeros = 0;
+
+	if (!is_digits(text, bytes)) {
+		bool is_negative = bytes > 1 && text[0] == '-' && is_digits(text + 1, bytes - 1);
+
+		refuse(reterr_refusal, is_negative ? "'%.*s' is negative" : "'%.*s' is not a whole number", shown,
+		       text);
+		return advise(reterr_refusal, "write %llu to %llu in digits", (unsigned long long)low,
+			      (unsigned long long)high);
+	}
+	while (zeros < bytes - 1 && text[zeros] == '0')
+		zeros++;
+	if (zeros) {
+		refuse(reterr_refusal, "'%.*s' begins with a zero", shown, text);
+		return advise(reterr_refusal, "numbers are decimal here: write %.*s",
+			      shown - (int)zeros > 0 ? shown - (int)zeros : 1, text + zeros);
+	}
+	if (!read_digits(text, bytes, high, ret_number) || *ret_number < low) {
+		refuse(reterr_refusal, "'%.*s' is out of range", shown, text);
+		return advise(reterr_refusal, "write %llu to %llu", (unsigned long long)low, (unsigned long long)high);
+	}
+	return 0;
+}
+
+int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number,
+		      struct weir_refusal *reterr_refusal)
+{
+	uint64_t number;
+	int err = parse_digits(text, strlen(text), low, high, &number, reterr_refusal);
+
+	if (!err)
+		*ret_number = number;
+	return err;
+}
+
+int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal)
+{
+	static const char *const form = "write units per interval in digits, with at most six decimals: 20000 or 0.5";
+	size_t whole_bytes = strcspn(text, "."), decimals = 0;
+	uint64_t units, micro = 0;
+	int err;
+
+	if (text[0] == '-') {
+		refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 0 to block everything");
+	}
+	if (text[whole_bytes])
+		decimals = strlen(text + whole_bytes + 1);
+	if (!is_digits(text, whole_bytes) || (text[whole_bytes] && !is_digits(text + whole_bytes + 1, decimals))) {
+		refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "%s", form);
+	}
+	if (decimals > 6) {
+		refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "%s", form);
+	}
+	err = parse_digits(text, whole_bytes, 0, WEIR_THRESHOLD_UNITS_MAX, &units, reterr_refusal);
+	if (err)
+		return err;
+	if (decimals)
+		read_digits(text + whole_bytes + 1, decimals, WEIR_MICRO, &micro);
+	for (size_t i = decimals; i < 6; i++)
+		micro *= 10;
+	*ret_micro = units * WEIR_MICRO + micro;
+	return 0;
+}
+
+/* ---- numbers as JSON writes them ---- */
+
+/* digits * 10^exponent, as the text has it: `digits` points into the text and may hold one point. */
+struct scientific {
+	const char *digits;
+	size_t bytes;
+	long exponent; /* of the last digit */
+};
+
+/* Far beyond what any threshold has, and far from overflow. */
+#define EXPONENT_CAP 100000000
+
+/* number = [ minus ] int [ frac ] [ exp ], RFC 8259, section 6; without the minus. */
+static bool split_json_number(const char *text, struct scientific *number)
+{
+	size_t whole = strspn(text, "0123456789"), decimals = 0;
+	const char *at = text + whole;
+	bool is_negative = false;
+	long exponent = 0;
+
+	if (!whole || (whole > 1 && text[0] == '0'))
+		return false;
+	if (*at == '.') {
+		decimals = strspn(at + 1, "0123456789");
+		if (!decimals)
+			return false;
+		at += 1 + decimals;
+	}
+	*number = (struct scientific){.digits = text, .bytes = at - text};
+	if (*at == 'e' || *at == 'E') {
+		at++;
+		is_negative = *at == '-';
+		at += *at == '-' || *at == '+';
+		if (!isdigit((unsigned char)*at))
+			return false;
+		for (; isdigit((unsigned char)*at); at++)
+			exponent = exponent < EXPONENT_CAP ? exponent * 10 + (*at - '0') : exponent;
+	}
+	number->exponent = (is_negative ? -exponent : exponent) - (long)decimals;
+	return !*at;
+}
+
+/* Drop the zeros at both ends, which say nothing of the value. */
+static void trim_zeros(struct scientific *number)
+{
+	while (number->bytes && (number->digits[0] == '0' || number->digits[0] == '.')) {
+		number->digits++;
+		number->bytes--;
+	}
+	for (; number->bytes && strchr("0.", number->digits[number->bytes - 1]); number->bytes--)
+		number->exponent += number->digits[number->bytes - 1] == '0';
+}
+
+/* The value in millionths; false when it is above WEIR_THRESHOLD_UNITS_MAX. */
+static bool scale_to_micro(const struct scientific *number, uint64_t *ret_micro)
+{
+	const uint64_t high = WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO;
+	uint64_t micro = 0;
+
+	for (size_t i = 0; i < number->bytes; i++) {
+		uint64_t digit = number->digits[i] - '0';
+
+		if (number->digits[i] == '.')
+			continue;
+		if (micro > (high - digit) / 10)
+			return false;
+		micro = micro * 10 + digit;
+	}
+	for (long i = 0; micro && i < number->exponent + 6; i++) {
+		if (micro > high / 10)
+			return false;
+		micro *= 10;
+	}
+	*ret_micro = micro;
+	return true;
+}
+
+int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal)
+{
+	struct scientific number;
+
+	if (text[0] == '-') {
+		refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 0 to block everything");
+	}
+	if (!split_json_number(text, &number)) {
+		refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write a number as JSON has it: 20000, 0.5 or 2e4");
+	}
+	trim_zeros(&number);
+	if (number.bytes && number.exponent < -6) {
+		refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "thresholds are kept exactly: round it to six decimals");
+	}
+	if (!scale_to_micro(&number, ret_micro)) {
+		refuse(reterr_refusal, "threshold '%.*s' is out of range", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 0 to %llu", WEIR_THRESHOLD_UNITS_MAX);
+	}
+	return 0;
+}
+
+int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
+{
+	const char *dash = text[0] == '-' ? NULL : strchr(text, '-');
+	uint64_t from, to;
+	int err;
+
+	err = parse_digits(text, dash ? (size_t)(dash - text) : strlen(text), 0, high, &from, reterr_refusal);
+	if (err)
+		return err;
+	to = from;
+	if (dash) {
+		err = parse_digits(dash + 1, strlen(dash + 1), 0, high, &to, reterr_refusal);
+		if (err)
+			return err;
+	}
+	if (to < from) {
+		refuse(reterr_refusal, "range '%.*s' runs backwards", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write %u-%u", (unsigned int)to, (unsigned int)from);
+	}
+	*ret_range = (struct weir_range){.low = from, .high = to};
+	return 0;
+}
+
+int weir_parse_named_range(const char *text, uint32_t high, const struct weir_number_name *names,
+			   struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
+{
+	const char *nearest;
+	size_t count = 0;
+	int err;
+
+	for (; names[count].name; count++) {
+		if (!strcmp(text, names[count].name)) {
+			*ret_range = (struct weir_range){.low = names[count].number, .high = names[count].number};
+			return 0;
+		}
+	}
+	err = weir_parse_range(text, high, ret_range, reterr_refusal);
+	if (!err || !isalpha((unsigned char)text[0]))
+		return err;
+	refuse(reterr_refusal, "'%.*s' is neither a number nor a name", WEIR_SHOWN(text));
+	nearest = weir_nearest(text, names, count, sizeof(*names));
+	if (nearest)
+		return advise(reterr_refusal, "did you mean '%s'?", nearest);
+	return advise(reterr_refusal, "write 0 to %u, or a name such as %s", high, names[0].name);
+}
+
+/* ---- addresses ---- */
+
+static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
+{
+	refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
+	return advise(reterr_refusal, "write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32");
+}
+
+/* Zero the bits after the prefix. True when one of them was set. */
+static bool clear_host_bits(struct weir_prefix *prefix)
+{
+	bool had_any = false;
+
+	for (size_t i = 0; i < sizeof(prefix->address); i++) {
+		int kept = (int)prefix->bits - 8 * (int)i;
+		uint8_t mask = kept >= 8 ? 0xff : kept <= 0 ? 0 : 0xff << (8 - kept);
+
+		had_any |= prefix->address[i] & ~mask;
+		prefix->address[i] &= mask;
+	}
+	return had_any;
+}
+
+int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
+{
+	size_t address_bytes = strcspn(text, "/");
+	char address[INET6_ADDRSTRLEN], network[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_prefix prefix = {};
+	uint64_t bits, whole;
+	int err;
+
+	if (address_bytes >= sizeof(address))
+		return refuse_address(text, reterr_refusal);
+	memcpy(address, text, address_bytes);
+	address[address_bytes] = '\0';
+	prefix.family = strchr(address, ':') ? 6 : 4;
+	if (inet_pton(prefix.family == 6 ? AF_INET6 : AF_INET, address, prefix.address) != 1)
+		return refuse_address(text, reterr_refusal);
+
+	bits = whole = prefix.family == 6 ? 128 : 32;
+	if (text[address_bytes]) {
+		err = weir_parse_number(text + address_bytes + 1, 0, whole, &bits, reterr_refusal);
+		if (err) {
+			refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+			return advise(reterr_refusal, "write 0 to %u after the '/'", (unsigned int)whole);
+		}
+	}
+	prefix.bits = bits;
+	if (clear_host_bits(&prefix)) {
+		refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
+			      weir_format_prefix(&prefix, network), address);
+	}
+	*ret_prefix = prefix;
+	return 0;
+}
+
+int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_prefix *right)
+{
+	int order = left->family - right->family;
+
+	if (!order)
+		order = memcmp(left->address, right->address, sizeof(left->address));
+	return order ?: left->bits - right->bits;
+}
+
+const char *weir_format_prefix(const struct weir_prefix *prefix, char ret_text[WEIR_PREFIX_TEXT_BYTES])
+{
+	unsigned int whole = prefix->family == 6 ? 128 : 32;
+	char address[INET6_ADDRSTRLEN];
+
+	inet_ntop(prefix->family == 6 ? AF_INET6 : AF_INET, prefix->address, address, sizeof(address));
+	if (prefix->bits == whole)
+		snprintf(ret_text, WEIR_PREFIX_TEXT_BYTES, "%s", address);
+	else
+		snprintf(ret_text, WEIR_PREFIX_TEXT_BYTES, "%s/%u", address, prefix->bits);
+	return ret_text;
+}
+
+/* ---- words ---- */
+
+const char *weir_protocol_name(uint8_t protocol)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (protocols[i].number == protocol)
+			return protocols[i].name;
+	return NULL;
+}
+
+int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal)
+{
+	const char *nearest;
+	uint64_t number;
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		if (!strcmp(text, protocols[i].name)) {
+			*ret_protocol = protocols[i].number;
+			return 0;
+		}
+	}
+	if (isdigit((unsigned char)text[0]) || text[0] == '-') {
+		err = weir_parse_number(text, 0, 255, &number, reterr_refusal);
+		if (!err)
+			*ret_protocol = number;
+		return err;
+	}
+	nearest = weir_nearest(text, protocols, ARRAY_SIZE(protocols), sizeof(protocols[0]));
+	refuse(reterr_refusal, "'%.*s' is not a known protocol", WEIR_SHOWN(text));
+	if (nearest)
+		return advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
+	return advise(reterr_refusal, "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
+}
+
+/* The bit of the flag that `bytes` bytes at `text` name, or 0. */
+static uint8_t tcp_flag(const char *text, size_t bytes)
+{
+	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++)
+		if (bytes == 3 && !strncmp(text, weir_tcp_flag_names[bit], bytes))
+			return 1 << bit;
+	return 0;
+}
+
+int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, struct weir_refusal *reterr_refusal)
+{
+	struct weir_tcp_flags flags = {};
+
+	for (const char *at = text;; at++) {
+		size_t bytes;
+		uint8_t bit, *side;
+
+		at += strspn(at, " ");
+		side = *at == '!' ? &flags.clear : &flags.set;
+		at += *at == '!';
+		bytes = strcspn(at, ", ");
+		bit = tcp_flag(at, bytes);
+		if (!bit) {
+			refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
+			return advise(reterr_refusal,
+				      "flags are fin syn rst psh ack urg ece cwr, separated by commas, '!' "
+				      "before those that must not be set: \"syn,!ack\"");
+		}
+		*side |= bit;
+		at += bytes;
+		at += strspn(at, " ");
+		if (!*at)
+			break;
+		if (*at != ',') {
+			refuse(reterr_refusal, "TCP flags '%.*s' are not separated by commas", WEIR_SHOWN(text));
+			return advise(reterr_refusal, "write them as \"syn,!ack\"");
+		}
+	}
+	if (flags.set & flags.clear) {
+		refuse(reterr_refusal, "'%.*s' wants one flag both set and not set", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "name each flag once; for either of two, write a list: [syn, fin]");
+	}
+	*ret_flags = flags;
+	return 0;
+}
+
+/* A word that stands for some bits. */
+struct word {
+	const char *name;
+	uint8_t bits;
+};
+
+static int parse_word(const char *text, const struct word *words, size_t count, uint8_t *ret_bits,
+		      struct weir_refusal *reterr_refusal)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(text, words[i].name)) {
+			*ret_bits = words[i].bits;
+			return 0;
+		}
+	}
+	refuse(reterr_refusal, "'%.*s' is not known", WEIR_SHOWN(text));
+	for (size_t i = 0; i < count; i++)
+		used += snprintf(reterr_refusal->hint + used, sizeof(reterr_refusal->hint) - used, "%s%s",
+				 i == 0		 ? "write "
+				 : i + 1 < count ? ", "
+						 : " or ",
+				 words[i].name);
+	return -EINVAL;
+}
+
+int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_refusal *reterr_refusal)
+{
+	static const struct word words[] = {
+		{"none", 1 << WEIR_FRAGMENT_NONE},
+		{"first", 1 << WEIR_FRAGMENT_FIRST},
+		{"later", 1 << WEIR_FRAGMENT_LATER},
+		{"any", 1 << WEIR_FRAGMENT_FIRST | 1 << WEIR_FRAGMENT_LATER},
+	};
+
+	return parse_word(text, words, ARRAY_SIZE(words), ret_fragments, reterr_refusal);
+}
+
+int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refusal *reterr_refusal)
+{
+	static const struct word words[] = {{"ipv4", 1}, {"ipv6", 2}};
+
+	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
+}
+
+int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct weir_refusal *reterr_refusal)
+{
+	size_t bytes = strlen(text);
+
+	if (!bytes || bytes >= IF_NAMESIZE) {
+		refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
+			      IF_NAMESIZE - 1);
+	}
+	if (!strcmp(text, ".") || !strcmp(text, "..") || strpbrk(text, "/: \t\n\v\f\r")) {
+		refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
+	}
+	memcpy(ret_name, text, bytes + 1);
+	return 0;
+}
+
+/* ---- the flow key ---- */
+
+static bool read_prefix_length(const char *text, size_t bytes, uint64_t whole, uint8_t *ret_bits)
+{
+	struct weir_refusal unused;
+	uint64_t bits = 0;
+
+	if (parse_digits(text, bytes, 1, whole, &bits, &unused))
+		return false;
+	*ret_bits = bits;
+	return true;
+}
+
+/* The prefix lengths after an address field: "24/56", or one alone where `families` says of which. */
+static int parse_key_lengths(const char *text, const char *lengths, uint8_t families, uint8_t bits[2],
+			     struct weir_refusal *reterr_refusal)
+{
+	const char *slash = strchr(lengths, '/');
+	bool is_valid;
+
+	if (slash) {
+		is_valid = read_prefix_length(lengths, slash - lengths, 32, &bits[0]) &&
+			   read_prefix_length(slash + 1, strlen(slash + 1), 128, &bits[1]);
+	} else if (families == 1) {
+		is_valid = read_prefix_length(lengths, strlen(lengths), 32, &bits[0]);
+	} else if (families == 2) {
+		is_valid = read_prefix_length(lengths, strlen(lengths), 128, &bits[1]);
+	} else {
+		refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource takes IPv4 and IPv6",
+		       WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write both, first of IPv4 and then of IPv6, as in source/24/56; or say "
+					      "'family: ipv4' in the match");
+	}
+	if (!is_valid) {
+		refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+		return advise(reterr_refusal, "write 1 to 32 bits of IPv4 and 1 to 128 of IPv6, as in source/24/56");
+	}
+	return 0;
+}
+
+#define IS_ADDRESS_ADDRESS 1
+#define IS_ADDRESS_PORT 0
+#define IS_ADDRESS_PROTOCOL 0
+#define IS_ADDRESS_NUMBER 0
+#define IS_ADDRESS_VLAN 0
+#define KEY_FIELD_IS_ADDRESS(constant, name, member, part, form) IS_ADDRESS_##form,
+static const bool is_address[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_IS_ADDRESS)};
+
+/* "write source, destination (...), sourcePort, ... or interface". */
+static int advise_key_fields(struct weir_refusal *refusal)
+{
+	size_t used = snprintf(refusal->hint, sizeof(refusal->hint),
+			       "write source, destination (both with /IPv4-prefix/IPv6-prefix if you like)");
+
+	for (int i = 0; i < WEIR_KEY_FIELD_COUNT && used < sizeof(refusal->hint); i++)
+		if (!is_address[i])
+			used += snprintf(refusal->hint + used, sizeof(refusal->hint) - used, "%s %s",
+					 i + 1 < WEIR_KEY_FIELD_COUNT ? "," : " or", weir_key_field_names[i]);
+	return -EINVAL;
+}
+
+int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
+			  struct weir_refusal *reterr_refusal)
+{
+	size_t name_bytes = strcspn(text, "/");
+	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
+	uint8_t bits[2] = {32, 128};
+	uint32_t field;
+	int bit = 0, err;
+
+	while (bit < WEIR_KEY_FIELD_COUNT &&
+	       (strncmp(text, weir_key_field_names[bit], name_bytes) || weir_key_field_names[bit][name_bytes]))
+		bit++;
+	if (bit == WEIR_KEY_FIELD_COUNT) {
+		refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		return advise_key_fields(reterr_refusal);
+	}
+	field = 1u << bit;
+	if (flow->fields & field) {
+		refuse(reterr_refusal, "'%s' is in the flow key twice", weir_key_field_names[bit]);
+		return advise(reterr_refusal, "leave one of them out");
+	}
+	if (lengths && !is_address[bit]) {
+		refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is no address", WEIR_SHOWN(text),
+		       weir_key_field_names[bit]);
+		return advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
+	}
+	if (lengths) {
+		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
+		if (err)
+			return err;
+	}
+	flow->fields |= field;
+	if (field == WEIR_KEY_SOURCE)
+		memcpy(flow->source_bits, bits, sizeof(bits));
+	if (field == WEIR_KEY_DESTINATION)
+		memcpy(flow->destination_bits, bits, sizeof(bits));
+	return 0;
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/yaml.h"
+
+#include <errno.h>
+#include <libfyaml.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+#include "rules/values.h"
+
+/* A byte of the text and where that is for people. Moved rather than found anew: tokens come nearly in
+ * order, and counting each from the start of its line would take hours for 16 MB of JSON on one line.
+ */
+struct position {
+	size_t offset;
+	int line, column;
+};
+
+struct anchor {
+	char *name;
+	struct weir_node *node;
+};
+
+struct builder {
+	struct weir_document *document;
+	struct weir_diag *diag;
+	struct position position;
+	struct weir_node *open[WEIR_YAML_DEPTH_MAX]; /* lists and maps not yet ended, outermost first */
+	size_t depth;
+	struct anchor *anchors;
+	size_t anchor_count;
+	bool has_document;
+};
+
+/* ---- places ---- */
+
+static void move_forward(struct position *position, const char *text, size_t offset)
+{
+	for (; position->offset < offset; position->offset++) {
+		if (text[position->offset] == '\n') {
+			position->line++;
+			position->column = 1;
+		} else if (!weir_utf8_continues(text[position->offset + 1])) {
+			position->column++;
+		}
+	}
+}
+
+static void move_to(struct position *position, const char *text, size_t offset)
+{
+	while (position->offset > offset) {
+		position->offset--;
+		if (text[position->offset] == '\n') {
+			size_t line_start = position->offset;
+
+			while (line_start && text[line_start - 1] != '\n')
+				line_start--;
+			position->offset = line_start;
+			position->line--;
+			position->column = 1;
+			break;
+		}
+		if (!weir_utf8_continues(text[position->offset + 1]))
+			position->column--;
+	}
+	/* After a step to the start of an earlier line, that may still be too far. */
+	if (position->offset > offset)
+		move_to(position, text, offset);
+	move_forward(position, text, offset);
+}
+
+/* The place of the text from `start` to `end`, of which what lies on the first line is underlined. */
+static struct weir_place place_of(struct builder *builder, size_t start, size_t end)
+{
+	const struct weir_document *document = builder->document;
+	struct weir_place place = {.file = document->file};
+
+	start = start < document->bytes ? start : document->bytes;
+	end = end < document->bytes ? end : document->bytes;
+	move_to(&builder->position, document->text, start);
+	place.line = builder->position.line;
+	place.column = builder->position.column;
+	for (size_t at = start; at < end && !strchr("\r\n", document->text[at]); at++)
+		place.width += !weir_utf8_continues(document->text[at]);
+	return place;
+}
+
+const char *weir_document_line(const struct weir_document *document, int line)
+{
+	return weir_text_line(document->text, line);
+}
+
+static int mistake(struct builder *builder, const struct weir_place *place, const char *hint, const char *message)
+{
+	const char *line = weir_document_line(builder->document, place->line);
+
+	return weir_diag_error(builder->diag, place, line, hint, "%s", message);
+}
+
+/* The place of what an event was made of. */
+static struct weir_place event_place(struct builder *builder, struct fy_event *event)
+{
+	const struct fy_mark *start = fy_event_start_mark(event), *end = fy_event_end_mark(event);
+	size_t from = start ? start->input_pos : builder->position.offset;
+	size_t to = end ? end->input_pos : from;
+	struct fy_token *value = event->type == FYET_SCALAR ? event->scalar.value : NULL;
+	enum fy_scalar_style style = value ? fy_token_scalar_style(value) : FYSS_PLAIN;
+
+	/* The marks of a quoted word lie inside the quotes, those of a block below its '|'. */
+	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) {
+		from -= from > 0;
+		to++;
+	}
+	/* Lists and maps are pointed at, not underlined to their end; an alias begins at its '*'. */
+	if (event->type == FYET_SEQUENCE_START || event->type == FYET_MAPPING_START)
+		to = from + 1;
+	if (event->type == FYET_ALIAS)
+		from -= from > 0;
+	return place_of(builder, from, to);
+}
+
+/* ---- the tree ---- */
+
+static struct weir_node *add_node(struct builder *builder, enum weir_node_kind kind, struct weir_place place)
+{
+	struct weir_document *document = builder->document;
+	struct weir_node **slot, *node;
+
+	slot = weir_array_add((void **)&document->nodes, document->node_count, sizeof(*slot));
+	node = calloc(1, sizeof(*node));
+	if (!slot || !node) {
+		free(node);
+		return NULL;
+	}
+	*node = (struct weir_node){.kind = kind, .document = document, .place = place};
+	*slot = node;
+	document->node_count++;
+	return node;
+}
+
+/* Put a node, or what an alias stands for, where the text has it. */
+static int attach(struct builder *builder, struct weir_node *node, const struct weir_place *place)
+{
+	struct weir_node *parent, **slot;
+
+	if (!builder->depth) {
+		builder->document->root = node;
+		return 0;
+	}
+	parent = builder->open[builder->depth - 1];
+	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
+	parent->weight += node->weight;
+	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
+		return mistake(builder, place, "split the file", "the file holds more than a million values");
+	slot = weir_array_add((void **)&parent->items, parent->count, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	*slot = node;
+	parent->count++;
+	return 0;
+}
+
+static char *token_text(struct fy_token *token)
+{
+	size_t bytes;
+	const char *text = fy_token_get_text(token, &bytes);
+
+	return text ? strndup(text, bytes) : NULL;
+}
+
+static int remember_anchor(struct builder *builder, struct fy_token *token, struct weir_node *node)
+{
+	struct anchor *anchor;
+
+	if (!token)
+		return 0;
+	if (builder->anchor_count == WEIR_YAML_ANCHORS_MAX)
+		return mistake(builder, &node->place, "repeat the values instead",
+			       "the file has more than 1000 anchors");
+	anchor = weir_array_add((void **)&builder->anchors, builder->anchor_count, sizeof(*anchor));
+	if (!anchor)
+		return -ENOMEM;
+	anchor->name = token_text(token);
+	if (!anchor->name)
+		return -ENOMEM;
+	anchor->node = node;
+	builder->anchor_count++;
+	return 0;
+}
+
+static int refuse_tag(struct builder *builder, struct fy_token *tag, const struct weir_place *place)
+{
+	const struct fy_mark *start = tag ? fy_token_start_mark(tag) : NULL, *end = tag ? fy_token_end_mark(tag) : NULL;
+	struct weir_place tag_place = *place;
+
+	if (!tag)
+		return 0;
+	if (start && end)
+		tag_place = place_of(builder, start->input_pos, end->input_pos);
+	return mistake(builder, &tag_place, "to YAML a word that begins with '!' is a type; put it in quotes: \"!ack\"",
+		       "YAML tags mean nothing here");
+}
+
+static int add_word(struct builder *builder, struct fy_event *event)
+{
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+	struct fy_token *token = event->scalar.value;
+	struct weir_place place = event_place(builder, event);
+	struct weir_node *node = add_node(builder, WEIR_NODE_WORD, place);
+	size_t bytes = 0;
+	int err;
+
+	if (!node)
+		return -ENOMEM;
+	node->weight = 1;
+	node->text = token ? token_text(token) : strdup("");
+	if (!node->text)
+		return -ENOMEM;
+	if (token)
+		fy_token_get_text(token, &bytes);
+	if (bytes != strlen(node->text))
+		return mistake(builder, &place, NULL, "a zero byte cannot be part of a value");
+	if (!token || fy_token_scalar_style(token) == FYSS_PLAIN)
+		for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
+			if (!strcmp(node->text, nulls[i]))
+				node->kind = WEIR_NODE_NULL;
+	err = refuse_tag(builder, event->scalar.tag, &place);
+	if (!err)
+		err = remember_anchor(builder, event->scalar.anchor, node);
+	return err ?: attach(builder, node, &place);
+}
+
+static int open_node(struct builder *builder, enum weir_node_kind kind, struct fy_event *event, struct fy_token *tag,
+		     struct fy_token *anchor)
+{
+	struct weir_place place = event_place(builder, event);
+	struct weir_node *node = add_node(builder, kind, place);
+	int err;
+
+	if (!node)
+		return -ENOMEM;
+	if (builder->depth == WEIR_YAML_DEPTH_MAX)
+		return mistake(builder, &place, "rule files need no more than five levels",
+			       "lists or maps are nested too deeply");
+	err = refuse_tag(builder, tag, &place);
+	if (!err)
+		err = remember_anchor(builder, anchor, node);
+	if (!err)
+		builder->open[builder->depth++] = node;
+	return err;
+}
+
+static int close_node(struct builder *builder)
+{
+	struct weir_node *node = builder->open[--builder->depth];
+
+	node->weight++;
+	return attach(builder, node, &node->place);
+}
+
+static int add_alias(struct builder *builder, struct fy_event *event)
+{
+	struct weir_place place = event_place(builder, event);
+	_cleanup_(weir_freep) char *name = token_text(event->alias.anchor);
+
+	if (!name)
+		return -ENOMEM;
+	/* The latest of that name: YAML lets an anchor be given again (1.2, section 7.1). */
+	for (size_t i = builder->anchor_count; i-- > 0;) {
+		struct weir_node *node = builder->anchors[i].node;
+
+		if (strcmp(builder->anchors[i].name, name))
+			continue;
+		for (size_t level = 0; level < builder->depth; level++)
+			if (builder->open[level] == node)
+				return mistake(builder, &place, NULL, "the alias stands inside its own anchor");
+		return attach(builder, node, &place);
+	}
+	return mistake(builder, &place, "an anchor (&name) must stand before its aliases (*name)",
+		       "the alias has no anchor");
+}
+
+static int start_document(struct builder *builder, struct fy_event *event)
+{
+	struct weir_place place = event_place(builder, event);
+
+	if (builder->has_document)
+		return mistake(builder, &place, "put it into a file of its own", "a second document begins here");
+	builder->has_document = true;
+	return 0;
+}
+
+/* libfyaml must have read to the end; where it stops early without an error, rules would be lost in silence. */
+static int end_stream(struct builder *builder, struct fy_event *event)
+{
+	const struct fy_mark *mark = fy_event_start_mark(event);
+	struct weir_place place;
+
+	if (!mark || mark->input_pos >= builder->document->bytes)
+		return 0;
+	place = place_of(builder, mark->input_pos, mark->input_pos + 1);
+	return mistake(builder, &place, NULL, "the YAML parser stopped here, before the end of the file");
+}
+
+static int take_event(struct builder *builder, struct fy_event *event)
+{
+	switch (event->type) {
+	case FYET_DOCUMENT_START:
+		return start_document(builder, event);
+	case FYET_SCALAR:
+		return add_word(builder, event);
+	case FYET_ALIAS:
+		return add_alias(builder, event);
+	case FYET_SEQUENCE_START:
+		return open_node(builder, WEIR_NODE_LIST, event, event->sequence_start.tag,
+				 event->sequence_start.anchor);
+	case FYET_MAPPING_START:
+		return open_node(builder, WEIR_NODE_MAP, event, event->mapping_start.tag, event->mapping_start.anchor);
+	case FYET_SEQUENCE_END:
+	case FYET_MAPPING_END:
+		return close_node(builder);
+	case FYET_STREAM_END:
+		return end_stream(builder, event);
+	default:
+		return 0;
+	}
+}
+
+/* ---- text ---- */
+
+/* The first byte that is not UTF-8 or is a control character that YAML does not allow; `bytes` when none is. */
+static size_t find_unprintable(const char *text, size_t bytes)
+{
+	size_t offset = 0, length;
+	uint32_t code;
+
+	for (; offset < bytes; offset += length) {
+		length = weir_utf8_character(text + offset, bytes - offset, &code);
+		if (!length || (code < ' ' && !(code && strchr("\t\r\n", code))) || (code >= 0x7f && code <= 0x9f) ||
+		    code == 0xfffe || code == 0xffff)
+			break;
+	}
+	return offset;
+}
+
+static int check_text(struct builder *builder)
+{
+	const struct weir_document *document = builder->document;
+	size_t offset = find_unprintable(document->text, document->bytes);
+	struct weir_place place;
+
+	if (offset == document->bytes)
+		return 0;
+	place = place_of(builder, offset, offset + 1);
+	return weir_diag_error(builder->diag, &place, NULL, "save the file as plain UTF-8 text",
+			       "byte 0x%02x is not UTF-8 text", (unsigned char)document->text[offset]);
+}
+
+/* What people run into, and libfyaml's message does not help with. */
+static const char *syntax_hint(const char *line, const char *message)
+{
+	if (line && memchr(line, '\t', strspn(line, " \t")))
+		return "YAML is indented with spaces, never with tabs";
+	if (strstr(message, "cannot start with '@'"))
+		return "YAML keeps '@' for itself: put the name in quotes, \"@FILE\"";
+	return NULL;
+}
+
+/* What libfyaml collected when it gave up. */
+static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
+{
+	struct fy_diag_error *error;
+	void *iterator = NULL;
+	bool was_told = false;
+
+	while ((error = fy_diag_errors_iterate(syntax, &iterator))) {
+		struct weir_place place = {
+			.file = builder->document->file, .line = error->line, .column = error->column, .width = 1};
+		const char *line = weir_document_line(builder->document, place.line);
+
+		weir_diag_error(builder->diag, &place, line, syntax_hint(line, error->msg), "not valid YAML: %s",
+				error->msg);
+		was_told = true;
+	}
+	if (!was_told)
+		weir_diag_error(builder->diag, &(struct weir_place){builder->document->file, 1, 1, 1}, NULL, NULL,
+				"not valid YAML");
+	return -EINVAL;
+}
+
+static int build(struct builder *builder, struct fy_parser *parser, struct fy_diag *syntax)
+{
+	struct fy_event *event;
+	int err = fy_parser_set_string(parser, builder->document->text, builder->document->bytes) ? -ENOMEM : 0;
+
+	while (!err && (event = fy_parser_parse(parser))) {
+		err = take_event(builder, event);
+		fy_parser_event_free(parser, event);
+	}
+	if (!err && fy_parser_get_stream_error(parser))
+		err = tell_syntax_errors(builder, syntax);
+	return err;
+}
+
+static void discard_output(struct fy_diag *diag, void *user, const char *text, size_t bytes)
+{
+}
+
+static void parser_destroyp(struct fy_parser **parser)
+{
+	fy_parser_destroy(*parser);
+}
+
+static void fy_diag_destroyp(struct fy_diag **diag)
+{
+	fy_diag_destroy(*diag);
+}
+
+static int parse_text(struct builder *builder)
+{
+	struct fy_diag_cfg diag_config;
+	struct fy_parse_cfg config = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_JSON_NONE};
+	/* Destroyed in the opposite order: the parser lets go of the diag first. */
+	_cleanup_(fy_diag_destroyp) struct fy_diag *syntax = NULL;
+	_cleanup_(parser_destroyp) struct fy_parser *parser = NULL;
+
+	fy_diag_cfg_default(&diag_config);
+	diag_config.fp = NULL;
+	diag_config.output_fn = discard_output;
+	diag_config.colorize = false;
+	syntax = fy_diag_create(&diag_config);
+	if (!syntax)
+		return -ENOMEM;
+	fy_diag_set_collect_errors(syntax, true);
+	config.diag = syntax;
+	parser = fy_parser_create(&config);
+	if (!parser)
+		return -ENOMEM;
+	return build(builder, parser, syntax);
+}
+
+int weir_document_parse(const char *file, char *text, size_t bytes, struct weir_document **ret_document,
+			struct weir_diag *diag)
+{
+	_cleanup_(weir_document_freep) struct weir_document *document = calloc(1, sizeof(*document));
+	struct builder builder = {.document = document, .diag = diag, .position = {.line = 1, .column = 1}};
+	int err;
+
+	if (!document) {
+		free(text);
+		return -ENOMEM;
+	}
+	*document = (struct weir_document){.file = file, .text = text, .bytes = bytes};
+	/* A byte order mark is no part of the text, nor of its columns. */
+	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+		document->bytes -= 3;
+		memmove(text, text + 3, document->bytes + 1);
+	}
+	err = check_text(&builder);
+	if (!err)
+		err = parse_text(&builder);
+	for (size_t i = 0; i < builder.anchor_count; i++)
+		free(builder.anchors[i].name);
+	free(builder.anchors);
+	if (!err)
+		*ret_document = TAKE_PTR(document);
+	return err;
+}
+
+void weir_document_free(struct weir_document *document)
+{
+	if (!document)
+		return;
+	for (size_t i = 0; i < document->node_count; i++) {
+		free(document->nodes[i]->text);
+		free(document->nodes[i]->items);
+		free(document->nodes[i]);
+	}
+	free(document->nodes);
+	free(document->text);
+	free(document);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "tables/narrow_span.h"
+
+#include <stdio.h>
+
+#define NUMBERS (WEIR_NARROW_BUCKET_MAX + 1)
+
+static uint64_t left_ns(const struct weir_timing *timing, uint64_t now_ns)
+{
+	uint64_t passed = now_ns / timing->bucket_ns - timing->base_bucket;
+	unsigned __int128 left;
+
+	if (passed >= NUMBERS)
+		return 0;
+	/* What has passed of the present bucket does not matter: it is a day at the most. */
+	left = (unsigned __int128)(NUMBERS - passed) * timing->bucket_ns;
+	return left > UINT64_MAX ? UINT64_MAX : (uint64_t)left;
+}
+
+uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_slots, const struct weir_timing *timings,
+			     uint32_t timing_count, uint64_t now_ns)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (uint32_t slot = 0; slot < rule_slots; slot++) {
+		const struct weir_rule_info *rule = &rules[slot];
+		uint64_t rule_ns;
+
+		if (rule->state != WEIR_SLOT_USED || rule->storage != WEIR_STORAGE_NARROW ||
+		    rule->timing >= timing_count || !timings[rule->timing].bucket_ns)
+			continue;
+		rule_ns = left_ns(&timings[rule->timing], now_ns);
+		if (rule_ns < least_ns)
+			least_ns = rule_ns;
+	}
+	return least_ns;
+}
+
+const char *weir_narrow_words(uint64_t left_ns, char words[WEIR_NARROW_WORDS_BYTES])
+{
+	if (left_ns >= WEIR_NARROW_LEFT_NS_LOW)
+		return NULL;
+	if (!left_ns)
+		return "attached so long ago that who has used up a limit stays blocked";
+	snprintf(words, WEIR_NARROW_WORDS_BYTES, "attached so long ago that its limits hold for %u more days",
+		 (unsigned int)(left_ns / (86400 * WEIR_NSEC_PER_SEC)));
+	return words;
+}

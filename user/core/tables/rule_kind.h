@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room tables: what entries of the maps mean to those who read them: descriptions of rules (this header), the words
+ * of the connection tables, the span of narrow rows. Pure: entries are copies, and the time is handed in.
+ *
+ * What a rule is, by its description: said here, once, for the compiler, who reads what is attached, and who prints it.
+ */
+#ifndef WEIR_TABLES_RULE_KIND_H
+#define WEIR_TABLES_RULE_KIND_H
+
+#include <stdbool.h>
+
+#include "kind/kind.h"
+#include "rules/ruleset.h"
+#include "weir_abi.h"
+
+/* It counts connections, and has no window. */
+static inline bool weir_has_connections(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->counts_connections;
+}
+
+/* It keeps a window; others go by connections, by planned times, or by the window of a meter. */
+static inline bool weir_has_window(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->keeps_window;
+}
+
+/* Its flows have planned times, in a table that all CPUs share. */
+static inline bool weir_throttles_flows(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->flow_memory_ns && rule->identity.key_fields;
+}
+
+/* The same for all packets of its resource together. */
+static inline bool weir_throttles_resource(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->flow_memory_ns && !rule->identity.key_fields;
+}
+
+/* The program warms each of its flows by itself: no one threshold is in force. */
+static inline bool weir_warms_flows(const struct weir_rule_info *rule)
+{
+	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
+}
+
+/* Tables that all CPUs share remember its flows for longer than its slot's rows. */
+static inline bool weir_shares_flows(const struct weir_rule_info *rule)
+{
+	return weir_throttles_flows(rule) || weir_warms_flows(rule);
+}
+
+#endif

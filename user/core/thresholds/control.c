@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "thresholds/control.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "rules/ruleset.h"
+#include "thresholds/memory_adaptive.h"
+#include "weir_warm_up.h"
+
+/* Of seconds that nobody knows singly, so many are gone through. Chosen, not derived: it bounds the time of
+ * a step, and what is spread over more seconds than a day tells little of any.
+ */
+#define FORGOTTEN_SECONDS_MAX 86400u
+
+bool weir_control_warms_up(const struct weir_rule_info *rule)
+{
+	return rule->moves && rule->strategy == WEIR_STRATEGY_WARM_UP;
+}
+
+void weir_control_warm_start(const struct weir_rule_info *rule, uint64_t now_ns, struct weir_warm_state *ret_state)
+{
+	*ret_state = (struct weir_warm_state){
+		.stored = rule->warm_up.max,
+		.second = now_ns / WEIR_NSEC_PER_SEC,
+	};
+}
+
+/* ---- what passed ---- */
+
+/* What all CPUs counted, from the state's second up to the present one. */
+struct passed {
+	uint64_t total;
+	uint64_t forgotten_end; /* some CPU may have forgotten seconds before this one */
+	uint64_t forgotten;	/* units that passed in those, since the state's second */
+	uint64_t since;		/* units in the present second, and later */
+	/* by second: each CPU remembers 16, and all the seconds that no one has forgotten are among the last 16 */
+	uint64_t second[WEIR_RULE_SECONDS];
+	uint64_t units[WEIR_RULE_SECONDS];
+	uint64_t known; /* sum of the units above */
+};
+
+/* The newest second that any CPU counted in, or none (0). An entry that was never used has no units. */
+static uint64_t newest_second(const struct weir_rule_seconds *of_cpus, uint32_t cpus)
+{
+	uint64_t newest = 0;
+
+	for (uint32_t cpu = 0; cpu < cpus; cpu++)
+		for (int i = 0; i < WEIR_RULE_SECONDS; i++)
+			if (of_cpus[cpu].at[i].second > newest)
+				newest = of_cpus[cpu].at[i].second;
+	return newest;
+}
+
+static void add_second(struct passed *passed, const struct weir_rule_second *at, uint64_t first, uint64_t end)
+{
+	uint64_t index = at->second % WEIR_RULE_SECONDS;
+
+	if (at->second >= end) {
+		passed->since += at->units;
+	} else if (at->second >= first && at->second >= passed->forgotten_end) {
+		passed->second[index] = at->second;
+		passed->units[index] += at->units;
+		passed->known += at->units;
+	}
+}
+
+/* Units of seconds `first` to `end` - 1. */
+static void add_up(const struct weir_rule_seconds *of_cpus, uint32_t cpus, uint64_t first, uint64_t end,
+		   uint64_t total_before, struct passed *passed)
+{
+	uint64_t newest = newest_second(of_cpus, cpus), told;
+
+	*passed = (struct passed){.forgotten_end = first};
+	if (newest >= first + WEIR_RULE_SECONDS)
+		passed->forgotten_end = newest - WEIR_RULE_SECONDS + 1;
+	if (passed->forgotten_end > end)
+		passed->forgotten_end = end;
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		passed->total += of_cpus[cpu].total;
+		for (int i = 0; i < WEIR_RULE_SECONDS; i++)
+			add_second(passed, &of_cpus[cpu].at[i], first, end);
+	}
+	/* Totals and seconds are read while they move on: a sum may be off by what passed in between. */
+	told = total_before + passed->known + passed->since;
+	passed->forgotten = passed->total > told ? passed->total - told : 0;
+}
+
+/* ---- WarmUp ---- */
+
+/* `seconds` in which so many units passed together. */
+static uint64_t sync_forgotten(const struct weir_warm_up *params, uint64_t stored, uint64_t seconds, uint64_t units)
+{
+	uint64_t each, more;
+
+	if (!units)
+		return weir_warm_up_idle(params, stored, seconds);
+	each = units / seconds;
+	more = units % seconds; /* so many seconds pass one more; they come first */
+	if (seconds > FORGOTTEN_SECONDS_MAX) {
+		more = more > seconds - FORGOTTEN_SECONDS_MAX ? more - (seconds - FORGOTTEN_SECONDS_MAX) : 0;
+		seconds = FORGOTTEN_SECONDS_MAX;
+	}
+	for (uint64_t i = 0; i < seconds; i++)
+		stored = weir_warm_up_sync(params, stored, each + (i < more));
+	return stored;
+}
+
+/* Seconds `first` to `end` - 1, of which those that passed nothing are gone through in one step. */
+static uint64_t sync_known(const struct weir_warm_up *params, uint64_t stored, const struct passed *passed,
+			   uint64_t first, uint64_t end)
+{
+	uint64_t next = first;
+
+	/* What is known lies within 16 seconds of each other. Before the earliest of them nothing passed. */
+	while (next < end) {
+		uint64_t earliest = end, units = 0;
+
+		for (int i = 0; i < WEIR_RULE_SECONDS; i++) {
+			if (passed->second[i] < next || passed->second[i] >= earliest || !passed->units[i])
+				continue;
+			earliest = passed->second[i];
+			units = passed->units[i];
+		}
+		stored = weir_warm_up_idle(params, stored, earliest - next);
+		if (earliest < end)
+			stored = weir_warm_up_sync(params, stored, units);
+		next = earliest + 1;
+	}
+	return stored;
+}
+
+void weir_control_sync(const struct weir_rule_info *rule, const struct weir_rule_seconds *of_cpus, uint32_t cpus,
+		       uint64_t now_ns, struct weir_warm_state *state)
+{
+	uint64_t now_s = now_ns / WEIR_NSEC_PER_SEC, forgotten_s;
+	const struct weir_warm_up *params = &rule->warm_up;
+	struct passed passed;
+
+	/* A reload may have made it smaller. */
+	if (state->stored > params->max)
+		state->stored = params->max;
+	if (now_s <= state->second)
+		return;
+	add_up(of_cpus, cpus, state->second, now_s, state->total, &passed);
+	forgotten_s = passed.forgotten_end - state->second;
+	if (forgotten_s)
+		state->stored = sync_forgotten(params, state->stored, forgotten_s, passed.forgotten);
+	state->stored = sync_known(params, state->stored, &passed, passed.forgotten_end, now_s);
+	state->second = now_s;
+	state->total = passed.total - passed.since;
+}
+
+/* ---- thresholds ---- */
+
+static void allow_by_memory(const struct weir_rule_info *rule, const struct weir_memory_use *memory, uint64_t now_ns,
+			    struct weir_allowance *allowance)
+{
+	/* Not known is as bad as it can be: highMemUsageThreshold. */
+	uint64_t used_bytes = memory->is_known && now_ns < memory->holds_until_ns ? memory->used_bytes : UINT64_MAX;
+
+	allowance->units = weir_memory_adaptive_units(&rule->memory, used_bytes);
+	if (weir_kind_of_info(rule)->has_cost)
+		weir_memory_adaptive_cost(&rule->memory, used_bytes, rule->identity.interval_ns, &allowance->cost);
+}
+
+void weir_control_allow(const struct weir_rule_info *rule, const struct weir_warm_state *state,
+			const struct weir_memory_use *memory, uint64_t now_ns, struct weir_allowance *ret_allowance)
+{
+	*ret_allowance = (struct weir_allowance){};
+	if (!weir_control_warms_up(rule)) {
+		allow_by_memory(rule, memory, now_ns, ret_allowance);
+		return;
+	}
+	ret_allowance->units = weir_warm_up_units(&rule->warm_up, state->stored);
+	if (weir_kind_of_info(rule)->has_cost)
+		weir_warm_up_cost(&rule->warm_up, state->stored, &ret_allowance->cost);
+}
+
+bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowance *allowance)
+{
+	uint64_t word = __atomic_load_n(&pushed->word, __ATOMIC_RELAXED);
+	uint8_t version = word >> WEIR_THRESHOLD_BITS;
+
+	if ((word & WEIR_THRESHOLD_MASK) == allowance->units &&
+	    !memcmp(&pushed->cost[version & 1], &allowance->cost, sizeof(allowance->cost)))
+		return false;
+	version++;
+	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
+	 * must be seen before this is overwritten.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	pushed->cost[version & 1] = allowance->cost;
+	/* The cost is there before the word that points to it. */
+	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(allowance->units, version), __ATOMIC_RELEASE);
+	return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Threshold allowed at a given memory usage: a straight line between two water marks.
+ *
+ * used_bytes at or below low_mark_bytes gives low_units; at or above high_mark_bytes it gives high_units; between,
+ * the point of the line, as an exact rational. All thresholds are units per interval. Pure: no clock, no I/O. What
+ * to do when memory cannot be read is the caller's decision.
+ * Source: memory-adaptive flow control of Sentinel (sentinel-golang, core/flow/tc_adaptive.go).
+ */
+#ifndef WEIR_THRESHOLDS_MEMORY_ADAPTIVE_H
+#define WEIR_THRESHOLDS_MEMORY_ADAPTIVE_H
+
+#include "base/diag.h"
+#include "rules/ruleset.h"
+#include "weir_abi.h"
+
+/* The parameters of a MemoryAdaptive rule. Fails (-EINVAL) on a threshold larger than any may be. */
+int weir_memory_adaptive_set_up(const struct weir_ruleset_rule *rule, struct weir_memory_adaptive *ret_params,
+				struct weir_diag *diag);
+
+/* floor(allowed): the decisions of a window with whole units are the same. */
+uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, uint64_t used_bytes);
+
+/* interval_ns / allowed, of the line's exact point, for rules that throttle. */
+void weir_memory_adaptive_cost(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
+			       struct weir_cost *ret_cost);
+
+#endif

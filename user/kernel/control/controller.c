@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "control/controller.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "program/array.h"
+#include "program/thresholds.h"
+
+#define SECOND_NS WEIR_NSEC_PER_SEC
+/* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
+#define PERIOD_NS (SECOND_NS / 4)
+/* Twice as often as docs/semantics.md asks for, so that a tick that is late is still soon enough. */
+#define MEMORY_PERIOD_NS (SECOND_NS / 20)
+
+/* After the begin of a second, so that packets judged before it have been counted: CPUs that are taken away in
+ * between take longer now and then, and what they had in hand is then not counted. Chosen, not derived.
+ */
+#define TICK_DELAY_NS 1000000
+
+/* A reload writes descriptions in two steps, a few milliseconds apart. Who reads in between reads again. */
+#define SETTLE_ATTEMPTS 50
+#define SETTLE_PAUSE_NS 10000000
+
+/* Until a tick that failed is tried again. Chosen, not derived: often enough for what is over soon, and not so often
+ * that its words fill a log.
+ */
+#define RETRY_MS 1000
+
+/* What it reads and writes, beside the descriptions. */
+#define CONTROLLER_TABLES                                                                                              \
+	(WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS) |                                      \
+	 WEIR_TABLE_BIT(WEIR_MAP_RULE_SECONDS) | WEIR_TABLE_BIT(WEIR_MAP_WARM_STATES))
+#define LOOK_TABLES (WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS))
+
+struct weir_controller {
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	int lock_fd; /* the instance's directory; -1: a fork gave it up */
+	int timer_fd;
+	struct weir_instance *instance;
+	struct weir_thresholds *thresholds;
+	struct weir_memory *memory; /* NULL: no rule asks for it */
+	struct weir_memory_use memory_use;
+	bool misses_memory;	      /* the last reading failed, which has been told */
+	bool has_failed;	      /* the last tick did, which has been told */
+	uint64_t watched_ns;	      /* when the links were looked at */
+	struct weir_control *control; /* mapped */
+};
+
+static size_t control_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+/* ---- becoming the one ---- */
+
+/* The process that has the lock; 0: none, or it cannot be seen from here. */
+static pid_t find_holder(const char *name)
+{
+	_cleanup_(weir_fclosep) FILE *locks = fopen("/proc/locks", "re");
+	char path[PATH_MAX], line[256], wanted[64], place[64];
+	struct stat status;
+	int pid;
+
+	weir_pin_path(name, NULL, path);
+	if (!locks || stat(path, &status))
+		return 0;
+	snprintf(wanted, sizeof(wanted), "%02x:%02x:%lu", major(status.st_dev), minor(status.st_dev), status.st_ino);
+	/* "1: FLOCK  ADVISORY  WRITE 4711 00:1f:12345 0 EOF"; who waits has "->" before FLOCK */
+	while (fgets(line, sizeof(line), locks))
+		if (sscanf(line, "%*s FLOCK %*s %*s %d %63s", &pid, place) == 2 && !strcmp(place, wanted))
+			return pid > 0 ? pid : 0;
+	return 0;
+}
+
+static int fail_locked(const char *name, struct weir_diag *diag)
+{
+	pid_t pid = find_holder(name);
+	char hint[160] = "it is another 'weir run' or 'weir control'; one is enough";
+
+	if (pid)
+		snprintf(hint, sizeof(hint),
+			 "it is process %d, and one is enough; should that be a 'weir run', the limits go with it",
+			 pid);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' has a controller already", name);
+	return -EBUSY;
+}
+
+static int lock(struct weir_controller *controller, struct weir_diag *diag)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(controller->name, NULL, path);
+	controller->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (controller->lock_fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot open '%s'", path);
+	if (!flock(controller->lock_fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return weir_diag_fail(diag, errno, NULL, "cannot lock '%s'", path);
+	return fail_locked(controller->name, diag);
+}
+
+/* Its directory went with it, and ours is none any more; one of the same name is another instance. */
+static bool is_gone(const struct weir_controller *controller)
+{
+	struct stat status;
+
+	return fstat(controller->lock_fd, &status) || status.st_nlink == 0;
+}
+
+/* ---- what is attached ---- */
+
+static int read_generation(const struct weir_controller *controller, uint64_t *ret_generation)
+{
+	struct weir_instance_info info;
+	int err = weir_array_read(controller->instance->map_fd[WEIR_MAP_INSTANCE], &info, 1, sizeof(info));
+
+	if (!err)
+		*ret_generation = info.generation;
+	return err;
+}
+
+/* The words of a reload that has not come to its end: it died, or it takes its time. */
+static int fail_unsettled(const char *name, struct weir_diag *diag)
+{
+	if (!weir_bpffs_is_locked())
+		return weir_instance_fail_unsettled(name, diag);
+	weir_diag_error(diag, NULL, NULL, NULL, "a reload of instance '%s' is taking its time", name);
+	return -EAGAIN;
+}
+
+static int open_settled(struct weir_controller *controller, struct weir_diag *diag)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_NS};
+	uint64_t generation;
+
+	for (int attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+		int err;
+
+		weir_instance_free(TAKE_PTR(controller->instance));
+		err = weir_instance_open_now(controller->name, &controller->instance, diag);
+		if (err)
+			return err;
+		if (controller->instance->is_settled && !read_generation(controller, &generation) &&
+		    generation == controller->instance->info.generation)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return fail_unsettled(controller->name, diag);
+}
+
+static int map_control(struct weir_controller *controller, struct weir_diag *diag)
+{
+	int fd = controller->instance->map_fd[WEIR_MAP_CONTROL];
+	void *control = mmap(NULL, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	/* A reload may have replaced it. */
+	if (controller->control)
+		munmap(controller->control, control_bytes());
+	controller->control = NULL;
+	if (control == MAP_FAILED)
+		return weir_diag_fail(diag, errno, NULL, "cannot map the heartbeat of instance '%s'", controller->name);
+	controller->control = control;
+	return 0;
+}
+
+static uint64_t validity_ns(const struct weir_instance *instance)
+{
+	return instance->info.controller_timeout_ms * 1000000ull;
+}
+
+static int open_thresholds(struct weir_controller *controller, struct weir_diag *diag)
+{
+	const struct weir_instance *instance = controller->instance;
+	const struct weir_thresholds_maps maps = {
+		.rules = instance->rules,
+		.rule_slots = instance->info.rule_slots,
+		.rule_count = instance->rule_count,
+		.fds.thresholds = instance->thresholds_fd,
+		.fds.rule_seconds = instance->map_fd[WEIR_MAP_RULE_SECONDS],
+		.fds.warm_states = instance->map_fd[WEIR_MAP_WARM_STATES],
+		.saves_states = true,
+	};
+	int err = weir_thresholds_open(&maps, &controller->thresholds, diag);
+
+	if (err || !weir_thresholds_need_memory(controller->thresholds))
+		return err;
+	controller->memory = weir_memory_open(instance->info.memory_cgroup);
+	if (!controller->memory)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
+	controller->memory_use = (struct weir_memory_use){}; /* another cgroup's, perhaps */
+	controller->misses_memory = false;
+	return 0;
+}
+
+/* At the start, and after a reload. */
+static int open_all(struct weir_controller *controller, struct weir_diag *diag)
+{
+	int err;
+
+	weir_thresholds_free(TAKE_PTR(controller->thresholds));
+	weir_memory_free(TAKE_PTR(controller->memory));
+	err = open_settled(controller, diag);
+	if (!err)
+		err = weir_instance_expect_tables(controller->instance, CONTROLLER_TABLES, "the thresholds", diag);
+	if (!err)
+		err = map_control(controller, diag);
+	if (!err)
+		err = open_thresholds(controller, diag);
+	return err;
+}
+
+/* ---- ticking ---- */
+
+static void warn_of_memory(const struct weir_instance *instance, int err, struct weir_diag *diag)
+{
+	const char *cgroup = instance->info.memory_cgroup;
+
+	weir_diag_warning(diag, NULL, NULL,
+			  "until it can be, MemoryAdaptive rules are at highMemUsageThreshold; 'memory' in the "
+			  "settings says where it is read",
+			  "the memory of %s%s%s cannot be read: %s", *cgroup ? "cgroup '" : "the system", cgroup,
+			  *cgroup ? "'" : "", weir_memory_explain(cgroup, err));
+}
+
+static void read_memory(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
+{
+	uint64_t used_bytes;
+	int err = weir_memory_read(controller->memory, &used_bytes);
+
+	if (err && !controller->misses_memory)
+		warn_of_memory(controller->instance, err, diag);
+	else if (!err && controller->misses_memory)
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "the memory can be read again: MemoryAdaptive rules follow it");
+	controller->misses_memory = err != 0;
+	if (err)
+		return; /* the last reading holds for its time */
+	controller->memory_use = (struct weir_memory_use){
+		.is_known = true,
+		.used_bytes = used_bytes,
+		.holds_until_ns = now_ns + validity_ns(controller->instance),
+	};
+}
+
+/* The heartbeat comes after what it vouches for. */
+static void beat(struct weir_controller *controller)
+{
+	__atomic_store_n(&controller->control->validity_ns, validity_ns(controller->instance), __ATOMIC_RELAXED);
+	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
+}
+
+/* Each costs some calls of the kernel: once a second, however often the memory is read. */
+static void watch_links(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
+{
+	if (now_ns - controller->watched_ns < SECOND_NS - PERIOD_NS / 2)
+		return;
+	controller->watched_ns = now_ns;
+	weir_instance_watch_links(controller->instance, diag);
+}
+
+static int step(struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t now_ns = weir_host_now_ns();
+	int err;
+
+	if (controller->memory)
+		read_memory(controller, now_ns, diag);
+	watch_links(controller, now_ns, diag);
+	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
+	beat(controller);
+	return 0;
+}
+
+static int tick(struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t generation;
+	int err;
+
+	if (controller->thresholds) { /* else the last tick failed to open them */
+		err = read_generation(controller, &generation);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", controller->name);
+		if (generation == controller->instance->info.generation)
+			return step(controller, diag);
+	}
+	/* An interface may have gone in this very tick: what is opened anew does not know it. */
+	if (controller->instance)
+		weir_instance_watch_links(controller->instance, diag);
+	err = open_all(controller, diag);
+	return err ? err : step(controller, diag);
+}
+
+/* When the next tick is due. Without a rule that moves too, since a reload may bring one. */
+static int arm(const struct weir_controller *controller, struct weir_diag *diag)
+{
+	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : PERIOD_NS;
+	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
+	const struct itimerspec due = {.it_value = {.tv_sec = next_ns / SECOND_NS, .tv_nsec = next_ns % SECOND_NS}};
+
+	if (timerfd_settime(controller->timer_fd, TFD_TIMER_ABSTIME, &due, NULL))
+		return weir_diag_fail(diag, errno, NULL, "cannot set the controller's timer");
+	return 0;
+}
+
+/* The next tick is due (0), or wake_fd can be read (1). */
+static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
+{
+	struct pollfd polled[] = {
+		{.fd = wake_fd, .events = POLLIN},
+		{.fd = controller->timer_fd, .events = POLLIN},
+		{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
+	};
+	int err = arm(controller, diag);
+
+	if (err)
+		return err;
+	if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
+	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
+		weir_memory_forget_pressure(controller->memory);
+	return polled[0].revents != 0;
+}
+
+/* The same after a tick that failed, by what hardly can. */
+static int wait_to_retry(int wake_fd)
+{
+	return poll(&(struct pollfd){.fd = wake_fd, .events = POLLIN}, 1, RETRY_MS) > 0;
+}
+
+int weir_controller_serve(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
+{
+	for (;;) {
+		int err = controller->has_failed ? wait_to_retry(wake_fd) : wait_for_tick(controller, wake_fd, diag);
+
+		if (err > 0)
+			return 0;
+		if (!err && !is_gone(controller))
+			err = tick(controller, diag);
+		if (err == -EPROTO) /* reloaded by another version, for good */
+			return err;
+		if (is_gone(controller)) { /* whatever failed, that is why */
+			weir_diag_free(diag);
+			return -ENOENT;
+		}
+		controller->has_failed = err != 0;
+		if (diag->count)
+			return WEIR_CONTROLLER_WARNS;
+	}
+}
+
+/* ---- the contract ---- */
+
+int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_controller_freep) struct weir_controller *controller = calloc(1, sizeof(*controller));
+	int err;
+
+	if (!controller)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot control instance '%s'", instance);
+	snprintf(controller->name, sizeof(controller->name), "%s", instance);
+	controller->lock_fd = controller->timer_fd = -1;
+
+	/* First, as it says it best when nothing is attached. */
+	err = weir_instance_open_now(instance, &controller->instance, diag);
+	if (!err && attached_ns && controller->instance->info.attached_ns != attached_ns) {
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", instance);
+		err = -ESTALE;
+	}
+	if (!err)
+		err = lock(controller, diag);
+	if (!err)
+		err = open_all(controller, diag);
+	if (err)
+		return err;
+	controller->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (controller->timer_fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot make the controller's timer");
+	err = step(controller, diag);
+	if (err)
+		return err;
+	*ret_controller = TAKE_PTR(controller);
+	return 0;
+}
+
+void weir_controller_free(struct weir_controller *controller)
+{
+	if (!controller)
+		return;
+	if (controller->control) {
+		/* Whoever has it mapped has the lock: the next controller's heartbeat is not undone. */
+		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
+		munmap(controller->control, control_bytes());
+	}
+	weir_thresholds_free(controller->thresholds);
+	weir_memory_free(controller->memory);
+	weir_instance_free(controller->instance);
+	weir_closep(&controller->timer_fd);
+	weir_closep(&controller->lock_fd);
+	free(controller);
+}
+
+void weir_controller_leave(struct weir_controller *controller)
+{
+	weir_closep(&controller->lock_fd);
+	controller->lock_fd = -1;
+}
+
+uint32_t weir_controller_rule_count(const struct weir_controller *controller)
+{
+	return weir_thresholds_count(controller->thresholds);
+}
+
+/* ---- looking on ---- */
+
+static enum weir_controller_state state_of(const struct weir_control *control, uint32_t moving, uint64_t now_ns)
+{
+	if (control->heartbeat_ns && now_ns < control->heartbeat_ns + control->validity_ns)
+		return WEIR_CONTROLLER_RUNNING;
+	if (!moving)
+		return WEIR_CONTROLLER_NOT_NEEDED;
+	return control->heartbeat_ns ? WEIR_CONTROLLER_STALE : WEIR_CONTROLLER_ABSENT;
+}
+
+/* What the program would go by now. */
+static uint64_t in_force(const struct weir_rule_info *rule, const struct weir_pushed *pushed, bool is_running)
+{
+	return (rule->moves && is_running ? pushed->word : rule->threshold_word) & WEIR_THRESHOLD_MASK;
+}
+
+static void look_at_memory(const struct weir_instance *instance, struct weir_controller_report *report)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+
+		report->needs_memory |= rule->moves && !weir_control_warms_up(rule);
+	}
+	if (report->needs_memory)
+		report->memory_err = weir_memory_read_once(instance->info.memory_cgroup, &report->used_bytes);
+}
+
+int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_pushed *pushed = calloc(instance->rule_count + 1, sizeof(*pushed));
+	_cleanup_(weir_freep) uint64_t *thresholds = calloc(instance->rule_count + 1, sizeof(*thresholds));
+	struct weir_controller_report report = {};
+	uint64_t now_ns = weir_host_now_ns();
+	struct weir_control control = {};
+	int err = weir_instance_expect_tables(instance, LOOK_TABLES, "the thresholds", diag);
+
+	if (err)
+		return err;
+	err = pushed && thresholds ? 0 : -ENOMEM;
+	if (!err)
+		err = weir_array_read(instance->map_fd[WEIR_MAP_CONTROL], &control, 1, sizeof(control));
+	if (!err)
+		err = weir_array_read(instance->thresholds_fd, pushed, instance->rule_count, sizeof(*pushed));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the thresholds of instance '%s'", instance->name);
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		report.rule_count += instance->rules[instance->rule_order[i]].moves;
+	report.state = state_of(&control, report.rule_count, now_ns);
+	report.pid = find_holder(instance->name);
+	if (report.state == WEIR_CONTROLLER_STALE)
+		report.stale_ns = now_ns - control.heartbeat_ns - control.validity_ns;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		thresholds[i] = in_force(&instance->rules[instance->rule_order[i]], &pushed[i],
+					 report.state == WEIR_CONTROLLER_RUNNING);
+	look_at_memory(instance, &report);
+	report.thresholds = TAKE_PTR(thresholds);
+	*ret_report = report;
+	return 0;
+}
+
+int weir_controller_warn(const char *name, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+	struct weir_controller_report report = {};
+	struct weir_diag ignored = {};
+	int err = weir_instance_open_now(name, &instance, &ignored);
+
+	weir_diag_free(&ignored);
+	if (err || !instance->is_settled)
+		return 0; /* the next command is at work already, and will look itself */
+	err = weir_controller_look(instance, &report, diag);
+	free(report.thresholds);
+	if (err)
+		return err;
+	if (report.memory_err)
+		warn_of_memory(instance, report.memory_err, diag);
+	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
+		return 0;
+	snprintf(hint, sizeof(hint),
+		 "start 'weir control%s'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "
+		 "rules at highMemUsageThreshold",
+		 weir_instance_option(name, option));
+	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
+			  report.rule_count, report.rule_count == 1 ? "" : "s", name,
+			  report.rule_count == 1 ? "s" : "");
+	return 0;
+}

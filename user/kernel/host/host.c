@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "host/host.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/util.h"
+
+/*
+ * Of the memory that is available, the part that stays free: maps take 1 to 3 % more than their bytes (docs/scale.md),
+ * and who else runs needs some. Chosen, not derived.
+ */
+#define SPARED_PART 16
+
+int weir_host_read_text(const char *path, char *text, size_t text_bytes)
+{
+	_cleanup_(weir_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t bytes;
+
+	if (fd < 0)
+		return -errno;
+	bytes = read(fd, text, text_bytes - 1);
+	if (bytes < 0)
+		return -errno;
+	while (bytes > 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == ' '))
+		bytes--;
+	text[bytes] = '\0';
+	return 0;
+}
+
+int weir_host_cpus(void)
+{
+	return libbpf_num_possible_cpus();
+}
+
+bool weir_host_cpus_have_gaps(void)
+{
+	char text[256];
+
+	/* "0-15", or a list of such ranges (Linux, Documentation/admin-guide/cputopology.rst). */
+	return !weir_host_read_text("/sys/devices/system/cpu/possible", text, sizeof(text)) &&
+	       (text[0] != '0' || strchr(text, ','));
+}
+
+uint64_t weir_host_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+uint64_t weir_host_tick_ns(void)
+{
+	struct timespec tick;
+
+	/* The coarse clock advances with jiffies, so its resolution is their length. */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
+		return 0;
+	return tick.tv_nsec;
+}
+
+bool weir_host_is_weakly_ordered(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	return false;
+#else
+	return true;
+#endif
+}
+
+bool weir_host_is_realtime(void)
+{
+	struct utsname kernel;
+	char text[16] = "";
+
+	if (!weir_host_read_text("/sys/kernel/realtime", text, sizeof(text)))
+		return text[0] == '1';
+	return !uname(&kernel) && strstr(kernel.version, "PREEMPT_RT");
+}
+
+bool weir_host_kernel_is_at_least(unsigned int major, unsigned int minor)
+{
+	unsigned int own_major = 0, own_minor = 0;
+	struct utsname kernel;
+
+	if (uname(&kernel) || sscanf(kernel.release, "%u.%u", &own_major, &own_minor) < 2)
+		return false;
+	return own_major > major || (own_major == major && own_minor >= minor);
+}
+
+/* The number after `label` at the start of a line of a /proc file; false when there is none. */
+static bool read_field(const char *path, const char *label, int base, unsigned long long *ret_value)
+{
+	_cleanup_(weir_fclosep) FILE *file = fopen(path, "re");
+	size_t label_bytes = strlen(label);
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, label, label_bytes))
+			continue;
+		*ret_value = strtoull(line + label_bytes, NULL, base);
+		return true;
+	}
+	return false;
+}
+
+uint64_t weir_host_memory_available_bytes(void)
+{
+	unsigned long long kib;
+
+	return read_field("/proc/meminfo", "MemAvailable:", 10, &kib) ? kib * 1024 : 0;
+}
+
+bool weir_host_has_memory(uint64_t needed_bytes, uint64_t *ret_available_bytes)
+{
+	uint64_t available_bytes = weir_host_memory_available_bytes();
+
+	*ret_available_bytes = available_bytes;
+	return !available_bytes || needed_bytes <= available_bytes - available_bytes / SPARED_PART;
+}
+
+int weir_host_check_privilege(struct weir_diag *diag)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} needed[] = {{CAP_BPF, "CAP_BPF"}, {CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {CAP_PERFMON, "CAP_PERFMON"}};
+	unsigned long long effective;
+	char missing[64] = "";
+
+	/* Without /proc the kernel says no by itself, only less clearly. */
+	if (!read_field("/proc/self/status", "CapEff:", 16, &effective) || effective >> CAP_SYS_ADMIN & 1)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		if (effective >> needed[i].number & 1)
+			continue;
+		if (missing[0])
+			strcat(missing, ", ");
+		strcat(missing, needed[i].name);
+	}
+	if (!missing[0])
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "run it as root", "no privilege to load BPF programs: %s missing", missing);
+	return -EPERM;
+}
+
+/* "lo, eth0, ..." of the present network namespace. */
+static void list_interfaces(char *text, size_t text_bytes)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (struct if_nameindex *i = interfaces; i && i->if_index && used + IF_NAMESIZE + 8 < text_bytes; i++)
+		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "there is: ", i->if_name);
+	if_freenameindex(interfaces);
+}
+
+int weir_host_ifindex(const char *name, struct weir_diag *diag)
+{
+	unsigned int ifindex = if_nametoindex(name);
+	char others[512];
+
+	if (ifindex)
+		return ifindex;
+	list_interfaces(others, sizeof(others));
+	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in this network namespace",
+			name);
+	return -ENODEV;
+}
+
+uint32_t weir_host_find_ifindex(const char *name, void *unused)
+{
+	return if_nametoindex(name);
+}
+
+int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) char *path = NULL;
+	_cleanup_(weir_closep) int fd = -1;
+	int err;
+
+	if (asprintf(&path, "%s%s", strchr(netns, '/') ? "" : "/run/netns/", netns) < 0) {
+		path = NULL;
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot enter network namespace '%s'", netns);
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return weir_diag_fail(diag, errno, "'ip netns list' shows the names; a path may be given too",
+				      "cannot open network namespace '%s'", path);
+	if (!setns(fd, CLONE_NEWNET))
+		return 0;
+	err = weir_diag_fail(diag, errno,
+			     errno == EPERM ? "run it as root" : "give a name of 'ip netns list', or a path to one",
+			     "cannot enter network namespace '%s'", path);
+	return err == -EINVAL ? -ENOENT : err; /* the kernel's: it is something else */
+}
+
+uint64_t weir_host_netns(void)
+{
+	struct stat status;
+
+	/* thread-self: a process can have threads in several. */
+	return stat("/proc/thread-self/ns/net", &status) ? 0 : status.st_ino;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Taking an instance off one interface or all. No program may run whose pins are gone: nobody could find it any more.
+ * So links go first, and with the last of them everything else.
+ */
+#include "instance/parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "pace/pace.h"
+#include "pins/info.h"
+
+/* Off the interface at once, and not when the kernel gets to the last reference. */
+static void remove_link(const char *instance, const char *pin)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+
+	if (fd >= 0)
+		bpf_link_detach(fd); /* fails when the interface is gone, ignoring */
+	weir_unpin(instance, pin);
+}
+
+/* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
+static void remove_pace(const char *instance, bool was_live, struct weir_diag *diag)
+{
+	const bool paced = weir_pace_is_attached(instance);
+	char device[IF_NAMESIZE], hint[128];
+
+	if (!weir_pace_detach(instance) || !paced || !was_live)
+		return;
+	weir_pace_device(instance, device);
+	snprintf(hint, sizeof(hint), "there, 'ip link del %s' takes it off; next time name it: '--netns PATH'", device);
+	weir_diag_warning(diag, NULL, NULL, hint,
+			  "the network namespace of instance '%s' is not found: what held its packets is left in it",
+			  instance);
+}
+
+int weir_instance_remove(const char *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	const bool was_live = weir_instance_count_live_links(instance) > 0;
+	char path[PATH_MAX];
+	int err = weir_pins_read(instance, &pins);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
+	for (size_t i = 0; i < pins.count; i++)
+		if (weir_is_link_pin(pins.names[i]))
+			remove_link(instance, pins.names[i]);
+	remove_pace(instance, was_live, diag);
+	for (size_t i = 0; i < pins.count; i++)
+		if (!weir_is_link_pin(pins.names[i]))
+			weir_unpin(instance, pins.names[i]);
+	weir_pin_path(instance, NULL, path);
+	if (rmdir(path))
+		return weir_diag_fail(diag, errno, NULL, "cannot remove '%s'", path);
+	return 0;
+}
+
+/* Take pacing off the interfaces that have no link any more. */
+static void trim_pace(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	_cleanup_(weir_freep) uint32_t *ifindexes = NULL;
+	size_t count = 0;
+
+	if (weir_pins_read(instance, &pins))
+		return;
+	ifindexes = calloc(pins.count + 1, sizeof(*ifindexes));
+	for (size_t i = 0; ifindexes && i < pins.count; i++) {
+		struct weir_link link = {};
+
+		if (weir_is_link_pin(pins.names[i]) && !weir_link_read(instance, pins.names[i], &link))
+			ifindexes[count++] = link.ifindex;
+	}
+	if (ifindexes)
+		weir_pace_trim(instance, ifindexes, count);
+}
+
+static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = weir_instance_find_link(instance, interface, pin, diag);
+
+	if (err)
+		return err;
+	remove_link(instance, pin);
+	if (!weir_instance_count_links(instance))
+		return weir_instance_remove(instance, diag);
+	trim_pace(instance);
+	return 0;
+}
+
+/* The instance of this name is the one that was attached at attached_ns. */
+static bool is_same_attachment(const char *instance, uint64_t attached_ns)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+	bool is_foreign;
+
+	return fd >= 0 && !weir_info_read(fd, &info, &is_foreign) && info.attached_ns == attached_ns;
+}
+
+int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_instance_expect_attached(name, diag);
+
+	if (!err)
+		err = weir_bpffs_lock(&lock_fd, diag);
+	if (err)
+		return err;
+	if (!weir_instance_exists(name)) {
+		err = weir_instance_fail_not_attached(name, diag);
+	} else if (attached_ns && !is_same_attachment(name, attached_ns)) {
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", name);
+		err = -ESTALE;
+	} else if (interface) {
+		err = detach_one(name, interface, diag);
+	} else {
+		err = weir_instance_remove(name, diag);
+	}
+	weir_bpffs_tidy();
+	return err;
+}

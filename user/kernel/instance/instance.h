@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room instance: what is attached, from attach to detach. Other rooms need this header alone; parts.h says which file
+ * does what.
+ *
+ * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
+ * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
+ * change instances take turns by a lock; those that only read need none, but to tell what is half done from what
+ * is broken. Never judges packets, never prints.
+ */
+#ifndef WEIR_INSTANCE_H
+#define WEIR_INSTANCE_H
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdbool.h>
+
+#include "pins/links.h"
+#include "pins/pins.h"
+#include "program/object.h"
+
+#define WEIR_INSTANCE_DEFAULT "main"
+#define WEIR_INSTANCE_NAME_BYTES 64
+
+enum weir_attach_mode {
+	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
+	WEIR_MODE_NATIVE, /* in the driver */
+	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
+};
+
+struct weir_instance {
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	int map_fd[WEIR_MAP_COUNT];
+	int thresholds_fd;
+	struct weir_instance_info info;
+	struct weir_rule_info *rules;	      /* info.rule_slots */
+	struct weir_resource_info *resources; /* info.resource_slots */
+	struct weir_timing *timings;	      /* info.timing_count */
+	/* slots in use, in the order of the rule files; meters, which are no rules of the user's, are left out */
+	uint32_t *rule_order, *resource_order;
+	uint32_t rule_count, resource_count;
+	struct weir_link *links;
+	size_t link_count;
+	bool is_settled; /* each place is one rule's: not so while a reload describes old and new ones together */
+	/* Tables of another version (enum weir_state_table), with those that are of no use without them. They are not
+	 * open: map_fd is -1.
+	 */
+	bool is_foreign[WEIR_TABLE_COUNT];
+	/* Its descriptions are of another version, and so is everything: of `info` there is only the head, and no
+	 * rules. Only reload opens such.
+	 */
+	bool is_all_foreign;
+};
+
+/*
+ * Fail with -EPROTO, and say so, when one of these tables is another version's. `tables` has bits of
+ * WEIR_TABLE_BIT(); `what` is in them, for people.
+ */
+#define WEIR_TABLE_BIT(table) (1ull << (table))
+int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t tables, const char *what,
+				struct weir_diag *diag);
+
+/* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
+bool weir_instance_name_is_valid(const char *name);
+
+/* What a command needs to be told to mean this instance: " --instance NAME", or nothing. Returns `words`. */
+#define WEIR_INSTANCE_OPTION_BYTES (WEIR_INSTANCE_NAME_BYTES + 16)
+const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES]);
+
+/* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
+int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
+
+/*
+ * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when it is another version's,
+ * -EAGAIN when a reload of it was cut short. While it is put on or taken off only half of it is there, and in a reload
+ * too much: then this waits until no other command is at work, so who calls must not hold the lock. The caller owns
+ * *ret_instance.
+ */
+int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* The same of one that weir_instance_list named. *ret_instance is NULL when it is gone by now, which is no failure. */
+int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* The same, but it does not wait for a reload: see is_settled. */
+int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* Say that a reload of it was cut short. Returns -EAGAIN. */
+int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
+
+/* Look at its interfaces again: what they are called, and warn of each that has gone since. */
+void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
+
+/* How long its limits hold yet, from now (tables/narrow_span.h). */
+uint64_t weir_instance_left_ns(const struct weir_instance *instance);
+
+/* Whether it is another version's, so far that it cannot be opened or shown. *ret_head: what all versions share, as in
+ * pins/info.h.
+ */
+bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head);
+
+void weir_instance_free(struct weir_instance *instance);
+
+static inline void weir_instance_freep(struct weir_instance **instance)
+{
+	weir_instance_free(*instance);
+}
+
+/* The instance, of whatever version, that has put this program on an interface; false when there is none to be seen. */
+bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_NAME_BYTES]);
+
+struct weir_attach_options {
+	const char *instance;
+	const char *const *interfaces; /* of the present network namespace, no two the same */
+	size_t interface_count;
+	enum weir_attach_mode mode;
+	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
+	bool is_controlled;
+};
+
+/*
+ * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
+ * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may
+ * be NULL) tells this attachment from a later one of the same name.
+ */
+int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
+			 uint64_t *ret_attached_ns, struct weir_diag *diag);
+
+/*
+ * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
+ * to no others that are still there, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched
+ * only then.
+ */
+bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns);
+
+struct weir_reload_result {
+	uint64_t generation;
+	uint32_t rules, kept_rules; /* kept: with their windows and counters */
+};
+
+/* What becomes of tables that another version of weir has laid out. */
+enum weir_reload_foreign {
+	WEIR_RELOAD_REFUSE_FOREIGN,  /* say which they are, and change nothing (-EINVAL) */
+	WEIR_RELOAD_REPLACE_FOREIGN, /* they start afresh, with a warning */
+};
+
+/*
+ * Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means that the new
+ * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
+ * not be written, or only in part; another reload puts that right. *diag may hold warnings after success.
+ */
+#define WEIR_RELOAD_NOT_DESCRIBED (-EUCLEAN)
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,
+			 struct weir_reload_result *ret_result, struct weir_diag *diag);
+
+/* Fail with -ENOENT, and say so, unless the instance is attached to this interface (weir_link_find says what a name
+ * means). */
+int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag);
+
+/*
+ * Take the program off `interface`, or all of them (NULL); with the last one the instance goes.
+ * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.
+ */
+int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag);
+
+#endif

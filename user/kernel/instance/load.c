@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What attaching and reloading do alike: from a rule set to an image that this host has room for, and what is said of
+ * it in the instance's own description and in its thresholds.
+ */
+#include "instance/parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "pins/info.h"
+#include "program/thresholds.h"
+
+int weir_not_the_rules(int err)
+{
+	return err == -EINVAL ? -EIO : err;
+}
+
+int weir_instance_check_marks(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	return weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), diag);
+}
+
+int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
+{
+	uint64_t available_bytes;
+
+	if (weir_host_has_memory(needed_bytes, &available_bytes))
+		return 0;
+	weir_diag_error(diag, NULL, NULL,
+			"lower settings.flowsPerCpu or connections; 'weir check' shows what takes the memory",
+			"the maps need %.1f MB and %.1f MB are available, of which a sixteenth must stay free",
+			needed_bytes / 1e6, available_bytes / 1e6);
+	return -ENOMEM;
+}
+
+int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
+			      struct weir_image **ret_image, struct weir_diag *diag)
+{
+	int cpus = weir_host_cpus();
+	struct weir_compile_options options = {
+		.cpus = cpus,
+		.now_ns = weir_host_now_ns(),
+		.previous = previous,
+		.ifindex = weir_host_find_ifindex,
+	};
+
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	return weir_image_build(ruleset, &options, ret_image, diag);
+}
+
+void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,
+			       const struct weir_image *image, const struct weir_object *object)
+{
+	const struct weir_config *config = &image->config;
+
+	info->magic = WEIR_ABI_MAGIC;
+	info->abi_version = WEIR_ABI_VERSION;
+	weir_info_name_tables(info);
+	memcpy(info->seed, weir_object_seed(object), sizeof(info->seed));
+	info->tick_origin_ns = weir_object_tick_origin_ns(object);
+	info->generation++;
+	info->loaded_ns = weir_host_now_ns();
+	if (!info->attached_ns) {
+		info->attached_ns = info->loaded_ns;
+		info->netns = weir_host_netns();
+	}
+	info->rule_slots = image->rule_slots;
+	info->resource_slots = image->resource_slots;
+	info->narrow_sets = config->narrow_sets;
+	info->wide_sets = config->wide_sets;
+	info->presence_cells = config->presence_cells;
+	info->presence_shift = config->presence_shift;
+	info->flows_per_cpu = image->flows_per_cpu;
+	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
+			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
+	info->timing_count = image->timing_count;
+	info->throttle_sets = config->throttle_sets;
+	info->warming_sets = config->warming_sets;
+	info->connection_sets = config->connection_sets;
+	info->connection_flow_sets = config->connection_flow_sets;
+	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
+	info->controller_timeout_ms = settings->controller_timeout_ms;
+	info->allow_count = image->allow_count;
+	info->deny_count = image->deny_count;
+	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
+	if (settings->memory_cgroup)
+		strncpy(info->memory_cgroup, settings->memory_cgroup, sizeof(info->memory_cgroup) - 1);
+}
+
+static struct weir_memory_use read_memory_use(const struct weir_settings *settings)
+{
+	_cleanup_(weir_memory_freep) struct weir_memory *memory = weir_memory_open(settings->memory_cgroup);
+	struct weir_memory_use use = {.holds_until_ns = UINT64_MAX};
+
+	use.is_known = memory && !weir_memory_read(memory, &use.used_bytes);
+	return use;
+}
+
+int weir_instance_publish(const struct weir_settings *settings, const struct weir_image *image,
+			  const struct weir_object *object, struct weir_diag *diag)
+{
+	const struct weir_moving_fds moving = weir_object_moving_fds(object);
+	struct weir_memory_use memory;
+
+	if (!image->config.has_moving)
+		return 0;
+	memory = read_memory_use(settings);
+	return weir_thresholds_publish(image, &moving, weir_host_now_ns(), &memory, diag);
+}

@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Replacing the rules of an instance while packets go through it. A second program is loaded over the maps that stay,
+ * and put in the place of the first on every link; up to there everything can be undone. A reload may be killed
+ * anywhere: on each interface it leaves the old rules or the new ones, and the next reload puts it right.
+ */
+#include "instance/parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "network/netns.h"
+#include "pace/pace.h"
+#include "pins/info.h"
+#include "program/array.h"
+#include "tables/narrow_span.h"
+
+/* ---- what stays, and what is made anew ---- */
+
+/* Nobody needs the connections that there were: those left in the tables have been counted by other steps, or in flows
+ * of another table.
+ */
+static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	return image->config.connection_sets != info->connection_sets ||
+	       (info->connection_flow_sets && image->config.connection_flow_sets != info->connection_flow_sets) ||
+	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
+}
+
+static bool is_of_connections(enum weir_instance_map map)
+{
+	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_CONNECTION_TOTALS;
+}
+
+/* A flow table that the image wants in another shape held nothing of use (compile/compile.h). */
+static bool has_other_shape(const struct weir_instance *instance, const struct weir_image *image,
+			    enum weir_instance_map map)
+{
+	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
+	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
+	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
+	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
+	       (map == WEIR_MAP_CONNECTION_FLOWS &&
+		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
+	       (is_of_connections(map) && forgets_connections(instance, image)) ||
+	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
+					     image->config.presence_shift != instance->info.presence_shift));
+}
+
+/* Made anew, and replaced together with the program. */
+static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image,
+			enum weir_instance_map map)
+{
+	return instance->is_foreign[map] || has_other_shape(instance, image, map);
+}
+
+/* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
+static uint64_t new_bytes(const struct weir_instance *instance, const struct weir_image *image)
+{
+	struct weir_image_memory memory;
+	uint64_t bytes;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	if (instance->is_all_foreign)
+		return memory.total;
+	bytes = memory.matching + memory.lists;
+	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
+		bytes += memory.narrow_table;
+	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))
+		bytes += memory.wide_table;
+	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
+		bytes += memory.presence;
+	if (is_replaced(instance, image, WEIR_MAP_LONE_ROWS))
+		bytes += memory.lone_rows;
+	if (is_replaced(instance, image, WEIR_MAP_RULE_COUNTERS) ||
+	    is_replaced(instance, image, WEIR_MAP_RESOURCE_COUNTERS))
+		bytes += memory.counters;
+	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
+	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS))
+		bytes += memory.shared;
+	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
+	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
+		bytes += memory.connections;
+	return bytes;
+}
+
+static struct weir_previous what_runs(const struct weir_instance *instance)
+{
+	struct weir_previous previous = {
+		.rules = instance->rules,
+		.resources = instance->resources,
+		.timings = instance->timings,
+		.rule_slots = instance->info.rule_slots,
+		.resource_slots = instance->info.resource_slots,
+		.timing_count = instance->info.timing_count,
+		.narrow_sets = instance->info.narrow_sets,
+		.wide_sets = instance->info.wide_sets,
+		.throttle_sets = instance->info.throttle_sets,
+		.warming_sets = instance->info.warming_sets,
+		.connection_sets = instance->info.connection_sets,
+		.connection_flow_sets = instance->info.connection_flow_sets,
+		.presence_cells = instance->info.presence_cells,
+		.presence_shift = instance->info.presence_shift,
+	};
+
+	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
+	       sizeof(previous.connection_timeout_ms));
+	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
+	if (instance->is_foreign[WEIR_MAP_NARROW_FLOWS])
+		previous.narrow_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_WIDE_FLOWS])
+		previous.wide_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_PRESENCE])
+		previous.presence_cells = 0;
+	if (instance->is_foreign[WEIR_MAP_THROTTLED_FLOWS])
+		previous.throttle_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_WARMING_FLOWS])
+		previous.warming_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
+		previous.connection_sets = previous.connection_flow_sets = 0;
+	return previous;
+}
+
+/* The rules whose warm-up goes on; NULL: none. */
+static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
+{
+	return instance->is_foreign[WEIR_MAP_WARM_STATES] ? NULL : instance->rules;
+}
+
+static int load_over(const struct weir_instance *instance, const struct weir_image *image,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	struct weir_object_options options = {
+		.seed = instance->is_all_foreign ? NULL : instance->info.seed,
+		.tick_origin_ns = instance->is_all_foreign ? 0 : instance->info.tick_origin_ns,
+		.now_ns = weir_host_now_ns(),
+		.previous_rules = rules_that_warm(instance),
+	};
+
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
+	return weir_object_load(image, &options, ret_object, diag);
+}
+
+/* ---- refusals ---- */
+
+static bool names_interfaces(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (ruleset->resources[i].match.interface_count)
+			return true;
+	return false;
+}
+
+/* Interface names are looked up here, and would mean others in another network namespace. */
+static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	char name[NAME_MAX + 1] = "NAME", hint[NAME_MAX + 64];
+
+	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
+		return 0;
+	weir_netns_name(instance->info.netns, name);
+	snprintf(hint, sizeof(hint), "reload it from there: '--netns %s'", name);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"instance '%s' is attached in another network namespace, and the rules name interfaces",
+			instance->name);
+	return -EINVAL;
+}
+
+/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
+static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	static const char *const hint = "detach it and attach again";
+	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+					       weir_host_now_ns());
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words = weir_narrow_words(left_ns, buffer);
+
+	if (!words)
+		return 0;
+	if (left_ns) {
+		weir_diag_warning(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+		return 0;
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+	return -EOVERFLOW;
+}
+
+/* One without any is what is left of an attach, or a detach, that was killed. Nor would rules limit anything where all
+ * interfaces are gone.
+ */
+static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex)
+			return 0;
+	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
+			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
+	return -ENOENT;
+}
+
+/* ---- descriptions ---- */
+
+/* One description is written before the swap, the other after it. Another version's are not ours to write: the new
+ * program has maps of its own, which hold the new one already.
+ */
+static int write_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
+			      const struct weir_resource_info *resources, struct weir_diag *diag)
+{
+	int err;
+
+	if (instance->is_all_foreign)
+		return 0;
+	err = weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots, sizeof(*rules));
+	if (!err)
+		err = weir_array_write(instance->map_fd[WEIR_MAP_RESOURCE_INFO], resources,
+				       instance->info.resource_slots, sizeof(*resources));
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write the descriptions of instance '%s'",
+				      instance->name);
+	return 0;
+}
+
+/*
+ * Describe what was and what will be, so that slots of either are taken whatever happens now: a reload
+ * that is killed half-way must not leave slots in use that the next one thinks are free.
+ */
+static int describe_both(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_rule_info *rules = calloc(image->rule_slots + 1, sizeof(*rules));
+	_cleanup_(weir_freep) struct weir_resource_info *resources =
+		calloc(image->resource_slots + 1, sizeof(*resources));
+
+	if (instance->is_all_foreign)
+		return 0;
+	if (!rules || !resources)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (uint32_t slot = 0; slot < image->rule_slots; slot++)
+		rules[slot] = image->fresh_rule_slots[slot] ? image->rule_info[slot] : instance->rules[slot];
+	for (uint32_t slot = 0; slot < image->resource_slots; slot++)
+		resources[slot] =
+			image->fresh_resource_slots[slot] ? image->resource_info[slot] : instance->resources[slot];
+	return write_descriptions(instance, rules, resources, diag);
+}
+
+/* ---- pins ---- */
+
+static const char *new_pin(const char *pin, char buffer[64])
+{
+	snprintf(buffer, 64, "%s" WEIR_PIN_NEW, pin);
+	return buffer;
+}
+
+static int pin_anew(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char buffer[64];
+
+	weir_unpin(instance, new_pin(pin, buffer)); /* of a reload that was killed */
+	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
+}
+
+/* In one step for those who look: rename replaces. */
+static int take_new_pin(const char *instance, const char *pin, struct weir_diag *diag)
+{
+	char from[PATH_MAX], to[PATH_MAX], buffer[64];
+
+	weir_pin_path(instance, new_pin(pin, buffer), from);
+	weir_pin_path(instance, pin, to);
+	if (rename(from, to))
+		return weir_diag_fail(diag, errno, NULL, "cannot replace '%s'", to);
+	return 0;
+}
+
+static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
+			const struct weir_object *object, struct weir_diag *diag)
+{
+	int err = pin_anew(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+
+	if (!err)
+		err = pin_anew(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = pin_anew(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
+				       diag);
+	return err;
+}
+
+static bool replaces_any(const struct weir_instance *instance, const struct weir_image *image)
+{
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			return true;
+	return false;
+}
+
+/*
+ * Pins are taken one by one, and a reload may be killed between two of them: the description would then speak of other
+ * maps than those that are pinned. So tables that are being replaced have no version meanwhile, and the next reload
+ * makes them anew.
+ */
+static int mark_replaced(const struct weir_instance *instance, const struct weir_image *image,
+			 const struct weir_object *object, struct weir_diag *diag)
+{
+	struct weir_instance_info info = instance->info;
+	int err;
+
+	if (instance->is_all_foreign) {
+		info.abi_version = WEIR_ABI_VERSION;
+		weir_info_name_tables(&info);
+	}
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			weir_info_mark_replaced(&info, map);
+	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
+		   : 0;
+}
+
+/* The description, first of all maps, comes before what it speaks of. */
+static int take_new_pins(const struct weir_instance *instance, const struct weir_image *image,
+			 const struct weir_object *object, struct weir_diag *diag)
+{
+	int err = replaces_any(instance, image) ? mark_replaced(instance, image, object, diag) : 0;
+
+	_Static_assert(WEIR_MAP_INSTANCE == 0, "the description's pin is taken first");
+	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+		if (is_replaced(instance, image, map))
+			err = take_new_pin(instance->name, weir_instance_map_name(map), diag);
+	if (!err)
+		err = take_new_pin(instance->name, WEIR_PIN_THRESHOLDS, diag);
+	return err ? err : take_new_pin(instance->name, WEIR_PIN_PROGRAM, diag);
+}
+
+static bool is_table_of_ours(const char *name)
+{
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		if (!strcmp(name, weir_state_table_name(table)))
+			return true;
+	return false;
+}
+
+/* Tables of another version that this one does not have would take memory until the detach. */
+static void drop_old_tables(const struct weir_instance *instance)
+{
+	for (int i = 0; i < WEIR_TABLES_MAX; i++) {
+		char name[WEIR_TABLE_NAME_BYTES + 1] = "";
+
+		memcpy(name, instance->info.tables[i].name, WEIR_TABLE_NAME_BYTES);
+		if (name[0] && !strchr(name, '/') && !is_table_of_ours(name))
+			weir_unpin(instance->name, name);
+	}
+}
+
+static void drop_new_pins(const struct weir_instance *instance)
+{
+	char buffer[64];
+
+	weir_unpin(instance->name, new_pin(WEIR_PIN_THRESHOLDS, buffer));
+	weir_unpin(instance->name, new_pin(WEIR_PIN_PROGRAM, buffer));
+	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
+}
+
+/* ---- links ---- */
+
+/* A program that links have now, one for all of them as a rule: to put it back should the next link refuse. */
+struct old_program {
+	uint32_t id;
+	int fd;
+};
+
+/* One more than there are, the last with id 0. */
+static void free_programs(struct old_program **programs)
+{
+	for (struct old_program *program = *programs; program && program->id; program++)
+		weir_closep(&program->fd);
+	free(*programs);
+}
+
+static bool is_program(int fd, uint32_t id)
+{
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes) && info.id == id;
+}
+
+/* By its pin, or that of a reload that was cut short; by its number, which takes CAP_SYS_ADMIN, where another version
+ * has pinned none. Returns a descriptor or -errno.
+ */
+static int open_program(const char *instance, uint32_t id)
+{
+	char buffer[64];
+	const char *const pins[] = {WEIR_PIN_PROGRAM, new_pin(WEIR_PIN_PROGRAM, buffer)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pins); i++) {
+		_cleanup_(weir_closep) int fd = weir_pin_open(instance, pins[i]);
+
+		if (is_program(fd, id))
+			return TAKE_FD(fd);
+	}
+	return bpf_prog_get_fd_by_id(id);
+}
+
+static struct old_program *find_program(struct old_program *programs, uint32_t id)
+{
+	while (programs->id && programs->id != id)
+		programs++;
+	return programs;
+}
+
+/* Before anything is changed. The caller frees *ret_programs. */
+static int open_programs(const struct weir_instance *instance, struct old_program **ret_programs,
+			 struct weir_diag *diag)
+{
+	_cleanup_(free_programs) struct old_program *programs = calloc(instance->link_count + 1, sizeof(*programs));
+
+	if (!programs)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		struct old_program *program = find_program(programs, link->program_id);
+
+		if (!link->ifindex || program->id)
+			continue;
+		program->fd = open_program(instance->name, link->program_id);
+		if (program->fd < 0)
+			return weir_diag_fail(diag, -program->fd, "the old rules go on",
+					      "cannot open the program on '%s'", link->interface);
+		program->id = link->program_id;
+	}
+	*ret_programs = TAKE_PTR(programs);
+	return 0;
+}
+
+/* Its descriptor is not kept: there may be more interfaces than a process may have descriptors. */
+static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd)
+{
+	_cleanup_(weir_closep) int fd = -1;
+	char pin[WEIR_LINK_PIN_BYTES];
+
+	weir_link_pin(link->attached_as, link->is_native, pin);
+	fd = weir_pin_open(instance->name, pin);
+	if (fd < 0)
+		return fd;
+	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
+}
+
+static void warn_gone(const struct weir_instance *instance, const struct weir_link *link, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", weir_instance_option(instance->name, option),
+		 link->interface);
+	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the rules with it", link->interface);
+}
+
+/* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
+static int swap_links(const struct weir_instance *instance, int program_fd, struct old_program *old,
+		      struct weir_diag *diag)
+{
+	size_t done = 0;
+	int err = 0;
+
+	for (; !err && done < instance->link_count; done += !err) {
+		const struct weir_link *link = &instance->links[done];
+
+		if (!link->ifindex) {
+			warn_gone(instance, link, diag);
+			continue;
+		}
+		err = swap_link(instance, link, program_fd);
+		if (err)
+			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
+				       link->interface);
+	}
+	/* The same call that has just worked the other way round. */
+	while (err && done--)
+		if (instance->links[done].ifindex)
+			swap_link(instance, &instance->links[done],
+				  find_program(old, instance->links[done].program_id)->fd);
+	return err;
+}
+
+/* ---- putting it together ---- */
+
+static int attach_pace(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(instance->link_count + 1, sizeof(*ifindexes));
+	size_t count = 0;
+
+	if (!ifindexes)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex)
+			ifindexes[count++] = instance->links[i].ifindex;
+	return weir_pace_attach(instance->name, ifindexes, count, diag);
+}
+
+/*
+ * Rules that pace where the old ones did not. *ret_is_new: it has to be taken off again if the reload fails. Where
+ * another version's tc program paces, it goes on until the rules are swapped.
+ */
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
+		      struct weir_diag *diag)
+{
+	int err;
+
+	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_MAP_PACE]))
+		return 0;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (!instance->links[i].is_native)
+			return weir_pace_refuse_skb(instance->links[i].interface, diag);
+	err = weir_pace_check(diag);
+	if (err || instance->is_foreign[WEIR_MAP_PACE])
+		return err;
+	err = attach_pace(instance, diag);
+	*ret_is_new = !err;
+	return err;
+}
+
+/* Its counters, and what packets carry to it, are another version's: a tc program of ours takes its place. In between
+ * packets do not wait. The rules are in force.
+ */
+static int replace_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	if (!image->config.paces || !instance->is_foreign[WEIR_MAP_PACE])
+		return 0;
+	weir_pace_detach(instance->name); /* there may be none */
+	if (!attach_pace(instance, diag))
+		return 0;
+	weir_diag_error(diag, NULL, NULL, NULL, "the new rules of instance '%s' are in force, but no packet waits",
+			instance->name);
+	return WEIR_RELOAD_NOT_DESCRIBED;
+}
+
+/* The new rules are in force; let everyone who looks see them. */
+static int make_known(struct weir_instance *instance, const struct weir_settings *settings,
+		      const struct weir_image *image, const struct weir_object *object, struct weir_diag *diag)
+{
+	int err;
+
+	/* Again: a second may have begun meanwhile. The controller, if any, comes after the generation's number. */
+	err = weir_instance_publish(settings, image, object, diag);
+	if (!err)
+		err = take_new_pins(instance, image, object, diag);
+	if (!err)
+		err = write_descriptions(instance, image->rule_info, image->resource_info, diag);
+	if (err)
+		return err;
+	drop_old_tables(instance);
+	weir_instance_update_info(&instance->info, settings, image, object);
+	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &instance->info, 1,
+			       sizeof(instance->info));
+	if (!err && instance->is_foreign[WEIR_MAP_INSTANCE])
+		err = weir_info_retire(instance->map_fd[WEIR_MAP_INSTANCE], instance->info.generation);
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
+		   : 0;
+}
+
+/* Up to the swap everything can be undone; after it the new rules are in force. */
+static int swap_in(struct weir_instance *instance, const struct weir_settings *settings, const struct weir_image *image,
+		   const struct weir_object *object, struct weir_diag *diag)
+{
+	_cleanup_(free_programs) struct old_program *old = NULL;
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+	struct weir_diag ignored = {};
+	int err;
+
+	err = open_programs(instance, &old, diag);
+	if (err)
+		return err;
+	err = describe_both(instance, image, diag);
+	if (!err)
+		err = pin_new_maps(instance, image, object, diag);
+	if (!err)
+		err = weir_instance_publish(settings, image, object, diag);
+	if (!err)
+		err = swap_links(instance, weir_object_program_fd(object), old, diag);
+	if (err) {
+		drop_new_pins(instance);
+		write_descriptions(instance, instance->rules, instance->resources, &ignored);
+		weir_diag_free(&ignored);
+		return err;
+	}
+	if (!make_known(instance, settings, image, object, diag))
+		return 0;
+	snprintf(hint, sizeof(hint), "once more: 'weir reload%s FILE...'",
+		 weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint,
+			"the new rules of instance '%s' are in force, but other commands cannot see that yet",
+			instance->name);
+	return WEIR_RELOAD_NOT_DESCRIBED;
+}
+
+/* Of the rules that kept their slots, those whose windows went with a table of another version. */
+static uint32_t count_emptied(const struct weir_instance *instance, const struct weir_image *image)
+{
+	uint32_t count = 0;
+
+	for (uint32_t slot = 0; slot < image->rule_slots; slot++) {
+		const struct weir_rule_info *rule = &image->rule_info[slot];
+
+		count += rule->state == WEIR_SLOT_USED && !rule->is_meter && !image->fresh_rule_slots[slot] &&
+			 weir_instance_empties(instance, rule);
+	}
+	return count;
+}
+
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,
+			 struct weir_reload_result *ret_result, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_previous previous;
+	bool paces_anew = false;
+	int err;
+
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	err = weir_instance_open_any(name, &instance, diag);
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err)
+		err = weir_instance_accept_foreign(instance, foreign, diag);
+	if (!err)
+		err = check_links(instance, diag);
+	if (!err)
+		err = check_netns(instance, ruleset, diag);
+	if (!err)
+		err = weir_instance_check_marks(ruleset, diag);
+	if (err)
+		return err;
+
+	previous = what_runs(instance);
+	err = weir_instance_build_image(ruleset, instance->is_all_foreign ? NULL : &previous, &image, diag);
+	if (!err)
+		err = check_span(instance, image, diag);
+	if (!err)
+		err = weir_instance_check_memory(new_bytes(instance, image), diag);
+	if (!err)
+		err = weir_not_the_rules(load_over(instance, image, &object, diag));
+	if (!err)
+		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
+	if (!err)
+		err = weir_not_the_rules(swap_in(instance, &ruleset->settings, image, object, diag));
+	if (!err)
+		err = replace_pace(instance, image, diag);
+	/* The new rules, which pace, may be in force all the same. */
+	if (err ? paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED : !image->config.paces && weir_pace_is_attached(name))
+		weir_pace_detach(name);
+	if (err)
+		return err;
+	*ret_result = (struct weir_reload_result){
+		.generation = instance->info.generation,
+		.rules = image->rule_count,
+		.kept_rules = image->kept_rules - count_emptied(instance, image),
+	};
+	return 0;
+}

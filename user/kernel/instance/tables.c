@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tables of an instance that another version of weir attached: which of them this version can read, and what it
+ * means to an operator when the others start afresh.
+ */
+#include "instance/parts.h"
+
+#include <stdio.h>
+
+#include "base/util.h"
+#include "pace/pace.h"
+#include "pins/info.h"
+#include "tables/rule_kind.h"
+
+/* ---- which ---- */
+
+/* Without them nobody knows what the others hold: all go by slots, and rows by timings. */
+static const int described_by[] = {WEIR_MAP_INSTANCE, WEIR_MAP_RULE_INFO, WEIR_MAP_RESOURCE_INFO, WEIR_MAP_TIMINGS};
+
+/* What is of no use without another. */
+static const struct {
+	int table, without;
+} needs[] = {
+	/* Rows on CPUs that nobody looks at would count for nothing. */
+	{WEIR_MAP_NARROW_FLOWS, WEIR_MAP_PRESENCE},
+	{WEIR_MAP_WIDE_FLOWS, WEIR_MAP_PRESENCE},
+	/* Connections name the flows that count them, and are counted there. */
+	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS},
+	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_TOTALS},
+	{WEIR_MAP_CONNECTION_FLOWS, WEIR_MAP_CONNECTIONS},
+	{WEIR_MAP_CONNECTION_TOTALS, WEIR_MAP_CONNECTIONS},
+	/* Tokens are what was left after the seconds that have been counted. */
+	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
+	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
+};
+
+static bool is_ours(const struct weir_instance_info *info, int table)
+{
+	return weir_info_table_version(info, table) == weir_state_table_version(table);
+}
+
+/* Nothing can be said of its rules. */
+static bool is_all_foreign(const struct weir_instance_info *info, bool is_info_foreign)
+{
+	for (size_t i = 0; !is_info_foreign && i < ARRAY_SIZE(described_by); i++)
+		is_info_foreign = !is_ours(info, described_by[i]);
+	return is_info_foreign;
+}
+
+void weir_instance_find_foreign(struct weir_instance *instance, bool is_info_foreign)
+{
+	bool *is_foreign = instance->is_foreign;
+
+	instance->is_all_foreign = is_all_foreign(&instance->info, is_info_foreign);
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		is_foreign[table] = instance->is_all_foreign || !is_ours(&instance->info, table);
+	/* Twice: connections, by way of each other. */
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(needs); i++)
+		is_foreign[needs[i % ARRAY_SIZE(needs)].table] |= is_foreign[needs[i % ARRAY_SIZE(needs)].without];
+}
+
+bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	bool is_foreign;
+
+	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign))
+		return false;
+	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_MAP_CONTROL) ||
+	       !is_ours(ret_head, WEIR_MAP_THRESHOLDS);
+}
+
+/* ---- what to say ---- */
+
+static const char *const losses[WEIR_MAP_COUNT] = {
+	[WEIR_MAP_NARROW_FLOWS] = "windows of flows with narrow rows start empty",
+	[WEIR_MAP_WIDE_FLOWS] = "windows of flows with wide rows start empty",
+	[WEIR_MAP_PRESENCE] = "which CPUs have seen a flow is learned anew",
+	[WEIR_MAP_LONE_ROWS] = "windows of resources without a flow key start empty",
+	[WEIR_MAP_TALKERS] = "'weir flows' shows the keys of flows only as they come again",
+	[WEIR_MAP_RULE_COUNTERS] = "counters of rules start at 0",
+	[WEIR_MAP_RESOURCE_COUNTERS] = "counters of resources start at 0",
+	[WEIR_MAP_TOTALS] = "counters of verdicts start at 0",
+	[WEIR_MAP_CONTROL] = "a controller that runs now has to be started again",
+	[WEIR_MAP_RULE_SECONDS] = "what WarmUp rules let pass lately is forgotten",
+	[WEIR_MAP_WARM_STATES] = "WarmUp rules start cold",
+	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled resources without a flow key start with no packet planned",
+	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
+	[WEIR_MAP_WARMING_FLOWS] = "flows that warm up start cold",
+	[WEIR_MAP_CONNECTIONS] = "connections are forgotten, and learned again as they talk",
+	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
+	[WEIR_MAP_CONNECTION_TOTALS] = "counts of connections by rule start at 0",
+	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
+};
+
+static bool is_narrow(const struct weir_rule_info *rule)
+{
+	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_NARROW;
+}
+
+static bool is_wide(const struct weir_rule_info *rule)
+{
+	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_WIDE;
+}
+
+static bool is_narrow_or_wide(const struct weir_rule_info *rule)
+{
+	return is_narrow(rule) || is_wide(rule);
+}
+
+static bool is_lone(const struct weir_rule_info *rule)
+{
+	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_LONE;
+}
+
+static bool moves(const struct weir_rule_info *rule)
+{
+	return rule->moves;
+}
+
+/* Who keeps something in a table. Of those that are missing here every rule does. */
+static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = {
+	[WEIR_MAP_NARROW_FLOWS] = is_narrow,
+	[WEIR_MAP_WIDE_FLOWS] = is_wide,
+	[WEIR_MAP_PRESENCE] = is_narrow_or_wide,
+	[WEIR_MAP_LONE_ROWS] = is_lone,
+	[WEIR_MAP_TALKERS] = is_narrow_or_wide,
+	[WEIR_MAP_CONTROL] = moves,
+	[WEIR_MAP_RULE_SECONDS] = moves,
+	[WEIR_MAP_WARM_STATES] = moves,
+	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
+	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
+	[WEIR_MAP_WARMING_FLOWS] = weir_warms_flows,
+	[WEIR_MAP_CONNECTIONS] = weir_has_connections,
+	[WEIR_MAP_CONNECTION_FLOWS] = weir_has_connections,
+	[WEIR_MAP_CONNECTION_TOTALS] = weir_has_connections,
+};
+
+/* Whether it is missed by nobody when it starts afresh. */
+static bool is_idle(const struct weir_instance *instance, int map)
+{
+	if (map == WEIR_MAP_PACE)
+		return !weir_pace_is_attached(instance->name);
+	if (!users[map])
+		return false;
+	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
+		if (instance->rules[slot].state == WEIR_SLOT_USED && users[map](&instance->rules[slot]))
+			return false;
+	return true;
+}
+
+bool weir_instance_empties(const struct weir_instance *instance, const struct weir_rule_info *rule)
+{
+	static const int holding[] = {
+		WEIR_MAP_NARROW_FLOWS,	      WEIR_MAP_WIDE_FLOWS,	WEIR_MAP_LONE_ROWS,	WEIR_MAP_WARM_STATES,
+		WEIR_MAP_THROTTLED_RESOURCES, WEIR_MAP_THROTTLED_FLOWS, WEIR_MAP_WARMING_FLOWS, WEIR_MAP_CONNECTIONS,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)
+		if (instance->is_foreign[holding[i]] && users[holding[i]](rule))
+			return true;
+	return false;
+}
+
+#define WHY_BYTES 128
+
+static const char *why(const struct weir_instance *instance, int map, char words[WHY_BYTES])
+{
+	uint32_t theirs = weir_info_table_version(&instance->info, map), ours = weir_state_table_version(map);
+
+	if (theirs == ours)
+		snprintf(words, WHY_BYTES, "table '%s' is of no use without another that does",
+			 weir_state_table_name(map));
+	else if (!theirs)
+		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_state_table_name(map));
+	else
+		snprintf(words, WHY_BYTES, "its table '%s' is of version %u, and this weir has %u",
+			 weir_state_table_name(map), theirs, ours);
+	return words;
+}
+
+static const char *why_all(const struct weir_instance *instance, char words[WHY_BYTES])
+{
+	if (instance->info.abi_version != WEIR_ABI_VERSION) {
+		snprintf(words, WHY_BYTES, "its description is of version %u, and this weir has %u",
+			 instance->info.abi_version, WEIR_ABI_VERSION);
+		return words;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(described_by); i++)
+		if (!is_ours(&instance->info, described_by[i]))
+			return why(instance, described_by[i], words);
+	snprintf(words, WHY_BYTES, "its description has another size");
+	return words;
+}
+
+int weir_instance_fail_foreign(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	weir_instance_option(instance->name, option);
+	if (instance->info.magic)
+		snprintf(hint, sizeof(hint),
+			 "'weir reload%s --fresh FILE...' makes it this one's, 'weir detach%s' takes it off", option,
+			 option);
+	else
+		snprintf(hint, sizeof(hint), "'weir detach%s' takes it off; then attach again", option);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was attached by another version of weir: %s",
+			instance->name, why_all(instance, words));
+	return -EPROTO;
+}
+
+int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t tables, const char *what,
+				struct weir_diag *diag)
+{
+	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
+		if (!(tables & WEIR_TABLE_BIT(table)) || !instance->is_foreign[table])
+			continue;
+		snprintf(hint, sizeof(hint),
+			 "the weir that loaded its rules can; 'weir reload%s --fresh FILE...' makes it this one's",
+			 weir_instance_option(instance->name, option));
+		weir_diag_error(diag, NULL, NULL, hint, "cannot get at %s of instance '%s': %s", what, instance->name,
+				why(instance, table, words));
+		return -EPROTO;
+	}
+	return 0;
+}
+
+/* ---- at a reload ---- */
+
+/* What the other version does not have, or a reload that died has begun to replace, holds nothing to lose. */
+static bool is_lost(const struct weir_instance *instance, int map)
+{
+	return instance->is_foreign[map] && weir_info_table_version(&instance->info, map) && !is_idle(instance, map);
+}
+
+/* Refused, or a warning. Returns how many there are. */
+static int list_losses(const struct weir_instance *instance, bool is_refused, struct weir_diag *diag)
+{
+	char words[WHY_BYTES];
+	int count = 0;
+
+	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+		if (!is_lost(instance, map))
+			continue;
+		count++;
+		why(instance, map, words);
+		if (is_refused)
+			weir_diag_error(diag, NULL, NULL, NULL, "%s: %s", losses[map], words);
+		else
+			weir_diag_warning(diag, NULL, NULL, NULL, "%s: %s", losses[map], words);
+	}
+	return count;
+}
+
+static int refuse_all(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char words[WHY_BYTES], hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules go on",
+		 weir_instance_option(instance->name, option));
+	return weir_diag_error(diag, NULL, NULL, hint,
+			       "another version of weir attached instance '%s': all its windows, connections and "
+			       "counters would start afresh (%s)",
+			       instance->name, why_all(instance, words));
+}
+
+static int refuse_some(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (!list_losses(instance, true, diag))
+		return 0;
+	snprintf(hint, sizeof(hint), "'weir reload%s --fresh FILE...' does so, without a gap; the old rules go on",
+		 weir_instance_option(instance->name, option));
+	return weir_diag_error(
+		diag, NULL, NULL, hint,
+		"another version of weir attached instance '%s', and a reload would lose what is named here",
+		instance->name);
+}
+
+int weir_instance_accept_foreign(const struct weir_instance *instance, enum weir_reload_foreign foreign,
+				 struct weir_diag *diag)
+{
+	char words[WHY_BYTES];
+
+	/* Not even the head of its description: nobody knows where its interfaces are. */
+	if (!instance->info.magic)
+		return weir_instance_fail_foreign(instance, diag);
+	if (foreign == WEIR_RELOAD_REFUSE_FOREIGN)
+		return instance->is_all_foreign ? refuse_all(instance, diag) : refuse_some(instance, diag);
+	if (instance->is_all_foreign)
+		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start afresh: %s",
+				  why_all(instance, words));
+	else
+		list_losses(instance, false, diag);
+	return 0;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "network/device.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/genetlink.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+#include "network/netlink.h"
+
+/* ---- ioctls ---- */
+
+static bool ask(int fd, const char *name, unsigned long request, struct ifreq *ifr)
+{
+	strncpy(ifr->ifr_name, name, IF_NAMESIZE - 1);
+	return !ioctl(fd, request, ifr);
+}
+
+/* `command` starts with its number, as every ethtool struct does. */
+static bool ask_ethtool(int fd, const char *name, void *command)
+{
+	struct ifreq ifr = {.ifr_data = command};
+
+	return ask(fd, name, SIOCETHTOOL, &ifr);
+}
+
+static bool offload_is_on(int fd, const char *name, uint32_t get)
+{
+	struct ethtool_value value = {.cmd = get};
+
+	return ask_ethtool(fd, name, &value) && value.data;
+}
+
+static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
+{
+	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
+	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+	struct ifreq ifr = {};
+
+	if (ask(fd, name, SIOCGIFMTU, &ifr))
+		device->mtu = ifr.ifr_mtu;
+	if (ask(fd, name, SIOCGIFFLAGS, &ifr))
+		device->is_up = ifr.ifr_flags & IFF_UP;
+	if (ask_ethtool(fd, name, &driver))
+		snprintf(device->driver, sizeof(device->driver), "%s", driver.driver);
+	if (ask_ethtool(fd, name, &channels))
+		device->rx_queues = channels.rx_count + channels.combined_count;
+	if (ask_ethtool(fd, name, &flags)) {
+		device->has_offloads = true;
+		device->strips_vlan = flags.data & ETH_FLAG_RXVLAN;
+		device->merges_in_hardware = flags.data & ETH_FLAG_LRO;
+	}
+	device->merges_in_software = offload_is_on(fd, name, ETHTOOL_GGRO);
+}
+
+/* ---- generic netlink: the family "netdev" of Linux 6.3, newer than the headers we build with ---- */
+
+#define NETDEV_FAMILY "netdev"
+#define NETDEV_CMD_DEV_GET 1
+#define NETDEV_A_DEV_IFINDEX 1
+#define NETDEV_A_DEV_XDP_FEATURES 3
+#define NETDEV_XDP_ACT_BASIC (1u << 0)
+#define NETDEV_XDP_ACT_RX_SG (1u << 5)
+
+static struct nlmsghdr *begin_generic(struct weir_netlink *netlink, uint16_t family, uint8_t command)
+{
+	const struct genlmsghdr about = {.cmd = command, .version = 1};
+
+	return weir_netlink_begin(netlink, family, 0, &about, sizeof(about));
+}
+
+static void read_xdp_features(uint32_t ifindex, struct weir_device *device)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	struct nlmsghdr *request;
+	uint64_t features;
+	uint16_t family;
+
+	if (weir_netlink_open(&netlink, NETLINK_GENERIC))
+		return;
+	request = begin_generic(&netlink, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NETDEV_FAMILY);
+	if (weir_netlink_ask_value(&netlink, GENL_HDRLEN, CTRL_ATTR_FAMILY_ID, &family, sizeof(family)))
+		return;
+	request = begin_generic(&netlink, family, NETDEV_CMD_DEV_GET);
+	mnl_attr_put_u32(request, NETDEV_A_DEV_IFINDEX, ifindex);
+	if (weir_netlink_ask_value(&netlink, GENL_HDRLEN, NETDEV_A_DEV_XDP_FEATURES, &features, sizeof(features)))
+		return;
+	device->has_xdp_features = true;
+	device->has_native_xdp = features & NETDEV_XDP_ACT_BASIC;
+	device->has_native_frags = features & NETDEV_XDP_ACT_RX_SG;
+}
+
+/* ---- the contract ---- */
+
+static void read_programs(uint32_t ifindex, struct weir_device *device)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	if (bpf_xdp_query(ifindex, 0, &query))
+		return;
+	device->native_program = query.drv_prog_id;
+	device->skb_program = query.skb_prog_id;
+	device->offloaded_program = query.hw_prog_id;
+}
+
+int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret_device)
+{
+	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct weir_device device = {};
+
+	if (fd < 0)
+		return -errno;
+	read_by_ioctl(fd, name, &device);
+	read_xdp_features(ifindex, &device);
+	read_programs(ifindex, &device);
+	*ret_device = device;
+	return 0;
+}
+
+uint32_t weir_device_program(const struct weir_device *device)
+{
+	if (device->native_program)
+		return device->native_program;
+	return device->skb_program ? device->skb_program : device->offloaded_program;
+}
+
+const char *weir_device_xdp_word(const struct weir_device *device)
+{
+	if (device->native_program)
+		return "xdpdrv";
+	return device->skb_program ? "xdpgeneric" : "xdpoffload";
+}
+
+void weir_program_name(uint32_t program_id, char name[16])
+{
+	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);
+	struct bpf_prog_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &info_bytes) || !info.name[0])
+		strcpy(name, "?");
+	else
+		memcpy(name, info.name, sizeof(info.name));
+}

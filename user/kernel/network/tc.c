@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "network/tc.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/tc_act/tc_mirred.h>
+#include <net/if.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* Behind every other filter: the kernel gives those that ask for no priority 49152 and less (tcf_auto_prio), and what
+ * has waited comes back behind clsact, so that a filter after this one would never see it.
+ */
+#define FILTER_PRIORITY 0xfff0u
+#define FILTER_HANDLE 1
+
+#define INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
+#define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
+
+/* A list that somebody changes while it is read is read anew; so often, and no more. Chosen, not derived. */
+#define DUMPS_MAX 10
+
+/* Whether `nest`, which may be NULL, contains an attribute of this type with this text. */
+static bool has_text(const struct nlattr *nest, uint16_t type, const char *text)
+{
+	const struct nlattr *attr;
+
+	if (!nest)
+		return false;
+	mnl_attr_for_each_nested(attr, nest)
+		if (mnl_attr_get_type(attr) == type && mnl_attr_get_payload_len(attr) > strlen(text))
+			return !strcmp(mnl_attr_get_payload(attr), text);
+	return false;
+}
+
+/* ---- interfaces ---- */
+
+static struct nlmsghdr *begin_link(struct weir_netlink *netlink, uint16_t type, uint16_t flags, uint32_t ifindex,
+				   uint32_t interface_flags)
+{
+	const struct ifinfomsg about = {
+		.ifi_index = ifindex, .ifi_flags = interface_flags, .ifi_change = interface_flags};
+
+	return weir_netlink_begin(netlink, type, flags, &about, sizeof(about));
+}
+
+int weir_tc_add_ifb(struct weir_netlink *netlink, const char *name)
+{
+	struct nlmsghdr *request = begin_link(netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, 0, 0);
+	struct nlattr *nest;
+
+	mnl_attr_put_strz(request, IFLA_IFNAME, name);
+	nest = mnl_attr_nest_start(request, IFLA_LINKINFO);
+	mnl_attr_put_strz(request, IFLA_INFO_KIND, "ifb");
+	mnl_attr_nest_end(request, nest);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_set_up(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	begin_link(netlink, RTM_NEWLINK, 0, ifindex, IFF_UP);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_delete_link(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	begin_link(netlink, RTM_DELLINK, 0, ifindex, 0);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+static void read_kind(const struct nlmsghdr *message, void *data)
+{
+	bool *is_ifb = data;
+
+	*is_ifb = has_text(weir_netlink_find(message, sizeof(struct ifinfomsg), IFLA_LINKINFO), IFLA_INFO_KIND, "ifb");
+}
+
+bool weir_tc_is_ifb(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	bool is_ifb = false;
+
+	begin_link(netlink, RTM_GETLINK, 0, ifindex, 0);
+	return !weir_netlink_ask(netlink, read_kind, &is_ifb) && is_ifb;
+}
+
+/* ---- qdiscs ---- */
+
+static struct nlmsghdr *begin_qdisc(struct weir_netlink *netlink, uint16_t type, uint16_t flags, uint32_t ifindex,
+				    uint32_t parent)
+{
+	const struct tcmsg about = {
+		.tcm_ifindex = ifindex,
+		.tcm_parent = parent,
+		.tcm_handle = parent == TC_H_CLSACT ? TC_H_MAKE(TC_H_CLSACT, 0) : 0,
+	};
+
+	return weir_netlink_begin(netlink, type, flags, &about, sizeof(about));
+}
+
+int weir_tc_add_fq(struct weir_netlink *netlink, uint32_t ifindex, uint32_t limit_packets)
+{
+	struct nlmsghdr *request = begin_qdisc(netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_ROOT);
+	struct nlattr *nest;
+
+	mnl_attr_put_strz(request, TCA_KIND, "fq");
+	nest = mnl_attr_nest_start(request, TCA_OPTIONS);
+	mnl_attr_put_u32(request, TCA_FQ_PLIMIT, limit_packets);
+	/* Packets without a socket of this host share 1,024 queues, by hash. */
+	mnl_attr_put_u32(request, TCA_FQ_FLOW_PLIMIT, limit_packets);
+	/* The rate of a sender's socket, when it is on this host, is not for us to enforce. */
+	mnl_attr_put_u32(request, TCA_FQ_RATE_ENABLE, 0);
+	/* As far ahead as it goes (in us, 71 minutes); what is planned later goes then, and is not dropped. */
+	mnl_attr_put_u32(request, TCA_FQ_HORIZON, UINT32_MAX);
+	mnl_attr_put_u8(request, TCA_FQ_HORIZON_DROP, 0);
+	mnl_attr_nest_end(request, nest);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_read_queue(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_queue *ret_queue)
+{
+	struct tc_stats stats;
+	int err;
+
+	begin_qdisc(netlink, RTM_GETQDISC, NLM_F_ECHO, ifindex, TC_H_ROOT);
+	err = weir_netlink_ask_value(netlink, sizeof(struct tcmsg), TCA_STATS, &stats,
+				     offsetof(struct tc_stats, backlog));
+	if (!err)
+		*ret_queue = (struct weir_tc_queue){.waiting = stats.qlen, .dropped = stats.drops};
+	return err;
+}
+
+int weir_tc_add_clsact(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	struct nlmsghdr *request = begin_qdisc(netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, ifindex, TC_H_CLSACT);
+
+	mnl_attr_put_strz(request, TCA_KIND, "clsact");
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_delete_clsact(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	begin_qdisc(netlink, RTM_DELQDISC, 0, ifindex, TC_H_CLSACT);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+/* ---- filters ---- */
+
+static struct nlmsghdr *begin_filter(struct weir_netlink *netlink, uint16_t type, uint16_t flags, uint32_t ifindex)
+{
+	const struct tcmsg about = {
+		.tcm_ifindex = ifindex,
+		.tcm_parent = INGRESS,
+		.tcm_handle = FILTER_HANDLE,
+		.tcm_info = TC_H_MAKE(FILTER_PRIORITY << 16, htons(ETH_P_ALL)),
+	};
+	struct nlmsghdr *request = weir_netlink_begin(netlink, type, flags, &about, sizeof(about));
+
+	mnl_attr_put_strz(request, TCA_KIND, "bpf");
+	return request;
+}
+
+/* The action mirred, and not bpf_redirect: an ifb drops what does not come by it, since only mirred says where from. */
+static void put_redirect(struct nlmsghdr *request, uint32_t device)
+{
+	const struct tc_mirred redirect = {.action = TC_ACT_STOLEN, .eaction = TCA_EGRESS_REDIR, .ifindex = device};
+	struct nlattr *actions = mnl_attr_nest_start(request, TCA_BPF_ACT);
+	struct nlattr *first = mnl_attr_nest_start(request, 1);
+	struct nlattr *options;
+
+	mnl_attr_put_strz(request, TCA_ACT_KIND, "mirred");
+	options = mnl_attr_nest_start(request, TCA_ACT_OPTIONS);
+	mnl_attr_put(request, TCA_MIRRED_PARMS, sizeof(redirect), &redirect);
+	mnl_attr_nest_end(request, options);
+	mnl_attr_nest_end(request, first);
+	mnl_attr_nest_end(request, actions);
+}
+
+int weir_tc_set_filter(struct weir_netlink *netlink, uint32_t ifindex, int program_fd, uint32_t device)
+{
+	const struct sock_filter match_nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct nlmsghdr *request = begin_filter(netlink, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE, ifindex);
+	struct nlattr *nest = mnl_attr_nest_start(request, TCA_OPTIONS);
+
+	if (program_fd < 0) {
+		mnl_attr_put_u16(request, TCA_BPF_OPS_LEN, 1);
+		mnl_attr_put(request, TCA_BPF_OPS, sizeof(match_nothing), &match_nothing);
+	} else {
+		mnl_attr_put_u32(request, TCA_BPF_FD, program_fd);
+		mnl_attr_put_strz(request, TCA_BPF_NAME, WEIR_TC_FILTER_NAME);
+	}
+	if (device)
+		put_redirect(request, device);
+	mnl_attr_nest_end(request, nest);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+int weir_tc_delete_filter(struct weir_netlink *netlink, uint32_t ifindex)
+{
+	begin_filter(netlink, RTM_DELTFILTER, 0, ifindex);
+	return weir_netlink_ask(netlink, NULL, NULL);
+}
+
+static bool is_weirs(const struct nlmsghdr *message, const struct tcmsg *about)
+{
+	return TC_H_MAJ(about->tcm_info) >> 16 == FILTER_PRIORITY && about->tcm_handle == FILTER_HANDLE &&
+	       has_text(weir_netlink_find(message, sizeof(*about), TCA_OPTIONS), TCA_BPF_NAME, WEIR_TC_FILTER_NAME);
+}
+
+static void read_filter(const struct nlmsghdr *message, void *data)
+{
+	struct weir_tc_filters *filters = data;
+	struct tcmsg about;
+
+	memcpy(&about, mnl_nlmsg_get_payload(message), sizeof(about));
+	/* A dump begins each priority with an entry that is no filter. */
+	if (message->nlmsg_type != RTM_NEWTFILTER || !about.tcm_handle)
+		return;
+	if (about.tcm_parent == INGRESS && is_weirs(message, &about)) {
+		filters->has_weir = true;
+		return;
+	}
+	filters->others++;
+	if (about.tcm_parent == INGRESS)
+		filters->others_before++;
+}
+
+static int read_filters_once(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_filters *filters)
+{
+	const uint32_t parents[] = {INGRESS, EGRESS};
+	int err = 0;
+
+	*filters = (struct weir_tc_filters){};
+	for (size_t i = 0; !err && i < ARRAY_SIZE(parents); i++) {
+		begin_qdisc(netlink, RTM_GETTFILTER, NLM_F_DUMP, ifindex, parents[i]);
+		err = weir_netlink_ask(netlink, read_filter, filters);
+	}
+	return err;
+}
+
+int weir_tc_read_filters(struct weir_netlink *netlink, uint32_t ifindex, struct weir_tc_filters *ret_filters)
+{
+	struct weir_tc_filters filters;
+	int err = -EINTR;
+
+	for (int i = 0; err == -EINTR && i < DUMPS_MAX; i++)
+		err = read_filters_once(netlink, ifindex, &filters);
+	if (!err)
+		*ret_filters = filters;
+	return err;
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pace/pace.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "network/netlink.h"
+#include "network/netns.h"
+#include "network/tc.h"
+#include "pace.skel.h"
+#include "pins/info.h"
+#include "pins/pins.h"
+#include "program/array.h"
+#include "program/object.h"
+
+#define DEVICE_PREFIX "weir-"
+/* No instance has a '+' in its name, so that a long name never becomes another's short one. */
+#define LONG_DEVICE_PREFIX "weir+"
+#define PACED_PIN "paced-"
+#define CLSACT_PIN "clsact-"
+
+/* What may wait, in all: an eighth of the machine's memory, in packets with all that the kernel puts around one of full
+ * size. Chosen, not derived: what throttling admits is bounded by flow only.
+ */
+#define MEMORY_SHARE 8
+#define WAITING_PACKET_BYTES 4096
+
+#define DRAIN_STEP_NS 5000000
+
+/* ---- names ---- */
+
+void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE])
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	if (strlen(DEVICE_PREFIX) + strlen(instance) < IF_NAMESIZE) {
+		stpcpy(stpcpy(ret_name, DEVICE_PREFIX), instance);
+		return;
+	}
+	for (const char *at = instance; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * 0x100000001b3ull;
+	snprintf(ret_name, IF_NAMESIZE, LONG_DEVICE_PREFIX "%010llx", (unsigned long long)hash & 0xffffffffffull);
+}
+
+static const char *pin_name(const char *prefix, uint32_t ifindex, char buffer[32])
+{
+	snprintf(buffer, 32, "%s%u", prefix, ifindex);
+	return buffer;
+}
+
+/* The number in a pin of this prefix; 0 when it is the pin of something else. */
+static uint32_t pin_ifindex(const char *pin, const char *prefix)
+{
+	size_t prefix_bytes = strlen(prefix);
+
+	return strncmp(pin, prefix, prefix_bytes) ? 0 : strtoul(pin + prefix_bytes, NULL, 10);
+}
+
+/* The instance's network namespace need not be the caller's. */
+static int enter_netns_of(const char *instance, int *ret_back_fd)
+{
+	return weir_netns_enter(weir_info_netns(instance), ret_back_fd);
+}
+
+/* ---- putting it on ---- */
+
+/* Why the last request failed. */
+static int explain(const struct weir_netlink *netlink, int err, const char *what, struct weir_diag *diag)
+{
+	/* What an unknown kind of interface, qdisc or filter gives. */
+	if (err == -EOPNOTSUPP || err == -ENOENT) {
+		int lacking = weir_pace_check(diag);
+
+		if (lacking)
+			return lacking;
+	}
+	return weir_diag_fail(diag, -err, "'throttling: police' decides the same, and needs none of it",
+			      "cannot pace: no %s%s%s", what, netlink->reason[0] ? ": " : "", netlink->reason);
+}
+
+static uint32_t packets_that_may_wait(void)
+{
+	struct sysinfo memory;
+	uint64_t packets;
+
+	if (sysinfo(&memory))
+		return UINT16_MAX;
+	packets = (uint64_t)memory.totalram * memory.mem_unit / MEMORY_SHARE / WAITING_PACKET_BYTES;
+	return packets < INT32_MAX ? packets : INT32_MAX;
+}
+
+/* One of this name is what a killed attach left: an instance has only one, and this one has none yet. */
+static int remove_old_device(struct weir_netlink *netlink, const char *name, struct weir_diag *diag)
+{
+	uint32_t ifindex = if_nametoindex(name);
+
+	if (!ifindex)
+		return 0;
+	if (weir_tc_is_ifb(netlink, ifindex))
+		return weir_tc_delete_link(netlink, ifindex);
+	weir_diag_error(diag, NULL, NULL, "rename it, or name the instance differently: '--instance NAME'",
+			"cannot pace: there is an interface '%s', and it is not weir's", name);
+	return -EEXIST;
+}
+
+static int make_device(struct weir_netlink *netlink, const char *instance, uint32_t *ret_ifindex,
+		       struct weir_diag *diag)
+{
+	uint32_t ifindex = 0;
+	char name[IF_NAMESIZE];
+	int err;
+
+	weir_pace_device(instance, name);
+	err = remove_old_device(netlink, name, diag);
+	if (err)
+		return err == -EEXIST ? err : explain(netlink, err, "ifb", diag);
+	err = weir_tc_add_ifb(netlink, name);
+	if (!err)
+		ifindex = if_nametoindex(name);
+	if (!err && !ifindex)
+		err = -ENODEV;
+	if (err)
+		return explain(netlink, err, "ifb", diag);
+	err = weir_tc_add_fq(netlink, ifindex, packets_that_may_wait());
+	if (!err)
+		err = weir_tc_set_up(netlink, ifindex);
+	if (err)
+		return explain(netlink, err, "fq", diag);
+	*ret_ifindex = ifindex;
+	return 0;
+}
+
+static void destroy_program(struct pace_bpf **skel)
+{
+	pace_bpf__destroy(*skel);
+}
+
+static int load_program(const char *instance, struct pace_bpf **ret_skel)
+{
+	_cleanup_(weir_closep) int counters_fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
+	int err;
+
+	if (counters_fd < 0)
+		return counters_fd;
+	skel = pace_bpf__open();
+	if (!skel)
+		return -errno;
+	err = bpf_map__reuse_fd(skel->maps.pace_counters, counters_fd);
+	if (!err)
+		err = pace_bpf__load(skel);
+	if (!err)
+		*ret_skel = TAKE_PTR(skel);
+	return err;
+}
+
+static int pin_anew(const char *instance, const char *prefix, uint32_t ifindex, int program_fd, struct weir_diag *diag)
+{
+	char pin[32];
+
+	weir_unpin(instance, pin_name(prefix, ifindex, pin));
+	return weir_pin(instance, pin, program_fd, diag);
+}
+
+/* Pins first, so that whoever takes it off knows of it. */
+static int put_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex, int program_fd,
+		      uint32_t device, struct weir_diag *diag)
+{
+	struct weir_tc_filters filters = {};
+	int err = weir_tc_add_clsact(netlink, ifindex);
+
+	if (err && err != -EEXIST)
+		return explain(netlink, err, "clsact", diag);
+	if (!err)
+		err = pin_anew(instance, CLSACT_PIN, ifindex, program_fd, diag);
+	else
+		err = 0;
+	if (!err)
+		err = pin_anew(instance, PACED_PIN, ifindex, program_fd, diag);
+	if (err)
+		return err;
+	weir_tc_read_filters(netlink, ifindex, &filters); /* for a warning only, ignoring */
+	if (filters.others_before)
+		weir_diag_warning(diag, NULL, NULL, "'tc filter show dev INTERFACE ingress' lists them",
+				  "interface number %u has other tc filters at ingress: what they accept for good, or "
+				  "redirect, does not wait",
+				  ifindex);
+	err = weir_tc_set_filter(netlink, ifindex, program_fd, device);
+	return err ? explain(netlink, err, "filter", diag) : 0;
+}
+
+static int set_up(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+{
+	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	uint32_t device = 0;
+	int err;
+
+	err = weir_netlink_open(&netlink, NETLINK_ROUTE);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot open a netlink socket");
+	err = make_device(&netlink, instance, &device, diag);
+	if (err)
+		return err;
+	err = load_program(instance, &skel);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot load the tc program that paces");
+	for (size_t i = 0; !err && i < count; i++)
+		err = put_filter(&netlink, instance, ifindexes[i], bpf_program__fd(skel->progs.weir_pace), device,
+				 diag);
+	return err;
+}
+
+int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	int err = enter_netns_of(instance, &back_fd);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL,
+				      "cannot pace: cannot enter the network namespace of instance '%s'", instance);
+	err = set_up(instance, ifindexes, count, diag);
+	if (err)
+		weir_pace_detach(instance);
+	return err;
+}
+
+bool weir_pace_is_attached(const char *instance)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+
+	if (weir_pins_read(instance, &pins))
+		return false;
+	for (size_t i = 0; i < pins.count; i++)
+		if (pin_ifindex(pins.names[i], PACED_PIN))
+			return true;
+	return false;
+}
+
+/* ---- looking at it ---- */
+
+static int add_counters(uint32_t key, const void *values, int cpus, void *data)
+{
+	const struct weir_pace_counters *of_cpu = values;
+	struct weir_pace_counters *sum = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		sum->marked += of_cpu[cpu].marked;
+		sum->unmarked += of_cpu[cpu].unmarked;
+		sum->paced += of_cpu[cpu].paced;
+	}
+	return 0;
+}
+
+static int read_device_queue(const char *instance, struct weir_tc_queue *ret_queue)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	char name[IF_NAMESIZE];
+	int err = enter_netns_of(instance, &back_fd);
+
+	if (!err)
+		err = weir_netlink_open(&netlink, NETLINK_ROUTE);
+	if (err)
+		return err;
+	weir_pace_device(instance, name);
+	return weir_tc_read_queue(&netlink, if_nametoindex(name), ret_queue);
+}
+
+int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	struct weir_pace_counters sum = {};
+	struct weir_tc_queue queue = {};
+	int err = fd;
+
+	if (fd >= 0)
+		err = weir_percpu_scan(fd, 1, sizeof(sum), add_counters, &sum);
+	if (!err)
+		err = read_device_queue(instance, &queue);
+	if (err)
+		return err;
+	*ret_state = (struct weir_pace_state){
+		.held = sum.paced,
+		/* One that came while this was read may be counted as held already, and not yet as marked. */
+		.not_held = sum.unmarked + (sum.marked > sum.paced ? sum.marked - sum.paced : 0),
+		.waiting = queue.waiting,
+		.dropped = queue.dropped,
+	};
+	return 0;
+}
+
+/* ---- taking it off: as much of it as there is, whatever fails ---- */
+
+static void remove_filter(struct weir_netlink *netlink, const char *instance, uint32_t ifindex)
+{
+	struct weir_tc_filters filters = {};
+	char pin[32], path[PATH_MAX];
+	struct stat status;
+
+	if (!weir_tc_read_filters(netlink, ifindex, &filters) && filters.has_weir)
+		weir_tc_delete_filter(netlink, ifindex);
+	weir_pin_path(instance, pin_name(CLSACT_PIN, ifindex, pin), path);
+	if (!stat(path, &status) && !filters.others)
+		weir_tc_delete_clsact(netlink, ifindex);
+	weir_unpin(instance, pin);
+	weir_unpin(instance, pin_name(PACED_PIN, ifindex, pin));
+}
+
+static bool is_among(uint32_t ifindex, const uint32_t *ifindexes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ifindexes[i] == ifindex)
+			return true;
+	return false;
+}
+
+static void remove_filters_but(struct weir_netlink *netlink, const char *instance, const uint32_t *ifindexes,
+			       size_t count)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+
+	if (weir_pins_read(instance, &pins))
+		return;
+	for (size_t i = 0; i < pins.count; i++) {
+		uint32_t ifindex = pin_ifindex(pins.names[i], PACED_PIN);
+
+		if (!ifindex)
+			ifindex = pin_ifindex(pins.names[i], CLSACT_PIN);
+		if (ifindex && !is_among(ifindex, ifindexes, count))
+			remove_filter(netlink, instance, ifindex);
+	}
+}
+
+/* Wait until nothing waits, and once more, for what fq has given to the ifb. */
+static void drain(struct weir_netlink *netlink, uint32_t device)
+{
+	const struct timespec step = {.tv_nsec = DRAIN_STEP_NS};
+	uint64_t end_ns = weir_host_now_ns() + WEIR_PACE_DRAIN_MS * 1000000ull;
+	struct weir_tc_queue queue;
+
+	while (!weir_tc_read_queue(netlink, device, &queue) && queue.waiting && weir_host_now_ns() < end_ns)
+		nanosleep(&step, NULL);
+	nanosleep(&step, NULL);
+}
+
+static void remove_device(struct weir_netlink *netlink, const char *instance)
+{
+	char name[IF_NAMESIZE];
+	uint32_t ifindex;
+
+	weir_pace_device(instance, name);
+	ifindex = if_nametoindex(name);
+	if (!ifindex || !weir_tc_is_ifb(netlink, ifindex))
+		return;
+	drain(netlink, ifindex);
+	weir_tc_delete_link(netlink, ifindex);
+}
+
+int weir_pace_detach(const char *instance)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	int err = enter_netns_of(instance, &back_fd);
+
+	if (!err)
+		err = weir_netlink_open(&netlink, NETLINK_ROUTE);
+	if (err)
+		return err;
+	remove_filters_but(&netlink, instance, NULL, 0);
+	remove_device(&netlink, instance);
+	return 0;
+}
+
+void weir_pace_trim(const char *instance, const uint32_t *ifindexes, size_t count)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+
+	if (!weir_pace_is_attached(instance) || enter_netns_of(instance, &back_fd))
+		return;
+	if (!weir_netlink_open(&netlink, NETLINK_ROUTE))
+		remove_filters_but(&netlink, instance, ifindexes, count);
+}
+
+/* ---- the mode of the XDP program ---- */
+
+int weir_pace_refuse_skb(const char *interface, struct weir_diag *diag)
+{
+	weir_diag_error(
+		diag, NULL, NULL,
+		"use an interface with native XDP, or 'throttling: police': the same decisions, without the delay",
+		"cannot pace on '%s' in skb mode: the kernel would ask the rules again when a packet has waited",
+		interface);
+	return -EOPNOTSUPP;
+}

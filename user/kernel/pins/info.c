@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pins/info.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "pins/pins.h"
+#include "program/object.h"
+
+#define HEAD_BYTES offsetof(struct weir_instance_info, tables)
+_Static_assert(offsetof(struct weir_instance_info, netns) == 160 && HEAD_BYTES == 168, "other versions find it there");
+
+/* The kernel copies as many bytes as the map's values have, which may be more than a description of ours. */
+static int read_value(int map_fd, void **ret_value, uint32_t *ret_bytes)
+{
+	_cleanup_(weir_freep) void *value = NULL;
+	struct bpf_map_info map = {};
+	__u32 map_bytes = sizeof(map), zero = 0;
+
+	if (bpf_obj_get_info_by_fd(map_fd, &map, &map_bytes))
+		return -errno;
+	if (map.type != BPF_MAP_TYPE_ARRAY)
+		return -EPROTO;
+	value = malloc(map.value_size);
+	if (!value)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(map_fd, &zero, value))
+		return -errno;
+	*ret_value = TAKE_PTR(value);
+	*ret_bytes = map.value_size;
+	return 0;
+}
+
+int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign)
+{
+	_cleanup_(weir_freep) void *value = NULL;
+	struct weir_instance_info info = {};
+	uint32_t bytes = 0;
+	bool is_ours;
+	int err;
+
+	err = read_value(map_fd, &value, &bytes);
+	if (err)
+		return err;
+	if (bytes >= HEAD_BYTES)
+		memcpy(&info, value, HEAD_BYTES);
+	if (info.magic != WEIR_ABI_MAGIC)
+		info = (struct weir_instance_info){};
+	is_ours = info.abi_version == WEIR_ABI_VERSION && bytes == sizeof(info);
+	if (is_ours)
+		memcpy(&info, value, sizeof(info));
+	*ret_info = info;
+	*ret_is_foreign = !is_ours;
+	return 0;
+}
+
+void weir_info_name_tables(struct weir_instance_info *info)
+{
+	memset(info->tables, 0, sizeof(info->tables));
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
+		strcpy(info->tables[table].name, weir_state_table_name(table));
+		info->tables[table].version = weir_state_table_version(table);
+	}
+}
+
+static int find_table(const struct weir_instance_info *info, int table)
+{
+	for (int i = 0; i < WEIR_TABLES_MAX; i++)
+		if (!strncmp(info->tables[i].name, weir_state_table_name(table), WEIR_TABLE_NAME_BYTES))
+			return i;
+	return -1;
+}
+
+uint32_t weir_info_table_version(const struct weir_instance_info *info, int table)
+{
+	int found = find_table(info, table);
+
+	return found < 0 ? 0 : info->tables[found].version;
+}
+
+void weir_info_mark_replaced(struct weir_instance_info *info, int table)
+{
+	int found = find_table(info, table);
+
+	if (found >= 0)
+		info->tables[found].version = 0;
+}
+
+int weir_info_retire(int map_fd, uint64_t generation)
+{
+	_cleanup_(weir_freep) void *value = NULL;
+	uint32_t bytes = 0, zero = 0;
+	int err = read_value(map_fd, &value, &bytes);
+
+	if (err)
+		return err;
+	if (bytes < HEAD_BYTES)
+		return -EPROTO;
+	((struct weir_instance_info *)value)->generation = generation;
+	return bpf_map_update_elem(map_fd, &zero, value, BPF_ANY) ? -errno : 0;
+}
+
+uint64_t weir_info_netns(const char *instance)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	struct weir_instance_info info;
+	bool is_foreign;
+
+	return fd < 0 || weir_info_read(fd, &info, &is_foreign) ? 0 : info.netns;
+}

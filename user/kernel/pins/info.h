@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What an instance says of itself (struct weir_instance_info), whichever version of weir attached it. Reads only.
+ */
+#ifndef WEIR_PINS_INFO_H
+#define WEIR_PINS_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weir_abi.h"
+
+/*
+ * Read an instance's map `instance`. *ret_is_foreign: another version wrote it, and only the head is there, from
+ * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Returns 0 or -errno.
+ */
+int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign);
+
+/* Say that the tables are as this version lays them out. */
+void weir_info_name_tables(struct weir_instance_info *info);
+
+/* Version of a table (enum weir_state_table) by the info; 0: it has none of this name, or it is being replaced. */
+uint32_t weir_info_table_version(const struct weir_instance_info *info, int table);
+
+/* Say of a table that it is being replaced. */
+void weir_info_mark_replaced(struct weir_instance_info *info, int table);
+
+/*
+ * A new map has replaced this map `instance`, of whatever version: give it the number of the new generation, so that
+ * a controller which still reads it learns of the reload. Returns 0 or -errno.
+ */
+int weir_info_retire(int map_fd, uint64_t generation);
+
+/* Inode number of the network namespace that an instance's interfaces are in; 0 when that cannot be told. */
+uint64_t weir_info_netns(const char *instance);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pins/links.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "network/netns.h"
+#include "pins/info.h"
+
+int weir_link_read(const char *instance, const char *pin, struct weir_link *link)
+{
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
+	struct bpf_link_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	link->ifindex = info.xdp.ifindex;
+	link->program_id = info.prog_id;
+	return 0;
+}
+
+/*
+ * Whether the interface of this number, here, is the one that has the link. A link goes along when its interface moves
+ * to another network namespace; the number may then be another one's here. A reload replaces the program in a moment,
+ * which may be this one: so look twice.
+ */
+static bool is_on(const char *instance, const struct weir_link *link)
+{
+	struct weir_link now = *link;
+	char pin[WEIR_LINK_PIN_BYTES];
+	uint32_t program_id;
+
+	weir_link_pin(link->attached_as, link->is_native, pin);
+	for (int look = 0; look < 2; look++) {
+		if (bpf_xdp_query_id(link->ifindex, link->is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE,
+				     &program_id))
+			return false;
+		if (program_id == now.program_id)
+			return true;
+		if (weir_link_read(instance, pin, &now))
+			return false;
+	}
+	return false;
+}
+
+static void find_name(const char *instance, struct weir_link *link)
+{
+	char name[IF_NAMESIZE];
+
+	if (!link->ifindex || !if_indextoname(link->ifindex, name) || !is_on(instance, link))
+		return;
+	strcpy(link->interface, name);
+	link->is_name_current = true;
+}
+
+/* Without the names of now. */
+static int read_all(const char *instance, struct weir_link **ret_links, size_t *ret_count)
+{
+	_cleanup_(weir_names_free) struct weir_names pins = {};
+	_cleanup_(weir_freep) struct weir_link *links = NULL;
+	size_t count = 0;
+	int err = weir_pins_read(instance, &pins);
+
+	if (err)
+		return err;
+	links = calloc(pins.count + 1, sizeof(*links));
+	if (!links)
+		return -ENOMEM;
+	for (size_t i = 0; i < pins.count; i++) {
+		struct weir_link *link = &links[count];
+
+		if (!weir_link_pin_parse(pins.names[i], link->attached_as, &link->is_native))
+			continue;
+		err = weir_link_read(instance, pins.names[i], link);
+		if (err)
+			return err;
+		strcpy(link->interface, link->attached_as);
+		count++;
+	}
+	*ret_links = TAKE_PTR(links);
+	*ret_count = count;
+	return 0;
+}
+
+void weir_links_name_here(const char *instance, struct weir_link *links, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		find_name(instance, &links[i]);
+}
+
+/* *ret_is_taken: an interface there is called `name`. NULL: nobody asks. */
+static void name_there(const char *instance, struct weir_link *links, size_t count, const char *name,
+		       bool *ret_is_taken)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+
+	if (!count || weir_netns_enter(weir_info_netns(instance), &back_fd))
+		return;
+	weir_links_name_here(instance, links, count);
+	if (name)
+		*ret_is_taken = if_nametoindex(name);
+}
+
+int weir_links_read(const char *instance, struct weir_link **ret_links, size_t *ret_count)
+{
+	int err = read_all(instance, ret_links, ret_count);
+
+	if (!err)
+		name_there(instance, *ret_links, *ret_count, NULL, NULL);
+	return err;
+}
+
+/* A dead link can only be meant by the name that it had. */
+static bool is_meant(const struct weir_link *link, const char *interface, bool by_name_of_now, bool is_taken)
+{
+	if (by_name_of_now)
+		return link->is_name_current && !strcmp(link->interface, interface);
+	return !strcmp(link->attached_as, interface) && (!link->ifindex || !is_taken);
+}
+
+int weir_link_find(const char *instance, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES])
+{
+	static const bool by_name_of_now[] = {true, false};
+	_cleanup_(weir_freep) struct weir_link *links = NULL;
+	bool is_taken = false;
+	size_t count;
+	int err = read_all(instance, &links, &count);
+
+	if (err)
+		return err;
+	name_there(instance, links, count, interface, &is_taken);
+	for (size_t turn = 0; turn < ARRAY_SIZE(by_name_of_now); turn++)
+		for (size_t i = 0; i < count; i++) {
+			if (!is_meant(&links[i], interface, by_name_of_now[turn], is_taken))
+				continue;
+			weir_link_pin(links[i].attached_as, links[i].is_native, ret_pin);
+			return 0;
+		}
+	return -ENOENT;
+}

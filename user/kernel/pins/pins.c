@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "pins/pins.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+
+/* No map is called so. */
+#define NATIVE_PREFIX "native-"
+#define SKB_PREFIX "skb-"
+
+void weir_pin_path(const char *instance, const char *pin, char *path)
+{
+	snprintf(path, PATH_MAX, "%s/%s%s%s", weir_bpffs_base(), instance, pin ? "/" : "", pin ? pin : "");
+}
+
+/* '.' and the '%' that stands for it are written as in URLs (RFC 3986, 2.1). */
+void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES])
+{
+	char *out = stpcpy(pin, is_native ? NATIVE_PREFIX : SKB_PREFIX);
+
+	for (; *interface; interface++) {
+		if (*interface == '.')
+			out = stpcpy(out, "%2E");
+		else if (*interface == '%')
+			out = stpcpy(out, "%25");
+		else
+			*out++ = *interface;
+	}
+	*out = '\0';
+}
+
+bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native)
+{
+	size_t bytes = 0;
+
+	*ret_is_native = !strncmp(pin, NATIVE_PREFIX, strlen(NATIVE_PREFIX));
+	if (!*ret_is_native && strncmp(pin, SKB_PREFIX, strlen(SKB_PREFIX)))
+		return false;
+	pin += strlen(*ret_is_native ? NATIVE_PREFIX : SKB_PREFIX);
+	while (*pin && bytes < IF_NAMESIZE - 1) {
+		bool is_dot = !strncmp(pin, "%2E", 3), is_percent = !strncmp(pin, "%25", 3);
+
+		ret_interface[bytes++] = is_dot ? '.' : *pin;
+		pin += is_dot || is_percent ? 3 : 1;
+	}
+	ret_interface[bytes] = '\0';
+	return true;
+}
+
+int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	if (bpf_obj_pin(fd, path))
+		return weir_diag_fail(diag, errno, NULL, "cannot pin '%s'", path);
+	return 0;
+}
+
+int weir_pin_open(const char *instance, const char *pin)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	return bpf_obj_get(path);
+}
+
+void weir_unpin(const char *instance, const char *pin)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, pin, path);
+	unlink(path);
+}
+
+int weir_pins_read(const char *instance, struct weir_names *ret_pins)
+{
+	char path[PATH_MAX];
+
+	weir_pin_path(instance, NULL, path);
+	return weir_names_read(path, ret_pins);
+}

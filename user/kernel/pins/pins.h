@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room pins: what an instance has in the BPF file system, and what can be read of it without opening the whole
+ * instance: names and paths of pins (this header), its links, and what it says of itself.
+ *
+ * Files of one instance in the BPF file system: a pin for each map, one for each link
+ * ("native-INTERFACE" or "skb-INTERFACE"). Only names, paths and pinning; what is pinned when is for instance/ to say.
+ */
+#ifndef WEIR_PINS_H
+#define WEIR_PINS_H
+
+#include <limits.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/diag.h"
+#include "host/names.h"
+
+#define WEIR_PIN_THRESHOLDS "thresholds"
+#define WEIR_PIN_PROGRAM "program" /* so that a reload can put it back without CAP_SYS_ADMIN */
+#define WEIR_PIN_NEW "-new"	   /* suffix of a pin that is about to replace the one without */
+
+/* Path of a pin of an instance, or (pin NULL) of its directory. `path` has PATH_MAX bytes. */
+void weir_pin_path(const char *instance, const char *pin, char *path);
+
+#define WEIR_LINK_PIN_BYTES (3 * IF_NAMESIZE + 8)
+
+/*
+ * Name of the pin of a link. It says the mode, which no one can ask the kernel for from another network
+ * namespace. An interface may have dots in its name; a pin may not.
+ */
+void weir_link_pin(const char *interface, bool is_native, char pin[WEIR_LINK_PIN_BYTES]);
+
+/* The other way round; false when it is the pin of something else. */
+bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool *ret_is_native);
+
+/* All pins of an instance, of maps, links and programs. Returns 0 or -errno; the caller frees *ret_pins. */
+int weir_pins_read(const char *instance, struct weir_names *ret_pins);
+
+int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag);
+int weir_pin_open(const char *instance, const char *pin);
+void weir_unpin(const char *instance, const char *pin);
+
+#endif

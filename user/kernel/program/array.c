@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "program/array.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+
+#include "base/util.h"
+
+/* Both bound what one call copies, in the kernel and here. Chosen, not derived. */
+#define BATCH_ENTRIES_MAX 1024u
+#define BATCH_BYTES_MAX (4u << 20)
+
+static uint32_t batch_entries(uint32_t count, size_t entry_bytes)
+{
+	uint32_t entries = BATCH_BYTES_MAX / entry_bytes;
+
+	if (entries > BATCH_ENTRIES_MAX)
+		entries = BATCH_ENTRIES_MAX;
+	if (entries > count)
+		entries = count;
+	return entries ? entries : 1;
+}
+
+/*
+ * One batch of a walk through an array; *position goes from NULL to the last key seen. Returns how many
+ * entries there were, 0 at the end, or -errno.
+ */
+static int read_batch(int map_fd, uint32_t **position, uint32_t *place, uint32_t *keys, void *values, uint32_t entries)
+{
+	int err = bpf_map_lookup_batch(map_fd, *position, place, keys, values, &entries, NULL);
+
+	/* ENOENT: the walk ended, with what is in this batch. */
+	if (err && err != -ENOENT)
+		return err;
+	*position = place;
+	return entries;
+}
+
+/* Entries of `entry_bytes` from number `first` on. */
+static int read_entries(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX], place, before = first - 1, *position = first ? &before : NULL;
+
+	for (uint32_t done = 0; done < count;) {
+		int entries = read_batch(map_fd, &position, &place, keys, (char *)values + done * entry_bytes,
+					 batch_entries(count - done, entry_bytes));
+
+		if (entries <= 0)
+			return entries ? entries : -ENOENT;
+		done += entries;
+	}
+	return 0;
+}
+
+int weir_array_read(int map_fd, void *values, uint32_t count, size_t value_bytes)
+{
+	return read_entries(map_fd, 0, count, value_bytes, values);
+}
+
+int weir_array_write(int map_fd, const void *values, uint32_t count, size_t value_bytes)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX];
+
+	for (uint32_t first = 0, entries; first < count; first += entries) {
+		int err;
+
+		entries = batch_entries(count - first, value_bytes);
+		for (uint32_t i = 0; i < entries; i++)
+			keys[i] = first + i;
+		err = bpf_map_update_batch(map_fd, keys, (const char *)values + first * value_bytes, &entries, NULL);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* `copies` values make an entry. */
+static int scan(int map_fd, uint32_t count, size_t value_bytes, int copies, weir_percpu_visit *visit, void *data)
+{
+	uint32_t keys[BATCH_ENTRIES_MAX], place, *position = NULL;
+	_cleanup_(weir_freep) char *values = NULL;
+	size_t entry_bytes = copies * value_bytes;
+
+	values = malloc(batch_entries(count, entry_bytes) * entry_bytes);
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t first = 0; first < count;) {
+		int entries =
+			read_batch(map_fd, &position, &place, keys, values, batch_entries(count - first, entry_bytes));
+
+		if (entries <= 0)
+			return entries ? entries : -ENOENT;
+		for (int i = 0; i < entries; i++) {
+			int stop = visit(keys[i], values + i * entry_bytes, copies, data);
+
+			if (stop)
+				return stop;
+		}
+		first += entries;
+	}
+	return 0;
+}
+
+int weir_percpu_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return cpus < 0 ? cpus : scan(map_fd, count, value_bytes, cpus, visit, data);
+}
+
+int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_visit *visit, void *data)
+{
+	return scan(map_fd, count, value_bytes, 1, visit, data);
+}
+
+int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values)
+{
+	return read_entries(map_fd, first, count, entry_bytes, values);
+}
+
+int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes)
+{
+	for (uint32_t done = 0, entries; done < count; done += entries) {
+		int err;
+
+		entries = batch_entries(count - done, value_bytes);
+		err = bpf_map_update_batch(map_fd, keys + done, (const char *)values + done * value_bytes, &entries,
+					   NULL);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "program/object.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "program/lists.h"
+#include "program/tick.h"
+#include "weir.skel.h"
+
+/* Of the verifier's log the last lines tell; the rest is how it got there. */
+#define LOG_LINES 8
+
+struct weir_object {
+	struct weir_bpf *skel;
+	struct weir_lab *lab;
+	__u64 seed[16];
+	uint64_t tick_origin_ns;
+};
+
+/* ---- what libbpf says ---- */
+
+/* libbpf talks through one function for the whole process; each thread that loads listens to its own. */
+struct listener {
+	char *text;
+	size_t bytes;
+	FILE *stream;
+};
+static __thread struct listener *listening;
+
+__attribute__((format(printf, 2, 0))) static int listen_to_libbpf(enum libbpf_print_level level, const char *format,
+								  va_list args)
+{
+	if (level == LIBBPF_WARN && listening && listening->stream)
+		return vfprintf(listening->stream, format, args);
+	return 0;
+}
+
+static void start_listening(struct listener *listener)
+{
+	listener->stream = open_memstream(&listener->text, &listener->bytes);
+	listening = listener;
+	libbpf_set_print(listen_to_libbpf);
+}
+
+static void stop_listening(struct listener *listener)
+{
+	listening = NULL;
+	if (listener->stream)
+		fclose(listener->stream);
+	listener->stream = NULL;
+}
+
+static void free_listener(struct listener *listener)
+{
+	stop_listening(listener);
+	free(listener->text);
+}
+
+/* The last lines of what was heard. */
+static const char *last_lines(const struct listener *listener)
+{
+	const char *text = listener->text ? listener->text : "";
+	const char *at = text + strlen(text);
+
+	for (int lines = 0; at > text; at--)
+		if (at[-1] == '\n' && lines++ == LOG_LINES)
+			break;
+	return at;
+}
+
+/* Whether the verifier was asked: its log ends in "processed N insns", or says "too large. Processed N insn". */
+static bool is_verifiers(const struct listener *listener)
+{
+	return listener->text && strcasestr(listener->text, "processed ");
+}
+
+static int explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
+{
+	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
+		return -EPERM;
+	if (!weir_host_kernel_is_at_least(6, 1))
+		return weir_diag_fail(diag, -err, last_lines(listener),
+				      "cannot load the BPF program: weir needs Linux 6.1 or later");
+	/* E2BIG is the verifier's as well as that of maps. */
+	if (err == -E2BIG && is_verifiers(listener))
+		return weir_diag_fail(diag, -err, last_lines(listener),
+				      "cannot load the BPF program: this kernel's verifier finds it too complex");
+	if (err == -ENOMEM || err == -E2BIG)
+		return weir_diag_fail(diag, -err,
+				      "lower settings.flowsPerCpu or connections ('weir check' shows what the maps "
+				      "take), or raise the memory limit of the cgroup that this runs in",
+				      "not enough memory for the maps");
+	/* The program refers to fields of the kernel's structures, whose places it says itself. */
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return weir_diag_fail(diag, -err,
+				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+				      "cannot load the BPF program: no BTF of the kernel (/sys/kernel/btf/vmlinux)");
+	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
+}
+
+/* ---- sizes and configuration, before the load ---- */
+
+static struct bpf_map *instance_map(const struct weir_object *object, enum weir_instance_map map)
+{
+	return bpf_object__find_map_by_name(object->skel->obj, weir_instance_map_name(map));
+}
+
+static __u32 at_least_one(__u32 entries)
+{
+	return entries ? entries : 1;
+}
+
+static int set_sizes(const struct weir_object *object, const struct weir_image *image)
+{
+	const struct weir_bpf *skel = object->skel;
+	const struct {
+		struct bpf_map *map;
+		__u32 entries;
+	} sizes[] = {
+		{skel->maps.vectors, image->vector_count},
+		{skel->maps.thresholds, image->rule_count},
+		{skel->maps.prefix_nodes, image->prefix_node_count},
+		{skel->maps.interfaces, image->interface_count},
+		{skel->maps.rule_info, image->rule_slots},
+		{skel->maps.rule_counters, image->rule_slots},
+		{skel->maps.lone_rows, image->rule_slots},
+		{skel->maps.rule_seconds, image->rule_slots},
+		{skel->maps.warm_states, image->rule_slots},
+		{skel->maps.throttled_resources, image->rule_slots},
+		{skel->maps.throttled_flows, image->config.throttle_sets},
+		{skel->maps.warming_flows, image->config.warming_sets},
+		{skel->maps.connections, image->config.connection_sets},
+		{skel->maps.connection_flows, image->config.connection_flow_sets},
+		{skel->maps.connection_totals, weir_image_connection_totals(image)},
+		{skel->maps.overrides, image->override_count},
+		{skel->maps.resource_info, image->resource_slots},
+		{skel->maps.resource_counters, image->resource_slots},
+		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
+		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
+		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		int err = bpf_map__set_max_entries(sizes[i].map, at_least_one(sizes[i].entries));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int reuse_maps(const struct weir_object *object, const struct weir_object_options *options)
+{
+	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+		int err = 0;
+
+		if (options->reuse_fd[map] > 0)
+			err = bpf_map__reuse_fd(instance_map(object, map), options->reuse_fd[map]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int make_seed(struct weir_object *object, const struct weir_object_options *options)
+{
+	if (options->seed) {
+		memcpy(object->seed, options->seed, sizeof(object->seed));
+		return 0;
+	}
+	if (getrandom(object->seed, sizeof(object->seed), 0) != sizeof(object->seed))
+		return -EIO;
+	/* The hash ends in products with these two; an even factor would lose bits. */
+	object->seed[14] |= 1;
+	object->seed[15] |= 1;
+	return 0;
+}
+
+/* The tables in the program's global data: before the load they are memory. */
+static void set_tables(struct weir_generation *tables, const struct weir_image *image)
+{
+	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
+	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
+		tables->only_word[i] = image->vectors[i].word[0];
+	if (image->resource_count)
+		memcpy(tables->place, image->place, image->resource_count * sizeof(*image->place));
+	if (image->resource_count)
+		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
+	if (image->rule_count)
+		memcpy(tables->rules, image->rules, (image->rule_count + image->meter_count) * sizeof(*image->rules));
+}
+
+/* In the lab a tick is a nanosecond of the virtual clock. */
+static int set_tick(struct weir_object *object, const struct weir_object_options *options, struct weir_config *config,
+		    struct weir_diag *diag)
+{
+	int err = 0;
+
+	config->tick_ns = options->is_virtual ? 1 : weir_host_tick_ns();
+	object->tick_origin_ns = options->tick_origin_ns;
+	if (!options->is_virtual && !object->tick_origin_ns)
+		err = weir_tick_find_origin(config->tick_ns, &object->tick_origin_ns, diag);
+	config->tick_origin_ns = object->tick_origin_ns;
+	return err;
+}
+
+static int configure(struct weir_object *object, const struct weir_image *image,
+		     const struct weir_object_options *options, struct weir_diag *diag)
+{
+	struct weir_config config = image->config;
+	int err;
+
+	err = make_seed(object, options);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot get random bytes for the secret of the hash");
+	memcpy(config.seed, object->seed, sizeof(config.seed));
+	config.is_virtual = options->is_virtual;
+	config.shortcuts = WEIR_SHORTCUTS_ALL & ~options->without_shortcuts;
+	err = set_tick(object, options, &config, diag);
+	if (err)
+		return err;
+	config.is_weakly_ordered = weir_host_is_weakly_ordered();
+	config.has_only_words = image->config.vector_words == 1 && image->vector_count <= WEIR_ONLY_WORDS;
+	/* Volatile is for the program, which must not take it for a constant; before the load it is memory. */
+	memcpy((void *)(uintptr_t)&object->skel->rodata->config, &config, sizeof(config));
+	set_tables(&object->skel->bss->generation, image);
+
+	err = set_sizes(object, image);
+	if (!err)
+		err = weir_lists_size(object->skel->obj, &image->lists);
+	if (!err)
+		err = reuse_maps(object, options);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot set up the maps");
+	return 0;
+}
+
+/* ---- content of the maps, after the load ---- */
+
+static int fill_array(const struct bpf_map *map, const void *values, __u32 count, struct weir_diag *diag)
+{
+	int err = weir_array_write(bpf_map__fd(map), values, count, bpf_map__value_size(map));
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
+}
+
+static int fill_entry(const struct bpf_map *map, const void *key, const void *value, struct weir_diag *diag)
+{
+	int err = bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY);
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot fill map '%s'", bpf_map__name(map)) : 0;
+}
+
+static int fill_interfaces(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < image->interface_count; i++)
+		err = fill_entry(map, &image->interfaces[i].ifindex, &image->interfaces[i].vector, diag);
+	return err;
+}
+
+static int fill_overrides(const struct bpf_map *map, const struct weir_image *image, struct weir_diag *diag)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < image->override_count; i++)
+		err = fill_entry(map, &image->overrides[i].key, &image->overrides[i].units, diag);
+	return err;
+}
+
+static int fill_generation(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	int err;
+
+	err = fill_array(skel->maps.vectors, image->vectors, image->vector_count, diag);
+	if (!err)
+		err = fill_array(skel->maps.thresholds, image->pushed, image->rule_count, diag);
+	if (!err)
+		err = fill_overrides(skel->maps.overrides, image, diag);
+	if (!err)
+		err = fill_array(skel->maps.prefix_nodes, image->prefix_nodes, image->prefix_node_count, diag);
+	if (!err)
+		err = fill_interfaces(skel->maps.interfaces, image, diag);
+	if (!err)
+		err = weir_lists_fill(skel->obj, &image->lists, diag);
+	return err;
+}
+
+/* Forget, on all CPUs, what the slots that this load gives out held for rules of the past. */
+static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 slots, struct weir_diag *diag)
+{
+	int cpus = weir_host_cpus();
+	_cleanup_(weir_freep) void *zeros = NULL;
+
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	/* Values of a per-CPU map cross the system call in multiples of eight bytes, one for each CPU. */
+	zeros = calloc(cpus, ((size_t)bpf_map__value_size(map) + 7) / 8 * 8);
+	if (!zeros)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot clear map '%s'", bpf_map__name(map));
+	for (__u32 slot = 0; slot < slots; slot++) {
+		int err = is_fresh[slot] ? bpf_map_update_elem(bpf_map__fd(map), &slot, zeros, BPF_ANY) : 0;
+
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", bpf_map__name(map));
+	}
+	return 0;
+}
+
+/*
+ * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
+ * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
+ * when the program does.
+ */
+static int fill_instance(const struct weir_object *object, const struct weir_image *image,
+			 const struct weir_object_options *options, struct weir_diag *diag)
+{
+	const struct weir_moving_fds moving = weir_object_moving_fds(object);
+	const struct weir_bpf *skel = object->skel;
+	int err;
+
+	/* Published timings never change, so that this writes again what is there, and what is new. */
+	err = fill_array(skel->maps.timings, image->timings, image->timing_count, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RULE_INFO] <= 0)
+		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_INFO] <= 0)
+		err = fill_array(skel->maps.resource_info, image->resource_info, image->resource_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_LONE_ROWS] > 0)
+		err = clear_slots(skel->maps.lone_rows, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RULE_COUNTERS] > 0)
+		err = clear_slots(skel->maps.rule_counters, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
+		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
+				  diag);
+	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
+		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_totals(image))
+		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err)
+		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);
+	return err;
+}
+
+static size_t lab_bytes(void)
+{
+	size_t page_bytes = sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct weir_lab) + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+static int map_lab(struct weir_object *object, struct weir_diag *diag)
+{
+	void *lab = mmap(NULL, lab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(object->skel->maps.lab), 0);
+
+	if (lab == MAP_FAILED)
+		return weir_diag_fail(diag, errno, NULL, "cannot map the virtual clock");
+	object->lab = lab;
+	return 0;
+}
+
+/* ---- the contract ---- */
+
+int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = calloc(1, sizeof(*object));
+	_cleanup_(free_listener) struct listener listener = {};
+	int err;
+
+	if (!object)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot load the BPF program");
+	start_listening(&listener);
+	object->skel = weir_bpf__open();
+	if (!object->skel)
+		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
+	err = configure(object, image, options, diag);
+	if (err)
+		return err;
+	err = weir_bpf__load(object->skel);
+	stop_listening(&listener);
+	if (err)
+		return explain_load_failure(err, &listener, diag);
+
+	err = fill_generation(object, image, diag);
+	if (!err)
+		err = fill_instance(object, image, options, diag);
+	if (!err && options->is_virtual)
+		err = map_lab(object, diag);
+	if (err)
+		return err;
+	*ret_object = TAKE_PTR(object);
+	return 0;
+}
+
+void weir_object_free(struct weir_object *object)
+{
+	if (!object)
+		return;
+	if (object->lab)
+		munmap(object->lab, lab_bytes());
+	weir_bpf__destroy(object->skel);
+	free(object);
+}
+
+int weir_object_program_fd(const struct weir_object *object)
+{
+	return bpf_program__fd(object->skel->progs.weir_ingress);
+}
+
+int weir_object_map_fd(const struct weir_object *object, enum weir_instance_map map)
+{
+	return bpf_map__fd(instance_map(object, map));
+}
+
+int weir_object_own_map_fd(const struct weir_object *object, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(object->skel->obj, name);
+}
+
+int weir_object_thresholds_fd(const struct weir_object *object)
+{
+	return bpf_map__fd(object->skel->maps.thresholds);
+}
+
+struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object)
+{
+	return (struct weir_moving_fds){
+		.thresholds = weir_object_thresholds_fd(object),
+		.rule_seconds = weir_object_map_fd(object, WEIR_MAP_RULE_SECONDS),
+		.warm_states = weir_object_map_fd(object, WEIR_MAP_WARM_STATES),
+	};
+}
+
+const __u64 *weir_object_seed(const struct weir_object *object)
+{
+	return object->seed;
+}
+
+__u64 weir_object_tick_origin_ns(const struct weir_object *object)
+{
+	return object->tick_origin_ns;
+}
+
+volatile struct weir_lab *weir_object_lab(const struct weir_object *object)
+{
+	return object->lab;
+}
+
+static int compare_resources(const void *left, const void *right)
+{
+	const __u16 *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = 1);
+	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
+
+	if (err)
+		return err;
+	/* The program has no use for an order. */
+	if (object->lab)
+		qsort(object->lab->resource, object->lab->resource_count, sizeof(object->lab->resource[0]),
+		      compare_resources);
+	return (int)options.retval;
+}

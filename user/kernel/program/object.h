@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room program: the BPF program, loaded but attached nowhere: the object with its maps (this header), reading and
+ * writing whole arrays, the allow and deny lists, and the thresholds that move. It serves what is attached, replay
+ * and tests alike.
+ *
+ * The BPF object: one loaded program with its maps, filled from an image. The only file that knows the skeleton.
+ * Attaching it to interfaces and pinning it is for instance/; running it over captures is for replay/; tests drive it
+ * directly.
+ */
+#ifndef WEIR_PROGRAM_OBJECT_H
+#define WEIR_PROGRAM_OBJECT_H
+
+#include <bpf/libbpf.h>
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "compile/compile.h"
+#include "program/thresholds.h"
+#include "weir_tables.h"
+
+/* Maps of the instance, which outlive a load (weir_tables.h). Index of weir_object_options.reuse_fd. */
+#define WEIR_TABLE_ENUM(identifier, name, type, bytes, version) WEIR_MAP_##identifier,
+enum weir_instance_map {
+	WEIR_STATE_TABLES(WEIR_TABLE_ENUM) WEIR_MAP_COUNT,
+};
+
+/* A table that has a version: one of those, or one that a load makes anew, and other versions read. */
+enum weir_state_table {
+	WEIR_TABLE_SHOWN = WEIR_MAP_COUNT - 1,
+	WEIR_SHOWN_TABLES(WEIR_TABLE_ENUM) WEIR_TABLE_COUNT,
+};
+#undef WEIR_TABLE_ENUM
+
+/* Name of the map in the object, and of its pin: "instance", "rule_info", ... */
+const char *weir_instance_map_name(enum weir_instance_map map);
+const char *weir_state_table_name(int table);
+
+/* Its layout version here. */
+__u32 weir_state_table_version(int table);
+
+struct weir_object_options {
+	bool is_virtual;	 /* clock and interface come from the lab (replay, tests) */
+	const __u64 *seed;	 /* 16 words; NULL: made of fresh random bytes */
+	__u64 tick_origin_ns;	 /* of the instance's loads before (program/tick.h); 0: find it */
+	__u32 without_shortcuts; /* enum weir_shortcut, or-ed: what the program is to do without */
+	__u64 now_ns;		 /* the program's clock: WarmUp rules that are new are cold then */
+	/* the rules by slot, as they were before this load; NULL: there was none */
+	const struct weir_rule_info *previous_rules;
+	int reuse_fd[WEIR_MAP_COUNT]; /* maps to go on with; 0 or less: make it anew */
+};
+
+struct weir_object;
+
+/*
+ * Create the maps, fill them from the image and load the program. Nothing is attached. On failure
+ * nothing is left behind and *diag says what the kernel lacks (verifier's last lines in the hint).
+ */
+int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
+		     struct weir_object **ret_object, struct weir_diag *diag);
+void weir_object_free(struct weir_object *object);
+
+static inline void weir_object_freep(struct weir_object **object)
+{
+	weir_object_free(*object);
+}
+
+int weir_object_program_fd(const struct weir_object *object);
+int weir_object_map_fd(const struct weir_object *object, enum weir_instance_map map);
+/* A map of the program's own, by its name; negative when there is none. The object keeps it. */
+int weir_object_own_map_fd(const struct weir_object *object, const char *name);
+int weir_object_thresholds_fd(const struct weir_object *object);
+/* What the thresholds that move are in: those, and the two maps that WarmUp keeps its books in. */
+struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object);
+const __u64 *weir_object_seed(const struct weir_object *object);
+__u64 weir_object_tick_origin_ns(const struct weir_object *object);
+
+/* The laboratory, memory-mapped; NULL unless is_virtual. Lives as long as the object. */
+volatile struct weir_lab *weir_object_lab(const struct weir_object *object);
+
+/*
+ * Judge one frame under the lab's clock (is_virtual) by BPF_PROG_TEST_RUN: the caller has set the lab's
+ * inputs; the outputs are in the lab afterwards. frame_bytes is at least 14 (ETH_HLEN). Returns the
+ * XDP action (XDP_PASS, XDP_DROP), or -errno. Must be called from a thread pinned to one CPU.
+ */
+int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes);
+
+#endif

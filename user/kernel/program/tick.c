@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "program/tick.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+
+#include "base/util.h"
+#include "weir_abi.h"
+#include "tick.skel.h"
+
+#define TICKS_WATCHED 3	  /* an edge is among them, also where one is late */
+#define READINGS_MIN 1000 /* ... or where this thread was kept from running meanwhile */
+
+static inline void free_tick(struct tick_bpf **skel)
+{
+	tick_bpf__destroy(*skel);
+}
+
+static int read_tick(const struct tick_bpf *skel, struct weir_tick_reading *ret_reading)
+{
+	/* What the program wrote comes back to ctx_in (bpf_prog_test_run_syscall). */
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = ret_reading, .ctx_size_in = sizeof(*ret_reading));
+
+	return bpf_prog_test_run_opts(bpf_program__fd(skel->progs.weir_read_tick), &options);
+}
+
+/* A reading is later than its tick by up to a tick's length, never earlier: so the least of many is the edge. */
+static int find_origin(const struct tick_bpf *skel, uint64_t tick_ns, uint64_t *ret_origin_ns)
+{
+	struct weir_tick_reading reading = {};
+	uint64_t first_ns = 0, least = 0;
+	unsigned int readings = 0;
+
+	do {
+		int err = read_tick(skel, &reading);
+		uint64_t origin = reading.now_ns - reading.jiffies * tick_ns;
+
+		if (err)
+			return err;
+		if (!first_ns || (int64_t)(origin - least) < 0)
+			least = origin;
+		if (!first_ns)
+			first_ns = reading.now_ns;
+		readings++;
+	} while (reading.now_ns - first_ns < TICKS_WATCHED * tick_ns || readings < READINGS_MIN);
+	*ret_origin_ns = least;
+	return 0;
+}
+
+int weir_tick_find_origin(uint64_t tick_ns, uint64_t *ret_origin_ns, struct weir_diag *diag)
+{
+	_cleanup_(free_tick) struct tick_bpf *skel = NULL;
+	int err;
+
+	if (!tick_ns)
+		return weir_diag_fail(diag, ENOTSUP, NULL, "cannot tell how long a tick of this kernel is");
+	skel = tick_bpf__open_and_load();
+	if (!skel)
+		return weir_diag_fail(diag, errno, NULL, "cannot load the BPF program that reads the tick");
+	err = find_origin(skel, tick_ns, ret_origin_ns);
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the tick") : 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What time is a tick? The data plane numbers buckets of leap windows by jiffies, told as ns of CLOCK_MONOTONIC:
+ * jiffies * tick_ns + origin_ns. The kernel moves jiffies by that very clock, so the origin holds until the machine is
+ * booted anew; every load of an instance uses the one that was found at attach.
+ */
+#ifndef WEIR_TICK_H
+#define WEIR_TICK_H
+
+#include <stdint.h>
+
+#include "base/diag.h"
+
+/* Find the origin, modulo 2^64, for ticks of tick_ns. Takes three ticks (12 ms at 250 Hz). Returns 0, or a negative
+ * errno with the reason in *diag.
+ */
+int weir_tick_find_origin(uint64_t tick_ns, uint64_t *ret_origin_ns, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "replay/capture.h"
+
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "weir_abi.h"
+
+/* Bytes of a frame that a file we write may hold: libpcap's own MAXIMUM_SNAPLEN. */
+#define SNAPSHOT_BYTES 262144
+
+/* Our names of libpcap's link types. A file's 101 is libpcap's DLT_RAW, and so is 12, which old programs wrote. */
+static const struct {
+	int dlt;
+	enum weir_link_type link_type;
+} link_types[] = {
+	{DLT_EN10MB, WEIR_LINK_TYPE_ETHERNET}, {DLT_LINUX_SLL, WEIR_LINK_TYPE_SLL},
+	{DLT_LINUX_SLL2, WEIR_LINK_TYPE_SLL2}, {DLT_RAW, WEIR_LINK_TYPE_IP},
+	{DLT_IPV4, WEIR_LINK_TYPE_IPV4},       {DLT_IPV6, WEIR_LINK_TYPE_IPV6},
+};
+
+struct weir_capture {
+	pcap_t *pcap;
+	enum weir_link_type link_type;
+	const char *path;
+	uint64_t frames; /* read so far */
+};
+
+static int check_path(const char *path, struct weir_diag *diag)
+{
+	struct stat status;
+
+	if (stat(path, &status) < 0) {
+		weir_diag_fail(diag, errno, NULL, "cannot open capture '%s'", path);
+		return -EINVAL;
+	}
+	/* It is read twice, once for its times and once to judge; and "-" is no file at all. */
+	if (S_ISREG(status.st_mode))
+		return 0;
+	return weir_diag_fail(diag, 0, "write it to a file first: replay reads a capture twice",
+			      "capture '%s' is not a regular file", path);
+}
+
+static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
+{
+	int dlt = pcap_datalink(capture->pcap);
+	const char *name = pcap_datalink_val_to_name(dlt);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(link_types); i++) {
+		if (link_types[i].dlt != dlt)
+			continue;
+		capture->link_type = link_types[i].link_type;
+		return 0;
+	}
+	return weir_diag_fail(
+		diag, 0, "give one of Ethernet (EN10MB), of 'any' (LINUX_SLL, LINUX_SLL2) or of IP (RAW, IPV4, IPV6)",
+		"capture '%s' is not of Ethernet or IP: its link type is %s", capture->path, name ? name : "unknown");
+}
+
+int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
+{
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
+	char reason[PCAP_ERRBUF_SIZE] = "";
+	int err;
+
+	err = check_path(path, diag);
+	if (err)
+		return err;
+	capture = calloc(1, sizeof(*capture));
+	if (!capture)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot open capture '%s'", path);
+	capture->path = path;
+	capture->pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, reason);
+	if (!capture->pcap)
+		return weir_diag_fail(diag, 0, "give a pcap or pcapng file", "cannot read capture '%s': %s", path,
+				      reason);
+	err = find_link_type(capture, diag);
+	if (err)
+		return err;
+	*ret_capture = TAKE_PTR(capture);
+	return 0;
+}
+
+void weir_capture_close(struct weir_capture *capture)
+{
+	if (!capture)
+		return;
+	if (capture->pcap)
+		pcap_close(capture->pcap);
+	free(capture);
+}
+
+enum weir_link_type weir_capture_link_type(const struct weir_capture *capture)
+{
+	return capture->link_type;
+}
+
+/* Nanoseconds of a time stamp, whose tv_usec counts nanoseconds here. False when it lies before 1970 or after 2554. */
+static bool time_to_ns(const struct timeval *time, uint64_t *ret_ns)
+{
+	uint64_t seconds, ns;
+
+	if (time->tv_sec >= 0)
+		seconds = time->tv_sec;
+	else if (time->tv_sec >= INT32_MIN)
+		seconds = (uint32_t)time->tv_sec; /* libpcap takes pcap's unsigned 32 bits for signed ones */
+	else
+		return false;
+	if (time->tv_usec < 0 || __builtin_mul_overflow(seconds, WEIR_NSEC_PER_SEC, &ns) ||
+	    __builtin_add_overflow(ns, (uint64_t)time->tv_usec, &ns))
+		return false;
+	*ret_ns = ns;
+	return true;
+}
+
+/* A file of pcapng may have interfaces that libpcap does not read together, of several link types among others. It is
+ * whole all the same. libpcap tells this from damage by its words alone; other words, and it is called damaged.
+ */
+static bool are_interfaces_unlike(const struct weir_capture *capture)
+{
+	return strstr(pcap_geterr(capture->pcap), "an interface has a ") != NULL;
+}
+
+int weir_capture_next(struct weir_capture *capture, struct weir_frame *ret_frame, struct weir_diag *diag)
+{
+	struct pcap_pkthdr *header;
+	const uint8_t *bytes;
+	uint64_t time_ns;
+	int got;
+
+	got = pcap_next_ex(capture->pcap, &header, &bytes);
+	if (got == PCAP_ERROR_BREAK)
+		return 0;
+	if (got < 0 && are_interfaces_unlike(capture))
+		return weir_diag_fail(diag, 0, "make a capture of each interface, or one of 'any'",
+				      "capture '%s' has interfaces that cannot be read together: %s", capture->path,
+				      pcap_geterr(capture->pcap));
+	if (got != 1 || !time_to_ns(&header->ts, &time_ns)) {
+		weir_diag_fail(diag, 0, NULL, "capture '%s' is damaged after packet %llu: %s", capture->path,
+			       (unsigned long long)capture->frames,
+			       got == 1 ? "the next one's time is not to be had" : pcap_geterr(capture->pcap));
+		return -EBADMSG;
+	}
+	capture->frames++;
+	*ret_frame = (struct weir_frame){
+		.time_ns = time_ns,
+		.bytes = bytes,
+		.captured_bytes = header->caplen,
+		.wire_bytes = header->len > header->caplen ? header->len : header->caplen,
+	};
+	return 1;
+}
+
+struct weir_capture_writer {
+	pcap_t *pcap;
+	FILE *stream;
+};
+
+static int to_dlt(enum weir_link_type link_type)
+{
+	size_t i = 0;
+
+	while (link_types[i].link_type != link_type)
+		i++;
+	return link_types[i].dlt;
+}
+
+int weir_capture_writer_new(FILE *stream, enum weir_link_type link_type, struct weir_capture_writer **ret_writer,
+			    struct weir_diag *diag)
+{
+	_cleanup_(weir_capture_writer_freep) struct weir_capture_writer *writer = NULL;
+
+	writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write a capture");
+	writer->stream = stream;
+	writer->pcap =
+		pcap_open_dead_with_tstamp_precision(to_dlt(link_type), SNAPSHOT_BYTES, PCAP_TSTAMP_PRECISION_NANO);
+	if (!writer->pcap)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write a capture");
+	/* Writes the file header. What it returns is the stream in disguise, and is not freed apart from it. */
+	if (!pcap_dump_fopen(writer->pcap, stream))
+		return weir_diag_fail(diag, 0, NULL, "cannot write a capture: %s", pcap_geterr(writer->pcap));
+	*ret_writer = TAKE_PTR(writer);
+	return 0;
+}
+
+void weir_capture_writer_free(struct weir_capture_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->pcap)
+		pcap_close(writer->pcap);
+	free(writer);
+}
+
+void weir_capture_write(struct weir_capture_writer *writer, const struct weir_frame *frame)
+{
+	struct pcap_pkthdr header = {
+		.ts.tv_sec = frame->time_ns / WEIR_NSEC_PER_SEC,
+		.ts.tv_usec = frame->time_ns % WEIR_NSEC_PER_SEC,
+		.caplen = frame->captured_bytes,
+		.len = frame->wire_bytes,
+	};
+
+	pcap_dump((u_char *)writer->stream, &header, frame->bytes);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory readings from a file, for replay: what the controller would have read from the machine at the
+ * times of a capture.
+ */
+#ifndef WEIR_REPLAY_MEMORY_CSV_H
+#define WEIR_REPLAY_MEMORY_CSV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+/* A reading holds from time_ns on, that time included. */
+struct weir_memory_reading {
+	uint64_t time_ns;
+	uint64_t used_bytes;
+};
+
+/*
+ * Read a CSV of time_ns,used_bytes, with or without that header, its times ascending. All mistakes land
+ * in *diag. The caller frees *ret_readings.
+ */
+int weir_memory_csv_read(const char *path, struct weir_memory_reading **ret_readings, size_t *ret_count,
+			 struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A result file that appears whole or not at all: it is written under a temporary name beside its place, which is
+ * behind whatever links lead there, and renamed when done. What is no regular file (a pipe, a device, /dev/stdout) is
+ * filled from an unnamed temporary file when done.
+ */
+#ifndef WEIR_REPLAY_OUTPUT_H
+#define WEIR_REPLAY_OUTPUT_H
+
+#include <stdio.h>
+
+#include "base/diag.h"
+
+struct weir_output {
+	FILE *stream;	  /* to write to; also readable, so that what was written can be put in order */
+	const char *path; /* borrowed */
+	char *place;	  /* where it is to appear; NULL: it is no regular file, and is written to under `path` */
+	char *temporary;  /* name to rename from; NULL: unnamed, or renamed already */
+};
+
+/* Start afresh; on failure *output is empty. An empty output may be closed. */
+int weir_output_open(struct weir_output *output, const char *path, struct weir_diag *diag);
+
+/* Right after something was written: 0, or that it could not be. */
+int weir_output_check(const struct weir_output *output, struct weir_diag *diag);
+
+/*
+ * Check that all was written, of all of them; then fill pipes and devices, and only then rename: whatever lacks space
+ * fails before anything has appeared (in a pipe, a part may have). Empty outputs, and NULL, are passed over.
+ */
+int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag);
+
+/* Leave nothing behind, unless committed. */
+void weir_output_close(struct weir_output *output);
+
+#endif

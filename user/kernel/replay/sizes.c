@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "replay/sizes.h"
+
+#include <errno.h>
+
+#include "compile/compile.h"
+#include "kind/kind.h"
+
+/* Bounds of the flow table, in rows a CPU: chosen, not derived. The larger one is 128 MB of narrow rows
+ * for each CPU; a capture that keeps more flows alive than that holds makes it grow.
+ */
+#define REPLAY_ROWS_MIN 4096u
+#define REPLAY_ROWS_FIRST_MAX (1u << 22)
+#define REPLAY_ROWS_MAX (1u << 28)
+
+/* The same of the tables of connections, counted as the settings count them: at first up to 256 MB, and 100 MB of
+ * flows. The most is 1 GB, and all the flows that a connection can name. It is more than a running weir may have: there
+ * a single count could outgrow its word, but not before sets are full, and a replay fails then.
+ */
+#define REPLAY_CONNECTIONS_MIN 4096u
+#define REPLAY_CONNECTIONS_FIRST_MAX (1u << 22)
+#define REPLAY_CONNECTIONS_MAX (1u << 24)
+#define REPLAY_CONNECTION_FLOWS_MIN 256u
+#define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
+#define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
+
+/* Rules that count connections, or that do not; or those of them whose resource has a flow key. */
+static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connections, bool has_key)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		count += weir_kind_of(rule)->counts_connections == counts_connections &&
+			 (!has_key || ruleset->resources[rule->resource].flow.fields);
+	}
+	return count;
+}
+
+static uint32_t power_within(uint64_t wanted, uint32_t least, uint32_t most)
+{
+	uint32_t power = least;
+
+	while (power < wanted && power < most)
+		power *= 2;
+	return power;
+}
+
+struct weir_replay_sizes weir_replay_first_sizes(const struct weir_ruleset *ruleset, uint64_t packets)
+{
+	uint64_t keyed = count_rules(ruleset, true, true);
+
+	return (struct weir_replay_sizes){
+		.rows = power_within(4 * packets * count_rules(ruleset, false, true), REPLAY_ROWS_MIN,
+				     REPLAY_ROWS_FIRST_MAX),
+		.connections = power_within(4 * packets * count_rules(ruleset, true, false), REPLAY_CONNECTIONS_MIN,
+					    REPLAY_CONNECTIONS_FIRST_MAX),
+		.connection_flows = power_within(4 * packets * keyed, REPLAY_CONNECTION_FLOWS_MIN,
+						 REPLAY_CONNECTION_FLOWS_FIRST_MAX),
+	};
+}
+
+static uint32_t times_four(uint32_t size, uint32_t most)
+{
+	return size < most / 4 ? 4 * size : most;
+}
+
+int weir_replay_grow(struct weir_replay_sizes *sizes, const struct weir_replay_evictions *evictions,
+		     struct weir_diag *diag)
+{
+	static const char *const hint = "replay a shorter part of the capture";
+
+	if (evictions->flows && sizes->rows >= REPLAY_ROWS_MAX)
+		return weir_diag_fail(diag, ENOMEM, hint,
+				      "the capture keeps more flows alive than a table of %u rows holds", sizes->rows);
+	if (evictions->connections && sizes->connections >= REPLAY_CONNECTIONS_MAX &&
+	    sizes->connection_flows >= REPLAY_CONNECTION_FLOWS_MAX)
+		return weir_diag_fail(diag, ENOMEM, hint,
+				      "the capture keeps more connections open than the largest tables hold, made for "
+				      "%u of %u flows",
+				      sizes->connections, sizes->connection_flows);
+	if (evictions->flows)
+		sizes->rows = times_four(sizes->rows, REPLAY_ROWS_MAX);
+	if (evictions->connections) {
+		sizes->connections = times_four(sizes->connections, REPLAY_CONNECTIONS_MAX);
+		sizes->connection_flows = times_four(sizes->connection_flows, REPLAY_CONNECTION_FLOWS_MAX);
+	}
+	return 0;
+}

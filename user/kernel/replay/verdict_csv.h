@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The verdict on every packet of a replay, a line each: what docs/replay.md says of `--verdicts`. Writes to the stream
+ * and nowhere else; whether that worked is for whoever owns the stream to ask. For replay.c.
+ */
+#ifndef WEIR_REPLAY_VERDICT_CSV_H
+#define WEIR_REPLAY_VERDICT_CSV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rules/ruleset.h"
+#include "weir_abi.h"
+
+/* Verdict on one frame, in the words of the CSV. */
+struct weir_judgement {
+	enum weir_verdict verdict;
+	bool passes;
+	uint64_t wait_ns;
+	const char *rule;
+	uint32_t resource_count;
+	uint16_t resource[WEIR_PACKET_RESOURCES_MAX];
+};
+
+/* The line of names. */
+void weir_verdict_csv_begin(FILE *stream);
+
+/* `number` counts packets from 1, time_ns is the capture's. */
+void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
+			    const struct weir_judgement *judgement);
+
+#endif

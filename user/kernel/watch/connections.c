@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "watch/connections.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "control/controller.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "tables/rule_kind.h"
+#include "watch/overrides.h"
+
+struct scan {
+	const struct weir_instance *instance;
+	struct weir_connection_clock clock;
+	struct weir_controller_report controller; /* has the thresholds in force */
+	struct weir_connection_figures *rules;	  /* by slot */
+	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
+	struct weir_connection_use *uses;
+	size_t use_count, most;
+	uint64_t active;
+	int overrides_fd;
+};
+
+static struct weir_connection_clock clock_of(const struct weir_instance *instance)
+{
+	__u64 step_ns[WEIR_CONNECTION_CLASSES];
+
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		step_ns[class] = weir_connection_step_ns(instance->info.connection_timeout_ms[class]);
+	return weir_connection_clock(step_ns, weir_host_now_ns());
+}
+
+static bool counts_connections(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_connections(rule);
+}
+
+bool weir_connections_are_counted(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (counts_connections(&instance->rules[instance->rule_order[i]]))
+			return true;
+	return false;
+}
+
+/* ---- whole rules ---- */
+
+static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
+{
+	struct scan *scan = data;
+
+	if (counts_connections(&scan->instance->rules[slot]))
+		weir_connection_figures(values, WEIR_CONNECTION_LONE_TAG, &scan->clock, &scan->rules[slot]);
+	return 0;
+}
+
+int weir_connections_read(const struct weir_instance *instance, struct weir_connection_figures **ret_figures,
+			  struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_connection_figures *rules =
+		calloc(instance->info.rule_slots + 1, sizeof(*rules));
+	struct scan scan = {.instance = instance, .clock = clock_of(instance), .rules = rules};
+	int err = 0;
+
+	if (weir_connections_are_counted(instance))
+		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS),
+						  "the connections", diag);
+	if (err)
+		return err;
+	err = rules ? 0 : -ENOMEM;
+	if (!err && weir_connections_are_counted(instance))
+		err = weir_array_scan(instance->map_fd[WEIR_MAP_CONNECTION_TOTALS], instance->info.rule_slots,
+				      sizeof(struct weir_connection_flow), add_rule, &scan);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the connections of instance '%s'", instance->name);
+	*ret_figures = TAKE_PTR(rules);
+	return 0;
+}
+
+/* ---- flows ---- */
+
+static double share(const struct weir_connection_use *use)
+{
+	return use->threshold ? (double)use->figures.now / use->threshold : 0;
+}
+
+static int compare_uses(const void *left, const void *right)
+{
+	const struct weir_connection_use *a = left, *b = right;
+
+	if (share(a) != share(b))
+		return share(a) > share(b) ? -1 : 1;
+	return a->figures.now > b->figures.now ? -1 : a->figures.now < b->figures.now;
+}
+
+static void keep_most(struct scan *scan)
+{
+	qsort(scan->uses, scan->use_count, sizeof(*scan->uses), compare_uses);
+	if (scan->use_count > scan->most)
+		scan->use_count = scan->most;
+}
+
+static void add_use(struct scan *scan, uint32_t slot, const struct weir_connection_flow *flow, uint32_t tag)
+{
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+	struct weir_connection_use *use = &scan->uses[scan->use_count];
+
+	*use = (struct weir_connection_use){.rule_slot = slot, .key = flow->key};
+	weir_connection_figures(flow, tag, &scan->clock, &use->figures);
+	if (!use->figures.now)
+		return;
+	use->has_threshold = true;
+	if (rule->override_count)
+		use->has_threshold = !weir_overrides_find(scan->overrides_fd, rule, &flow->key, &use->threshold);
+	else if (rule->place < scan->instance->rule_count)
+		use->threshold = scan->controller.thresholds[rule->place];
+	scan->active++;
+	if (++scan->use_count == 2 * scan->most)
+		keep_most(scan);
+}
+
+/* A resource without a flow key is one flow. */
+static int add_lone_flow(uint32_t slot, const void *values, int cpus, void *data)
+{
+	struct scan *scan = data;
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+
+	if (counts_connections(rule) && !rule->identity.key_fields)
+		add_use(scan, slot, values, WEIR_CONNECTION_LONE_TAG);
+	return 0;
+}
+
+/* A way whose owner and tag do not agree is just changing hands. */
+static int add_flow_set(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_connection_flow_set *set = values;
+	struct scan *scan = data;
+
+	for (int way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
+		uint32_t slot = set->flow[way].owner, mark = set->flow[way].owner >> 32;
+
+		if (mark && !((mark ^ set->tag[way]) & ~WEIR_CONNECTION_CHECK) &&
+		    slot < scan->instance->info.rule_slots && counts_connections(&scan->instance->rules[slot]) &&
+		    scan->instance->rules[slot].identity.key_fields)
+			add_use(scan, slot, &set->flow[way], mark);
+	}
+	return 0;
+}
+
+static int scan_flows(struct scan *scan)
+{
+	const struct weir_instance_info *info = &scan->instance->info;
+	const int *map_fd = scan->instance->map_fd;
+	int err;
+
+	err = weir_array_scan(map_fd[WEIR_MAP_CONNECTION_TOTALS], info->rule_slots, sizeof(struct weir_connection_flow),
+			      add_lone_flow, scan);
+	if (!err)
+		err = weir_array_scan(map_fd[WEIR_MAP_CONNECTION_FLOWS], info->connection_flow_sets,
+				      sizeof(struct weir_connection_flow_set), add_flow_set, scan);
+	return err;
+}
+
+static void free_scan(struct scan *scan)
+{
+	free(scan->controller.thresholds);
+	free(scan->uses);
+	weir_closep(&scan->overrides_fd);
+}
+
+int weir_connections_read_flows(const struct weir_instance *instance, size_t most,
+				struct weir_connection_flows *ret_flows, struct weir_diag *diag)
+{
+	_cleanup_(free_scan) struct scan scan = {
+		.instance = instance,
+		.clock = clock_of(instance),
+		.most = most ? most : 1,
+		.overrides_fd = weir_overrides_open(instance),
+	};
+	int err = 0;
+
+	if (weir_connections_are_counted(instance))
+		err = weir_instance_expect_tables(instance,
+						  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_FLOWS) |
+							  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS),
+						  "the connections", diag);
+	if (!err)
+		err = weir_controller_look(instance, &scan.controller, diag);
+	if (err)
+		return err;
+	scan.uses = calloc(2 * scan.most, sizeof(*scan.uses));
+	err = scan.uses ? 0 : -ENOMEM;
+	if (!err && weir_connections_are_counted(instance))
+		err = scan_flows(&scan);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the connections of instance '%s'", instance->name);
+	keep_most(&scan);
+	*ret_flows = (struct weir_connection_flows){
+		.most = TAKE_PTR(scan.uses),
+		.count = scan.use_count,
+		.active = scan.active,
+	};
+	return 0;
+}
+
+void weir_connection_flows_free(struct weir_connection_flows *flows)
+{
+	free(flows->most);
+	*flows = (struct weir_connection_flows){};
+}

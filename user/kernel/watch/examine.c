@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "watch/examine.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "instance/instance.h"
+#include "network/device.h"
+#include "pace/pace.h"
+#include "tables/narrow_span.h"
+
+/* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
+ * headroom of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
+ */
+#define ONE_BUFFER_MTU 3498
+
+__attribute__((format(printf, 5, 6))) static void find(struct weir_findings *findings, enum weir_finding_level level,
+						       const char *topic, const char *advice, const char *format, ...)
+{
+	struct weir_finding *finding = &findings->finding[findings->count];
+	va_list args;
+
+	if (findings->count == WEIR_FINDINGS_MAX)
+		return;
+	findings->count++;
+	finding->level = level;
+	finding->topic = topic;
+	snprintf(finding->advice, sizeof(finding->advice), "%s", advice ? advice : "");
+	va_start(args, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, args);
+	va_end(args);
+}
+
+/* ---- the host ---- */
+
+static void examine_kernel(struct weir_findings *findings)
+{
+	struct utsname kernel;
+
+	if (uname(&kernel))
+		return;
+	if (weir_host_kernel_is_at_least(6, 1))
+		find(findings, WEIR_FINDING_OK, "kernel", NULL, "Linux %s", kernel.release);
+	else
+		find(findings, WEIR_FINDING_PROBLEM, "kernel", "boot Linux 6.1 or later",
+		     "Linux %s is older than weir needs", kernel.release);
+	if (weir_host_is_realtime())
+		find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
+		     "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
+	if (weir_host_cpus_have_gaps())
+		find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
+		     "numbers are missing among the possible CPUs: limits would not be exact");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		find(findings, WEIR_FINDING_PROBLEM, "btf",
+		     "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+		     "no BTF of the kernel (/sys/kernel/btf/vmlinux): weir cannot be loaded");
+}
+
+static void examine_privilege(struct weir_findings *findings)
+{
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+	if (weir_host_check_privilege(&diag))
+		find(findings, WEIR_FINDING_PROBLEM, "privilege", "run weir as root", "%s",
+		     diag.count ? diag.entries[0].message : "not enough");
+	else
+		find(findings, WEIR_FINDING_OK, "privilege", NULL, "enough to load BPF programs");
+}
+
+static void examine_switches(struct weir_findings *findings)
+{
+	char text[64];
+
+	if (!weir_host_read_text("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text))) {
+		if (text[0] == '0')
+			find(findings, WEIR_FINDING_NOTE, "jit", "sysctl -w net.core.bpf_jit_enable=1",
+			     "BPF programs are interpreted, which is many times slower");
+		else
+			find(findings, WEIR_FINDING_OK, "jit", NULL, "BPF programs are compiled");
+	}
+	if (!weir_host_read_text("/proc/sys/kernel/bpf_stats_enabled", text, sizeof(text)) && text[0] != '0')
+		find(findings, WEIR_FINDING_NOTE, "bpfStats", "sysctl -w kernel.bpf_stats_enabled=0",
+		     "run time statistics of BPF programs are on: some 45 ns more a packet");
+}
+
+static void examine_clock(struct weir_findings *findings)
+{
+	static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
+	char source[64];
+	bool is_slow = false;
+
+	if (weir_host_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+				sizeof(source)))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
+		is_slow |= !strcmp(source, slow[i]);
+	if (is_slow)
+		find(findings, WEIR_FINDING_NOTE, "clock", "find out why the kernel gave up its better clock: 'dmesg'",
+		     "clock source %s is slow to read, or coarse", source);
+	else
+		find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
+		     weir_host_tick_ns() / 1e6,
+		     weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
+							: "read for each packet admitted (Linux 6.2 seldom does)");
+}
+
+static void examine_memory(struct weir_findings *findings)
+{
+	uint64_t available_bytes = weir_host_memory_available_bytes();
+
+	if (available_bytes)
+		find(findings, WEIR_FINDING_OK, "memory", NULL,
+		     "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
+		     available_bytes / 1e6, weir_host_cpus());
+}
+
+/* For MemoryAdaptive rules, which otherwise follow the readings, twenty a second, alone. */
+static void examine_pressure(struct weir_findings *findings)
+{
+	switch (weir_memory_pressure()) {
+	case WEIR_MEMORY_PRESSURE_AT_ONCE:
+		find(findings, WEIR_FINDING_OK, "pressure", NULL,
+		     "memory pressure is told within half a second: MemoryAdaptive rules hear of it between readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_LATE:
+		find(findings, WEIR_FINDING_NOTE, "pressure", "run it as root, or with CAP_SYS_RESOURCE",
+		     "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_NEVER:
+		find(findings, WEIR_FINDING_NOTE, "pressure", "boot with psi=1 on a kernel that has it; as root",
+		     "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
+		return;
+	}
+}
+
+static void examine_bpffs(struct weir_findings *findings)
+{
+	const char *where = weir_bpffs_root();
+
+	if (!weir_bpffs_is_mounted())
+		find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach does it", where);
+	else if (weir_bpffs_is_elsewhere())
+		find(findings, WEIR_FINDING_OK, "bpffs", NULL,
+		     "this mount namespace hides it ('ip netns exec' does): weir reaches it all the same");
+	else
+		find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
+}
+
+/* A note, and no problem: only `throttling: pace` needs it. */
+static void examine_pace(struct weir_findings *findings)
+{
+	struct weir_pace_ability ability;
+
+	weir_pace_probe(&ability);
+	find(findings, ability.answer == WEIR_PACE_YES ? WEIR_FINDING_OK : WEIR_FINDING_NOTE, "pace", ability.advice,
+	     "%s", ability.text);
+}
+
+/* ---- the interface ---- */
+
+static void examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const char *driver = device->driver[0] ? device->driver : "(unknown)";
+
+	if (!device->is_up)
+		find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
+		     interface);
+	if (!device->has_xdp_features)
+		find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
+		     "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
+	else if (device->has_native_xdp)
+		find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
+	else
+		find(findings, WEIR_FINDING_NOTE, "driver", "use another interface where speed matters",
+		     "driver %s has no native XDP: attach falls back to skb mode, which is slower", driver);
+}
+
+static void examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const bool has_large_frames = device->mtu > ONE_BUFFER_MTU;
+
+	if (!device->mtu)
+		find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
+	else if (has_large_frames && !device->has_xdp_features)
+		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		     "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
+		     "Linux 6.3",
+		     device->mtu);
+	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
+		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+		     "MTU %u needs several buffers a frame, which this driver's native XDP may refuse", device->mtu);
+	else
+		find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
+}
+
+/* What happens to packets before XDP sees them. */
+static void examine_offloads(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	if (!device->has_offloads) {
+		find(findings, WEIR_FINDING_NOTE, "vlan", "should rules ask for 'vlan': 'ethtool -k' may know more",
+		     "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
+	} else if (device->strips_vlan) {
+		snprintf(advice, sizeof(advice), "for rules with 'vlan': ethtool -K %s rxvlan off", interface);
+		find(findings, WEIR_FINDING_NOTE, "vlan", advice,
+		     "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
+	} else {
+		find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
+	}
+	if (device->merges_in_hardware) {
+		snprintf(advice, sizeof(advice), "ethtool -K %s lro off", interface);
+		find(findings, WEIR_FINDING_NOTE, "lro", advice,
+		     "LRO merges packets in hardware: they count as one, and native XDP may refuse");
+	}
+	if (device->merges_in_software && !(device->has_xdp_features && device->has_native_xdp)) {
+		snprintf(advice, sizeof(advice), "ethtool -K %s gro off", interface);
+		find(findings, WEIR_FINDING_NOTE, "gro", advice,
+		     "GRO merges packets before skb mode sees them: they count as one");
+	}
+}
+
+static void examine_queues(const struct weir_device *device, struct weir_findings *findings)
+{
+	if (!device->rx_queues)
+		find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
+	else if (device->rx_queues == 1 && weir_host_cpus() > 1)
+		find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
+		     "one receive queue: one CPU does all the work");
+	else
+		find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
+		     device->rx_queues == 1 ? "" : "s");
+}
+
+static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words;
+	uint64_t left_ns;
+
+	if (weir_instance_open(name, &instance, &ignored))
+		return;
+	left_ns = weir_instance_left_ns(instance);
+	words = weir_narrow_words(left_ns, buffer);
+	if (words)
+		find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
+		     "instance '%s' was %s", name, words);
+}
+
+static void examine_weir(uint32_t program_id, struct weir_findings *findings)
+{
+	char name[WEIR_INSTANCE_NAME_BYTES], advice[160];
+	struct weir_instance_info head;
+
+	if (!weir_instance_of_program(program_id, name)) {
+		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
+		return;
+	}
+	if (weir_instance_is_foreign(name, &head)) {
+		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' makes it this one's",
+			 name);
+		find(findings, WEIR_FINDING_NOTE, "programs", advice,
+		     "another version of weir is attached: instance '%s'", name);
+		return;
+	}
+	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", name);
+	find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
+	     program_id);
+	examine_span(name, advice, findings);
+}
+
+static void examine_programs(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	uint32_t program_id = weir_device_program(device);
+	char name[16], advice[96];
+
+	if (!program_id) {
+		find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
+		return;
+	}
+	weir_program_name(program_id, name);
+	if (!strcmp(name, "weir_ingress")) {
+		examine_weir(program_id, findings);
+		return;
+	}
+	snprintf(advice, sizeof(advice), "ip link set dev %s %s off, or stop what attached it", interface,
+		 weir_device_xdp_word(device));
+	find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
+	     "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
+}
+
+int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag)
+{
+	int ifindex = weir_host_ifindex(interface, diag);
+	struct weir_findings findings = {};
+	struct weir_device device = {};
+	int err;
+
+	if (ifindex < 0)
+		return ifindex;
+	err = weir_device_read(interface, ifindex, &device);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+
+	examine_driver(interface, &device, &findings);
+	examine_mtu(interface, &device, &findings);
+	examine_offloads(interface, &device, &findings);
+	examine_queues(&device, &findings);
+	examine_programs(interface, &device, &findings);
+	examine_kernel(&findings);
+	examine_privilege(&findings);
+	examine_switches(&findings);
+	examine_clock(&findings);
+	examine_memory(&findings);
+	examine_pressure(&findings);
+	examine_bpffs(&findings);
+	examine_pace(&findings);
+	*ret_findings = findings;
+	return 0;
+}

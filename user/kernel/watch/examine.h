@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What on this host, and about one interface, would stop or bend a limit. Looks only; changes nothing.
+ */
+#ifndef WEIR_WATCH_EXAMINE_H
+#define WEIR_WATCH_EXAMINE_H
+
+#include <stddef.h>
+
+#include "base/diag.h"
+
+enum weir_finding_level {
+	WEIR_FINDING_OK,
+	WEIR_FINDING_NOTE,    /* works, but know this */
+	WEIR_FINDING_PROBLEM, /* weir cannot attach, or its limits would not hold */
+};
+
+struct weir_finding {
+	enum weir_finding_level level;
+	const char *topic; /* one word, stable: "kernel", "driver", ... */
+	char text[160];
+	char advice[160]; /* empty: none needed */
+};
+
+/* Room for every finding there is. */
+#define WEIR_FINDINGS_MAX 24
+struct weir_findings {
+	struct weir_finding finding[WEIR_FINDINGS_MAX];
+	size_t count;
+};
+
+/* Interface of the present network namespace. Returns 0, or -errno when it is not there. */
+int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "watch/flows.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "control/controller.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "tables/rule_kind.h"
+#include "watch/overrides.h"
+#include "weir_window.h"
+
+/* A row of either format, as one CPU left it. */
+struct row {
+	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
+	uint32_t timing;
+	uint64_t newest, lease;
+	uint64_t threshold; /* the word it was last judged by; of a narrow row only the version is known */
+	uint64_t cell[WEIR_RING_CELLS];
+};
+
+/* What one row adds to its flow. */
+struct piece {
+	uint32_t tag, set, timing;
+	uint64_t newest, threshold; /* of the row */
+	uint64_t rest, oldest;	    /* oldest: to be weighed (smooth windows) */
+};
+
+/* A flow whose key was noted; sorted by the three that find it. */
+struct noted {
+	uint32_t storage, tag, set;
+	const struct weir_talker *talker;
+};
+
+struct scan {
+	int cpus;
+	const struct weir_instance *instance;
+	uint64_t now_ns;
+	struct weir_controller_report controller; /* has the thresholds in force */
+	struct weir_talker *talkers;
+	struct noted *noted;
+	size_t noted_count, talker_count;
+	struct piece *pieces; /* of the chunk at hand */
+	size_t piece_count;
+	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
+	struct weir_flow_use *uses;
+	size_t use_count, most;
+	uint64_t active;
+	int overrides_fd;
+};
+
+/* ---- who is who ---- */
+
+/* Both candidate sets of a flow give the same number. */
+static uint32_t canonical_set(uint32_t set, uint32_t tag, uint32_t storage)
+{
+	uint32_t other =
+		WEIR_OTHER_SET(set, tag, storage == WEIR_STORAGE_WIDE ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+
+	return set < other ? set : other;
+}
+
+static int compare_noted(const void *left, const void *right)
+{
+	const struct noted *a = left, *b = right;
+
+	if (a->storage != b->storage)
+		return a->storage < b->storage ? -1 : 1;
+	if (a->tag != b->tag)
+		return a->tag < b->tag ? -1 : 1;
+	return a->set < b->set ? -1 : a->set > b->set;
+}
+
+static int collect_talkers(uint32_t key, const void *values, int cpus, void *data)
+{
+	const struct weir_talker_chunk *chunks = values;
+	struct scan *scan = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++) {
+			const struct weir_talker *talker = &chunks[cpu].talker[i];
+
+			if (talker->tag && talker->rule_slot < scan->instance->info.rule_slots)
+				scan->talkers[scan->talker_count++] = *talker;
+		}
+	return 0;
+}
+
+static int read_talkers(struct scan *scan)
+{
+	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * scan->cpus;
+	int err;
+
+	scan->talkers = calloc(most, sizeof(*scan->talkers));
+	scan->noted = calloc(most, sizeof(*scan->noted));
+	if (!scan->talkers || !scan->noted)
+		return -ENOMEM;
+	err = weir_percpu_scan(scan->instance->map_fd[WEIR_MAP_TALKERS], WEIR_TALKER_CHUNKS,
+			       sizeof(struct weir_talker_chunk), collect_talkers, scan);
+	if (err)
+		return err;
+	for (size_t i = 0; i < scan->talker_count; i++) {
+		const struct weir_talker *talker = &scan->talkers[i];
+		uint32_t storage = scan->instance->rules[talker->rule_slot].storage;
+
+		scan->noted[scan->noted_count++] = (struct noted){
+			.storage = storage,
+			.tag = talker->tag,
+			.set = canonical_set(talker->set, talker->tag, storage),
+			.talker = talker,
+		};
+	}
+	qsort(scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	return 0;
+}
+
+/* A rule of the user's that keeps rows; others go by connections, by planned times, or by the rows of a meter. */
+static bool has_rows(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
+}
+
+/* The only rule whose rows look like this, when there is only one. */
+static uint32_t guess_rule(const struct weir_instance *instance, uint32_t storage, uint32_t timing)
+{
+	uint32_t found = WEIR_SLOT_UNKNOWN;
+
+	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
+		const struct weir_rule_info *rule = &instance->rules[slot];
+
+		if (!has_rows(rule) || rule->storage != storage || rule->timing != timing)
+			continue;
+		if (found != WEIR_SLOT_UNKNOWN)
+			return WEIR_SLOT_UNKNOWN;
+		found = slot;
+	}
+	return found;
+}
+
+/* ---- the busiest so far ---- */
+
+static int compare_uses(const void *left, const void *right)
+{
+	const struct weir_flow_use *a = left, *b = right;
+	double a_share = a->threshold ? (double)a->units / a->threshold : 0;
+	double b_share = b->threshold ? (double)b->units / b->threshold : 0;
+
+	if (a_share != b_share)
+		return a_share > b_share ? -1 : 1;
+	return a->units > b->units ? -1 : a->units < b->units;
+}
+
+static void keep_busiest(struct scan *scan)
+{
+	qsort(scan->uses, scan->use_count, sizeof(*scan->uses), compare_uses);
+	if (scan->use_count > scan->most)
+		scan->use_count = scan->most;
+}
+
+static void add_use(struct scan *scan, const struct weir_flow_use *use)
+{
+	scan->active++;
+	scan->uses[scan->use_count++] = *use;
+	if (scan->use_count == 2 * scan->most)
+		keep_busiest(scan);
+}
+
+static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
+{
+	uint32_t place = scan->instance->rules[slot].place;
+
+	return place < scan->instance->rule_count ? scan->controller.thresholds[place] : 0;
+}
+
+/* ---- a flow's own threshold ---- */
+
+/* The program's note in a version, for rules with overrides: this flow is under none (bpf/threshold.h). */
+#define VERSION_PLAIN 0x80u
+
+/* Whether the row was judged by the rule as it was last loaded: else its word is of another threshold. */
+static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
+{
+	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
+
+	return !(rule->override_count ? differs & ~VERSION_PLAIN : differs);
+}
+
+/* Narrow rows cannot hold what an override says. */
+static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
+{
+	return is_of_load(rule, piece->threshold) &&
+	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & VERSION_PLAIN);
+}
+
+/* What holds for a flow with these rows. One that warms up goes by the row judged last, and so does one under an
+ * override whose key was not noted.
+ */
+static void find_threshold(const struct scan *scan, const struct piece *pieces, size_t count, struct weir_flow_use *use)
+{
+	const struct weir_rule_info *rule = &scan->instance->rules[use->rule_slot];
+	const struct piece *latest = NULL;
+
+	use->has_threshold = true;
+	use->threshold = threshold_in_force(scan, use->rule_slot);
+	if (!rule->override_count && !weir_warms_flows(rule))
+		return;
+	if (rule->override_count && use->has_key &&
+	    !weir_overrides_find(scan->overrides_fd, rule, &use->key, &use->threshold))
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (tells_threshold(rule, &pieces[i]) && (!latest || pieces[i].newest > latest->newest))
+			latest = &pieces[i];
+	if (!latest) {
+		use->has_threshold = false;
+		use->threshold = 0;
+	} else if (rule->storage != WEIR_STORAGE_NARROW) {
+		use->threshold = latest->threshold & WEIR_THRESHOLD_MASK;
+	}
+}
+
+/* ---- rows ---- */
+
+static uint64_t present_bucket(const struct scan *scan, const struct weir_timing *timing)
+{
+	uint64_t bucket = scan->now_ns / timing->bucket_ns;
+
+	return bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
+}
+
+/* Add what the row has spent within the window as it is now. Newer buckets belong to it too. */
+static void add_row(const struct scan *scan, const struct weir_timing *timing, const struct row *row, uint64_t unspent,
+		    struct piece *piece)
+{
+	uint64_t present = present_bucket(scan, timing);
+
+	for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row->newest; age++) {
+		uint64_t bucket = row->newest - age;
+		uint64_t units = row->cell[bucket % WEIR_RING_CELLS] & ~unspent;
+
+		if (bucket + timing->window_cells <= present)
+			break;
+		if (age == 0)
+			units -= row->lease < units ? row->lease : units;
+		if (timing->window == WEIR_WINDOW_SMOOTH && bucket + timing->window_cells - 1 == present)
+			piece->oldest += units;
+		else
+			piece->rest += units;
+	}
+}
+
+static uint64_t window_units(const struct scan *scan, const struct weir_timing *timing, const struct piece *piece)
+{
+	if (!piece->oldest)
+		return piece->rest;
+	return piece->rest + weir_smooth_share(piece->oldest, timing->bucket_ns, scan->now_ns % timing->bucket_ns);
+}
+
+static void collect_row(struct scan *scan, const struct row *row, uint64_t unspent)
+{
+	const struct weir_timing *timing = &scan->instance->timings[row->timing];
+	struct piece *piece = &scan->pieces[scan->piece_count];
+
+	if (row->timing >= scan->instance->info.timing_count || !timing->bucket_ns)
+		return;
+	*piece = (struct piece){
+		.tag = row->tag,
+		.set = row->set,
+		.timing = row->timing,
+		.newest = row->newest,
+		.threshold = row->threshold,
+	};
+	add_row(scan, timing, row, unspent, piece);
+	if (piece->rest || piece->oldest)
+		scan->piece_count++;
+}
+
+static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narrow, uint32_t set)
+{
+	struct row row = {
+		.tag = narrow->tag,
+		.set = canonical_set(set, narrow->tag, WEIR_STORAGE_NARROW),
+		.timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
+		.newest = narrow->newest,
+		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
+		.threshold = WEIR_THRESHOLD_WORD(0, narrow->version),
+	};
+
+	for (int i = 0; i < WEIR_RING_CELLS; i++)
+		row.cell[i] = narrow->cell[i];
+	collect_row(scan, &row, WEIR_NARROW_UNSPENT);
+}
+
+static struct row widen(const struct weir_wide_row *wide, uint32_t set)
+{
+	struct row row = {
+		.tag = wide->tag,
+		.set = set,
+		.timing = wide->timing,
+		.newest = wide->newest,
+		.lease = wide->lease,
+		.threshold = wide->threshold,
+	};
+
+	memcpy(row.cell, wide->cell, sizeof(row.cell));
+	return row;
+}
+
+static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, uint32_t set)
+{
+	struct row row = widen(wide, canonical_set(set, wide->tag, WEIR_STORAGE_WIDE));
+
+	collect_row(scan, &row, WEIR_WIDE_UNSPENT);
+}
+
+/* ---- from rows to flows ---- */
+
+static int compare_pieces(const void *left, const void *right)
+{
+	const struct piece *a = left, *b = right;
+
+	if (a->set != b->set)
+		return a->set < b->set ? -1 : 1;
+	return a->tag < b->tag ? -1 : a->tag > b->tag;
+}
+
+/* A meter's rows, which nobody notes, were never judged: their word is of no units. */
+static bool is_of_meter(const struct piece *piece, const struct noted *noted, uint32_t storage)
+{
+	return storage == WEIR_STORAGE_WIDE && !noted && !(piece->threshold & WEIR_THRESHOLD_MASK);
+}
+
+static void add_flow(struct scan *scan, const struct piece *pieces, size_t count, uint32_t storage)
+{
+	const struct noted key = {.storage = storage, .tag = pieces->tag, .set = pieces->set};
+	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	struct weir_flow_use use = {};
+	struct piece sum = {};
+
+	if (is_of_meter(pieces, noted, storage))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		sum.rest += pieces[i].rest;
+		sum.oldest += pieces[i].oldest;
+	}
+	use.units = window_units(scan, &scan->instance->timings[pieces->timing], &sum);
+	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, pieces->timing);
+	if (noted) {
+		use.has_key = true;
+		use.key = noted->talker->key;
+	}
+	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
+		/* A rule that a reload removed: nobody reads its windows any more. */
+		if (!has_rows(&scan->instance->rules[use.rule_slot]))
+			return;
+		find_threshold(scan, pieces, count, &use);
+	}
+	add_use(scan, &use);
+}
+
+/* Both sets of a flow are in the same chunk, so that a chunk's flows are complete. */
+static void add_flows_of_chunk(struct scan *scan, uint32_t storage)
+{
+	size_t first = 0, next;
+
+	qsort(scan->pieces, scan->piece_count, sizeof(*scan->pieces), compare_pieces);
+	for (; first < scan->piece_count; first = next) {
+		for (next = first + 1; next < scan->piece_count; next++)
+			if (compare_pieces(&scan->pieces[first], &scan->pieces[next]))
+				break;
+		add_flow(scan, &scan->pieces[first], next - first, storage);
+	}
+	scan->piece_count = 0;
+}
+
+static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_narrow_chunk *chunks = values;
+	struct scan *scan = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
+			if (chunks[cpu].row[i].tag)
+				collect_narrow(scan, &chunks[cpu].row[i],
+					       index * WEIR_NARROW_SETS_PER_CHUNK + i / WEIR_WAYS);
+	add_flows_of_chunk(scan, WEIR_STORAGE_NARROW);
+	return 0;
+}
+
+static int scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_wide_chunk *chunks = values;
+	struct scan *scan = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
+			if (chunks[cpu].row[i].tag)
+				collect_wide(scan, &chunks[cpu].row[i],
+					     index * WEIR_WIDE_SETS_PER_CHUNK + i / WEIR_WAYS);
+	add_flows_of_chunk(scan, WEIR_STORAGE_WIDE);
+	return 0;
+}
+
+static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct weir_wide_row *rows = values;
+	struct scan *scan = data;
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+	struct weir_flow_use use = {.rule_slot = slot};
+	const struct weir_timing *timing;
+	struct piece sum = {};
+
+	if (!has_rows(rule) || rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
+		return 0;
+	timing = &scan->instance->timings[rule->timing];
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		struct row row = widen(&rows[cpu], 0);
+
+		add_row(scan, timing, &row, WEIR_WIDE_UNSPENT, &sum);
+	}
+	use.units = window_units(scan, timing, &sum);
+	use.has_threshold = true;
+	use.threshold = threshold_in_force(scan, slot);
+	if (use.units)
+		add_use(scan, &use);
+	return 0;
+}
+
+/* ---- the contract ---- */
+
+static int prepare(struct scan *scan)
+{
+	scan->cpus = weir_host_cpus();
+	if (scan->cpus < 0)
+		return scan->cpus;
+	/* Narrow chunks have the most rows. */
+	scan->pieces =
+		calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * scan->cpus, sizeof(*scan->pieces));
+	scan->uses = calloc(2 * scan->most, sizeof(*scan->uses));
+	return scan->pieces && scan->uses ? 0 : -ENOMEM;
+}
+
+static int scan_tables(struct scan *scan)
+{
+	const struct weir_instance_info *info = &scan->instance->info;
+	const int *map_fd = scan->instance->map_fd;
+	int err;
+
+	err = weir_percpu_scan(map_fd[WEIR_MAP_NARROW_FLOWS], info->narrow_sets / WEIR_NARROW_SETS_PER_CHUNK,
+			       sizeof(struct weir_narrow_chunk), scan_narrow_chunk, scan);
+	if (!err)
+		err = weir_percpu_scan(map_fd[WEIR_MAP_WIDE_FLOWS], info->wide_sets / WEIR_WIDE_SETS_PER_CHUNK,
+				       sizeof(struct weir_wide_chunk), scan_wide_chunk, scan);
+	if (!err)
+		err = weir_percpu_scan(map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots, sizeof(struct weir_wide_row),
+				       scan_lone_rows, scan);
+	return err;
+}
+
+static void free_scan(struct scan *scan)
+{
+	free(scan->controller.thresholds);
+	free(scan->talkers);
+	free(scan->noted);
+	free(scan->pieces);
+	free(scan->uses);
+	weir_closep(&scan->overrides_fd);
+}
+
+#define FLOW_TABLES                                                                                                    \
+	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) |                                 \
+	 WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
+
+int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
+		    struct weir_diag *diag)
+{
+	_cleanup_(free_scan) struct scan scan = {
+		.instance = instance,
+		.now_ns = weir_host_now_ns(),
+		.most = most ? most : 1,
+		.overrides_fd = weir_overrides_open(instance),
+	};
+	int err;
+
+	err = weir_instance_expect_tables(instance, FLOW_TABLES, "the flows", diag);
+	if (!err)
+		err = weir_controller_look(instance, &scan.controller, diag);
+	if (err)
+		return err;
+	err = prepare(&scan);
+	if (!err)
+		err = read_talkers(&scan);
+	if (!err)
+		err = scan_tables(&scan);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the flows of instance '%s'", instance->name);
+	keep_busiest(&scan);
+	*ret_flows = (struct weir_flows){
+		.busiest = TAKE_PTR(scan.uses),
+		.count = scan.use_count,
+		.active = scan.active,
+	};
+	return 0;
+}
+
+void weir_flows_free(struct weir_flows *flows)
+{
+	free(flows->busiest);
+	*flows = (struct weir_flows){};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which flows are in the tables now, and how full their windows are: the rows of all CPUs put together.
+ * Read while packets go on, so that a flow's figure may be off by what passed in between.
+ */
+#ifndef WEIR_WATCH_FLOWS_H
+#define WEIR_WATCH_FLOWS_H
+
+#include "instance/instance.h"
+
+#define WEIR_SLOT_UNKNOWN 0xffffffffu
+
+struct weir_flow_use {
+	uint32_t rule_slot; /* WEIR_SLOT_UNKNOWN: more than one rule may own it, and it was not noted */
+	bool has_key;	    /* `key` is known. A whole resource has none; nor has a flow that was not noted */
+	struct weir_flow_key key;
+	uint64_t units;	    /* spent, in the window as it is now */
+	bool has_threshold; /* `threshold` is known. Not if rule_slot is not; nor under an override, if `key` is not */
+	uint64_t threshold; /* units, of this flow: an override's, or as it has warmed up, when it was last judged */
+};
+
+struct weir_flows {
+	struct weir_flow_use *busiest; /* by units / threshold, then by units, falling */
+	size_t count;		       /* at most what was asked for */
+	uint64_t active;	       /* flows whose window is not empty */
+};
+
+/* The busiest `most` flows. The caller owns *ret_flows. */
+int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
+		    struct weir_diag *diag);
+void weir_flows_free(struct weir_flows *flows);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The overrides in force, as the attached program finds them: in a trie of its own, which is not pinned and is found
+ * through the program. For people who look on; decides nothing.
+ */
+#ifndef WEIR_WATCH_OVERRIDES_H
+#define WEIR_WATCH_OVERRIDES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "instance/instance.h"
+
+/* A descriptor of the trie; -ENOENT when nothing is attached any more, or another -errno. */
+int weir_overrides_open(const struct weir_instance *instance);
+
+/* The threshold of the flow with this key under a rule with overrides: by the longest prefix, or the rule's own. */
+int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct weir_flow_key *key,
+			uint64_t *ret_units);
+
+#endif
