@@ -172,8 +172,8 @@ static void duel_check(struct contest *contest, const struct flow *flow)
 			continue;
 		}
 		contest->windows++;
-		if (account.units[bucket] != account.limit)
-			contest_fail_window(&account, "(too few) the bucket", bucket, account.units[bucket]);
+		if (account.units[bucket] < account.limit)
+			contest_fall_short(&account, "the bucket", bucket, account.units[bucket]);
 	}
 	free(account.units);
 }

@@ -70,12 +70,21 @@ static uint64_t window_units(const struct account *account, const uint64_t *unit
 	return sum;
 }
 
+#define WINDOW_FORMAT "%s limit %" PRIu64 " in %" PRIu64 " us: %s bucket %" PRIu64 " hold %" PRIu64
+#define WINDOW_VALUES(account, what, bucket, sum)                                                                      \
+	contest_kind_name((account)->loaded->window), (account)->limit,                                                \
+		contest_written_rule((account)->contest, (account)->flow, (account)->rule)->interval_ns / 1000, what,  \
+		bucket, sum
+
 void contest_fail_window(const struct account *account, const char *what, uint64_t bucket, uint64_t sum)
 {
-	fail_msg("%s limit %" PRIu64 " in %" PRIu64 " us: %s bucket %" PRIu64 " hold %" PRIu64,
-		 contest_kind_name(account->loaded->window), account->limit,
-		 contest_written_rule(account->contest, account->flow, account->rule)->interval_ns / 1000, what, bucket,
-		 sum);
+	fail_msg(WINDOW_FORMAT, WINDOW_VALUES(account, what, bucket, sum));
+}
+
+void contest_fall_short(const struct account *account, const char *what, uint64_t bucket, uint64_t sum)
+{
+	print_message(WINDOW_FORMAT ", too few\n", WINDOW_VALUES(account, what, bucket, sum));
+	contest_shortfalls++;
 }
 
 void contest_check_grid(const struct account *account)
@@ -229,7 +238,7 @@ void contest_check_fullness(struct contest *contest, const struct account *accou
 	}
 	contest->windows += checked;
 	if (too_short > unseen + 1 + checked / 50)
-		contest_fail_window(account, "(too few) the buckets up to", short_bucket, short_sum);
+		contest_fall_short(account, "the buckets up to", short_bucket, short_sum);
 }
 
 /* The cells say what the threads saw. */
