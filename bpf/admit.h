@@ -45,6 +45,7 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		claim->kind = WEIR_CLAIM_NONE;
 		if (rule->storage == WEIR_STORAGE_NARROW)
 			return weir_shortcut(s, rule, claim, false, false);
+		weir_enter_wide(s, rule);
 		if (rule->needs_allowed)
 			weir_find_allowed(s, rule->place);
 		answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, claim, false, true) : WEIR_ANSWER_UNSURE;
@@ -102,6 +103,8 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	s->must_commit = 0;
 	s->nth = 0;
 	s->fetched = 0;
+	if (config.warms_flows)
+		s->warming_place = WEIR_NO_RULE;
 	if (unlikely(!s->rule_count)) {
 		if (config.has_meters)
 			weir_count_meters(s);

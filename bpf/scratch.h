@@ -228,8 +228,10 @@ struct weir_scratch {
 	/* what some packets use */
 	struct weir_sum sum;
 	struct weir_allowed allowed;
-	struct weir_flow_key key;				 /* of the flow that was hashed last */
-	__u64 forgotten;					 /* see FORGET */
+	__u32 warming_place;	     /* of the rule that `warming` is under, or WEIR_NO_RULE */
+	struct weir_flow_id warming; /* the packet's flow in warming_flows */
+	struct weir_flow_key key;    /* of the flow that was hashed last */
+	__u64 forgotten;	     /* see FORGET */
 	struct weir_flow_id fetched_flow[WEIR_PACKET_RULES_MAX]; /* of rules with narrow rows */
 	__u32 last_rule;					 /* the largest in rule[], while rules are listed */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];		 /* places, in the order of their bits */

@@ -25,7 +25,8 @@ static __always_inline bool weir_check_stale(struct weir_scratch *s)
 	if (!signs)
 		return true;
 	heartbeat_ns = READ_ONCE(signs->heartbeat_ns);
-	return !heartbeat_ns || weir_now_ns(s) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
+	/* By the tick: reading the clock would wait for the lines that are being fetched. */
+	return !heartbeat_ns || weir_tick_time_ns(s->tick) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
 }
 
 /* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it

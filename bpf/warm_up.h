@@ -84,16 +84,36 @@ __noinline __u32 weir_insert_warming(struct weir_scratch *s, struct weir_warming
 	return WEIR_WAY(way);
 }
 
+/* The set of this packet's flow under `rule`; s->warming says which flow it is. */
+static __always_inline struct weir_warming_set *weir_warming_set(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 index;
+
+	if (s->warming_place != rule->place) {
+		s->warming_place = rule->place;
+		s->warming = weir_shared_id(weir_flow_hash(s, rule), config.warming_sets);
+	}
+	index = s->warming.set;
+	return bpf_map_lookup_elem(&warming_flows, &index);
+}
+
+/* Start to fetch the line that says where in the set the flow is. */
+static __always_inline void weir_fetch_warming(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_warming_set *set = weir_warming_set(s, rule);
+
+	if (set)
+		(void)READ_ONCE(set->tag[0]);
+}
+
 /* Find or insert this packet's flow under `rule`; s->view then says which it is. */
 static __always_inline struct weir_warming *weir_get_warming(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	struct weir_warming_set *set;
-	__u32 index, way;
+	struct weir_warming_set *set = weir_warming_set(s, rule);
+	__u32 way;
 
 	s->view.slot = rule->slot;
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.warming_sets);
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&warming_flows, &index);
+	s->view.flow = s->warming;
 	if (!set)
 		return NULL;
 	way = weir_find_tag(set, WEIR_WARMING_WAYS, s->view.flow.tag);
@@ -152,7 +172,7 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const struct weir_rule *rule,
 						 struct weir_warming *flow)
 {
-	__u64 now_s = weir_now_ns(s) / WEIR_NSEC_PER_SEC;
+	__u64 now_s = weir_rule_time_ns(s, rule) / WEIR_NSEC_PER_SEC;
 	__u64 owner = weir_warming_owner(rule, s->view.flow.tag);
 	__u64 left = READ_ONCE(flow->passed), state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
 
@@ -206,7 +226,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	flow = weir_get_warming(s, rule);
 	if (!flow)
 		return 0;
-	now_s = weir_now_ns(s) / WEIR_NSEC_PER_SEC;
+	now_s = weir_rule_time_ns(s, rule) / WEIR_NSEC_PER_SEC;
 	state = weir_update_warming(s, rule, flow);
 	/* A clock that went back: the packet's second has been synced already. */
 	if (!weir_is_of_flow(state, s->view.flow.tag) || (state & WEIR_WARMING_SECOND_MASK) > now_s + 1)

@@ -107,12 +107,16 @@ static __always_inline __u64 weir_warm_up_idle(const struct weir_warm_up *params
 /* floor(allowed) in units per interval, with `stored` tokens. */
 static __always_inline __u64 weir_warm_up_units(const struct weir_warm_up *params, __u64 stored)
 {
+	struct weir_product dividend;
 	__u64 above, remainder;
 
 	if (params->ramp == 0 || stored <= params->warning)
 		return params->limit_num / params->limit_den;
 	above = (stored - params->warning) * params->cold_less_one + params->ramp;
-	return weir_divide(weir_multiply(params->limit_num, params->ramp), params->limit_den * above, &remainder);
+	dividend = weir_multiply(params->limit_num, params->ramp);
+	if (dividend.high == 0) /* nearly always */
+		return dividend.low / (params->limit_den * above);
+	return weir_divide(dividend, params->limit_den * above, &remainder);
 }
 
 /* The cost of a unit, interval / allowed, with `stored` tokens. */
