@@ -59,6 +59,9 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 {
 	const struct weir_rule *rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
 
+	if (answer == WEIR_ANSWER_UNSURE && weir_takes(WEIR_SHORTCUT_FIRST) && rule->storage == WEIR_STORAGE_WIDE &&
+	    weir_keeps_rows(rule) && weir_admit_first_wide(s, rule->place, s->nth))
+		return WEIR_ANSWER_ADMIT;
 	if (answer == WEIR_ANSWER_UNSURE)
 		answer = weir_ask_kind(s, rule);
 	if (answer == WEIR_ANSWER_BLOCK)
