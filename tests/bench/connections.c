@@ -65,7 +65,7 @@ static void measure(struct rig *rig, enum pattern pattern, uint8_t flags, int pl
 
 static void report_established(struct report *report, const struct trial_result *result)
 {
-	struct report_row *row = report_add(report, "S6", AT_MOST(1.5), AT_MOST(1.1),
+	struct report_row *row = report_add(report, "S6", AT_MOST(0.8), AT_MOST(0.6),
 					    "established TCP under a connections rule, 1M connections");
 
 	row->is_ratio = true;

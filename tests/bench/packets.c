@@ -9,14 +9,13 @@
  */
 #include "parts.h"
 
-#include <bpf/libbpf.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "contest.h"
 #include "patterns.h"
-#include "tests/bench/driver.skel.h"
 #include "trial.h"
 
 #define PORT 53
@@ -107,14 +106,6 @@ static struct weir_object *load_rule(const struct rule_case *rule, const char *f
 	return rig_load_text(text);
 }
 
-static int block_fd(const struct rig *rig, enum kind kind, enum pattern pattern)
-{
-	if (pattern == PATTERN_NEW)
-		return bpf_program__fd(kind == UDP6 ? rig->driver->progs.bench_spoofed6
-						    : rig->driver->progs.bench_spoofed4);
-	return bpf_program__fd(kind == UDP6 ? rig->driver->progs.bench_hit6 : rig->driver->progs.bench_hit4);
-}
-
 /* A line's figures, NAN where there is none. */
 struct figures {
 	double ratio[PATTERN_COUNT], ns[PATTERN_COUNT];
@@ -135,7 +126,7 @@ static void measure(struct rig *rig, const struct rule_case *rule, enum pattern 
 	rig_choose(rig, 0, patterns[pattern].flows);
 	for (int i = 0; i < PATTERN_ROUNDS; i++) {
 		trial.frame = frame_of(rule->kind == UDP6 ? UDP6 : UDP4);
-		trial.program_fd[0] = block_fd(rig, rule->kind, pattern);
+		trial.program_fd[0] = contest_block_fd(rig, rule->kind == UDP6 ? 6 : 4, trial.sources);
 		trial_run(rig, &trial, &block);
 		trial.frame = frame_of(rule->kind);
 		trial.program_fd[0] = weir_fd;
@@ -207,24 +198,6 @@ static void measure_passing(struct rig *rig, struct report_table *table, const s
 	add_line(table, rule->what, "pass", &figures);
 }
 
-/* The building blocks' maps are full, however this part came to be run. */
-static void fill_blocks(struct rig *rig)
-{
-	const struct bench_driver *driver = rig->driver;
-
-	for (int family = 4; family <= 6; family += 2) {
-		struct rig_frame frame = rig_frame(family, 1, PORT);
-		int fill_fd = bpf_program__fd(family == 4 ? driver->progs.bench_fill4 : driver->progs.bench_fill6);
-		int spoofed_fd =
-			bpf_program__fd(family == 4 ? driver->progs.bench_spoofed4 : driver->progs.bench_spoofed6);
-
-		rig_aim(rig, fill_fd, BENCH_SOURCES_ONE);
-		rig_run(rig->driver_fd, &frame, 1);
-		rig_send_new(rig, fill_fd, &frame, 0, BENCH_FLOWS);
-		rig_send_new(rig, spoofed_fd, &frame, BENCH_FLOWS, BENCH_LRU_ENTRIES + BENCH_LRU_ENTRIES / 16);
-	}
-}
-
 void bench_packets(struct rig *rig, struct report *report)
 {
 	struct report_table *table = report_table(
@@ -234,7 +207,12 @@ void bench_packets(struct rig *rig, struct report *report)
 		"where all sources are new, an insertion), then nanoseconds,\nboth above an empty program.",
 		columns, ARRAY_SIZE(columns));
 
-	fill_blocks(rig);
+	/* However this part came to be run. */
+	for (int family = 4; family <= 6; family += 2) {
+		contest_fill_one(rig, family);
+		contest_fill_many(rig, family);
+		contest_fill_spoofed(rig, family);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		rig_say("  %s", cases[i].what);
 		measure_dropping(rig, table, &cases[i]);

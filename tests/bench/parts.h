@@ -17,6 +17,9 @@ void bench_blocks(struct rig *rig, struct report *report);
 /* Kinds of packets, paths, windows, strategies and behaviours, each for one flow, 64k, 1M, and new ones only. */
 void bench_packets(struct rig *rig, struct report *report);
 
+/* S10 to S12: a SYN flood under a limit of connections; bytes, WarmUp and MemoryAdaptive with a million flows. */
+void bench_floods(struct rig *rig, struct report *report);
+
 /* S6: packets of TCP connections under a rule that limits these. */
 void bench_connections(struct rig *rig, struct report *report);
 

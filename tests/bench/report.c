@@ -92,6 +92,9 @@ static const struct {
 	{"S7", "end to end, beside nftables and hashlimit"},
 	{"S8", "each further rule on the same packet"},
 	{"S9", "load and reload of 8,192 rules"},
+	{"S10", "SYN flood of new sources under a connections rule"},
+	{"S11", "bytes, 1M flows"},
+	{"S12", "WarmUp and MemoryAdaptive, 1M flows"},
 	{"A1", "strict: the fullest interval anywhere"},
 	{"A2", "what each kind's own window holds"},
 	{"A3", "saturated for 120 intervals"},
@@ -109,7 +112,7 @@ static int compare_rows(const void *a, const void *b)
 
 	if (left->row[0] != right->row[0])
 		return right->row[0] - left->row[0];
-	return left->row[1] - right->row[1];
+	return atoi(left->row + 1) - atoi(right->row + 1);
 }
 
 /* Stable, unlike qsort: rows of one name stay in the order in which they were measured. */
