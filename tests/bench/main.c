@@ -43,6 +43,7 @@ static const struct part {
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
 	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
+	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
 	{'x', FULL, bench_shortcuts, "what each shortcut is worth"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},

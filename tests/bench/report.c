@@ -93,6 +93,7 @@ static const struct {
 	{"S8", "each further rule on the same packet"},
 	{"S9", "load and reload of 8,192 rules"},
 	{"S10", "SYN flood of new sources under a connections rule"},
+	{"S10e", "a SYN flood end to end, beside nft ct count"},
 	{"S11", "bytes, 1M flows"},
 	{"S12", "WarmUp and MemoryAdaptive, 1M flows"},
 	{"A1", "strict: the fullest interval anywhere"},
