@@ -44,7 +44,8 @@ static const struct part {
 	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
 	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
-	{'x', FULL, bench_shortcuts, "what each shortcut is worth"},
+	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
+	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };

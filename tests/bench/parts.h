@@ -23,6 +23,9 @@ void bench_floods(struct rig *rig, struct report *report);
 /* S10e: a SYN flood on a wire, beside peers. */
 void bench_syn_flood(struct rig *rig, struct report *report);
 
+/* S14: what legitimate TCP pays. */
+void bench_tcp(struct rig *rig, struct report *report);
+
 /* S6: packets of TCP connections under a rule that limits these. */
 void bench_connections(struct rig *rig, struct report *report);
 

@@ -73,7 +73,7 @@ void report_line(struct report_table *table, struct json_t *cells);
 /* A real, or a null of what is no number. */
 struct json_t *report_number(double value);
 
-/* Sort the rows by name, and add one that says "not measured" for each of S1 to S12 and A1 to A8 that has none. */
+/* Sort the rows by name, and add one that says "not measured" for each of S1 to S14 and A1 to A8 that has none. */
 void report_complete(struct report *report);
 
 /* "MISSED", "ok", "ok, aim" or "SKIPPED". */

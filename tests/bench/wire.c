@@ -44,15 +44,15 @@ bool wire_try(const char *command)
 	return system(quiet) == 0;
 }
 
-/* Without an XDP program at "in" only GRO makes a veth take redirected frames. */
-static void turn_gro_on(void)
+void wire_set_gro(const char *device, bool is_on)
 {
-	struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = 1};
-	struct ifreq request = {.ifr_name = "in", .ifr_data = (void *)&value};
+	struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = is_on};
+	struct ifreq request = {.ifr_data = (void *)&value};
 	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
 	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &request))
-		rig_fail(errno, "cannot turn on GRO at a veth device");
+		rig_fail(errno, "cannot set GRO of a veth device");
 }
 
 static void make_pair(void)
@@ -65,7 +65,8 @@ static void make_pair(void)
 	wire_command("ip link set lo up && ip link set out up && ip link set in up && ip addr add " ADDRESS
 		     "/24 dev in && ip route add 10.0.0.0/8 dev in");
 	wire_command("sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.in.rp_filter=0");
-	turn_gro_on();
+	/* Without an XDP program at "in" only GRO makes a veth take redirected frames. */
+	wire_set_gro("in", true);
 }
 
 static void *map_memory(const struct bpf_map *map, size_t bytes)

@@ -40,6 +40,9 @@ void wire_command(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* The same of one that may fail, and then says nothing. */
 bool wire_try(const char *command);
 
+/* Generic receive offload of a device. */
+void wire_set_gro(const char *device, bool is_on);
+
 /* Start the schedule of a CPU (0 or 1) afresh with these items. */
 void wire_schedule(struct wire *wire, int cpu, const struct wire_item *items, size_t count);
 
