@@ -81,7 +81,7 @@ void bench_connections(struct rig *rig, struct report *report)
 		enum pattern pattern;
 		uint8_t flags;
 	} lines[] = {{"of one connection", PATTERN_ONE, ACK},
-		     {"of 64k connections", PATTERN_64K, ACK},
+		     {"of 10k connections", PATTERN_10K, ACK},
 		     {"of 1M connections", PATTERN_1M, ACK},
 		     {"all SYNs of new sources", PATTERN_NEW, SYN}};
 	struct report_table *table = report_table(report, "connections", "Connections",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One TCP connection between two network namespaces over a veth pair: our own namespace's half, "server", is where
- * programs are attached, and a thread of a namespace of its own is the client. What the client sends passes the server's
- * device. Bulk traffic has two CPUs where there are two. Requests have one: what two would measure is how long a CPU that
- * has nothing to do takes to wake up. Between measurements nothing is under way.
+ * programs are attached, and a thread in a namespace of its own is the client. What the client sends passes the
+ * server's device. Bulk traffic has two CPUs where there are two. Requests have one: what two would measure is how long
+ * a CPU that has nothing to do takes to wake up. Between measurements nothing is under way.
  */
 #ifndef WEIR_BENCH_PIPE_H
 #define WEIR_BENCH_PIPE_H
