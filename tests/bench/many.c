@@ -283,7 +283,8 @@ static void report_seconds(struct report *report, const char *what, double *seco
 	struct report_row *row = report_add(report, "S9", AT_MOST(0.6), AT_MOST(0.2), "%s 8,192 rules, seconds", what);
 
 	row->value = report_median(seconds, LOADS);
-	row->is_ratio = true;
+	row->is_ratio = true; /* to three decimals */
+	row->is_time = true;
 	snprintf(row->measured, sizeof(row->measured), "%.3f s, %.3f to %.3f", row->value, seconds[0],
 		 seconds[LOADS - 1]);
 }

@@ -6,7 +6,8 @@
  *
  * On the drop path every flow has used up its limit before; where sources are new there is none. On the pass path
  * nothing is ever full. Under a limit of connections a SYN that is dropped comes from a source that has its one
- * connection, from another port; established ones have been opened before. One flow that is never full needs a limit that no narrow row holds: it lives in a wide one.
+ * connection, from another port; established ones have been opened before. One flow that is never full needs a limit
+ * that no narrow row holds: it lives in a wide one.
  */
 #include "parts.h"
 

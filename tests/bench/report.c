@@ -200,10 +200,11 @@ static json_t *json_row(const struct report_row *row)
 {
 	bool is_skipped = row->skipped[0];
 
-	return json_pack("{ss,ss,ss,so,sb,so,so,ss}", "row", row->row, "what", row->what, "measured",
+	return json_pack("{ss,ss,ss,so,sb,sb,so,so,ss}", "row", row->row, "what", row->what, "measured",
 			 is_skipped ? row->skipped : row->measured, "value",
-			 is_skipped ? json_null() : report_number(row->value), "isRatio", row->is_ratio, "must",
-			 json_bounds(row->must), "aim", json_bounds(row->aim), "result", report_judge(row));
+			 is_skipped ? json_null() : report_number(row->value), "isRatio", row->is_ratio, "isTime",
+			 row->is_time, "must", json_bounds(row->must), "aim", json_bounds(row->aim), "result",
+			 report_judge(row));
 }
 
 static json_t *json_table(const struct report_table *table)
@@ -216,17 +217,22 @@ static json_t *json_table(const struct report_table *table)
 			 table->lines);
 }
 
-int report_write_json(const struct report *report, json_t *machine, const char *path)
+json_t *report_json(const struct report *report, json_t *machine)
 {
-	json_t *rows = json_array(), *tables = json_array(), *root;
-	int err;
+	json_t *rows = json_array(), *tables = json_array();
 
 	for (size_t i = 0; i < report->count; i++)
 		json_array_append_new(rows, json_row(&report->rows[i]));
 	for (size_t i = 0; i < report->table_count; i++)
 		json_array_append_new(tables, json_table(&report->tables[i]));
-	root = json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
-	err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+	return json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
+}
+
+int report_write_json(const struct report *report, json_t *machine, const char *path)
+{
+	json_t *root = report_json(report, machine);
+	int err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+
 	json_decref(root);
 	return err;
 }
