@@ -90,7 +90,9 @@ size_t report_print(const struct report *report, FILE *stream);
 struct json_t *report_json(const struct report *report, struct json_t *machine);
 int report_write_json(const struct report *report, struct json_t *machine, const char *path);
 
-/* The page: machine, rows, tables, and the text of the file `method` at its end. */
+/* The page: a picture (which becomes a file beside it, .svg for .md), machine, rows, tables, and the text of the file
+ * `method` at its end.
+ */
 int report_write_page(const struct report *report, struct json_t *machine, const char *method, const char *path);
 
 void report_free(struct report *report);

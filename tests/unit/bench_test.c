@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../bench/compare.h"
+#include "../bench/picture.h"
 #include "../bench/report.h"
 #include "../bench/trace.h"
 #include "../bench/traffic.h"
@@ -207,6 +208,37 @@ static void the_page_shows_what_was_missed_and_what_was_not_measured(void **stat
 	free(text);
 	json_decref(machine);
 	report_free(&report);
+}
+
+/* ---- the picture ---- */
+
+static void the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends(void **state)
+{
+	static const struct report_column six[6] = {{"sources", REPORT_WORDS}, {"limiter", REPORT_WORDS}};
+	static struct report report;
+	struct report_table *table = report_table(&report, "wire", "End to end", NULL, six, 6);
+	char path[64], *text;
+
+	report_line(table, json_pack("[s,s,n,n,f,f]", "1", "plain end: XDP_DROP", 140.0, 7.0));
+	report_line(table, json_pack("[s,s,f,f,f,f]", "1", "**weir**", 0.1, 15.0, 155.0, 6.5));
+	report_line(table, json_pack("[s,s,f,f,f,f]", "1", "nft <`limit`> & more", 1.0, 120.0, 260.0, 3.8));
+	assert_int_equal(picture_write(&report, temporary(path)), 0);
+	text = read_file(path);
+	unlink(path);
+	assert_non_null(strstr(text, ">weir</text>"));
+	assert_non_null(strstr(text, ">120</text>"));
+	assert_non_null(strstr(text, ">nft limit  more</text>"));
+	assert_null(strstr(text, "XDP_DROP"));
+	assert_null(strstr(text, "SYN flood"));
+	free(text);
+	report_free(&report);
+}
+
+static void a_run_without_what_it_shows_has_no_picture(void **state)
+{
+	static struct report report;
+
+	assert_int_equal(picture_write(&report, "/nonexistent/picture.svg"), -ENOENT);
 }
 
 /* ---- a run against an earlier one ---- */
@@ -408,6 +440,8 @@ int main(void)
 		cmocka_unit_test(rows_of_one_name_stay_in_the_order_of_measurement),
 		cmocka_unit_test(json_has_targets_and_tables_as_numbers),
 		cmocka_unit_test(the_page_shows_what_was_missed_and_what_was_not_measured),
+		cmocka_unit_test(the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends),
+		cmocka_unit_test(a_run_without_what_it_shows_has_no_picture),
 		cmocka_unit_test(a_row_is_worse_when_it_is_five_per_cent_further_from_its_must),
 		cmocka_unit_test(a_row_that_must_be_exact_is_worse_when_it_now_misses),
 		cmocka_unit_test(what_was_not_measured_is_not_worse),
