@@ -15,8 +15,8 @@
 #define GROUP_HEAD 30 /* above a group's first bar */
 #define BAR_STEP 20
 #define BAR_HEIGHT 14
-#define BAR_LEFT 236 /* names end a little before */
-#define BAR_LONGEST 430
+#define BAR_LEFT 312 /* names end a little before */
+#define BAR_LONGEST 380
 #define BARS_MAX 8
 
 /* Colours that also differ for those who do not see all of them (Okabe and Ito). */

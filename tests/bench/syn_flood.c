@@ -62,7 +62,7 @@ static const struct contender contenders[] = {
 	[WEIR] = {"**weir**, Concurrency", XDP_PASSES,
 		  .rules = TABLES "resources: [{name: web, match: {protocol: tcp}, flow: [source]}]\n"
 				  "rules: [{resource: web, metricType: Concurrency, threshold: 100}]\n"},
-	{"**weir**, Concurrency, and a rate for the whole", XDP_DROPS,
+	{"**weir**, Concurrency and a rate for all", XDP_DROPS,
 	 .rules = TABLES "resources: [{name: all, " OPENING "}, {name: web, match: {protocol: tcp}, flow: [source]}]\n"
 			 "rules: [{resource: all, threshold: 1000}, "
 			 "{resource: web, metricType: Concurrency, threshold: 100}]\n"},
