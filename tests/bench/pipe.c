@@ -7,6 +7,7 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct pipe {
 	pid_t client_tid;
 	uint64_t count; /* of bytes sent, or of answers */
 	uint64_t took_ns;
+	bool is_sent; /* the count of bytes is final */
 };
 
 static void fail_if(bool is_wrong, const char *what)
@@ -71,10 +73,9 @@ static void send_bulk(struct pipe *pipe)
 {
 	static uint8_t bytes[BULK_BYTES];
 
-	/* For a little longer, so that the server never waits in vain. */
-	for (pipe->count = 0; rig_now_ns() < pipe->until_ns + 5 * MS; pipe->count += sizeof(bytes))
+	for (pipe->count = 0; rig_now_ns() < pipe->until_ns; pipe->count += sizeof(bytes))
 		move(pipe->client_fd, bytes, sizeof(bytes), true);
-	__atomic_store_n(&pipe->took_ns, 1, __ATOMIC_RELEASE); /* the count is final */
+	__atomic_store_n(&pipe->is_sent, true, __ATOMIC_RELEASE);
 }
 
 static void ask(struct pipe *pipe)
@@ -183,29 +184,31 @@ void pipe_set_gro(bool is_on)
 	wire_set_gro("server", is_on);
 }
 
+/* What has arrived, at most a millisecond later. Never waits for longer: the client may have sent its last. */
+static size_t take(struct pipe *pipe)
+{
+	static uint8_t bytes[BULK_BYTES];
+	struct pollfd ready = {.fd = pipe->server_fd, .events = POLLIN};
+	ssize_t count = recv(pipe->server_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (count > 0)
+		return count;
+	fail_if(count == 0 || errno != EAGAIN, "the connection broke");
+	poll(&ready, 1, 1);
+	return 0;
+}
+
 /* Bytes that arrive in time are what counts; the rest is taken so that the next measurement begins with nothing. */
 static double take_bulk(struct pipe *pipe)
 {
-	static uint8_t bytes[BULK_BYTES];
-	uint64_t begin_ns = rig_now_ns(), taken = 0, in_time, now_ns = begin_ns;
+	uint64_t begin_ns = rig_now_ns(), now_ns = begin_ns, taken = 0, in_time;
 
-	while (now_ns < pipe->until_ns) {
-		ssize_t count = recv(pipe->server_fd, bytes, sizeof(bytes), 0);
-
-		fail_if(count <= 0, "the connection broke");
-		taken += count;
-		now_ns = rig_now_ns();
-	}
+	for (; now_ns < pipe->until_ns; now_ns = rig_now_ns())
+		taken += take(pipe);
 	in_time = taken;
-	/* What the client sends last may wait for room. */
-	for (;;) {
-		ssize_t count = recv(pipe->server_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-		if (count > 0)
-			taken += count;
-		else if (__atomic_load_n(&pipe->took_ns, __ATOMIC_ACQUIRE) && taken == pipe->count)
-			return in_time * 1e9 / (now_ns - begin_ns);
-	}
+	while (!__atomic_load_n(&pipe->is_sent, __ATOMIC_ACQUIRE) || taken < pipe->count)
+		taken += take(pipe);
+	return in_time * 1e9 / (now_ns - begin_ns);
 }
 
 static void answer(struct pipe *pipe)
@@ -226,7 +229,7 @@ double pipe_measure(struct pipe *pipe, enum pipe_traffic traffic, uint64_t durat
 
 	pipe->traffic = traffic;
 	pipe->until_ns = rig_now_ns() + duration_ns;
-	pipe->took_ns = 0;
+	pipe->is_sent = false;
 	pthread_barrier_wait(&pipe->barrier);
 	if (traffic == PIPE_BULK)
 		rate = take_bulk(pipe);
