@@ -59,7 +59,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: FORCE all help deps demo install clean compile_commands.json \
-	tests test test-unit test-bpf test-e2e test-vm model bench bench-quick bench-shortcuts \
+	tests test test-unit test-bpf test-e2e test-vm model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
@@ -77,8 +77,9 @@ help:
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
-	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, some eight minutes (root; sets itself up)'
+	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
+	@echo 'make bench-compare  the same against the run in docs/bench.json: fails when a row is 5 % worse (root; BENCH_FLAGS="--only sf" for some parts)'
 	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench.md, some five minutes (root)'
 	@echo
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
@@ -180,7 +181,7 @@ $(call tests_in,unit/compile_*_test.c): $(call objects,tests/unit/compile_by_han
 $(call tests_in,unit/ruleset_*_test.c): $(call objects,tests/unit/ruleset_bench.c)
 
 # Of the bench only what needs no kernel.
-BENCH_PURE := report page trace traffic trial_figures
+BENCH_PURE := compare page picture report trace traffic trial_figures
 $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
@@ -269,20 +270,32 @@ $(call objects,$(call includes_skeleton,tests/bench)): | $(BENCH_SKELETONS)
 $(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
+SHORTCUTS_SECTION := What each shortcut is worth
+
 # Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
+# What each shortcut is worth is measured apart, by bench-shortcuts: its section stays.
 bench:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
+	cp docs/bench.md $(BUILD)/bench-before.md
 	$(BUILD)/tests/bench/bench --page docs/bench.md --json docs/bench.json $(BENCH_FLAGS) || [ $$? -eq 3 ]
+	! grep -q '^## $(SHORTCUTS_SECTION)' $(BUILD)/bench-before.md || \
+		tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/bench-before.md docs/bench.md
 
 bench-quick: $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
+
+# What the last recorded run found, and this one. NEW=FILE compares a run that was made before, and measures nothing.
+bench-compare: $(BUILD)/weir $(BUILD)/tests/bench/bench
+	@tests/deps bench
+	$(BUILD)/tests/bench/bench --compare docs/bench.json \
+		$(if $(NEW),--with $(NEW),--json $(BUILD)/bench.json $(BENCH_FLAGS))
 
 bench-shortcuts:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --only x --page $(BUILD)/shortcuts.md $(BENCH_FLAGS)
-	tests/bench/put_section 'What each shortcut is worth' $(BUILD)/shortcuts.md docs/bench.md
+	tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/shortcuts.md docs/bench.md
 
 # ---- the checks ----
 

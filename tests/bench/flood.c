@@ -321,7 +321,7 @@ void bench_wire(struct rig *rig, struct report *report)
 	struct arena *arena;
 
 	if (peers_missing()) {
-		struct report_row *row = report_add(report, "S7", AT_MOST(0.5), AT_MOST(0.3), "end to end");
+		struct report_row *row = report_add(report, "S7", AT_MOST(0.4), AT_MOST(0.25), "end to end");
 
 		snprintf(row->skipped, sizeof(row->skipped), "%s", peers_missing());
 		return;
@@ -338,9 +338,9 @@ void bench_wire(struct rig *rig, struct report *report)
 		prepare_load(arena, load);
 		measure_load(arena, load);
 	}
-	report_ratio(report, arena, ONE, 0.4, 0.15);
-	report_ratio(report, arena, MANY, 0.5, 0.3);
-	report_ratio(report, arena, FILLING, 0.5, 0.25);
+	report_ratio(report, arena, ONE, 0.2, 0.1);
+	report_ratio(report, arena, MANY, 0.4, 0.25);
+	report_ratio(report, arena, FILLING, 0.55, 0.3);
 	table = report_table(report, "wire", "End to end, one core",
 			     "What one core does for a packet that is sent, received and limited, one packet an hour "
 			     "from each source: \"all\". \"Alone\"\nis the limiter itself: less what the same packets "

@@ -70,26 +70,12 @@ static json_t *describe_mitigations(void)
 	return json_string(text);
 }
 
-/* One of the tasks that run is the bench. A machine that has more to do measures its own queue. */
-static void describe_load(char *text, size_t bytes)
-{
-	double load[1];
-
-	if (getloadavg(load, 1) != 1)
-		snprintf(text, bytes, "unknown");
-	else if (load[0] < 1.5)
-		snprintf(text, bytes, "no");
-	else
-		snprintf(text, bytes, "**yes**: %.1f tasks wanted %d CPUs at the end of the run", load[0],
-			 get_nprocs());
-}
-
 static bool set_words(json_t *machine, const char *name, const char *text)
 {
 	return json_object_set_new(machine, name, json_string(text)) == 0;
 }
 
-json_t *machine_describe(void)
+json_t *machine_describe(const char *busy)
 {
 	uint64_t tick_ns = weir_host_tick_ns();
 	time_t now = time(NULL);
@@ -111,8 +97,7 @@ json_t *machine_describe(void)
 		 tick_ns ? 1e9 / tick_ns : 0.0);
 	set_words(machine, "kernel", text);
 	json_object_set_new(machine, "mitigations", describe_mitigations());
-	describe_load(text, sizeof(text));
-	set_words(machine, "busy with other things", text);
+	set_words(machine, "busy with other things", busy);
 	strftime(text, sizeof(text), "%Y-%m-%d", gmtime(&now));
 	set_words(machine, "date", text);
 	return machine;

@@ -2,8 +2,8 @@
 /*
  * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
  * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
- * to move. Exit 3 when a must is missed. How each part measures is told at the head of its file, and in words for
- * users in method.md.
+ * to move. Exit 3 when a must is missed; with --compare when a row is worse than it was. How each part measures is told
+ * at the head of its file, and in words for users in method.md.
  *
  * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What
  * would not (the kernel's statistics switched off, an instance attached by commands) is put right in clean_up().
@@ -18,11 +18,12 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "compare.h"
 #include "machine.h"
 #include "parts.h"
 #include "peers.h"
 
-#define EXIT_MISSED 3
+#define EXIT_MISSED 3 /* or worse, with --compare */
 #define EXIT_USAGE 2
 
 enum when { QUICK, FULL, NAMED }; /* done by bench-quick, by bench, only when it is named */
@@ -34,6 +35,7 @@ static const struct part {
 	const char *about;
 } parts[] = {
 	{'s', QUICK, bench_speed, "S1 to S4, beside building blocks"},
+	{'f', FULL, bench_floods, "S10 to S12: SYN flood, bytes, WarmUp, MemoryAdaptive"},
 	{'b', FULL, bench_blocks, "what building blocks cost"},
 	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
 	{'c', FULL, bench_connections, "S6: connections"},
@@ -42,7 +44,9 @@ static const struct part {
 	{'r', QUICK, bench_accuracy_real, "accuracy under the real clock"},
 	{'m', FULL, bench_matrix, "accuracy of every pattern, limit and number of flows, beside peers"},
 	{'e', FULL, bench_wire, "S7: end to end, beside peers"},
-	{'x', FULL, bench_shortcuts, "what each shortcut is worth"},
+	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
+	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
+	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };
@@ -85,11 +89,15 @@ static void turn_stats_off(void)
 
 static void usage(FILE *stream)
 {
-	fprintf(stream, "usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE]\n"
-			"  --json FILE   write what was found there, too\n"
-			"  --page FILE   ... and as a page of Markdown\n"
-			"  --quick       only what a change of the program is likely to move\n"
-			"  --only PARTS  some of these letters:\n");
+	fprintf(stream,
+		"usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE] [--compare FILE]\n"
+		"       bench --compare FILE --with FILE\n"
+		"  --json FILE   write what was found there, too\n"
+		"  --page FILE   ... and as a page of Markdown\n"
+		"  --compare FILE  ... and say which rows are worse than in that run (as --json has written it)\n"
+		"  --with FILE   compare this run, measure nothing\n"
+		"  --quick       only what a change of the program is likely to move\n"
+		"  --only PARTS  some of these letters:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		fprintf(stream, "      %c  %s\n", parts[i].letter, parts[i].about);
 	fprintf(stream, "example: bench --only s --json speed.json\n");
@@ -102,66 +110,167 @@ static bool is_wanted(const struct part *part, bool is_quick, const char *only)
 	return part->when <= (is_quick ? QUICK : FULL);
 }
 
-static void run_parts(struct report *report, bool is_quick, const char *only)
+static const struct report_column load_columns[] = {
+	{"part", REPORT_WORDS},	  {"seconds", 0},     {"taken by the host, %", 1},
+	{"used by others, %", 1}, {"", REPORT_WORDS},
+};
+
+static void report_load(struct report_table *table, const struct part *part, const struct machine_load *load)
+{
+	bool is_busy = machine_is_busy(load);
+
+	if (is_busy)
+		rig_say("  busy meanwhile: the host took %.1f %% of the CPUs, others used %.1f %%", load->steal,
+			load->others);
+	report_line(table, json_pack("[s,f,f,f,s]", part->about, load->seconds, load->steal, load->others,
+				     is_busy ? "**busy**" : "quiet"));
+}
+
+/* Returns how many parts were measured while the machine was busy. */
+static size_t run_parts(struct report *report, bool is_quick, const char *only)
 {
 	uint64_t start_ns = rig_now_ns();
+	struct report_table *table = report_table(
+		report, "load", "What else the machine did",
+		"Of all CPUs' time while a part was measured. Figures of a part that says \"busy\" may be off.",
+		load_columns, ARRAY_SIZE(load_columns));
 	struct rig rig = {};
+	size_t busy = 0;
 
 	rig_open(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		struct machine_meter meter;
+		struct machine_load load;
+
 		if (!is_wanted(&parts[i], is_quick, only))
 			continue;
 		rig_say("%3.0f s: %s", (rig_now_ns() - start_ns) / 1e9, parts[i].about);
+		machine_meter_start(&meter);
 		parts[i].run(&rig, report);
+		load = machine_meter_read(&meter);
+		report_load(table, &parts[i], &load);
+		busy += machine_is_busy(&load);
 	}
 	rig_close(&rig);
 	rig_say("%3.0f s: done", (rig_now_ns() - start_ns) / 1e9);
+	return busy;
+}
+
+struct request {
+	const char *json_path, *page_path, *only, *compare_path, *with_path;
+	bool is_quick;
+};
+
+static json_t *read_run(const char *path)
+{
+	json_error_t error;
+	json_t *run = json_load_file(path, 0, &error);
+
+	if (!run)
+		rig_fail(0, "cannot read '%s': line %d: %s", path, error.line, error.text);
+	return run;
+}
+
+static int compare(const char *old_path, json_t *new_run)
+{
+	json_t *old_run = read_run(old_path);
+	int worse = compare_runs(old_run, new_run, stdout);
+
+	json_decref(old_run);
+	if (worse < 0)
+		rig_fail(0, "'%s' is no run of the bench, or what it is compared with is none", old_path);
+	return worse ? EXIT_MISSED : 0;
+}
+
+static int compare_recorded(const struct request *request)
+{
+	json_t *new_run = read_run(request->with_path);
+	int status = compare(request->compare_path, new_run);
+
+	json_decref(new_run);
+	return status;
+}
+
+static json_t *describe_machine(size_t busy_parts)
+{
+	char busy[64] = "no";
+	json_t *machine;
+
+	if (busy_parts)
+		snprintf(busy, sizeof(busy), "**yes**, during %zu part%s: see below", busy_parts,
+			 busy_parts == 1 ? "" : "s");
+	machine = machine_describe(busy);
+	peers_describe(machine);
+	return machine;
+}
+
+/* Measure, and write what was found wherever it is wanted. */
+static int run_bench(const struct request *request)
+{
+	static struct report report;
+	json_t *machine, *run;
+	size_t busy_parts, missed;
+	int status;
+
+	turn_stats_off();
+	busy_parts = run_parts(&report, request->is_quick, request->only);
+	if (!request->is_quick && !request->only)
+		report_complete(&report);
+	missed = report_print(&report, stdout);
+	machine = describe_machine(busy_parts);
+	status = missed ? EXIT_MISSED : 0;
+	/* Before the other run may be written over. */
+	if (request->compare_path) {
+		run = report_json(&report, machine);
+		status = compare(request->compare_path, run);
+		json_decref(run);
+	}
+	if (request->json_path && report_write_json(&report, machine, request->json_path))
+		rig_fail(0, "cannot write '%s'", request->json_path);
+	if (request->page_path && report_write_page(&report, machine, "tests/bench/method.md", request->page_path))
+		rig_fail(0, "cannot write '%s' (run in the repository's root)", request->page_path);
+	json_decref(machine);
+	report_free(&report);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"json", required_argument, NULL, 'j'}, {"page", required_argument, NULL, 'p'},
-		{"only", required_argument, NULL, 'o'}, {"quick", no_argument, NULL, 'q'},
+		{"only", required_argument, NULL, 'o'}, {"compare", required_argument, NULL, 'c'},
+		{"with", required_argument, NULL, 'w'}, {"quick", no_argument, NULL, 'q'},
 		{"help", no_argument, NULL, 'h'},	{}};
-	const char *json_path = NULL, *page_path = NULL, *only = NULL;
-	static struct report report;
-	bool is_quick = false;
-	json_t *machine;
-	size_t missed;
+	struct request request = {};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (option == 'j') {
-			json_path = optarg;
+			request.json_path = optarg;
 		} else if (option == 'p') {
-			page_path = optarg;
+			request.page_path = optarg;
 		} else if (option == 'o') {
-			only = optarg;
+			request.only = optarg;
+		} else if (option == 'c') {
+			request.compare_path = optarg;
+		} else if (option == 'w') {
+			request.with_path = optarg;
 		} else if (option == 'q') {
-			is_quick = true;
+			request.is_quick = true;
 		} else {
 			usage(option == 'h' ? stdout : stderr);
 			return option == 'h' ? 0 : EXIT_USAGE;
 		}
 	}
+	if (request.with_path && !request.compare_path) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (request.with_path)
+		return compare_recorded(&request);
 	atexit(clean_up);
 	signal(SIGINT, clean_up_and_die);
 	signal(SIGTERM, clean_up_and_die);
 	signal(SIGHUP, clean_up_and_die);
-	turn_stats_off();
-	run_parts(&report, is_quick, only);
-	if (!is_quick && !only)
-		report_complete(&report);
-
-	missed = report_print(&report, stdout);
-	machine = machine_describe();
-	peers_describe(machine);
-	if (json_path && report_write_json(&report, machine, json_path))
-		rig_fail(0, "cannot write '%s'", json_path);
-	if (page_path && report_write_page(&report, machine, "tests/bench/method.md", page_path))
-		rig_fail(0, "cannot write '%s' (run in the repository's root)", page_path);
-	json_decref(machine);
-	report_free(&report);
-	return missed ? EXIT_MISSED : 0;
+	return run_bench(&request);
 }

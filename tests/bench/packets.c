@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a packet costs: every kind of packet, path, window, strategy and behaviour, for one flow, 64k, 1M, and for
+ * What a packet costs: every kind of packet, path, window, strategy and behaviour, for one flow, 10k, 1M, and for
  * sources that are all new, beside an LRU_HASH (a look-up that hits; of new sources an insertion) of the same
  * pattern and family, in the same rounds. Measured as trial.h says.
  *
  * On the drop path every flow has used up its limit before; where sources are new there is none. On the pass path
- * nothing is ever full. One flow that is never full needs a limit that no narrow row holds: it lives in a wide one.
+ * nothing is ever full. Under a limit of connections a SYN that is dropped comes from a source that has its one
+ * connection, from another port; established ones have been opened before. One flow that is never full needs a limit
+ * that no narrow row holds: it lives in a wide one.
  */
 #include "parts.h"
 
-#include <bpf/libbpf.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "contest.h"
 #include "patterns.h"
-#include "tests/bench/driver.skel.h"
 #include "trial.h"
 
 #define PORT 53
+#define SYN 0x02
+#define ACK 0x10 /* as most segments are */
+#define SOURCE_PORT_OFFSET 34
 #define GIGA "1000000000" /* more than any machine sends in a second */
 
-enum kind { UDP4, UDP6, VLAN4, TCP4 };
+enum kind { UDP4, UDP6, VLAN4, TCP4, SYN4 };
 
 /* A rule's fields, as a rule file has them. Without DROPPING or PASSING (NULL) that is not measured. */
 enum fields { DROPPING, PASSING, AMPLE, FIELDS_COUNT };
@@ -31,6 +35,7 @@ struct rule_case {
 	enum kind kind;
 	const char *fields[FIELDS_COUNT]; /* for the drop path, for many flows that pass, for one that does */
 	bool is_unkeyed;		  /* the whole resource is one flow */
+	bool is_connections;		  /* established before: those measured, or of SYNs other ones */
 	bool is_slow; /* a flow is not full after its first packet: the drop path with one flow only */
 };
 
@@ -39,6 +44,7 @@ struct rule_case {
 #define WARM "tokenCalculateStrategy: WarmUp, warmUpPeriodSec: 10, "
 #define MEMORY "tokenCalculateStrategy: MemoryAdaptive, memLowWaterMarkBytes: 1000000, memHighWaterMarkBytes: 2000000, "
 #define THROTTLED "controlBehavior: Throttling, "
+#define CONNECTIONS "metricType: Concurrency, threshold: "
 
 static const struct rule_case cases[] = {
 	{"leap, UDP over IPv4", UDP4, .fields = {ONE, SOME, "threshold: " GIGA}},
@@ -50,7 +56,7 @@ static const struct rule_case cases[] = {
 	{"smooth", UDP4,
 	 .fields = {"window: smooth, " ONE, "window: smooth, " SOME, "window: smooth, threshold: " GIGA}},
 	{"leap, bytes", UDP4,
-	 .fields = {"unit: bytes, threshold: 64, statIntervalInMs: 3600000", "unit: bytes, threshold: 100000",
+	 .fields = {"unit: bytes, threshold: 64, statIntervalInMs: 3600000", "unit: bytes, threshold: 1250000",
 		    "unit: bytes, threshold: 100000000000"}},
 	{"leap, no flow key", UDP4, .fields = {ONE, NULL, "threshold: " GIGA}, .is_unkeyed = true},
 	{"WarmUp, Reject", UDP4, .fields = {WARM "threshold: 10", WARM SOME, WARM "threshold: " GIGA}, .is_slow = true},
@@ -70,17 +76,21 @@ static const struct rule_case cases[] = {
 	 .fields = {MEMORY THROTTLED "lowMemUsageThreshold: 2, highMemUsageThreshold: 1, statIntervalInMs: 3600000",
 		    MEMORY THROTTLED "lowMemUsageThreshold: 2000, highMemUsageThreshold: 1000, maxQueueingTimeMs: 1000",
 		    MEMORY THROTTLED "lowMemUsageThreshold: 2000000000, highMemUsageThreshold: " GIGA}},
+	{"Concurrency, SYNs", SYN4, .fields = {CONNECTIONS "1", CONNECTIONS "100", CONNECTIONS "100"},
+	 .is_connections = true},
+	{"Concurrency, established", TCP4, .fields = {NULL, CONNECTIONS "100", CONNECTIONS "100"},
+	 .is_connections = true},
 };
 
 static const struct report_column columns[] = {
 	{"rule, packet", REPORT_WORDS},
 	{"path", REPORT_WORDS},
 	{"one ÷ LRU", 2},
-	{"64k ÷ LRU", 2},
+	{"10k ÷ LRU", 2},
 	{"1M ÷ LRU", 2},
 	{"new ÷ LRU", 2},
 	{"one, ns", 0},
-	{"64k, ns", 0},
+	{"10k, ns", 0},
 	{"1M, ns", 0},
 	{"new, ns", 0},
 };
@@ -90,7 +100,9 @@ static struct rig_frame frame_of(enum kind kind)
 	if (kind == VLAN4)
 		return rig_frame_vlan(PORT);
 	if (kind == TCP4)
-		return rig_frame_tcp(PORT, 0x10) /* an acknowledgement, as most are */;
+		return rig_frame_tcp(PORT, ACK);
+	if (kind == SYN4)
+		return rig_frame_tcp(PORT, SYN);
 	return rig_frame(kind == UDP6 ? 6 : 4, 1, PORT);
 }
 
@@ -100,24 +112,16 @@ static struct weir_object *load_rule(const struct rule_case *rule, const char *f
 
 	/* So many rows that a million flows fill half of the table. */
 	snprintf(text, sizeof(text),
-		 "settings: {flowsPerCpu: 2097152}\n"
+		 "settings: {flowsPerCpu: 2097152, connections: 2097152, connectionFlows: 2097152}\n"
 		 "resources: [{name: all, match: {protocol: %s}%s}]\n"
 		 "rules: [{resource: all, %s}]\n",
-		 rule->kind == TCP4 ? "tcp" : "udp", rule->is_unkeyed ? "" : ", flow: [source]", fields);
+		 rule->kind >= TCP4 ? "tcp" : "udp", rule->is_unkeyed ? "" : ", flow: [source]", fields);
 	return rig_load_text(text);
-}
-
-static int block_fd(const struct rig *rig, enum kind kind, enum pattern pattern)
-{
-	if (pattern == PATTERN_NEW)
-		return bpf_program__fd(kind == UDP6 ? rig->driver->progs.bench_spoofed6
-						    : rig->driver->progs.bench_spoofed4);
-	return bpf_program__fd(kind == UDP6 ? rig->driver->progs.bench_hit6 : rig->driver->progs.bench_hit4);
 }
 
 /* A line's figures, NAN where there is none. */
 struct figures {
-	double ratio[PATTERN_COUNT], ns[PATTERN_COUNT];
+	double ratio[PATTERN_COLUMNS], ns[PATTERN_COLUMNS];
 };
 
 /* A building block looks where an IPv4 source is without a VLAN tag: it gets a frame of its own. */
@@ -135,7 +139,7 @@ static void measure(struct rig *rig, const struct rule_case *rule, enum pattern 
 	rig_choose(rig, 0, patterns[pattern].flows);
 	for (int i = 0; i < PATTERN_ROUNDS; i++) {
 		trial.frame = frame_of(rule->kind == UDP6 ? UDP6 : UDP4);
-		trial.program_fd[0] = block_fd(rig, rule->kind, pattern);
+		trial.program_fd[0] = contest_block_fd(rig, rule->kind == UDP6 ? 6 : 4, trial.sources);
 		trial_run(rig, &trial, &block);
 		trial.frame = frame_of(rule->kind);
 		trial.program_fd[0] = weir_fd;
@@ -152,9 +156,9 @@ static void add_line(struct report_table *table, const char *what, const char *p
 {
 	json_t *cells = json_pack("[s,s]", what, path);
 
-	for (int pattern = 0; pattern < PATTERN_COUNT; pattern++)
+	for (int pattern = 0; pattern < PATTERN_COLUMNS; pattern++)
 		json_array_append_new(cells, report_number(figures->ratio[pattern]));
-	for (int pattern = 0; pattern < PATTERN_COUNT; pattern++)
+	for (int pattern = 0; pattern < PATTERN_COLUMNS; pattern++)
 		json_array_append_new(cells, report_number(figures->ns[pattern]));
 	report_line(table, cells);
 }
@@ -163,9 +167,22 @@ static struct figures no_figures(void)
 {
 	struct figures figures;
 
-	for (int pattern = 0; pattern < PATTERN_COUNT; pattern++)
+	for (int pattern = 0; pattern < PATTERN_COLUMNS; pattern++)
 		figures.ratio[pattern] = figures.ns[pattern] = NAN;
 	return figures;
+}
+
+/* A connection of every source, opened by a SYN and confirmed by a packet that talks. */
+static void establish(struct rig *rig, int fd, bool is_from_another_port)
+{
+	for (int i = 0; i < 2; i++) {
+		struct rig_frame frame = rig_frame_tcp(PORT, i ? ACK : SYN);
+
+		frame.bytes[SOURCE_PORT_OFFSET] ^= is_from_another_port;
+		rig_aim(rig, fd, BENCH_SOURCES_ONE);
+		rig_run(rig->driver_fd, &frame, 1);
+		rig_send_new(rig, fd, &frame, 0, BENCH_FLOWS);
+	}
 }
 
 static void measure_dropping(struct rig *rig, struct report_table *table, const struct rule_case *rule)
@@ -175,11 +192,13 @@ static void measure_dropping(struct rig *rig, struct report_table *table, const 
 	int fd = weir_object_program_fd(object);
 	struct figures figures = no_figures();
 
+	if (rule->is_connections)
+		establish(rig, fd, true);
 	measure(rig, rule, PATTERN_ONE, fd, &figures);
 	if (!rule->is_unkeyed && !rule->is_slow) {
 		rig_send_new(rig, fd, &frame, 0, BENCH_FLOWS);
 		rig_send_new(rig, fd, &frame, 0, BENCH_FLOWS);
-		measure(rig, rule, PATTERN_64K, fd, &figures);
+		measure(rig, rule, PATTERN_10K, fd, &figures);
 		measure(rig, rule, PATTERN_1M, fd, &figures);
 	}
 	add_line(table, rule->what, "drop", &figures);
@@ -192,52 +211,46 @@ static void measure_passing(struct rig *rig, struct report_table *table, const s
 	struct rig_frame frame = frame_of(rule->kind);
 	struct figures figures = no_figures();
 
+	if (rule->is_connections && rule->kind == TCP4)
+		establish(rig, weir_object_program_fd(one), false);
 	measure(rig, rule, PATTERN_ONE, weir_object_program_fd(one), &figures);
 	if (rule->fields[PASSING]) {
 		int fd;
 
 		many = load_rule(rule, rule->fields[PASSING]);
 		fd = weir_object_program_fd(many);
+		if (rule->is_connections && rule->kind == TCP4)
+			establish(rig, fd, false);
 		rig_send_new(rig, fd, &frame, 0, BENCH_FLOWS);
-		measure(rig, rule, PATTERN_64K, fd, &figures);
+		measure(rig, rule, PATTERN_10K, fd, &figures);
 		measure(rig, rule, PATTERN_1M, fd, &figures);
-		rig_skip_to_fresh(rig);
-		measure(rig, rule, PATTERN_NEW, fd, &figures);
+		if (rule->kind != TCP4 || !rule->is_connections) { /* of which none is new */
+			rig_skip_to_fresh(rig);
+			measure(rig, rule, PATTERN_NEW, fd, &figures);
+		}
 	}
 	add_line(table, rule->what, "pass", &figures);
-}
-
-/* The building blocks' maps are full, however this part came to be run. */
-static void fill_blocks(struct rig *rig)
-{
-	const struct bench_driver *driver = rig->driver;
-
-	for (int family = 4; family <= 6; family += 2) {
-		struct rig_frame frame = rig_frame(family, 1, PORT);
-		int fill_fd = bpf_program__fd(family == 4 ? driver->progs.bench_fill4 : driver->progs.bench_fill6);
-		int spoofed_fd =
-			bpf_program__fd(family == 4 ? driver->progs.bench_spoofed4 : driver->progs.bench_spoofed6);
-
-		rig_aim(rig, fill_fd, BENCH_SOURCES_ONE);
-		rig_run(rig->driver_fd, &frame, 1);
-		rig_send_new(rig, fill_fd, &frame, 0, BENCH_FLOWS);
-		rig_send_new(rig, spoofed_fd, &frame, BENCH_FLOWS, BENCH_LRU_ENTRIES + BENCH_LRU_ENTRIES / 16);
-	}
 }
 
 void bench_packets(struct rig *rig, struct report *report)
 {
 	struct report_table *table = report_table(
-		report, "packets", "What a packet costs",
+		report, "packets", "What a packet costs, under every kind of limit",
 		"One rule on a resource keyed by source, ten buckets, all statistics; Direct and Reject "
 		"unless said. First the ratio to\na bare LRU_HASH in the same round (a look-up that hits; "
 		"where all sources are new, an insertion), then nanoseconds,\nboth above an empty program.",
 		columns, ARRAY_SIZE(columns));
 
-	fill_blocks(rig);
+	/* However this part came to be run. */
+	for (int family = 4; family <= 6; family += 2) {
+		contest_fill_one(rig, family);
+		contest_fill_many(rig, family);
+		contest_fill_spoofed(rig, family);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		rig_say("  %s", cases[i].what);
-		measure_dropping(rig, table, &cases[i]);
+		if (cases[i].fields[DROPPING])
+			measure_dropping(rig, table, &cases[i]);
 		measure_passing(rig, table, &cases[i]);
 	}
 }

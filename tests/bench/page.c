@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The page docs/bench.md: what a run has found, as Markdown. */
+#include "picture.h"
 #include "report.h"
 
 #include <errno.h>
@@ -91,6 +92,24 @@ static int copy_file(const char *path, FILE *stream)
 	return 0;
 }
 
+/* Beside the page, under its name. A run without what it shows has none. */
+static int write_picture(FILE *stream, const struct report *report, const char *page_path)
+{
+	size_t length = strlen(page_path);
+	char path[4096];
+	int err;
+
+	if (length > 3 && !strcmp(page_path + length - 3, ".md"))
+		length -= 3;
+	snprintf(path, sizeof(path), "%.*s.svg", (int)length, page_path);
+	err = picture_write(report, path);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	fprintf(stream, "![what a packet costs, beside other limiters](%s)\n\n",
+		strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+	return 0;
+}
+
 int report_write_page(const struct report *report, json_t *machine, const char *method, const char *path)
 {
 	FILE *stream = fopen(path, "we");
@@ -98,17 +117,19 @@ int report_write_page(const struct report *report, json_t *machine, const char *
 
 	if (!stream)
 		return -errno;
-	fputs("# Speed and accuracy, measured\n\n"
-	      "Written by `make bench`, all of it in one run; `docs/bench.json` has the same figures for programs. "
-	      "Nanoseconds move\nfrom machine to machine, so what counts is the ratio to something measured in the "
-	      "same run. How it is done stands at\nthe end.\n\n",
+	fputs("# Speed and accuracy, measured\n\n", stream);
+	err = write_picture(stream, report, path);
+	fputs("Written by `make bench`, all of it in one run (but for what each shortcut is worth, if it is here); "
+	      "`docs/bench.json`\nhas the same figures for programs. Nanoseconds move from machine to machine, so what "
+	      "counts is the ratio to something\nmeasured in the same run. How it is done stands at the end.\n\n",
 	      stream);
 	write_machine(stream, machine);
 	write_rows(stream, report);
 	for (size_t i = 0; i < report->table_count; i++)
 		write_table(stream, &report->tables[i]);
 	fputs("\n", stream);
-	err = copy_file(method, stream);
+	if (!err)
+		err = copy_file(method, stream);
 	if (ferror(stream))
 		err = -EIO;
 	return fclose(stream) ? -EIO : err;

@@ -17,6 +17,15 @@ void bench_blocks(struct rig *rig, struct report *report);
 /* Kinds of packets, paths, windows, strategies and behaviours, each for one flow, 64k, 1M, and new ones only. */
 void bench_packets(struct rig *rig, struct report *report);
 
+/* S10 to S12: a SYN flood under a limit of connections; bytes, WarmUp and MemoryAdaptive with a million flows. */
+void bench_floods(struct rig *rig, struct report *report);
+
+/* S10e: a SYN flood on a wire, beside peers. */
+void bench_syn_flood(struct rig *rig, struct report *report);
+
+/* S14: what legitimate TCP pays. */
+void bench_tcp(struct rig *rig, struct report *report);
+
 /* S6: packets of TCP connections under a rule that limits these. */
 void bench_connections(struct rig *rig, struct report *report);
 

@@ -92,6 +92,11 @@ static const struct {
 	{"S7", "end to end, beside nftables and hashlimit"},
 	{"S8", "each further rule on the same packet"},
 	{"S9", "load and reload of 8,192 rules"},
+	{"S10", "SYN flood of new sources under a connections rule"},
+	{"S10e", "a SYN flood end to end, beside nft ct count"},
+	{"S11", "bytes, 1M flows"},
+	{"S12", "WarmUp and MemoryAdaptive, 1M flows"},
+	{"S14", "legitimate TCP, throughput and requests"},
 	{"A1", "strict: the fullest interval anywhere"},
 	{"A2", "what each kind's own window holds"},
 	{"A3", "saturated for 120 intervals"},
@@ -109,7 +114,7 @@ static int compare_rows(const void *a, const void *b)
 
 	if (left->row[0] != right->row[0])
 		return right->row[0] - left->row[0];
-	return left->row[1] - right->row[1];
+	return atoi(left->row + 1) - atoi(right->row + 1);
 }
 
 /* Stable, unlike qsort: rows of one name stay in the order in which they were measured. */
@@ -195,10 +200,11 @@ static json_t *json_row(const struct report_row *row)
 {
 	bool is_skipped = row->skipped[0];
 
-	return json_pack("{ss,ss,ss,so,sb,so,so,ss}", "row", row->row, "what", row->what, "measured",
+	return json_pack("{ss,ss,ss,so,sb,sb,so,so,ss}", "row", row->row, "what", row->what, "measured",
 			 is_skipped ? row->skipped : row->measured, "value",
-			 is_skipped ? json_null() : report_number(row->value), "isRatio", row->is_ratio, "must",
-			 json_bounds(row->must), "aim", json_bounds(row->aim), "result", report_judge(row));
+			 is_skipped ? json_null() : report_number(row->value), "isRatio", row->is_ratio, "isTime",
+			 row->is_time, "must", json_bounds(row->must), "aim", json_bounds(row->aim), "result",
+			 report_judge(row));
 }
 
 static json_t *json_table(const struct report_table *table)
@@ -211,17 +217,22 @@ static json_t *json_table(const struct report_table *table)
 			 table->lines);
 }
 
-int report_write_json(const struct report *report, json_t *machine, const char *path)
+json_t *report_json(const struct report *report, json_t *machine)
 {
-	json_t *rows = json_array(), *tables = json_array(), *root;
-	int err;
+	json_t *rows = json_array(), *tables = json_array();
 
 	for (size_t i = 0; i < report->count; i++)
 		json_array_append_new(rows, json_row(&report->rows[i]));
 	for (size_t i = 0; i < report->table_count; i++)
 		json_array_append_new(tables, json_table(&report->tables[i]));
-	root = json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
-	err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+	return json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
+}
+
+int report_write_json(const struct report *report, json_t *machine, const char *path)
+{
+	json_t *root = report_json(report, machine);
+	int err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+
 	json_decref(root);
 	return err;
 }

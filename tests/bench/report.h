@@ -24,6 +24,7 @@ struct report_row {
 	char measured[40]; /* for people, with its unit */
 	double value;	   /* what is judged: the ratio, or the count */
 	bool is_ratio;
+	bool is_time; /* in seconds: means nothing on another kind of machine */
 	struct report_bounds must, aim;
 	char skipped[60]; /* why, when it could not be measured */
 };
@@ -73,7 +74,7 @@ void report_line(struct report_table *table, struct json_t *cells);
 /* A real, or a null of what is no number. */
 struct json_t *report_number(double value);
 
-/* Sort the rows by name, and add one that says "not measured" for each of S1 to S9 and A1 to A8 that has none. */
+/* Sort the rows by name, and add one that says "not measured" for each of S1 to S14 and A1 to A8 that has none. */
 void report_complete(struct report *report);
 
 /* "MISSED", "ok", "ok, aim" or "SKIPPED". */
@@ -85,10 +86,13 @@ const char *report_bounds_words(struct report_bounds bounds, char *text, size_t 
 /* The rows, for a terminal. Returns how many musts were missed. */
 size_t report_print(const struct report *report, FILE *stream);
 
-/* {"machine": ..., "targets": [...], "tables": [...]}; `machine` is not taken over. */
+/* {"machine": ..., "targets": [...], "tables": [...]}; `machine` is not taken over. The caller owns it. */
+struct json_t *report_json(const struct report *report, struct json_t *machine);
 int report_write_json(const struct report *report, struct json_t *machine, const char *path);
 
-/* The page: machine, rows, tables, and the text of the file `method` at its end. */
+/* The page: a picture (which becomes a file beside it, .svg for .md), machine, rows, tables, and the text of the file
+ * `method` at its end.
+ */
 int report_write_page(const struct report *report, struct json_t *machine, const char *method, const char *path);
 
 void report_free(struct report *report);

@@ -7,6 +7,7 @@
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/sockios.h>
+#include <math.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -35,15 +36,23 @@ void wire_command(const char *format, ...)
 		rig_fail(0, "'%s' failed", command);
 }
 
-/* Without an XDP program at "in" only GRO makes a veth take redirected frames. */
-static void turn_gro_on(void)
+bool wire_try(const char *command)
 {
-	struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = 1};
-	struct ifreq request = {.ifr_name = "in", .ifr_data = (void *)&value};
+	char quiet[4096];
+
+	snprintf(quiet, sizeof(quiet), "{ %s; } >/dev/null 2>&1", command);
+	return system(quiet) == 0;
+}
+
+void wire_set_gro(const char *device, bool is_on)
+{
+	struct ethtool_value value = {.cmd = ETHTOOL_SGRO, .data = is_on};
+	struct ifreq request = {.ifr_data = (void *)&value};
 	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
 	if (fd < 0 || ioctl(fd, SIOCETHTOOL, &request))
-		rig_fail(errno, "cannot turn on GRO at a veth device");
+		rig_fail(errno, "cannot set GRO of a veth device");
 }
 
 static void make_pair(void)
@@ -56,7 +65,8 @@ static void make_pair(void)
 	wire_command("ip link set lo up && ip link set out up && ip link set in up && ip addr add " ADDRESS
 		     "/24 dev in && ip route add 10.0.0.0/8 dev in");
 	wire_command("sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.in.rp_filter=0");
-	turn_gro_on();
+	/* Without an XDP program at "in" only GRO makes a veth take redirected frames. */
+	wire_set_gro("in", true);
 }
 
 static void *map_memory(const struct bpf_map *map, size_t bytes)
@@ -71,9 +81,17 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 /* Element sizes of memory-mapped arrays are what the ABI of such maps makes of them: multiples of eight. */
 _Static_assert(sizeof(struct wire_schedule) % 8 == 0 && sizeof(struct wire_record) % 8 == 0, "arrays match the maps");
 
+/* From one end of the pair to the other. */
+static struct rig_frame wire_frame(struct rig_frame frame)
+{
+	memcpy(frame.bytes, (uint8_t[])WIRE_ADDRESSES, 12);
+	return frame;
+}
+
 void wire_open(struct wire *wire, struct rig *rig)
 {
-	*wire = (struct wire){.rig = rig, .xdp_link = -1, .sockets = {-1, -1, -1, -1}};
+	*wire = (struct wire){
+		.rig = rig, .xdp_link = -1, .sockets = {-1, -1, -1, -1}, .frame = wire_frame(rig_frame(4, 1, 1))};
 	make_pair();
 	wire->in_ifindex = if_nametoindex("in");
 	wire->bpf = bench_wire__open_and_load();
@@ -130,16 +148,56 @@ void wire_schedule(struct wire *wire, int cpu, const struct wire_item *items, si
 
 double wire_send(struct wire *wire, uint32_t packets)
 {
-	struct rig_frame frame = rig_frame(4, 1, 1);
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame.bytes, .data_size_in = frame.byte_count,
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = wire->frame.bytes, .data_size_in = wire->frame.byte_count,
 		    .repeat = packets, .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
-	int err;
-
-	memcpy(frame.bytes, (uint8_t[]){2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}, 12);
-	err = bpf_prog_test_run_opts(bpf_program__fd(wire->bpf->progs.bench_send), &options);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(wire->bpf->progs.bench_send), &options);
 	if (err)
 		rig_fail(err, "cannot send live frames");
 	return options.duration;
+}
+
+double wire_measure(struct wire *wire, const struct wire_item *item, uint32_t packets)
+{
+	uint64_t before = wire_arrived(), arrived;
+	double ns;
+
+	wire_schedule(wire, 0, item, 1);
+	ns = wire_send(wire, packets);
+	arrived = wire_arrived() - before;
+	return arrived + packets / 50 < packets ? NAN : ns * packets / arrived;
+}
+
+#define IP_OFFSET 14
+#define SOURCE_OFFSET (IP_OFFSET + 12)
+#define DESTINATION_OFFSET (IP_OFFSET + 16)
+#define TCP_OFFSET (IP_OFFSET + 20)
+#define TCP_DPORT_OFFSET (TCP_OFFSET + 2)
+
+/* Words as they lie in memory: so does the generator add the rest. */
+static uint32_t sum_words(const uint8_t *bytes, size_t count)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		uint16_t word;
+
+		memcpy(&word, bytes + i, sizeof(word));
+		sum += word;
+	}
+	return sum;
+}
+
+void wire_use_tcp(struct wire *wire, uint8_t flags, uint32_t destination)
+{
+	struct rig_frame *frame = &wire->frame;
+	uint16_t tcp_bytes;
+
+	*frame = wire_frame(rig_frame_tcp(1, flags));
+	memcpy(frame->bytes + DESTINATION_OFFSET, &destination, sizeof(destination));
+	memset(frame->bytes + TCP_DPORT_OFFSET, 0, 2);
+	tcp_bytes = frame->byte_count - TCP_OFFSET;
+	wire->setting->tcp_sum = sum_words(frame->bytes + DESTINATION_OFFSET, 4) + htons(IPPROTO_TCP) +
+				 htons(tcp_bytes) + sum_words(frame->bytes + TCP_OFFSET, tcp_bytes);
 }
 
 /* The first number behind the name: packets are the second, after bytes. /sys shows another namespace's devices. */

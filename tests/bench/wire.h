@@ -22,6 +22,7 @@ struct wire {
 	uint32_t in_ifindex;
 	int xdp_link, send_link;
 	int sockets[WIRE_PORTS];
+	struct rig_frame frame; /* of what is sent: UDP, unless wire_use_tcp() was called */
 };
 
 /* Makes the pair, or takes the one that an earlier part of this run made. */
@@ -31,14 +32,27 @@ void wire_close(struct wire *wire);
 /* Put an XDP program at "in" instead of what was there; -1: none. */
 void wire_attach(struct wire *wire, int program_fd);
 
+/* Send TCP segments from now on, with these flags, to this address (network byte order). */
+void wire_use_tcp(struct wire *wire, uint8_t flags, uint32_t destination);
+
 /* Run a command of the shell in our namespace; ends the process when it fails. */
 void wire_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same of one that may fail, and then says nothing. */
+bool wire_try(const char *command);
+
+/* Generic receive offload of a device. */
+void wire_set_gro(const char *device, bool is_on);
 
 /* Start the schedule of a CPU (0 or 1) afresh with these items. */
 void wire_schedule(struct wire *wire, int cpu, const struct wire_item *items, size_t count);
 
 /* Send so many packets of the schedule of the CPU that we are pinned to. Returns ns a packet, all that the CPU did. */
 double wire_send(struct wire *wire, uint32_t packets);
+
+/* Send packets of this item on the first CPU. Returns ns a packet that arrived, or NAN if too many got lost: what is
+ * lost costs less, so such a figure would flatter.
+ */
+double wire_measure(struct wire *wire, const struct wire_item *item, uint32_t packets);
 
 /* Packets that have arrived at "in" since the pair was made. */
 uint64_t wire_arrived(void);

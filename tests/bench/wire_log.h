@@ -49,13 +49,19 @@ struct wire_count {
 	__u64 pad[7];
 };
 
+/* The Ethernet addresses of a frame from "out" to "in": 02:00:00:00:00:02, 02:00:00:00:00:01. */
+#define WIRE_ADDRESSES                                                                                                 \
+	{                                                                                                              \
+		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1                                                                     \
+	}
+
 /* What to note. */
 struct wire_setting {
 	__u64 from_ns; /* what is sent from then on; 0: nothing */
 	__u32 second_cpu;
 	__u32 is_noted_by_weir;		/* not by the sockets, too */
 	__u32 noted_flows[WIRE_GROUPS]; /* of each group, the first flows */
-	__u32 pad;
+	__u32 tcp_sum;			/* of a TCP segment, all but source and port, RFC 1071; 0: UDP without one */
 };
 
 #endif

@@ -10,12 +10,15 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../bench/compare.h"
+#include "../bench/picture.h"
 #include "../bench/report.h"
 #include "../bench/trace.h"
 #include "../bench/traffic.h"
@@ -93,14 +96,18 @@ static void every_row_that_is_promised_is_in_a_complete_report(void **state)
 {
 	static struct report report;
 	size_t found = 0;
-	char name[3];
+	char name[4];
 
 	add_value(&report, "A3", AT_MOST(1), AT_MOST(1), 1);
 	add_value(&report, "S2", AT_MOST(1), AT_MOST(1), 1);
 	report_complete(&report);
-	for (int i = 1; i <= 9; i++) {
+	for (int i = 1; i <= 14; i++) {
+		if (i == 13) /* tokens, which there are none of */
+			continue;
 		snprintf(name, sizeof(name), "S%d", i);
 		assert_string_equal(report.rows[found++].row, name);
+		if (i == 10)
+			assert_string_equal(report.rows[found++].row, "S10e");
 	}
 	for (int i = 1; i <= 8; i++) {
 		snprintf(name, sizeof(name), "A%d", i);
@@ -159,7 +166,7 @@ static void json_has_targets_and_tables_as_numbers(void **state)
 	unlink(path);
 	assert_non_null(root);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(root, "machine"), "CPU")), "a test");
-	assert_int_equal(json_array_size(json_object_get(root, "targets")), 17);
+	assert_int_equal(json_array_size(json_object_get(root, "targets")), 22);
 	line = json_array_get(json_object_get(root, "targets"), 0);
 	assert_true(json_real_value(json_object_get(line, "value")) == 1.25);
 	assert_string_equal(json_string_value(json_object_get(line, "result")), "MISSED");
@@ -201,6 +208,119 @@ static void the_page_shows_what_was_missed_and_what_was_not_measured(void **stat
 	free(text);
 	json_decref(machine);
 	report_free(&report);
+}
+
+/* ---- the picture ---- */
+
+static void the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends(void **state)
+{
+	static const struct report_column six[6] = {{"sources", REPORT_WORDS}, {"limiter", REPORT_WORDS}};
+	static struct report report;
+	struct report_table *table = report_table(&report, "wire", "End to end", NULL, six, 6);
+	char path[64], *text;
+
+	report_line(table, json_pack("[s,s,n,n,f,f]", "1", "plain end: XDP_DROP", 140.0, 7.0));
+	report_line(table, json_pack("[s,s,f,f,f,f]", "1", "**weir**", 0.1, 15.0, 155.0, 6.5));
+	report_line(table, json_pack("[s,s,f,f,f,f]", "1", "nft <`limit`> & more", 1.0, 120.0, 260.0, 3.8));
+	assert_int_equal(picture_write(&report, temporary(path)), 0);
+	text = read_file(path);
+	unlink(path);
+	assert_non_null(strstr(text, ">weir</text>"));
+	assert_non_null(strstr(text, ">120</text>"));
+	assert_non_null(strstr(text, ">nft limit  more</text>"));
+	assert_null(strstr(text, "XDP_DROP"));
+	assert_null(strstr(text, "SYN flood"));
+	free(text);
+	report_free(&report);
+}
+
+static void a_run_without_what_it_shows_has_no_picture(void **state)
+{
+	static struct report report;
+
+	assert_int_equal(picture_write(&report, "/nonexistent/picture.svg"), -ENOENT);
+}
+
+/* ---- a run against an earlier one ---- */
+
+/* A run of one row, on a machine of this processor. */
+static json_t *make_run(const char *cpu, struct report_bounds must, double value, bool is_time)
+{
+	static struct report report;
+	json_t *machine = json_pack("{ss}", "CPU", cpu), *run;
+
+	report.count = 0;
+	add_value(&report, "S1", must, must, value)->is_time = is_time;
+	run = report_json(&report, machine);
+	json_decref(machine);
+	return run;
+}
+
+static int compare_values(struct report_bounds must, double old_value, double new_value)
+{
+	json_t *old_run = make_run("a", must, old_value, false), *new_run = make_run("a", must, new_value, false);
+	FILE *nowhere = fopen("/dev/null", "we");
+	int worse = compare_runs(old_run, new_run, nowhere);
+
+	fclose(nowhere);
+	json_decref(old_run);
+	json_decref(new_run);
+	return worse;
+}
+
+static void a_row_is_worse_when_it_is_five_per_cent_further_from_its_must(void **state)
+{
+	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.524), 0);
+	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.526), 1);
+	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.1), 0);
+	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 0.951), 0);
+	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 0.949), 1);
+	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 2.0), 0);
+}
+
+static void a_row_that_must_be_exact_is_worse_when_it_now_misses(void **state)
+{
+	assert_int_equal(compare_values(EXACTLY(0), 0, 1), 1);
+	assert_int_equal(compare_values(EXACTLY(0), 1, 2), 0);
+	assert_int_equal(compare_values(BETWEEN(0.9, 1), 1, 0.91), 0);
+	assert_int_equal(compare_values(AT_MOST(5), 0, 1), 1);
+}
+
+static void what_was_not_measured_is_not_worse(void **state)
+{
+	assert_int_equal(compare_values(AT_MOST(1), NAN, 9), 0);
+	assert_int_equal(compare_values(AT_MOST(1), 0.5, NAN), 0);
+}
+
+static void times_are_compared_on_one_kind_of_machine_only(void **state)
+{
+	json_t *old_run = make_run("a", AT_MOST(9), 1, true), *same = make_run("a", AT_MOST(9), 2, true);
+	json_t *other = make_run("b", AT_MOST(9), 2, true);
+	char *text = NULL;
+	size_t bytes;
+	FILE *stream = open_memstream(&text, &bytes);
+
+	assert_int_equal(compare_runs(old_run, same, stream), 1);
+	assert_int_equal(compare_runs(old_run, other, stream), 0);
+	fclose(stream);
+	assert_non_null(strstr(text, "one kind of machine"));
+	assert_non_null(strstr(text, "WORSE"));
+	assert_non_null(strstr(text, "different kinds of machine"));
+	assert_non_null(strstr(text, "not compared"));
+	free(text);
+	json_decref(old_run);
+	json_decref(same);
+	json_decref(other);
+}
+
+static void only_a_run_can_be_compared(void **state)
+{
+	json_t *none = json_object(), *run = make_run("a", AT_MOST(1), 1, false);
+
+	assert_int_equal(compare_runs(none, run, stdout), -EINVAL);
+	assert_int_equal(compare_runs(run, none, stdout), -EINVAL);
+	json_decref(none);
+	json_decref(run);
 }
 
 /* ---- what an interval holds, when each time is only known to lie between two ---- */
@@ -320,6 +440,13 @@ int main(void)
 		cmocka_unit_test(rows_of_one_name_stay_in_the_order_of_measurement),
 		cmocka_unit_test(json_has_targets_and_tables_as_numbers),
 		cmocka_unit_test(the_page_shows_what_was_missed_and_what_was_not_measured),
+		cmocka_unit_test(the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends),
+		cmocka_unit_test(a_run_without_what_it_shows_has_no_picture),
+		cmocka_unit_test(a_row_is_worse_when_it_is_five_per_cent_further_from_its_must),
+		cmocka_unit_test(a_row_that_must_be_exact_is_worse_when_it_now_misses),
+		cmocka_unit_test(what_was_not_measured_is_not_worse),
+		cmocka_unit_test(times_are_compared_on_one_kind_of_machine_only),
+		cmocka_unit_test(only_a_run_can_be_compared),
 		cmocka_unit_test(an_interval_holds_only_what_was_surely_in_it),
 		cmocka_unit_test(a_certain_interval_begins_with_any_of_its_packets),
 		cmocka_unit_test(a_packet_judged_around_a_buckets_edge_is_in_neither_window),
