@@ -32,15 +32,22 @@ struct weir_connection_figures {
 	uint64_t handshake_step[WEIR_HANDSHAKE_STEPS];
 };
 
-/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG in map
- * `connection_totals`.
+/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG of a resource
+ * without a flow key.
  */
 uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint32_t tag,
 				   const struct weir_connection_clock *clock);
 
-/* At no time `now` above `max`, nor anything below zero. */
+/* At no time `now` above `max`, nor anything below zero. What is refused is counted by rule alone. */
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
 			     const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
+
+/* Of a whole rule: every CPU's copy of its total, and the entry that decides if the resource has no flow key (else it
+ * is empty).
+ */
+void weir_connection_rule_figures(const struct weir_connection_total *totals, int cpus,
+				  const struct weir_connection_flow *lone, const struct weir_connection_clock *clock,
+				  struct weir_connection_figures *ret_figures);
 
 /* Whose a connection is: the number of a flow (weir_connections.h) and the part of the flow's tag that words carry. */
 struct weir_connection_owner {
