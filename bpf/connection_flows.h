@@ -66,12 +66,6 @@ static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
 }
 
-/* At least a second from now, in the units of until_s. */
-static __always_inline __u32 weir_second_from_now(struct weir_scratch *s)
-{
-	return weir_monotonic_ns(s) / WEIR_NSEC_PER_SEC + 2;
-}
-
 /* The earliest second by which a way's connections are all over, and behind it, in 3 bits, the way. Ways in the mask
  * `unmade` last for a second more.
  */
@@ -138,16 +132,18 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 
 	if (!s || !flow)
 		return 0;
-	for (__u32 i = 0; i < WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS; i++) {
-		__u32 class = i / WEIR_CONNECTION_CELLS, count;
-		__u64 cell;
-
+#pragma nounroll
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
 		if (!(owner & WEIR_CONNECTION_USES_CLASS(class)))
 			continue;
-		cell = weir_drain_cell(&flow->cell[0][0] + i, turn);
-		count = cell & WEIR_CONNECTION_COUNT_MASK;
-		if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -(__u64)count))
-			evicted += count;
+#pragma nounroll
+		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+			__u64 cell = weir_drain_cell(&flow->cell[class][i], turn);
+			__u64 count = cell & WEIR_CONNECTION_COUNT_MASK;
+
+			if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -count))
+				evicted += count;
+		}
 	}
 	return evicted;
 }
@@ -220,7 +216,7 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_total *total;
 	struct weir_connection_flow *flow;
-	__u32 evicted, slot, turn, *tag;
+	__u32 evicted, slot, turn, part, *tag;
 	__u64 owner, making;
 
 	if (!s || !set)
@@ -244,7 +240,10 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 		return 0;
 	weir_clear_flow(s, set, way, making);
 	weir_make_key(&flow->key, rule, &s->packet);
-	owner = WEIR_CONNECTION_OWNER(rule->slot, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
+	/* It is about to count its first connection. */
+	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
+										    : WEIR_CONNECTION_CLASS_OTHER);
+	owner = WEIR_CONNECTION_OWNER(rule->slot | part, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
 	__sync_val_compare_and_swap(&flow->owner, making, owner);
 	return 0;
 }
@@ -348,8 +347,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 /* Write until when the flow may have connections, now that it has one of this class. */
 static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 number, __u32 class)
 {
-	__u64 until_ns = weir_monotonic_ns(s) + (WEIR_CONNECTION_STEPS + 1) * weir_step_ns(class);
-	__u32 second = until_ns / WEIR_NSEC_PER_SEC + 1, *until_s = weir_until_s_by_number(number);
+	__u32 second = weir_until_s(s, class), *until_s = weir_until_s_by_number(number);
 
 	if (until_s && READ_ONCE(*until_s) < second)
 		WRITE_ONCE(*until_s, second);

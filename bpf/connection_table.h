@@ -182,8 +182,12 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 		return WEIR_CONNECTION_WAYS;
 	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
 	/* Once more: until it could see the new tag, the former owner may have written its word again. */
-	if (way & WEIR_WAY_IS_NEW)
-		weir_evict_connection(s, WEIR_ELEMENT(set->word, WEIR_WAY(way)), slot);
+	if (way & WEIR_WAY_IS_NEW) {
+		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way));
+
+		if (at && READ_ONCE(*at))
+			weir_evict_connection(s, at, slot);
+	}
 	return WEIR_WAY(way);
 }
 

@@ -453,7 +453,9 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 			break;
 		weir_read_tick(s);
 	}
-	return weir_roll_back_connection(s, index); /* a reservation that was not used */
+	if (claim->is_reserved) /* and not used */
+		weir_roll_back_connection(s, index);
+	return 0;
 }
 
 #endif

@@ -244,6 +244,9 @@ struct weir_scratch {
 	__u32 counted_open; /* how many it has, with the one that was counted in last */
 	__u32 handshake_us; /* how long this packet's connection took to open */
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
+	__u64 seconds_tick;					     /* when these were found */
+	__u32 second, until_s[WEIR_CONNECTION_CLASSES];
+	__u32 pad;
 };
 
 #endif
