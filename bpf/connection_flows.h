@@ -106,7 +106,6 @@ __noinline __u32 weir_choose_connection_flow(struct weir_scratch *s, const struc
 	tag = WEIR_ELEMENT(set->tag, earliest & 7);
 	if (!flow || !tag)
 		return 0;
-	(void)READ_ONCE(flow->cell[0][0]); /* the lines of the victim are fetched together */
 	weir_order(s);
 	if (likely(!weir_owner_differs(READ_ONCE(flow->owner), READ_ONCE(*tag)))) {
 		weir_order(s);
@@ -242,7 +241,7 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 	weir_make_key(&flow->key, rule, &s->packet);
 	/* It is about to count its first connection. */
 	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
-										    : WEIR_CONNECTION_CLASS_OTHER);
+										   : WEIR_CONNECTION_CLASS_OTHER);
 	owner = WEIR_CONNECTION_OWNER(rule->slot | part, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
 	__sync_val_compare_and_swap(&flow->owner, making, owner);
 	return 0;
@@ -288,20 +287,6 @@ __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32
 	return owner;
 }
 
-/* The set of this packet's flow, which is then s->view.flow. */
-static __always_inline struct weir_connection_flow_set *weir_connection_flow_set(struct weir_scratch *s,
-										 const struct weir_rule *rule)
-{
-	__u32 index;
-
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.connection_flow_sets);
-	/* An owner that is but a turn is none. */
-	if (!(s->view.flow.tag & ~WEIR_CONNECTION_CHECK))
-		s->view.flow.tag |= WEIR_CONNECTION_CHECK + 1;
-	index = s->view.flow.set;
-	return bpf_map_lookup_elem(&connection_flows, &index);
-}
-
 /* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. An impatient caller also
  * takes over an entry that another CPU has not finished. False: there is none to be had.
  */
@@ -310,7 +295,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
-	__u32 way, tag;
+	__u32 index, way, tag;
 	__u64 owner;
 
 	if (!s)
@@ -319,13 +304,18 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	s->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
 	if (!rule->key_fields)
 		return true;
-	set = weir_connection_flow_set(s, rule);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.connection_flow_sets);
+	/* An owner that is but a turn is none. */
+	if (!(s->view.flow.tag & ~WEIR_CONNECTION_CHECK))
+		s->view.flow.tag |= WEIR_CONNECTION_CHECK + 1;
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&connection_flows, &index);
 	if (!set)
 		return false;
 	way = weir_find_tag(set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag);
 	if (way == WEIR_CONNECTION_FLOW_WAYS)
 		way = weir_insert_connection_flow(s, set, place);
-	s->counted_flow = s->view.flow.set * 8 + way;
+	s->counted_flow = index * 8 + way;
 	flow = WEIR_ELEMENT(set->flow, way);
 	if (!flow)
 		return false;

@@ -260,18 +260,6 @@ __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 ind
 	return answer;
 }
 
-/* Start to fetch what an opening needs of both tables: memory brings it in little more time than one line. */
-static __always_inline void weir_fetch_opening(struct weir_scratch *s, const struct weir_rule *rule,
-					       const struct weir_connection_set *set)
-{
-	const struct weir_connection_flow_set *flows = rule->key_fields ? weir_connection_flow_set(s, rule) : NULL;
-
-	if (flows)
-		(void)READ_ONCE(flows->inserted);
-	(void)READ_ONCE(set->inserted);
-	(void)READ_ONCE(set->word[0]);
-}
-
 /* Judge the packet by a rule that limits connections, and write down what it will do to its connection. */
 __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 index)
 {
@@ -294,8 +282,6 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	if (!set)
 		return WEIR_ANSWER_ERROR;
 	event = weir_connection_event(&s->packet);
-	if (event == WEIR_EVENT_OPENS)
-		weir_fetch_opening(s, weir_rule(place), set);
 	at = weir_find_connection(set, claim);
 	if (at) {
 		word = READ_ONCE(*at);

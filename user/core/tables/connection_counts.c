@@ -111,7 +111,7 @@ void weir_connection_rule_figures(const struct weir_connection_total *totals, in
 				  const struct weir_connection_flow *lone, const struct weir_connection_clock *clock,
 				  struct weir_connection_figures *ret_figures)
 {
-	struct weir_connection_figures figures = {};
+	struct weir_connection_figures figures = {.has_refused = true};
 	int64_t now = (int64_t)weir_connections_in_cells(lone, WEIR_CONNECTION_LONE_TAG, clock);
 
 	for (int cpu = 0; cpu < cpus; cpu++) {

@@ -26,6 +26,7 @@ uint64_t weir_connection_step_ns(uint64_t timeout_ms);
 struct weir_connection_figures {
 	uint64_t now, max;
 	uint64_t opened, learned, refused;
+	bool has_refused; /* not of a flow with a key: a packet that is refused writes nothing there */
 	uint64_t closed_by_fin, closed_by_reset, closed_by_idle, reused, evicted;
 	uint64_t handshakes, handshake_us; /* handshake_us: all of them together */
 	uint64_t shortest_us;		   /* 0 when there was none */
@@ -38,7 +39,7 @@ struct weir_connection_figures {
 uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint32_t tag,
 				   const struct weir_connection_clock *clock);
 
-/* At no time `now` above `max`, nor anything below zero. What is refused is counted by rule alone. */
+/* At no time `now` above `max`, nor anything below zero. */
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
 			     const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
 
