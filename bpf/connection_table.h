@@ -151,8 +151,7 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 
 	if (!s || !set)
 		return 0;
-	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		weir_step_now(s, class);
+	weir_turn_steps(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_CONNECTION_WAYS; way++) {
 		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));

@@ -45,20 +45,22 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 	return 1;
 }
 
-/* What all CPUs count of a class. A sum may be below zero for a moment. */
+/* What a CPU counts of a class; perhaps below zero. Without branches, for the verifier. */
 static __always_inline __u64 weir_sum_class(const struct weir_connection_total *total, __u32 class, __u32 present)
 {
+#define UNUSED (64 - WEIR_CONNECTION_CELL_STEP_SHIFT)
 	__u64 open = 0;
 
 #pragma nounroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 		__u64 cell = READ_ONCE(total->cell[class][i]);
+		__u64 age = (present + WEIR_STEPS_AHEAD - weir_cell_step(cell)) & WEIR_CONNECTION_CELL_STEP_MASK;
+		__u64 is_over = (__s64)(WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD - age) >> 63;
 
-		if (weir_is_step_counted(present, weir_cell_step(cell)))
-			open += (__s64)(cell << (64 - WEIR_CONNECTION_CELL_STEP_SHIFT)) >>
-				(64 - WEIR_CONNECTION_CELL_STEP_SHIFT);
+		open += ((__s64)(cell << UNUSED) >> UNUSED) & ~is_over;
 	}
 	return open;
+#undef UNUSED
 }
 
 __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
@@ -81,13 +83,11 @@ __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
  */
 static __always_inline void weir_raise_total(struct weir_scratch *s, struct weir_connection_total *total, __u32 slot)
 {
-	__u64 steps = 0;
+	__u64 steps;
 
 	if (s->tick == total->open_tick && (__s64)(total->open - total->max) <= 0)
 		return;
-#pragma unroll
-	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++)
-		steps += weir_step_now(s, class); /* none of them goes back: equal sums are equal steps */
+	steps = weir_turn_steps(s);
 	if (s->tick != total->open_tick || steps != total->open_steps) {
 		total->open = weir_sum_total(s, slot);
 		total->open_tick = s->tick;
