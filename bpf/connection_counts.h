@@ -152,11 +152,18 @@ static __always_inline __u64 weir_drain_cell(__u64 *at, __u32 turn)
 
 /* ---- all cells ---- */
 
-/* Is the step that a cell or a word names not over? */
-static __always_inline bool weir_is_step_counted(__u32 present, __u32 step)
+/* How old a step is, plus WEIR_STEPS_AHEAD: from WEIR_STEP_AGE_OVER on, what was last heard in it is over. */
+#define WEIR_STEP_AGE_OVER (WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD + 1ull)
+
+static __always_inline __u64 weir_step_age(__u32 present, __u32 step)
 {
-	return ((present + WEIR_STEPS_AHEAD - step) & WEIR_CONNECTION_CELL_STEP_MASK) <=
-	       WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD;
+	return (present + WEIR_STEPS_AHEAD - step) & WEIR_CONNECTION_CELL_STEP_MASK;
+}
+
+/* All bits if one number is less than another, both below 2^63; else none. */
+static __always_inline __u64 weir_mask_if_less(__u64 one, __u64 other)
+{
+	return (__s64)(one - other) >> 63;
 }
 
 /*
@@ -184,11 +191,12 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 			__u32 oldest_first = (present + 2 + i) & (WEIR_CONNECTION_CELLS - 1);
 			__u64 cell = READ_ONCE(flow->cell[class][oldest_first]);
-			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
+			__u64 differs = (cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK;
 
 			weir_order(s); /* before the next cell is read: the order is the argument */
-			if (is_own && weir_is_step_counted(present, weir_cell_step(cell)))
-				open += cell & WEIR_CONNECTION_COUNT_MASK;
+			/* Without branches: the verifier would follow every one. */
+			open += cell & WEIR_CONNECTION_COUNT_MASK & weir_mask_if_less(differs, 1) &
+				weir_mask_if_less(weir_step_age(present, weir_cell_step(cell)), WEIR_STEP_AGE_OVER);
 		}
 	}
 	return open;

@@ -39,7 +39,7 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 		old = 0;
 	}
 	WRITE_ONCE(*cell, fresh | ((old + change) & WEIR_CONNECTION_TOTAL_MASK));
-	if (!weir_is_step_counted(weir_step_now(s, class), step))
+	if (weir_step_age(weir_step_now(s, class), step) >= WEIR_STEP_AGE_OVER)
 		return 0;
 	total->open += change;
 	return 1;
@@ -54,10 +54,9 @@ static __always_inline __u64 weir_sum_class(const struct weir_connection_total *
 #pragma nounroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 		__u64 cell = READ_ONCE(total->cell[class][i]);
-		__u64 age = (present + WEIR_STEPS_AHEAD - weir_cell_step(cell)) & WEIR_CONNECTION_CELL_STEP_MASK;
-		__u64 is_over = (__s64)(WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD - age) >> 63;
 
-		open += ((__s64)(cell << UNUSED) >> UNUSED) & ~is_over;
+		open += ((__s64)(cell << UNUSED) >> UNUSED) &
+			weir_mask_if_less(weir_step_age(present, weir_cell_step(cell)), WEIR_STEP_AGE_OVER);
 	}
 	return open;
 #undef UNUSED
