@@ -179,6 +179,7 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 
 	if (!s || !flow)
 		return 0;
+	weir_turn_steps(s);
 #pragma nounroll /* three copies of it would take more stack */
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
 		__u32 present;
@@ -186,7 +187,7 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 		if (!(READ_ONCE(flow->owner) & WEIR_CONNECTION_USES_CLASS(class)))
 			continue;
 		weir_order(s);
-		present = weir_step_now(s, class);
+		present = s->connection_clock[class].bucket;
 #pragma unroll
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 			__u32 oldest_first = (present + 2 + i) & (WEIR_CONNECTION_CELLS - 1);
