@@ -15,6 +15,7 @@
 
 /* Tries to change one cell; another CPU got in between each time. More than a few have not been seen. */
 #define WEIR_CELL_ATTEMPTS 16
+#define WEIR_USE_ATTEMPTS 5   /* three classes and the figures can be marked once each, meanwhile */
 #define WEIR_DRAIN_ATTEMPTS 4 /* only a CPU that had already looked at the owner can get in between */
 
 /* Steps that another CPU's clock may be ahead of ours, if we were stalled: eleven minutes of the shortest time-out. A
@@ -47,7 +48,7 @@ static __always_inline __u32 weir_cell_turn(__u64 cell)
 /* Write down that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost it. */
 static __always_inline bool weir_use_entry(struct weir_connection_flow *flow, __u32 mark, __u64 part)
 {
-	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+	for (int attempt = 0; attempt < WEIR_USE_ATTEMPTS; attempt++) {
 		__u64 owner = READ_ONCE(flow->owner);
 
 		if (owner >> 32 != mark)
@@ -192,12 +193,12 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 			__u32 oldest_first = (present + 2 + i) & (WEIR_CONNECTION_CELLS - 1);
 			__u64 cell = READ_ONCE(flow->cell[class][oldest_first]);
-			__u64 differs = (cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK;
+			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 
 			weir_order(s); /* before the next cell is read: the order is the argument */
-			/* Without branches: the verifier would follow every one. */
-			open += cell & WEIR_CONNECTION_COUNT_MASK & weir_mask_if_less(differs, 1) &
-				weir_mask_if_less(weir_step_age(present, weir_cell_step(cell)), WEIR_STEP_AGE_OVER);
+			/* Branches: without them the verifier of Linux 6.1 would look at 270,000 instructions more. */
+			if (is_own && weir_step_age(present, weir_cell_step(cell)) < WEIR_STEP_AGE_OVER)
+				open += cell & WEIR_CONNECTION_COUNT_MASK;
 		}
 	}
 	return open;
