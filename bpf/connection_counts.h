@@ -15,6 +15,7 @@
 
 /* Tries to change one cell; another CPU got in between each time. More than a few have not been seen. */
 #define WEIR_CELL_ATTEMPTS 16
+#define WEIR_USE_ATTEMPTS 5   /* three classes and the figures can be marked once each, meanwhile */
 #define WEIR_DRAIN_ATTEMPTS 4 /* only a CPU that had already looked at the owner can get in between */
 
 /* Steps that another CPU's clock may be ahead of ours, if we were stalled: eleven minutes of the shortest time-out. A
@@ -42,6 +43,20 @@ static __always_inline __u32 weir_cell_step(__u64 cell)
 static __always_inline __u32 weir_cell_turn(__u64 cell)
 {
 	return cell >> WEIR_CONNECTION_COUNT_BITS & WEIR_CONNECTION_CHECK;
+}
+
+/* Write down that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost it. */
+static __always_inline bool weir_use_entry(struct weir_connection_flow *flow, __u32 mark, __u64 part)
+{
+	for (int attempt = 0; attempt < WEIR_USE_ATTEMPTS; attempt++) {
+		__u64 owner = READ_ONCE(flow->owner);
+
+		if (owner >> 32 != mark)
+			return false;
+		if (owner & part || __sync_val_compare_and_swap(&flow->owner, owner, owner | part) == owner)
+			return true;
+	}
+	return false;
 }
 
 /* Has the entry this owner? At least the turn is known of a tag: words and cells carry no more. */
@@ -99,7 +114,8 @@ __noinline int weir_add_to_cell(struct weir_connection_flow *flow, __u32 tag, __
 	bool is_added = false;
 	__u64 *cell;
 
-	if (!flow)
+	/* Marked before anything is counted: who takes the entry over drains the cells that are marked. */
+	if (!flow || !weir_use_entry(flow, tag, WEIR_CONNECTION_USES_CLASS(class & 3)))
 		return false;
 	cell = weir_step_cell(flow, class, step);
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS && !is_added; attempt++) {
@@ -137,11 +153,26 @@ static __always_inline __u64 weir_drain_cell(__u64 *at, __u32 turn)
 
 /* ---- all cells ---- */
 
+/* How old a step is, plus WEIR_STEPS_AHEAD: from WEIR_STEP_AGE_OVER on, what was last heard in it is over. */
+#define WEIR_STEP_AGE_OVER (WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD + 1ull)
+
+static __always_inline __u64 weir_step_age(__u32 present, __u32 step)
+{
+	return (present + WEIR_STEPS_AHEAD - step) & WEIR_CONNECTION_CELL_STEP_MASK;
+}
+
+/* All bits if one number is less than another, both below 2^63; else none. */
+static __always_inline __u64 weir_mask_if_less(__u64 one, __u64 other)
+{
+	return (__s64)(one - other) >> 63;
+}
+
 /*
  * The flow's connections that are not over. They move while we add them up, and none may be missed: so half-open ones
  * are read before open ones, and in each class the oldest step first. A connection that is heard of never moves the
  * other way (weir_step_to_move_to); one that is opened again does, but is judged by a sum that leaves it out. A
- * connection found in both cells counts twice. (Not so if we stall for a whole step meanwhile.)
+ * connection found in both cells counts twice. (Not so if we stall for a whole step meanwhile.) Whether the flow uses a
+ * class is read behind the cells of the class before: what has moved from these has marked its new class by then.
  */
 __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connection_flow *flow, __u32 tag)
 {
@@ -149,20 +180,24 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 
 	if (!s || !flow)
 		return 0;
+	weir_turn_steps(s);
 #pragma nounroll /* three copies of it would take more stack */
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
-		__u32 present = weir_step_now(s, class), ahead = present + WEIR_STEPS_AHEAD;
+		__u32 present;
 
+		if (!(READ_ONCE(flow->owner) & WEIR_CONNECTION_USES_CLASS(class)))
+			continue;
+		weir_order(s);
+		present = s->connection_clock[class].bucket;
 #pragma unroll
 		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 			__u32 oldest_first = (present + 2 + i) & (WEIR_CONNECTION_CELLS - 1);
 			__u64 cell = READ_ONCE(flow->cell[class][oldest_first]);
-			__u32 age = ahead - weir_cell_step(cell);
 			bool is_own = !((cell >> WEIR_CONNECTION_COUNT_BITS ^ tag) & WEIR_CONNECTION_CHECK);
 
 			weir_order(s); /* before the next cell is read: the order is the argument */
-			if (is_own &&
-			    (age & WEIR_CONNECTION_CELL_STEP_MASK) <= WEIR_CONNECTION_STEPS + WEIR_STEPS_AHEAD)
+			/* Branches: without them the verifier of Linux 6.1 would look at 270,000 instructions more. */
+			if (is_own && weir_step_age(present, weir_cell_step(cell)) < WEIR_STEP_AGE_OVER)
 				open += cell & WEIR_CONNECTION_COUNT_MASK;
 		}
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries of flows that have connections: finding, making and taking over one, and counting connections in and out.
- * Each rule has its connections counted as a whole, too: for the figures or, where the resource has no flow key, as its
- * only flow ("lone").
+ * Entries of flows that have connections: finding, making and taking over one, and counting connections in and out. A
+ * resource without a flow key has one flow, which is "lone".
  *
  * An entry belongs to the flow that its `owner` names: a rule's slot, the flow's tag, and the entry's turn, which is
  * one more each time the entry changes hands. Cells and words of connections carry the turn, so that what a former
@@ -11,7 +10,7 @@
 #ifndef WEIR_CONNECTION_FLOWS_H
 #define WEIR_CONNECTION_FLOWS_H
 
-#include "connection_counts.h"
+#include "connection_totals.h"
 #include "shared_set.h"
 
 /* How long to wait for another CPU that is making a flow's entry, which takes it less. True time, in replay as well. */
@@ -25,20 +24,15 @@ static __always_inline bool weir_is_lone_flow(__u32 number)
 	return number & WEIR_CONNECTION_LONE;
 }
 
-static __always_inline struct weir_connection_flow *weir_total_of(__u32 slot)
+/* The lone flow of a rule, which has no other owner. */
+static __always_inline struct weir_connection_flow *weir_lone_flow(__u32 slot)
 {
-	return bpf_map_lookup_elem(&connection_totals, &slot);
-}
+	struct weir_connection_flow *flow = bpf_map_lookup_elem(&lone_connections, &slot);
+	__u64 owner = WEIR_CONNECTION_OWNER(slot | WEIR_CONNECTION_USES_CLASSES, WEIR_CONNECTION_LONE_TAG);
 
-/* The rule's total, which has no other owner. */
-static __always_inline struct weir_connection_flow *weir_get_total(__u32 slot)
-{
-	struct weir_connection_flow *total = weir_total_of(slot);
-	__u64 owner = WEIR_CONNECTION_OWNER(slot, WEIR_CONNECTION_LONE_TAG);
-
-	if (total && READ_ONCE(total->owner) != owner)
-		WRITE_ONCE(total->owner, owner);
-	return total;
+	if (flow && READ_ONCE(flow->owner) != owner)
+		WRITE_ONCE(flow->owner, owner);
+	return flow;
 }
 
 static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 number)
@@ -47,7 +41,7 @@ static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 nu
 	__u32 index = number / 8;
 
 	if (weir_is_lone_flow(number))
-		return weir_total_of(number & (WEIR_CONNECTION_LONE - 1));
+		return weir_lone_flow(number & (WEIR_CONNECTION_LONE - 1));
 	set = bpf_map_lookup_elem(&connection_flows, &index);
 	return set ? WEIR_ELEMENT(set->flow, number & 7) : NULL;
 }
@@ -70,12 +64,6 @@ static __always_inline __u32 *weir_until_s_by_number(__u32 number)
 static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 {
 	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
-}
-
-/* At least a second from now, in the units of until_s. */
-static __always_inline __u32 weir_second_from_now(struct weir_scratch *s)
-{
-	return weir_monotonic_ns(s) / WEIR_NSEC_PER_SEC + 2;
 }
 
 /* The earliest second by which a way's connections are all over, and behind it, in 3 bits, the way. Ways in the mask
@@ -134,25 +122,27 @@ __noinline __u32 weir_choose_connection_flow(struct weir_scratch *s, const struc
 
 /* ---- taking over an entry ---- */
 
-/* Take what turns before this one still count out of an entry's cells, and out of the rule's. Returns how many. */
-__noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 slot, __u32 turn)
+/* Take what turns before this one still count out of an entry's cells, and out of the former rule's total. Cells of
+ * classes that the former owner has not used hold nothing. Returns how many connections there were.
+ */
+__noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 owner, __u32 turn)
 {
-	struct weir_connection_flow *total = weir_total_of(slot);
-	__u32 evicted = 0;
+	__u32 slot = WEIR_CONNECTION_OWNER_SLOT(owner), evicted = 0;
 
 	if (!s || !flow)
 		return 0;
-	for (__u32 i = 0; i < WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS; i++) {
-		__u64 cell = weir_drain_cell(&flow->cell[0][0] + i, turn);
-		__u64 name = WEIR_CONNECTION_CELL(weir_cell_step(cell), WEIR_CONNECTION_LONE_TAG);
-		__u32 count = cell & WEIR_CONNECTION_COUNT_MASK;
-
-		if (!count || !total)
+#pragma nounroll
+	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
+		if (!(owner & WEIR_CONNECTION_USES_CLASS(class)))
 			continue;
-		OPAQUE(total); /* else clang 19 adds to it before the test, which Linux 6.1 refuses */
-		/* In line: the stack is at its end here. */
-		if (weir_subtract_from_cell(total, name, i / WEIR_CONNECTION_CELLS, count))
-			evicted += count;
+#pragma nounroll
+		for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+			__u64 cell = weir_drain_cell(&flow->cell[class][i], turn);
+			__u64 count = cell & WEIR_CONNECTION_COUNT_MASK;
+
+			if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -count))
+				evicted += count;
+		}
 	}
 	return evicted;
 }
@@ -164,6 +154,7 @@ __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_fl
 {
 	struct weir_connection_flow *flow;
 	__u32 *until_s, old_s;
+	__u64 *figures, old;
 
 	if (!s || !set)
 		return 0;
@@ -171,30 +162,60 @@ __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_fl
 	until_s = WEIR_ELEMENT(set->until_s, way);
 	if (!flow || !until_s)
 		return 0;
+	figures = (__u64 *)&flow->opened; /* and max */
 	old_s = READ_ONCE(*until_s);
+	old = READ_ONCE(*figures);
 	weir_order(s);
-	if (READ_ONCE(flow->owner) == making)
+	if (READ_ONCE(flow->owner) == making) {
 		__sync_val_compare_and_swap(until_s, old_s, weir_second_from_now(s));
+		__sync_val_compare_and_swap(figures, old, 0);
+	}
+	if (!(making & WEIR_CONNECTION_USES_COUNTS))
+		return 0;
 	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
-		__u64 *figure = (__u64 *)&flow->counts + i, old = READ_ONCE(*figure);
-
+		figures = (__u64 *)&flow->counts + i;
+		old = READ_ONCE(*figures);
 		weir_order(s);
 		if (old && READ_ONCE(flow->owner) == making)
-			__sync_val_compare_and_swap(figure, old, 0);
+			__sync_val_compare_and_swap(figures, old, 0);
+	}
+	return 0;
+}
+
+/* Become the only one who makes this entry: its owner is then a turn without a tag, so that nobody counts there. The
+ * rest stays: a CPU that takes over from us must know whose cells these were, and which. Returns the new owner word, or
+ * 0: the entry is already of the flow of s->view, or no longer its own.
+ */
+static __always_inline __u64 weir_begin_turn(struct weir_scratch *s, struct weir_connection_flow *flow,
+					     const __u32 *tag)
+{
+	for (int attempt = 0; attempt < WEIR_DRAIN_ATTEMPTS; attempt++) {
+		__u64 owner = READ_ONCE(flow->owner);
+		__u32 turn;
+
+		/* The tag is read after the owner: if it is ours, this owner came before us. */
+		weir_order(s);
+		if (READ_ONCE(*tag) != s->view.flow.tag || !weir_owner_differs(owner, s->view.flow.tag))
+			return 0;
+		turn = ((owner >> 32) + 1) & WEIR_CONNECTION_CHECK;
+		turn += !turn; /* turn 0 is nobody's */
+		if (__sync_val_compare_and_swap(&flow->owner, owner, WEIR_CONNECTION_OWNER((__u32)owner, turn)) ==
+		    owner)
+			return WEIR_CONNECTION_OWNER((__u32)owner, turn);
 	}
 	return 0;
 }
 
 /*
- * Make the flow of s->view the owner of the way that has its tag. Meanwhile the owner is but a turn, without a tag, so
- * that nobody counts there. Another CPU may take over from us at any moment, for this flow or for the next: its turn is
- * later, so we neither empty its cells nor become the owner.
+ * Make the flow of s->view the owner of the way that has its tag. Another CPU may take over from us at any moment, for
+ * this flow or for the next: its turn is later, so we neither empty its cells nor become the owner.
  */
 __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 way, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	struct weir_connection_flow *flow, *total;
-	__u32 evicted, open, slot, turn, *tag;
+	struct weir_connection_total *total;
+	struct weir_connection_flow *flow;
+	__u32 evicted, slot, turn, part, *tag;
 	__u64 owner, making;
 
 	if (!s || !set)
@@ -203,30 +224,25 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 	tag = WEIR_ELEMENT(set->tag, way);
 	if (!flow || !tag)
 		return 0;
-	owner = READ_ONCE(flow->owner);
-	/* The tag is read after the owner: if it is ours, this owner came before us. */
-	weir_order(s);
-	if (READ_ONCE(*tag) != s->view.flow.tag || !weir_owner_differs(owner, s->view.flow.tag))
+	making = weir_begin_turn(s, flow, tag);
+	if (!making)
 		return 0;
-	slot = (__u32)owner;
-	open = weir_sum_open(s, flow, owner >> 32);
-	/* The slot stays: a CPU that takes over from us must know whose cells these were. Turn 0 is nobody's. */
-	turn = ((owner >> 32) + 1) & WEIR_CONNECTION_CHECK;
-	turn += !turn;
-	making = WEIR_CONNECTION_OWNER(slot, turn);
-	if (__sync_val_compare_and_swap(&flow->owner, owner, making) != owner)
-		return 0;
-	evicted = weir_drain_flow(s, flow, slot, turn);
+	slot = WEIR_CONNECTION_OWNER_SLOT(making);
+	turn = making >> 32;
+	evicted = weir_drain_flow(s, flow, making, turn);
 	total = weir_total_of(slot);
-	if (open && total) {
-		__sync_fetch_and_add(&total->counts.evicted, evicted < open ? evicted : open);
+	if (evicted && total) {
+		total->counts.evicted += evicted;
 		weir_count_eviction(slot);
 	}
 	if (READ_ONCE(flow->owner) != making)
 		return 0;
 	weir_clear_flow(s, set, way, making);
 	weir_make_key(&flow->key, rule, &s->packet);
-	owner = WEIR_CONNECTION_OWNER(rule->slot, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
+	/* It is about to count its first connection. */
+	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
+										   : WEIR_CONNECTION_CLASS_OTHER);
+	owner = WEIR_CONNECTION_OWNER(rule->slot | part, WEIR_CONNECTION_MARK(s->view.flow.tag, turn));
 	__sync_val_compare_and_swap(&flow->owner, making, owner);
 	return 0;
 }
@@ -321,8 +337,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 /* Write until when the flow may have connections, now that it has one of this class. */
 static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 number, __u32 class)
 {
-	__u64 until_ns = weir_monotonic_ns(s) + (WEIR_CONNECTION_STEPS + 1) * weir_step_ns(class);
-	__u32 second = until_ns / WEIR_NSEC_PER_SEC + 1, *until_s = weir_until_s_by_number(number);
+	__u32 second = weir_until_s(s, class), *until_s = weir_until_s_by_number(number);
 
 	if (until_s && READ_ONCE(*until_s) < second)
 		WRITE_ONCE(*until_s, second);
@@ -350,21 +365,18 @@ static __always_inline void weir_release_flow(struct weir_scratch *s, struct wei
 /* Count a connection in, in the flow s->counted_flow and its rule's total. False: judge again. */
 __noinline int weir_count_in(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
 {
-	struct weir_connection_flow *total = weir_get_total(slot);
-	__u32 tag, number;
+	__u32 number;
 
-	if (!s || !total || !weir_add_to_cell(total, WEIR_CONNECTION_LONE_TAG, class, step))
+	if (!s)
 		return false;
 	number = s->counted_flow;
-	if (weir_is_lone_flow(number))
-		return true;
-	tag = s->counted_tag;
-	if (weir_add_to_cell(weir_flow_by_number(number), tag, class, step)) {
+	if (!weir_add_to_cell(weir_flow_by_number(number), s->counted_tag, class, step))
+		return false;
+	if (!weir_is_lone_flow(number)) {
+		weir_change_total(s, slot, class, step, 1);
 		weir_extend_flow(s, number, class);
-		return true;
 	}
-	weir_remove_from_cell(total, WEIR_CONNECTION_LONE_TAG, class, step);
-	return false;
+	return true;
 }
 
 /* Count a connection out, or a reservation. False: its flow was evicted, or its step is over. */
@@ -375,12 +387,12 @@ __noinline int weir_count_out(struct weir_scratch *s, __u32 number, __u32 tag, _
 
 	if (!s || !flow)
 		return false;
-	slot = READ_ONCE(flow->owner);
+	slot = WEIR_CONNECTION_OWNER_SLOT(READ_ONCE(flow->owner));
 	if (!weir_is_owner(flow, tag) || !weir_remove_from_cell(flow, tag, class, step))
 		return false;
 	if (weir_is_lone_flow(number))
 		return true;
-	weir_remove_from_cell(weir_total_of(slot), WEIR_CONNECTION_LONE_TAG, class, step);
+	weir_change_total(s, slot, class, step, -1ull);
 	weir_release_flow(s, flow, number, tag);
 	return true;
 }

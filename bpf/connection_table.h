@@ -82,21 +82,24 @@ static __always_inline bool weir_count_word_out(struct weir_scratch *s, __u64 wo
 /* Count that the connection of this word was evicted, and take it out of the counts. */
 __noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot)
 {
+	__u32 number = weir_word_flow(word), turn = weir_word_turn(word);
+	struct weir_connection_total *total;
 	struct weir_connection_flow *flow;
+	__u64 owner;
 
 	if (!s)
 		return 0;
 	weir_count_eviction(slot);
 	if (!weir_is_counted(weir_word_state(word)) || !weir_count_word_out(s, word))
 		return 0; /* it was evicted before, with its flow */
-	flow = weir_flow_by_number(weir_word_flow(word));
-	if (!flow || !weir_is_owner(flow, weir_word_turn(word)))
+	flow = weir_flow_by_number(number);
+	if (!flow || !weir_is_owner(flow, turn))
 		return 0;
-	__sync_fetch_and_add(&flow->counts.evicted, 1);
-	if (weir_is_lone_flow(weir_word_flow(word)))
-		return 0;
-	flow = weir_total_of(READ_ONCE(flow->owner));
-	if (flow)
+	owner = READ_ONCE(flow->owner);
+	total = weir_total_of(WEIR_CONNECTION_OWNER_SLOT(owner));
+	if (total)
+		total->counts.evicted++;
+	if (!weir_is_lone_flow(number) && weir_use_entry(flow, owner >> 32, WEIR_CONNECTION_USES_COUNTS))
 		__sync_fetch_and_add(&flow->counts.evicted, 1);
 	return 0;
 }
@@ -118,23 +121,25 @@ __noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u32 sl
 }
 
 /* How much it would hurt to lose a connection: 0 when it is over; otherwise less the longer it has been silent, and
- * more than all that when it was heard of more than once ("proven").
+ * more than all that when it was heard of more than once ("proven"). The present steps are in s->connection_clock.
+ * Without branches: the verifier would follow every one, way after way.
  */
 #define WEIR_WORTH_SILENCE (1ull << 48) /* no silence is as long, in ns */
 #define WEIR_WORTH_PROVEN (1ull << 49)
 
-__noinline __u64 weir_connection_worth(struct weir_scratch *s, __u64 word)
+static __always_inline __u64 weir_connection_worth(const struct weir_scratch *s, __u64 word)
 {
 	const __u32 proven = 1u << WEIR_CONNECTION_OPEN | 1u << WEIR_CONNECTION_OTHER;
-	__u32 state;
+	__u32 state = weir_word_state(word), class = weir_state_class(state);
+	__u64 age, is_gone;
 
-	if (!s)
-		return 0;
-	state = weir_state_now(s, word);
-	if (state == WEIR_CONNECTION_NONE)
-		return 0;
-	return WEIR_WORTH_SILENCE - weir_word_age(s, word) * weir_step_ns(weir_state_class(state)) +
-	       (proven >> state & 1) * WEIR_WORTH_PROVEN;
+	OPAQUE(class);
+	class &= WEIR_CONNECTION_CLASSES - 1;
+	age = (s->connection_clock[class].bucket - word) & WEIR_CONNECTION_STEP_MASK;
+	/* none when another CPU's clock is ahead of ours, as in weir_word_age() */
+	age &= ~((__s64)(WEIR_CONNECTION_STEP_MASK - WEIR_WORD_STEPS_AHEAD - age) >> 63);
+	is_gone = (__s64)(WEIR_CONNECTION_STEPS - age) >> 63 | ((__s64)state - 1) >> 63;
+	return (WEIR_WORTH_SILENCE - age * weir_step_ns(class) + (proven >> state & 1) * WEIR_WORTH_PROVEN) & ~is_gone;
 }
 
 /* The victim in a full set: a connection that is over, else the one silent for longest: of those heard of once when
@@ -146,6 +151,7 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 
 	if (!s || !set)
 		return 0;
+	weir_turn_steps(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_CONNECTION_WAYS; way++) {
 		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));
@@ -175,8 +181,12 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 		return WEIR_CONNECTION_WAYS;
 	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
 	/* Once more: until it could see the new tag, the former owner may have written its word again. */
-	if (way & WEIR_WAY_IS_NEW)
-		weir_evict_connection(s, WEIR_ELEMENT(set->word, WEIR_WAY(way)), slot);
+	if (way & WEIR_WAY_IS_NEW) {
+		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way));
+
+		if (at && READ_ONCE(*at))
+			weir_evict_connection(s, at, slot);
+	}
 	return WEIR_WAY(way);
 }
 

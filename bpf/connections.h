@@ -27,12 +27,22 @@ static __always_inline bool weir_counts_connections(void)
 
 /* ---- figures ---- */
 
-static __always_inline void weir_raise_figure(__u64 *figure, __u64 value)
+static __always_inline void weir_raise_shortest(struct weir_connection_counts *counts, __u64 less_us)
 {
 	for (int attempt = 0; attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
-		__u64 old = READ_ONCE(*figure);
+		__u64 old = READ_ONCE(counts->handshake_less_us);
 
-		if (value <= old || __sync_val_compare_and_swap(figure, old, value) == old)
+		if (less_us <= old || __sync_val_compare_and_swap(&counts->handshake_less_us, old, less_us) == old)
+			return;
+	}
+}
+
+static __always_inline void weir_raise_flow(struct weir_connection_flow *flow, __u32 open)
+{
+	for (int attempt = 0; attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
+		__u32 old = READ_ONCE(flow->max);
+
+		if (open <= old || __sync_val_compare_and_swap(&flow->max, old, open) == old)
 			return;
 	}
 }
@@ -51,23 +61,39 @@ static __always_inline void weir_count_handshake(struct weir_connection_counts *
 	__sync_fetch_and_add(&counts->handshake_step[step], 1);
 	__sync_fetch_and_add(&counts->handshakes, 1);
 	__sync_fetch_and_add(&counts->handshake_us, took_us);
-	weir_raise_figure(&counts->handshake_less_us, (1ull << 32) - took_us);
+	weir_raise_shortest(counts, (1ull << 32) - took_us);
 }
 
-/* Count what has become of a connection: its state before, its state now (3 bits on), and the event (6 bits on). */
-__noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 change, __u32 tag)
-{
-	__u32 state = change & 7, next = change >> 3 & 7, event = change >> 6 & 7;
-	bool was_counted = weir_is_counted(state),
-	     opens = event == WEIR_EVENT_OPENS && state != WEIR_CONNECTION_HALF_OPEN;
-	struct weir_connection_counts *counts;
-	__u32 open, again;
+/* What has become of a connection: its state before, its state now, and the event. */
+#define WEIR_CHANGE(state, next, event) ((state) | (next) << 3 | (event) << 6)
+#define WEIR_CHANGE_STATE(change) ((change)&7)
+#define WEIR_CHANGE_NEXT(change) ((change) >> 3 & 7)
+#define WEIR_CHANGE_EVENT(change) ((change) >> 6 & 7)
 
-	if (!s || !flow)
+/* Is there one connection more? */
+static __always_inline bool weir_change_adds(__u32 change)
+{
+	__u32 state = WEIR_CHANGE_STATE(change);
+
+	if (!weir_is_counted(WEIR_CHANGE_NEXT(change)))
+		return false;
+	return !weir_is_counted(state) ||
+	       (WEIR_CHANGE_EVENT(change) == WEIR_EVENT_OPENS && state != WEIR_CONNECTION_HALF_OPEN);
+}
+
+/* Does the change count anywhere but in `opened` and `max`? */
+static __always_inline bool weir_change_needs_counts(__u32 change)
+{
+	return weir_is_counted(WEIR_CHANGE_STATE(change)) || WEIR_CHANGE_EVENT(change) == WEIR_EVENT_TALKS;
+}
+
+__noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_counts *counts, __u32 change)
+{
+	__u32 state = WEIR_CHANGE_STATE(change), next = WEIR_CHANGE_NEXT(change), event = WEIR_CHANGE_EVENT(change);
+	bool adds = weir_change_adds(change), was_counted = weir_is_counted(state);
+
+	if (!s || !counts)
 		return 0;
-	counts = &flow->counts;
-	if (opens && was_counted)
-		__sync_fetch_and_add(&counts->reused, 1);
 	if (!weir_is_counted(next)) {
 		if (was_counted)
 			__sync_fetch_and_add(
@@ -76,39 +102,79 @@ __noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_
 	}
 	if (state == WEIR_CONNECTION_HALF_OPEN && next == WEIR_CONNECTION_OPEN)
 		weir_count_handshake(counts, s->handshake_us);
-	if (was_counted && !opens)
-		return 0;
-	__sync_fetch_and_add(event == WEIR_EVENT_TALKS ? &counts->learned : &counts->opened, 1);
-	open = weir_sum_open(s, flow, tag); /* twice, as in weir_reserve() */
-	again = weir_sum_open(s, flow, tag);
-	weir_raise_figure(&counts->max, again < open ? again : open);
+	if (adds && was_counted)
+		__sync_fetch_and_add(&counts->reused, 1);
+	if (adds && event == WEIR_EVENT_TALKS)
+		__sync_fetch_and_add(&counts->learned, 1);
 	return 0;
 }
 
-/* The same in the flow s->counted_flow, and in its rule's total. */
+/* Count the change in the flow s->counted_flow, which has s->counted_open connections now; 0: that is not known. */
+__noinline int weir_count_flow_change(struct weir_scratch *s, __u32 change)
+{
+	struct weir_connection_flow *flow;
+	__u32 open, again;
+
+	if (!s)
+		return 0;
+	flow = weir_flow_by_number(s->counted_flow);
+	if (!flow || !weir_is_owner(flow, s->counted_tag))
+		return 0;
+	if (weir_change_needs_counts(change) && !weir_is_lone_flow(s->counted_flow) &&
+	    weir_use_entry(flow, READ_ONCE(flow->owner) >> 32, WEIR_CONNECTION_USES_COUNTS))
+		weir_count_change(s, &flow->counts, change);
+	if (!weir_change_adds(change))
+		return 0;
+	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
+		__sync_fetch_and_add(&flow->opened, 1);
+	if (!s->counted_open) { /* twice, as in weir_reserve() */
+		open = weir_sum_open(s, flow, s->counted_tag);
+		again = weir_sum_open(s, flow, s->counted_tag);
+		s->counted_open = again < open ? again : open;
+	}
+	weir_raise_flow(flow, s->counted_open);
+	return 0;
+}
+
+/* The same in its rule's total. */
+__noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32 change)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	if (!s || !total)
+		return 0;
+	if (weir_change_needs_counts(change))
+		weir_count_change(s, &total->counts, change);
+	if (!weir_change_adds(change))
+		return 0;
+	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
+		total->opened++;
+	if (!weir_is_lone_flow(s->counted_flow))
+		weir_raise_total(s, total, slot);
+	else if (s->counted_open > total->max)
+		total->max = s->counted_open;
+	return 0;
+}
+
 static __always_inline void weir_count_changes(struct weir_scratch *s, __u32 slot, __u32 state, __u32 next, __u32 event)
 {
-	struct weir_connection_flow *flow = weir_flow_by_number(s->counted_flow);
-	__u32 change = state | next << 3 | event << 6;
+	__u32 change = WEIR_CHANGE(state, next, event);
 
 	if (state == next || !(weir_is_counted(state) || weir_is_counted(next)))
 		return;
-	if (flow && weir_is_owner(flow, s->counted_tag))
-		weir_count_change(s, flow, change, s->counted_tag);
-	if (!weir_is_lone_flow(s->counted_flow))
-		weir_count_change(s, weir_get_total(slot), change, WEIR_CONNECTION_LONE_TAG);
-}
-
-static __always_inline void weir_count_refusal(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 slot)
-{
-	struct weir_connection_flow *total = weir_is_lone_flow(s->counted_flow) ? NULL : weir_get_total(slot);
-
-	__sync_fetch_and_add(&flow->counts.refused, 1);
-	if (total)
-		__sync_fetch_and_add(&total->counts.refused, 1);
+	weir_count_flow_change(s, change);
+	weir_count_total_change(s, slot, change);
 }
 
 /* ---- judging ---- */
+
+static __always_inline void weir_count_refusal(__u32 slot)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+
+	if (total)
+		total->counts.refused++;
+}
 
 /* The word, as it is now, of a connection that is opened again. 0: it no longer counts. */
 __noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_connection_claim *claim)
@@ -135,8 +201,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 	/* 64 bits: clang 14 spills a counter of 32 into half a word, where the verifier of 6.18 loses it. */
 	for (__u64 attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
 		struct weir_connection_flow *flow;
+		__u32 step, open;
 		__u64 most;
-		__u32 step;
 
 		flow = weir_get_connection_flow(s, place, attempt >= WEIR_RESERVE_PATIENCE)
 			       ? weir_flow_by_number(s->counted_flow)
@@ -146,7 +212,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		most = threshold + weir_counts_in_flow(s, claim->counted);
 		/* Twice: a connection that another CPU is moving counts double for a moment. */
 		if (weir_sum_open(s, flow, s->counted_tag) >= most && weir_sum_open(s, flow, s->counted_tag) >= most) {
-			weir_count_refusal(s, flow, slot);
+			weir_count_refusal(slot);
 			return WEIR_ANSWER_BLOCK;
 		}
 		step = weir_step_now(s, class);
@@ -155,8 +221,9 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			continue;
 		}
 		/* The connection itself is left out of a sum that it is in: another CPU may have just closed it. */
-		if (weir_sum_open(s, flow, s->counted_tag) <= most &&
-		    (!claim->counted || weir_counted_word(s, claim) == claim->counted)) {
+		open = weir_sum_open(s, flow, s->counted_tag);
+		if (open <= most && (!claim->counted || weir_counted_word(s, claim) == claim->counted)) {
+			claim->open = open - (most - threshold);
 			claim->flow = s->counted_flow;
 			claim->flow_tag = s->counted_tag;
 			claim->step = step;
@@ -214,12 +281,12 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	set = weir_connection_set(claim);
 	if (!set)
 		return WEIR_ANSWER_ERROR;
+	event = weir_connection_event(&s->packet);
 	at = weir_find_connection(set, claim);
 	if (at) {
 		word = READ_ONCE(*at);
 		state = weir_own_state(s, word, id.tag);
 	}
-	event = weir_connection_event(&s->packet);
 	next = weir_next_state(state, event);
 	if (next == state &&
 	    (state == WEIR_CONNECTION_NONE || state == WEIR_CONNECTION_CLOSED || !weir_word_age(s, word)))
@@ -322,6 +389,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 			weir_count_out(s, s->counted_flow, s->counted_tag, weir_state_class(next), step);
 		return false;
 	}
+	s->counted_open = claim->is_reserved ? claim->open : 0;
 	claim->is_reserved = 0;
 	slot = weir_rule(s->rule[index])->slot;
 	/* A former owner's word, which another CPU wrote while the entry changed hands. */
@@ -371,7 +439,9 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 			break;
 		weir_read_tick(s);
 	}
-	return weir_roll_back_connection(s, index); /* a reservation that was not used */
+	if (claim->is_reserved) /* and not used */
+		weir_roll_back_connection(s, index);
+	return 0;
 }
 
 #endif

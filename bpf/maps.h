@@ -58,7 +58,8 @@ WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
 WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, 0);
 WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, 0);
-WEIR_MAP(connection_totals, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow, 0);
+WEIR_MAP(lone_connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow, 0);
+WEIR_MAP(connection_totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_connection_total, 0);
 WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
 
 /* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */

@@ -151,6 +151,8 @@ struct weir_connection_claim {
 	__u32 flow;
 	__u32 flow_tag;
 	__u32 step;
+	__u32 open; /* how many its flow has with it */
+	__u32 pad;
 	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
 };
 
@@ -241,9 +243,12 @@ struct weir_scratch {
 	__u64 connections_ns; /* the time, which does not go back for connections */
 	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
 	__u32 counted_tag;
+	__u32 counted_open; /* how many it has, with the one that was counted in last */
 	__u32 handshake_us; /* how long this packet's connection took to open */
-	__u32 pad;
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
+	__u64 seconds_tick;					     /* when these were found */
+	__u32 second, until_s[WEIR_CONNECTION_CLASSES];
+	__u32 pad;
 };
 
 #endif

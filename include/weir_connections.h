@@ -73,12 +73,10 @@ _Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
 
 #define WEIR_HANDSHAKE_STEPS 24 /* step n counts times from 2^n us on; step 0 from 0 */
 
-/* All CPUs count here, atomically. Connections that ended by silence are the rest: opened + learned - ended - now. */
+/* What has become of connections. Connections that ended by silence are the rest: opened + learned - ended - now. */
 struct weir_connection_counts {
-	__u64 max;
-	__u64 opened;
 	__u64 learned;
-	__u64 refused;
+	__u64 refused; /* of rules only */
 	__u64 closed_by_fin;
 	__u64 closed_by_reset;
 	__u64 reused;
@@ -90,25 +88,35 @@ struct weir_connection_counts {
 };
 
 /*
- * An entry: the connections of one flow, or of a whole rule. `owner` holds the rule's slot in the lower half and the
- * flow's *mark* in the upper: its tag, with the entry's *turn* in the bits of WEIR_CONNECTION_CHECK. The turn counts
- * how often the entry changed hands (1 to 1023, then again from 1). The ten bits of "the flow's tag" in words and cells
- * are this turn, so that a flow that comes back does not count what it left behind earlier. While the entry changes
- * hands, the mark is the new turn alone, and the slot is still the previous owner's.
+ * An entry: the connections of one flow. From the highest bit, `owner` holds the flow's *mark* (32 bits): its tag, with
+ * the entry's *turn* in the bits of WEIR_CONNECTION_CHECK; then what the flow has used of the entry (8), and the rule's
+ * slot (24). The turn counts how often the entry changed hands (1 to 1023, then again from 1). The ten bits of "the
+ * flow's tag" in words and cells are this turn, so that a flow that comes back does not count what it left behind
+ * earlier. While the entry changes hands, the mark is the new turn alone, and the rest is still the previous owner's.
+ *
+ * The first two cache lines are all that a flow with half-open connections alone needs: what it has not used holds
+ * nothing of it, and is not read.
  */
 struct weir_connection_flow {
 	__u64 owner;
-	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
-	struct weir_connection_counts counts;
 	struct weir_flow_key key; /* for `weir flows` */
-	__u32 pad[4];
+	__u32 opened;		  /* modulo 2^32 */
+	__u32 max;
+	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
+	struct weir_connection_counts counts;				    /* zero, unless the owner has used it */
+	__u64 pad[3];
 };
+_Static_assert(__builtin_offsetof(struct weir_connection_flow, cell) == 64, "cells begin with a cache line");
 _Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");
-#define WEIR_CONNECTION_OWNER(slot, mark) ((__u64)(mark) << 32 | (slot))
+#define WEIR_CONNECTION_OWNER(rest, mark) ((__u64)(mark) << 32 | (rest))
+#define WEIR_CONNECTION_OWNER_SLOT(owner) ((__u32)(owner)&0xffffffu)
+#define WEIR_CONNECTION_USES_CLASS(class) (1u << 24 << (class)) /* its cells */
+#define WEIR_CONNECTION_USES_CLASSES (7u << 24)
+#define WEIR_CONNECTION_USES_COUNTS (1u << 27)
 #define WEIR_CONNECTION_MARK(tag, turn) ((__u32)(((tag) & ~WEIR_CONNECTION_CHECK) | ((turn)&WEIR_CONNECTION_CHECK)))
 
-/* Map `connection_flows`: shared sets of entries. Map `connection_totals`: one entry for each rule slot. If the
- * resource has no flow key, that entry decides, and its number is WEIR_CONNECTION_LONE | slot.
+/* Map `connection_flows`: shared sets of entries. Map `lone_connections`, by rule slot: the only flow of a resource
+ * without a flow key; its number is WEIR_CONNECTION_LONE | slot.
  */
 #define WEIR_CONNECTION_FLOW_WAYS 7
 struct weir_connection_flow_set {
@@ -121,5 +129,23 @@ _Static_assert(sizeof(struct weir_connection_flow_set) == 50 * 64ul, "");
 #define WEIR_CONNECTION_LONE (1u << 23)
 #define WEIR_CONNECTION_FLOW_SETS_MAX (WEIR_CONNECTION_LONE / 8) /* number of a flow: set * 8 + way */
 #define WEIR_CONNECTION_LONE_TAG 1u				 /* of a whole resource */
+
+/*
+ * Map `connection_totals`, by rule slot, a copy on each CPU: all connections of a rule, for the figures alone. Each CPU
+ * writes its own copy; the sums are the rule's. A CPU that counts a connection out that another has counted in goes
+ * below zero. A cell holds the step (30 bits of its number), then 34 bits with a sign. Rules without a flow key use no
+ * cells here: their lone flow has them.
+ */
+#define WEIR_CONNECTION_TOTAL_MASK ((1ull << WEIR_CONNECTION_CELL_STEP_SHIFT) - 1)
+struct weir_connection_total {
+	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS];
+	__u64 opened;
+	__u64 max; /* the most that this CPU has seen */
+	struct weir_connection_counts counts;
+	/* What all CPUs had open at a tick and in these steps (their sum), and this CPU's changes since. */
+	__u64 open;
+	__u64 open_tick;
+	__u64 open_steps;
+};
 
 #endif

@@ -36,8 +36,9 @@
 	TABLE(THROTTLED_FLOWS, throttled_flows, struct weir_throttle_set, 128, 1)                                      \
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
 	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
-	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 1)                            \
-	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_flow, 448, 1)                               \
+	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \
+	TABLE(LONE_CONNECTIONS, lone_connections, struct weir_connection_flow, 448, 1)                                 \
+	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_total, 400, 2)                              \
 	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)
 
 /*

@@ -284,12 +284,12 @@ static bool entries_agree(const struct lab *lab, const struct weir_connection_cl
 			const struct weir_connection_flow *flow = &set.flow[way];
 
 			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);
-			expected = now ? open_by_model(lab, (uint32_t)flow->owner, &flow->key) : 0;
+			expected = now ? open_by_model(lab, WEIR_CONNECTION_OWNER_SLOT(flow->owner), &flow->key) : 0;
 			*ret_open += now;
 			if (now == expected)
 				continue;
 			fprintf(stderr, "a flow of slot %u has %" PRIu64 " connections, model %" PRIu64 "\n",
-				(uint32_t)flow->owner, now, expected);
+				WEIR_CONNECTION_OWNER_SLOT(flow->owner), now, expected);
 			return false;
 		}
 	}
@@ -305,7 +305,7 @@ static bool connections_agree(const struct lab *lab)
 {
 	struct weir_connection_clock clock =
 		weir_connection_clock(lab->image->config.connection_step_ns, lab->latest_ns);
-	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_TOTALS);
+	struct weir_connection_fds fds = weir_object_connection_fds(lab->object);
 	uint64_t open = 0, open_in_entries;
 	bool agreed = true;
 	size_t i;
@@ -318,7 +318,7 @@ static bool connections_agree(const struct lab *lab)
 		if (!is_concurrency(rule))
 			continue;
 		counts = model_connections(lab->model, i);
-		assert_int_equal(weir_connections_read_rule(fd, lab->image->rules[i].slot, &clock, &figures), 0);
+		assert_int_equal(weir_connections_read_rule(&fds, lab->image->rules[i].slot, &clock, &figures), 0);
 		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
 		if (lab->ruleset->resources[rule->resource].flow.fields)
 			open += counts.now;

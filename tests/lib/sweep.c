@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "program/array.h"
+#include "program/connection_totals.h"
 #include "tables/connection_counts.h"
 
 #define NUMBERS_OF_SET 8 /* of flows: set * 8 + way */
@@ -22,10 +23,10 @@ struct tables {
 	struct weir_connection_clock clock;
 	struct weir_connection_set *sets;
 	struct weir_connection_flow_set *flow_sets;
-	struct weir_connection_flow *totals;
-	uint64_t *found;	 /* by number of a flow */
-	uint64_t *found_of_rule; /* by slot */
-	bool flows_are_evicted;	 /* by two CPUs at once */
+	struct weir_connection_figures *rules; /* by place */
+	uint64_t *found;		       /* by number of a flow */
+	uint64_t *found_of_rule;	       /* by slot */
+	bool flows_are_evicted;		       /* by two CPUs at once */
 	struct sweep sweep;
 };
 
@@ -40,6 +41,7 @@ static void *copy(const struct rig *rig, enum weir_instance_map map, uint32_t co
 
 static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *tables)
 {
+	struct weir_connection_fds fds = weir_object_connection_fds(rig->object);
 	const struct weir_config *config = &rig->image->config;
 
 	*tables = (struct tables){
@@ -48,19 +50,24 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 		.sets = copy(rig, WEIR_MAP_CONNECTIONS, config->connection_sets, sizeof(*tables->sets)),
 		.flow_sets =
 			copy(rig, WEIR_MAP_CONNECTION_FLOWS, config->connection_flow_sets, sizeof(*tables->flow_sets)),
-		.totals = copy(rig, WEIR_MAP_CONNECTION_TOTALS, rig->image->rule_slots, sizeof(*tables->totals)),
+		.rules = calloc(rig->image->rule_count, sizeof(*tables->rules)),
 		.found = calloc(config->connection_flow_sets + 1, NUMBERS_OF_SET * sizeof(*tables->found)),
 		.found_of_rule = calloc(rig->image->rule_slots + 1, sizeof(*tables->found_of_rule)),
 	};
 	assert_non_null(tables->found);
 	assert_non_null(tables->found_of_rule);
+	assert_non_null(tables->rules);
+	for (uint32_t i = 0; i < rig->image->rule_count; i++)
+		assert_int_equal(weir_connections_read_rule(&fds, rig->image->rules[i].slot, &tables->clock,
+							    &tables->rules[i]),
+				 0);
 }
 
 static void free_tables(struct tables *tables)
 {
 	free(tables->sets);
 	free(tables->flow_sets);
-	free(tables->totals);
+	free(tables->rules);
 	free(tables->found);
 	free(tables->found_of_rule);
 }
@@ -73,7 +80,7 @@ static void count_connection(struct tables *tables, const struct weir_connection
 
 	if (!(owner->flow & WEIR_CONNECTION_LONE)) {
 		flow = &tables->flow_sets[owner->flow / NUMBERS_OF_SET].flow[owner->flow % NUMBERS_OF_SET];
-		slot = flow->owner;
+		slot = WEIR_CONNECTION_OWNER_SLOT(flow->owner);
 		if ((flow->owner >> 32 & WEIR_CONNECTION_CHECK) != owner->check) {
 			tables->sweep.orphans++;
 			return;
@@ -105,22 +112,31 @@ static void count_connections(struct tables *tables)
 	}
 }
 
-static void check_flow(struct tables *tables, const char *what, uint32_t number,
-		       const struct weir_connection_flow *flow, uint32_t tag, uint64_t found)
+static void check_figures(struct tables *tables, const char *what, uint32_t number,
+			  const struct weir_connection_figures *figures, uint64_t counted, uint64_t found,
+			  uint64_t left_over)
 {
-	uint64_t counted = weir_connections_in_cells(flow, tag, &tables->clock);
-	const struct weir_connection_counts *counts = &flow->counts;
-	uint64_t left_over = tables->flows_are_evicted && tag == WEIR_CONNECTION_LONE_TAG ? LEFT_OVER_MOST : 0;
-	uint64_t ended = counts->closed_by_fin + counts->closed_by_reset + counts->reused + counts->evicted;
+	uint64_t ended = figures->closed_by_fin + figures->closed_by_reset + figures->reused + figures->evicted;
 
 	if (counted < found || counted - found > left_over)
 		fail_msg("%s %u: %" PRIu64 " counted, %" PRIu64 " found", what, number, counted, found);
 	if (tables->flows_are_evicted)
 		return;
-	if (counted + ended > counts->opened + counts->learned)
+	if (counted + ended > figures->opened + figures->learned)
 		fail_msg("%s %u: %" PRIu64 " now and %" PRIu64 " ended, of %" PRIu64, what, number, counted, ended,
-			 (uint64_t)(counts->opened + counts->learned));
-	assert_true(counted <= counts->max);
+			 figures->opened + figures->learned);
+	assert_true(counted <= figures->max);
+}
+
+static void check_flow(struct tables *tables, uint32_t number, const struct weir_connection_flow *flow)
+{
+	uint32_t tag = flow->owner >> 32;
+	struct weir_connection_figures figures;
+
+	weir_connection_figures(flow, tag, &tables->clock, &figures);
+	check_figures(tables, "flow", number, &figures, weir_connections_in_cells(flow, tag, &tables->clock),
+		      tables->found[number], 0);
+	tables->sweep.flows += tables->found[number] != 0;
 }
 
 static void check_all(struct tables *tables)
@@ -131,17 +147,13 @@ static void check_all(struct tables *tables)
 		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
 		uint32_t way = i % NUMBERS_OF_SET;
 
-		if (way >= WEIR_CONNECTION_FLOW_WAYS || !set->flow[way].owner)
-			continue;
-		check_flow(tables, "flow", i, &set->flow[way], set->flow[way].owner >> 32, tables->found[i]);
-		tables->sweep.flows += tables->found[i] != 0;
+		if (way < WEIR_CONNECTION_FLOW_WAYS && set->flow[way].owner)
+			check_flow(tables, i, &set->flow[way]);
 	}
-	for (uint32_t i = 0; i < image->rule_count; i++) {
-		uint32_t slot = image->rules[i].slot;
-
-		check_flow(tables, "rule", i, &tables->totals[slot], WEIR_CONNECTION_LONE_TAG,
-			   tables->found_of_rule[slot]);
-	}
+	for (uint32_t i = 0; i < image->rule_count; i++)
+		check_figures(tables, "rule", i, &tables->rules[i], tables->rules[i].now,
+			      tables->found_of_rule[image->rules[i].slot],
+			      tables->flows_are_evicted ? LEFT_OVER_MOST : 0);
 }
 
 static struct sweep check(const struct rig *rig, uint64_t now_ns, bool flows_are_evicted)

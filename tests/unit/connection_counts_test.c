@@ -98,14 +98,11 @@ static void number_of_a_step_may_wrap(void **state)
 
 static void what_did_not_end_otherwise_ended_by_silence(void **state)
 {
-	struct weir_connection_flow flow = {.counts = {.max = 9,
-						       .opened = 100,
-						       .learned = 10,
-						       .refused = 77,
-						       .closed_by_fin = 20,
-						       .closed_by_reset = 5,
-						       .reused = 4,
-						       .evicted = 1}};
+	struct weir_connection_flow flow = {
+		.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
+		.max = 9,
+		.opened = 100,
+		.counts = {.learned = 10, .closed_by_fin = 20, .closed_by_reset = 5, .reused = 4, .evicted = 1}};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
 	struct weir_connection_figures figures;
 
@@ -113,13 +110,74 @@ static void what_did_not_end_otherwise_ended_by_silence(void **state)
 	weir_connection_figures(&flow, TAG, &clock, &figures);
 	assert_int_equal(figures.now, 3);
 	assert_int_equal(figures.max, 9);
-	assert_int_equal(figures.refused, 77);
 	assert_int_equal(figures.closed_by_idle, 110 - 20 - 5 - 4 - 1 - 3);
+}
+
+static void counts_that_the_owner_has_not_used_are_nothing(void **state)
+{
+	struct weir_connection_flow flow = {.max = 3, .opened = 3, .counts = {.learned = 10, .evicted = 1}};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_figures figures;
+
+	weir_connection_figures(&flow, TAG, &clock, &figures);
+	assert_int_equal(figures.learned, 0);
+	assert_int_equal(figures.evicted, 0);
+	assert_int_equal(figures.closed_by_idle, 3);
+}
+
+static void count_total(struct weir_connection_total *total, uint64_t step, int64_t connections)
+{
+	total->cell[WEIR_CONNECTION_CLASS_HALF][step % WEIR_CONNECTION_CELLS] =
+		step << WEIR_CONNECTION_CELL_STEP_SHIFT | (connections & WEIR_CONNECTION_TOTAL_MASK);
+}
+
+/* One CPU counts out what another has counted in. */
+static void rule_has_what_all_cpus_count(void **state)
+{
+	struct weir_connection_total totals[2] = {
+		{.opened = 7,
+		 .max = 4,
+		 .counts = {.refused = 70, .handshakes = 1, .handshake_less_us = (1ull << 32) - 9}},
+		{.opened = 2,
+		 .max = 6,
+		 .counts = {.refused = 7, .handshakes = 2, .handshake_less_us = (1ull << 32) - 5}},
+	};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_flow lone = {};
+	struct weir_connection_figures figures;
+
+	count_total(&totals[0], 50, 5);
+	count_total(&totals[0], 43, 100); /* fell silent */
+	count_total(&totals[1], 50, -2);
+	weir_connection_rule_figures(totals, 2, &lone, &clock, &figures);
+	assert_int_equal(figures.now, 3);
+	assert_int_equal(figures.max, 6);
+	assert_int_equal(figures.opened, 9);
+	assert_int_equal(figures.refused, 77);
+	assert_int_equal(figures.shortest_us, 5);
+	assert_int_equal(figures.closed_by_idle, 6);
+
+	count_total(&totals[1], 50, -9);
+	weir_connection_rule_figures(totals, 2, &lone, &clock, &figures);
+	assert_int_equal(figures.now, 0);
+}
+
+static void rule_without_a_flow_key_has_what_its_only_flow_has(void **state)
+{
+	struct weir_connection_total total = {.opened = 8, .max = 8};
+	struct weir_connection_clock clock = at(50 * STEP_NS);
+	struct weir_connection_flow lone = {};
+	struct weir_connection_figures figures;
+
+	count(&lone, WEIR_CONNECTION_CLASS_HALF, 50, WEIR_CONNECTION_LONE_TAG, 5);
+	weir_connection_rule_figures(&total, 1, &lone, &clock, &figures);
+	assert_int_equal(figures.now, 5);
+	assert_int_equal(figures.closed_by_idle, 3);
 }
 
 static void figures_read_between_two_changes_are_never_below_zero(void **state)
 {
-	struct weir_connection_flow flow = {.counts = {.max = 5, .opened = 4}};
+	struct weir_connection_flow flow = {.max = 5, .opened = 4};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
 	struct weir_connection_figures figures;
 
@@ -132,7 +190,7 @@ static void figures_read_between_two_changes_are_never_below_zero(void **state)
 /* A connection is counted before it is known whether it is refused. */
 static void now_is_never_above_the_maximum(void **state)
 {
-	struct weir_connection_flow flow = {.counts = {.max = 10, .opened = 10}};
+	struct weir_connection_flow flow = {.max = 10, .opened = 10};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
 	struct weir_connection_figures figures;
 
@@ -144,6 +202,7 @@ static void now_is_never_above_the_maximum(void **state)
 static void shortest_handshake_is_told_also_when_it_took_no_time(void **state)
 {
 	struct weir_connection_flow flow = {
+		.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
 		.counts = {.handshakes = 2, .handshake_us = 30, .handshake_step = {1, [4] = 1}}};
 	struct weir_connection_clock clock = at(0);
 	struct weir_connection_figures figures;
@@ -218,6 +277,9 @@ int main(void)
 		cmocka_unit_test(cell_that_a_stranger_left_counts_nothing),
 		cmocka_unit_test(number_of_a_step_may_wrap),
 		cmocka_unit_test(what_did_not_end_otherwise_ended_by_silence),
+		cmocka_unit_test(counts_that_the_owner_has_not_used_are_nothing),
+		cmocka_unit_test(rule_has_what_all_cpus_count),
+		cmocka_unit_test(rule_without_a_flow_key_has_what_its_only_flow_has),
 		cmocka_unit_test(figures_read_between_two_changes_are_never_below_zero),
 		cmocka_unit_test(now_is_never_above_the_maximum),
 		cmocka_unit_test(shortest_handshake_is_told_also_when_it_took_no_time),

@@ -41,20 +41,26 @@ json_t *weir_json_connections(const struct weir_connection_figures *figures)
 
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		json_object_set_new(fields, counts[i].name, json_integer(counts[i].count));
+	if (!figures->has_refused)
+		json_object_del(fields, "refused");
 	json_object_set_new(fields, "handshake", describe_handshake(figures));
 	return fields;
 }
 
 void weir_table_connections(struct weir_table *table, const struct weir_connection_figures *figures)
 {
-	const uint64_t counts[] = {
-		figures->now,	  figures->max,		  figures->opened,	    figures->learned,
-		figures->refused, figures->closed_by_fin, figures->closed_by_reset, figures->closed_by_idle,
-		figures->reused,  figures->evicted,
-	};
+	const uint64_t before[] = {figures->now, figures->max, figures->opened, figures->learned};
+	const uint64_t after[] = {figures->closed_by_fin, figures->closed_by_reset, figures->closed_by_idle,
+				  figures->reused, figures->evicted};
 
-	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-		weir_table_cell(table, "%llu", (unsigned long long)counts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(before); i++)
+		weir_table_cell(table, "%llu", (unsigned long long)before[i]);
+	if (figures->has_refused)
+		weir_table_cell(table, "%llu", (unsigned long long)figures->refused);
+	else
+		weir_table_cell(table, "-");
+	for (size_t i = 0; i < ARRAY_SIZE(after); i++)
+		weir_table_cell(table, "%llu", (unsigned long long)after[i]);
 	if (figures->handshakes) {
 		weir_table_cell(table, "%.3f", mean_us(figures) / 1e3);
 		weir_table_cell(table, "%.3f", figures->shortest_us / 1e3);

@@ -226,9 +226,11 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
 			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
-	memory.connections = (uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
-			     (uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
-			     (uint64_t)weir_image_connection_totals(image) * sizeof(struct weir_connection_flow);
+	memory.connections =
+		(uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
+		(uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
+		(uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_flow) +
+		percpu_bytes((uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_total), cpus);
 	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +

@@ -148,8 +148,10 @@ struct weir_image_memory {
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);
 
-/* Entries of map `connection_totals`: one a slot where there are connections to be counted, else none. */
-static inline uint32_t weir_image_connection_totals(const struct weir_image *image)
+/* Entries of maps `connection_totals` and `lone_connections`: one a slot where there are connections to be counted,
+ * else none.
+ */
+static inline uint32_t weir_image_connection_slots(const struct weir_image *image)
 {
 	return image->config.connection_sets ? image->rule_slots : 0;
 }

@@ -47,33 +47,85 @@ static uint64_t less(uint64_t from, uint64_t amount)
 	return from > amount ? from - amount : 0;
 }
 
+static void add_counts(const struct weir_connection_counts *counts, struct weir_connection_figures *figures)
+{
+	uint64_t shortest_us = counts->handshake_less_us ? (1ull << 32) - counts->handshake_less_us : 0;
+
+	figures->learned += counts->learned;
+	figures->refused += counts->refused;
+	figures->closed_by_fin += counts->closed_by_fin;
+	figures->closed_by_reset += counts->closed_by_reset;
+	figures->reused += counts->reused;
+	figures->evicted += counts->evicted;
+	figures->handshakes += counts->handshakes;
+	figures->handshake_us += counts->handshake_us;
+	if (counts->handshakes && (figures->handshakes == counts->handshakes || shortest_us < figures->shortest_us))
+		figures->shortest_us = shortest_us;
+	for (int i = 0; i < WEIR_HANDSHAKE_STEPS; i++)
+		figures->handshake_step[i] += counts->handshake_step[i];
+}
+
+static void finish(struct weir_connection_figures *figures)
+{
+	/* A connection is counted before it is known whether there is room, and may be in two cells for a moment. */
+	if (figures->now > figures->max)
+		figures->now = figures->max;
+	figures->closed_by_idle =
+		less(figures->opened + figures->learned, figures->closed_by_fin + figures->closed_by_reset +
+								 figures->reused + figures->evicted + figures->now);
+}
+
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
 			     const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures)
 {
-	const struct weir_connection_counts *counts = &flow->counts;
 	struct weir_connection_figures figures = {
 		.now = weir_connections_in_cells(flow, tag, clock),
-		.max = counts->max,
-		.opened = counts->opened,
-		.learned = counts->learned,
-		.refused = counts->refused,
-		.closed_by_fin = counts->closed_by_fin,
-		.closed_by_reset = counts->closed_by_reset,
-		.reused = counts->reused,
-		.evicted = counts->evicted,
-		.handshakes = counts->handshakes,
-		.handshake_us = counts->handshake_us,
-		.shortest_us = counts->handshake_less_us ? (1ull << 32) - counts->handshake_less_us : 0,
+		.max = flow->max,
+		.opened = flow->opened,
 	};
 
-	/* A connection is counted before it is known whether there is room, and may be in two cells for a moment. */
-	if (figures.now > figures.max)
-		figures.now = figures.max;
-	figures.closed_by_idle =
-		less(figures.opened + figures.learned,
-		     figures.closed_by_fin + figures.closed_by_reset + figures.reused + figures.evicted + figures.now);
-	for (int i = 0; i < WEIR_HANDSHAKE_STEPS; i++)
-		figures.handshake_step[i] = counts->handshake_step[i];
+	if (flow->owner & WEIR_CONNECTION_USES_COUNTS)
+		add_counts(&flow->counts, &figures);
+	finish(&figures);
+	*ret_figures = figures;
+}
+
+/* May be below zero. */
+static int64_t sum_of_cells(const struct weir_connection_total *total, const struct weir_connection_clock *clock)
+{
+	const int unused = 64 - WEIR_CONNECTION_CELL_STEP_SHIFT;
+	int64_t sum = 0;
+
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++)
+		for (int i = 0; i < WEIR_CONNECTION_CELLS; i++) {
+			uint64_t cell = total->cell[class][i];
+
+			if (is_within_steps(clock->step[class], cell >> WEIR_CONNECTION_CELL_STEP_SHIFT,
+					    WEIR_CONNECTION_CELL_STEP_MASK))
+				sum += (int64_t)(cell << unused) >> unused;
+		}
+	return sum;
+}
+
+void weir_connection_rule_figures(const struct weir_connection_total *totals, int cpus,
+				  const struct weir_connection_flow *lone, const struct weir_connection_clock *clock,
+				  struct weir_connection_figures *ret_figures)
+{
+	struct weir_connection_figures figures = {.has_refused = true};
+	int64_t now = (int64_t)weir_connections_in_cells(lone, WEIR_CONNECTION_LONE_TAG, clock);
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		now += sum_of_cells(&totals[cpu], clock);
+		figures.opened += totals[cpu].opened;
+		if (totals[cpu].max > figures.max)
+			figures.max = totals[cpu].max;
+		add_counts(&totals[cpu].counts, &figures);
+	}
+	figures.now = now > 0 ? (uint64_t)now : 0;
+	/* What other CPUs count is looked at once a tick: together they may have had more than each has seen. */
+	if (cpus > 1 && figures.now > figures.max)
+		figures.max = figures.now;
+	finish(&figures);
 	*ret_figures = figures;
 }
 

@@ -26,14 +26,15 @@ uint64_t weir_connection_step_ns(uint64_t timeout_ms);
 struct weir_connection_figures {
 	uint64_t now, max;
 	uint64_t opened, learned, refused;
+	bool has_refused; /* not of a flow with a key: a packet that is refused writes nothing there */
 	uint64_t closed_by_fin, closed_by_reset, closed_by_idle, reused, evicted;
 	uint64_t handshakes, handshake_us; /* handshake_us: all of them together */
 	uint64_t shortest_us;		   /* 0 when there was none */
 	uint64_t handshake_step[WEIR_HANDSHAKE_STEPS];
 };
 
-/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG in map
- * `connection_totals`.
+/* The sum of the flow's cells that count at this time. `tag` is the flow's mark; WEIR_CONNECTION_LONE_TAG of a resource
+ * without a flow key.
  */
 uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint32_t tag,
 				   const struct weir_connection_clock *clock);
@@ -41,6 +42,13 @@ uint64_t weir_connections_in_cells(const struct weir_connection_flow *flow, uint
 /* At no time `now` above `max`, nor anything below zero. */
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
 			     const struct weir_connection_clock *clock, struct weir_connection_figures *ret_figures);
+
+/* Of a whole rule: every CPU's copy of its total, and the entry that decides if the resource has no flow key (else it
+ * is empty).
+ */
+void weir_connection_rule_figures(const struct weir_connection_total *totals, int cpus,
+				  const struct weir_connection_flow *lone, const struct weir_connection_clock *clock,
+				  struct weir_connection_figures *ret_figures);
 
 /* Whose a connection is: the number of a flow (weir_connections.h) and the part of the flow's tag that words carry. */
 struct weir_connection_owner {

@@ -35,7 +35,8 @@ static bool forgets_connections(const struct weir_instance *instance, const stru
 
 static bool is_of_connections(enum weir_instance_map map)
 {
-	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_CONNECTION_TOTALS;
+	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_LONE_CONNECTIONS ||
+	       map == WEIR_MAP_CONNECTION_TOTALS;
 }
 
 /* A flow table that the image wants in another shape held nothing of use (compile/compile.h). */

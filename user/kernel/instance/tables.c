@@ -28,7 +28,9 @@ static const struct {
 	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS},
 	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_TOTALS},
 	{WEIR_MAP_CONNECTION_FLOWS, WEIR_MAP_CONNECTIONS},
+	{WEIR_MAP_CONNECTIONS, WEIR_MAP_LONE_CONNECTIONS},
 	{WEIR_MAP_CONNECTION_TOTALS, WEIR_MAP_CONNECTIONS},
+	{WEIR_MAP_LONE_CONNECTIONS, WEIR_MAP_CONNECTIONS},
 	/* Tokens are what was left after the seconds that have been counted. */
 	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
 	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
@@ -89,6 +91,7 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_WARMING_FLOWS] = "flows that warm up start cold",
 	[WEIR_MAP_CONNECTIONS] = "connections are forgotten, and learned again as they talk",
 	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
+	[WEIR_MAP_LONE_CONNECTIONS] = "counts of connections of resources without a flow key start at 0",
 	[WEIR_MAP_CONNECTION_TOTALS] = "counts of connections by rule start at 0",
 	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
 };
@@ -133,6 +136,7 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_WARMING_FLOWS] = weir_warms_flows,
 	[WEIR_MAP_CONNECTIONS] = weir_has_connections,
 	[WEIR_MAP_CONNECTION_FLOWS] = weir_has_connections,
+	[WEIR_MAP_LONE_CONNECTIONS] = weir_has_connections,
 	[WEIR_MAP_CONNECTION_TOTALS] = weir_has_connections,
 };
 

@@ -140,7 +140,8 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.warming_flows, image->config.warming_sets},
 		{skel->maps.connections, image->config.connection_sets},
 		{skel->maps.connection_flows, image->config.connection_flow_sets},
-		{skel->maps.connection_totals, weir_image_connection_totals(image)},
+		{skel->maps.lone_connections, weir_image_connection_slots(image)},
+		{skel->maps.connection_totals, weir_image_connection_slots(image)},
 		{skel->maps.overrides, image->override_count},
 		{skel->maps.resource_info, image->resource_slots},
 		{skel->maps.resource_counters, image->resource_slots},
@@ -345,7 +346,9 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 				  diag);
 	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
 		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_totals(image))
+	if (!err && options->reuse_fd[WEIR_MAP_LONE_CONNECTIONS] > 0 && weir_image_connection_slots(image))
+		err = clear_slots(skel->maps.lone_connections, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_slots(image))
 		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);

@@ -435,13 +435,13 @@ static int read_connections(struct attempt *attempt, struct weir_diag *diag)
 	const struct weir_image *image = attempt->image;
 	struct weir_connection_clock clock =
 		weir_connection_clock(image->config.connection_step_ns, attempt->survey->latest_ns);
-	int totals_fd = weir_object_map_fd(attempt->object, WEIR_MAP_CONNECTION_TOTALS);
+	struct weir_connection_fds fds = weir_object_connection_fds(attempt->object);
 
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		int err = 0;
 
 		if (weir_kinds[image->rules[i].kind]->counts_connections)
-			err = weir_connections_read_rule(totals_fd, image->rules[i].slot, &clock,
+			err = weir_connections_read_rule(&fds, image->rules[i].slot, &clock,
 							 &attempt->report.rules[i].connections);
 		if (err)
 			return weir_diag_fail(diag, -err, NULL, "cannot read the connections");

@@ -7,6 +7,7 @@
 #include "control/controller.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "program/connection_totals.h"
 #include "tables/rule_kind.h"
 #include "watch/overrides.h"
 
@@ -14,7 +15,6 @@ struct scan {
 	const struct weir_instance *instance;
 	struct weir_connection_clock clock;
 	struct weir_controller_report controller; /* has the thresholds in force */
-	struct weir_connection_figures *rules;	  /* by slot */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
 	struct weir_connection_use *uses;
 	size_t use_count, most;
@@ -46,13 +46,12 @@ bool weir_connections_are_counted(const struct weir_instance *instance)
 
 /* ---- whole rules ---- */
 
-static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
+static struct weir_connection_fds fds_of(const struct weir_instance *instance)
 {
-	struct scan *scan = data;
-
-	if (counts_connections(&scan->instance->rules[slot]))
-		weir_connection_figures(values, WEIR_CONNECTION_LONE_TAG, &scan->clock, &scan->rules[slot]);
-	return 0;
+	return (struct weir_connection_fds){
+		.totals = instance->map_fd[WEIR_MAP_CONNECTION_TOTALS],
+		.lone = instance->map_fd[WEIR_MAP_LONE_CONNECTIONS],
+	};
 }
 
 int weir_connections_read(const struct weir_instance *instance, struct weir_connection_figures **ret_figures,
@@ -60,18 +59,21 @@ int weir_connections_read(const struct weir_instance *instance, struct weir_conn
 {
 	_cleanup_(weir_freep) struct weir_connection_figures *rules =
 		calloc(instance->info.rule_slots + 1, sizeof(*rules));
-	struct scan scan = {.instance = instance, .clock = clock_of(instance), .rules = rules};
+	struct weir_connection_clock clock = clock_of(instance);
+	struct weir_connection_fds fds = fds_of(instance);
 	int err = 0;
 
 	if (weir_connections_are_counted(instance))
-		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS),
+		err = weir_instance_expect_tables(instance,
+						  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS) |
+							  WEIR_TABLE_BIT(WEIR_MAP_LONE_CONNECTIONS),
 						  "the connections", diag);
 	if (err)
 		return err;
 	err = rules ? 0 : -ENOMEM;
-	if (!err && weir_connections_are_counted(instance))
-		err = weir_array_scan(instance->map_fd[WEIR_MAP_CONNECTION_TOTALS], instance->info.rule_slots,
-				      sizeof(struct weir_connection_flow), add_rule, &scan);
+	for (uint32_t slot = 0; !err && slot < instance->info.rule_slots; slot++)
+		if (counts_connections(&instance->rules[slot]))
+			err = weir_connections_read_rule(&fds, slot, &clock, &rules[slot]);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the connections of instance '%s'", instance->name);
 	*ret_figures = TAKE_PTR(rules);
@@ -101,18 +103,19 @@ static void keep_most(struct scan *scan)
 		scan->use_count = scan->most;
 }
 
-static void add_use(struct scan *scan, uint32_t slot, const struct weir_connection_flow *flow, uint32_t tag)
+/* One flow more, if it has a connection. */
+static void add_use(struct scan *scan, uint32_t slot, const struct weir_flow_key *key,
+		    const struct weir_connection_figures *figures)
 {
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_connection_use *use = &scan->uses[scan->use_count];
 
-	*use = (struct weir_connection_use){.rule_slot = slot, .key = flow->key};
-	weir_connection_figures(flow, tag, &scan->clock, &use->figures);
-	if (!use->figures.now)
+	if (!figures->now)
 		return;
+	*use = (struct weir_connection_use){.rule_slot = slot, .key = *key, .figures = *figures};
 	use->has_threshold = true;
 	if (rule->override_count)
-		use->has_threshold = !weir_overrides_find(scan->overrides_fd, rule, &flow->key, &use->threshold);
+		use->has_threshold = !weir_overrides_find(scan->overrides_fd, rule, key, &use->threshold);
 	else if (rule->place < scan->instance->rule_count)
 		use->threshold = scan->controller.thresholds[rule->place];
 	scan->active++;
@@ -120,15 +123,23 @@ static void add_use(struct scan *scan, uint32_t slot, const struct weir_connecti
 		keep_most(scan);
 }
 
-/* A resource without a flow key is one flow. */
-static int add_lone_flow(uint32_t slot, const void *values, int cpus, void *data)
+/* A resource without a flow key is one flow: its figures are the rule's. */
+static int add_lone_flows(struct scan *scan)
 {
-	struct scan *scan = data;
-	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+	struct weir_connection_fds fds = fds_of(scan->instance);
+	int err = 0;
 
-	if (counts_connections(rule) && !rule->identity.key_fields)
-		add_use(scan, slot, values, WEIR_CONNECTION_LONE_TAG);
-	return 0;
+	for (uint32_t slot = 0; !err && slot < scan->instance->info.rule_slots; slot++) {
+		const struct weir_rule_info *rule = &scan->instance->rules[slot];
+		struct weir_connection_figures figures;
+
+		if (!counts_connections(rule) || rule->identity.key_fields)
+			continue;
+		err = weir_connections_read_rule(&fds, slot, &scan->clock, &figures);
+		if (!err)
+			add_use(scan, slot, &(struct weir_flow_key){}, &figures);
+	}
+	return err;
 }
 
 /* A way whose owner and tag do not agree is just changing hands. */
@@ -138,12 +149,16 @@ static int add_flow_set(uint32_t index, const void *values, int cpus, void *data
 	struct scan *scan = data;
 
 	for (int way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
-		uint32_t slot = set->flow[way].owner, mark = set->flow[way].owner >> 32;
+		const struct weir_connection_flow *flow = &set->flow[way];
+		uint32_t slot = WEIR_CONNECTION_OWNER_SLOT(flow->owner), mark = flow->owner >> 32;
+		struct weir_connection_figures figures;
 
 		if (mark && !((mark ^ set->tag[way]) & ~WEIR_CONNECTION_CHECK) &&
 		    slot < scan->instance->info.rule_slots && counts_connections(&scan->instance->rules[slot]) &&
-		    scan->instance->rules[slot].identity.key_fields)
-			add_use(scan, slot, &set->flow[way], mark);
+		    scan->instance->rules[slot].identity.key_fields) {
+			weir_connection_figures(flow, mark, &scan->clock, &figures);
+			add_use(scan, slot, &flow->key, &figures);
+		}
 	}
 	return 0;
 }
@@ -154,8 +169,7 @@ static int scan_flows(struct scan *scan)
 	const int *map_fd = scan->instance->map_fd;
 	int err;
 
-	err = weir_array_scan(map_fd[WEIR_MAP_CONNECTION_TOTALS], info->rule_slots, sizeof(struct weir_connection_flow),
-			      add_lone_flow, scan);
+	err = add_lone_flows(scan);
 	if (!err)
 		err = weir_array_scan(map_fd[WEIR_MAP_CONNECTION_FLOWS], info->connection_flow_sets,
 				      sizeof(struct weir_connection_flow_set), add_flow_set, scan);
@@ -183,6 +197,7 @@ int weir_connections_read_flows(const struct weir_instance *instance, size_t mos
 	if (weir_connections_are_counted(instance))
 		err = weir_instance_expect_tables(instance,
 						  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_FLOWS) |
+							  WEIR_TABLE_BIT(WEIR_MAP_LONE_CONNECTIONS) |
 							  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS),
 						  "the connections", diag);
 	if (!err)
