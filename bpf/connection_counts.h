@@ -45,7 +45,8 @@ static __always_inline __u32 weir_cell_turn(__u64 cell)
 	return cell >> WEIR_CONNECTION_COUNT_BITS & WEIR_CONNECTION_CHECK;
 }
 
-/* Write down that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost it. */
+/* Write down that the owner with this mark uses a part of its entry (WEIR_CONNECTION_USES_...). False: it has lost it.
+ */
 static __always_inline bool weir_use_entry(struct weir_connection_flow *flow, __u32 mark, __u64 part)
 {
 	for (int attempt = 0; attempt < WEIR_USE_ATTEMPTS; attempt++) {

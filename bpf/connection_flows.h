@@ -142,6 +142,7 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 
 			if (count && weir_change_total(s, slot, class, weir_cell_step(cell), -count))
 				evicted += count;
+			FORGET(s->forgotten, evicted);
 		}
 	}
 	return evicted;
