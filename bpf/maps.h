@@ -56,8 +56,9 @@ WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0
 WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
 WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
-WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, 0);
-WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, 0);
+/* Mappable, so that they begin with a page: the values of other arrays begin in the middle of a cache line. */
+WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, BPF_F_MMAPABLE);
+WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, BPF_F_MMAPABLE);
 WEIR_MAP(lone_connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow, 0);
 WEIR_MAP(connection_totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_connection_total, 0);
 WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
