@@ -44,11 +44,15 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		s->nth = nth;
 		claim->kind = WEIR_CLAIM_NONE;
 		if (rule->storage == WEIR_STORAGE_NARROW)
-			return weir_shortcut(s, rule, claim, false, false);
-		weir_enter_wide(s, rule);
+			return weir_shortcut(s, rule, claim, false, WEIR_NARROW);
+		weir_enter_other(s, rule);
 		if (rule->needs_allowed)
 			weir_find_allowed(s, rule->place);
-		answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, claim, false, true) : WEIR_ANSWER_UNSURE;
+		if (rule->storage == WEIR_STORAGE_MEDIUM)
+			answer = weir_shortcut(s, rule, claim, false, WEIR_MEDIUM);
+		else
+			answer = weir_keeps_rows(rule) ? weir_shortcut(s, rule, claim, false, WEIR_WIDE)
+						       : WEIR_ANSWER_UNSURE;
 		if (answer != WEIR_ANSWER_ADMIT)
 			break;
 	}
@@ -59,9 +63,8 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 {
 	const struct weir_rule *rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
 
-	if (answer == WEIR_ANSWER_UNSURE && weir_takes(WEIR_SHORTCUT_FIRST) && rule->storage == WEIR_STORAGE_WIDE &&
-	    weir_keeps_rows(rule) && weir_admit_first_wide(s, rule->place, s->nth))
-		return WEIR_ANSWER_ADMIT;
+	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
+		answer = weir_try_first(s, rule->place, s->nth);
 	if (answer == WEIR_ANSWER_UNSURE)
 		answer = weir_ask_kind(s, rule);
 	if (answer == WEIR_ANSWER_BLOCK)
@@ -80,7 +83,7 @@ static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
 		return weir_finish_rule(s, weir_try_rules(s, 0));
 	}
 	s->claim[0].kind = WEIR_CLAIM_NONE;
-	answer = weir_shortcut(s, rule, &s->claim[0], true, false);
+	answer = weir_shortcut(s, rule, &s->claim[0], true, WEIR_NARROW);
 	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
 	return weir_finish_rule(s, answer);
 }

@@ -32,7 +32,7 @@ static __always_inline __u32 weir_cell_before(__u32 cell, __u32 age)
 /* The index is opaque until it is tested: clang must not test one copy of it and use another, since Linux 6.1 does not
  * recognise a number read back from the stack as the one just tested (6.12 does).
  */
-static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const bool wide)
+static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const enum weir_width wide)
 {
 	OPAQUE(cell);
 	if (cell >= WEIR_RING_CELLS)
@@ -40,7 +40,7 @@ static __always_inline __u64 weir_cell_get(void *row, __u32 cell, const bool wid
 	return ROW_GET(row, wide, cell[cell]);
 }
 
-static __always_inline void weir_cell_set(void *row, __u32 cell, __u64 value, const bool wide)
+static __always_inline void weir_cell_set(void *row, __u32 cell, __u64 value, const enum weir_width wide)
 {
 	OPAQUE(cell);
 	if (cell < WEIR_RING_CELLS)
@@ -78,7 +78,7 @@ static __always_inline __u64 weir_lanes(__u32 cells, const int word)
 	return ((cells >> 4 * word & 15) * 0x0000200040008001ull & 0x0001000100010001ull) * 0xffff;
 }
 
-static __always_inline void weir_clear_cells(void *row, __u32 cells, const bool wide)
+static __always_inline void weir_clear_cells(void *row, __u32 cells, const enum weir_width wide)
 {
 	if (wide) {
 #pragma unroll
@@ -92,7 +92,7 @@ static __always_inline void weir_clear_cells(void *row, __u32 cells, const bool 
 }
 
 /* The units of some cells; *ret_flags gains all their bits, or-ed. */
-static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_flags, const bool wide)
+static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_flags, const enum weir_width wide)
 {
 	__u64 units = 0, flags = 0;
 
@@ -103,6 +103,7 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 
 			flags |= value;
 			units += value & ~ROW_UNSPENT(wide);
+			OPAQUE(units); /* one cell after the other: else clang keeps them all on the stack */
 		}
 	} else {
 #pragma unroll
@@ -122,7 +123,7 @@ static __always_inline __u64 weir_sum_cells(void *row, __u32 cells, __u64 *ret_f
 /* ---- the lease, and moving on ---- */
 
 /* Units leased; 0 also when the row is known to be full. */
-static __always_inline __u64 weir_lease_get(void *row, const bool wide)
+static __always_inline __u64 weir_lease_get(void *row, const enum weir_width wide)
 {
 	__u64 lease = ROW_GET(row, wide, lease);
 
@@ -130,15 +131,24 @@ static __always_inline __u64 weir_lease_get(void *row, const bool wide)
 }
 
 /* Spend from a row's lease; nothing is unspent when it is used up. */
-static __always_inline void weir_spend(void *row, __u32 cell, __u64 lease, __u64 batch, const bool wide)
+static __always_inline void weir_spend(void *row, __u32 cell, __u64 lease, __u64 batch, const enum weir_width wide)
 {
 	ROW_SET(row, wide, lease, lease - batch);
 	if (lease == batch)
 		weir_cell_set(row, cell, weir_cell_get(row, cell, wide) & ~ROW_UNSPENT(wide), wide);
 }
 
+/* Of a narrow row, a new lease does that. */
+static __always_inline void weir_forget_full(void *row, const enum weir_width wide)
+{
+	if (wide == WEIR_WIDE)
+		((struct weir_wide_row *)row)->full_until_ns = 0;
+	else if (wide == WEIR_MEDIUM)
+		((struct weir_medium_row *)row)->full_part = 0;
+}
+
 /* A lease belongs to its bucket and its threshold: give back what is unspent, forget fullness. */
-static __always_inline void weir_give_back(void *row, const bool wide)
+static __always_inline void weir_give_back(void *row, const enum weir_width wide)
 {
 	__u64 lease = weir_lease_get(row, wide);
 
@@ -148,15 +158,14 @@ static __always_inline void weir_give_back(void *row, const bool wide)
 		weir_cell_set(row, cell, (weir_cell_get(row, cell, wide) & ~ROW_UNSPENT(wide)) - lease, wide);
 	}
 	ROW_SET(row, wide, lease, 0);
-	if (wide)
-		((struct weir_wide_row *)row)->full_until_ns = 0;
+	weir_forget_full(row, wide);
 }
 
 /* Our row, of which nothing is leased, enters a newer bucket with so many units in it: first the number of the bucket,
  * then clear cells, only then count. The new cell is marked as unspent.
  */
 static __always_inline void weir_enter_bucket(struct weir_scratch *s, void *row, __u64 bucket, __u32 cell, __u64 units,
-					      const bool wide)
+					      const enum weir_width wide)
 {
 	__u64 passed_by = bucket - ROW_GET(row, wide, newest);
 

@@ -37,7 +37,7 @@ static __always_inline void weir_set_claim(struct weir_scratch *s, struct weir_c
 	claim->kind = kind;
 }
 
-static __always_inline void weir_commit_row(const struct weir_claim *claim, void *row, const bool wide)
+static __always_inline void weir_commit_row(const struct weir_claim *claim, void *row, const enum weir_width wide)
 {
 	__u64 lease = weir_lease_get(row, wide);
 
@@ -46,7 +46,7 @@ static __always_inline void weir_commit_row(const struct weir_claim *claim, void
 }
 
 /* A claim to a lease needs no undoing: the lease stays a lease. */
-static __always_inline void weir_roll_back_row(const struct weir_claim *claim, void *row, const bool wide)
+static __always_inline void weir_roll_back_row(const struct weir_claim *claim, void *row, const enum weir_width wide)
 {
 	if (claim->kind == WEIR_CLAIM_SPENT)
 		ROW_SET(row, wide, lease, weir_lease_get(row, wide) + claim->batch);
@@ -55,10 +55,10 @@ static __always_inline void weir_roll_back_row(const struct weir_claim *claim, v
 }
 
 /* Commit or roll back a claim to a row, if the row is still its flow's. */
-static __always_inline void weir_end_row_claim(const struct weir_claim *claim, bool passes, const bool wide)
+static __always_inline void weir_end_row_claim(const struct weir_claim *claim, bool passes, const enum weir_width wide)
 {
-	void *row = wide && claim->storage == WEIR_STORAGE_LONE ? weir_lone_row(claim->row)
-								: weir_row_by_number(claim->row, wide);
+	bool is_lone = wide == WEIR_WIDE && claim->storage == WEIR_STORAGE_LONE;
+	void *row = is_lone ? weir_lone_row(claim->row) : weir_row_by_number(claim->row, wide);
 
 	if (!row || ROW_GET(row, wide, tag) != claim->tag)
 		return;
@@ -79,9 +79,11 @@ __noinline int weir_end_row_claims(struct weir_scratch *s, __u32 count, __u32 pa
 		if (claim->kind < WEIR_CLAIM_SPENT || claim->kind == WEIR_CLAIM_CONNECTION)
 			continue;
 		if (claim->storage == WEIR_STORAGE_NARROW)
-			weir_end_row_claim(claim, passes, false);
+			weir_end_row_claim(claim, passes, WEIR_NARROW);
+		else if (claim->storage == WEIR_STORAGE_MEDIUM)
+			weir_end_row_claim(claim, passes, WEIR_MEDIUM);
 		else
-			weir_end_row_claim(claim, passes, true);
+			weir_end_row_claim(claim, passes, WEIR_WIDE);
 	}
 	return 0;
 }

@@ -92,11 +92,11 @@ static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffi
 	clk->since_jiffies = jiffies - past;
 }
 
-/* Make *clk the bucket of now_ns, on a timing. Narrow rows have 32 bits for a bucket's number: after some years the
- * largest stays for ever, and what has used up its limit then is blocked from then on.
+/* Make *clk the bucket of now_ns, on a timing. Narrow and medium rows have 32 bits for a bucket's number: after some
+ * years the largest stays for ever, and what has used up its limit then is blocked from then on.
  */
 static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies, __u64 now_ns,
-					   const struct weir_timing *timing, const bool wide)
+					   const struct weir_timing *timing, const enum weir_width wide)
 {
 	__u64 bucket_ns = timing->bucket_ns, bucket;
 
@@ -107,7 +107,7 @@ static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies
 	clk->end_ns = clk->start_ns + bucket_ns;
 	/* Userspace sets the base before the first packet, so no row has an earlier bucket. */
 	bucket = bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
-	if (!wide && bucket > WEIR_NARROW_BUCKET_MAX)
+	if (wide != WEIR_WIDE && bucket > WEIR_NARROW_BUCKET_MAX)
 		bucket = WEIR_NARROW_BUCKET_MAX;
 	clk->bucket = bucket;
 	clk->cell = bucket % WEIR_RING_CELLS;
@@ -127,7 +127,7 @@ __noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, _
 
 /* Bring *clk, the clock of the rule's timing, to the present: read what the timing goes by. */
 static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir_clock *clk,
-					     const struct weir_rule *rule, const bool wide)
+					     const struct weir_rule *rule, const enum weir_width wide)
 {
 	if (unlikely(rule->goes_by_ticks ? !weir_clock_is_current(s, clk) : !weir_clock_covers(clk, weir_now_ns(s))))
 		weir_clock_turn(s, clk, rule->timing, wide);
@@ -135,7 +135,7 @@ static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir
 
 /* Read the clock once more for the same packet, and bring *clk to the present. */
 static __always_inline void weir_clock_enter_again(struct weir_scratch *s, struct weir_clock *clk,
-						   const struct weir_rule *rule, const bool wide)
+						   const struct weir_rule *rule, const enum weir_width wide)
 {
 	weir_read_tick(s);
 	weir_clock_enter(s, clk, rule, wide);
@@ -156,9 +156,10 @@ static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const str
 }
 
 /* This CPU's clock of a timing, for rows of this format. */
-static __always_inline struct weir_clock *weir_clock_of(struct weir_scratch *s, __u32 timing, const bool wide)
+static __always_inline struct weir_clock *weir_clock_of(struct weir_scratch *s, __u32 timing,
+							const enum weir_width wide)
 {
-	if (wide)
+	if (wide == WEIR_WIDE)
 		return bpf_map_lookup_elem(&clocks, &timing);
 	OPAQUE(timing);
 	return &s->narrow_clock[timing & (WEIR_TIMINGS_NARROW - 1)];

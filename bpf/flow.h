@@ -127,14 +127,15 @@ static __always_inline __u64 weir_flow_hash(struct weir_scratch *s, const struct
 
 /* ---- the id ---- */
 
-/* Tag 0 means an empty row, so no flow has it. The tag of a narrow row ends with the number of its timing. */
+/* Tag 0 means an empty row, so no flow has it. The tag of a narrow or medium row ends with the number of its timing.
+ */
 static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, const struct weir_rule *rule,
-							const bool wide)
+							const enum weir_width wide)
 {
 	__u64 hash = weir_flow_hash(s, rule);
 	struct weir_flow_id id;
 
-	if (wide) {
+	if (wide == WEIR_WIDE) {
 		id.tag = hash >> 32;
 		if (id.tag == 0)
 			id.tag = 1;
@@ -144,14 +145,15 @@ static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, 
 		if (id.tag == 0)
 			id.tag = WEIR_TIMINGS_NARROW;
 		id.tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
-		id.set = hash & (config.narrow_sets - 1);
+		id.set = hash & ((wide ? config.medium_sets : config.narrow_sets) - 1);
 	}
 	return id;
 }
 
-static __always_inline __u32 weir_other_set(const struct weir_flow_id *id, const bool wide)
+static __always_inline __u32 weir_other_set(const struct weir_flow_id *id, const enum weir_width wide)
 {
-	return WEIR_OTHER_SET(id->set, id->tag, wide ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+	return WEIR_OTHER_SET(id->set, id->tag,
+			      OF_WIDTH(wide, WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS));
 }
 
 #endif

@@ -30,6 +30,8 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 
 	if (likely(rule->storage == WEIR_STORAGE_NARROW))
 		return weir_judge_narrow(s, place, nth);
+	if (rule->storage == WEIR_STORAGE_MEDIUM)
+		return weir_judge_medium(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_THROTTLE))
 		return weir_judge_throttle(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_ASSOCIATED))

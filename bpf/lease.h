@@ -19,7 +19,8 @@
 /* The owner has entered bucket `newest`, and may not have cleared all cells yet that it takes over: they look counted.
  * Once this says no they are cleared, so it is asked before they are read.
  */
-static __always_inline bool weir_may_be_clearing(const struct weir_view *view, void *row, __u64 newest, const bool wide)
+static __always_inline bool weir_may_be_clearing(const struct weir_view *view, void *row, __u64 newest,
+						 const enum weir_width wide)
 {
 	__u32 cell = newest > view->bucket ? weir_cell_of(newest) : weir_cell_before(view->cell, view->bucket - newest);
 
@@ -27,7 +28,7 @@ static __always_inline bool weir_may_be_clearing(const struct weir_view *view, v
 }
 
 /* Units of another CPU's row are not spent. While it only judges by them, or clears cells, it has no lease. */
-static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, const bool wide)
+static __always_inline void weir_add_unspent(struct weir_scratch *s, void *row, const enum weir_width wide)
 {
 	s->sum.has_unspent = 1;
 	if (!weir_lease_get(row, wide))
@@ -50,7 +51,8 @@ static __always_inline __u32 weir_cells_in_window(const struct weir_view *view, 
 }
 
 /* Add one CPU's row to s->sum. Unless it is ours, its owner may be writing it. */
-static __always_inline void weir_add_row(struct weir_scratch *s, void *row, const bool is_own, const bool wide)
+static __always_inline void weir_add_row(struct weir_scratch *s, void *row, const bool is_own,
+					 const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
 	__u64 newest = ROW_GET(row, wide, newest), newest_after;
@@ -98,13 +100,13 @@ static __always_inline void weir_add_row(struct weir_scratch *s, void *row, cons
 
 /* ---- those of all CPUs ---- */
 
-static __always_inline void weir_add_row_of(struct weir_scratch *s, __u32 cpu, const bool wide)
+static __always_inline void weir_add_row_of(struct weir_scratch *s, __u32 cpu, const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
 	__u32 slot = view->slot, number;
 	void *row;
 
-	if (wide && view->is_lone)
+	if (wide == WEIR_WIDE && view->is_lone)
 		row = bpf_map_lookup_percpu_elem(&lone_rows, &slot, cpu);
 	else
 		row = weir_find_row(&view->flow, cpu, &number, wide);
@@ -119,10 +121,12 @@ __noinline int weir_add_cpu(struct weir_scratch *s, __u32 cpu, __u32 wide)
 {
 	if (!s)
 		return 0;
-	if (wide)
-		weir_add_row_of(s, cpu, true);
+	if (wide == WEIR_WIDE)
+		weir_add_row_of(s, cpu, WEIR_WIDE);
+	else if (wide == WEIR_MEDIUM)
+		weir_add_row_of(s, cpu, WEIR_MEDIUM);
 	else
-		weir_add_row_of(s, cpu, false);
+		weir_add_row_of(s, cpu, WEIR_NARROW);
 	return 0;
 }
 
@@ -165,7 +169,7 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 }
 
 /* Fill s->sum with what the rows of all CPUs that may have counted the flow count in the window. */
-static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const bool wide)
+static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const enum weir_width wide)
 {
 	__builtin_memset(&s->sum, 0, sizeof(s->sum));
 	weir_add_row(s, own_row, true, wide);
@@ -196,12 +200,12 @@ __noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
 }
 
 /* A lease of a wide row is at most so many packets like the one in hand, for each CPU that is asked: what stays behind
- * with a large limit is then little of it, and taking the lease costs little for each packet. (A narrow row has room
- * for WEIR_NARROW_LEASE_MAX.) Chosen, not derived.
+ * with a large limit is then little of it, and taking the lease costs little for each packet. (Narrow and
+ * medium rows have room for so much only.) Chosen, not derived.
  */
 #define WEIR_WIDE_LEASE_PACKETS 64
 
-static __always_inline __u64 weir_lease_max(const struct weir_scratch *s, __u64 batch, const bool wide)
+static __always_inline __u64 weir_lease_max(const struct weir_scratch *s, __u64 batch, const enum weir_width wide)
 {
 	__u64 most = batch * WEIR_WIDE_LEASE_PACKETS;
 
@@ -209,6 +213,8 @@ static __always_inline __u64 weir_lease_max(const struct weir_scratch *s, __u64 
 		return WEIR_NARROW_LEASE_MAX;
 	if (config.cpus > 1 && !weir_is_alone(s->present, bpf_get_smp_processor_id()))
 		most *= config.cpus;
+	if (wide == WEIR_MEDIUM && most > WEIR_MEDIUM_LEASE_MAX)
+		most = WEIR_MEDIUM_LEASE_MAX;
 	return most;
 }
 
@@ -216,7 +222,7 @@ static __always_inline __u64 weir_lease_max(const struct weir_scratch *s, __u64 
  * this CPU has spent in this bucket, and at least the packet's batch.
  */
 static __always_inline __u64 weir_lease_wanted(struct weir_scratch *s, __u64 threshold, __u64 spent, __u64 batch,
-					       const bool wide)
+					       const enum weir_width wide)
 {
 	__u32 *cell = s->view.asks_all || config.cpus == 1 ? NULL : weir_presence_cell(&s->view.flow);
 	__u64 wanted, most;

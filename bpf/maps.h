@@ -45,6 +45,7 @@ struct {
 /* the instance */
 WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
 WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
+WEIR_MAP(medium_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_medium_chunk, 0);
 WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
 WEIR_MAP(presence, BPF_MAP_TYPE_ARRAY, 1, struct weir_presence_line, 0);
 WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);

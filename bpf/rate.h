@@ -31,7 +31,7 @@ struct weir_judgement {
 
 /* Everything about a judgement but the row: the clock is brought to the present, the view is about the rule's flow. */
 static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct weir_judgement *j,
-						const struct weir_flow_id *id, const bool wide)
+						const struct weir_flow_id *id, const enum weir_width wide)
 {
 	const struct weir_rule *rule = j->rule;
 	struct weir_view *view = &s->view;
@@ -48,7 +48,7 @@ static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct w
 	view->timing = rule->timing;
 	view->window_cells = rule->window_cells;
 	view->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
-	view->is_lone = wide && rule->storage == WEIR_STORAGE_LONE;
+	view->is_lone = wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE;
 	/* Lone rows are few, and mostly in use on every CPU. */
 	view->asks_all = view->is_lone || rule->asks_all;
 	view->bucket = j->clk->bucket;
@@ -58,27 +58,25 @@ static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct w
 
 /* Give a chosen row to the flow of s->view. Others may be reading it, so: tag to zero, clear, new tag. */
 static __always_inline void weir_replace_row(struct weir_scratch *s, void *chosen, const struct weir_clock *clk,
-					     __u64 threshold_word, __u64 units, const bool wide)
+					     __u64 threshold_word, __u64 units, const enum weir_width wide)
 {
 	ROW_SET(chosen, wide, tag, 0);
 	weir_order(s);
 	ROW_SET(chosen, wide, newest, clk->bucket);
 	if (wide) {
-		struct weir_wide_row *row = chosen;
-
 #pragma unroll
 		for (__u32 i = 0; i < WEIR_RING_CELLS; i++)
-			WRITE_ONCE(row->cell[i], 0);
-		row->lease = 0;
-		row->timing = s->view.timing;
-		row->threshold = threshold_word;
-		row->full_until_ns = 0;
+			ROW_SET(chosen, wide, cell[i], 0);
+		ROW_SET(chosen, wide, lease, 0);
+		weir_forget_full(chosen, wide);
+		if (wide == WEIR_WIDE)
+			((struct weir_wide_row *)chosen)->timing = s->view.timing;
 	} else {
 #pragma unroll
 		for (int i = 0; i < WEIR_CELL_WORDS; i++)
 			weir_cell_words(chosen)[i] = 0; /* the lease too */
-		((struct weir_narrow_row *)chosen)->version = threshold_word >> WEIR_THRESHOLD_BITS;
 	}
+	weir_row_set_word(chosen, threshold_word, wide);
 	if (units)
 		weir_cell_set(chosen, clk->cell, units | ROW_UNSPENT(wide), wide);
 	weir_order(s);
@@ -86,7 +84,8 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 }
 
 /* Make a row for a flow that has none. Returns NULL when earlier rules of the packet have claims to all candidates. */
-static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j, const bool wide)
+static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j,
+					     const enum weir_width wide)
 {
 	void *row;
 
@@ -98,25 +97,17 @@ static __always_inline void *weir_insert_row(struct weir_scratch *s, const struc
 }
 
 /* A lease and fullness belong to one threshold. */
-static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word, const bool wide)
+static __always_inline void weir_enter_threshold(void *row, __u64 threshold_word, const enum weir_width wide)
 {
-	if (wide) {
-		if (((struct weir_wide_row *)row)->threshold == threshold_word)
-			return;
-		weir_give_back(row, wide);
-		((struct weir_wide_row *)row)->threshold = threshold_word;
-	} else {
-		__u8 version = threshold_word >> WEIR_THRESHOLD_BITS;
-
-		if (((struct weir_narrow_row *)row)->version == version)
-			return;
-		weir_give_back(row, wide);
-		((struct weir_narrow_row *)row)->version = version;
-	}
+	if (weir_row_word(row, wide) == (wide ? threshold_word : threshold_word & ~WEIR_THRESHOLD_MASK))
+		return;
+	weir_give_back(row, wide);
+	weir_row_set_word(row, threshold_word, wide);
 }
 
 /* Bring the row to the present bucket and the threshold in force, and the view to the bucket to judge in. */
-static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir_judgement *j, const bool wide)
+static __always_inline void weir_advance_row(struct weir_scratch *s, struct weir_judgement *j,
+					     const enum weir_width wide)
 {
 	__u64 newest = ROW_GET(j->row, wide, newest), present = j->clk->bucket;
 	struct weir_view *view = &s->view;
@@ -192,7 +183,7 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
 /*
  * What another CPU has leased it may yet give back, with its next packet in a new bucket: then the flow is taken for
  * full only briefly. Without that, a unit left behind on another CPU would make every packet of a flood ask all CPUs,
- * for as long as its bucket counts. A narrow row knows 128 parts of a bucket: this is one to two of them.
+ * for as long as its bucket counts. A narrow or medium row knows 128 parts of a bucket: this is one to two of them.
  */
 #define WEIR_BRIEFLY_PARTS 64
 
@@ -200,7 +191,7 @@ static __always_inline __u64 weir_frees_ns(const struct weir_judgement *j, const
  * so, so that packets larger than what is left are dropped without asking other CPUs.
  */
 static __always_inline void weir_remember_full(struct weir_scratch *s, const struct weir_judgement *j, __u64 left,
-					       const bool wide)
+					       const enum weir_width wide)
 {
 	__u64 bucket_ns = j->rule->bucket_ns, frees_ns = weir_frees_ns(j, &s->sum), briefly_ns, part;
 
@@ -209,17 +200,25 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 		if (briefly_ns < frees_ns)
 			frees_ns = briefly_ns;
 	}
-	if (wide) {
+	if (wide && left > 0xffff)
+		return;
+	if (wide == WEIR_WIDE) {
 		struct weir_wide_row *row = j->row;
 
-		if (frees_ns == 0 || left > 0xffff)
+		if (frees_ns == 0)
 			return;
 		row->full_left = left;
 		row->full_until_ns = j->clk->start_ns + frees_ns;
-	} else {
-		part = frees_ns * 128 / bucket_ns; /* rounded down: judged again too early, never late */
-		if (part > 0 && part <= 128)
-			ROW_SET(j->row, wide, lease, 127 + part);
+		return;
+	}
+	part = frees_ns * 128 / bucket_ns; /* rounded down: judged again too early, never late */
+	if (part > 128)
+		return;
+	if (wide) {
+		((struct weir_medium_row *)j->row)->full_left = left;
+		((struct weir_medium_row *)j->row)->full_part = part;
+	} else if (part > 0) {
+		ROW_SET(j->row, wide, lease, 127 + part);
 	}
 }
 
@@ -229,7 +228,7 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
  * counted when backdated.
  */
 static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, struct weir_judgement *j,
-						       const bool wide)
+						       const enum weir_width wide)
 {
 	__u64 held = weir_lease_get(j->row, wide);
 	__u64 counted, add, others, fair;
@@ -274,14 +273,13 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, s
 	}
 	weir_cell_set(j->row, j->own_cell, (counted + add) | ROW_UNSPENT(wide), wide);
 	ROW_SET(j->row, wide, lease, held + add);
-	if (wide)
-		((struct weir_wide_row *)j->row)->full_until_ns = 0;
+	weir_forget_full(j->row, wide);
 	return WEIR_ANSWER_ADMIT;
 }
 
 /* Judge, again when the clock ran away from the first try. */
 static __always_inline enum weir_answer weir_judge_attempts(struct weir_scratch *s, struct weir_judgement *j,
-							    const bool wide)
+							    const enum weir_width wide)
 {
 	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
 		enum weir_answer answer;
@@ -300,7 +298,7 @@ static __always_inline enum weir_answer weir_judge_attempts(struct weir_scratch 
  * On admission the claim says what was set aside.
  */
 static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, const struct weir_rule *rule,
-							struct weir_claim *claim, const bool wide)
+							struct weir_claim *claim, const enum weir_width wide)
 {
 	struct weir_judgement j = {.rule = rule};
 	bool is_shut = false;
@@ -308,7 +306,8 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 
 	if (!weir_open_judgement(s, &j, &s->flow, wide))
 		return WEIR_ANSWER_ERROR;
-	j.row = wide && s->view.is_lone ? weir_lone_row(rule->slot) : weir_row_by_number(s->row_number, wide);
+	j.row = wide == WEIR_WIDE && s->view.is_lone ? weir_lone_row(rule->slot)
+						     : weir_row_by_number(s->row_number, wide);
 	if (config.has_overrides && rule->has_overrides) {
 		j.threshold_word = weir_override_word_of(s, rule, j.row, j.clk->bucket, wide);
 		j.threshold = j.threshold_word & WEIR_THRESHOLD_MASK;
@@ -336,14 +335,21 @@ __noinline int weir_judge_narrow(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 
-	return claim ? weir_judge_rate(s, weir_rule(place), claim, false) : WEIR_ANSWER_ERROR;
+	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_NARROW) : WEIR_ANSWER_ERROR;
+}
+
+__noinline int weir_judge_medium(struct weir_scratch *s, __u32 place, __u32 nth)
+{
+	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+
+	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_MEDIUM) : WEIR_ANSWER_ERROR;
 }
 
 __noinline int weir_judge_wide(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 
-	return claim ? weir_judge_rate(s, weir_rule(place), claim, true) : WEIR_ANSWER_ERROR;
+	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_WIDE) : WEIR_ANSWER_ERROR;
 }
 
 #endif

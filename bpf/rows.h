@@ -6,9 +6,10 @@
  * the row that has counted least. An insertion therefore costs what a look-up costs, no lock is taken, and the heavy
  * flows, which are the ones being limited, are the last to go.
  *
- * There are two formats. *Narrow* rows, two a cache line, count packets up to 32,000 in buckets of 50 ms and more.
- * *Wide* rows, two lines each, count everything else. A resource without a flow key has one wide row a CPU at its
- * rule's slot, a *lone* row. Functions take `wide`, a constant: the same text makes the code for both formats.
+ * There are three formats. *Narrow* rows, two a cache line, count packets up to 32,000 in buckets of 50 ms and more.
+ * *Medium* rows, a line each, count bytes and packets up to 2,000 million in such buckets. *Wide* rows, two lines each,
+ * count everything else. A resource without a flow key has one wide row a CPU at its rule's slot, a *lone* row.
+ * Functions take `wide`, a constant: the same text makes the code for all formats.
  */
 #ifndef WEIR_ROWS_H
 #define WEIR_ROWS_H
@@ -44,18 +45,24 @@ static __always_inline void weir_order(struct weir_scratch *s)
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "cells lie in words of four, the first one lowest");
 
 #define ROW_GET(row, wide, field)                                                                                      \
-	((wide) ? (__u64)READ_ONCE(((struct weir_wide_row *)(row))->field)                                             \
-		: (__u64)READ_ONCE(((struct weir_narrow_row *)(row))->field))
+	OF_WIDTH(wide, (__u64)READ_ONCE(((struct weir_narrow_row *)(row))->field),                                     \
+		 (__u64)READ_ONCE(((struct weir_medium_row *)(row))->field),                                           \
+		 (__u64)READ_ONCE(((struct weir_wide_row *)(row))->field))
 #define ROW_SET(row, wide, field, value)                                                                               \
 	do {                                                                                                           \
-		if (wide)                                                                                              \
+		if ((wide) == WEIR_WIDE)                                                                               \
 			WRITE_ONCE(((struct weir_wide_row *)(row))->field, value);                                     \
+		else if ((wide) == WEIR_MEDIUM)                                                                        \
+			WRITE_ONCE(((struct weir_medium_row *)(row))->field, value);                                   \
 		else                                                                                                   \
 			WRITE_ONCE(((struct weir_narrow_row *)(row))->field, value);                                   \
 	} while (0)
-#define ROW_BYTES(wide) ((wide) ? sizeof(struct weir_wide_row) : sizeof(struct weir_narrow_row))
-#define WEIR_STORAGE(wide) ((wide) ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW)
-#define ROW_UNSPENT(wide) ((wide) ? WEIR_WIDE_UNSPENT : (__u64)WEIR_NARROW_UNSPENT)
+#define ROW_BYTES(wide)                                                                                                \
+	OF_WIDTH(wide, sizeof(struct weir_narrow_row), sizeof(struct weir_medium_row), sizeof(struct weir_wide_row))
+#define ROW_SETS_PER_CHUNK(wide)                                                                                       \
+	OF_WIDTH(wide, WEIR_NARROW_SETS_PER_CHUNK, WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_WIDE_SETS_PER_CHUNK)
+#define WEIR_STORAGE(wide) OF_WIDTH(wide, WEIR_STORAGE_NARROW, WEIR_STORAGE_MEDIUM, WEIR_STORAGE_WIDE)
+#define ROW_UNSPENT(wide) OF_WIDTH(wide, (__u64)WEIR_NARROW_UNSPENT, (__u64)WEIR_MEDIUM_UNSPENT, WEIR_WIDE_UNSPENT)
 
 /* The cells of a narrow row are four lanes of a 64-bit word; lease and version lie behind the last three. Reading them
  * a word at a time costs a third of reading them one by one (make bench-quick, S2).
@@ -76,8 +83,29 @@ static __always_inline __u64 weir_lane_pairs(__u64 lanes)
 	return (lanes & WEIR_LANES_EVEN) + (lanes >> 16 & WEIR_LANES_EVEN);
 }
 
+/* The threshold word that a row's lease or fullness belongs to; of a narrow row only its version is known. */
+static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide)
+{
+	const struct weir_medium_row *medium = row;
+
+	return OF_WIDTH(wide, WEIR_THRESHOLD_WORD(0, ((struct weir_narrow_row *)row)->version),
+			WEIR_THRESHOLD_WORD(medium->units, medium->version), ((struct weir_wide_row *)row)->threshold);
+}
+
+static __always_inline void weir_row_set_word(void *row, __u64 threshold_word, const enum weir_width wide)
+{
+	if (wide == WEIR_WIDE) {
+		((struct weir_wide_row *)row)->threshold = threshold_word;
+	} else if (wide == WEIR_MEDIUM) {
+		((struct weir_medium_row *)row)->units = threshold_word;
+		((struct weir_medium_row *)row)->version = threshold_word >> WEIR_THRESHOLD_BITS;
+	} else {
+		((struct weir_narrow_row *)row)->version = threshold_word >> WEIR_THRESHOLD_BITS;
+	}
+}
+
 /* All that a row has counted, in buckets of any age. */
-static __always_inline __u64 weir_row_units(void *row, const bool wide)
+static __always_inline __u64 weir_row_units(void *row, const enum weir_width wide)
 {
 	__u64 units = 0;
 
@@ -98,28 +126,35 @@ static __always_inline __u64 weir_row_units(void *row, const bool wide)
 
 /* ---- finding it ---- */
 
-/* The chunk of a table that holds a set: this CPU's table, or with cpu >= 0 that CPU's. */
-static __always_inline void *weir_chunk_of(__u32 set, int cpu, const bool wide)
+/* A chunk of this CPU's table, or with cpu >= 0 of that CPU's. */
+static __always_inline void *weir_chunk(__u32 index, int cpu, const enum weir_width wide)
 {
-	__u32 index = set / (wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK);
-
-	if (wide)
+	if (wide == WEIR_WIDE)
 		return cpu < 0 ? bpf_map_lookup_elem(&wide_flows, &index)
 			       : bpf_map_lookup_percpu_elem(&wide_flows, &index, cpu);
+	if (wide == WEIR_MEDIUM)
+		return cpu < 0 ? bpf_map_lookup_elem(&medium_flows, &index)
+			       : bpf_map_lookup_percpu_elem(&medium_flows, &index, cpu);
 	return cpu < 0 ? bpf_map_lookup_elem(&narrow_flows, &index)
 		       : bpf_map_lookup_percpu_elem(&narrow_flows, &index, cpu);
 }
 
+/* The chunk that holds a set. */
+static __always_inline void *weir_chunk_of(__u32 set, int cpu, const enum weir_width wide)
+{
+	return weir_chunk(set / ROW_SETS_PER_CHUNK(wide), cpu, wide);
+}
+
 /* First row of a set, in its chunk. Both sets of a flow lie in one chunk, even in one page. */
-static __always_inline void *weir_rows_of(void *chunk, __u32 set, const bool wide)
+static __always_inline void *weir_rows_of(void *chunk, __u32 set, const enum weir_width wide)
 {
 	OPAQUE(set);
-	set &= (wide ? WEIR_WIDE_SETS_PER_CHUNK : WEIR_NARROW_SETS_PER_CHUNK) - 1;
+	set &= ROW_SETS_PER_CHUNK(wide) - 1;
 	return chunk + set * (WEIR_WAYS * ROW_BYTES(wide));
 }
 
 /* Row `way` of the set that begins at `rows`. */
-static __always_inline void *weir_row_at(void *rows, __u32 way, const bool wide)
+static __always_inline void *weir_row_at(void *rows, __u32 way, const enum weir_width wide)
 {
 	OPAQUE(way);
 	return rows + (way & (WEIR_WAYS - 1)) * ROW_BYTES(wide);
@@ -129,7 +164,7 @@ static __always_inline void *weir_row_at(void *rows, __u32 way, const bool wide)
  * whether there is one. (Tags have 32 bits: of their differences less one, only that of equal tags has its top bit
  * set.)
  */
-static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const bool wide)
+static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const enum weir_width wide)
 {
 	__u64 less_one[WEIR_WAYS], any = 0;
 
@@ -144,7 +179,8 @@ static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const bool wid
 }
 
 /* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's, or NULL. *ret_number finds it again. */
-static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number, const bool wide)
+static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number,
+					   const enum weir_width wide)
 {
 	void *chunk = weir_chunk_of(id->set, cpu, wide), *rows;
 	__u32 set = id->set, way;
@@ -166,15 +202,14 @@ static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cp
 }
 
 /* A row by its number, set * WEIR_WAYS + way, in this CPU's table; NULL when there is none. */
-static __always_inline void *weir_row_by_number(__u32 number, const bool wide)
+static __always_inline void *weir_row_by_number(__u32 number, const enum weir_width wide)
 {
 	const __u32 rows = WEIR_CHUNK_BYTES / ROW_BYTES(wide);
-	__u32 index = number / rows;
 	void *chunk;
 
 	if (number == WEIR_NO_ROW)
 		return NULL;
-	chunk = wide ? bpf_map_lookup_elem(&wide_flows, &index) : bpf_map_lookup_elem(&narrow_flows, &index);
+	chunk = weir_chunk(number / rows, -1, wide);
 	OPAQUE(number);
 	return chunk ? chunk + (number & (rows - 1)) * ROW_BYTES(wide) : NULL;
 }
@@ -195,6 +230,15 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 #define WEIR_RANK_FULL (1ull << 56)
 #define WEIR_RANK_CLAIMED (1ull << 57) /* an earlier rule of this packet has a claim to it: it must not go */
 
+/* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
+static __always_inline __u64 weir_top_bit(__u64 difference)
+{
+	OPAQUE(difference);
+	difference >>= 63;
+	OPAQUE(difference);
+	return difference;
+}
+
 /* The last bucket that has left the window of another timing: a row whose newest is not later has expired. */
 __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 timing, __u32 wide)
 {
@@ -203,7 +247,7 @@ __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 timing, __u32
 
 	if (!s || !t)
 		return ~0ull >> 1;
-	clk = wide ? weir_clock_of(s, timing, true) : weir_clock_of(s, timing, false);
+	clk = wide == WEIR_WIDE ? weir_clock_of(s, timing, WEIR_WIDE) : weir_clock_of(s, timing, WEIR_NARROW);
 	if (!clk)
 		return ~0ull >> 1;
 	/* In line, as the stack is short here. */
@@ -225,23 +269,25 @@ __noinline __u64 weir_is_row_claimed(struct weir_scratch *s, __u32 number, __u32
 	return 0;
 }
 
-static __always_inline bool weir_is_row_full(void *row, const bool wide)
+static __always_inline bool weir_is_row_full(void *row, const enum weir_width wide)
 {
-	return wide ? ((struct weir_wide_row *)row)->full_until_ns != 0 : ROW_GET(row, wide, lease) / WEIR_NARROW_FULL;
+	return OF_WIDTH(wide, ROW_GET(row, wide, lease) / WEIR_NARROW_FULL,
+			((struct weir_medium_row *)row)->full_part != 0,
+			((struct weir_wide_row *)row)->full_until_ns != 0);
 }
 
 /* Almost without branches: a flood of new sources comes here with every packet, and nobody could guess them. Without
  * by_units it only tells free rows from others, and takes every row of another timing for one that counts.
  */
-static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const bool by_units, const bool wide)
+static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, const bool by_units,
+					   const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
 	__u64 expired = view->bucket - view->window_cells;
 	__u64 tag = ROW_GET(row, wide, tag), newest = ROW_GET(row, wide, newest), counts, is_used, foreign, rank;
-	__u32 timing = wide ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
+	__u32 timing = wide == WEIR_WIDE ? ((struct weir_wide_row *)row)->timing : tag & (WEIR_TIMINGS_NARROW - 1);
 
-	is_used = -tag >> 63;
-	OPAQUE(is_used); /* else clang makes branches of it again, and the verifier follows every one */
+	is_used = weir_top_bit(-tag);
 	foreign = (timing ^ view->timing) * is_used;
 	if (by_units) {
 		if (unlikely(foreign))
@@ -249,10 +295,9 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 		FORGET(s->forgotten, expired);
 	}
 	/* 1 when newest > expired, by their difference: in the first buckets `expired` is negative. */
-	counts = (expired - newest) >> 63;
+	counts = weir_top_bit(expired - newest);
 	if (!by_units)
-		counts |= -foreign >> 63;
-	OPAQUE(counts);
+		counts |= weir_top_bit(-foreign);
 	rank = WEIR_RANK_COUNTS;
 	if (by_units)
 		rank += weir_row_units(row, wide) + weir_is_row_full(row, wide) * WEIR_RANK_FULL;
@@ -271,7 +316,7 @@ struct weir_candidate {
 #define WEIR_FREEDOM_EMPTY 8u
 
 static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, struct weir_candidate *candidate,
-					  bool spares_claimed, const bool by_units, const bool wide)
+					  bool spares_claimed, const bool by_units, const enum weir_width wide)
 {
 	void *rows = weir_rows_of(chunk, candidate->set, wide);
 	__u64 least = ~0ull >> 1;
@@ -286,7 +331,7 @@ static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, s
 			rank |= weir_is_row_claimed(s, candidate->set * WEIR_WAYS + way, WEIR_STORAGE(wide)) *
 				WEIR_RANK_CLAIMED;
 		less = rank * WEIR_WAYS + way - least;
-		least += less & -(less >> 63);
+		least += less * weir_top_bit(less);
 		OPAQUE(least); /* one row after the other: else clang keeps all of them on the stack */
 	}
 	candidate->least = least;
@@ -301,7 +346,7 @@ static __always_inline void weir_rank_set(struct weir_scratch *s, void *chunk, s
  */
 #define WEIR_CHOICE_EVICTS (1ull << 32)
 
-static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_claimed, const bool wide)
+static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_claimed, const enum weir_width wide)
 {
 	const struct weir_view *view = &s->view;
 	struct weir_candidate one = {.set = view->flow.set}, other = {.set = weir_other_set(&view->flow, wide)};
@@ -329,26 +374,24 @@ static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_cla
 	return (one.set * WEIR_WAYS + (one.least & (WEIR_WAYS - 1))) | (is_evicted ? WEIR_CHOICE_EVICTS : 0);
 }
 
-/* Out of line: verified once each. */
-__noinline __u64 weir_choose_narrow(struct weir_scratch *s, __u32 spares_claimed)
+/* Out of line: verified once for each format. */
+__noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_claimed, __u32 wide)
 {
-	return s ? weir_choose(s, spares_claimed, false) : WEIR_NO_ROW;
-}
-
-__noinline __u64 weir_choose_wide(struct weir_scratch *s, __u32 spares_claimed)
-{
-	return s ? weir_choose(s, spares_claimed, true) : WEIR_NO_ROW;
+	if (!s)
+		return WEIR_NO_ROW;
+	return OF_WIDTH(wide, weir_choose(s, spares_claimed, WEIR_NARROW), weir_choose(s, spares_claimed, WEIR_MEDIUM),
+			weir_choose(s, spares_claimed, WEIR_WIDE));
 }
 
 /* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have claims to
  * all eight candidates. An eviction is counted.
  */
-static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const bool wide)
+static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
 {
-	__u64 choice = wide ? weir_choose_wide(s, false) : weir_choose_narrow(s, false);
+	__u64 choice = weir_choose_by_width(s, false, wide);
 
 	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_claimed(s, choice, WEIR_STORAGE(wide))))
-		choice = wide ? weir_choose_wide(s, true) : weir_choose_narrow(s, true);
+		choice = weir_choose_by_width(s, true, wide);
 	if (choice & WEIR_CHOICE_EVICTS)
 		weir_count_eviction(s->view.slot);
 	return choice;

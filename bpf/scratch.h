@@ -88,6 +88,15 @@ enum weir_answer {
 
 #define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
 
+/* The format of a row. Functions that take it as `wide`, a constant, are made once for each format. */
+enum weir_width {
+	WEIR_NARROW,
+	WEIR_WIDE,
+	WEIR_MEDIUM,
+};
+#define OF_WIDTH(wide, of_narrow, of_medium, of_wide)                                                                  \
+	((wide) == WEIR_NARROW ? (of_narrow) : (wide) == WEIR_MEDIUM ? (of_medium) : (of_wide))
+
 /* Where a flow is looked for. Handed on by pointer: what clang takes by value out of *s, it reads byte by byte. */
 struct weir_flow_id {
 	__u32 tag;
@@ -225,7 +234,8 @@ struct weir_scratch {
 	__u32 present;			   /* whom to ask, besides this CPU: presence.h */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* places, ascending: the order of judgement */
 	struct weir_claim claim[WEIR_PACKET_RULES_MAX];
-	struct weir_clock narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow rows; wide ones go by map `clocks` */
+	struct weir_clock
+		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */
 
 	/* what some packets use */
 	struct weir_sum sum;

@@ -18,11 +18,11 @@ static __always_inline bool weir_takes(enum weir_shortcut shortcut)
 
 /* ---- WEIR_SHORTCUT_FETCH: all lines of a flow are fetched at once ---- */
 
-/* Saves 170 of 500 ns (1M flows, admitted; test run), 197 of 710 (spoofed sources; end to end); with wide rows some 250
+/* Saves 170 of 500 ns (1M flows, admitted; test run), 197 of 710 (spoofed sources; end to end); with medium rows some 250
  * of 800 (1M flows, admitted; test run).
  */
 
-static __always_inline void weir_fetch_set(void *rows, const bool wide)
+static __always_inline void weir_fetch_set(void *rows, const enum weir_width wide)
 {
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WAYS; way += ROW_BYTES(wide) < 64 ? 64 / ROW_BYTES(wide) : 1)
@@ -32,7 +32,7 @@ static __always_inline void weir_fetch_set(void *rows, const bool wide)
 /* Start to fetch what a flow that is not full needs: both of its sets and its presence cell. One after the other, each
  * would be waited for. Rows first: their table is the largest.
  */
-static __always_inline void weir_fetch_flow(const struct weir_flow_id *id, const bool wide)
+static __always_inline void weir_fetch_flow(const struct weir_flow_id *id, const enum weir_width wide)
 {
 	void *chunk = weir_chunk_of(id->set, -1, wide);
 	__u32 *cell;
@@ -63,19 +63,25 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 	return 0;
 }
 
-/* Which flow the packet is of under a rule with wide rows: s->flow. */
-static __always_inline void weir_enter_wide(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct weir_rule *rule,
+					    const enum weir_width wide)
 {
-	__u32 tag;
+	__u32 tag = s->flow.tag;
 
+	s->flow = weir_flow_id(s, rule, wide);
+	if (weir_takes(WEIR_SHORTCUT_FETCH) && s->flow.tag != tag) /* else the packet before has fetched them */
+		weir_fetch_flow(&s->flow, wide);
+}
+
+/* Which flow the packet is of under a rule with medium or wide rows: s->flow. */
+static __always_inline void weir_enter_other(struct weir_scratch *s, const struct weir_rule *rule)
+{
 	if (weir_takes(WEIR_SHORTCUT_FETCH) && config.warms_flows && rule->warms_flows)
 		weir_fetch_warming(s, rule);
-	if (rule->storage != WEIR_STORAGE_WIDE)
-		return;
-	tag = s->flow.tag;
-	s->flow = weir_flow_id(s, rule, true);
-	if (weir_takes(WEIR_SHORTCUT_FETCH) && s->flow.tag != tag) /* else the packet before has fetched them */
-		weir_fetch_flow(&s->flow, true);
+	if (rule->storage == WEIR_STORAGE_MEDIUM)
+		weir_enter_flow(s, rule, WEIR_MEDIUM);
+	else if (rule->storage == WEIR_STORAGE_WIDE)
+		weir_enter_flow(s, rule, WEIR_WIDE);
 }
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that was full just now is full until its bucket ends ---- */
@@ -130,15 +136,12 @@ static __always_inline void weir_remember_full_source(struct weir_scratch *s, co
  * version says in a bit of its own.)
  */
 static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, const struct weir_rule *rule, void *row,
-						 const bool wide)
+						 const enum weir_width wide)
 {
-	__u64 differs;
+	__u64 differs = weir_row_word(row, wide) ^ weir_threshold_word(s, rule, wide);
 
-	if (wide)
-		differs = ((struct weir_wide_row *)row)->threshold ^ weir_threshold_word(s, rule, wide);
-	else
-		differs = (((struct weir_narrow_row *)row)->version ^ rule->threshold >> WEIR_THRESHOLD_BITS)
-			  << WEIR_THRESHOLD_BITS;
+	if (!wide)
+		differs &= ~WEIR_THRESHOLD_MASK;
 	if (config.has_overrides && rule->has_overrides)
 		differs = differs >> WEIR_THRESHOLD_BITS & ~WEIR_VERSION_PLAIN;
 	return !differs;
@@ -146,25 +149,32 @@ static __always_inline bool weir_is_row_in_force(const struct weir_scratch *s, c
 
 /* The flow is full for a packet of this size, until the bucket in *clk ends; with knows_time: until later than now. */
 static __always_inline bool weir_is_known_full(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					       const struct weir_clock *clk, bool knows_time, const bool wide)
+					       const struct weir_clock *clk, bool knows_time,
+					       const enum weir_width wide)
 {
+	__u64 part;
+
 	if (ROW_GET(row, wide, newest) != clk->bucket)
 		return false;
-	if (wide) {
+	if (wide == WEIR_WIDE) {
 		const struct weir_wide_row *wide_row = row;
 
 		if (!wide_row->full_until_ns || weir_batch(s, rule, wide) <= wide_row->full_left)
 			return false;
 		return wide_row->full_until_ns >= clk->end_ns ||
 		       (knows_time && weir_rule_time_ns(s, rule) < wide_row->full_until_ns);
-	} else {
-		__u64 lease = ROW_GET(row, wide, lease), part = lease - 127;
-
-		if (!(lease & WEIR_NARROW_FULL))
-			return false;
-		return part == 128 ||
-		       (knows_time && (weir_rule_time_ns(s, rule) - clk->start_ns) * 128 < part * rule->bucket_ns);
 	}
+	if (wide) {
+		part = ((struct weir_medium_row *)row)->full_part;
+		if (!part || weir_batch(s, rule, wide) <= ((struct weir_medium_row *)row)->full_left)
+			return false;
+	} else {
+		part = ROW_GET(row, wide, lease) - 127;
+		if ((__s64)part <= 0)
+			return false;
+	}
+	return part == 128 ||
+	       (knows_time && (weir_rule_time_ns(s, rule) - clk->start_ns) * 128 < part * rule->bucket_ns);
 }
 
 /* ---- WEIR_SHORTCUT_LEASE: the packet is spent from what its flow has leased ---- */
@@ -175,7 +185,8 @@ static __always_inline bool weir_is_known_full(struct weir_scratch *s, const str
  * ones: nobody may see them spent and then unspent again, or others would take the flow for full.
  */
 static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					     const struct weir_clock *clk, struct weir_claim *claim, const bool wide)
+					     const struct weir_clock *clk, struct weir_claim *claim,
+					     const enum weir_width wide)
 {
 	__u64 batch = wide ? weir_batch(s, rule, wide) : 1, lease = weir_lease_get(row, wide);
 
@@ -187,7 +198,7 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
 			       clk->cell, rule->storage);
 	if (claim->kind == WEIR_CLAIM_SPENT)
 		weir_spend(row, clk->cell, lease, batch, wide);
-	if (wide && rule->storage == WEIR_STORAGE_WIDE)
+	if (wide == WEIR_MEDIUM || rule->storage == WEIR_STORAGE_WIDE)
 		weir_record_talker(s, rule, false);
 	return true;
 }
@@ -200,7 +211,7 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
 
 /* What the window of a row counts when the row enters the bucket in *clk. */
 static __always_inline __u64 weir_units_before(void *row, const struct weir_clock *clk, __u32 window_cells,
-					       const bool wide)
+					       const enum weir_width wide)
 {
 	__u64 passed_by = clk->bucket - ROW_GET(row, wide, newest), flags = 0;
 
@@ -214,20 +225,21 @@ static __always_inline __u64 weir_units_before(void *row, const struct weir_cloc
  * kind must be asked.
  */
 static __always_inline void *weir_count_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					      const struct weir_clock *clk, __u64 batch, const bool wide)
+					      const struct weir_clock *clk, const enum weir_width wide)
 {
-	__u64 word = weir_threshold_word(s, rule, wide);
+	__u64 word = weir_threshold_word(s, rule, wide), batch = weir_batch(s, rule, wide);
 
+	if (batch > (word & WEIR_THRESHOLD_MASK))
+		return NULL;
 	if (row) {
 		if (ROW_GET(row, wide, newest) >= clk->bucket || weir_lease_get(row, wide) ||
 		    (!wide && !weir_is_row_in_force(s, rule, row, wide)) ||
 		    weir_units_before(row, clk, rule->window_cells, wide) + batch > (word & WEIR_THRESHOLD_MASK))
 			return NULL;
 		ROW_SET(row, wide, lease, 0); /* it may have been full in its time */
-		if (wide) {
-			((struct weir_wide_row *)row)->full_until_ns = 0;
-			((struct weir_wide_row *)row)->threshold = word;
-		}
+		weir_forget_full(row, wide);
+		if (wide)
+			weir_row_set_word(row, word, wide);
 		weir_enter_bucket(s, row, clk->bucket, clk->cell, batch, wide);
 		return row;
 	}
@@ -242,13 +254,13 @@ static __always_inline void *weir_count_first(struct weir_scratch *s, const stru
  * only one that has counted the flow.
  */
 static __always_inline bool weir_admit_first(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-					     const struct weir_clock *clk, struct weir_claim *claim, const bool wide)
+					     const struct weir_clock *clk, struct weir_claim *claim,
+					     const enum weir_width wide)
 {
-	struct weir_view *view = &s->view;
 	__u64 batch = weir_batch(s, rule, wide);
+	struct weir_view *view = &s->view;
 
-	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || (config.has_overrides && rule->has_overrides) ||
-	    batch > (weir_threshold_word(s, rule, wide) & WEIR_THRESHOLD_MASK))
+	if (rule->window == WEIR_WINDOW_SMOOTH || rule->asks_all || (config.has_overrides && rule->has_overrides))
 		return false;
 	view->flow = s->flow;
 	view->slot = rule->slot;
@@ -256,7 +268,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	view->window_cells = rule->window_cells;
 	view->bucket = clk->bucket;
 	view->now_ns = weir_rule_time_ns(s, rule);
-	row = weir_count_first(s, rule, row, clk, batch, wide);
+	row = weir_count_first(s, rule, row, clk, wide);
 	if (!row)
 		return false;
 	if (!weir_announce(s)) {
@@ -274,17 +286,17 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	return true;
 }
 
-/* The same with wide rows. Out of line: verified once. */
-__noinline int weir_admit_first_wide(struct weir_scratch *s, __u32 place, __u32 nth)
+/* The same for medium rows, after weir_shortcut() was unsure. Out of line: the stack has no room for it further down.
+ */
+__noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
-	struct weir_clock *clk;
+	struct weir_clock *clk = claim ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
 
-	if (!claim)
-		return false;
-	clk = weir_clock_of(s, rule->timing, true);
-	return clk && weir_admit_first(s, rule, weir_row_by_number(s->row_number, true), clk, claim, true);
+	if (!clk || !weir_admit_first(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, claim, WEIR_MEDIUM))
+		return WEIR_ANSWER_UNSURE;
+	return WEIR_ANSWER_ADMIT;
 }
 
 /* ---- all of them ---- */
@@ -303,15 +315,16 @@ static __always_inline void *weir_find_narrow(struct weir_scratch *s, const stru
 	return weir_find_row(&s->flow, -1, &s->row_number, false);
 }
 
-/* The row of s->flow under a rule with wide rows, or a lone row. */
-static __always_inline void *weir_find_wide(struct weir_scratch *s, const struct weir_rule *rule)
+/* The row of s->flow under a rule with rows of this width, or a lone row. */
+static __always_inline void *weir_find_other(struct weir_scratch *s, const struct weir_rule *rule,
+					     const enum weir_width wide)
 {
-	if (rule->storage == WEIR_STORAGE_LONE) {
+	if (wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE) {
 		s->flow.tag = s->flow.set = 0;
 		s->row_number = rule->slot;
 		return weir_lone_row(rule->slot);
 	}
-	return weir_find_row(&s->flow, -1, &s->row_number, true);
+	return weir_find_row(&s->flow, -1, &s->row_number, wide);
 }
 
 /*
@@ -320,7 +333,8 @@ static __always_inline void *weir_find_wide(struct weir_scratch *s, const struct
  * changed but what the kind would have to do anyway.
  */
 static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, const struct weir_rule *rule,
-						      struct weir_claim *claim, const bool is_first, const bool wide)
+						      struct weir_claim *claim, const bool is_first,
+						      const enum weir_width wide)
 {
 	__u32 taken = config.shortcuts; /* read once: the verifier takes out the branches, but no load */
 	bool remembers = is_first && taken & WEIR_SHORTCUT_SOURCE, is_in_force;
@@ -329,7 +343,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 
 	if (remembers && weir_is_full_source(s, rule))
 		return WEIR_ANSWER_BLOCK;
-	row = wide ? weir_find_wide(s, rule) : weir_find_narrow(s, rule);
+	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s, rule);
 	clk = weir_clock_of(s, rule->timing, wide);
 	if (!taken || !clk)
 		return WEIR_ANSWER_UNSURE;
@@ -348,7 +362,7 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		if (taken & WEIR_SHORTCUT_FULL && weir_is_known_full(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
-	if (!wide && taken & WEIR_SHORTCUT_FIRST && weir_admit_first(s, rule, row, clk, claim, false))
+	if (!wide && taken & WEIR_SHORTCUT_FIRST && weir_admit_first(s, rule, row, clk, claim, wide))
 		return WEIR_ANSWER_ADMIT;
 	return WEIR_ANSWER_UNSURE;
 }

@@ -103,17 +103,16 @@ static __always_inline void weir_read_override(struct weir_scratch *s, const str
  * has no room for what an override says, only that there is none.
  */
 static __always_inline __u64 weir_override_word_of(struct weir_scratch *s, const struct weir_rule *rule, void *row,
-						   __u64 bucket, const bool wide)
+						   __u64 bucket, const enum weir_width wide)
 {
-	__u64 version;
+	__u64 word;
 
 	if (config.shortcuts && row && ROW_GET(row, wide, newest) + rule->window_cells > bucket) {
-		version = wide ? ((struct weir_wide_row *)row)->threshold >> WEIR_THRESHOLD_BITS
-			       : ((struct weir_narrow_row *)row)->version;
-		if (!((version ^ rule->threshold >> WEIR_THRESHOLD_BITS) & ~WEIR_VERSION_PLAIN)) {
+		word = weir_row_word(row, wide);
+		if (!((word ^ rule->threshold) >> WEIR_THRESHOLD_BITS & ~WEIR_VERSION_PLAIN)) {
 			if (wide)
-				return ((struct weir_wide_row *)row)->threshold;
-			if (version & WEIR_VERSION_PLAIN)
+				return word;
+			if (word & WEIR_WORD_PLAIN)
 				return rule->threshold | WEIR_WORD_PLAIN;
 		}
 	}
@@ -144,13 +143,14 @@ __noinline int weir_find_allowed(struct weir_scratch *s, __u32 place)
 
 /* The threshold in force for the packet in hand. Narrow rows are for constant thresholds only. */
 static __always_inline __u64 weir_threshold_word(const struct weir_scratch *s, const struct weir_rule *rule,
-						 const bool wide)
+						 const enum weir_width wide)
 {
 	return wide && rule->needs_allowed ? s->allowed.word : rule->threshold;
 }
 
 /* The packet's units. Narrow rows count packets. */
-static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule, const bool wide)
+static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule,
+					const enum weir_width wide)
 {
 	return wide && rule->counts_bytes ? s->packet.frame_bytes : 1;
 }

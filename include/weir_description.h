@@ -35,6 +35,7 @@ struct weir_instance_info {
 	__u32 rule_slots; /* capacities of the instance's maps */
 	__u32 resource_slots;
 	__u32 narrow_sets;
+	__u32 medium_sets;
 	__u32 wide_sets;
 	__u32 flows_per_cpu;
 	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
@@ -46,6 +47,7 @@ struct weir_instance_info {
 	__u32 controller_timeout_ms;
 	__u32 connection_sets;
 	__u32 connection_flow_sets;
+	__u32 pad;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u32 allow_count; /* prefixes in the lists */
 	__u32 deny_count;

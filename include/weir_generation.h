@@ -201,6 +201,7 @@ struct weir_config {
 	__u32 destination_root[2];
 	__u32 interface_default; /* vector number for interfaces not listed */
 	__u32 narrow_sets;	 /* powers of two; 0: no such table */
+	__u32 medium_sets;
 	__u32 wide_sets;
 	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
 	__u32 presence_shift; /* an epoch is 2^this ns */

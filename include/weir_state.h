@@ -26,6 +26,7 @@ enum weir_storage {
 	WEIR_STORAGE_LONE,   /* without a flow key: one wide row per CPU, at the rule's slot, never evicted */
 	WEIR_STORAGE_NARROW, /* the flow cache of 32-byte rows */
 	WEIR_STORAGE_WIDE,   /* the flow cache of 128-byte rows */
+	WEIR_STORAGE_MEDIUM, /* the flow cache of 64-byte rows */
 };
 
 /* A cell holds the units admitted or leased in one bucket. Its top bit is set while some of them are unspent: leased,
@@ -33,13 +34,21 @@ enum weir_storage {
  * whether some may still be given back.
  */
 #define WEIR_NARROW_UNSPENT 0x8000u
+#define WEIR_MEDIUM_UNSPENT 0x80000000u
 #define WEIR_WIDE_UNSPENT (1ull << 63)
 
 /* The largest threshold that narrow rows serve: threshold + lease must stay below WEIR_NARROW_UNSPENT. */
 #define WEIR_NARROW_THRESHOLD_MAX 32000u
 /* One less than seven bits hold: a unit that is put back into a lease must not turn it into WEIR_NARROW_FULL. */
 #define WEIR_NARROW_LEASE_MAX 126u
-/* Narrow rows number their buckets in 32 bits, from the timing's base. Buckets of 50 ms or more last 6.8 years. */
+/* The same of medium rows. A lease is at most so large, or one packet, which a megabyte is enough for. */
+#define WEIR_MEDIUM_THRESHOLD_MAX 2000000000u
+#define WEIR_MEDIUM_LEASE_MAX 100000000u
+_Static_assert(WEIR_MEDIUM_THRESHOLD_MAX + WEIR_MEDIUM_LEASE_MAX + (1u << 20) < WEIR_MEDIUM_UNSPENT,
+	       "a cell overflows");
+/* Narrow and medium rows number their buckets in 32 bits, from the timing's base. Buckets of 50 ms or more last 6.8
+ * years.
+ */
 #define WEIR_NARROW_BUCKET_NS_MIN 50000000ull
 #define WEIR_NARROW_BUCKET_MAX 0xffffffffull
 
@@ -55,7 +64,19 @@ struct weir_narrow_row {
 };
 #define WEIR_NARROW_FULL 0x80u
 
-/* The same for all other limits: bytes, large thresholds, short buckets, whole resources. */
+/* The same in one cache line, for limits in bytes and larger ones in packets, and thresholds that move. */
+struct weir_medium_row {
+	__u32 tag;    /* as in a narrow row */
+	__u32 newest; /* likewise */
+	__u32 cell[WEIR_RING_CELLS];
+	__u32 lease;
+	__u32 units;	 /* of the threshold that the lease or the fullness belongs to */
+	__u16 full_left; /* units left when the row became full: a larger packet is blocked at once */
+	__u8 full_part;	 /* full, until full_part/128 of the bucket; 0: not full */
+	__u8 version;	 /* of that threshold */
+};
+
+/* The same for all other limits: the largest, short buckets, whole resources. */
 struct weir_wide_row {
 	__u32 tag; /* 0: empty. 32 bits of the flow's hash */
 	__u16 timing;
@@ -69,15 +90,21 @@ struct weir_wide_row {
 
 _Static_assert(sizeof(struct weir_narrow_row) == 32, "two rows must share one cache line");
 _Static_assert(__builtin_offsetof(struct weir_narrow_row, cell) == 8, "the program reads four cells at once");
+_Static_assert(sizeof(struct weir_medium_row) == 64, "one cache line");
 _Static_assert(sizeof(struct weir_wide_row) == 128, "a row must not straddle a third cache line");
 
 #define WEIR_WAYS 4	       /* rows of a set; each flow has two candidate sets */
 #define WEIR_CHUNK_BYTES 16384 /* one map element; a per-CPU allocation holds at most 32 KB */
 #define WEIR_NARROW_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 32) /* 128 */
+#define WEIR_MEDIUM_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 64) /* 64 */
 #define WEIR_WIDE_SETS_PER_CHUNK (WEIR_CHUNK_BYTES / WEIR_WAYS / 128)  /* 32 */
 
 struct weir_narrow_chunk {
 	struct weir_narrow_row row[WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS];
+};
+
+struct weir_medium_chunk {
+	struct weir_medium_row row[WEIR_MEDIUM_SETS_PER_CHUNK * WEIR_WAYS];
 };
 
 struct weir_wide_chunk {
@@ -89,6 +116,7 @@ struct weir_wide_chunk {
  * Two choices balance well even within groups of that size (tests/bpf/table_test).
  */
 #define WEIR_NARROW_PAGE_SETS 32
+#define WEIR_MEDIUM_PAGE_SETS 16
 #define WEIR_WIDE_PAGE_SETS 8
 #define WEIR_OTHER_SET(set, tag, page_sets) ((set) ^ (((tag) >> 4 & ((page_sets)-1)) | 1u))
 

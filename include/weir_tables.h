@@ -14,14 +14,16 @@
 
 /*
  * TABLE(identifier, name of the map and of its pin, type, its bytes, version). Tables are found by name in a
- * description, so their order may change. `narrow_flows`, `wide_flows` and `talkers` hold chunks of their type.
+ * description, so their order may change. `narrow_flows`, `medium_flows`, `wide_flows` and `talkers` hold chunks
+ * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 1808, WEIR_ABI_VERSION)                                   \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 1816, WEIR_ABI_VERSION)                                   \
 	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 632, 1)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
+	TABLE(MEDIUM_FLOWS, medium_flows, struct weir_medium_row, 64, 1)                                               \
 	TABLE(WIDE_FLOWS, wide_flows, struct weir_wide_row, 128, 1)                                                    \
 	TABLE(PRESENCE, presence, struct weir_presence_line, 64, 1)                                                    \
 	TABLE(LONE_ROWS, lone_rows, struct weir_wide_row, 128, 1)                                                      \

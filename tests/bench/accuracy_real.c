@@ -286,7 +286,7 @@ struct ledger {
 };
 
 /* Its owner may be moving the row on to the next bucket, which clears the oldest cell: leave that alone. */
-static void ledger_read_row(struct ledger *ledger, int cpu, const struct weir_wide_row *row, bool is_last)
+static void ledger_add_row(struct ledger *ledger, int cpu, const struct weir_wide_row *row, bool is_last)
 {
 	for (uint64_t age = is_last ? 0 : 1; age <= WEIR_RING_CELLS - 3 && age <= row->newest; age++) {
 		uint64_t bucket = row->newest - age;
@@ -299,10 +299,19 @@ static void ledger_read_row(struct ledger *ledger, int cpu, const struct weir_wi
 	}
 }
 
+static void ledger_add_medium(struct ledger *ledger, int cpu, const struct weir_medium_row *medium, bool is_last)
+{
+	struct weir_wide_row row = {.newest = medium->newest, .lease = medium->lease};
+
+	for (int i = 0; i < WEIR_RING_CELLS; i++)
+		row.cell[i] = medium->cell[i] & ~WEIR_MEDIUM_UNSPENT;
+	ledger_add_row(ledger, cpu, &row, is_last);
+}
+
 /* The flow is the only one, so every row in use is its row on some CPU. Lone rows need no tag. */
 static void ledger_read(struct ledger *ledger, bool is_keyed, bool is_last)
 {
-	size_t rows = is_keyed ? ledger->value_bytes / sizeof(struct weir_wide_row) : 1;
+	size_t rows = ledger->value_bytes / sizeof(struct weir_medium_row);
 	uint64_t now_ns = rig_now_ns();
 
 	if (now_ns - ledger->read_ns > ledger->longest_gap_ns)
@@ -310,11 +319,14 @@ static void ledger_read(struct ledger *ledger, bool is_keyed, bool is_last)
 	ledger->read_ns = now_ns;
 	for (__u32 key = 0; !bpf_map_lookup_elem(ledger->rows_fd, &key, ledger->values); key++) {
 		for (int cpu = 0; cpu < ledger->stage->cpus; cpu++) {
-			const struct weir_wide_row *row = ledger->values + cpu * ledger->value_bytes;
+			const void *value = ledger->values + cpu * ledger->value_bytes;
+			const struct weir_medium_row *row = value;
 
-			for (size_t i = 0; i < rows; i++)
-				if (is_keyed ? row[i].tag != 0 : key == 0)
-					ledger_read_row(ledger, cpu, &row[i], is_last);
+			if (!is_keyed && key == 0)
+				ledger_add_row(ledger, cpu, value, is_last);
+			for (size_t i = 0; is_keyed && i < rows; i++)
+				if (row[i].tag != 0)
+					ledger_add_medium(ledger, cpu, &row[i], is_last);
 		}
 	}
 }
@@ -399,8 +411,8 @@ static void run_large(struct rig *rig, const struct rig_limit *limit, struct rep
 	add_flow(&large.stage, limit, 0);
 	ledger->stage = &large.stage;
 	ledger->rows_fd =
-		weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_WIDE_FLOWS : WEIR_MAP_LONE_ROWS);
-	ledger->value_bytes = limit->is_keyed ? sizeof(struct weir_wide_chunk) : sizeof(struct weir_wide_row);
+		weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_MEDIUM_FLOWS : WEIR_MAP_LONE_ROWS);
+	ledger->value_bytes = limit->is_keyed ? sizeof(struct weir_medium_chunk) : sizeof(struct weir_wide_row);
 	ledger->values = calloc(large.stage.cpus, ledger->value_bytes);
 	ledger->admitted = calloc(large.stage.cpus, BUCKETS_MAX * sizeof(*ledger->admitted));
 	if (!ledger->values || !ledger->admitted)

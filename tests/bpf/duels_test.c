@@ -157,6 +157,8 @@ static void duel_check(struct contest *contest, const struct flow *flow)
 		.limit = contest_limit(contest, flow, 0),
 	};
 
+	if (account.loaded->counts_bytes)
+		account.limit /= flow->frame_bytes;
 	account.first = contest_first_bucket(contest, account.loaded);
 	account.buckets = contest_bucket_count(contest, account.loaded);
 	account.units = calloc(account.buckets, sizeof(*account.units));
@@ -180,16 +182,21 @@ static void duel_check(struct contest *contest, const struct flow *flow)
 
 static void duel_hold(bool is_keyed, uint64_t interval_ns, size_t flow_count, enum weir_storage storage)
 {
+	struct weir_ruleset_rule *rule;
 	struct contest contest;
 
 	contest_begin(&contest);
 	for (size_t i = 0; i < flow_count; i++) {
 		contest_flow(&contest, is_keyed);
-		contest_rule(&contest, WEIR_WINDOW_LEAP, 1 + i % DUEL_LIMIT_MAX, interval_ns, 1);
+		rule = contest_rule(&contest, WEIR_WINDOW_LEAP, 1 + i % DUEL_LIMIT_MAX, interval_ns, 1);
+		if (storage == WEIR_STORAGE_MEDIUM) { /* so many bytes: frames are all of one length */
+			rule->counts_bytes = true;
+			rule->threshold_micro *= contest.flows[i].frame_bytes;
+		}
 	}
 	contest_load(&contest);
-	for (size_t rule = 0; rule < flow_count; rule++)
-		assert_int_equal(contest.rig.image->rules[rule].storage, storage);
+	for (size_t i = 0; i < flow_count; i++)
+		assert_int_equal(contest.rig.image->rules[i].storage, storage);
 	contest_make_rows(&contest);
 	contest.start_ns = weir_host_now_ns() + 5 * MS;
 	contest.end_ns = contest.start_ns + 1500 * MS;
@@ -234,6 +241,11 @@ static void narrow_rows_let_exactly_the_limit_win_a_duel(void **state)
 	duel_hold(true, 50 * MS, 400, WEIR_STORAGE_NARROW);
 }
 
+static void medium_rows_let_exactly_the_limit_win_a_duel(void **state)
+{
+	duel_hold(true, 50 * MS, 400, WEIR_STORAGE_MEDIUM);
+}
+
 static void wide_rows_let_exactly_the_limit_win_a_duel(void **state)
 {
 	duel_hold(true, 10 * MS, 150, WEIR_STORAGE_WIDE);
@@ -249,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CONTEST_TEST(duels_at_the_edge_of_a_bucket_have_one_winner),
 		CONTEST_TEST(narrow_rows_let_exactly_the_limit_win_a_duel),
+		CONTEST_TEST(medium_rows_let_exactly_the_limit_win_a_duel),
 		CONTEST_TEST(wide_rows_let_exactly_the_limit_win_a_duel),
 		CONTEST_TEST(whole_resources_let_exactly_the_limit_win_a_duel),
 	};

@@ -26,7 +26,7 @@
 #define MANY 20u /* packets: more than any limit here */
 #define FLOWS_PER_CPU 16384u
 
-static const uint64_t limits[] = {LIMIT, 100000}; /* narrow rows and wide ones */
+static const uint64_t limits[] = {LIMIT, 100000, 3000000000}; /* narrow rows, medium ones, wide ones */
 
 struct bench {
 	struct rig rig;
@@ -98,23 +98,25 @@ static void fullness_does_not_hold_again_when_the_clock_goes_back_to_its_bucket(
 			for (uint64_t back = 0; back < 13; back++) {
 				enum weir_window_kind kinds[] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_STRICT,
 								 WEIR_WINDOW_SMOOTH};
+				/* the larger ones in bytes, which medium rows count, or wide ones in short buckets */
+				uint64_t bucket_ns = limit == 2 ? 40 * MS : 100 * MS;
 				uint64_t now_ns = 1000 * SECOND;
 				struct setup setup;
 				struct lab lab;
 
 				setup_resources(&setup, 1);
-				/* the larger one in bytes, which wide rows count */
-				setup_rule(&setup, 0, rule_of("limit", kinds[kind], limit ? 40000 : LIMIT, SECOND, 10));
+				setup_rule(&setup, 0,
+					   rule_of("limit", kinds[kind], limit ? 40000 : LIMIT, 10 * bucket_ns, 10));
 				setup.rule[0].counts_bytes = limit;
 				lab_start(&lab, &setup);
 				for (int round = 0; round < 3; round++) {
 					unsigned int fill = limit ? 40000 / 60 + 2 : MANY;
 
 					lab_send(&lab, HOST, now_ns, fill);
-					now_ns += (10 + round) * 100 * MS;
+					now_ns += (10 + round) * bucket_ns;
 					lab_send(&lab, HOST, now_ns, 1);
-					lab_send(&lab, HOST, now_ns - back * 100 * MS, fill);
-					lab_send(&lab, OTHER_HOST, now_ns - back * 100 * MS, 2);
+					lab_send(&lab, HOST, now_ns - back * bucket_ns, fill);
+					lab_send(&lab, OTHER_HOST, now_ns - back * bucket_ns, 2);
 					now_ns += 2 * SECOND;
 				}
 				lab_finish(&lab);

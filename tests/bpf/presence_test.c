@@ -230,7 +230,7 @@ static void a_flow_that_moves_leaves_no_more_behind_than_64_packets(void **state
 			assert_in_range(pass_after_a_move(&pair, WEIR_KEY_SOURCE, counts_bytes, packets[i]),
 					packets[i] - most, packets[i]);
 			assert_int_equal(pair.rig.image->rules[0].storage,
-					 is_narrow ? WEIR_STORAGE_NARROW : WEIR_STORAGE_WIDE);
+					 is_narrow ? WEIR_STORAGE_NARROW : WEIR_STORAGE_MEDIUM);
 			close_pair(&pair);
 			assert_in_range(pass_after_a_move(&pair, 0, counts_bytes, packets[i]),
 					packets[i] - 64 * weir_host_cpus(), packets[i]);
@@ -264,7 +264,7 @@ static void a_flood_past_a_lease_left_behind_asks_seldom(enum weir_window_kind w
 
 static void a_lease_left_behind_does_not_turn_off_the_memory_of_fullness(void **state)
 {
-	const uint64_t limits[] = {1000, 40000}; /* narrow rows, wide rows */
+	const uint64_t limits[] = {1000, 40000}; /* narrow rows, medium rows */
 
 	rig_require_shortcut(WEIR_SHORTCUT_FULL);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {

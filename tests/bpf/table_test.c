@@ -26,44 +26,64 @@
 #define SOURCE_OFFSET (14 + 12) /* of the IPv4 source address in the frame */
 #define SAMPLES 10		/* of a second: buckets of 100 ms fit a narrow row */
 
-/* How a rule's rows are kept follows from its buckets: below 50 ms they are wide. */
+/* How a rule's rows are kept follows from its buckets, below 50 ms they are wide, and its unit: of bytes they are
+ * medium.
+ */
 #define NARROW_INTERVAL_NS SECOND
 #define WIDE_INTERVAL_NS (100 * MS)
+
+static const enum weir_storage storages[] = {WEIR_STORAGE_NARROW, WEIR_STORAGE_MEDIUM, WEIR_STORAGE_WIDE};
 
 struct table {
 	struct rig rig;
 	uint64_t now_ns;
 	uint32_t flows; /* rows of one CPU */
-	bool is_wide;
+	enum weir_storage storage;
 	uint64_t interval_ns;
 	uint8_t frame[PACKET_BYTES_MAX];
 	size_t frame_bytes;
 };
 
+static uint64_t interval_ns_of(enum weir_storage storage)
+{
+	return storage == WEIR_STORAGE_WIDE ? WIDE_INTERVAL_NS : NARROW_INTERVAL_NS;
+}
+
+/* A rule that lets so many of the table's frames pass, and whose rows are of this storage. */
+static struct weir_ruleset_rule *table_rule(struct table *table, size_t resource, enum weir_storage storage,
+					    uint64_t limit)
+{
+	bool counts_bytes = storage == WEIR_STORAGE_MEDIUM;
+	struct weir_ruleset_rule *rule =
+		rig_rule(&table->rig, resource, WEIR_WINDOW_LEAP, limit * (counts_bytes ? table->frame_bytes : 1),
+			 interval_ns_of(storage), SAMPLES);
+
+	rule->counts_bytes = counts_bytes;
+	return rule;
+}
+
 /* One resource keyed by source, with this limit. */
-static void table_open_under(uint32_t secret, struct table *table, bool is_wide, uint32_t flows, uint64_t limit)
+static void table_open_under(uint32_t secret, struct table *table, enum weir_storage storage, uint32_t flows,
+			     uint64_t limit)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
-	uint8_t storage;
 
 	memset(table, 0, sizeof(*table));
-	table->is_wide = is_wide;
+	table->storage = storage;
 	table->flows = flows;
-	table->interval_ns = is_wide ? WIDE_INTERVAL_NS : NARROW_INTERVAL_NS;
+	table->interval_ns = interval_ns_of(storage);
 	table->now_ns = RIG_START_NS;
 	table->frame_bytes = packet_build(&spec, table->frame);
 	rig_begin(&table->rig, flows);
-	rig_rule(&table->rig, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, limit,
-		 table->interval_ns, SAMPLES);
+	table_rule(table, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), storage, limit);
 	table->rig.secret = secret;
 	rig_load(&table->rig, true);
-	storage = table->rig.image->rules[0].storage;
-	assert_int_equal(storage, is_wide ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW);
+	assert_int_equal(table->rig.image->rules[0].storage, storage);
 }
 
-static void table_open(struct table *table, bool is_wide, uint32_t flows, uint64_t limit)
+static void table_open(struct table *table, enum weir_storage storage, uint32_t flows, uint64_t limit)
 {
-	table_open_under(0, table, is_wide, flows, limit);
+	table_open_under(0, table, storage, flows, limit);
 }
 
 static void table_close(struct table *table)
@@ -98,8 +118,16 @@ static uint64_t evicted(const struct table *table)
 /* Rows in use in the table of CPU 0, where these tests run. */
 static uint32_t rows_in_use(const struct table *table)
 {
-	enum weir_instance_map map = table->is_wide ? WEIR_MAP_WIDE_FLOWS : WEIR_MAP_NARROW_FLOWS;
-	size_t row_bytes = table->is_wide ? sizeof(struct weir_wide_row) : sizeof(struct weir_narrow_row);
+	static const struct {
+		enum weir_instance_map map;
+		size_t row_bytes;
+	} tables[] = {
+		[WEIR_STORAGE_NARROW] = {WEIR_MAP_NARROW_FLOWS, sizeof(struct weir_narrow_row)},
+		[WEIR_STORAGE_MEDIUM] = {WEIR_MAP_MEDIUM_FLOWS, sizeof(struct weir_medium_row)},
+		[WEIR_STORAGE_WIDE] = {WEIR_MAP_WIDE_FLOWS, sizeof(struct weir_wide_row)},
+	};
+	enum weir_instance_map map = tables[table->storage].map;
+	size_t row_bytes = tables[table->storage].row_bytes;
 	uint32_t chunks = table->flows * row_bytes / WEIR_CHUNK_BYTES, used = 0;
 	_cleanup_(weir_freep) uint8_t *values = malloc((size_t)weir_host_cpus() * WEIR_CHUNK_BYTES);
 
@@ -118,7 +146,7 @@ static uint32_t rows_in_use(const struct table *table)
 
 /* ---- slots that change hands ---- */
 
-/* Bytes of a source: wide rows. The rule has another name each time, and so a slot of its own. */
+/* Bytes of a source: medium rows. The rule has another name each time, and so a slot of its own. */
 static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const char *name, uint64_t interval_ns,
 			     uint64_t now_ns, uint64_t limit)
 {
@@ -133,7 +161,7 @@ static void load_bytes_limit(struct rig *rig, const struct rig *reloads, const c
 	rig->reloads = reloads;
 	rig->now_ns = now_ns;
 	rig_load(rig, true);
-	assert_int_equal(rig->image->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(rig->image->rules[0].storage, WEIR_STORAGE_MEDIUM);
 }
 
 /* Bucket numbers of the first are far above those of the third, which is given its slot. */
@@ -171,15 +199,17 @@ static void a_slot_given_to_another_timing_finds_no_rows_of_before(void **state)
  * closer together (WEIR_WIDE_PAGE_SETS). The bounds leave room for a secret that is less lucky. Who was
  * forgotten passes a limit of one twice, and so may who is pushed out by his return.
  */
-static void half_full_table_forgets(bool is_wide)
+static void half_full_table_forgets(enum weir_storage storage)
 {
+	static const char *const names[] = {
+		[WEIR_STORAGE_NARROW] = "narrow", [WEIR_STORAGE_MEDIUM] = "medium", [WEIR_STORAGE_WIDE] = "wide"};
 	uint64_t forgotten = 0, lost = 0;
 
 	for (uint32_t secret = 0; secret < 4; secret++) {
 		struct table table;
 		uint32_t again;
 
-		table_open_under(secret, &table, is_wide, 16384, 1);
+		table_open_under(secret, &table, storage, 16384, 1);
 		assert_int_equal(hosts_pass(&table, 0, 8192), 8192);
 		forgotten += evicted(&table);
 		again = hosts_pass(&table, 0, 8192);
@@ -187,27 +217,35 @@ static void half_full_table_forgets(bool is_wide)
 		lost += again;
 		table_close(&table);
 	}
-	print_message("%s: of 32768 flows in half-full tables %llu were evicted, %llu passed twice\n",
-		      is_wide ? "wide" : "narrow", (unsigned long long)forgotten, (unsigned long long)lost);
-	assert_true(forgotten <= (is_wide ? 4 * 8192 / 400 : 4 * 8192 / 3000));
+	print_message("%s: of 32768 flows in half-full tables %llu were evicted, %llu passed twice\n", names[storage],
+		      (unsigned long long)forgotten, (unsigned long long)lost);
+	assert_true(forgotten <= 4 * 8192 /
+					 (storage == WEIR_STORAGE_WIDE	   ? 400
+					  : storage == WEIR_STORAGE_MEDIUM ? 1000
+									   : 3000));
 }
 
 static void narrow_table_half_full_forgets_no_flow(void **state)
 {
-	half_full_table_forgets(false);
+	half_full_table_forgets(WEIR_STORAGE_NARROW);
+}
+
+static void medium_table_half_full_forgets_no_flow(void **state)
+{
+	half_full_table_forgets(WEIR_STORAGE_MEDIUM);
 }
 
 static void wide_table_half_full_forgets_no_flow(void **state)
 {
-	half_full_table_forgets(true);
+	half_full_table_forgets(WEIR_STORAGE_WIDE);
 }
 
-static void eviction_of_counting_flows_is_counted(bool is_wide)
+static void eviction_of_counting_flows_is_counted(enum weir_storage storage)
 {
 	struct table table;
 	uint32_t hosts;
 
-	table_open(&table, is_wide, 1024, 1);
+	table_open(&table, storage, 1024, 1);
 	hosts = 4 * table.flows;
 	assert_int_equal(hosts_pass(&table, 0, hosts), hosts);
 	/* Nothing expired and every host was new: who is not in the table was pushed out. */
@@ -217,21 +255,26 @@ static void eviction_of_counting_flows_is_counted(bool is_wide)
 
 static void narrow_eviction_of_a_counting_flow_is_counted(void **state)
 {
-	eviction_of_counting_flows_is_counted(false);
+	eviction_of_counting_flows_is_counted(WEIR_STORAGE_NARROW);
+}
+
+static void medium_eviction_of_a_counting_flow_is_counted(void **state)
+{
+	eviction_of_counting_flows_is_counted(WEIR_STORAGE_MEDIUM);
 }
 
 static void wide_eviction_of_a_counting_flow_is_counted(void **state)
 {
-	eviction_of_counting_flows_is_counted(true);
+	eviction_of_counting_flows_is_counted(WEIR_STORAGE_WIDE);
 }
 
 /* Heavy hosts first, each half way to its limit; then 16 times as many light ones as the table holds. */
-static void overfull_table_keeps_the_heavy(bool is_wide)
+static void overfull_table_keeps_the_heavy(enum weir_storage storage)
 {
 	const uint32_t heavy = 100, limit = 100;
 	struct table table;
 
-	table_open(&table, is_wide, 4096, limit);
+	table_open(&table, storage, 4096, limit);
 	for (uint32_t host = 0; host < heavy; host++)
 		for (uint32_t packet = 0; packet < limit / 2; packet++)
 			assert_true(host_passes(&table, host));
@@ -249,22 +292,27 @@ static void overfull_table_keeps_the_heavy(bool is_wide)
 
 static void narrow_overfull_table_evicts_those_that_count_least(void **state)
 {
-	overfull_table_keeps_the_heavy(false);
+	overfull_table_keeps_the_heavy(WEIR_STORAGE_NARROW);
+}
+
+static void medium_overfull_table_evicts_those_that_count_least(void **state)
+{
+	overfull_table_keeps_the_heavy(WEIR_STORAGE_MEDIUM);
 }
 
 static void wide_overfull_table_evicts_those_that_count_least(void **state)
 {
-	overfull_table_keeps_the_heavy(true);
+	overfull_table_keeps_the_heavy(WEIR_STORAGE_WIDE);
 }
 
 /* A host known to be over its limit stays, even when others in its sets count as much. */
 static void overfull_table_keeps_the_blocked(void **state)
 {
-	for (int is_wide = 0; is_wide <= 1; is_wide++) {
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
 		const uint32_t limit = 3, blocked = 50;
 		struct table table;
 
-		table_open(&table, is_wide, 1024, limit);
+		table_open(&table, storages[i], 1024, limit);
 		for (uint32_t packet = 0; packet <= limit; packet++)
 			hosts_pass(&table, 0, blocked);
 		for (uint32_t host = 1000000; host < 1000000 + 4 * table.flows; host++)
@@ -275,13 +323,13 @@ static void overfull_table_keeps_the_blocked(void **state)
 	}
 }
 
-static void expired_rows_are_reused_and_not_counted(bool is_wide)
+static void expired_rows_are_reused_and_not_counted(enum weir_storage storage)
 {
 	struct table table;
 	uint64_t before;
 	uint32_t used;
 
-	table_open(&table, is_wide, 4096, 5);
+	table_open(&table, storage, 4096, 5);
 	hosts_pass(&table, 0, 4 * table.flows);
 	used = rows_in_use(&table);
 	before = evicted(&table);
@@ -302,12 +350,17 @@ static void expired_rows_are_reused_and_not_counted(bool is_wide)
 
 static void narrow_expired_rows_are_reused_without_being_counted(void **state)
 {
-	expired_rows_are_reused_and_not_counted(false);
+	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_NARROW);
+}
+
+static void medium_expired_rows_are_reused_without_being_counted(void **state)
+{
+	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_MEDIUM);
 }
 
 static void wide_expired_rows_are_reused_without_being_counted(void **state)
 {
-	expired_rows_are_reused_and_not_counted(true);
+	expired_rows_are_reused_and_not_counted(WEIR_STORAGE_WIDE);
 }
 
 /* Those of another rule, whose window is shorter. */
@@ -335,13 +388,13 @@ static void narrow_expired_rows_of_other_timings_are_reused_as_well(void **state
 }
 
 /* `weir status` goes by the same figure. */
-static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
+static void rows_limit_for_as_long_as_is_said_and_are_never_open(enum weir_storage storage)
 {
 	const struct weir_image *image;
 	struct table table;
 	uint64_t end_ns;
 
-	table_open(&table, false, 1024, 5);
+	table_open(&table, storage, 1024, 5);
 	image = table.rig.image;
 	end_ns = table.now_ns + weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings,
 						    image->timing_count, table.now_ns);
@@ -360,6 +413,16 @@ static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **s
 		assert_false(host_passes(&table, 7));
 	}
 	table_close(&table);
+}
+
+static void narrow_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
+{
+	rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_NARROW);
+}
+
+static void medium_rows_limit_for_as_long_as_is_said_and_are_never_open(void **state)
+{
+	rows_limit_for_as_long_as_is_said_and_are_never_open(WEIR_STORAGE_MEDIUM);
 }
 
 /* Nor do those who are blocked in the last bucket look expired to flows of longer buckets, which go on. */
@@ -398,21 +461,22 @@ static void narrow_rows_at_their_end_are_not_given_to_others(void **state)
  * of flows that count more. Were a row that was just set aside for the packet pushed out by a later
  * rule of it (it counts least of all), that rule would not see the second packet as one too many.
  */
-static void rows_of_one_packet_never_evict_each_other(bool is_wide)
+static void rows_of_one_packet_never_evict_each_other(enum weir_storage storage)
 {
 	const uint32_t rules = WEIR_PACKET_RULES_MAX, hosts = 200, filling = 1000000;
+	struct packet_spec first = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 	struct table table;
 	size_t resource;
 
 	memset(&table, 0, sizeof(table));
 	table.now_ns = RIG_START_NS;
-	table.interval_ns = is_wide ? WIDE_INTERVAL_NS : NARROW_INTERVAL_NS;
+	table.frame_bytes = packet_build(&first, table.frame);
 	rig_begin(&table.rig, 512);
 	resource = rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE);
 	for (uint32_t rule = 0; rule < rules; rule++)
-		rig_rule(&table.rig, resource, WEIR_WINDOW_LEAP, 1, table.interval_ns, 10)->observes = true;
+		table_rule(&table, resource, storage, 1)->observes = true;
 	resource = rig_resource(&table.rig, PORT + 1, WEIR_KEY_SOURCE);
-	rig_rule(&table.rig, resource, WEIR_WINDOW_LEAP, 10, table.interval_ns, 10);
+	table_rule(&table, resource, storage, 10);
 	rig_load(&table.rig, true);
 
 	for (uint32_t host = 0; host < hosts; host++) {
@@ -438,24 +502,30 @@ static void rows_of_one_packet_never_evict_each_other(bool is_wide)
 
 static void narrow_rows_of_one_packet_never_evict_each_other(void **state)
 {
-	rows_of_one_packet_never_evict_each_other(false);
+	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_NARROW);
+}
+
+static void medium_rows_of_one_packet_never_evict_each_other(void **state)
+{
+	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_MEDIUM);
 }
 
 static void wide_rows_of_one_packet_never_evict_each_other(void **state)
 {
-	rows_of_one_packet_never_evict_each_other(true);
+	rows_of_one_packet_never_evict_each_other(WEIR_STORAGE_WIDE);
 }
 
 /* The same source in two resources with the same limit: what one counts is not in the other's window. */
 static void two_rules_with_one_key_have_windows_of_their_own(void **state)
 {
-	for (int is_wide = 0; is_wide <= 1; is_wide++) {
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
+		struct packet_spec first = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 		struct table table = {.now_ns = RIG_START_NS};
 
+		table.frame_bytes = packet_build(&first, table.frame);
 		rig_begin(&table.rig, 4096);
 		for (int rule = 0; rule < 2; rule++)
-			rig_rule(&table.rig, rig_resource(&table.rig, PORT + rule, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP,
-				 2, is_wide ? WIDE_INTERVAL_NS : NARROW_INTERVAL_NS, 10);
+			table_rule(&table, rig_resource(&table.rig, PORT + rule, WEIR_KEY_SOURCE), storages[i], 2);
 		rig_load(&table.rig, true);
 		for (int rule = 0; rule < 2; rule++) {
 			struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT + rule, 0);
@@ -469,15 +539,42 @@ static void two_rules_with_one_key_have_windows_of_their_own(void **state)
 	}
 }
 
+/* Half a million large frames in one bucket: its cell has nearly all of its 31 bits, and the lease comes on top. */
+static void a_medium_row_counts_to_its_largest_limit(void **state)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 3400);
+	static uint8_t frame[PACKET_BYTES_MAX];
+	size_t frame_bytes = packet_build(&spec, frame);
+	struct table table = {.now_ns = RIG_START_NS};
+	struct weir_ruleset_rule *rule;
+	uint32_t passed = 0;
+
+	rig_begin(&table.rig, 512);
+	rule = rig_rule(&table.rig, rig_resource(&table.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_STRICT,
+			WEIR_MEDIUM_THRESHOLD_MAX, SECOND, 1);
+	rule->counts_bytes = true;
+	rig_load(&table.rig, true);
+	assert_int_equal(table.rig.image->rules[0].storage, WEIR_STORAGE_MEDIUM);
+	while (rig_passes(&table.rig, table.now_ns, frame, frame_bytes))
+		passed++;
+	assert_int_equal(passed, WEIR_MEDIUM_THRESHOLD_MAX / frame_bytes);
+	/* It is of the next bucket's window, too; then of none. */
+	assert_false(rig_passes(&table.rig, table.now_ns + SECOND, frame, frame_bytes));
+	assert_true(rig_passes(&table.rig, table.now_ns + 2 * SECOND, frame, frame_bytes));
+	table_close(&table);
+}
+
 /* ---- keys ---- */
 
 /* The IPv6 address that has the same sixteen bytes in the key: a.b.c.d, then zeros. */
 static void ipv4_and_ipv6_keys_never_collide(void **state)
 {
-	for (int is_wide = 0; is_wide <= 1; is_wide++) {
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
 		struct table table;
 
-		table_open(&table, is_wide, 16384, 1);
+		if (storages[i] == WEIR_STORAGE_MEDIUM)
+			continue; /* it counts bytes, and these frames differ in them */
+		table_open(&table, storages[i], 16384, 1);
 		for (uint32_t host = 0; host < 1000; host++) {
 			struct packet_spec ipv4 = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
 			struct packet_spec ipv6 = packet_udp("::", 1000, "2001:db8::53", PORT, 0);
@@ -566,19 +663,26 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slot_given_to_another_timing_finds_no_rows_of_before),
 		cmocka_unit_test(narrow_table_half_full_forgets_no_flow),
+		cmocka_unit_test(medium_table_half_full_forgets_no_flow),
 		cmocka_unit_test(wide_table_half_full_forgets_no_flow),
 		cmocka_unit_test(narrow_eviction_of_a_counting_flow_is_counted),
+		cmocka_unit_test(medium_eviction_of_a_counting_flow_is_counted),
 		cmocka_unit_test(wide_eviction_of_a_counting_flow_is_counted),
 		cmocka_unit_test(narrow_overfull_table_evicts_those_that_count_least),
+		cmocka_unit_test(medium_overfull_table_evicts_those_that_count_least),
 		cmocka_unit_test(wide_overfull_table_evicts_those_that_count_least),
 		cmocka_unit_test(overfull_table_keeps_the_blocked),
 		cmocka_unit_test(narrow_expired_rows_are_reused_without_being_counted),
+		cmocka_unit_test(medium_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(wide_expired_rows_are_reused_without_being_counted),
 		cmocka_unit_test(narrow_expired_rows_of_other_timings_are_reused_as_well),
 		cmocka_unit_test(narrow_rows_limit_for_as_long_as_is_said_and_are_never_open),
+		cmocka_unit_test(medium_rows_limit_for_as_long_as_is_said_and_are_never_open),
 		cmocka_unit_test(narrow_rows_at_their_end_are_not_given_to_others),
 		cmocka_unit_test(narrow_rows_of_one_packet_never_evict_each_other),
+		cmocka_unit_test(medium_rows_of_one_packet_never_evict_each_other),
 		cmocka_unit_test(wide_rows_of_one_packet_never_evict_each_other),
+		cmocka_unit_test(a_medium_row_counts_to_its_largest_limit),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
 		cmocka_unit_test(flows_on_their_way_to_warm_are_not_forgotten_in_silence),
 		cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),

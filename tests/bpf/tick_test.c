@@ -266,7 +266,7 @@ static int64_t play_late_ticks(struct random *random, uint64_t limit, uint64_t i
 	rule->counts_bytes = counts_bytes;
 	rig_load(&rig, true);
 	assert_true(rig.image->rules[0].goes_by_ticks);
-	assert_int_equal(rig.image->rules[0].storage, counts_bytes ? WEIR_STORAGE_WIDE : WEIR_STORAGE_NARROW);
+	assert_int_equal(rig.image->rules[0].storage, counts_bytes ? WEIR_STORAGE_MEDIUM : WEIR_STORAGE_NARROW);
 	for (int i = 0; i < LATE_PACKETS; i++) {
 		/* mostly as fast as the limit and a half, now and then a pause, and bursts at one time */
 		uint64_t step_ns = 0;

@@ -86,9 +86,10 @@ uint64_t contest_limit(const struct contest *contest, const struct flow *flow, s
 
 static enum weir_instance_map map_of(enum weir_storage storage)
 {
-	return storage == WEIR_STORAGE_LONE   ? WEIR_MAP_LONE_ROWS
-	       : storage == WEIR_STORAGE_WIDE ? WEIR_MAP_WIDE_FLOWS
-					      : WEIR_MAP_NARROW_FLOWS;
+	return storage == WEIR_STORAGE_LONE	? WEIR_MAP_LONE_ROWS
+	       : storage == WEIR_STORAGE_WIDE	? WEIR_MAP_WIDE_FLOWS
+	       : storage == WEIR_STORAGE_MEDIUM ? WEIR_MAP_MEDIUM_FLOWS
+						: WEIR_MAP_NARROW_FLOWS;
 }
 
 /* One CPU's copy of an element of a table; *values is room for those of all. NULL when it cannot be read. */
@@ -112,6 +113,14 @@ static void decode_row(const uint8_t *bytes, const struct weir_rule *rule, struc
 		ret_row->lease = row->lease & WEIR_NARROW_FULL ? 0 : row->lease;
 		for (int i = 0; i < WEIR_RING_CELLS; i++)
 			ret_row->cell[i] = row->cell[i] & ~WEIR_NARROW_UNSPENT;
+	} else if (rule->storage == WEIR_STORAGE_MEDIUM) {
+		const struct weir_medium_row *row = (const void *)bytes;
+
+		ret_row->tag = row->tag;
+		ret_row->newest = rule->base_bucket + row->newest;
+		ret_row->lease = row->lease;
+		for (int i = 0; i < WEIR_RING_CELLS; i++)
+			ret_row->cell[i] = row->cell[i] & ~WEIR_MEDIUM_UNSPENT;
 	} else {
 		const struct weir_wide_row *row = (const void *)bytes;
 
@@ -169,8 +178,10 @@ static bool row_is_new(const struct contest *contest, const struct weir_rule *ru
 static void find_row(struct contest *contest, struct flow *flow, size_t rule, int which, void *values)
 {
 	const struct weir_rule *loaded = contest_loaded_rule(contest, flow, rule);
-	bool is_narrow = loaded->storage == WEIR_STORAGE_NARROW;
-	size_t row_bytes = is_narrow ? sizeof(struct weir_narrow_row) : sizeof(struct weir_wide_row);
+	bool is_wide = loaded->storage == WEIR_STORAGE_WIDE;
+	size_t row_bytes = is_wide				    ? sizeof(struct weir_wide_row)
+			   : loaded->storage == WEIR_STORAGE_MEDIUM ? sizeof(struct weir_medium_row)
+								    : sizeof(struct weir_narrow_row);
 	uint32_t chunks = 4096 * row_bytes / WEIR_CHUNK_BYTES;
 
 	if (loaded->storage == WEIR_STORAGE_LONE) {
@@ -185,7 +196,7 @@ static void find_row(struct contest *contest, struct flow *flow, size_t rule, in
 		for (uint32_t offset = 0; offset < WEIR_CHUNK_BYTES; offset += row_bytes) {
 			const struct weir_wide_row *wide = (const void *)(element + offset);
 			struct row_place place = {chunk, offset};
-			uint32_t timing = is_narrow ? wide->tag & (WEIR_TIMINGS_NARROW - 1) : wide->timing;
+			uint32_t timing = is_wide ? wide->timing : wide->tag & (WEIR_TIMINGS_NARROW - 1);
 
 			if (wide->tag && timing == loaded->timing && row_is_new(contest, loaded, which, place)) {
 				flow->on[which].row[rule] = place;

@@ -20,6 +20,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.resource_slots = image->resource_slots,
 		.timing_count = image->timing_count,
 		.narrow_sets = image->config.narrow_sets,
+		.medium_sets = image->config.medium_sets,
 		.wide_sets = image->config.wide_sets,
 		.throttle_sets = image->config.throttle_sets,
 		.warming_sets = image->config.warming_sets,

@@ -248,7 +248,9 @@ static uint64_t random_threshold_micro(struct random *random, bool counts_bytes)
 	static const uint64_t packets[] = {0,	     500000,   999999,	  1000000,    1000000,
 					   2000000,  2900000,  3000000,	  5000000,    10000000,
 					   20000000, 50000000, 100000000, 1000000000, 40000000000};
-	static const uint64_t bytes[] = {0, 59, 60, 61, 1000, 1514, 3000, 9014, 20000, 65536, 1000000, 5000000000};
+	static const uint64_t bytes[] = {0,	     59,	 60,	     61,	 1000,	    1514,
+					 3000,	     9014,	 20000,	     65536,	 1000000,   1999999999,
+					 2000000000, 2000000001, 2147483647, 2147483648, 5000000000};
 
 	if (counts_bytes)
 		return PICK(random, bytes) * WEIR_MICRO + (random_percent(random, 20) ? 500000 : 0);

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/util.h"
 #include "compile_by_hand.h"
 
 /* ---- slots, timings, versions ---- */
@@ -194,35 +195,42 @@ static void first_load_makes_room_for_twice_its_rules(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so(void **state)
+static void a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so(void **state)
 {
-	struct weir_ruleset *ruleset = per_source_ruleset(32000);
-	struct weir_image *image = build(ruleset), *next = NULL;
-	struct weir_previous previous = previous_of(image);
-	struct weir_compile_options options = plain_options;
-	struct weir_diag diag = {};
+	static const struct {
+		uint64_t threshold;
+		enum weir_storage next;
+	} most[] = {{32000, WEIR_STORAGE_MEDIUM}, {2000000000, WEIR_STORAGE_WIDE}};
 
-	options.previous = &previous;
-	ruleset->rules[0].threshold_micro = 32001 * WEIR_MICRO;
-	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
-	assert_int_equal(diag.count, 1);
-	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
-	assert_int_equal(next->kept_rules, 0);
-	assert_int_equal(next->rules[0].slot, 1);
-	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
-	assert_int_equal(next->rule_info[0].state, WEIR_SLOT_COOLING);
-	assert_int_equal(next->resources[0].slot, 0);
-	weir_image_free(image);
-	weir_diag_free(&diag);
+	for (size_t i = 0; i < ARRAY_SIZE(most); i++) {
+		struct weir_ruleset *ruleset = per_source_ruleset(most[i].threshold);
+		struct weir_image *image = build(ruleset), *next = NULL;
+		struct weir_previous previous = previous_of(image);
+		struct weir_compile_options options = plain_options;
+		struct weir_diag diag = {};
 
-	/* And stays where it is when it could go back: its windows are worth more. */
-	ruleset->rules[0].threshold_micro = 5 * WEIR_MICRO;
-	reload(&next, ruleset, 1001 * SECOND);
-	assert_int_equal(next->kept_rules, 1);
-	assert_int_equal(next->rules[0].slot, 1);
-	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
-	weir_image_free(next);
-	weir_ruleset_free(ruleset);
+		options.previous = &previous;
+		ruleset->rules[0].threshold_micro = (most[i].threshold + 1) * WEIR_MICRO;
+		assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+		assert_int_equal(diag.count, 1);
+		assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
+		assert_int_equal(next->kept_rules, 0);
+		assert_int_equal(next->rules[0].slot, 1);
+		assert_int_equal(next->rules[0].storage, most[i].next);
+		assert_int_equal(next->rule_info[0].state, WEIR_SLOT_COOLING);
+		assert_int_equal(next->resources[0].slot, 0);
+		weir_image_free(image);
+		weir_diag_free(&diag);
+
+		/* And stays where it is when it could go back: its windows are worth more. */
+		ruleset->rules[0].threshold_micro = 5 * WEIR_MICRO;
+		reload(&next, ruleset, 1001 * SECOND);
+		assert_int_equal(next->kept_rules, 1);
+		assert_int_equal(next->rules[0].slot, 1);
+		assert_int_equal(next->rules[0].storage, most[i].next);
+		weir_image_free(next);
+		weir_ruleset_free(ruleset);
+	}
 }
 
 static void timings_of_earlier_loads_stay_for_ever(void **state)
@@ -283,7 +291,7 @@ static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void 
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' starts with empty windows"));
 	assert_int_equal(next->rules[0].slot, 1);
-	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(next->rules[0].storage, WEIR_STORAGE_MEDIUM);
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
@@ -530,7 +538,7 @@ int main(void)
 		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
 		cmocka_unit_test(a_reload_without_free_slots_is_refused),
 		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),
-		cmocka_unit_test(a_threshold_that_outgrows_narrow_rows_moves_the_rule_and_says_so),
+		cmocka_unit_test(a_threshold_that_outgrows_its_rows_moves_the_rule_and_says_so),
 		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
 		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
 		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),

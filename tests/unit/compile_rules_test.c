@@ -42,7 +42,7 @@ static void a_rule_is_written_as_the_program_reads_it(void **state)
 	assert_int_equal(image->rules[0].bucket_ns, SECOND / 5);
 	assert_int_equal(image->rules[0].base_bucket, 5000 - 16);
 	assert_int_equal(image->rules[0].resource, 1);
-	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_MEDIUM);
 	assert_int_equal(image->rules[0].window, WEIR_WINDOW_SMOOTH);
 	assert_int_equal(image->rules[0].window_cells, 6);
 	assert_int_equal(image->rules[0].counts_bytes, 1);
@@ -99,8 +99,8 @@ static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state
 	assert_int_equal(storage_of(limit, SECOND, 10, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_NARROW);
 	assert_int_equal(storage_of(limit + WEIR_MICRO - 1, SECOND, 10, false, WEIR_KEY_SOURCE, 0),
 			 WEIR_STORAGE_NARROW);
-	assert_int_equal(storage_of(limit + WEIR_MICRO, SECOND, 10, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
-	assert_int_equal(storage_of(limit, SECOND, 10, true, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
+	assert_int_equal(storage_of(limit + WEIR_MICRO, SECOND, 10, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_MEDIUM);
+	assert_int_equal(storage_of(limit, SECOND, 10, true, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_MEDIUM);
 	assert_int_equal(storage_of(limit, SECOND, 10, false, 0, 0), WEIR_STORAGE_LONE);
 	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_NARROW);
 	assert_int_equal(storage_of(limit, 50 * MS - MS / 10, 1, false, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_WIDE);
@@ -108,6 +108,78 @@ static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state
 	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, (50 * MS << 32) - 1),
 			 WEIR_STORAGE_NARROW);
 	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, 50 * MS << 32), WEIR_STORAGE_WIDE);
+}
+
+static void storage_is_medium_up_to_2000_million_units_of_flows(void **state)
+{
+	uint64_t limit = 2000000000 * WEIR_MICRO;
+
+	for (int counts_bytes = 0; counts_bytes <= 1; counts_bytes++) {
+		assert_int_equal(storage_of(limit, SECOND, 10, counts_bytes, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_MEDIUM);
+		assert_int_equal(storage_of(limit + WEIR_MICRO, SECOND, 10, counts_bytes, WEIR_KEY_SOURCE, 0),
+				 WEIR_STORAGE_WIDE);
+		assert_int_equal(storage_of(limit, SECOND, 10, counts_bytes, 0, 0), WEIR_STORAGE_LONE);
+		assert_int_equal(storage_of(limit, 50 * MS, 1, counts_bytes, WEIR_KEY_SOURCE, 0), WEIR_STORAGE_MEDIUM);
+		assert_int_equal(storage_of(limit, 50 * MS - MS / 10, 1, counts_bytes, WEIR_KEY_SOURCE, 0),
+				 WEIR_STORAGE_WIDE);
+	}
+}
+
+/* As memory allows, it may be as much as at little memory in use. */
+static void storage_goes_by_the_largest_threshold_that_memory_allows(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_ruleset_rule *rule = &ruleset->rules[0];
+	struct weir_image *image;
+
+	rule->strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	rule->memory = (struct weir_memory_fields){2000000000, 10, 1, 2};
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_MEDIUM);
+	weir_image_free(image);
+	rule->memory.low_units++;
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Those with the smallest rows first, whatever their order. */
+static void medium_rows_take_the_timings_that_narrow_ones_leave(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+	struct weir_image *image;
+	uint32_t i;
+
+	add_resource(ruleset, "bytes", WEIR_KEY_SOURCE)->families = 2;
+	add_resource(ruleset, "packets", WEIR_KEY_SOURCE)->families = 1;
+	for (i = 0; i < 8; i++) {
+		struct weir_ruleset_rule *rule = add_rule(ruleset, 0, "bytes", 1000000);
+
+		rule->interval_ns = (i + 1) * SECOND;
+		rule->counts_bytes = true;
+	}
+	for (i = 0; i < 8; i++)
+		add_rule(ruleset, 1, "packets", 10)->interval_ns = (i + 2) * SECOND;
+	image = build(ruleset);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_MEDIUM);
+	assert_int_equal(image->rules[0].timing, 8); /* the others share theirs with the packets */
+	assert_int_equal(image->rules[1].timing, 0);
+	weir_image_free(image);
+
+	for (i = 8; i < 16; i++)
+		ruleset->rules[i].interval_ns = (i + 1000) * SECOND;
+	for (i = 0; i < 8; i++)
+		ruleset->rules[i].interval_ns = (2 * i + 1) * SECOND;
+	add_rule(ruleset, 0, "more", 1000000)->counts_bytes = true;
+	ruleset->rules[16].interval_ns = 100 * SECOND;
+	image = build(ruleset);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(image->rules[i].storage, WEIR_STORAGE_MEDIUM);
+	assert_int_equal(image->rules[16].storage, WEIR_STORAGE_WIDE);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
 }
 
 static void narrow_timings_go_to_rules_that_can_use_them(void **state)
@@ -225,11 +297,11 @@ static void each_combination_is_judged_as_semantics_says(void **state)
 		{DIRECT, REJECT, CURRENT, WEIR_KIND_WINDOW, {}, {}, {0, 1, 1}, 0, 0},
 		{DIRECT, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {}, {}, {0, 2, 2}, 0, 1},
 		{DIRECT, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {}, {}, {0, 2, 2}, 0, 0},
-		{WARM_UP, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
+		{WARM_UP, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 0, 0}, {0, 1, 1}, {0, 3, 3}, 1, 0},
 		{WARM_UP, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 2},
 		{WARM_UP, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {1, 0, 0}, {0, 1, 1}, {0, 2, 2}, 1, 0},
 		{WARM_UP, THROTTLING, ASSOCIATED, WEIR_KIND_THROTTLE, {1, 1, 0}, {0, 0, 1}, {0, 2, 2}, 0, 1},
-		{MEMORY, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
+		{MEMORY, REJECT, CURRENT, WEIR_KIND_WINDOW, {1, 1, 1}, {}, {0, 3, 3}, 0, 0},
 		{MEMORY, REJECT, ASSOCIATED, WEIR_KIND_ASSOCIATED, {1, 1, 1}, {}, {0, 2, 2}, 0, 1},
 		{MEMORY, THROTTLING, CURRENT, WEIR_KIND_THROTTLE, {1, 1, 1}, {}, {0, 2, 2}, 0, 0},
 	};
@@ -559,7 +631,7 @@ static void overrides_are_written_as_the_program_looks_them_up(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void a_narrow_row_must_hold_the_largest_override(void **state)
+static void a_row_must_hold_the_largest_override(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image;
@@ -569,6 +641,10 @@ static void a_narrow_row_must_hold_the_largest_override(void **state)
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_NARROW);
 	weir_image_free(image);
 	add_override(&ruleset->rules[0], 4, 11, 8, 32001 * WEIR_MICRO);
+	image = build(ruleset);
+	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_MEDIUM);
+	weir_image_free(image);
+	add_override(&ruleset->rules[0], 4, 12, 8, 2000000001 * WEIR_MICRO);
 	image = build(ruleset);
 	assert_int_equal(image->rules[0].storage, WEIR_STORAGE_WIDE);
 	weir_image_free(image);
@@ -580,6 +656,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
 		cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
+		cmocka_unit_test(storage_is_medium_up_to_2000_million_units_of_flows),
+		cmocka_unit_test(storage_goes_by_the_largest_threshold_that_memory_allows),
+		cmocka_unit_test(medium_rows_take_the_timings_that_narrow_ones_leave),
 		cmocka_unit_test(narrow_timings_go_to_rules_that_can_use_them),
 		cmocka_unit_test(rules_share_a_timing_only_with_the_same_buckets_and_window),
 		cmocka_unit_test(a_young_clock_counts_buckets_from_zero),
@@ -594,7 +673,7 @@ int main(void)
 		cmocka_unit_test(the_program_is_told_which_fields_matches_and_connections_ask_for),
 		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
 		cmocka_unit_test(overrides_are_written_as_the_program_looks_them_up),
-		cmocka_unit_test(a_narrow_row_must_hold_the_largest_override),
+		cmocka_unit_test(a_row_must_hold_the_largest_override),
 		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),
 	};
 

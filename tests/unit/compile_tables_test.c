@@ -22,6 +22,7 @@ static void unused_flow_tables_are_one_chunk(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->flows_per_cpu, 8192);
 	assert_int_equal(image->config.narrow_sets, 2048);
+	assert_int_equal(image->config.medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
 	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
 	weir_image_free(image);
 
@@ -30,6 +31,13 @@ static void unused_flow_tables_are_one_chunk(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->flows_per_cpu, 512);
 	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.medium_sets, 128);
+	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	weir_image_free(image);
+
+	ruleset->rules[0].threshold_micro = 2000000001 * WEIR_MICRO;
+	image = build(ruleset);
+	assert_int_equal(image->config.medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
 	assert_int_equal(image->config.wide_sets, 128);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -50,7 +58,7 @@ static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "keep their 4096 flows"));
 	assert_int_equal(next->config.narrow_sets, 1024);
-	assert_int_equal(next->config.wide_sets, 131072 / 4);
+	assert_int_equal(next->config.medium_sets, 131072 / 4);
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
@@ -179,13 +187,15 @@ static void memory_is_what_the_maps_take(void **state)
 
 	weir_image_memory(image, 2, &memory);
 	assert_int_equal(memory.narrow_table, 4096 * 32 * (2 + 2));
+	assert_int_equal(memory.medium_table, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 1024 * (8 + 32));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
-	assert_int_equal(memory.total, memory.narrow_table + memory.wide_table + memory.presence + memory.shared +
-					       memory.lone_rows + memory.counters + memory.matching + memory.lists);
+	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+					       memory.shared + memory.lone_rows + memory.counters + memory.matching +
+					       memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);

@@ -68,6 +68,16 @@ static void numbers_that_outlast_the_clock_do_not_overflow(void **state)
 	assert_int_equal(left(&rule, 1, 0), UINT64_MAX);
 }
 
+static void medium_rows_last_as_long_as_narrow_ones(void **state)
+{
+	struct weir_rule_info rule = narrow(0);
+	uint64_t narrow_ns = left(&rule, 1, 1755 * DAY);
+
+	assert_true(narrow_ns < UINT64_MAX);
+	rule.storage = WEIR_STORAGE_MEDIUM;
+	assert_int_equal(left(&rule, 1, 1755 * DAY), narrow_ns);
+}
+
 static void rules_without_narrow_rows_do_not_count(void **state)
 {
 	struct weir_rule_info rules[] = {narrow(0), narrow(0), narrow(0), narrow(3)};
@@ -99,6 +109,7 @@ int main(void)
 		cmocka_unit_test(warnings_at_50_ms_begin_in_the_fifth_year),
 		cmocka_unit_test(the_first_to_run_out_counts),
 		cmocka_unit_test(numbers_that_outlast_the_clock_do_not_overflow),
+		cmocka_unit_test(medium_rows_last_as_long_as_narrow_ones),
 		cmocka_unit_test(rules_without_narrow_rows_do_not_count),
 		cmocka_unit_test(words_begin_with_the_warning),
 	};

@@ -26,7 +26,7 @@ struct check_options {
 	uint32_t cpus; /* 0: as many as this machine can have */
 };
 
-static const char *const storage_names[] = {"lone", "narrow", "wide"};
+static const char *const storage_names[] = {"lone", "narrow", "wide", "medium"};
 
 static void print_usage(FILE *stream)
 {
@@ -317,13 +317,14 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
-			 "narrowTableBytes", (json_int_t)memory->narrow_table, "wideTableBytes",
-			 (json_int_t)memory->wide_table, "presenceBytes", (json_int_t)memory->presence, "sharedBytes",
-			 (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
-			 "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters,
-			 "matchingBytes", (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists,
-			 "totalBytes", (json_int_t)memory->total);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+			 "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
+			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
+			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
+			 "connectionsBytes", (json_int_t)memory->connections, "loneRowsBytes",
+			 (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters, "matchingBytes",
+			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
+			 (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -433,7 +434,7 @@ static void print_limit(const struct weir_ruleset_rule *rule)
 /* By what the packets are judged: planned times, or a window and where it is kept. */
 static void print_judging(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
-	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows"};
+	static const char *const rows[] = {"one row a CPU", "narrow rows", "wide rows", "medium rows"};
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
 	const struct weir_rule *loaded = &image->rules[place];
 
@@ -479,6 +480,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		uint64_t bytes;
 	} parts[] = {
 		{"narrow rows", memory->narrow_table},
+		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
 		{"throttled, warming flows", memory->shared},

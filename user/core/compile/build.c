@@ -221,6 +221,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 
 	memory.narrow_table =
 		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
+	memory.medium_table =
+		percpu_bytes((uint64_t)config->medium_sets * WEIR_WAYS * sizeof(struct weir_medium_row), cpus);
 	memory.wide_table = percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
 	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
@@ -246,8 +248,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.wide_table + memory.presence + memory.shared + memory.connections +
-		       memory.lone_rows + memory.counters + memory.matching + memory.lists;
+	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
+		       memory.connections + memory.lone_rows + memory.counters + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

@@ -21,7 +21,7 @@ struct weir_previous {
 	struct weir_resource_info *resources; /* resource_slots entries */
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
-	uint32_t narrow_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
+	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 	uint32_t throttle_sets, warming_sets;
 	uint32_t connection_sets, connection_flow_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
@@ -31,8 +31,8 @@ struct weir_previous {
 struct weir_compile_options {
 	uint32_t cpus;	  /* possible CPUs */
 	uint64_t now_ns;  /* the data plane's clock now (replay: the first packet's time or earlier) */
-	uint64_t span_ns; /* how far after now_ns rows must tell times apart; narrow rows are used only
-					 * when this many ns fit into 2^32 buckets. 0: six years */
+	uint64_t span_ns; /* how far after now_ns rows must tell times apart; narrow and medium rows are used
+					 * only when this many ns fit into 2^32 buckets. 0: six years */
 	const struct weir_previous *previous; /* NULL: first load */
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
 	 * then matches nothing, with a warning). NULL: no interface matches.
@@ -73,7 +73,7 @@ struct weir_image_lists {
 struct weir_image {
 	/* the generation's maps */
 	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A flow
-	 * table that holds flows of a running rule keeps its size; narrow_, wide_, throttle_, warming_ or
+	 * table that holds flows of a running rule keeps its size; narrow_, medium_, wide_, throttle_, warming_ or
 	 * connection_flow_sets other than the instance's mean that nobody used that table, and that the loader has to
 	 * make it anew. Other connection_sets or time-outs mean the same of all that holds connections.
 	 */
@@ -121,13 +121,14 @@ struct weir_image {
 
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */
 struct weir_image_memory {
-	uint64_t narrow_table, wide_table; /* all CPUs together, and what the kernel notes of per-CPU memory */
-	uint64_t shared;		   /* planned times, warm-up: what all CPUs share */
-	uint64_t connections;		   /* shared by all CPUs: they, and their counts */
-	uint64_t presence;		   /* shared by all CPUs */
-	uint64_t lone_rows, counters;	   /* likewise */
-	uint64_t matching;		   /* classes, vectors, prefixes, rules */
-	uint64_t lists;			   /* allow and deny */
+	/* all CPUs together, and what the kernel notes of per-CPU memory */
+	uint64_t narrow_table, medium_table, wide_table;
+	uint64_t shared;	      /* planned times, warm-up: what all CPUs share */
+	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
+	uint64_t presence;	      /* shared by all CPUs */
+	uint64_t lone_rows, counters; /* likewise */
+	uint64_t matching;	      /* classes, vectors, prefixes, rules */
+	uint64_t lists;		      /* allow and deny */
 	uint64_t total;
 };
 

@@ -39,7 +39,7 @@ struct weir_terms {
 	bool warms_flows;      /* the program does, flow by flow */
 	uint32_t meter;	       /* place of the meter it reads, if its kind reads one */
 	uint64_t units;	       /* threshold; of one that moves, what holds without a controller */
-	uint64_t units_max;    /* with those of its overrides */
+	uint64_t units_max;    /* the most it can be, and those of its overrides */
 	struct weir_cost cost; /* if the kind has one: of the exact threshold that `units` is the floor of */
 	struct weir_warm_up warm_up;
 	struct weir_memory_adaptive memory;

@@ -91,14 +91,21 @@ static struct weir_rule_identity identity_of(const struct slotting *slotting, co
 
 /* ---- storage ---- */
 
-/* Whether a narrow row can hold this rule's window, given a timing number that its tag can name. */
-static bool fits_narrow(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+/* Whether a row of this storage, narrow or medium, can hold this rule's window, given a timing number that its tag can
+ * name. A meter has no threshold, so its counts have no bound.
+ */
+static bool fits(const struct slotting *slotting, const struct weir_ruleset_rule *rule, enum weir_storage storage)
 {
 	const struct weir_terms *terms = terms_of(slotting, rule);
+	uint64_t units_most = WEIR_MEDIUM_THRESHOLD_MAX;
 
-	return terms->has_window && !terms->is_meter && rule->strategy == WEIR_STRATEGY_DIRECT &&
-	       resource_of(slotting, rule)->flow.fields && !rule->counts_bytes &&
-	       terms->units_max <= WEIR_NARROW_THRESHOLD_MAX && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
+	if (storage == WEIR_STORAGE_NARROW) {
+		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->counts_bytes)
+			return false;
+		units_most = WEIR_NARROW_THRESHOLD_MAX;
+	}
+	return terms->has_window && !terms->is_meter && resource_of(slotting, rule)->flow.fields &&
+	       terms->units_max <= units_most && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
 	       slotting->span_ns / bucket_ns(rule) < 1ull << 32;
 }
 
@@ -267,9 +274,10 @@ static bool starts_anew(const struct slotting *slotting, const struct weir_rules
 	bool shares_flows = weir_shares_flows(info);
 	const char *why = NULL;
 
-	/* Cells of narrow rows could not hold it, and windows cannot move between tables. */
-	if (weir_has_window(info) && terms_of(slotting, rule)->has_window && info->storage == WEIR_STORAGE_NARROW &&
-	    !fits_narrow(slotting, rule))
+	/* Cells of these rows could not hold it, and windows cannot move between tables. */
+	if (weir_has_window(info) && terms_of(slotting, rule)->has_window &&
+	    (info->storage == WEIR_STORAGE_NARROW || info->storage == WEIR_STORAGE_MEDIUM) &&
+	    !fits(slotting, rule, info->storage))
 		why = "its threshold outgrew the rows that hold them";
 	else if (!shares_flows && !is_forgotten(slotting, rule, info))
 		why = "at its place there are still flows of a rule before it";
@@ -390,8 +398,10 @@ static int keep_timings(struct slotting *slotting)
 	return 0;
 }
 
-/* The few numbers that narrow rows can name go to the rules that could use them; who gets none is wide. */
-static int choose_narrow(struct slotting *slotting)
+/* The few numbers that narrow and medium rows can name go to the rules that could use them, those with the smallest
+ * rows first; who gets none is wide.
+ */
+static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 {
 	const struct weir_ruleset_rule *rule;
 	struct plan *plan;
@@ -409,13 +419,13 @@ static int choose_narrow(struct slotting *slotting)
 			continue;
 		}
 		plan->storage = resource_of(slotting, rule)->flow.fields ? WEIR_STORAGE_WIDE : WEIR_STORAGE_LONE;
-		if (!fits_narrow(slotting, rule))
+		if (!fits(slotting, rule, storage))
 			continue;
 		err = number_timing(slotting, rule, WEIR_TIMINGS_NARROW, &plan->timing);
 		if (err)
 			return err;
 		if (plan->timing != NONE)
-			plan->storage = WEIR_STORAGE_NARROW;
+			plan->storage = storage;
 	}
 	return 0;
 }
@@ -429,7 +439,9 @@ static int number_timings(struct slotting *slotting)
 
 	err = keep_timings(slotting);
 	if (!err)
-		err = choose_narrow(slotting);
+		err = choose_storage(slotting, WEIR_STORAGE_NARROW);
+	if (!err)
+		err = choose_storage(slotting, WEIR_STORAGE_MEDIUM);
 	for (i = 0; !err && i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		plan = &slotting->plans[i];

@@ -56,6 +56,8 @@ int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_rulese
 	if (err)
 		return err;
 	terms->units_max = terms->units;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		terms->units_max = rule->memory.low_units;
 	for (i = 0; i < rule->override_count; i++) {
 		units = rule->overrides[i].threshold_micro / WEIR_MICRO;
 		if (units > terms->units_max)

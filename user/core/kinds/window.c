@@ -20,6 +20,11 @@ static bool is_narrow(const struct weir_rule_info *rule)
 	return rule->storage == WEIR_STORAGE_NARROW && weir_has_window(rule);
 }
 
+static bool is_medium(const struct weir_rule_info *rule)
+{
+	return rule->storage == WEIR_STORAGE_MEDIUM && weir_has_window(rule);
+}
+
 static bool is_wide(const struct weir_rule_info *rule)
 {
 	return rule->storage == WEIR_STORAGE_WIDE && weir_has_window(rule);
@@ -37,12 +42,16 @@ static void size_rows(const struct weir_previous *previous, struct weir_image *i
 		.what = "flows per CPU",
 		.setting = "flowsPerCpu",
 	};
-	struct weir_table wide = narrow;
+	struct weir_table medium = narrow, wide = narrow;
 
+	medium.keeps = is_medium;
+	medium.sets_idle = WEIR_MEDIUM_SETS_PER_CHUNK;
+	medium.previous_sets = previous->medium_sets;
 	wide.keeps = is_wide;
 	wide.sets_idle = WEIR_WIDE_SETS_PER_CHUNK;
 	wide.previous_sets = previous->wide_sets;
 	image->config.narrow_sets = weir_table_sets(image, previous, &narrow, diag);
+	image->config.medium_sets = weir_table_sets(image, previous, &medium, diag);
 	image->config.wide_sets = weir_table_sets(image, previous, &wide, diag);
 }
 
@@ -50,7 +59,7 @@ static void size_rows(const struct weir_previous *previous, struct weir_image *i
 
 static bool keeps_windows(const struct weir_rule_info *rule)
 {
-	return is_narrow(rule) || is_wide(rule);
+	return is_narrow(rule) || is_medium(rule) || is_wide(rule);
 }
 
 static bool has_flows(const struct weir_rule *rule)

@@ -26,7 +26,8 @@ uint64_t weir_narrow_left_ns(const struct weir_rule_info *rules, uint32_t rule_s
 		const struct weir_rule_info *rule = &rules[slot];
 		uint64_t rule_ns;
 
-		if (rule->state != WEIR_SLOT_USED || rule->storage != WEIR_STORAGE_NARROW ||
+		if (rule->state != WEIR_SLOT_USED ||
+		    (rule->storage != WEIR_STORAGE_NARROW && rule->storage != WEIR_STORAGE_MEDIUM) ||
 		    rule->timing >= timing_count || !timings[rule->timing].bucket_ns)
 			continue;
 		rule_ns = left_ns(&timings[rule->timing], now_ns);

@@ -72,6 +72,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->rule_slots = image->rule_slots;
 	info->resource_slots = image->resource_slots;
 	info->narrow_sets = config->narrow_sets;
+	info->medium_sets = config->medium_sets;
 	info->wide_sets = config->wide_sets;
 	info->presence_cells = config->presence_cells;
 	info->presence_shift = config->presence_shift;

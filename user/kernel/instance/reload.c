@@ -44,6 +44,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 			    enum weir_instance_map map)
 {
 	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
+	       (map == WEIR_MAP_MEDIUM_FLOWS && image->config.medium_sets != instance->info.medium_sets) ||
 	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
 	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
 	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
@@ -73,6 +74,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	bytes = memory.matching + memory.lists;
 	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
 		bytes += memory.narrow_table;
+	if (is_replaced(instance, image, WEIR_MAP_MEDIUM_FLOWS))
+		bytes += memory.medium_table;
 	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))
 		bytes += memory.wide_table;
 	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
@@ -101,6 +104,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.resource_slots = instance->info.resource_slots,
 		.timing_count = instance->info.timing_count,
 		.narrow_sets = instance->info.narrow_sets,
+		.medium_sets = instance->info.medium_sets,
 		.wide_sets = instance->info.wide_sets,
 		.throttle_sets = instance->info.throttle_sets,
 		.warming_sets = instance->info.warming_sets,
@@ -115,6 +119,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
 	if (instance->is_foreign[WEIR_MAP_NARROW_FLOWS])
 		previous.narrow_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_MEDIUM_FLOWS])
+		previous.medium_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_WIDE_FLOWS])
 		previous.wide_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_PRESENCE])

@@ -23,6 +23,7 @@ static const struct {
 } needs[] = {
 	/* Rows on CPUs that nobody looks at would count for nothing. */
 	{WEIR_MAP_NARROW_FLOWS, WEIR_MAP_PRESENCE},
+	{WEIR_MAP_MEDIUM_FLOWS, WEIR_MAP_PRESENCE},
 	{WEIR_MAP_WIDE_FLOWS, WEIR_MAP_PRESENCE},
 	/* Connections name the flows that count them, and are counted there. */
 	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS},
@@ -76,6 +77,7 @@ bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_h
 
 static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_NARROW_FLOWS] = "windows of flows with narrow rows start empty",
+	[WEIR_MAP_MEDIUM_FLOWS] = "windows of flows with medium rows start empty",
 	[WEIR_MAP_WIDE_FLOWS] = "windows of flows with wide rows start empty",
 	[WEIR_MAP_PRESENCE] = "which CPUs have seen a flow is learned anew",
 	[WEIR_MAP_LONE_ROWS] = "windows of resources without a flow key start empty",
@@ -101,14 +103,19 @@ static bool is_narrow(const struct weir_rule_info *rule)
 	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_NARROW;
 }
 
+static bool is_medium(const struct weir_rule_info *rule)
+{
+	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_MEDIUM;
+}
+
 static bool is_wide(const struct weir_rule_info *rule)
 {
 	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_WIDE;
 }
 
-static bool is_narrow_or_wide(const struct weir_rule_info *rule)
+static bool is_keyed(const struct weir_rule_info *rule)
 {
-	return is_narrow(rule) || is_wide(rule);
+	return is_narrow(rule) || is_medium(rule) || is_wide(rule);
 }
 
 static bool is_lone(const struct weir_rule_info *rule)
@@ -124,10 +131,11 @@ static bool moves(const struct weir_rule_info *rule)
 /* Who keeps something in a table. Of those that are missing here every rule does. */
 static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = {
 	[WEIR_MAP_NARROW_FLOWS] = is_narrow,
+	[WEIR_MAP_MEDIUM_FLOWS] = is_medium,
 	[WEIR_MAP_WIDE_FLOWS] = is_wide,
-	[WEIR_MAP_PRESENCE] = is_narrow_or_wide,
+	[WEIR_MAP_PRESENCE] = is_keyed,
 	[WEIR_MAP_LONE_ROWS] = is_lone,
-	[WEIR_MAP_TALKERS] = is_narrow_or_wide,
+	[WEIR_MAP_TALKERS] = is_keyed,
 	[WEIR_MAP_CONTROL] = moves,
 	[WEIR_MAP_RULE_SECONDS] = moves,
 	[WEIR_MAP_WARM_STATES] = moves,
@@ -156,8 +164,9 @@ static bool is_idle(const struct weir_instance *instance, int map)
 bool weir_instance_empties(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
 	static const int holding[] = {
-		WEIR_MAP_NARROW_FLOWS,	      WEIR_MAP_WIDE_FLOWS,	WEIR_MAP_LONE_ROWS,	WEIR_MAP_WARM_STATES,
-		WEIR_MAP_THROTTLED_RESOURCES, WEIR_MAP_THROTTLED_FLOWS, WEIR_MAP_WARMING_FLOWS, WEIR_MAP_CONNECTIONS,
+		WEIR_MAP_NARROW_FLOWS,	  WEIR_MAP_MEDIUM_FLOWS,  WEIR_MAP_WIDE_FLOWS,
+		WEIR_MAP_LONE_ROWS,	  WEIR_MAP_WARM_STATES,	  WEIR_MAP_THROTTLED_RESOURCES,
+		WEIR_MAP_THROTTLED_FLOWS, WEIR_MAP_WARMING_FLOWS, WEIR_MAP_CONNECTIONS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)

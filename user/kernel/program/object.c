@@ -146,6 +146,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.resource_info, image->resource_slots},
 		{skel->maps.resource_counters, image->resource_slots},
 		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
+		{skel->maps.medium_flows, image->config.medium_sets / WEIR_MEDIUM_SETS_PER_CHUNK},
 		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
 		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
 	};

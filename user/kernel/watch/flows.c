@@ -12,7 +12,7 @@
 #include "watch/overrides.h"
 #include "weir_window.h"
 
-/* A row of either format, as one CPU left it. */
+/* A row of any format, as one CPU left it. */
 struct row {
 	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
 	uint32_t timing;
@@ -56,8 +56,10 @@ struct scan {
 /* Both candidate sets of a flow give the same number. */
 static uint32_t canonical_set(uint32_t set, uint32_t tag, uint32_t storage)
 {
-	uint32_t other =
-		WEIR_OTHER_SET(set, tag, storage == WEIR_STORAGE_WIDE ? WEIR_WIDE_PAGE_SETS : WEIR_NARROW_PAGE_SETS);
+	uint32_t page_sets = storage == WEIR_STORAGE_WIDE     ? WEIR_WIDE_PAGE_SETS
+			     : storage == WEIR_STORAGE_MEDIUM ? WEIR_MEDIUM_PAGE_SETS
+							      : WEIR_NARROW_PAGE_SETS;
+	uint32_t other = WEIR_OTHER_SET(set, tag, page_sets);
 
 	return set < other ? set : other;
 }
@@ -292,6 +294,22 @@ static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narr
 	collect_row(scan, &row, WEIR_NARROW_UNSPENT);
 }
 
+static void collect_medium(struct scan *scan, const struct weir_medium_row *medium, uint32_t set)
+{
+	struct row row = {
+		.tag = medium->tag,
+		.set = canonical_set(set, medium->tag, WEIR_STORAGE_MEDIUM),
+		.timing = medium->tag & (WEIR_TIMINGS_NARROW - 1),
+		.newest = medium->newest,
+		.lease = medium->lease,
+		.threshold = WEIR_THRESHOLD_WORD(medium->units, medium->version),
+	};
+
+	for (int i = 0; i < WEIR_RING_CELLS; i++)
+		row.cell[i] = medium->cell[i];
+	collect_row(scan, &row, WEIR_MEDIUM_UNSPENT);
+}
+
 static struct row widen(const struct weir_wide_row *wide, uint32_t set)
 {
 	struct row row = {
@@ -388,6 +406,20 @@ static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void 
 	return 0;
 }
 
+static int scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_medium_chunk *chunks = values;
+	struct scan *scan = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
+			if (chunks[cpu].row[i].tag)
+				collect_medium(scan, &chunks[cpu].row[i],
+					       index * WEIR_MEDIUM_SETS_PER_CHUNK + i / WEIR_WAYS);
+	add_flows_of_chunk(scan, WEIR_STORAGE_MEDIUM);
+	return 0;
+}
+
 static int scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_wide_chunk *chunks = values;
@@ -450,6 +482,9 @@ static int scan_tables(struct scan *scan)
 	err = weir_percpu_scan(map_fd[WEIR_MAP_NARROW_FLOWS], info->narrow_sets / WEIR_NARROW_SETS_PER_CHUNK,
 			       sizeof(struct weir_narrow_chunk), scan_narrow_chunk, scan);
 	if (!err)
+		err = weir_percpu_scan(map_fd[WEIR_MAP_MEDIUM_FLOWS], info->medium_sets / WEIR_MEDIUM_SETS_PER_CHUNK,
+				       sizeof(struct weir_medium_chunk), scan_medium_chunk, scan);
+	if (!err)
 		err = weir_percpu_scan(map_fd[WEIR_MAP_WIDE_FLOWS], info->wide_sets / WEIR_WIDE_SETS_PER_CHUNK,
 				       sizeof(struct weir_wide_chunk), scan_wide_chunk, scan);
 	if (!err)
@@ -469,8 +504,8 @@ static void free_scan(struct scan *scan)
 }
 
 #define FLOW_TABLES                                                                                                    \
-	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) |                                 \
-	 WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
+	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_MEDIUM_FLOWS) |                               \
+	 WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
 
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)
