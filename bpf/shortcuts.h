@@ -18,8 +18,8 @@ static __always_inline bool weir_takes(enum weir_shortcut shortcut)
 
 /* ---- WEIR_SHORTCUT_FETCH: all lines of a flow are fetched at once ---- */
 
-/* Saves 170 of 500 ns (1M flows, admitted; test run), 197 of 710 (spoofed sources; end to end); with medium rows some 250
- * of 800 (1M flows, admitted; test run).
+/* Saves 170 of 500 ns (1M flows, admitted; test run), 197 of 710 (spoofed sources; end to end); with medium rows some
+ * 250 of 800 (1M flows, admitted; test run).
  */
 
 static __always_inline void weir_fetch_set(void *rows, const enum weir_width wide)
