@@ -190,6 +190,8 @@ static uint64_t last_share(const struct account *account, uint64_t bucket)
 	return weir_smooth_share(account->units[bucket - whole], bucket_ns, bucket_ns - (end_ns - last_ns));
 }
 
+#define END_PART 64 /* of a bucket */
+
 /* In a smooth window units come free all the time, and the last packet may find some that the other CPU has just
  * leased: one, or 2 %.
  */
@@ -212,9 +214,26 @@ static bool was_held_up_within(const struct account *account, uint64_t bucket, u
 	return false;
 }
 
+/* A thread sent its last packet of the bucket well before the bucket's end, and may have held units then: a pause too
+ * short to be called one (HELD_UP_PART), but at the one moment that matters.
+ */
+static bool stopped_early(const struct account *account, uint64_t bucket)
+{
+	const struct contest *contest = account->contest;
+	uint64_t end_ns = contest_bucket_begins_ns(contest, account->loaded, account->first + bucket + 1);
+
+	for (int which = 0; which < CPUS; which++)
+		if (account->flow->on[which].offers[account->rule][bucket].last_ns +
+			    account->loaded->bucket_ns / END_PART <
+		    end_ns)
+			return true;
+	return false;
+}
+
 void contest_check_fullness(struct contest *contest, const struct account *account, uint64_t unseen)
 {
 	uint32_t cells = account->loaded->window_cells - (account->loaded->window == WEIR_WINDOW_SMOOTH);
+	bool sends_batches = unseen; /* of which only the first and the last packet's time is known */
 	uint64_t bucket_ns = account->loaded->bucket_ns, checked = 0, too_short = 0, short_sum = 0, short_bucket = 0;
 
 	/* The first bucket also holds what was sent while rows were made: begin with the window after it. End with a
@@ -225,7 +244,8 @@ void contest_check_fullness(struct contest *contest, const struct account *accou
 		uint64_t sum = window_units(account, account->units, bucket, cells) + last_share(account, bucket);
 
 		if (!was_saturated(account, bucket) ||
-		    (is_short(account, sum) && was_held_up_within(account, bucket, cells))) {
+		    (is_short(account, sum) && (was_held_up_within(account, bucket, cells) ||
+						(!sends_batches && stopped_early(account, bucket))))) {
 			contest->windows_left_out++;
 			continue;
 		}
@@ -237,7 +257,7 @@ void contest_check_fullness(struct contest *contest, const struct account *accou
 		}
 	}
 	contest->windows += checked;
-	if (too_short > unseen + 1 + checked / 50)
+	if (too_short > unseen + 1 + checked / 20)
 		contest_fall_short(account, "the buckets up to", short_bucket, short_sum);
 }
 
