@@ -25,14 +25,15 @@
 
 /* ---- one cell ---- */
 
-static __always_inline __u64 *weir_step_cell(struct weir_connection_flow *flow, __u32 class, __u32 step)
+/* The cell of a step, of an entry's or a total's. */
+static __always_inline __u64 *weir_step_cell(__u64 cell[][WEIR_CONNECTION_CELLS], __u32 class, __u32 step)
 {
 	__u32 index = class * WEIR_CONNECTION_CELLS + (step & (WEIR_CONNECTION_CELLS - 1));
 
 	OPAQUE(index);
 	if (index >= WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS)
 		index = 0;
-	return &flow->cell[0][0] + index;
+	return &cell[0][0] + index;
 }
 
 static __always_inline __u32 weir_cell_step(__u64 cell)
@@ -90,7 +91,7 @@ static __always_inline bool weir_is_left_over(__u64 cell, __u32 turn)
 static __always_inline bool weir_subtract_from_cell(struct weir_connection_flow *flow, __u64 name, __u32 class,
 						    __u32 count)
 {
-	__u64 *cell = weir_step_cell(flow, class, weir_cell_step(name));
+	__u64 *cell = weir_step_cell(flow->cell, class, weir_cell_step(name));
 
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
 		__u64 old = READ_ONCE(*cell);
@@ -118,7 +119,7 @@ __noinline int weir_add_to_cell(struct weir_connection_flow *flow, __u32 tag, __
 	/* Marked before anything is counted: who takes the entry over drains the cells that are marked. */
 	if (!flow || !weir_use_entry(flow, tag, WEIR_CONNECTION_USES_CLASS(class & 3)))
 		return false;
-	cell = weir_step_cell(flow, class, step);
+	cell = weir_step_cell(flow->cell, class, step);
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS && !is_added; attempt++) {
 		__u64 old = READ_ONCE(*cell), count = 0;
 

@@ -13,16 +13,6 @@ static __always_inline struct weir_connection_total *weir_total_of(__u32 slot)
 	return bpf_map_lookup_elem(&connection_totals, &slot);
 }
 
-static __always_inline __u64 *weir_total_cell(struct weir_connection_total *total, __u32 class, __u32 step)
-{
-	__u32 index = class * WEIR_CONNECTION_CELLS + (step & (WEIR_CONNECTION_CELLS - 1));
-
-	OPAQUE(index);
-	if (index >= WEIR_CONNECTION_CLASSES_COUNTED * WEIR_CONNECTION_CELLS)
-		index = 0;
-	return &total->cell[0][0] + index;
-}
-
 /* Count one connection of a keyed rule more in a step, or, with change -1, less. Returns whether the step counts. */
 __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step, __u64 change)
 {
@@ -31,7 +21,7 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 
 	if (!s || !total)
 		return 0;
-	cell = weir_total_cell(total, class, step);
+	cell = weir_step_cell(total->cell, class, step);
 	old = *cell;
 	if (weir_cell_step(old ^ fresh)) {
 		if (old && weir_is_later_cell(old, step))
@@ -45,21 +35,27 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 	return 1;
 }
 
+/* How many a CPU's cell counts, with their sign. */
+static __always_inline __u64 weir_total_count(__u64 cell)
+{
+	const int unused = 64 - WEIR_CONNECTION_CELL_STEP_SHIFT;
+
+	return (__s64)(cell << unused) >> unused;
+}
+
 /* What a CPU counts of a class; perhaps below zero. Without branches, for the verifier. */
 static __always_inline __u64 weir_sum_class(const struct weir_connection_total *total, __u32 class, __u32 present)
 {
-#define UNUSED (64 - WEIR_CONNECTION_CELL_STEP_SHIFT)
 	__u64 open = 0;
 
 #pragma nounroll
 	for (__u32 i = 0; i < WEIR_CONNECTION_CELLS; i++) {
 		__u64 cell = READ_ONCE(total->cell[class][i]);
 
-		open += ((__s64)(cell << UNUSED) >> UNUSED) &
+		open += weir_total_count(cell) &
 			weir_mask_if_less(weir_step_age(present, weir_cell_step(cell)), WEIR_STEP_AGE_OVER);
 	}
 	return open;
-#undef UNUSED
 }
 
 __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)

@@ -19,8 +19,8 @@ static __always_inline void *weir_find_meter_row(struct weir_scratch *s, const s
 		s->flow.tag = s->flow.set = 0;
 		return weir_lone_row(rule->slot);
 	}
-	s->flow = weir_flow_id(s, rule, true);
-	return weir_find_row(&s->flow, -1, &s->row_number, true);
+	s->flow = weir_flow_id(s, rule, WEIR_WIDE);
+	return weir_find_row(&s->flow, -1, &s->row_number, WEIR_WIDE);
 }
 
 /* Count the packet in a meter's window, as one that a rule admitted. */
@@ -31,18 +31,19 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 	if (!s)
 		return 0;
 	j.row = weir_find_meter_row(s, j.rule);
-	if (!weir_open_judgement(s, &j, &s->flow, true))
+	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
 	if (!j.row)
-		j.row = weir_insert_row(s, &j, true);
+		j.row = weir_insert_row(s, &j, WEIR_WIDE);
 	if (!j.row) {
 		/* It has passed, and is not counted: say so at least, where it is shown. */
 		weir_count_stall(weir_rule(j.rule->meter)->slot);
 		return 0;
 	}
-	weir_advance_row(s, &j, true);
+	weir_advance_row(s, &j, WEIR_WIDE);
 	/* weir_enter_bucket() has marked the cell; nothing is leased here that could come back. */
-	weir_cell_set(j.row, j.own_cell, (weir_cell_get(j.row, j.own_cell, true) & ~ROW_UNSPENT(true)) + j.batch, true);
+	weir_cell_set(j.row, j.own_cell,
+		      (weir_cell_get(j.row, j.own_cell, WEIR_WIDE) & ~ROW_UNSPENT(WEIR_WIDE)) + j.batch, WEIR_WIDE);
 	return 0;
 }
 
@@ -51,7 +52,7 @@ static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_
 {
 	struct weir_view *view = &s->view;
 	void *row = j->row;
-	__u64 newest = row ? ROW_GET(row, true, newest) : 0;
+	__u64 newest = row ? ROW_GET(row, WEIR_WIDE, newest) : 0;
 
 	view->bucket = j->clk->bucket;
 	view->cell = j->clk->cell;
@@ -64,10 +65,10 @@ static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_
 	__builtin_memset(&s->sum, 0, sizeof(s->sum));
 	OPAQUE(row); /* else clang adds to it before it is tested, which the verifier refuses */
 	if (row)
-		weir_add_row(s, row, true, true);
+		weir_add_row(s, row, true, WEIR_WIDE);
 	s->present = WEIR_PRESENT_ALL;
 	if (config.cpus > 1)
-		weir_add_others(s, true);
+		weir_add_others(s, WEIR_WIDE);
 }
 
 /* Judge the packet by the window of another resource; s->allowed is found. Nothing is set aside: the packet counts
@@ -83,10 +84,10 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	if (!claim)
 		return WEIR_ANSWER_ERROR;
 	units = s->allowed.word & WEIR_THRESHOLD_MASK;
-	if (weir_batch(s, j.rule, true) > units)
+	if (weir_batch(s, j.rule, WEIR_WIDE) > units)
 		return WEIR_ANSWER_BLOCK;
 	j.row = weir_find_meter_row(s, j.rule);
-	if (!weir_open_judgement(s, &j, &s->flow, true))
+	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return WEIR_ANSWER_ERROR;
 	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
 		weir_read_meter(s, &j);
@@ -96,7 +97,7 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 			claim->kind = WEIR_CLAIM_GIVEN;
 			return WEIR_ANSWER_ADMIT;
 		}
-		weir_clock_enter_again(s, j.clk, j.rule, true);
+		weir_clock_enter_again(s, j.clk, j.rule, WEIR_WIDE);
 	}
 	weir_count_stall(rule->slot);
 	return WEIR_ANSWER_BLOCK;

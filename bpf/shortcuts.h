@@ -55,10 +55,10 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 		return 0;
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
-			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), false);
+			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
-			weir_fetch_flow(&s->fetched_flow[i], false);
+			weir_fetch_flow(&s->fetched_flow[i], WEIR_NARROW);
 	s->fetched = s->rule_count;
 	return 0;
 }
@@ -206,7 +206,7 @@ static __always_inline bool weir_spend_lease(struct weir_scratch *s, const struc
 /* ---- WEIR_SHORTCUT_FIRST: the flow's first packet in a bucket, and no other CPU knows the flow ---- */
 
 /* Saves 80 of 412 ns (1M flows, admitted; test run), 103 of 481 (new sources), 94 of 607 (the same, end to end);
- * with wide rows 50 of 550 (1M flows, admitted; test run), 110 of 610 (new sources).
+ * under MemoryAdaptive and bytes, with wide rows, 50 of 550 (1M flows, admitted; test run), 110 of 610 (new sources).
  */
 
 /* What the window of a row counts when the row enters the bucket in *clk. */
@@ -307,12 +307,12 @@ static __always_inline void *weir_find_narrow(struct weir_scratch *s, const stru
 	if (s->nth < s->fetched) {
 		s->flow = s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)];
 	} else {
-		s->flow = weir_flow_id(s, rule, false);
+		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
 		/* After a packet that was blocked, the next one mostly is: its row is enough. */
 		if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
-			weir_fetch_flow(&s->flow, false);
+			weir_fetch_flow(&s->flow, WEIR_NARROW);
 	}
-	return weir_find_row(&s->flow, -1, &s->row_number, false);
+	return weir_find_row(&s->flow, -1, &s->row_number, WEIR_NARROW);
 }
 
 /* The row of s->flow under a rule with rows of this width, or a lone row. */
