@@ -179,6 +179,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(ORACLE) $(CORE)
 # What the unit tests of one subject share.
 $(call tests_in,unit/compile_*_test.c): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
 $(call tests_in,unit/ruleset_*_test.c): $(call objects,tests/unit/ruleset_bench.c)
+$(call tests_in,unit/model_breaker_*test.c): $(call objects,tests/unit/model_breaker_bench.c)
 
 # Of the bench only what needs no kernel.
 BENCH_PURE := compare page picture report trace traffic trial_figures

@@ -5,22 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_tuple.h"
+
 /* ---- the list ---- */
 
 enum state { NONE, HALF_OPEN, HEARD, OPEN, OTHER, CLOSED, REFUSED, STATES };
 
-/* Compared byte by byte, so every one is set. */
-struct tuple {
-	uint8_t source[16], destination[16];
-	uint16_t source_port, destination_port;
-	uint8_t family, protocol;
-	uint8_t zero[2];
-};
-_Static_assert(sizeof(struct tuple) == 40, "a hole in the tuple would be compared");
-
 struct connection {
 	struct model_key flow; /* it is counted in; names the rule, too */
-	struct tuple tuple;
+	struct model_tuple tuple;
 	enum state state;
 	uint64_t heard_ns;
 	uint64_t opened_ns; /* the SYN of a half-open one */
@@ -63,22 +56,6 @@ void model_connections_free(struct model_connections *connections)
 	free(connections->flow);
 	free(connections->rule);
 	free(connections);
-}
-
-static struct tuple tuple_of(const struct model_packet *packet)
-{
-	struct tuple tuple;
-
-	memset(&tuple, 0, sizeof(tuple));
-	memcpy(tuple.source, packet->source, 16);
-	memcpy(tuple.destination, packet->destination, 16);
-	if (packet->has_ports) {
-		tuple.source_port = packet->source_port;
-		tuple.destination_port = packet->destination_port;
-	}
-	tuple.family = packet->family;
-	tuple.protocol = packet->protocol;
-	return tuple;
 }
 
 static struct model_connection_counts *counts_of_flow(struct model_connections *connections,
@@ -175,26 +152,6 @@ static uint64_t open_in_rule(const struct model_connections *connections, uint32
 
 /* ---- what a packet does ---- */
 
-enum event { OPENING, TALKS, FINISHES, RESETS, NOT_TCP, EVENTS };
-
-#define FIN 0x01
-#define SYN 0x02
-#define RST 0x04
-#define ACK 0x10
-
-static enum event event_of(const struct model_packet *packet)
-{
-	if (packet->protocol != 6)
-		return NOT_TCP;
-	if (packet->tcp_flags & RST)
-		return RESETS;
-	if (packet->tcp_flags & FIN)
-		return FINISHES;
-	if (packet->tcp_flags & SYN && !(packet->tcp_flags & ACK))
-		return OPENING;
-	return TALKS;
-}
-
 enum deed {
 	NEVER, /* such a connection has no such packets */
 	NOTHING,
@@ -212,12 +169,12 @@ struct cell {
 };
 
 /* The table of the text, a column a line. */
-static const struct cell cells[STATES][EVENTS] = {
+static const struct cell cells[STATES][MODEL_EVENTS] = {
 	[NONE] = {{JUDGED, HALF_OPEN}, {LEARNED, HEARD}, {NOTHING, CLOSED}, {NOTHING, NONE}, {JUDGED, OTHER}},
 	[HALF_OPEN] = {{NOTHING, HALF_OPEN}, {TIMED, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
 	[HEARD] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
 	[OPEN] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
-	[OTHER] = {[NOT_TCP] = {NOTHING, OTHER}},
+	[OTHER] = {[MODEL_NOT_TCP] = {NOTHING, OTHER}},
 	[CLOSED] = {{JUDGED, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
 	[REFUSED] = {{JUDGED, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
 };
@@ -225,7 +182,7 @@ static const struct cell cells[STATES][EVENTS] = {
 static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
 			       const struct model_packet *packet)
 {
-	struct tuple tuple = tuple_of(packet);
+	struct model_tuple tuple = model_tuple_of(packet);
 	size_t i;
 
 	for (i = 0; i < connections->count; i++) {
@@ -240,7 +197,7 @@ static struct connection *find(const struct model_connections *connections, cons
 
 static struct cell cell_of(const struct connection *connection, const struct model_packet *packet)
 {
-	struct cell cell = cells[connection ? connection->state : NONE][event_of(packet)];
+	struct cell cell = cells[connection ? connection->state : NONE][model_event_of(packet)];
 
 	assert(cell.deed != NEVER);
 	return cell;
@@ -277,7 +234,7 @@ static struct connection *add(struct model_connections *connections, const struc
 		reallocarray(connections->connection, connections->count + 1, sizeof(*connections->connection));
 	assert(connections->connection);
 	connection = &connections->connection[connections->count++];
-	*connection = (struct connection){.flow = *flow, .tuple = tuple_of(packet)};
+	*connection = (struct connection){.flow = *flow, .tuple = model_tuple_of(packet)};
 	return connection;
 }
 

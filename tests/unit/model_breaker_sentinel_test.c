@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The reference model's circuit breakers on the cases by which Sentinel-Go tests its own (core/circuitbreaker and
+ * tests/core/circuitbreaker, July 2025), carried over as traffic: an entry is an opening, an exit without an error a
+ * packet that talks, an error a reset. Its rules: 10 s in one bucket, retry after 3 s, 50 ms allowed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "model_breaker_bench.h"
+
+static const enum model_breaker_strategy strategies[] = {MODEL_SLOW_REQUEST_RATIO, MODEL_ERROR_RATIO,
+							 MODEL_ERROR_COUNT};
+
+/* Each strategy in a bench of its own, at the threshold that Sentinel's cases have. */
+static struct bench *another_bench(void **state, enum model_breaker_strategy strategy)
+{
+	struct bench *bench = *state;
+
+	bench_end(state);
+	bench_begin(state);
+	bench_rule(bench, strategy, strategy == MODEL_ERROR_COUNT ? 1 : 0.5);
+	return bench;
+}
+
+/* Opens it by one request that fails, at START; the retry is due 3 s later. */
+static void open_breaker(struct bench *bench)
+{
+	bench_failed(bench, 1, START, START);
+	assert_int_equal(bench_state(bench, START), MODEL_BREAKER_OPEN);
+}
+
+#define RETRY (START + 3 * SECOND)
+
+static void try_pass_of_a_closed_breaker_passes(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		bench->rule[0].min_requests = 10;
+		bench_opens(bench, 1, START);
+	}
+}
+
+static void try_pass_of_an_open_breaker_after_its_retry_is_the_probe(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		open_breaker(bench);
+		bench_opens(bench, 2, RETRY);
+		assert_int_equal(bench_state(bench, RETRY), MODEL_BREAKER_HALF_OPEN);
+	}
+}
+
+static void ten_good_probes_close_a_breaker_whose_probe_num_is_ten(void **state)
+{
+	size_t i;
+	int probe;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		bench->rule[0].probes = 10;
+		open_breaker(bench);
+		for (probe = 0; probe < 10; probe++) {
+			bench_opens(bench, 2, RETRY + probe * 2 * MS);
+			assert_int_equal(bench_state(bench, RETRY + probe * 2 * MS), MODEL_BREAKER_HALF_OPEN);
+			bench_tcp(bench, 2, ACK, RETRY + probe * 2 * MS + MS);
+		}
+		assert_int_equal(bench_state(bench, RETRY + SECOND), MODEL_BREAKER_CLOSED);
+	}
+}
+
+static void fewer_than_the_minimum_open_nothing(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		bench->rule[0].min_requests = 10;
+		bench_failed(bench, 1, START, START);
+		assert_int_equal(bench_state(bench, START), MODEL_BREAKER_CLOSED);
+	}
+}
+
+static void a_good_probe_closes_and_a_failed_one_opens(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		open_breaker(bench);
+		bench_done(bench, 2, RETRY, 10 * MS);
+		assert_int_equal(bench_state(bench, RETRY + 10 * MS), MODEL_BREAKER_CLOSED);
+		bench = another_bench(state, strategies[i]);
+		open_breaker(bench);
+		bench_failed(bench, 2, RETRY, RETRY + 10 * MS);
+		assert_int_equal(bench_state(bench, RETRY + 10 * MS), MODEL_BREAKER_OPEN);
+	}
+}
+
+static void one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct bench *bench = another_bench(state, strategies[i]);
+
+		bench->rule[0].probes = 2;
+		open_breaker(bench);
+		bench_done(bench, 2, RETRY, 10 * MS);
+		assert_int_equal(bench_state(bench, RETRY + 10 * MS), MODEL_BREAKER_HALF_OPEN);
+		bench_failed(bench, 3, RETRY + 20 * MS, RETRY + 20 * MS);
+		assert_int_equal(bench_state(bench, RETRY + 20 * MS), MODEL_BREAKER_OPEN);
+		/* the good one from before is forgotten */
+		bench_done(bench, 4, RETRY + 4 * SECOND, 0);
+		assert_int_equal(bench_state(bench, RETRY + 4 * SECOND), MODEL_BREAKER_HALF_OPEN);
+		bench_done(bench, 5, RETRY + 4 * SECOND, 0);
+		assert_int_equal(bench_state(bench, RETRY + 4 * SECOND), MODEL_BREAKER_CLOSED);
+	}
+}
+
+/* Two breakers that the first request opens: one waits a millisecond for its retry, the other more than half an hour. */
+static struct bench *two_breakers(void **state)
+{
+	struct bench *bench = *state;
+	struct model_breaker_rule *slow = bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.1);
+	struct model_breaker_rule *errors = bench_rule(bench, MODEL_ERROR_RATIO, 0.1);
+
+	slow->retry_timeout_ns = MS;
+	slow->max_rt_ns = 3 * MS;
+	slow->min_requests = 0;
+	errors->retry_timeout_ns = 2000000 * MS;
+	errors->min_requests = 0;
+	bench_failed(bench, 1, START, START + 50 * MS);
+	assert_int_equal(bench_state(bench, START + 50 * MS), MODEL_BREAKER_OPEN);
+	return bench;
+}
+
+static void a_probe_that_another_breaker_blocks_leaves_this_one_open(void **state)
+{
+	struct bench *bench = two_breakers(state);
+	uint64_t retry_ns = bench_view(bench, START + 50 * MS).retry_ns;
+	int i;
+
+	/* known to be slow after 3 ms, not when it failed */
+	assert_int_equal(retry_ns, START + 4 * MS);
+	for (i = 1; i <= 2; i++) {
+		assert_false(bench_tcp(bench, 1 + i, SYN, START + 50 * MS + i * 100 * MS));
+		assert_int_equal(bench->blocker, 1);
+		assert_int_equal(bench_state(bench, START + 50 * MS + i * 100 * MS), MODEL_BREAKER_OPEN);
+		assert_int_equal(bench_view(bench, START + 50 * MS + i * 100 * MS).retry_ns, retry_ns);
+	}
+}
+
+static void ten_thousand_probes_that_another_breaker_blocks_are_all_blocked(void **state)
+{
+	struct bench *bench = two_breakers(state);
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		assert_false(bench_tcp(bench, i % 1000, SYN, START + 150 * MS));
+		assert_int_equal(bench->blocker, 1);
+	}
+}
+
+static void a_breaker_on_slow_requests_closes_by_a_quick_probe(void **state)
+{
+	struct bench *bench = *state;
+	struct model_breaker_rule *rule = bench_rule(bench, MODEL_SLOW_REQUEST_RATIO, 0.1);
+
+	rule->retry_timeout_ns = 20 * MS;
+	rule->max_rt_ns = 3 * MS;
+	rule->min_requests = 0;
+	bench_done(bench, 1, START, 50 * MS);
+	assert_int_equal(bench_state(bench, START + 50 * MS), MODEL_BREAKER_OPEN);
+	bench_done(bench, 2, START + 150 * MS, 0);
+	assert_int_equal(bench_state(bench, START + 150 * MS), MODEL_BREAKER_CLOSED);
+}
+
+/* What getRuleStatSlidingWindowBucketCount gives: told by when a first request leaves the window. */
+static void buckets_that_do_not_divide_are_one(void **state)
+{
+	static const struct {
+		uint64_t interval_ms, buckets;
+	} cases[] = {
+		{10000, 0}, {1000, 1}, {1000, 10}, {1000, 30}, {100, 100}, {100, 200},
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct bench *bench = another_bench(state, MODEL_ERROR_RATIO);
+		uint64_t interval_ns = cases[i].interval_ms * MS;
+
+		bench->rule[0].interval_ns = interval_ns;
+		bench->rule[0].buckets = cases[i].buckets;
+		bench->rule[0].min_requests = 10;
+		bench_failed(bench, 1, START, START);
+		assert_int_equal(bench_view(bench, START + interval_ns - 1).total, 1);
+		assert_int_equal(bench_view(bench, START + interval_ns).total, 0);
+		/* one in the middle: with one bucket it leaves with the others */
+		bench_failed(bench, 1, START + interval_ns * 3 / 2, START + interval_ns * 3 / 2);
+		assert_int_equal(bench_view(bench, START + 2 * interval_ns).total,
+				 cases[i].buckets == 10 || cases[i].buckets == 100);
+	}
+}
+
+#define CLAIM(test) cmocka_unit_test_setup_teardown(test, bench_begin, bench_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLAIM(try_pass_of_a_closed_breaker_passes),
+		CLAIM(try_pass_of_an_open_breaker_after_its_retry_is_the_probe),
+		CLAIM(ten_good_probes_close_a_breaker_whose_probe_num_is_ten),
+		CLAIM(fewer_than_the_minimum_open_nothing),
+		CLAIM(a_good_probe_closes_and_a_failed_one_opens),
+		CLAIM(one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew),
+		CLAIM(a_probe_that_another_breaker_blocks_leaves_this_one_open),
+		CLAIM(ten_thousand_probes_that_another_breaker_blocks_are_all_blocked),
+		CLAIM(a_breaker_on_slow_requests_closes_by_a_quick_probe),
+		CLAIM(buckets_that_do_not_divide_are_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
