@@ -318,9 +318,8 @@ void model_breaker_commit(struct model_breakers *breakers, const struct model_br
 		if (!request)
 			break;
 		request->outcome = DONE;
-		learn(rule, breaker, request,
-		      rule->strategy == MODEL_SLOW_REQUEST_RATIO && now_ns - request->first_syn_ns > rule->max_rt_ns,
-		      now_ns);
+		/* Had it come too late, the request would have been counted as slow before. */
+		learn(rule, breaker, request, false, now_ns);
 		break;
 	case MODEL_FINISHES: /* it is over, and never talked */
 	case MODEL_RESETS:
