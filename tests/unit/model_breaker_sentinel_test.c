@@ -132,7 +132,7 @@ static void one_of_two_probes_is_not_enough_and_a_failed_one_begins_anew(void **
 	}
 }
 
-/* Two breakers that the first request opens: one waits a millisecond for its retry, the other more than half an hour. */
+/* Two breakers that the first request opens: the retry of one is due in a millisecond, the other's in half an hour. */
 static struct bench *two_breakers(void **state)
 {
 	struct bench *bench = *state;

@@ -103,7 +103,17 @@ static void judge(struct model_breakers *breakers, const struct model_breaker_ru
 		assert_int_equal(after.state, MODEL_BREAKER_OPEN);
 }
 
-/* Of the time between two packets, too: a breaker opens there, and never does anything else. */
+/* Between two packets a breaker may open, and does nothing else. */
+static void pass_time(struct model_breakers *breakers, const struct model_breaker_rule *rule,
+		      const struct model_key *key, uint64_t now_ns, uint64_t later_ns, struct tally *tally)
+{
+	enum model_breaker_state before = model_breaker_of_flow(breakers, rule, key, now_ns).state;
+	enum model_breaker_state after = model_breaker_of_flow(breakers, rule, key, later_ns).state;
+
+	count_change(tally, before, after);
+	assert_true(after == before || after == MODEL_BREAKER_OPEN);
+}
+
 static void play_round(struct random *random, struct tally *tally)
 {
 	struct model_breaker_rule rule = random_rule(random);
@@ -113,29 +123,19 @@ static void play_round(struct random *random, struct tally *tally)
 		.timeout_ns = rule.half_open_timeout_ns,
 	};
 	struct model_breakers *breakers = model_breakers_new();
-	uint64_t now_ns = 1000000 * MS;
+	uint64_t now_ns = 1000000 * MS, later_ns;
 	size_t i, flow;
 
 	random_requests_begin(random, &requests);
 	for (i = 0; i < ROUND_PACKETS; i++) {
 		struct packet_spec spec = random_requests_packet(random, &requests, now_ns);
-		enum model_breaker_state before[8];
-		size_t known = model_breakers_count(breakers);
 
-		assert_true(known <= ARRAY_SIZE(before));
 		spec.time_ns = now_ns;
 		judge(breakers, &rule, &spec, tally);
-		for (flow = 0; flow < known; flow++)
-			before[flow] =
-				model_breaker_of_flow(breakers, &rule, model_breaker_flow(breakers, flow), now_ns).state;
-		now_ns = random_requests_step(random, &requests, now_ns);
-		for (flow = 0; flow < known; flow++) {
-			const struct model_key *key = model_breaker_flow(breakers, flow);
-			enum model_breaker_state after = model_breaker_of_flow(breakers, &rule, key, now_ns).state;
-
-			count_change(tally, before[flow], after);
-			assert_true(after == before[flow] || after == MODEL_BREAKER_OPEN);
-		}
+		later_ns = random_requests_step(random, &requests, now_ns);
+		for (flow = 0; flow < model_breakers_count(breakers); flow++)
+			pass_time(breakers, &rule, model_breaker_flow(breakers, flow), now_ns, later_ns, tally);
+		now_ns = later_ns;
 	}
 	model_breakers_free(breakers);
 }
