@@ -2,8 +2,8 @@
 /*
  * Circuit breakers, for the reference model: docs/semantics.md on circuit breakers as a list of all requests that ever
  * were, each with the exact times of what it did. Nothing is kept that can be counted: a window, or how many probes
- * were good, is found by looking at each request. A time-out, and a request that becomes slow, happen at their own moment,
- * in the order of these moments, whenever somebody looks. Written from the text alone.
+ * were good, is found by looking at each request. A time-out, and a request that becomes slow, happen at their own
+ * moment, in the order of these moments, whenever somebody looks. Written from the text alone.
  *
  * At one nanosecond: first time-outs (who has been silent for all of it is too late), then packets, then what becomes
  * slow (an answer after exactly maxAllowedRtMs is in time).

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Requests as circuit breakers see them: a few clients of a few hosts that open connections, are answered early, late or
- * never, reset, fall silent and say their SYN again, while the server is well, and while it is not. Packets come at the
- * edges of what breakers go by: at the nanosecond of a deadline or a retry, and beside it.
+ * Requests as circuit breakers see them: a few clients of a few hosts that open connections, are answered early, late
+ * or never, reset, fall silent and say their SYN again, while the server is well, and while it is not. Packets come at
+ * the edges of what breakers go by: at the nanosecond of a deadline or a retry, and beside it.
  */
 #ifndef WEIR_TEST_RANDOM_REQUESTS_H
 #define WEIR_TEST_RANDOM_REQUESTS_H
