@@ -66,11 +66,13 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct weir_rule *rule,
 					    const enum weir_width wide)
 {
-	__u32 tag = s->flow.tag;
+	__u32 *fetched_tag = &s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
 
 	s->flow = weir_flow_id(s, rule, wide);
-	if (weir_takes(WEIR_SHORTCUT_FETCH) && s->flow.tag != tag) /* else the packet before has fetched them */
-		weir_fetch_flow(&s->flow, wide);
+	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
+		return; /* the packet before has fetched them */
+	*fetched_tag = s->flow.tag;
+	weir_fetch_flow(&s->flow, wide);
 }
 
 /* Which flow the packet is of under a rule with medium or wide rows: s->flow. */
