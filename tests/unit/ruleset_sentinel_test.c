@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sentinel-Go's own files of flow rules, as they are: what is read in them, and what is told. */
+/* Sentinel-Go's own files of flow and isolation rules, as they are: what is read in them, and what is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void sentinel_ignores_what_is_unknown_or_not_used(void **state)
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads_sentinel(bench,
-			      "[{\"resource\": \"dns\", \"threshold\": 5, \"limitApp\": {\"deep\": [1, null]},\n"
+			      "[{\"resource\": \"dns\", \"threshold\": 5, \"nobodys\": {\"deep\": [1, null]},\n"
 			      "  \"warmUpPeriodSec\": 10, \"warmUpColdFactor\": 1, \"refResource\": \"nowhere\",\n"
 			      "  \"maxQueueingTimeMs\": -1, \"lowMemUsageThreshold\": \"x\", \"regex\": false,\n"
 			      "  \"metricType\": 1, \"name\": \"mine\", \"\": 0},\n"
@@ -168,6 +168,15 @@ static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
 		 "2, "
 		 "\"highMemUsageThreshold\": 1, \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]",
 		 1, 35, "negative", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": \"5\"}]", 1, 35, "\"5\" is a text, not a number",
+		 "leave out the quotes: 5"},
+		{"[{\"resource\": \"dns\", \"threshold\": 5, \"statIntervalInMs\": \"1e3\"}]", 1, 58,
+		 "\"1e3\" is a text", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 5, \"controlBehavior\": \"0\"}]", 1, 57, "\"0\" is a text",
+		 NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 5, \"metricType\": \"0\"}]", 1, 52, "\"0\" is a text", NULL},
+		{"[{\"resource\": \"dns\", \"threshold\": 5, \"controlBehavior\": 1, \"maxQueueingTimeMs\": \"9\"}]", 1,
+		 81, "\"9\" is a text", NULL},
 		{"[7]", 1, 2, "a rule of Sentinel's must be a map of fields", NULL},
 		{"[null]", 1, 2, "must be a map of fields, not nothing", NULL},
 	};

@@ -50,7 +50,7 @@ static bool check_threshold(struct weir_reader *reader, const struct weir_draft 
 {
 	const bool is_zero = draft->has_threshold || !draft->value[RULE_THRESHOLD];
 
-	if (!draft->is_sentinel || draft->rule->threshold_micro || !is_zero)
+	if (!draft->is_isolation || draft->rule->threshold_micro || !is_zero)
 		return false;
 	weir_complain(reader, weir_draft_at(draft, RULE_THRESHOLD),
 		      "write 1 or more; to refuse every connection, write the rule in a file of weir's own",

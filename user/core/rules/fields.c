@@ -169,8 +169,8 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 
 #define FIELDS_MAX 32
 
-static void complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
-			    const char *const *fields, size_t count)
+void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			  const char *const *fields, size_t count)
 {
 	char hint[640] = "write fields such as 'name: value': ";
 	size_t used = strlen(hint);
@@ -187,7 +187,7 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 	for (size_t i = 0; i < count; i++)
 		values[i] = NULL;
 	if (node->kind != WEIR_NODE_MAP) {
-		complain_no_map(reader, node, what, fields, count);
+		weir_complain_no_map(reader, node, what, fields, count);
 		return;
 	}
 	for (size_t i = 0; i + 1 < node->count; i += 2)
@@ -202,26 +202,6 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 	}
 }
 
-bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *node, const char *what,
-			    const char *const *fields, size_t count, const struct weir_node **values)
-{
-	for (size_t i = 0; i < count; i++)
-		values[i] = NULL;
-	if (node->kind != WEIR_NODE_MAP) {
-		complain_no_map(reader, node, what, fields, count);
-		return false;
-	}
-	for (size_t at = 0; at + 1 < node->count; at += 2) {
-		const struct weir_node *key = node->items[at], *value = node->items[at + 1];
-
-		for (size_t i = 0; i < count; i++)
-			if (key->kind == WEIR_NODE_WORD && value->kind != WEIR_NODE_NULL &&
-			    !strcasecmp(key->text, fields[i]))
-				values[i] = value;
-	}
-	return true;
-}
-
 /* ---- words ---- */
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word)
@@ -232,6 +212,19 @@ bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, co
 	}
 	*ret_word = node->text;
 	return true;
+}
+
+bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *text = node->text;
+	char hint[96];
+
+	if (node->kind != WEIR_NODE_WORD || !node->is_quoted || !strpbrk(text, "0123456789") ||
+	    text[strspn(text, "0123456789+-.eE")])
+		return true;
+	snprintf(hint, sizeof(hint), "leave out the quotes: %.*s", WEIR_SHOWN(text));
+	weir_complain(reader, node, hint, "\"%.*s\" is a text, not a number", WEIR_SHOWN(text));
+	return false;
 }
 
 static void complain_refused(struct weir_reader *reader, const struct weir_node *node, const char *field,

@@ -12,9 +12,18 @@
 #define FLOWS_PER_CPU_DEFAULT 262144
 #define CONNECTIONS_DEFAULT 131072
 
-enum top_field { TOP_SETTINGS, TOP_RESOURCES, TOP_RULES, TOP_ALLOW, TOP_DENY, TOP_FIELD_COUNT };
+enum top_field {
+	TOP_SETTINGS,
+	TOP_RESOURCES,
+	TOP_RULES,
+	TOP_ALLOW,
+	TOP_DENY,
+	TOP_LISTS, /* of Sentinel's rules: as many as WEIR_LIST_NAME_COUNT */
+	TOP_FIELD_COUNT = TOP_LISTS + WEIR_LIST_NAME_COUNT,
+};
 
-static const char *const top_fields[TOP_FIELD_COUNT] = {"settings", "resources", "rules", "allow", "deny"};
+static const char *const top_fields[] = {"settings", "resources", "rules", "allow", "deny", WEIR_LIST_NAMES};
+_Static_assert(ARRAY_SIZE(top_fields) == TOP_FIELD_COUNT, "");
 
 enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
 
@@ -165,7 +174,7 @@ static bool has_content(const struct weir_document *document)
 	return document && document->root && document->root->kind != WEIR_NODE_NULL;
 }
 
-/* A file whose root is a list holds Sentinel-Go's flow rules, as its users keep them. */
+/* A file whose root is a list holds Sentinel's rules, as its users keep them. */
 static bool is_sentinel_list(const struct weir_document *document)
 {
 	return has_content(document) && document->root->kind == WEIR_NODE_LIST;
@@ -199,13 +208,30 @@ static bool read_own_parts(struct weir_reader *reader, const struct weir_documen
 	return has_any;
 }
 
-static void read_rules(struct weir_reader *reader, const struct weir_document *document,
-		       const struct weir_node *top[TOP_FIELD_COUNT])
+/* What stands under a name of the file's. */
+static void read_rules_under(struct weir_reader *reader, const char *name, const struct weir_node *value)
 {
-	if (is_sentinel_list(document))
-		read_list(reader, document->root, "rules", weir_read_sentinel_rule);
-	else
-		read_list(reader, top[TOP_RULES], "rules", weir_read_rule);
+	if (value->kind == WEIR_NODE_NULL)
+		return;
+	if (!strcmp(name, top_fields[TOP_RULES]))
+		read_list(reader, value, "rules", weir_read_rule);
+	for (size_t i = TOP_LISTS; i < TOP_FIELD_COUNT; i++)
+		if (!strcmp(name, top_fields[i]))
+			weir_read_list_of_sentinel(reader, value, name);
+}
+
+/* Rules are judged in the order of the file. */
+static void read_rules(struct weir_reader *reader, const struct weir_document *document)
+{
+	const struct weir_node *root = has_content(document) ? document->root : NULL;
+
+	if (root && root->kind == WEIR_NODE_LIST)
+		weir_read_list_of_sentinel(reader, root, NULL);
+	if (!root || root->kind != WEIR_NODE_MAP)
+		return;
+	for (size_t i = 0; i + 1 < root->count; i += 2)
+		if (root->items[i]->kind == WEIR_NODE_WORD)
+			read_rules_under(reader, root->items[i]->text, root->items[i + 1]);
 }
 
 /* ---- what holds over all files ---- */
@@ -300,7 +326,7 @@ static void read_parts(struct weir_reader *reader)
 	if (reader->is_out_of_memory)
 		return;
 	for (size_t i = 0; i < reader->document_count; i++)
-		read_rules(reader, reader->documents[i], top[i]);
+		read_rules(reader, reader->documents[i]);
 	weir_finish_settings(reader, first_settings);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);

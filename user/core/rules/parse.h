@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the rule-file reader share: parse.c (files, merging, order), fields.c (fields, lists, words),
- * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c, and overrides.c.
+ * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and overrides.c, and
+ * lists.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -65,12 +66,9 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);
 
-/*
- * The same as Go's JSON decoder does it, for Sentinel's users: names without regard to case, unknown fields
- * ignored, of a field given twice the last, null as if it were not there. False when the node is no map.
- */
-bool weir_read_fields_as_go(struct weir_reader *reader, const struct weir_node *node, const char *what,
-			    const char *const *fields, size_t count, const struct weir_node **values);
+/* Complains of a node that is no map; `fields` are some that it could have. */
+void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
+			  const char *const *fields, size_t count);
 
 /* ---- words: each returns false, having complained, when the node is not what it must be ---- */
 
@@ -80,6 +78,8 @@ bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, 
 /* The same where what to write is not all that is read: "write 10 to 20, or 0 for the default". */
 bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 			 uint64_t high, const char *advice, uint64_t *ret_number);
+/* For readers to whom a number in quotes is a text; true for all other nodes. */
+bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *node);
 /* One of `names`; with `has_numbers` also its index in digits, as Sentinel writes enums. */
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
 		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice);
@@ -109,8 +109,14 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, ui
 /* Append a rule to the rule set, named or with the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 
-/* The same of an object in a list of Sentinel-Go's flow rules. */
-void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node);
+/* The fields of a rule file under which lists of Sentinel's may stand. */
+#define WEIR_LIST_NAMES                                                                                                \
+	"flowRules", "isolationRules", "hotspotRules", "circuitBreakers", "systemRules", "degradeRules",               \
+		"paramFlowRules", "authorityRules"
+#define WEIR_LIST_NAME_COUNT 8
+
+/* The list under such a field, or, with `name` NULL, one that is a whole file. */
+void weir_read_list_of_sentinel(struct weir_reader *reader, const struct weir_node *list, const char *name);
 
 /* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
 void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One rule: name, limit and Sentinel's fields, from weir's own files or from a list of Sentinel-Go's. */
+/* One rule: name, limit and Sentinel's fields, from weir's own files or as a list of Sentinel's comes to (lists.h). */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -114,6 +114,12 @@ static void read_name(struct weir_reader *reader, struct weir_draft *draft)
 
 /* ---- the limit ---- */
 
+/* Sentinel's decoders tell a number from a text; in weir's own files quotes make no difference. */
+static bool may_be_number(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *value)
+{
+	return !draft->is_sentinel || weir_check_unquoted(reader, value);
+}
+
 static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_THRESHOLD];
@@ -123,7 +129,7 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 	const char *word;
 	int err;
 
-	if (!value || !weir_read_word(reader, value, "threshold", &word))
+	if (!value || !may_be_number(reader, draft, value) || !weir_read_word(reader, value, "threshold", &word))
 		return;
 	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
 				 : weir_parse_threshold(word, &micro, &refusal);
@@ -141,7 +147,8 @@ static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 	const struct weir_node *value = draft->value[RULE_INTERVAL];
 	uint64_t interval_ms = 0;
 
-	if (value && weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
+	if (value && may_be_number(reader, draft, value) &&
+	    weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
 	    interval_ms && interval_ms < INTERVAL_MS_MIN) {
 		weir_complain(reader, value, advice, "statIntervalInMs: '%s' is out of range", value->text);
 		return;
@@ -174,7 +181,7 @@ static unsigned int read_choice(struct weir_reader *reader, struct weir_draft *d
 {
 	unsigned int choice = 0;
 
-	if (draft->value[field])
+	if (draft->value[field] && may_be_number(reader, draft, draft->value[field]))
 		weir_read_choice(reader, draft->value[field], weir_rule_fields[field], names, count, has_numbers,
 				 &choice);
 	return choice;
@@ -188,7 +195,7 @@ static enum weir_metric read_metric(struct weir_reader *reader, const struct wei
 	const struct weir_node *value = draft->value[RULE_METRIC];
 	const char *word;
 
-	if (!value || !weir_read_word(reader, value, "metricType", &word))
+	if (!value || !may_be_number(reader, draft, value) || !weir_read_word(reader, value, "metricType", &word))
 		return WEIR_METRIC_RATE;
 	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
 		if (weir_kinds[id]->metric_name &&
@@ -240,6 +247,7 @@ static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 
 		if (draft->value[field])
 			draft->is_misread[field] =
+				!may_be_number(reader, draft, draft->value[field]) ||
 				!weir_read_number_of(reader, draft->value[field], weir_rule_fields[field], 0,
 						     numbers[i].high, numbers[i].advice, &draft->number[field]);
 	}
@@ -314,81 +322,29 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 	weir_check_rule(reader, draft);
 }
 
+/* In Sentinel's lists, values that a rule does not use may be anything. */
+static void leave_out_unused(struct weir_draft *draft)
+{
+	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
+		if (field != RULE_THRESHOLD && !weir_draft_uses(draft, field, NULL))
+			draft->value[field] = NULL;
+}
+
+void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft)
+{
+	if (!begin_rule(reader, draft))
+		return;
+	read_choices(reader, draft);
+	if (draft->is_sentinel)
+		leave_out_unused(draft);
+	read_rest(reader, draft);
+}
+
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
 {
 	struct weir_draft draft = {.node = node, .mistakes_before = reader->mistakes};
 
 	weir_read_fields(reader, node, "rule", weir_rule_fields, RULE_FIELD_COUNT, false, draft.value);
-	if (node->kind != WEIR_NODE_MAP || !begin_rule(reader, &draft))
-		return;
-	read_choices(reader, &draft);
-	read_rest(reader, &draft);
-}
-
-/* ---- a rule of Sentinel-Go's ---- */
-
-/* What Sentinel-Go's decoders know (core/flow/rule.go, core/isolation/rule.go); their `ID` names nothing here, since
- * rules may share one.
- */
-static const enum weir_rule_field sentinel_fields[] = {
-	RULE_RESOURCE,	  RULE_METRIC,	  RULE_THRESHOLD,    RULE_INTERVAL,	RULE_STRATEGY,
-	RULE_BEHAVIOR,	  RULE_RELATION,  RULE_REF_RESOURCE, RULE_MAX_QUEUEING, RULE_WARM_UP_PERIOD,
-	RULE_COLD_FACTOR, RULE_LOW_USAGE, RULE_HIGH_USAGE,   RULE_LOW_MARK,	RULE_HIGH_MARK,
-};
-
-/* Fields of weir's that Sentinel has not, and ignores: who writes them here expects something else. */
-static const enum weir_rule_field foreign_fields[] = {RULE_SAMPLES, RULE_UNIT, RULE_WINDOW, RULE_MODE, RULE_OVERRIDES};
-
-enum sentinel_place {
-	SENTINEL_FOREIGN = ARRAY_SIZE(sentinel_fields),
-	SENTINEL_REGEX = SENTINEL_FOREIGN + ARRAY_SIZE(foreign_fields),
-	SENTINEL_COUNT,
-};
-
-static void check_regex(struct weir_reader *reader, const struct weir_node *node)
-{
-	const char *word;
-
-	if (!node || !weir_read_word(reader, node, "regex", &word) || !strcmp(word, "false"))
-		return;
-	if (!strcmp(word, "true"))
-		weir_complain(reader, node, "write a rule for each resource, with 'regex' false",
-			      "regex: a resource of packets is found by its match, not by a pattern of names");
-	else
-		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
-}
-
-static bool read_sentinel_fields(struct weir_reader *reader, struct weir_draft *draft)
-{
-	const char *names[SENTINEL_COUNT];
-	const struct weir_node *values[SENTINEL_COUNT];
-
-	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
-		names[i] = weir_rule_fields[sentinel_fields[i]];
-	for (size_t i = 0; i < ARRAY_SIZE(foreign_fields); i++)
-		names[SENTINEL_FOREIGN + i] = weir_rule_fields[foreign_fields[i]];
-	names[SENTINEL_REGEX] = "regex";
-	if (!weir_read_fields_as_go(reader, draft->node, "a rule of Sentinel's", names, SENTINEL_COUNT, values))
-		return false;
-	for (size_t i = 0; i < SENTINEL_FOREIGN; i++)
-		draft->value[sentinel_fields[i]] = values[i];
-	for (size_t i = SENTINEL_FOREIGN; i < SENTINEL_REGEX; i++)
-		if (values[i])
-			weir_warn(reader, values[i], "to use it, write the rule under 'rules:' of a file of weir's own",
-				  "'%s' has no effect: a list of Sentinel's rules does not know it", names[i]);
-	check_regex(reader, values[SENTINEL_REGEX]);
-	return true;
-}
-
-void weir_read_sentinel_rule(struct weir_reader *reader, const struct weir_node *node)
-{
-	struct weir_draft draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes};
-
-	if (!read_sentinel_fields(reader, &draft) || !begin_rule(reader, &draft))
-		return;
-	read_choices(reader, &draft);
-	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
-		if (field != RULE_THRESHOLD && !weir_draft_uses(&draft, field, NULL))
-			draft.value[field] = NULL;
-	read_rest(reader, &draft);
+	if (node->kind == WEIR_NODE_MAP)
+		weir_read_draft(reader, &draft);
 }

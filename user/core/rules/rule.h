@@ -54,7 +54,8 @@ struct weir_draft {
 	const struct weir_node *value[RULE_FIELD_COUNT];
 	struct weir_ruleset_rule *rule;
 	const char *resource_name; /* NULL: missing, or of the wrong type */
-	bool is_sentinel;	   /* an object of a list of Sentinel-Go's rules */
+	bool is_sentinel;	   /* an object of a list of Sentinel's rules */
+	bool is_isolation;	   /* ... that is one of Sentinel-Go's isolation rules */
 	bool has_threshold, has_resource;
 	size_t mistakes_before;		   /* the reader's, when it came to this rule */
 	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
@@ -71,6 +72,11 @@ static inline const struct weir_node *weir_draft_at(const struct weir_draft *dra
  * it is for. ret_condition may be NULL.
  */
 bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field, const char **ret_condition);
+
+/* Append the rule that the draft's values say. They need not stand in the file as they are: weir_node.text may be what
+ * another word comes to, as long as its place and document are those of that word.
+ */
+void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft);
 
 /* The resource that a word names; complains when there is none. */
 bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,

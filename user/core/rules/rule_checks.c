@@ -68,7 +68,7 @@ static void check_threshold(struct weir_reader *reader, const struct weir_draft 
 		return;
 	if (!draft->value[RULE_THRESHOLD] && !draft->is_sentinel)
 		weir_complain(reader, draft->node, kind->threshold_hint, "the rule has no threshold");
-	else if (!draft->value[RULE_THRESHOLD])
+	else if (!draft->value[RULE_THRESHOLD] && reader->mistakes == draft->mistakes_before)
 		weir_warn(reader, draft->node, "as in Sentinel, no threshold is a threshold of 0",
 			  "the rule has no threshold: it admits nothing");
 }

@@ -221,7 +221,8 @@ static int add_word(struct builder *builder, struct fy_event *event)
 		fy_token_get_text(token, &bytes);
 	if (bytes != strlen(node->text))
 		return mistake(builder, &place, NULL, "a zero byte cannot be part of a value");
-	if (!token || fy_token_scalar_style(token) == FYSS_PLAIN)
+	node->is_quoted = token && fy_token_scalar_style(token) != FYSS_PLAIN;
+	if (!node->is_quoted)
 		for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
 			if (!strcmp(node->text, nulls[i]))
 				node->kind = WEIR_NODE_NULL;

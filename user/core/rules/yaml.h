@@ -36,6 +36,7 @@ struct weir_document;
 struct weir_node {
 	enum weir_node_kind kind;
 	char *text;		  /* of a word, quotes and escapes resolved, without zero bytes */
+	bool is_quoted;		  /* a word that is a text, whatever it looks like */
 	struct weir_node **items; /* of a list; of a map: key, value, key, value ... */
 	size_t count;		  /* of items: twice the fields of a map */
 	size_t weight;		  /* nodes it stands for, itself included; 0 while it is not complete */

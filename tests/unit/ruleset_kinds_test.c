@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Lists of Sentinel's rules are told apart by their fields or by the name above them; others are refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/lists.h"
+#include "ruleset_bench.h"
+
+/* What is told of a list of a kind that weir has no rules of: "these are Sentinel-Go's system rules, and ...". */
+static const char *told_of_kind(const struct bench *bench)
+{
+	return bench->diag.count ? bench->diag.entries[0].message : "nothing";
+}
+
+/* A list that weir cannot enforce yet is recognised, and refused as a whole, once. */
+static void assert_is_refused_as(struct bench *bench, const char *list, const char *title)
+{
+	int err = read_texts(bench, list, RESOURCES, NULL);
+
+	if (err != -EINVAL || bench->diag.count != 1 || strncmp(told_of_kind(bench), "these are ", 10) ||
+	    !strstr(told_of_kind(bench), title))
+		fail_msg("%s\nexpected: these are %s\ngot %d, %zu words: %s", list, title, err, bench->diag.count,
+			 told_of_kind(bench));
+}
+
+static void list_is_told_by_the_fields_that_only_its_kind_has(void **state)
+{
+	static const struct {
+		const char *fields, *title;
+	} lists[] = {
+		/* One field that no other kind has is enough. */
+		{"\"retryTimeoutMs\": 3000", "Sentinel-Go's circuit breakers"},
+		{"\"maxAllowedRtMs\": 50", "Sentinel-Go's circuit breakers"},
+		{"\"statSlidingWindowBucketCount\": 10", "Sentinel-Go's circuit breakers"},
+		{"\"ProbeNum\": 3", "Sentinel-Go's circuit breakers"},
+		{"\"metricType\": 1, \"triggerCount\": 0.8, \"strategy\": 1", "Sentinel-Go's system rules"},
+		{"\"triggerCount\": 3", "Sentinel-Go's system rules"},
+		{"\"timeWindow\": 10", "Sentinel Java's degrade rules"},
+		{"\"slowRatioThreshold\": 0.5", "Sentinel Java's degrade rules"},
+		{"\"qps\": 100", "Sentinel Java's system rules"},
+		{"\"highestSystemLoad\": 3.5, \"avgRt\": -1, \"maxThread\": -1, \"qps\": -1, \"highestCpuUsage\": -1",
+		 "Sentinel Java's system rules"},
+		/* So are fields that no other kind has together. */
+		{"\"strategy\": 2, \"threshold\": 50, \"minRequestAmount\": 10, \"statIntervalMs\": 1000",
+		 "Sentinel-Go's circuit breakers"},
+		{"\"threshold\": 0.5, \"minRequestAmount\": 10", "Sentinel-Go's circuit breakers"},
+		{"\"grade\": 2, \"count\": 50, \"statIntervalMs\": 1000", "Sentinel Java's degrade rules"},
+		{"\"limitApp\": \"default\", \"minRequestAmount\": 5", "Sentinel Java's degrade rules"},
+		{"\"metricType\": 0, \"strategy\": -1", "Sentinel-Go's system rules"},
+	};
+	struct bench *bench = *state;
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		snprintf(text, sizeof(text), "[{%s}]", lists[i].fields);
+		assert_is_refused_as(bench, text, lists[i].title);
+	}
+}
+
+/* Each rule may have but a part of what tells the list. */
+static void whole_list_is_of_one_kind(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_is_refused_as(bench,
+			     "[{\"resource\": \"dns\", \"threshold\": 50, \"strategy\": 2},\n"
+			     " {\"resource\": \"web\", \"threshold\": 0.5, \"retryTimeoutMs\": 3000}]",
+			     "Sentinel-Go's circuit breakers");
+	assert_is_refused_as(bench,
+			     "[{\"resource\": \"dns\", \"count\": 50, \"grade\": 2},\n"
+			     " {\"resource\": \"web\", \"count\": 5, \"timeWindow\": 10, \"grade\": null}]",
+			     "Sentinel Java's degrade rules");
+}
+
+static void list_of_two_kinds_is_refused_and_told_how_to_part_them(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench,
+				    "[{\"resource\": \"dns\", \"threshold\": 5, \"statIntervalInMs\": 1000},\n"
+				    " {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]",
+				    RESOURCES, NULL),
+			 -EINVAL);
+	assert_tells(bench,
+		     "a.yaml:2:38: 'retryTimeoutMs' is of Sentinel-Go's circuit breakers, but 'statIntervalInMs' "
+		     "in line 1 is of Sentinel-Go's flow rules\n"
+		     "    {\"resource\": \"dns\", \"threshold\": 5, \"retryTimeoutMs\": 1000}]\n"
+		     "                                        ^~~~~~~~~~~~~~~~\n"
+		     "    give each kind a list of its own: {\"flowRules\": [...], \"circuitBreakers\": [...]}\n");
+	/* The later of the two is pointed at, whichever kind comes first in our table. */
+	assert_int_equal(read_texts(bench, "[{\"timeWindow\": 5},\n {\"paramIndex\": 0}]", RESOURCES, NULL), -EINVAL);
+	assert_int_equal(bench->diag.count, 1);
+	assert_int_equal(bench->diag.entries[0].line, 2);
+	assert_string_equal(bench->diag.entries[0].message,
+			    "'paramIndex' is of Sentinel-Go's hotspot rules, but "
+			    "'timeWindow' in line 1 is of Sentinel Java's degrade rules");
+}
+
+static void list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it(void **state)
+{
+	static const struct sample samples[] = {
+		{"[{\"resource\": \"dns\", \"durationInSec\": 5, \"burstCount\": 0}]", 1, 1,
+		 "this list could be of Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules",
+		 "say which: {\"hotspotRules\": [...]} or {\"paramFlowRules\": [...]}"},
+		{"- minRequestAmount: 5\n  statIntervalMs: 1000\n", 1, 1,
+		 "this list could be of Sentinel-Go's circuit breakers or Sentinel Java's degrade rules",
+		 "{\"circuitBreakers\": [...]} or {\"degradeRules\": [...]}"},
+		{"[{\"strategy\": 1, \"refResource\": \"web\"}]", 1, 1,
+		 "no kind of Sentinel's rules has all fields of this list", "{\"flowRules\": [...]}"},
+		{"[{\"strategy\": 1, \"threshold\": 1, \"count\": 7}]", 1, 1,
+		 "no kind of Sentinel's rules has all fields of this list", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(bench, &samples[i], false);
+}
+
+static void name_that_a_list_stands_under_says_its_kind(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 1, sampleCount: 5}]\n"
+				      "flowRules: [{resource: dns, Threshold: 2}]\n"
+				      "isolationRules: [{resource: dns, threshold: 3}]\n"
+				      "hotspotRules: []\ncircuitBreakers:\nsystemRules: null\ndegradeRules: []\n"
+				      "paramFlowRules:\nauthorityRules: ~\n");
+	assert_int_equal(bench->ruleset->rule_count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(bench->ruleset->rules[i].threshold_micro == (i + 1) * WEIR_MICRO);
+		assert_int_equal(bench->ruleset->rules[i].metric, i == 2 ? WEIR_METRIC_CONCURRENCY : WEIR_METRIC_RATE);
+	}
+	assert_string_equal(bench->ruleset->rules[2].name, "dns#3");
+	/* JSON, beside the file with the resources. */
+	assert_int_equal(
+		read_texts(bench, "{\"flowRules\": [{\"resource\": \"web\", \"threshold\": 9}]}", RESOURCES, NULL), 0);
+	assert_int_equal(bench->ruleset->rule_count, 1);
+}
+
+/* Rules are judged in the order in which they stand, whatever list they stand in. */
+static void lists_of_a_file_keep_its_order(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "isolationRules: [{resource: dns, threshold: 1}]\n"
+			    "flowRules: &list [{resource: dns, threshold: 2}]\n"
+			    "rules: [{resource: dns, threshold: 3}]\n" RESOURCES);
+	assert_int_equal(bench->ruleset->rule_count, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(bench->ruleset->rules[i].threshold_micro == (i + 1) * WEIR_MICRO);
+}
+
+static void list_under_a_wrong_name_is_refused(void **state)
+{
+	static const struct sample samples[] = {
+		{RESOURCES "isolationRules: [{resource: dns, threshold: 1, controlBehavior: 0}]\n", 2, 48,
+		 "'controlBehavior' is a field of Sentinel-Go's flow rules, hotspot rules, Sentinel Java's flow rules "
+		 "and param-flow rules, not of Sentinel-Go's isolation rules",
+		 "\"flowRules\": [...]"},
+		{RESOURCES "isolationRules: [{resource: dns, threshold: 1, metricType: QPS}]\n", 2, 60,
+		 "'QPS' is no value of 'metricType'", "Concurrency"},
+		{RESOURCES "flowRules: [{resource: dns, threshold: 1, durationInSec: 1}]\n", 2, 43,
+		 "'durationInSec' is a field of Sentinel-Go's hotspot rules and Sentinel Java's param-flow rules",
+		 "write 'statIntervalInMs', in milliseconds"},
+		{RESOURCES "flowRules: {resource: dns}\n", 2, 12, "'flowRules' must be a list", "'- '"},
+		{RESOURCES "flowRules: [7]\n", 2, 13, "must be a map of fields", NULL},
+		{RESOURCES "flowRules: [{resource: dns, retryTimeoutMs: 1}]\n", 2, 29,
+		 "'retryTimeoutMs' is a field of Sentinel-Go's circuit breakers, not of Sentinel-Go's flow rules",
+		 "rules that have it are written as \"circuitBreakers\": [...]"},
+		{RESOURCES "systemRules: [{triggerCount: 1}]\n", 2, 14, "weir has no system rules yet", NULL},
+		{RESOURCES "systemRules: [{qps: 1}]\n", 2, 14, "these are Sentinel Java's system rules", NULL},
+		{RESOURCES "circuitBreakers: [{resource: dns}]\n", 2, 18, "weir has no circuit breakers yet", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(bench, &samples[i], false);
+}
+
+/* Every field of every kind, where it does not belong: it is told by its name. */
+static void field_of_another_kind_is_refused_by_name(void **state)
+{
+	struct bench *bench = *state;
+	char text[256], word[64];
+
+	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
+		for (size_t i = 0; i < weir_list_kinds[id]->field_count; i++) {
+			const char *name = weir_list_kinds[id]->fields[i].name;
+			bool is_of_flow = false;
+
+			for (size_t own = 0; own < weir_list_kinds[WEIR_LIST_FLOW]->field_count; own++)
+				is_of_flow |= !weir_list_kinds[WEIR_LIST_FLOW]->fields[own].instead &&
+					      !strcmp(weir_list_kinds[WEIR_LIST_FLOW]->fields[own].name, name);
+			if (is_of_flow || weir_list_kinds[id]->fields[i].instead)
+				continue;
+			/* The kind is told by the first field, so that this one is a stranger. */
+			snprintf(text, sizeof(text),
+				 RESOURCES
+				 "flowRules: [{statIntervalInMs: 1000, resource: dns, threshold: 1, %s: 1}]\n",
+				 name);
+			assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+			snprintf(word, sizeof(word), "'%s' is ", name);
+			if (!strstr(bench->diag.entries[0].message, word) || !bench->diag.entries[0].hint)
+				fail_msg("%s\n%s", text, bench->diag.entries[0].message);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(list_is_told_by_the_fields_that_only_its_kind_has),
+		TEST(whole_list_is_of_one_kind),
+		TEST(list_of_two_kinds_is_refused_and_told_how_to_part_them),
+		TEST(list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it),
+		TEST(name_that_a_list_stands_under_says_its_kind),
+		TEST(lists_of_a_file_keep_its_order),
+		TEST(list_under_a_wrong_name_is_refused),
+		TEST(field_of_another_kind_is_refused_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Lists of Sentinel's rules, as its users keep them: which kind a list is of (lists.c), and what becomes of the fields
+ * that its rules have (sentinel_go.c, sentinel_java.c). docs/sentinel.md says the same for people, and
+ * tests/unit/sentinel_table_test.c compares the two.
+ *
+ * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
+ * (October 2025; FlowRule, DegradeRule, ParamFlowRule, SystemRule, AuthorityRule, and its dashboard's entities).
+ */
+#ifndef WEIR_RULES_LISTS_H
+#define WEIR_RULES_LISTS_H
+
+#include "rules/rule.h"
+
+enum weir_list_kind_id {
+	WEIR_LIST_FLOW, /* and isolation rules among them, by their metricType */
+	WEIR_LIST_ISOLATION,
+	WEIR_LIST_HOTSPOT,
+	WEIR_LIST_BREAKER,
+	WEIR_LIST_SYSTEM,
+	WEIR_LIST_JAVA_FLOW,
+	WEIR_LIST_DEGRADE,
+	WEIR_LIST_PARAM_FLOW,
+	WEIR_LIST_JAVA_SYSTEM,
+	WEIR_LIST_AUTHORITY,
+	WEIR_LIST_KIND_COUNT,
+};
+
+/* A field that the rules of a list may have, or that is refused in them by name. */
+struct weir_list_field {
+	const char *name;
+	/* The field of weir's that takes its value as it is. RULE_FIELD_COUNT: it is read by itself, or ignored. */
+	enum weir_rule_field taken_as;
+	/* Of other kinds' fields: what to write here in their place. NULL: the list's own field. */
+	const char *instead;
+};
+
+#define WEIR_LIST_FIELDS_MAX 48
+
+/* One rule of a list while it is read. */
+struct weir_list_rule {
+	const struct weir_list_kind *kind;
+	const struct weir_node *node;			      /* the map with its fields */
+	const struct weir_node *values[WEIR_LIST_FIELDS_MAX]; /* by weir_list_kind.fields; NULL: absent */
+	struct weir_draft draft;			      /* what it comes to in weir's words */
+	struct weir_node words[RULE_FIELD_COUNT];	      /* values of the draft that the file has in other words */
+	char texts[RULE_FIELD_COUNT][24];		      /* ... their texts, where these are numbers */
+};
+
+struct weir_list_kind {
+	const char *name;  /* the field of a rule file that such a list stands under */
+	const char *title; /* "flow rules" */
+	bool is_java;	   /* field names match exactly, else without regard to case */
+	const struct weir_list_field *fields;
+	size_t field_count;
+	/* Without any of these it is no such list, or one whose rules Sentinel itself refuses; NULL: it needs none. */
+	const char *const *needs;
+	/* One rule; the draft has the values that are taken as they are. NULL: weir has no such rules. */
+	void (*read)(struct weir_reader *reader, struct weir_list_rule *rule);
+	const char *missing; /* then: what weir has not */
+};
+
+/* By enum weir_list_kind_id. */
+extern const struct weir_list_kind *const weir_list_kinds[WEIR_LIST_KIND_COUNT];
+
+/* ---- for the readers of rules ---- */
+
+/* A value of the draft that is said with other words at `at`. `word` must outlive the rule's reading. */
+void weir_list_say(struct weir_list_rule *rule, enum weir_rule_field field, const struct weir_node *at,
+		   const char *word);
+void weir_list_say_number(struct weir_list_rule *rule, enum weir_rule_field field, const struct weir_node *at,
+			  uint64_t number);
+
+/* `regex` true is refused: all kinds that have it call this. `node` may be NULL. */
+void weir_list_check_regex(struct weir_reader *reader, const struct weir_node *node);
+
+/* A whole number, not in quotes; `node` may be NULL: `missing` then. False: complained. */
+bool weir_list_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
+			   uint64_t high, uint64_t missing, uint64_t *ret_number);
+
+#endif
