@@ -22,12 +22,20 @@ struct events {
 	size_t count;
 };
 
+/* What an InboundQPS rule has let through, and the newest bucket in which it judged a packet. */
+struct window {
+	uint64_t newest;
+	struct events events;
+};
+
 struct model_system {
 	const struct model_system_rule *rules;
 	size_t rule_count;
-	struct weir_ruleset ruleset; /* of the one rule that connections are counted under */
+	/* Connections are counted under a rule for each Concurrency rule, in its place, and behind them one for all. */
+	struct weir_ruleset ruleset;
 	struct model_connections *connections;
-	struct events inbound, handshakes;
+	struct window *windows; /* a rule each */
+	struct events handshakes;
 	bool has_sample;
 	uint64_t load1_micro, cpu_micro;
 };
@@ -40,18 +48,24 @@ struct model_system *model_system_new(const struct model_system_rule *rules, siz
 	assert(system);
 	system->rules = rules;
 	system->rule_count = count;
-	system->ruleset.rule_count = 1;
+	system->ruleset.rule_count = count + 1;
 	system->ruleset.settings = *settings;
+	system->windows = calloc(count + 1, sizeof(*system->windows));
+	assert(system->windows);
 	system->connections = model_connections_new(&system->ruleset);
 	return system;
 }
 
 void model_system_free(struct model_system *system)
 {
+	size_t i;
+
 	if (!system)
 		return;
 	model_connections_free(system->connections);
-	free(system->inbound.event);
+	for (i = 0; i < system->rule_count; i++)
+		free(system->windows[i].events.event);
+	free(system->windows);
 	free(system->handshakes.event);
 	free(system);
 }
@@ -121,16 +135,69 @@ static void last_buckets(const struct events *events, uint64_t now_ns, uint64_t 
 struct model_system_view model_system_view(struct model_system *system, uint64_t now_ns)
 {
 	struct model_system_view view = {};
-	uint64_t unused;
 
-	view.open = model_connections_of_rule(system->connections, 0, now_ns).now;
-	last_second(&system->inbound, now_ns, &view.inbound, &unused);
+	view.open = model_connections_of_rule(system->connections, system->rule_count, now_ns).now;
 	last_second(&system->handshakes, now_ns, &view.handshakes, &view.handshake_us);
 	last_buckets(&system->handshakes, now_ns, &view.complete_max, &view.shortest_us);
 	return view;
 }
 
+/* ---- windows ---- */
+
+/*
+ * The bucket in which a packet is judged and counted: its own if it is one of the two that the window looks at, else,
+ * as the clock went back, the newest known. The window knows it from then on.
+ */
+static uint64_t standing_of(struct window *window, uint64_t time_ns)
+{
+	uint64_t bucket = bucket_of(time_ns);
+
+	if (bucket > window->newest)
+		window->newest = bucket;
+	return window->newest - bucket < SECOND_BUCKETS ? bucket : window->newest;
+}
+
+static uint64_t window_sum(const struct window *window)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < window->events.count; i++)
+		sum += window->newest - bucket_of(window->events.event[i].time_ns) < SECOND_BUCKETS;
+	return sum;
+}
+
 /* ---- rules ---- */
+
+static struct model_key connections_of(size_t place)
+{
+	return (struct model_key){.rule = place};
+}
+
+/* No fewer connections than the trigger: as many as the next whole number are let through. */
+static bool concurrency_drops(struct model_system *system, size_t place, const struct model_packet *packet,
+			      uint64_t latest_ns)
+{
+	struct model_key key = connections_of(place);
+	uint64_t whole = (system->rules[place].trigger_micro + WEIR_MICRO - 1) / WEIR_MICRO;
+
+	return !model_connections_admit(system->connections, &key, whole * WEIR_MICRO, packet, latest_ns);
+}
+
+static bool inbound_drops(struct model_system *system, size_t place, uint64_t own_ns)
+{
+	struct window *window = &system->windows[place];
+
+	standing_of(window, own_ns);
+	return (unsigned __int128)window_sum(window) * WEIR_MICRO >= system->rules[place].trigger_micro;
+}
+
+/* The mean handshake, in ms; the mean of none is no number. */
+static bool avg_rt_drops(const struct model_system_rule *rule, const struct model_system_view *view)
+{
+	return view->handshakes > 0 && (unsigned __int128)view->handshake_us * 1000 >=
+					       (unsigned __int128)rule->trigger_micro * view->handshakes;
+}
 
 /* More connections than handshakes could be under way, were they all as quick as the shortest. */
 static bool has_queue(const struct model_system_view *view)
@@ -139,25 +206,30 @@ static bool has_queue(const struct model_system_view *view)
 	       (unsigned __int128)view->open * 1000000 > (unsigned __int128)view->complete_max * view->shortest_us;
 }
 
-static bool rule_drops(const struct model_system *system, const struct model_system_rule *rule,
-		       const struct model_system_view *view, bool is_opening)
+static bool sample_drops(const struct model_system *system, const struct model_system_rule *rule, uint64_t value_micro,
+			 const struct model_system_view *view)
 {
+	return system->has_sample && value_micro > rule->trigger_micro && (!rule->is_bbr || has_queue(view));
+}
+
+static bool rule_drops(struct model_system *system, size_t place, const struct model_packet *packet,
+		       struct model_system_time time)
+{
+	struct model_system_view view = model_system_view(system, time.latest_ns);
+	const struct model_system_rule *rule = &system->rules[place];
+	bool is_opening = model_event_of(packet) == MODEL_OPENING;
+
 	switch (rule->metric) {
 	case MODEL_SYSTEM_INBOUND_QPS:
-		return (unsigned __int128)view->inbound * WEIR_MICRO >= rule->trigger_micro;
+		return inbound_drops(system, place, time.own_ns);
 	case MODEL_SYSTEM_CONCURRENCY:
-		return is_opening && (unsigned __int128)view->open * WEIR_MICRO >= rule->trigger_micro;
-	case MODEL_SYSTEM_AVG_RT: /* ms, the mean of none being 0 */
-		if (view->handshakes == 0)
-			return is_opening && rule->trigger_micro == 0;
-		return is_opening && (unsigned __int128)view->handshake_us * 1000 >=
-					     (unsigned __int128)rule->trigger_micro * view->handshakes;
+		return is_opening && concurrency_drops(system, place, packet, time.latest_ns);
+	case MODEL_SYSTEM_AVG_RT:
+		return is_opening && avg_rt_drops(rule, &view);
 	case MODEL_SYSTEM_LOAD:
-		return system->has_sample && system->load1_micro > rule->trigger_micro &&
-		       (!rule->is_bbr || has_queue(view));
+		return sample_drops(system, rule, system->load1_micro, &view);
 	case MODEL_SYSTEM_CPU_USAGE:
-		return system->has_sample && system->cpu_micro > rule->trigger_micro &&
-		       (!rule->is_bbr || has_queue(view));
+		return sample_drops(system, rule, system->cpu_micro, &view);
 	}
 	assert(false);
 	return false;
@@ -172,9 +244,8 @@ static bool is_inbound_work(const struct model_packet *packet)
 }
 
 size_t model_system_judge(struct model_system *system, const struct model_packet *packet, bool *would_drop,
-			  uint64_t now_ns)
+			  struct model_system_time time)
 {
-	struct model_system_view view = model_system_view(system, now_ns);
 	size_t i;
 
 	for (i = 0; i < system->rule_count; i++)
@@ -182,7 +253,7 @@ size_t model_system_judge(struct model_system *system, const struct model_packet
 	if (!is_inbound_work(packet))
 		return system->rule_count;
 	for (i = 0; i < system->rule_count; i++) {
-		if (!rule_drops(system, &system->rules[i], &view, model_event_of(packet) == MODEL_OPENING))
+		if (!rule_drops(system, i, packet, time))
 			continue;
 		if (!system->rules[i].observes)
 			return i;
@@ -191,15 +262,36 @@ size_t model_system_judge(struct model_system *system, const struct model_packet
 	return system->rule_count;
 }
 
-void model_system_commit(struct model_system *system, const struct model_packet *packet, uint64_t now_ns)
-{
-	const struct model_key all = {};
-	struct model_connection_counts before = model_connections_of_rule(system->connections, 0, now_ns), after;
+/* ---- what passed ---- */
 
-	if (is_inbound_work(packet))
-		add_event(&system->inbound, now_ns, 0);
-	model_connections_pass(system->connections, &all, packet, false, now_ns);
-	after = model_connections_of_rule(system->connections, 0, now_ns);
+/* Returns the handshakes that are known then, and how long they took together. */
+static struct model_connection_counts pass_connection(struct model_system *system, size_t place,
+						      const struct model_packet *packet, bool is_refused,
+						      uint64_t latest_ns)
+{
+	struct model_key key = connections_of(place);
+
+	if (model_event_of(packet) != MODEL_NOT_TCP)
+		model_connections_pass(system->connections, &key, packet, is_refused, latest_ns);
+	return model_connections_of_rule(system->connections, place, latest_ns);
+}
+
+void model_system_commit(struct model_system *system, const struct model_packet *packet, const bool *would_drop,
+			 struct model_system_time time)
+{
+	size_t i, all = system->rule_count;
+	struct model_connection_counts before = model_connections_of_rule(system->connections, all, time.latest_ns);
+	struct model_connection_counts after = pass_connection(system, all, packet, false, time.latest_ns);
+
 	if (after.handshakes > before.handshakes)
-		add_event(&system->handshakes, now_ns, after.handshake_us - before.handshake_us);
+		add_event(&system->handshakes, time.latest_ns, after.handshake_us - before.handshake_us);
+	for (i = 0; i < system->rule_count; i++) {
+		struct window *window = &system->windows[i];
+
+		if (system->rules[i].metric == MODEL_SYSTEM_CONCURRENCY)
+			pass_connection(system, i, packet, would_drop[i], time.latest_ns);
+		else if (system->rules[i].metric == MODEL_SYSTEM_INBOUND_QPS && is_inbound_work(packet) &&
+			 !would_drop[i])
+			add_event(&window->events, standing_of(window, time.own_ns) * BUCKET_NS, 0);
+	}
 }

@@ -2,10 +2,13 @@
 /*
  * System rules, for the reference model: what is asked of the whole host before any other rule, as lists of all that
  * was admitted and of all handshakes, counted anew for each question. Written from the text alone. Connections are
- * those of model_connection.h, all resources together, in one flow; a handshake is timed as there.
+ * those of model_connection.h, of TCP alone, all resources together, in one flow; a handshake is timed as there.
  *
  * Inbound work is a TCP opening, or a packet of another protocol; the caller gives only packets that belong to some
  * resource and whose source is not in `allow`, and all of these, since every one may be of a connection.
+ *
+ * A rule that observes goes by what it would have let through: InboundQPS by a window of its own, Concurrency by
+ * connections of its own. AvgRT and BBR go by all that passed.
  */
 #ifndef WEIR_TEST_MODEL_SYSTEM_H
 #define WEIR_TEST_MODEL_SYSTEM_H
@@ -42,25 +45,29 @@ void model_system_free(struct model_system *system);
 void model_system_sample(struct model_system *system, uint64_t load1_micro, uint64_t cpu_micro);
 void model_system_forget(struct model_system *system);
 
-/*
- * The first enforced rule that drops the packet, or the number of rules. would_drop[place] says which observing ones
- * before it would have dropped it. Nothing is done yet. now_ns never descends, from call to call; so below.
- */
-size_t model_system_judge(struct model_system *system, const struct model_packet *packet, bool *would_drop,
-			  uint64_t now_ns);
-
-/* The packet passed, these rules and all others. */
-void model_system_commit(struct model_system *system, const struct model_packet *packet, uint64_t now_ns);
-
-/* What rules go by. */
-struct model_system_view {
-	uint64_t inbound;		   /* inbound work in the last second */
-	uint64_t open;			   /* connections */
-	uint64_t handshakes, handshake_us; /* of the last second, all together */
-	uint64_t complete_max,
-		shortest_us; /* of the last five: handshakes a second, and the shortest; 0: there was none */
+/* When a packet comes: by its own time, and the latest of any packet so far, by which connections go. */
+struct model_system_time {
+	uint64_t own_ns, latest_ns;
 };
 
-struct model_system_view model_system_view(struct model_system *system, uint64_t now_ns);
+/*
+ * The first enforced rule that drops the packet, or the number of rules. would_drop[place] says which observing ones
+ * before it would have dropped it. Nothing is counted yet. latest_ns never descends, from call to call; so below.
+ */
+size_t model_system_judge(struct model_system *system, const struct model_packet *packet, bool *would_drop,
+			  struct model_system_time time);
+
+/* The packet passed, these rules and all others; would_drop is what judging it said. */
+void model_system_commit(struct model_system *system, const struct model_packet *packet, const bool *would_drop,
+			 struct model_system_time time);
+
+/* What AvgRT and BBR go by. */
+struct model_system_view {
+	uint64_t open;			    /* connections */
+	uint64_t handshakes, handshake_us;  /* of the last second, all together */
+	uint64_t complete_max, shortest_us; /* of the last five: handshakes a second, and the shortest; 0: none was */
+};
+
+struct model_system_view model_system_view(struct model_system *system, uint64_t latest_ns);
 
 #endif

@@ -28,6 +28,7 @@ struct bench {
 	struct model_system_rule rule[2];
 	size_t rule_count;
 	struct model_system *system;
+	uint64_t latest_ns;
 	size_t blocker; /* of the last packet: rule_count when it passed */
 	bool would_drop[2];
 };
@@ -84,11 +85,16 @@ static bool send_packet(struct bench *bench, uint16_t port, uint8_t protocol, ui
 		.tcp_flags = flags,
 	};
 
-	bench->blocker = model_system_judge(system_of(bench), &packet, bench->would_drop, time_ns);
+	struct model_system_time time = {.own_ns = time_ns};
+
+	if (time_ns > bench->latest_ns)
+		bench->latest_ns = time_ns;
+	time.latest_ns = bench->latest_ns;
+	bench->blocker = model_system_judge(system_of(bench), &packet, bench->would_drop, time);
 	if (bench->blocker != bench->rule_count)
 		return false;
 	if (!is_dropped)
-		model_system_commit(bench->system, &packet, time_ns);
+		model_system_commit(bench->system, &packet, bench->would_drop, time);
 	return true;
 }
 
@@ -145,6 +151,37 @@ static void the_last_second_is_two_half_ones(void **state)
 	assert_true(udp(bench, 1, START + 2 * SECOND));
 }
 
+static void a_clock_that_goes_back_empties_nothing(void **state)
+{
+	struct bench *bench = *state;
+
+	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 3);
+	assert_true(udp(bench, 1, START + SECOND));
+	assert_true(udp(bench, 1, START + SECOND / 2)); /* in its own bucket */
+	assert_true(udp(bench, 1, START));		/* in the newest */
+	assert_false(udp(bench, 1, START));
+	assert_false(udp(bench, 1, START + SECOND));
+	assert_true(udp(bench, 1, START + 3 * SECOND / 2)); /* the second has left */
+	assert_false(udp(bench, 1, START + 3 * SECOND / 2));
+}
+
+static void an_observing_rule_counts_what_it_would_have_let_through(void **state)
+{
+	struct bench *bench = *state;
+
+	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1)->observes = true;
+	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1)->observes = true;
+	assert_true(tcp(bench, 1, SYN, START));
+	assert_false(bench->would_drop[0] || bench->would_drop[1]);
+	assert_true(tcp(bench, 2, SYN, START + SECOND / 2));
+	assert_true(bench->would_drop[0] && bench->would_drop[1]);
+	/* the second is in neither's figures: the first alone was in the way */
+	assert_true(tcp(bench, 1, RST, START + SECOND));
+	assert_true(tcp(bench, 3, SYN, START + SECOND));
+	assert_false(bench->would_drop[0] || bench->would_drop[1]);
+	assert_int_equal(model_system_view(bench->system, START + SECOND).open, 2);
+}
+
 static void a_fraction_is_reached_by_the_next_whole_number(void **state)
 {
 	struct bench *bench = *state;
@@ -157,24 +194,37 @@ static void a_fraction_is_reached_by_the_next_whole_number(void **state)
 
 /* ---- Concurrency ---- */
 
-static void connections_of_all_kinds_count_and_only_openings_are_dropped(void **state)
+static void as_many_connections_as_the_trigger_drop_openings(void **state)
 {
 	struct bench *bench = *state;
 
-	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 3);
+	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 2);
 	assert_true(tcp(bench, 1, SYN, START));
-	assert_true(udp(bench, 2, START));
+	assert_true(udp(bench, 2, START));	/* no connection here */
 	assert_true(tcp(bench, 3, ACK, START)); /* learned */
 	assert_false(tcp(bench, 4, SYN, START));
 	assert_true(udp(bench, 5, START));
 	assert_true(tcp(bench, 6, ACK, START));
 	assert_true(tcp(bench, 1, ACK, START));
-	assert_int_equal(model_system_view(bench->system, START).open, 5);
+	assert_int_equal(model_system_view(bench->system, START).open, 3);
 	assert_true(tcp(bench, 1, RST, START));
-	assert_true(tcp(bench, 3, FIN | ACK, START));
 	assert_false(tcp(bench, 4, SYN, START));
-	assert_true(tcp(bench, 6, RST, START));
+	assert_true(tcp(bench, 6, FIN | ACK, START));
 	assert_true(tcp(bench, 4, SYN, START));
+}
+
+static void a_connection_does_not_stand_in_its_own_way(void **state)
+{
+	struct bench *bench = *state;
+
+	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1.5); /* reached by two */
+	assert_true(tcp(bench, 1, SYN, START));
+	assert_true(tcp(bench, 2, SYN, START));
+	assert_false(tcp(bench, 3, SYN, START));
+	assert_true(tcp(bench, 2, SYN, START)); /* once more */
+	assert_true(tcp(bench, 2, ACK, START));
+	assert_true(tcp(bench, 2, SYN, START)); /* the port again */
+	assert_int_equal(model_system_view(bench->system, START).open, 2);
 }
 
 /* ---- AvgRT ---- */
@@ -196,6 +246,16 @@ static void the_mean_handshake_time_of_the_last_second_drops_openings(void **sta
 	assert_true(tcp(bench, 3, ACK, START + 60 * MS));
 	assert_false(tcp(bench, 5, SYN, START + SECOND - 1));
 	assert_true(tcp(bench, 5, SYN, START + SECOND));
+}
+
+static void without_a_handshake_there_is_no_mean(void **state)
+{
+	struct bench *bench = *state;
+
+	add_rule(bench, MODEL_SYSTEM_AVG_RT, 0);
+	assert_true(tcp(bench, 1, SYN, START));
+	assert_true(tcp(bench, 1, ACK, START));
+	assert_false(tcp(bench, 2, SYN, START));
 }
 
 /* ---- Load and CpuUsage ---- */
@@ -241,7 +301,7 @@ static void bbr_drops_only_what_could_not_be_served_at_the_best_pace(void **stat
 	/* two handshakes in half a second, the shortest of 500 ms: 4 x 0.5 = 2 connections */
 	assert_true(tcp(bench, 1, ACK, START + 500 * MS));
 	assert_true(tcp(bench, 2, ACK, START + 600 * MS));
-	assert_true(udp(bench, 3, START + 600 * MS));
+	assert_true(tcp(bench, 3, SYN, START + 600 * MS));
 	assert_int_equal(model_system_view(bench->system, START + 600 * MS).complete_max, 4);
 	assert_int_equal(model_system_view(bench->system, START + 600 * MS).shortest_us, 500000);
 	assert_false(udp(bench, 4, START + 600 * MS));
@@ -260,7 +320,7 @@ static void the_first_enforced_rule_names_the_drop(void **state)
 
 	add_rule(bench, MODEL_SYSTEM_INBOUND_QPS, 1)->observes = true;
 	add_rule(bench, MODEL_SYSTEM_CONCURRENCY, 1);
-	assert_true(udp(bench, 1, START));
+	assert_true(tcp(bench, 1, SYN, START));
 	assert_true(udp(bench, 1, START));
 	assert_true(bench->would_drop[0]);
 	assert_false(tcp(bench, 2, SYN, START));
@@ -276,9 +336,13 @@ int main(void)
 		CLAIM(inbound_work_is_openings_and_packets_of_other_protocols),
 		CLAIM(what_another_rule_drops_is_no_admitted_work),
 		CLAIM(the_last_second_is_two_half_ones),
+		CLAIM(a_clock_that_goes_back_empties_nothing),
+		CLAIM(an_observing_rule_counts_what_it_would_have_let_through),
 		CLAIM(a_fraction_is_reached_by_the_next_whole_number),
-		CLAIM(connections_of_all_kinds_count_and_only_openings_are_dropped),
+		CLAIM(as_many_connections_as_the_trigger_drop_openings),
+		CLAIM(a_connection_does_not_stand_in_its_own_way),
 		CLAIM(the_mean_handshake_time_of_the_last_second_drops_openings),
+		CLAIM(without_a_handshake_there_is_no_mean),
 		CLAIM(load_above_the_trigger_drops_inbound_work),
 		CLAIM(cpu_above_the_trigger_drops_inbound_work),
 		CLAIM(bbr_drops_only_what_could_not_be_served_at_the_best_pace),
