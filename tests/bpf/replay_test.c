@@ -3,9 +3,6 @@
  * The shipped BPF object against the reference model (tests/lib/model.h), packet for packet: verdict,
  * rule, resources, counters. Every combination of what a rule can be; then random rule sets and traffic.
  * Claims on traffic made for each are in replay_windows_test and replay_kinds_test.
- *
- * WEIR_SEED and WEIR_ROUNDS choose the random ones; a failure names the seed of its round, and
- * WEIR_SEED=that WEIR_ROUNDS=1 repeats it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "../lib/lab_rounds.h"
 #include "../lib/lab_setup.h"
 #include "base/util.h"
 
@@ -108,58 +105,16 @@ static void every_combination_agrees_with_the_model(void **state)
 
 /* ---- random rule sets and traffic ---- */
 
-#define ROUNDS 120
-#define ROUND_PACKETS 10000
-
-static uint64_t environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 0) : otherwise;
-}
-
-/* Returns whether object and model agree on everything. */
-static bool play(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
-		 size_t count)
-{
-	static struct random_reading readings[64];
-	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
-	struct model_decision decision;
-	bool agreed = true;
-	struct lab lab;
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		earliest_ns = specs[i].time_ns < earliest_ns ? specs[i].time_ns : earliest_ns;
-		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
-	}
-	assert_int_equal(lab_open(&lab, ruleset, earliest_ns, latest_ns), 0);
-	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
-	for (i = 0; agreed && i < count; i++)
-		agreed = lab_judge(&lab, &specs[i], &decision);
-	agreed = agreed && lab_agrees(&lab);
-	lab_close(&lab);
-	return agreed;
-}
-
 static void agrees_with_the_model_on_random_rules_and_traffic(void **state)
 {
-	uint64_t seed = environment("WEIR_SEED", 20250701), rounds = environment("WEIR_ROUNDS", ROUNDS), i;
+	const struct lab_rounds rounds = {
+		.rounds = 120,
+		.packets = 10000,
+		.rules = random_ruleset,
+		.traffic = random_packets,
+	};
 
-	for (i = 0; i < rounds; i++) {
-		struct random random = {seed + i};
-		struct weir_ruleset *ruleset = random_ruleset(&random);
-		struct packet_spec *specs = random_packets(&random, ruleset, ROUND_PACKETS);
-		bool agreed = play(&random, ruleset, specs, ROUND_PACKETS);
-
-		if (!agreed) {
-			ruleset_write_yaml(ruleset, stderr);
-			fprintf(stderr, "repeat it: WEIR_SEED=%" PRIu64 " WEIR_ROUNDS=1\n", seed + i);
-		}
-		free(specs);
-		weir_ruleset_free(ruleset);
-		assert_true(agreed);
-	}
+	lab_rounds_agree(&rounds);
 }
 
 int main(void)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "lab_rounds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+
+static uint64_t environment(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+/* Returns whether object and model agree on everything. */
+static bool play(struct random *random, const struct weir_ruleset *ruleset, const struct packet_spec *specs,
+		 size_t count)
+{
+	static struct random_reading readings[64];
+	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
+	struct model_decision decision;
+	bool agreed = true;
+	struct lab lab;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		earliest_ns = specs[i].time_ns < earliest_ns ? specs[i].time_ns : earliest_ns;
+		latest_ns = specs[i].time_ns > latest_ns ? specs[i].time_ns : latest_ns;
+	}
+	assert_int_equal(lab_open(&lab, ruleset, earliest_ns, latest_ns), 0);
+	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
+	for (i = 0; agreed && i < count; i++)
+		agreed = lab_judge(&lab, &specs[i], &decision);
+	agreed = agreed && lab_agrees(&lab);
+	lab_close(&lab);
+	return agreed;
+}
+
+void lab_rounds_agree(const struct lab_rounds *rounds)
+{
+	uint64_t seed = environment("WEIR_SEED", 20250701), count = environment("WEIR_ROUNDS", rounds->rounds), i;
+
+	for (i = 0; i < count; i++) {
+		struct random random = {seed + i};
+		struct weir_ruleset *ruleset = rounds->rules(&random);
+		struct packet_spec *specs = rounds->traffic(&random, ruleset, rounds->packets);
+		bool agreed = play(&random, ruleset, specs, rounds->packets);
+
+		if (!agreed) {
+			ruleset_write_yaml(ruleset, stderr);
+			fprintf(stderr, "repeat it: WEIR_SEED=%" PRIu64 " WEIR_ROUNDS=1\n", seed + i);
+		}
+		free(specs);
+		weir_ruleset_free(ruleset);
+		assert_true(agreed);
+	}
+}
