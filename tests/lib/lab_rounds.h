@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rounds of random rules and traffic in a laboratory. WEIR_SEED and WEIR_ROUNDS choose them; a failure names the seed of
- * its round, and WEIR_SEED=that WEIR_ROUNDS=1 repeats it.
+ * Rounds of random rules and traffic in a laboratory. WEIR_SEED and WEIR_ROUNDS choose them; a failure names the seed
+ * of its round, and WEIR_SEED=that WEIR_ROUNDS=1 repeats it.
  */
 #ifndef WEIR_TEST_LAB_ROUNDS_H
 #define WEIR_TEST_LAB_ROUNDS_H
