@@ -31,7 +31,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	int err;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP); /* of a terminal that goes; rules it has none to read */
+	sigaddset(&signals, SIGHUP); /* of a terminal that goes, unless it is ignored; rules it has none to read */
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static const struct known_option {
 	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
-	{'k', false, "keep", NULL, "on SIGINT and SIGTERM leave it attached"},
+	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
@@ -221,12 +222,29 @@ void weir_options_free(struct weir_options *options)
 	options->interfaces = NULL;
 }
 
+static bool ignores_hangups(void)
+{
+	struct sigaction action;
+
+	return !sigaction(SIGHUP, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
+enum weir_hangup weir_hangup_meaning(void)
+{
+	_cleanup_(weir_closep) int terminal_fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (ignores_hangups())
+		return WEIR_HANGUP_IGNORED;
+	return terminal_fd >= 0 ? WEIR_HANGUP_ENDS : WEIR_HANGUP_RELOADS;
+}
+
 void weir_hold_signals(void)
 {
 	sigset_t signals;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP);
+	if (!ignores_hangups())
+		sigaddset(&signals, SIGHUP);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);

@@ -54,9 +54,20 @@ bool weir_interface_name_is_valid(const char *name);
 /*
  * Let no signal but SIGKILL end the command half-way from now on: it is soon done, and half an attach
  * would stay behind. Not before the rules are read: from a pipe they may never come, or, as Ctrl-C ends its writer,
- * only half of them. SIGPIPE is ignored, so that words to a closed terminal do not end it either.
+ * only half of them. SIGPIPE is ignored, so that words to a closed terminal do not end it either. A SIGHUP that is
+ * ignored (nohup) stays so: a signal that is held would be kept all the same.
  */
 void weir_hold_signals(void);
+
+/* What a hang-up (SIGHUP) means to a command that stays in the foreground. */
+enum weir_hangup {
+	WEIR_HANGUP_ENDS,    /* a terminal controls it: it goes with the terminal, and with the session behind that */
+	WEIR_HANGUP_RELOADS, /* a service, which no terminal controls: a word by which others ask for a reload */
+	WEIR_HANGUP_IGNORED, /* whoever started it said so, as nohup does */
+};
+
+/* To be asked at the start: the terminal may be gone later. */
+enum weir_hangup weir_hangup_meaning(void);
 
 /* What most commands are: read the command line, act, print what there is to say. Returns the exit code. */
 int weir_command_run(const struct weir_command *command, int argc, char **argv,

@@ -23,22 +23,26 @@ static const struct weir_command command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGHUP reads the rule "
-		 "files\n"
-		 "again (a mistake in them is printed, and the old rules go on; so do they when '-', standard input, "
-		 "is\n"
-		 "one of the files, as it cannot be read again). SIGINT and SIGTERM detach and end; a\n"
-		 "detach by another command ends it, too. A run that is killed leaves its rules attached: the next one "
-		 "on\n"
-		 "the same interfaces goes on with them, as a reload does. It is refused while another controller is\n"
-		 "there, or when the instance is attached to other interfaces. An interface that goes is told of; when "
-		 "it\n"
-		 "comes back it has to be attached anew.",
+	.about =
+		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM detach "
+		"and\n"
+		"end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the same: when "
+		"an\n"
+		"SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
+		"As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
+		"printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
+		"cannot be read again); in a terminal 'weir reload' does so.\n"
+		"A run that is killed leaves its rules attached: the next one on the same interfaces goes on with "
+		"them,\n"
+		"as a reload does. It is refused while another controller is there, or when the instance is attached "
+		"to\n"
+		"other interfaces. An interface that goes is told of; when it comes back it has to be attached anew.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
 /* An instance that this command controls. */
 struct run {
+	enum weir_hangup hangup;
 	uint64_t attached_ns;
 	struct weir_controller *controller; /* NULL: not yet */
 };
@@ -210,7 +214,7 @@ static bool take_signal(const struct weir_options *options, int signal_fd, struc
 
 	if (read(signal_fd, &signal_info, sizeof(signal_info)) != sizeof(signal_info))
 		return false;
-	if (signal_info.ssi_signo == SIGHUP)
+	if (signal_info.ssi_signo == SIGHUP && run->hangup == WEIR_HANGUP_RELOADS)
 		start_reload(options, run, reloads);
 	else if (signal_info.ssi_signo == SIGCHLD)
 		end_reload(options, run, reloads);
@@ -238,11 +242,11 @@ static int open_signals(struct weir_diag *diag)
 	int fd;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
+	sigaddset(&signals, SIGHUP); /* never comes if it is ignored */
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
 	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
 }
@@ -295,6 +299,13 @@ static int give_up(const struct weir_options *options, uint64_t attached_ns, int
 	return err;
 }
 
+static const char *hangup_words(const struct weir_options *options, enum weir_hangup hangup)
+{
+	if (hangup == WEIR_HANGUP_ENDS)
+		return "a hang-up, ";
+	return hangup == WEIR_HANGUP_RELOADS && !reads_standard_input(options) ? "SIGHUP reloads, " : "";
+}
+
 int weir_cmd_run(int argc, char **argv)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
@@ -304,12 +315,13 @@ int weir_cmd_run(int argc, char **argv)
 
 	if (exit_code)
 		return exit_code - 1;
+	run.hangup = weir_hangup_meaning();
 	err = start(&options, &run, &diag);
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
 	fprintf(stderr, "weir run: instance '%s' is attached; %sSIGINT and SIGTERM end\n", options.instance,
-		reads_standard_input(&options) ? "" : "SIGHUP reloads, ");
+		hangup_words(&options, run.hangup));
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		/* As it was asked for: who restarts a run that fails is not to attach again what was taken off. */
