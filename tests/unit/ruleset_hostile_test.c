@@ -123,6 +123,8 @@ static void damage(char *text, size_t bytes_max, uint32_t *seed)
 	}
 }
 
+#define FOR_LISTS "resources: [{name: dns}, {name: web}, {name: a, flow: source}, {name: b}, {name: all}]\n"
+
 /* Whatever comes, the reader answers with 0 or mistakes. */
 static void damaged_files_never_crash_the_reader(void **state)
 {
@@ -137,6 +139,21 @@ static void damaged_files_never_crash_the_reader(void **state)
 		"  - {source: '2001:db8::', threshold: 7.5}\n"
 		"- {resource: r, threshold: 9, tokenCalculateStrategy: 1, warmUpPeriodSec: 3, controlBehavior: 1,\n"
 		"   relationStrategy: 1, refResource: s}\n- {resource: s, " MEMORY "}\n",
+		"[{\"resource\": \"a\", \"grade\": 1, \"count\": 7.5, \"controlBehavior\": 3, \"limitApp\": "
+		"\"default\",\n"
+		"  \"clusterMode\": false}, {\"rule\": {\"resource\": \"b\", \"grade\": 0, \"count\": 1, \"strategy\": "
+		"0}}]\n",
+		"[{\"resource\": \"a\", \"metricType\": 1, \"controlBehavior\": 1, \"paramIndex\": 0, \"threshold\": "
+		"5,\n"
+		"  \"durationInSec\": 2, \"specificItems\": [{\"valKind\": 1, \"valStr\": \"10.0.0.1\", \"threshold\": "
+		"9},\n"
+		"  {\"valStr\": \"::1\", \"threshold\": 0}], \"paramsMaxCapacity\": 7}]\n",
+		"[{\"id\": 1, \"rule\": {\"resource\": \"a\", \"grade\": 1, \"paramIdx\": 0, \"controlBehavior\": 2,\n"
+		"  \"count\": 5.5, \"paramFlowItemList\": [{\"object\": \"10.0.0.1\", \"classType\": \"x\", \"count\": "
+		"9}]}}]\n",
+		"[{\"resource\": \"all\", \"limitApp\": \"10.0.0.0/8,192.0.2.1,2001:db8::/32,fe80::/10\", "
+		"\"strategy\": 0},\n"
+		" {\"resource\": \"all\", \"limitApp\": \"10.1.0.0/16,::1\", \"strategy\": 1}]\n",
 		"[{\"resource\": \"dns\", \"threshold\": 1e3, \"tokenCalculateStrategy\": 1, \"warmUpPeriodSec\": 5},\n"
 		" {\"Resource\": \"web\", \"threshold\": 0.5, \"regex\": false, \"relationStrategy\": 1, "
 		"\"refResource\": "
@@ -153,7 +170,7 @@ static void damaged_files_never_crash_the_reader(void **state)
 
 		strcpy(text, sample);
 		damage(text, strlen(sample) + 64, &seed);
-		err = read_texts(bench, text, text[0] == '[' ? RESOURCES : NULL, NULL);
+		err = read_texts(bench, text, text[0] == '[' ? FOR_LISTS : NULL, NULL);
 		free(told(bench));
 		if ((err != 0) != (bench->diag.errors != 0) || (err == 0) != (bench->ruleset != NULL))
 			fail_msg("returned %d with %zu mistakes for:\n%s", err, bench->diag.errors, text);

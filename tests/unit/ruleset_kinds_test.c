@@ -114,15 +114,50 @@ static void list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it(v
 		{"- minRequestAmount: 5\n  statIntervalMs: 1000\n", 1, 1,
 		 "this list could be of Sentinel-Go's circuit breakers or Sentinel Java's degrade rules",
 		 "{\"circuitBreakers\": [...]} or {\"degradeRules\": [...]}"},
-		{"[{\"strategy\": 1, \"refResource\": \"web\"}]", 1, 1,
-		 "no kind of Sentinel's rules has all fields of this list", "{\"flowRules\": [...]}"},
-		{"[{\"strategy\": 1, \"threshold\": 1, \"count\": 7}]", 1, 1,
-		 "no kind of Sentinel's rules has all fields of this list", NULL},
+		{"[{\"metricType\": 1, \"limitApp\": \"default\"}]", 1, 20,
+		 "'limitApp' is a field of Sentinel Java's rules, but 'metricType' in line 1 of Sentinel-Go's flow "
+		 "rules, "
+		 "isolation rules, hotspot rules and system rules",
+		 "say what they are: {\"flowRules\": [...]}"},
 	};
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		assert_tells_one(bench, &samples[i], false);
+}
+
+/* No kind has all the fields: the one that has most of them refuses the others by name. */
+static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void **state)
+{
+	static const struct sample samples[] = {
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"limitApp\": \"default\"}]", 1, 38,
+		 "'limitApp' is a field of Sentinel Java's rules, not of Sentinel-Go's flow rules", "leave it out"},
+		{"[{\"resource\": \"dns\", \"count\": 1, \"metricType\": 1}]", 1, 34,
+		 "'metricType' is a field of Sentinel-Go's flow rules, isolation rules, hotspot rules and system "
+		 "rules, "
+		 "not of Sentinel Java's flow rules",
+		 "write 'grade': 0 for threads"},
+		/* A field of its own does not make it one of Sentinel-Go's. */
+		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 1, \"statIntervalInMs\": 1000}]", 1, 46,
+		 "'statIntervalInMs' is a field of Sentinel-Go's flow rules, not of Sentinel Java's flow rules",
+		 "counts by the second"},
+		{"[{\"resource\": \"dns\", \"strategy\": 1, \"refResource\": \"web\"}]", 1, 22,
+		 "not of Sentinel-Go's flow rules", "write 'relationStrategy'"},
+		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 1},\n {\"resource\": \"dns\", \"count\": 1},\n"
+		 " {\"resource\": \"dns\", \"count\": 1, \"threshold\": 1}]",
+		 3, 34, "'threshold' is a field of Sentinel-Go's", "write 'count'"},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		int err = read_texts(bench, samples[i].text, RESOURCES, NULL);
+		const struct weir_diag_entry *entry = bench->diag.entries;
+
+		if (err != -EINVAL || bench->diag.count != 1 || entry->line != samples[i].line ||
+		    entry->column != samples[i].column || !strstr(entry->message, samples[i].message) || !entry->hint ||
+		    !strstr(entry->hint, samples[i].hint))
+			fail_msg("%s\n%s", samples[i].text, told(bench));
+	}
 }
 
 static void name_that_a_list_stands_under_says_its_kind(void **state)
@@ -222,6 +257,7 @@ int main(void)
 		TEST(whole_list_is_of_one_kind),
 		TEST(list_of_two_kinds_is_refused_and_told_how_to_part_them),
 		TEST(list_that_could_be_of_two_kinds_is_refused_and_told_how_to_wrap_it),
+		TEST(list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest),
 		TEST(name_that_a_list_stands_under_says_its_kind),
 		TEST(lists_of_a_file_keep_its_order),
 		TEST(list_under_a_wrong_name_is_refused),

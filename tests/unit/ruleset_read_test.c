@@ -365,6 +365,22 @@ static void shipped_sentinel_list_is_read_with_its_resources(void **state)
 	assert_int_equal(bench->ruleset->rules[5].relation, WEIR_RELATION_ASSOCIATED);
 }
 
+static void shipped_list_of_sentinel_java_says_the_same(void **state)
+{
+	struct bench *bench = *state;
+	char list[4096], resources[4096];
+	const char *const paths[] = {list, resources};
+
+	snprintf(list, sizeof(list), "%s/rules/sentinel-java-flow.json", bench->home);
+	snprintf(resources, sizeof(resources), "%s/rules/sentinel-resources.yaml", bench->home);
+	assert_reads_files(bench, paths, 2);
+	assert_int_equal(bench->ruleset->rule_count, 4);
+	assert_true(bench->ruleset->rules[0].threshold_micro == 20 * WEIR_MICRO);
+	assert_int_equal(bench->ruleset->rules[1].strategy, WEIR_STRATEGY_WARM_UP);
+	assert_int_equal(bench->ruleset->rules[2].behavior, WEIR_BEHAVIOR_THROTTLING);
+	assert_int_equal(bench->ruleset->rules[3].relation, WEIR_RELATION_ASSOCIATED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +403,7 @@ int main(void)
 		TEST(empty_files_are_refused_but_files_without_rules_are_not),
 		TEST(shipped_rule_files_are_read_without_a_word),
 		TEST(shipped_sentinel_list_is_read_with_its_resources),
+		TEST(shipped_list_of_sentinel_java_says_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

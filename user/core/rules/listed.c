@@ -35,6 +35,19 @@ static bool has_room(struct weir_reader *reader)
 #define TOO_MANY "the lists hold more than %d prefixes", WEIR_LISTED_MAX
 #define TOO_MANY_HINT "join neighbours into larger prefixes"
 
+void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
+		     bool denies)
+{
+	if (!has_room(reader))
+		return;
+	if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
+		weir_complain(reader, at, TOO_MANY_HINT, TOO_MANY);
+		reader->has_too_many_listed = true;
+	} else {
+		add(reader, prefix, denies);
+	}
+}
+
 /* ---- a file, one prefix a line ---- */
 
 struct list_file {
@@ -184,11 +197,8 @@ static void read_entry(struct weir_reader *reader, const struct weir_node *node,
 		read_list_file(reader, node, word + 1, denies);
 	} else if (weir_parse_prefix(word, &prefix, &refusal)) {
 		weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s: %s", field, refusal.message);
-	} else if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
-		weir_complain(reader, node, TOO_MANY_HINT, TOO_MANY);
-		reader->has_too_many_listed = true;
 	} else {
-		add(reader, &prefix, denies);
+		weir_add_listed(reader, node, &prefix, denies);
 	}
 }
 

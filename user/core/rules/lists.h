@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lists of Sentinel's rules, as its users keep them: which kind a list is of (lists.c), and what becomes of the fields
- * that its rules have (sentinel_go.c, sentinel_java.c). docs/sentinel.md says the same for people, and
- * tests/unit/sentinel_table_test.c compares the two.
+ * Lists of Sentinel's rules, as its users keep them: which kind a list is of (list_kinds.c), how its rules are read
+ * (lists.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, authority.c). docs/sentinel.md says the
+ * same for people, and tests/unit/ruleset_table_test.c compares the two.
  *
  * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
  * (October 2025; FlowRule, DegradeRule, ParamFlowRule, SystemRule, AuthorityRule, and its dashboard's entities).
@@ -74,8 +74,51 @@ void weir_list_say_number(struct weir_list_rule *rule, enum weir_rule_field fiel
 /* `regex` true is refused: all kinds that have it call this. `node` may be NULL. */
 void weir_list_check_regex(struct weir_reader *reader, const struct weir_node *node);
 
+/* The fields of a map within a rule: of one given twice the last counts, null and what is unknown do not. */
+void weir_list_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
+			 const struct weir_node **values);
+
+/* One of `names`, or its number without quotes; 0 when `node` is NULL, or after a complaint. */
+unsigned int weir_list_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
+				   const char *const *names, size_t count);
+
 /* A whole number, not in quotes; `node` may be NULL: `missing` then. False: complained. */
 bool weir_list_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 			   uint64_t high, uint64_t missing, uint64_t *ret_number);
+
+/* ---- which kind a list is of, and whose a field is (list_kinds.c) ---- */
+
+typedef uint32_t weir_list_set; /* a bit for each enum weir_list_kind_id */
+
+/* By its fields, and by the name that it stands under (NULL: it is a whole file). NULL, having complained: it cannot be
+ * told.
+ */
+const struct weir_list_kind *weir_recognise_list(struct weir_reader *reader, const struct weir_node *list,
+						 const char *name);
+
+/* An item of a list as the rule that it is. The dashboard of Sentinel Java keeps some kinds of rules one level down,
+ * beside whose they are: {"id": 1, "app": "shop", "rule": {"resource": ...}}.
+ */
+const struct weir_node *weir_list_rule_in(const struct weir_node *item);
+
+/* A kind's own field of that name, or NULL. Without regard to case, for Sentinel Java's as well: its rules are
+ * recognised by a name in the wrong case, which is then told.
+ */
+const struct weir_list_field *weir_list_own_field(const struct weir_list_kind *kind, const char *name);
+
+/* The kinds that have such a field. */
+weir_list_set weir_lists_with(const char *name);
+
+/* "Sentinel-Go's" */
+const char *weir_list_owner(const struct weir_list_kind *kind);
+
+/* Whose a field is: "Sentinel-Go's flow rules and hotspot rules". What all of Sentinel Java's rules have is nobody's in
+ * particular.
+ */
+void weir_list_name_owners(weir_list_set kinds, char *text, size_t text_bytes);
+
+/* {"flowRules": [...], "hotspotRules": [...]}: each name once. */
+void weir_list_join_names(weir_list_set kinds, const char *before, const char *after, const char *between, char *text,
+			  size_t text_bytes);
 
 #endif

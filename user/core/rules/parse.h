@@ -120,6 +120,9 @@ void weir_read_list_of_sentinel(struct weir_reader *reader, const struct weir_no
 
 /* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
 void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);
+/* One prefix more, of a list that stands at `at`; there may be too many. */
+void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
+		     bool denies);
 void weir_sort_listed(struct weir_reader *reader);
 
 #endif

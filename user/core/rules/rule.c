@@ -24,8 +24,7 @@ static int compare_named(const void *key, const void *entry)
 	return strcmp(key, ((const struct weir_named *)entry)->name);
 }
 
-/* The index of the first resource of that name, or false. */
-static bool find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index)
+bool weir_find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index)
 {
 	const struct weir_named *names = reader->resource_names, *found;
 	size_t count = reader->ruleset->resource_count;
@@ -48,7 +47,7 @@ bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *n
 	if (!weir_read_word(reader, node, field, &name))
 		return false;
 	*ret_name = name;
-	if (find_resource(reader, name, ret_index))
+	if (weir_find_resource(reader, name, ret_index))
 		return true;
 	/* It may be in the file that could not be read: that mistake comes first. */
 	if (reader->is_incomplete || reader->complaints > WEIR_MISTAKES_MAX)

@@ -78,6 +78,9 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
  */
 void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft);
 
+/* The index of the first resource of that name, or false. */
+bool weir_find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index);
+
 /* The resource that a word names; complains when there is none. */
 bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			   const char **ret_name, size_t *ret_index);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/hotspot.h"
 #include "rules/lists.h"
 
 #define OWN RULE_FIELD_COUNT, NULL
@@ -92,20 +93,114 @@ const struct weir_list_kind weir_list_isolation = {
 
 /* ---- hotspot rules ---- */
 
+enum {
+	HOTSPOT_METRIC,
+	HOTSPOT_BEHAVIOR,
+	HOTSPOT_PARAM_INDEX,
+	HOTSPOT_PARAM_KEY,
+	HOTSPOT_BURST,
+	HOTSPOT_DURATION,
+	HOTSPOT_CAPACITY,
+	HOTSPOT_ITEMS,
+};
+
 static const struct weir_list_field hotspot_fields[] = {
+	[HOTSPOT_METRIC] = {"metricType", OWN},
+	[HOTSPOT_BEHAVIOR] = {"controlBehavior", OWN},
+	[HOTSPOT_PARAM_INDEX] = {"paramIndex", OWN},
+	[HOTSPOT_PARAM_KEY] = {"paramKey", OWN},
+	[HOTSPOT_BURST] = {"burstCount", OWN},
+	[HOTSPOT_DURATION] = {"durationInSec", OWN},
+	[HOTSPOT_CAPACITY] = {"paramsMaxCapacity", OWN},
+	[HOTSPOT_ITEMS] = {"specificItems", OWN},
 	{"id", OWN},
 	{"resource", AS(RESOURCE)},
-	{"metricType", OWN},
-	{"controlBehavior", OWN},
-	{"paramIndex", OWN},
-	{"paramKey", OWN},
 	{"threshold", AS(THRESHOLD)},
 	{"maxQueueingTimeMs", AS(MAX_QUEUEING)},
-	{"burstCount", OWN},
-	{"durationInSec", OWN},
-	{"paramsMaxCapacity", OWN},
-	{"specificItems", OWN},
+	{"grade", NOT("write 'metricType': 0 for what is open at once, 1 for requests")},
+	{"count", NOT("write 'threshold'")},
+	{"paramIdx", NOT("write 'paramIndex'")},
+	{"paramFlowItemList", NOT("write 'specificItems'")},
+	{"limitApp", NOT("leave it out: the resource's match says whose packets it takes")},
+	{"clusterMode", NOT("leave it out: a rule of Sentinel-Go's limits its own host")},
+	{"clusterConfig", NOT("leave it out: a rule of Sentinel-Go's limits its own host")},
+	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
+
+/* {"valKind": 1, "valStr": "192.0.2.1", "threshold": 5}, as its data sources have it (ext/datasource). An address is a
+ * text, kind 1.
+ */
+static bool read_specific_item(struct weir_reader *reader, const struct weir_node *item,
+			       struct weir_hotspot_item *ret_item)
+{
+	static const char *const names[] = {"valStr", "threshold", "valKind"};
+	const struct weir_node *values[ARRAY_SIZE(names)] = {};
+
+	if (item->kind != WEIR_NODE_MAP) {
+		weir_complain_no_map(reader, item, "a specific item", names, ARRAY_SIZE(names));
+		return false;
+	}
+	weir_list_read_item(item, false, names, ARRAY_SIZE(names), values);
+	if (values[2] && values[2]->kind == WEIR_NODE_WORD && strcmp(values[2]->text, "1") &&
+	    strcmp(values[2]->text, "KindString")) {
+		weir_complain(reader, values[2], "write \"valKind\": 1, a text: values are addresses",
+			      "'%.*s' is not the kind of an address", WEIR_SHOWN(values[2]->text));
+		return false;
+	}
+	if (!values[0] || !values[1]) {
+		weir_complain(reader, item, "write {\"valKind\": 1, \"valStr\": \"192.0.2.1\", \"threshold\": 5}",
+			      "a specific item needs a valStr and a threshold");
+		return false;
+	}
+	*ret_item = (struct weir_hotspot_item){values[0], values[1]};
+	return true;
+}
+
+/* "mutually exclusive" in Sentinel-Go; either way it is the flow key that is the parameter. */
+static void check_parameter(struct weir_reader *reader, const struct weir_list_rule *rule)
+{
+	const struct weir_node *index = rule->values[HOTSPOT_PARAM_INDEX], *key = rule->values[HOTSPOT_PARAM_KEY];
+
+	if (index && key && key->kind == WEIR_NODE_WORD && key->text[0] && index->kind == WEIR_NODE_WORD &&
+	    index->text[0] != '-' && strcmp(index->text, "0"))
+		weir_complain(reader, key, "leave one of them out: the flow key of the resource is the parameter",
+			      "paramKey and a paramIndex above 0 exclude each other");
+}
+
+static void read_hotspot(struct weir_reader *reader, struct weir_list_rule *rule)
+{
+	static const char *const metrics[] = {"Concurrency", "QPS"};
+	const struct weir_node *const *values = rule->values;
+	struct weir_hotspot hotspot = {
+		.metric = values[HOTSPOT_METRIC],
+		.behavior = values[HOTSPOT_BEHAVIOR],
+		.duration = values[HOTSPOT_DURATION],
+		.items = values[HOTSPOT_ITEMS],
+		.may_map_items = true, /* as core/hotspot has them */
+	};
+
+	check_parameter(reader, rule);
+	if (values[HOTSPOT_CAPACITY])
+		weir_warn(reader, values[HOTSPOT_CAPACITY],
+			  "settings.flowsPerCpu says how many flows there is room for",
+			  "'paramsMaxCapacity' has no effect");
+	hotspot.counts_open =
+		!weir_list_read_choice(reader, hotspot.metric, "metricType", metrics, ARRAY_SIZE(metrics));
+	hotspot.throttles = weir_list_read_choice(reader, hotspot.behavior, "controlBehavior", weir_behavior_names,
+						  WEIR_BEHAVIOR_COUNT);
+	weir_list_read_number(reader, rule->draft.value[RULE_THRESHOLD], "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
+			      &hotspot.threshold);
+	if (!hotspot.counts_open && !hotspot.duration)
+		weir_complain(reader, rule->node, "write the seconds in which 'threshold' requests may come",
+			      "a hotspot rule of requests needs a durationInSec above 0");
+	if (!hotspot.counts_open)
+		weir_list_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
+				      &hotspot.duration_s);
+	if (!hotspot.counts_open && !hotspot.throttles)
+		weir_list_read_number(reader, values[HOTSPOT_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
+				      &hotspot.burst);
+	weir_read_hotspot(reader, rule, &hotspot, read_specific_item);
+}
 
 static const char *const hotspot_needs[] = {"paramIndex",	 "paramKey",	  "burstCount", "durationInSec",
 					    "paramsMaxCapacity", "specificItems", NULL};
@@ -115,7 +210,7 @@ const struct weir_list_kind weir_list_hotspot = {
 	.title = "hotspot rules",
 	FIELDS(hotspot),
 	.needs = hotspot_needs,
-	.missing = "hotspot rules",
+	.read = read_hotspot,
 };
 
 /* ---- what weir has not ---- */

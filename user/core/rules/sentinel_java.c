@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/hotspot.h"
 #include "rules/lists.h"
 
 #define OWN RULE_FIELD_COUNT, NULL
@@ -10,23 +11,133 @@
 #define NOT(instead) RULE_FIELD_COUNT, instead
 #define FIELDS(kind) .fields = kind##_fields, .field_count = ARRAY_SIZE(kind##_fields)
 
+/* ---- what several kinds have ---- */
+
+/* Callers have names there; here a resource's match says whose packets it takes. */
+static void check_caller(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (node && weir_read_word(reader, node, "limitApp", &word) && word[0] && strcmp(word, "default"))
+		weir_complain(reader, node,
+			      "write \"default\"; to limit some callers, make a resource that matches their addresses",
+			      "limitApp: packets do not say that they are from '%.*s'", WEIR_SHOWN(word));
+}
+
+static void check_cluster(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (!node || !weir_read_word(reader, node, "clusterMode", &word) || !strcmp(word, "false"))
+		return;
+	if (!strcmp(word, "true"))
+		weir_complain(reader, node, "write false: the rule limits this host alone",
+			      "clusterMode: limits that hosts share are not supported yet");
+	else
+		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'clusterMode'",
+			      WEIR_SHOWN(word));
+}
+
 /* ---- flow rules ---- */
 
+enum {
+	FLOW_REGEX,
+	FLOW_LIMIT_APP,
+	FLOW_GRADE,
+	FLOW_STRATEGY,
+	FLOW_BEHAVIOR,
+	FLOW_CLUSTER_MODE,
+};
+
 static const struct weir_list_field flow_fields[] = {
+	[FLOW_REGEX] = {"regex", OWN},
+	[FLOW_LIMIT_APP] = {"limitApp", OWN},
+	[FLOW_GRADE] = {"grade", OWN},
+	[FLOW_STRATEGY] = {"strategy", OWN},
+	[FLOW_BEHAVIOR] = {"controlBehavior", OWN},
+	[FLOW_CLUSTER_MODE] = {"clusterMode", OWN},
 	{"id", OWN},
 	{"resource", AS(RESOURCE)},
-	{"limitApp", OWN},
-	{"regex", OWN},
-	{"grade", OWN},
 	{"count", AS(THRESHOLD)},
-	{"strategy", OWN},
 	{"refResource", AS(REF_RESOURCE)},
-	{"controlBehavior", OWN},
 	{"warmUpPeriodSec", AS(WARM_UP_PERIOD)},
 	{"maxQueueingTimeMs", AS(MAX_QUEUEING)},
-	{"clusterMode", OWN},
 	{"clusterConfig", OWN},
+	{"threshold", NOT("write 'count'")},
+	{"metricType", NOT("write 'grade': 0 for threads, 1 for requests a second")},
+	{"tokenCalculateStrategy", NOT("write 'controlBehavior': 1 to warm up, 3 to warm up and queue")},
+	{"relationStrategy", NOT("write 'strategy': 1 for a refResource")},
+	{"statIntervalInMs", NOT("leave it out: Sentinel Java counts by the second")},
+	{"warmUpColdFactor", NOT("leave it out: Sentinel Java's is 3")},
 };
+
+enum { GRADE_THREADS, GRADE_QPS };
+enum { STRATEGY_DIRECT, STRATEGY_RELATE, STRATEGY_CHAIN };
+enum { BEHAVIOR_REJECT, BEHAVIOR_WARM_UP, BEHAVIOR_RATE_LIMITER, BEHAVIOR_BOTH };
+#define WARM_UP_PERIOD_DEFAULT 10
+#define MAX_QUEUEING_DEFAULT 500
+
+static void say_strategy(struct weir_reader *reader, struct weir_list_rule *rule, bool counts_threads)
+{
+	const struct weir_node *at = rule->values[FLOW_STRATEGY];
+	uint64_t strategy;
+
+	weir_list_read_number(reader, at, "strategy", STRATEGY_DIRECT, STRATEGY_CHAIN, STRATEGY_DIRECT, &strategy);
+	if (strategy == STRATEGY_CHAIN)
+		weir_complain(reader, at, "write 0, with a resource that matches only those packets",
+			      "strategy 2: packets have no chain of calls that they come by");
+	if (strategy == STRATEGY_RELATE && !counts_threads)
+		weir_list_say(rule, RULE_RELATION, at, "AssociatedResource");
+	if (strategy == STRATEGY_RELATE && counts_threads)
+		weir_complain(reader, at, "write 'strategy': 0, or 'grade': 1 for requests a second",
+			      "strategy 1: what is open at once is counted for its own resource");
+}
+
+static void say_rate_limiter(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_node *at)
+{
+	const struct weir_node *queueing = rule->draft.value[RULE_MAX_QUEUEING];
+
+	weir_list_say(rule, RULE_BEHAVIOR, at, "Throttling");
+	if (!queueing)
+		weir_list_say_number(rule, RULE_MAX_QUEUEING, at, MAX_QUEUEING_DEFAULT);
+	else if (queueing->kind == WEIR_NODE_WORD && !strcmp(queueing->text, "0"))
+		weir_complain(reader, queueing, "write the longest wait in milliseconds, or leave it out for 500",
+			      "a rate limiter of Sentinel Java's needs a maxQueueingTimeMs above 0");
+}
+
+static void say_behavior(struct weir_reader *reader, struct weir_list_rule *rule)
+{
+	const struct weir_node *at = rule->values[FLOW_BEHAVIOR];
+	uint64_t behavior;
+
+	weir_list_read_number(reader, at, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH, BEHAVIOR_REJECT,
+			      &behavior);
+	if (behavior == BEHAVIOR_WARM_UP || behavior == BEHAVIOR_BOTH) {
+		weir_list_say(rule, RULE_STRATEGY, at, "WarmUp");
+		if (!rule->draft.value[RULE_WARM_UP_PERIOD])
+			weir_list_say_number(rule, RULE_WARM_UP_PERIOD, at, WARM_UP_PERIOD_DEFAULT);
+	}
+	if (behavior == BEHAVIOR_RATE_LIMITER || behavior == BEHAVIOR_BOTH)
+		say_rate_limiter(reader, rule, at);
+}
+
+static void read_flow(struct weir_reader *reader, struct weir_list_rule *rule)
+{
+	const struct weir_node *grade_at = rule->values[FLOW_GRADE];
+	uint64_t grade;
+
+	weir_list_check_regex(reader, rule->values[FLOW_REGEX]);
+	check_caller(reader, rule->values[FLOW_LIMIT_APP]);
+	check_cluster(reader, rule->values[FLOW_CLUSTER_MODE]);
+	weir_list_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
+	say_strategy(reader, rule, grade == GRADE_THREADS);
+	/* As in Sentinel Java, which has no other behavior for threads than to refuse. */
+	if (grade == GRADE_THREADS)
+		weir_list_say(rule, RULE_METRIC, grade_at, "Concurrency");
+	else
+		say_behavior(reader, rule);
+	weir_read_draft(reader, &rule->draft);
+}
 
 static const char *const flow_needs[] = {"grade", "count", NULL};
 
@@ -36,27 +147,112 @@ const struct weir_list_kind weir_list_java_flow = {
 	.is_java = true,
 	FIELDS(flow),
 	.needs = flow_needs,
-	.missing = "way to read them",
+	.read = read_flow,
 };
 
 /* ---- hot parameters ---- */
 
+enum {
+	PARAM_REGEX,
+	PARAM_LIMIT_APP,
+	PARAM_GRADE,
+	PARAM_INDEX,
+	PARAM_COUNT,
+	PARAM_BEHAVIOR,
+	PARAM_BURST,
+	PARAM_DURATION,
+	PARAM_ITEMS,
+	PARAM_CLUSTER_MODE,
+};
+
 static const struct weir_list_field param_flow_fields[] = {
+	[PARAM_REGEX] = {"regex", OWN},
+	[PARAM_LIMIT_APP] = {"limitApp", OWN},
+	[PARAM_GRADE] = {"grade", OWN},
+	[PARAM_INDEX] = {"paramIdx", OWN},
+	[PARAM_COUNT] = {"count", AS(THRESHOLD)},
+	[PARAM_BEHAVIOR] = {"controlBehavior", OWN},
+	[PARAM_BURST] = {"burstCount", OWN},
+	[PARAM_DURATION] = {"durationInSec", OWN},
+	[PARAM_ITEMS] = {"paramFlowItemList", OWN},
+	[PARAM_CLUSTER_MODE] = {"clusterMode", OWN},
 	{"id", OWN},
 	{"resource", AS(RESOURCE)},
-	{"limitApp", OWN},
-	{"regex", OWN},
-	{"grade", OWN},
-	{"paramIdx", OWN},
-	{"count", AS(THRESHOLD)},
-	{"controlBehavior", OWN},
 	{"maxQueueingTimeMs", AS(MAX_QUEUEING)},
-	{"burstCount", OWN},
-	{"durationInSec", OWN},
-	{"paramFlowItemList", OWN},
-	{"clusterMode", OWN},
 	{"clusterConfig", OWN},
+	{"threshold", NOT("write 'count'")},
+	{"metricType", NOT("write 'grade': 0 for threads, 1 for requests")},
+	{"paramIndex", NOT("write 'paramIdx'")},
+	{"paramKey", NOT("write 'paramIdx'; the flow key of the resource is the parameter")},
+	{"specificItems", NOT("write 'paramFlowItemList'")},
+	{"paramsMaxCapacity", NOT("leave it out: settings.flowsPerCpu says how many flows there is room for")},
+	{"statIntervalInMs", NOT("write 'durationInSec', in seconds")},
 };
+
+/* {"object": "192.0.2.1", "classType": "java.lang.String", "count": 5}; whatever its class, an address is a text. */
+static bool read_param_item(struct weir_reader *reader, const struct weir_node *item,
+			    struct weir_hotspot_item *ret_item)
+{
+	static const char *const names[] = {"object", "count"};
+	const struct weir_node *values[ARRAY_SIZE(names)] = {};
+
+	if (item->kind != WEIR_NODE_MAP) {
+		weir_complain_no_map(reader, item, "an item of paramFlowItemList", names, ARRAY_SIZE(names));
+		return false;
+	}
+	weir_list_read_item(item, true, names, ARRAY_SIZE(names), values);
+	if (!values[0] || !values[1]) {
+		weir_complain(reader, item, "write {\"object\": \"192.0.2.1\", \"count\": 5}",
+			      "an item of paramFlowItemList needs an object and a count");
+		return false;
+	}
+	*ret_item = (struct weir_hotspot_item){values[0], values[1]};
+	return true;
+}
+
+/* Sentinel Java cuts the decimals of a count off. */
+static uint64_t cut_count(struct weir_list_rule *rule)
+{
+	const struct weir_node *node = rule->values[PARAM_COUNT];
+	struct weir_refusal refusal;
+	uint64_t micro;
+
+	if (!node || node->kind != WEIR_NODE_WORD || node->is_quoted ||
+	    weir_parse_json_threshold(node->text, &micro, &refusal))
+		return 0;
+	weir_list_say_number(rule, RULE_THRESHOLD, node, micro / WEIR_MICRO);
+	return micro / WEIR_MICRO;
+}
+
+static void read_param_flow(struct weir_reader *reader, struct weir_list_rule *rule)
+{
+	const struct weir_node *const *values = rule->values;
+	struct weir_hotspot hotspot = {
+		.metric = values[PARAM_GRADE],
+		.behavior = values[PARAM_BEHAVIOR],
+		.duration = values[PARAM_DURATION],
+		.items = values[PARAM_ITEMS],
+		.threshold = cut_count(rule),
+	};
+	uint64_t grade, behavior;
+
+	weir_list_check_regex(reader, values[PARAM_REGEX]);
+	check_caller(reader, values[PARAM_LIMIT_APP]);
+	check_cluster(reader, values[PARAM_CLUSTER_MODE]);
+	if (!values[PARAM_INDEX])
+		weir_complain(reader, rule->node, "write 'paramIdx': 0; the flow key of the resource is the parameter",
+			      "a param-flow rule of Sentinel Java's needs a paramIdx");
+	weir_list_read_number(reader, hotspot.metric, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
+	weir_list_read_number(reader, hotspot.behavior, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH,
+			      BEHAVIOR_REJECT, &behavior);
+	/* To Sentinel Java's param-flow rules 1 and 3, which warm up elsewhere, are 0. */
+	hotspot.counts_open = grade == GRADE_THREADS;
+	hotspot.throttles = behavior == BEHAVIOR_RATE_LIMITER;
+	weir_list_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
+			      &hotspot.duration_s);
+	weir_list_read_number(reader, values[PARAM_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0, &hotspot.burst);
+	weir_read_hotspot(reader, rule, &hotspot, read_param_item);
+}
 
 static const char *const param_flow_needs[] = {"paramIdx", "burstCount", "durationInSec", "paramFlowItemList", NULL};
 
@@ -66,24 +262,7 @@ const struct weir_list_kind weir_list_param_flow = {
 	.is_java = true,
 	FIELDS(param_flow),
 	.needs = param_flow_needs,
-	.missing = "hotspot rules",
-};
-
-/* ---- authority rules ---- */
-
-static const struct weir_list_field authority_fields[] = {
-	{"id", OWN}, {"resource", OWN}, {"limitApp", OWN}, {"regex", OWN}, {"strategy", OWN},
-};
-
-static const char *const authority_needs[] = {"limitApp", NULL};
-
-const struct weir_list_kind weir_list_authority = {
-	.name = "authorityRules",
-	.title = "authority rules",
-	.is_java = true,
-	FIELDS(authority),
-	.needs = authority_needs,
-	.missing = "way to read them",
+	.read = read_param_flow,
 };
 
 /* ---- what weir has not ---- */

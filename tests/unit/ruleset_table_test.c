@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * docs/sentinel.md against the reader: every line of its tables is tried. A section has the JSON of a rule, the same in
+ * weir's words, and a table of fields. Each example is put into that rule. Every field that is read has a line.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/lists.h"
+#include "ruleset_bench.h"
+
+#define PAGE "docs/sentinel.md"
+#define FIXTURE                                                                                                        \
+	"resources: [{name: a, flow: source}, {name: b, flow: source}, {name: whole}, "                                \
+	"{name: some, match: {protocol: udp}}]\n"
+
+/* ---- the page ---- */
+
+static char *page; /* as long as the tests run */
+
+/* Tests run at the top of the tree (tests/run); a bench goes elsewhere. */
+static int read_page(void **state)
+{
+	FILE *file = fopen(PAGE, "r");
+	size_t bytes = 0;
+	ssize_t got = file ? getdelim(&page, &bytes, '\0', file) : -1;
+
+	if (file)
+		fclose(file);
+	return got <= 0;
+}
+
+static int forget_page(void **state)
+{
+	free(page);
+	return 0;
+}
+
+/* A copy of the text between two others, the first of which is looked for from `from` on. NULL: it is not there. */
+static char *between(const char *from, const char *before, const char *after)
+{
+	const char *begin = strstr(from, before), *end;
+
+	if (!begin)
+		return NULL;
+	begin += strlen(before);
+	end = strstr(begin, after);
+	return end ? strndup(begin, end - begin) : NULL;
+}
+
+static char *section_of(const struct weir_list_kind *kind)
+{
+	char heading[128];
+	char *section;
+
+	snprintf(heading, sizeof(heading), "\n## %s %s\n", kind->is_java ? "Sentinel Java's" : "Sentinel-Go's",
+		 kind->title);
+	section = between(page, heading, "\n## ");
+	if (!section)
+		section = between(page, heading, "\nIPv6 finds its neighbours");
+	if (!section)
+		fail_msg("%s has no section%s", PAGE, heading);
+	return section;
+}
+
+/* One line of a table. */
+struct line {
+	char *field, *example, *outcome, *rest;
+};
+
+static void free_line(struct line *line)
+{
+	free(line->field);
+	free(line->example);
+	free(line->outcome);
+	free(line->rest);
+}
+
+/* "| `field` | `example` | outcome | rest |". Returns where the line ends; NULL: there is no further one. */
+static const char *next_line(const char *text, struct line *ret_line)
+{
+	const char *at = strstr(text, "\n| `"), *end;
+	_cleanup_(weir_freep) char *line = NULL;
+	char *cells[4], *rest;
+
+	if (!at)
+		return NULL;
+	end = strchr(at + 1, '\n');
+	assert_non_null(end);
+	line = strndup(at + 3, end - at - 3);
+	rest = line;
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
+		char *bar = strstr(rest, " |");
+
+		if (!bar)
+			fail_msg("%s: not a line of a table: %s", PAGE, line);
+		*bar = '\0';
+		cells[i] = rest + strspn(rest, " ");
+		rest = bar + 2;
+	}
+	*ret_line = (struct line){between(cells[0], "`", "`"), between(cells[1], "`", "`"), strdup(cells[2]),
+				  strdup(cells[3])};
+	return end;
+}
+
+/* ---- a line tried ---- */
+
+static char *format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *format(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	assert_true(vasprintf(&text, format, args) >= 0);
+	va_end(args);
+	return text;
+}
+
+/* The words without those in brackets. */
+static char *outermost(const char *words)
+{
+	char *text = strdup(words), *to = text;
+	int depth = 0;
+
+	for (const char *from = words; *from; from++) {
+		depth += *from == '[' || *from == '{';
+		if (!depth)
+			*to++ = *from;
+		depth -= *from == ']' || *from == '}';
+	}
+	*to = '\0';
+	return text;
+}
+
+/* Is a field of that name in "resource: a, threshold: 100"? */
+static bool names_field(const char *all_words, const char *name, size_t name_bytes)
+{
+	_cleanup_(weir_freep) char *words = outermost(all_words);
+	_cleanup_(weir_freep) char *plain = format("%.*s:", (int)name_bytes, name);
+	_cleanup_(weir_freep) char *quoted = format("\"%.*s\":", (int)name_bytes, name);
+
+	return strstr(words, plain) || strstr(words, quoted);
+}
+
+/* The base, without the fields that the words have, and the words: the whole file in weir's language. */
+static char *in_weirs_words(const char *base, const char *words)
+{
+	_cleanup_(weir_freep) char *copy = between(base, "rules: [{", "}]");
+	_cleanup_(weir_freep) char *kept = strdup("");
+	char *rest, *field;
+
+	if (!copy) /* lists, not rules */
+		return format("%s%s\n", FIXTURE, words[0] ? words : base);
+	rest = copy;
+	while ((field = strsep(&rest, ","))) {
+		char *longer;
+
+		field += strspn(field, " ");
+		if (names_field(words, field, strcspn(field, ":")))
+			continue;
+		longer = format("%s%s, ", kept, field);
+		free(kept);
+		kept = longer;
+	}
+	return format("%srules: [{%s%s}]\n", FIXTURE, kept, words);
+}
+
+/* What rules say, without what only their files say. */
+static void assert_same_rule(const struct weir_ruleset_rule *left, const struct weir_ruleset_rule *right,
+			     const char *text)
+{
+	struct weir_ruleset_rule a = *left, b = *right;
+
+	if (strcmp(a.name, b.name))
+		fail_msg("'%s' is not '%s':\n%s", a.name, b.name, text);
+	if (a.override_count != b.override_count)
+		fail_msg("%zu overrides, not %zu:\n%s", a.override_count, b.override_count, text);
+	for (size_t i = 0; i < a.override_count; i++)
+		if (weir_compare_prefixes(&a.overrides[i].prefix, &b.overrides[i].prefix) ||
+		    a.overrides[i].threshold_micro != b.overrides[i].threshold_micro)
+			fail_msg("another override:\n%s", text);
+	a.name = b.name = NULL;
+	a.overrides = b.overrides = NULL;
+	a.place = b.place = a.high_mark_place = b.high_mark_place = (struct weir_place){};
+	if (memcmp(&a, &b, sizeof(a)))
+		fail_msg("another rule than weir's own words:\n%s", text);
+}
+
+static void assert_same(const struct weir_ruleset *left, const struct weir_ruleset *right, const char *text)
+{
+	if (left->rule_count != right->rule_count || left->listed_count != right->listed_count)
+		fail_msg("%zu rules and %zu prefixes, not %zu and %zu:\n%s", left->rule_count, left->listed_count,
+			 right->rule_count, right->listed_count, text);
+	for (size_t i = 0; i < left->rule_count; i++)
+		assert_same_rule(&left->rules[i], &right->rules[i], text);
+	for (size_t i = 0; i < left->listed_count; i++)
+		if (weir_compare_prefixes(&left->listed[i].prefix, &right->listed[i].prefix) ||
+		    left->listed[i].denies != right->listed[i].denies)
+			fail_msg("another prefix:\n%s", text);
+}
+
+/* The list is read with so many warnings, and means what the words do. */
+static void assert_means(struct bench *bench, const char *list, size_t warnings, const char *words)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *meant = NULL;
+	_cleanup_(weir_freep) char *told_of_list = NULL;
+	int err = read_texts(bench, words, NULL, NULL);
+
+	if (err)
+		fail_msg("weir's own words are refused:\n%s%s", words, told(bench));
+	meant = TAKE_PTR(bench->ruleset);
+	err = read_texts(bench, list, FIXTURE, NULL);
+	told_of_list = told(bench);
+	if (err || bench->diag.count != warnings)
+		fail_msg("expected %zu warnings:\n%s%s", warnings, list, told_of_list);
+	assert_same(bench->ruleset, meant, list);
+}
+
+static void assert_refused(struct bench *bench, const char *list, const char *message)
+{
+	_cleanup_(weir_freep) char *words = NULL;
+	int err = read_texts(bench, list, FIXTURE, NULL);
+
+	words = told(bench);
+	if (err != -EINVAL || bench->diag.errors != 1 || !strstr(bench->diag.entries[0].message, message) ||
+	    !bench->diag.entries[0].hint)
+		fail_msg("expected '%s':\n%s%s", message, list, words);
+}
+
+static void try_line(struct bench *bench, const char *json, const char *yaml, const struct line *line)
+{
+	_cleanup_(weir_freep) char *own = format("\"%s\": ", line->field);
+	_cleanup_(weir_freep) char *beginning = between(json, "", "}]}");
+	_cleanup_(weir_freep) char *list = format("%s, %s}]}\n", beginning, line->example);
+	_cleanup_(weir_freep) char *said = between(line->rest, "`", "`");
+	_cleanup_(weir_freep) char *words = NULL;
+	const char *meant = "";
+	bool is_warned_of = !strcmp(line->outcome, "warned of");
+
+	if (strncmp(line->example, own, strlen(own)))
+		fail_msg("%s: the example of '%s' does not begin with it", PAGE, line->field);
+	if (!strcmp(line->outcome, "refused")) {
+		assert_non_null(said);
+		assert_refused(bench, list, said);
+		return;
+	}
+	if (!strcmp(line->outcome, "taken"))
+		meant = line->example;
+	else if (!strcmp(line->outcome, "mapped"))
+		meant = said;
+	else if (strcmp(line->outcome, "ignored") && !is_warned_of)
+		fail_msg("%s: '%s' is no outcome of '%s'", PAGE, line->outcome, line->field);
+	if (!meant || !yaml)
+		fail_msg("%s: '%s' is %s: to what?", PAGE, line->field, line->outcome);
+	words = in_weirs_words(yaml, meant);
+	assert_means(bench, list, is_warned_of, words);
+}
+
+/* ---- the tests ---- */
+
+static void every_line_of_the_page_is_true(void **state)
+{
+	struct bench *bench = *state;
+	size_t lines = 0;
+
+	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
+		_cleanup_(weir_freep) char *section = section_of(weir_list_kinds[id]);
+		_cleanup_(weir_freep) char *json = between(section, "```json\n", "\n```");
+		_cleanup_(weir_freep) char *yaml = between(section, "```yaml\n", "\n```");
+		const char *at = section;
+		struct line line;
+
+		assert_non_null(json);
+		if (yaml) {
+			_cleanup_(weir_freep) char *words = in_weirs_words(yaml, "");
+
+			assert_means(bench, json, 0, words);
+		}
+		while ((at = next_line(at, &line))) {
+			try_line(bench, json, yaml, &line);
+			free_line(&line);
+			lines++;
+		}
+	}
+	assert_true(lines > 150);
+}
+
+static bool has_line(const char *section, const struct weir_list_field *field)
+{
+	struct line line;
+	bool is_there = false;
+
+	while (!is_there && (section = next_line(section, &line))) {
+		is_there = !strcmp(line.field, field->name) && (!field->instead || strstr(line.rest, field->instead));
+		free_line(&line);
+	}
+	return is_there;
+}
+
+static void every_field_that_is_read_or_refused_has_a_line(void **state)
+{
+	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
+		const struct weir_list_kind *kind = weir_list_kinds[id];
+		_cleanup_(weir_freep) char *section = section_of(kind);
+
+		for (size_t i = 0; i < kind->field_count; i++)
+			if (!has_line(section, &kind->fields[i]))
+				fail_msg("%s has no line for '%s' of %s (%s)", PAGE, kind->fields[i].name, kind->title,
+					 kind->fields[i].instead ?: "its own");
+	}
+}
+
+static void page_names_every_field_of_a_file_that_lists_stand_under(void **state)
+{
+	static const char *const names[] = {WEIR_LIST_NAMES};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_(weir_freep) char *word = format("`%s`", names[i]);
+
+		if (!strstr(page, word))
+			fail_msg("%s does not name %s", PAGE, word);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_line_of_the_page_is_true),
+		cmocka_unit_test(every_field_that_is_read_or_refused_has_a_line),
+		cmocka_unit_test(page_names_every_field_of_a_file_that_lists_stand_under),
+	};
+
+	return cmocka_run_group_tests(tests, read_page, forget_page);
+}
