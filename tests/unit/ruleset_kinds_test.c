@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 #include "ruleset_bench.h"
 
 /* What is told of a list of a kind that weir has no rules of: "these are Sentinel-Go's system rules, and ...". */
@@ -227,15 +227,15 @@ static void field_of_another_kind_is_refused_by_name(void **state)
 	struct bench *bench = *state;
 	char text[256], word[64];
 
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
-		for (size_t i = 0; i < weir_list_kinds[id]->field_count; i++) {
-			const char *name = weir_list_kinds[id]->fields[i].name;
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
+		for (size_t i = 0; i < weir_sentinel_kinds[id]->field_count; i++) {
+			const char *name = weir_sentinel_kinds[id]->fields[i].name;
 			bool is_of_flow = false;
 
-			for (size_t own = 0; own < weir_list_kinds[WEIR_LIST_FLOW]->field_count; own++)
-				is_of_flow |= !weir_list_kinds[WEIR_LIST_FLOW]->fields[own].instead &&
-					      !strcmp(weir_list_kinds[WEIR_LIST_FLOW]->fields[own].name, name);
-			if (is_of_flow || weir_list_kinds[id]->fields[i].instead)
+			for (size_t own = 0; own < weir_sentinel_kinds[WEIR_SENTINEL_FLOW]->field_count; own++)
+				is_of_flow |= !weir_sentinel_kinds[WEIR_SENTINEL_FLOW]->fields[own].instead &&
+					      !strcmp(weir_sentinel_kinds[WEIR_SENTINEL_FLOW]->fields[own].name, name);
+			if (is_of_flow || weir_sentinel_kinds[id]->fields[i].instead)
 				continue;
 			/* The kind is told by the first field, so that this one is a stranger. */
 			snprintf(text, sizeof(text),

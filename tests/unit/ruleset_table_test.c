@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 #include "ruleset_bench.h"
 
 #define PAGE "docs/sentinel.md"
@@ -57,7 +57,7 @@ static char *between(const char *from, const char *before, const char *after)
 	return end ? strndup(begin, end - begin) : NULL;
 }
 
-static char *section_of(const struct weir_list_kind *kind)
+static char *section_of(const struct weir_sentinel_kind *kind)
 {
 	char heading[128];
 	char *section;
@@ -273,8 +273,8 @@ static void every_line_of_the_page_is_true(void **state)
 	struct bench *bench = *state;
 	size_t lines = 0;
 
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
-		_cleanup_(weir_freep) char *section = section_of(weir_list_kinds[id]);
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
+		_cleanup_(weir_freep) char *section = section_of(weir_sentinel_kinds[id]);
 		_cleanup_(weir_freep) char *json = between(section, "```json\n", "\n```");
 		_cleanup_(weir_freep) char *yaml = between(section, "```yaml\n", "\n```");
 		const char *at = section;
@@ -295,7 +295,7 @@ static void every_line_of_the_page_is_true(void **state)
 	assert_true(lines > 150);
 }
 
-static bool has_line(const char *section, const struct weir_list_field *field)
+static bool has_line(const char *section, const struct weir_sentinel_field *field)
 {
 	struct line line;
 	bool is_there = false;
@@ -309,8 +309,8 @@ static bool has_line(const char *section, const struct weir_list_field *field)
 
 static void every_field_that_is_read_or_refused_has_a_line(void **state)
 {
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
-		const struct weir_list_kind *kind = weir_list_kinds[id];
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
+		const struct weir_sentinel_kind *kind = weir_sentinel_kinds[id];
 		_cleanup_(weir_freep) char *section = section_of(kind);
 
 		for (size_t i = 0; i < kind->field_count; i++)
@@ -322,7 +322,7 @@ static void every_field_that_is_read_or_refused_has_a_line(void **state)
 
 static void page_names_every_field_of_a_file_that_lists_stand_under(void **state)
 {
-	static const char *const names[] = {WEIR_LIST_NAMES};
+	static const char *const names[] = {WEIR_SENTINEL_NAMES};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_(weir_freep) char *word = format("`%s`", names[i]);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 enum { AUTHORITY_RESOURCE, AUTHORITY_LIMIT_APP, AUTHORITY_STRATEGY, AUTHORITY_REGEX };
 enum { STRATEGY_WHITE, STRATEGY_BLACK };
@@ -14,7 +14,7 @@ enum { STRATEGY_WHITE, STRATEGY_BLACK };
 #define OWN RULE_FIELD_COUNT, NULL
 #define NOT(instead) RULE_FIELD_COUNT, instead
 
-static const struct weir_list_field authority_fields[] = {
+static const struct weir_sentinel_field authority_fields[] = {
 	[AUTHORITY_RESOURCE] = {"resource", OWN},
 	[AUTHORITY_LIMIT_APP] = {"limitApp", OWN},
 	[AUTHORITY_STRATEGY] = {"strategy", OWN},
@@ -147,15 +147,15 @@ static bool is_of_host(struct weir_reader *reader, const struct weir_node *node)
 	return false;
 }
 
-static void read_authority(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_authority(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *const *values = rule->values;
 	struct prefixes callers = {};
 	uint64_t strategy;
 
-	weir_list_check_regex(reader, values[AUTHORITY_REGEX]);
-	weir_list_read_number(reader, values[AUTHORITY_STRATEGY], "strategy", STRATEGY_WHITE, STRATEGY_BLACK,
-			      STRATEGY_WHITE, &strategy);
+	weir_sentinel_check_regex(reader, values[AUTHORITY_REGEX]);
+	weir_sentinel_read_number(reader, values[AUTHORITY_STRATEGY], "strategy", STRATEGY_WHITE, STRATEGY_BLACK,
+				  STRATEGY_WHITE, &strategy);
 	if (!values[AUTHORITY_RESOURCE])
 		weir_complain(reader, rule->node, "say whose callers it is about: 'resource': NAME",
 			      "the rule has no resource");
@@ -174,7 +174,7 @@ static void read_authority(struct weir_reader *reader, struct weir_list_rule *ru
 
 static const char *const authority_needs[] = {"limitApp", NULL};
 
-const struct weir_list_kind weir_list_authority = {
+const struct weir_sentinel_kind weir_sentinel_authority = {
 	.name = "authorityRules",
 	.title = "authority rules",
 	.is_java = true,

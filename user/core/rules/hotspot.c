@@ -46,7 +46,7 @@ static bool is_misspelt_number(struct weir_reader *reader, const struct weir_nod
 {
 	uint64_t number;
 
-	return !weir_list_read_number(reader, node, "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0, &number);
+	return !weir_sentinel_read_number(reader, node, "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0, &number);
 }
 
 /* A value is one flow. What is longer than the key is told with the overrides. */
@@ -99,7 +99,7 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 }
 
 /* Overrides are by one address: the key must be that address. */
-static void say_items(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_hotspot *hotspot,
+static void say_items(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot,
 		      const struct weir_ruleset_resource *resource, weir_hotspot_item_reader read_item,
 		      struct overrides *overrides)
 {
@@ -118,7 +118,8 @@ static void say_items(struct weir_reader *reader, struct weir_list_rule *rule, c
 
 /* ---- the rule ---- */
 
-static const struct weir_ruleset_resource *find_resource(struct weir_reader *reader, const struct weir_list_rule *rule)
+static const struct weir_ruleset_resource *find_resource(struct weir_reader *reader,
+							 const struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *node = rule->draft.value[RULE_RESOURCE];
 	size_t index;
@@ -128,33 +129,33 @@ static const struct weir_ruleset_resource *find_resource(struct weir_reader *rea
 	return &reader->ruleset->resources[index];
 }
 
-static const struct weir_node *at_of(const struct weir_list_rule *rule, const struct weir_node *node)
+static const struct weir_node *at_of(const struct weir_sentinel_rule *rule, const struct weir_node *node)
 {
 	return node ?: rule->node;
 }
 
 /* N tokens come in a duration, and N + burst are there at first. */
-static void say_tokens(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_hotspot *hotspot)
+static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
 {
 	weir_complain(reader, at_of(rule, hotspot->metric),
 		      "space the requests instead, by \"controlBehavior\" (Sentinel-Go 1, Sentinel Java 2)",
 		      "bursts of single values need token buckets, which weir has not yet");
 }
 
-static void say_choices(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_hotspot *hotspot)
+static void say_choices(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
 {
 	if (hotspot->counts_open) {
-		weir_list_say(rule, RULE_METRIC, at_of(rule, hotspot->metric), "Concurrency");
+		weir_sentinel_say(rule, RULE_METRIC, at_of(rule, hotspot->metric), "Concurrency");
 		return;
 	}
-	weir_list_say_number(rule, RULE_INTERVAL, at_of(rule, hotspot->duration), hotspot->duration_s * 1000);
+	weir_sentinel_say_number(rule, RULE_INTERVAL, at_of(rule, hotspot->duration), hotspot->duration_s * 1000);
 	if (hotspot->throttles)
-		weir_list_say(rule, RULE_BEHAVIOR, at_of(rule, hotspot->behavior), "Throttling");
+		weir_sentinel_say(rule, RULE_BEHAVIOR, at_of(rule, hotspot->behavior), "Throttling");
 	else
 		say_tokens(reader, rule, hotspot);
 }
 
-void weir_read_hotspot(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_hotspot *hotspot,
+void weir_read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot,
 		       weir_hotspot_item_reader read_item)
 {
 	const struct weir_ruleset_resource *resource = find_resource(reader, rule);

@@ -6,7 +6,7 @@
 #ifndef WEIR_RULES_HOTSPOT_H
 #define WEIR_RULES_HOTSPOT_H
 
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 #define WEIR_HOTSPOT_DURATION_S_MAX 86400
 #define WEIR_HOTSPOT_UNITS_MAX WEIR_THRESHOLD_UNITS_MAX
@@ -31,7 +31,7 @@ struct weir_hotspot_item {
 typedef bool (*weir_hotspot_item_reader)(struct weir_reader *reader, const struct weir_node *item,
 					 struct weir_hotspot_item *ret_item);
 
-void weir_read_hotspot(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_hotspot *hotspot,
+void weir_read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot,
 		       weir_hotspot_item_reader read_item);
 
 #endif

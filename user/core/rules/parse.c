@@ -18,11 +18,11 @@ enum top_field {
 	TOP_RULES,
 	TOP_ALLOW,
 	TOP_DENY,
-	TOP_LISTS, /* of Sentinel's rules: as many as WEIR_LIST_NAME_COUNT */
-	TOP_FIELD_COUNT = TOP_LISTS + WEIR_LIST_NAME_COUNT,
+	TOP_LISTS, /* of Sentinel's rules: as many as WEIR_SENTINEL_NAME_COUNT */
+	TOP_FIELD_COUNT = TOP_LISTS + WEIR_SENTINEL_NAME_COUNT,
 };
 
-static const char *const top_fields[] = {"settings", "resources", "rules", "allow", "deny", WEIR_LIST_NAMES};
+static const char *const top_fields[] = {"settings", "resources", "rules", "allow", "deny", WEIR_SENTINEL_NAMES};
 _Static_assert(ARRAY_SIZE(top_fields) == TOP_FIELD_COUNT, "");
 
 enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
@@ -217,7 +217,7 @@ static void read_rules_under(struct weir_reader *reader, const char *name, const
 		read_list(reader, value, "rules", weir_read_rule);
 	for (size_t i = TOP_LISTS; i < TOP_FIELD_COUNT; i++)
 		if (!strcmp(name, top_fields[i]))
-			weir_read_list_of_sentinel(reader, value, name);
+			weir_read_sentinel_list(reader, value, name);
 }
 
 /* Rules are judged in the order of the file. */
@@ -226,7 +226,7 @@ static void read_rules(struct weir_reader *reader, const struct weir_document *d
 	const struct weir_node *root = has_content(document) ? document->root : NULL;
 
 	if (root && root->kind == WEIR_NODE_LIST)
-		weir_read_list_of_sentinel(reader, root, NULL);
+		weir_read_sentinel_list(reader, root, NULL);
 	if (!root || root->kind != WEIR_NODE_MAP)
 		return;
 	for (size_t i = 0; i + 1 < root->count; i += 2)

@@ -2,7 +2,7 @@
 /*
  * What the parts of the rule-file reader share: parse.c (files, merging, order), fields.c (fields, lists, words),
  * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and overrides.c, and
- * lists.c (lists of Sentinel's).
+ * sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -110,13 +110,13 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, ui
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 
 /* The fields of a rule file under which lists of Sentinel's may stand. */
-#define WEIR_LIST_NAMES                                                                                                \
+#define WEIR_SENTINEL_NAMES                                                                                            \
 	"flowRules", "isolationRules", "hotspotRules", "circuitBreakers", "systemRules", "degradeRules",               \
 		"paramFlowRules", "authorityRules"
-#define WEIR_LIST_NAME_COUNT 8
+#define WEIR_SENTINEL_NAME_COUNT 8
 
 /* The list under such a field, or, with `name` NULL, one that is a whole file. */
-void weir_read_list_of_sentinel(struct weir_reader *reader, const struct weir_node *list, const char *name);
+void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name);
 
 /* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
 void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);

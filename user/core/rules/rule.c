@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One rule: name, limit and Sentinel's fields, from weir's own files or as a list of Sentinel's comes to (lists.h). */
+/* One rule: name, limit and Sentinel's fields, of weir's own files or as a list of Sentinel's comes to (sentinel.h). */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "rules/hotspot.h"
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 #define OWN RULE_FIELD_COUNT, NULL
 #define AS(field) RULE_##field, NULL
@@ -25,7 +25,7 @@
 
 enum { FLOW_REGEX, ISOLATION_METRIC = 1 };
 
-static const struct weir_list_field flow_fields[] = {
+static const struct weir_sentinel_field flow_fields[] = {
 	[FLOW_REGEX] = {"regex", OWN},
 	{"id", OWN}, /* rules may share one: it names nothing here */
 	{"resource", AS(RESOURCE)},
@@ -48,21 +48,21 @@ static const struct weir_list_field flow_fields[] = {
 	{"durationInSec", NOT("write 'statIntervalInMs', in milliseconds")},
 };
 
-static void read_flow(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_flow(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
-	weir_list_check_regex(reader, rule->values[FLOW_REGEX]);
+	weir_sentinel_check_regex(reader, rule->values[FLOW_REGEX]);
 	rule->draft.is_isolation = true;
 	weir_read_draft(reader, &rule->draft);
 }
 
-const struct weir_list_kind weir_list_flow = {
+const struct weir_sentinel_kind weir_sentinel_flow = {
 	.name = "flowRules",
 	.title = "flow rules",
 	FIELDS(flow),
 	.read = read_flow,
 };
 
-static const struct weir_list_field isolation_fields[] = {
+static const struct weir_sentinel_field isolation_fields[] = {
 	[FLOW_REGEX] = {"regex", OWN},
 	[ISOLATION_METRIC] = {"metricType", OWN},
 	{"id", OWN},
@@ -72,7 +72,7 @@ static const struct weir_list_field isolation_fields[] = {
 	JAVA_IN_FLOW,
 };
 
-static void read_isolation(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_isolation(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	static const char *const metrics[] = {"Concurrency"};
 	const struct weir_node *metric = rule->values[ISOLATION_METRIC];
@@ -80,11 +80,11 @@ static void read_isolation(struct weir_reader *reader, struct weir_list_rule *ru
 
 	if (metric && weir_check_unquoted(reader, metric))
 		weir_read_choice(reader, metric, "metricType", metrics, ARRAY_SIZE(metrics), true, &choice);
-	weir_list_say(rule, RULE_METRIC, metric ?: rule->node, metrics[0]);
+	weir_sentinel_say(rule, RULE_METRIC, metric ?: rule->node, metrics[0]);
 	read_flow(reader, rule);
 }
 
-const struct weir_list_kind weir_list_isolation = {
+const struct weir_sentinel_kind weir_sentinel_isolation = {
 	.name = "isolationRules",
 	.title = "isolation rules",
 	FIELDS(isolation),
@@ -104,7 +104,7 @@ enum {
 	HOTSPOT_ITEMS,
 };
 
-static const struct weir_list_field hotspot_fields[] = {
+static const struct weir_sentinel_field hotspot_fields[] = {
 	[HOTSPOT_METRIC] = {"metricType", OWN},
 	[HOTSPOT_BEHAVIOR] = {"controlBehavior", OWN},
 	[HOTSPOT_PARAM_INDEX] = {"paramIndex", OWN},
@@ -140,7 +140,7 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 		weir_complain_no_map(reader, item, "a specific item", names, ARRAY_SIZE(names));
 		return false;
 	}
-	weir_list_read_item(item, false, names, ARRAY_SIZE(names), values);
+	weir_sentinel_read_item(item, false, names, ARRAY_SIZE(names), values);
 	if (values[2] && values[2]->kind == WEIR_NODE_WORD && strcmp(values[2]->text, "1") &&
 	    strcmp(values[2]->text, "KindString")) {
 		weir_complain(reader, values[2], "write \"valKind\": 1, a text: values are addresses",
@@ -157,7 +157,7 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 }
 
 /* "mutually exclusive" in Sentinel-Go; either way it is the flow key that is the parameter. */
-static void check_parameter(struct weir_reader *reader, const struct weir_list_rule *rule)
+static void check_parameter(struct weir_reader *reader, const struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *index = rule->values[HOTSPOT_PARAM_INDEX], *key = rule->values[HOTSPOT_PARAM_KEY];
 
@@ -167,7 +167,7 @@ static void check_parameter(struct weir_reader *reader, const struct weir_list_r
 			      "paramKey and a paramIndex above 0 exclude each other");
 }
 
-static void read_hotspot(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	static const char *const metrics[] = {"Concurrency", "QPS"};
 	const struct weir_node *const *values = rule->values;
@@ -185,27 +185,27 @@ static void read_hotspot(struct weir_reader *reader, struct weir_list_rule *rule
 			  "settings.flowsPerCpu says how many flows there is room for",
 			  "'paramsMaxCapacity' has no effect");
 	hotspot.counts_open =
-		!weir_list_read_choice(reader, hotspot.metric, "metricType", metrics, ARRAY_SIZE(metrics));
-	hotspot.throttles = weir_list_read_choice(reader, hotspot.behavior, "controlBehavior", weir_behavior_names,
-						  WEIR_BEHAVIOR_COUNT);
-	weir_list_read_number(reader, rule->draft.value[RULE_THRESHOLD], "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
-			      &hotspot.threshold);
+		!weir_sentinel_read_choice(reader, hotspot.metric, "metricType", metrics, ARRAY_SIZE(metrics));
+	hotspot.throttles = weir_sentinel_read_choice(reader, hotspot.behavior, "controlBehavior", weir_behavior_names,
+						      WEIR_BEHAVIOR_COUNT);
+	weir_sentinel_read_number(reader, rule->draft.value[RULE_THRESHOLD], "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
+				  &hotspot.threshold);
 	if (!hotspot.counts_open && !hotspot.duration)
 		weir_complain(reader, rule->node, "write the seconds in which 'threshold' requests may come",
 			      "a hotspot rule of requests needs a durationInSec above 0");
 	if (!hotspot.counts_open)
-		weir_list_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
-				      &hotspot.duration_s);
+		weir_sentinel_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
+					  &hotspot.duration_s);
 	if (!hotspot.counts_open && !hotspot.throttles)
-		weir_list_read_number(reader, values[HOTSPOT_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
-				      &hotspot.burst);
+		weir_sentinel_read_number(reader, values[HOTSPOT_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
+					  &hotspot.burst);
 	weir_read_hotspot(reader, rule, &hotspot, read_specific_item);
 }
 
 static const char *const hotspot_needs[] = {"paramIndex",	 "paramKey",	  "burstCount", "durationInSec",
 					    "paramsMaxCapacity", "specificItems", NULL};
 
-const struct weir_list_kind weir_list_hotspot = {
+const struct weir_sentinel_kind weir_sentinel_hotspot = {
 	.name = "hotspotRules",
 	.title = "hotspot rules",
 	FIELDS(hotspot),
@@ -215,7 +215,7 @@ const struct weir_list_kind weir_list_hotspot = {
 
 /* ---- what weir has not ---- */
 
-static const struct weir_list_field breaker_fields[] = {
+static const struct weir_sentinel_field breaker_fields[] = {
 	{"id", OWN},
 	{"resource", OWN},
 	{"strategy", OWN},
@@ -236,7 +236,7 @@ static const char *const breaker_needs[] = {"retryTimeoutMs",
 					    "probeNum",
 					    NULL};
 
-const struct weir_list_kind weir_list_breaker = {
+const struct weir_sentinel_kind weir_sentinel_breaker = {
 	.name = "circuitBreakers",
 	.title = "circuit breakers",
 	FIELDS(breaker),
@@ -244,7 +244,7 @@ const struct weir_list_kind weir_list_breaker = {
 	.missing = "circuit breakers",
 };
 
-static const struct weir_list_field system_fields[] = {
+static const struct weir_sentinel_field system_fields[] = {
 	{"id", OWN},
 	{"metricType", OWN},
 	{"triggerCount", OWN},
@@ -253,7 +253,7 @@ static const struct weir_list_field system_fields[] = {
 
 static const char *const system_needs[] = {"triggerCount", "strategy", NULL};
 
-const struct weir_list_kind weir_list_system = {
+const struct weir_sentinel_kind weir_sentinel_system = {
 	.name = "systemRules",
 	.title = "system rules",
 	FIELDS(system),

@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "rules/hotspot.h"
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 #define OWN RULE_FIELD_COUNT, NULL
 #define AS(field) RULE_##field, NULL
@@ -49,7 +49,7 @@ enum {
 	FLOW_CLUSTER_MODE,
 };
 
-static const struct weir_list_field flow_fields[] = {
+static const struct weir_sentinel_field flow_fields[] = {
 	[FLOW_REGEX] = {"regex", OWN},
 	[FLOW_LIMIT_APP] = {"limitApp", OWN},
 	[FLOW_GRADE] = {"grade", OWN},
@@ -77,63 +77,63 @@ enum { BEHAVIOR_REJECT, BEHAVIOR_WARM_UP, BEHAVIOR_RATE_LIMITER, BEHAVIOR_BOTH }
 #define WARM_UP_PERIOD_DEFAULT 10
 #define MAX_QUEUEING_DEFAULT 500
 
-static void say_strategy(struct weir_reader *reader, struct weir_list_rule *rule, bool counts_threads)
+static void say_strategy(struct weir_reader *reader, struct weir_sentinel_rule *rule, bool counts_threads)
 {
 	const struct weir_node *at = rule->values[FLOW_STRATEGY];
 	uint64_t strategy;
 
-	weir_list_read_number(reader, at, "strategy", STRATEGY_DIRECT, STRATEGY_CHAIN, STRATEGY_DIRECT, &strategy);
+	weir_sentinel_read_number(reader, at, "strategy", STRATEGY_DIRECT, STRATEGY_CHAIN, STRATEGY_DIRECT, &strategy);
 	if (strategy == STRATEGY_CHAIN)
 		weir_complain(reader, at, "write 0, with a resource that matches only those packets",
 			      "strategy 2: packets have no chain of calls that they come by");
 	if (strategy == STRATEGY_RELATE && !counts_threads)
-		weir_list_say(rule, RULE_RELATION, at, "AssociatedResource");
+		weir_sentinel_say(rule, RULE_RELATION, at, "AssociatedResource");
 	if (strategy == STRATEGY_RELATE && counts_threads)
 		weir_complain(reader, at, "write 'strategy': 0, or 'grade': 1 for requests a second",
 			      "strategy 1: what is open at once is counted for its own resource");
 }
 
-static void say_rate_limiter(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_node *at)
+static void say_rate_limiter(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *at)
 {
 	const struct weir_node *queueing = rule->draft.value[RULE_MAX_QUEUEING];
 
-	weir_list_say(rule, RULE_BEHAVIOR, at, "Throttling");
+	weir_sentinel_say(rule, RULE_BEHAVIOR, at, "Throttling");
 	if (!queueing)
-		weir_list_say_number(rule, RULE_MAX_QUEUEING, at, MAX_QUEUEING_DEFAULT);
+		weir_sentinel_say_number(rule, RULE_MAX_QUEUEING, at, MAX_QUEUEING_DEFAULT);
 	else if (queueing->kind == WEIR_NODE_WORD && !strcmp(queueing->text, "0"))
 		weir_complain(reader, queueing, "write the longest wait in milliseconds, or leave it out for 500",
 			      "a rate limiter of Sentinel Java's needs a maxQueueingTimeMs above 0");
 }
 
-static void say_behavior(struct weir_reader *reader, struct weir_list_rule *rule)
+static void say_behavior(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *at = rule->values[FLOW_BEHAVIOR];
 	uint64_t behavior;
 
-	weir_list_read_number(reader, at, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH, BEHAVIOR_REJECT,
-			      &behavior);
+	weir_sentinel_read_number(reader, at, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH, BEHAVIOR_REJECT,
+				  &behavior);
 	if (behavior == BEHAVIOR_WARM_UP || behavior == BEHAVIOR_BOTH) {
-		weir_list_say(rule, RULE_STRATEGY, at, "WarmUp");
+		weir_sentinel_say(rule, RULE_STRATEGY, at, "WarmUp");
 		if (!rule->draft.value[RULE_WARM_UP_PERIOD])
-			weir_list_say_number(rule, RULE_WARM_UP_PERIOD, at, WARM_UP_PERIOD_DEFAULT);
+			weir_sentinel_say_number(rule, RULE_WARM_UP_PERIOD, at, WARM_UP_PERIOD_DEFAULT);
 	}
 	if (behavior == BEHAVIOR_RATE_LIMITER || behavior == BEHAVIOR_BOTH)
 		say_rate_limiter(reader, rule, at);
 }
 
-static void read_flow(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_flow(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *grade_at = rule->values[FLOW_GRADE];
 	uint64_t grade;
 
-	weir_list_check_regex(reader, rule->values[FLOW_REGEX]);
+	weir_sentinel_check_regex(reader, rule->values[FLOW_REGEX]);
 	check_caller(reader, rule->values[FLOW_LIMIT_APP]);
 	check_cluster(reader, rule->values[FLOW_CLUSTER_MODE]);
-	weir_list_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
+	weir_sentinel_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	say_strategy(reader, rule, grade == GRADE_THREADS);
 	/* As in Sentinel Java, which has no other behavior for threads than to refuse. */
 	if (grade == GRADE_THREADS)
-		weir_list_say(rule, RULE_METRIC, grade_at, "Concurrency");
+		weir_sentinel_say(rule, RULE_METRIC, grade_at, "Concurrency");
 	else
 		say_behavior(reader, rule);
 	weir_read_draft(reader, &rule->draft);
@@ -141,7 +141,7 @@ static void read_flow(struct weir_reader *reader, struct weir_list_rule *rule)
 
 static const char *const flow_needs[] = {"grade", "count", NULL};
 
-const struct weir_list_kind weir_list_java_flow = {
+const struct weir_sentinel_kind weir_sentinel_java_flow = {
 	.name = "flowRules",
 	.title = "flow rules",
 	.is_java = true,
@@ -165,7 +165,7 @@ enum {
 	PARAM_CLUSTER_MODE,
 };
 
-static const struct weir_list_field param_flow_fields[] = {
+static const struct weir_sentinel_field param_flow_fields[] = {
 	[PARAM_REGEX] = {"regex", OWN},
 	[PARAM_LIMIT_APP] = {"limitApp", OWN},
 	[PARAM_GRADE] = {"grade", OWN},
@@ -200,7 +200,7 @@ static bool read_param_item(struct weir_reader *reader, const struct weir_node *
 		weir_complain_no_map(reader, item, "an item of paramFlowItemList", names, ARRAY_SIZE(names));
 		return false;
 	}
-	weir_list_read_item(item, true, names, ARRAY_SIZE(names), values);
+	weir_sentinel_read_item(item, true, names, ARRAY_SIZE(names), values);
 	if (!values[0] || !values[1]) {
 		weir_complain(reader, item, "write {\"object\": \"192.0.2.1\", \"count\": 5}",
 			      "an item of paramFlowItemList needs an object and a count");
@@ -211,7 +211,7 @@ static bool read_param_item(struct weir_reader *reader, const struct weir_node *
 }
 
 /* Sentinel Java cuts the decimals of a count off. */
-static uint64_t cut_count(struct weir_list_rule *rule)
+static uint64_t cut_count(struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *node = rule->values[PARAM_COUNT];
 	struct weir_refusal refusal;
@@ -220,11 +220,11 @@ static uint64_t cut_count(struct weir_list_rule *rule)
 	if (!node || node->kind != WEIR_NODE_WORD || node->is_quoted ||
 	    weir_parse_json_threshold(node->text, &micro, &refusal))
 		return 0;
-	weir_list_say_number(rule, RULE_THRESHOLD, node, micro / WEIR_MICRO);
+	weir_sentinel_say_number(rule, RULE_THRESHOLD, node, micro / WEIR_MICRO);
 	return micro / WEIR_MICRO;
 }
 
-static void read_param_flow(struct weir_reader *reader, struct weir_list_rule *rule)
+static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
 	const struct weir_node *const *values = rule->values;
 	struct weir_hotspot hotspot = {
@@ -236,27 +236,28 @@ static void read_param_flow(struct weir_reader *reader, struct weir_list_rule *r
 	};
 	uint64_t grade, behavior;
 
-	weir_list_check_regex(reader, values[PARAM_REGEX]);
+	weir_sentinel_check_regex(reader, values[PARAM_REGEX]);
 	check_caller(reader, values[PARAM_LIMIT_APP]);
 	check_cluster(reader, values[PARAM_CLUSTER_MODE]);
 	if (!values[PARAM_INDEX])
 		weir_complain(reader, rule->node, "write 'paramIdx': 0; the flow key of the resource is the parameter",
 			      "a param-flow rule of Sentinel Java's needs a paramIdx");
-	weir_list_read_number(reader, hotspot.metric, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
-	weir_list_read_number(reader, hotspot.behavior, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH,
-			      BEHAVIOR_REJECT, &behavior);
+	weir_sentinel_read_number(reader, hotspot.metric, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
+	weir_sentinel_read_number(reader, hotspot.behavior, "controlBehavior", BEHAVIOR_REJECT, BEHAVIOR_BOTH,
+				  BEHAVIOR_REJECT, &behavior);
 	/* To Sentinel Java's param-flow rules 1 and 3, which warm up elsewhere, are 0. */
 	hotspot.counts_open = grade == GRADE_THREADS;
 	hotspot.throttles = behavior == BEHAVIOR_RATE_LIMITER;
-	weir_list_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
-			      &hotspot.duration_s);
-	weir_list_read_number(reader, values[PARAM_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0, &hotspot.burst);
+	weir_sentinel_read_number(reader, hotspot.duration, "durationInSec", 1, WEIR_HOTSPOT_DURATION_S_MAX, 1,
+				  &hotspot.duration_s);
+	weir_sentinel_read_number(reader, values[PARAM_BURST], "burstCount", 0, WEIR_HOTSPOT_UNITS_MAX, 0,
+				  &hotspot.burst);
 	weir_read_hotspot(reader, rule, &hotspot, read_param_item);
 }
 
 static const char *const param_flow_needs[] = {"paramIdx", "burstCount", "durationInSec", "paramFlowItemList", NULL};
 
-const struct weir_list_kind weir_list_param_flow = {
+const struct weir_sentinel_kind weir_sentinel_param_flow = {
 	.name = "paramFlowRules",
 	.title = "param-flow rules",
 	.is_java = true,
@@ -267,7 +268,7 @@ const struct weir_list_kind weir_list_param_flow = {
 
 /* ---- what weir has not ---- */
 
-static const struct weir_list_field degrade_fields[] = {
+static const struct weir_sentinel_field degrade_fields[] = {
 	{"id", OWN},
 	{"resource", OWN},
 	{"limitApp", OWN},
@@ -283,7 +284,7 @@ static const struct weir_list_field degrade_fields[] = {
 static const char *const degrade_needs[] = {"timeWindow", "minRequestAmount", "slowRatioThreshold", "statIntervalMs",
 					    NULL};
 
-const struct weir_list_kind weir_list_degrade = {
+const struct weir_sentinel_kind weir_sentinel_degrade = {
 	.name = "degradeRules",
 	.title = "degrade rules",
 	.is_java = true,
@@ -292,14 +293,14 @@ const struct weir_list_kind weir_list_degrade = {
 	.missing = "circuit breakers",
 };
 
-static const struct weir_list_field system_fields[] = {
+static const struct weir_sentinel_field system_fields[] = {
 	{"id", OWN},	{"resource", OWN},  {"limitApp", OWN}, {"regex", OWN},		 {"highestSystemLoad", OWN},
 	{"avgRt", OWN}, {"maxThread", OWN}, {"qps", OWN},      {"highestCpuUsage", OWN},
 };
 
 static const char *const system_needs[] = {"highestSystemLoad", "avgRt", "maxThread", "qps", "highestCpuUsage", NULL};
 
-const struct weir_list_kind weir_list_java_system = {
+const struct weir_sentinel_kind weir_sentinel_java_system = {
 	.name = "systemRules",
 	.title = "system rules",
 	.is_java = true,

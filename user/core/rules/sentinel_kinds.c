@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Of which kind a list of Sentinel's rules is, told by the fields that its rules have. */
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,31 +8,31 @@
 
 #include "base/util.h"
 
-extern const struct weir_list_kind weir_list_flow, weir_list_isolation, weir_list_hotspot, weir_list_breaker,
-	weir_list_system, weir_list_java_flow, weir_list_degrade, weir_list_param_flow, weir_list_java_system,
-	weir_list_authority;
+extern const struct weir_sentinel_kind weir_sentinel_flow, weir_sentinel_isolation, weir_sentinel_hotspot,
+	weir_sentinel_breaker, weir_sentinel_system, weir_sentinel_java_flow, weir_sentinel_degrade,
+	weir_sentinel_param_flow, weir_sentinel_java_system, weir_sentinel_authority;
 
-const struct weir_list_kind *const weir_list_kinds[WEIR_LIST_KIND_COUNT] = {
-	[WEIR_LIST_FLOW] = &weir_list_flow,
-	[WEIR_LIST_ISOLATION] = &weir_list_isolation,
-	[WEIR_LIST_HOTSPOT] = &weir_list_hotspot,
-	[WEIR_LIST_BREAKER] = &weir_list_breaker,
-	[WEIR_LIST_SYSTEM] = &weir_list_system,
-	[WEIR_LIST_JAVA_FLOW] = &weir_list_java_flow,
-	[WEIR_LIST_DEGRADE] = &weir_list_degrade,
-	[WEIR_LIST_PARAM_FLOW] = &weir_list_param_flow,
-	[WEIR_LIST_JAVA_SYSTEM] = &weir_list_java_system,
-	[WEIR_LIST_AUTHORITY] = &weir_list_authority,
+const struct weir_sentinel_kind *const weir_sentinel_kinds[WEIR_SENTINEL_KIND_COUNT] = {
+	[WEIR_SENTINEL_FLOW] = &weir_sentinel_flow,
+	[WEIR_SENTINEL_ISOLATION] = &weir_sentinel_isolation,
+	[WEIR_SENTINEL_HOTSPOT] = &weir_sentinel_hotspot,
+	[WEIR_SENTINEL_BREAKER] = &weir_sentinel_breaker,
+	[WEIR_SENTINEL_SYSTEM] = &weir_sentinel_system,
+	[WEIR_SENTINEL_JAVA_FLOW] = &weir_sentinel_java_flow,
+	[WEIR_SENTINEL_DEGRADE] = &weir_sentinel_degrade,
+	[WEIR_SENTINEL_PARAM_FLOW] = &weir_sentinel_param_flow,
+	[WEIR_SENTINEL_JAVA_SYSTEM] = &weir_sentinel_java_system,
+	[WEIR_SENTINEL_AUTHORITY] = &weir_sentinel_authority,
 };
 
-const char *weir_list_owner(const struct weir_list_kind *kind)
+const char *weir_sentinel_owner(const struct weir_sentinel_kind *kind)
 {
 	return kind->is_java ? "Sentinel Java's" : "Sentinel-Go's";
 }
 
 /* ---- which fields are whose ---- */
 
-const struct weir_list_field *weir_list_own_field(const struct weir_list_kind *kind, const char *name)
+const struct weir_sentinel_field *weir_sentinel_own_field(const struct weir_sentinel_kind *kind, const char *name)
 {
 	for (size_t i = 0; i < kind->field_count; i++)
 		if (!kind->fields[i].instead && !strcasecmp(kind->fields[i].name, name))
@@ -40,63 +40,63 @@ const struct weir_list_field *weir_list_own_field(const struct weir_list_kind *k
 	return NULL;
 }
 
-weir_list_set weir_lists_with(const char *name)
+weir_sentinel_set weir_sentinel_kinds_with(const char *name)
 {
-	weir_list_set kinds = 0;
+	weir_sentinel_set kinds = 0;
 
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++)
-		if (weir_list_own_field(weir_list_kinds[id], name))
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
+		if (weir_sentinel_own_field(weir_sentinel_kinds[id], name))
 			kinds |= 1u << id;
 	return kinds;
 }
 
-static weir_list_set java_kinds(void)
+static weir_sentinel_set java_kinds(void)
 {
-	weir_list_set kinds = 0;
+	weir_sentinel_set kinds = 0;
 
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++)
-		kinds |= weir_list_kinds[id]->is_java << id;
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
+		kinds |= weir_sentinel_kinds[id]->is_java << id;
 	return kinds;
 }
 
 /* Isolation rules have no field that flow rules have not: alone they are told by where they stand. */
-static weir_list_set kinds_of_file(void)
+static weir_sentinel_set kinds_of_file(void)
 {
-	return ((1u << WEIR_LIST_KIND_COUNT) - 1) & ~(1u << WEIR_LIST_ISOLATION);
+	return ((1u << WEIR_SENTINEL_KIND_COUNT) - 1) & ~(1u << WEIR_SENTINEL_ISOLATION);
 }
 
-static weir_list_set kinds_under(const char *name)
+static weir_sentinel_set kinds_under(const char *name)
 {
-	weir_list_set kinds = 0;
+	weir_sentinel_set kinds = 0;
 
 	if (!name)
 		return kinds_of_file();
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++)
-		if (!strcmp(weir_list_kinds[id]->name, name))
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
+		if (!strcmp(weir_sentinel_kinds[id]->name, name))
 			kinds |= 1u << id;
 	return kinds;
 }
 
-static enum weir_list_kind_id first_of(weir_list_set kinds)
+static enum weir_sentinel_kind_id first_of(weir_sentinel_set kinds)
 {
 	return __builtin_ctz(kinds);
 }
 
-static bool is_one(weir_list_set kinds)
+static bool is_one(weir_sentinel_set kinds)
 {
 	return kinds && !(kinds & (kinds - 1));
 }
 
 /* "Sentinel-Go's hotspot rules or Sentinel Java's param-flow rules": `last` is between the last two, "or". */
-static void join_titles(weir_list_set kinds, const char *last, char *text, size_t text_bytes)
+static void join_titles(weir_sentinel_set kinds, const char *last, char *text, size_t text_bytes)
 {
 	const char *said = "";
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (weir_list_set rest = kinds; rest && used < text_bytes; rest &= rest - 1) {
-		const struct weir_list_kind *kind = weir_list_kinds[first_of(rest)];
-		const char *whose = weir_list_owner(kind);
+	for (weir_sentinel_set rest = kinds; rest && used < text_bytes; rest &= rest - 1) {
+		const struct weir_sentinel_kind *kind = weir_sentinel_kinds[first_of(rest)];
+		const char *whose = weir_sentinel_owner(kind);
 		const bool is_said = !strcmp(said, whose);
 
 		if (used)
@@ -107,7 +107,7 @@ static void join_titles(weir_list_set kinds, const char *last, char *text, size_
 	}
 }
 
-void weir_list_name_owners(weir_list_set kinds, char *text, size_t text_bytes)
+void weir_sentinel_name_owners(weir_sentinel_set kinds, char *text, size_t text_bytes)
 {
 	if ((kinds & java_kinds()) == java_kinds())
 		snprintf(text, text_bytes, "Sentinel Java's rules");
@@ -115,16 +115,16 @@ void weir_list_name_owners(weir_list_set kinds, char *text, size_t text_bytes)
 		join_titles(kinds, "and", text, text_bytes);
 }
 
-void weir_list_join_names(weir_list_set kinds, const char *before, const char *after, const char *between, char *text,
-			  size_t text_bytes)
+void weir_sentinel_join_names(weir_sentinel_set kinds, const char *before, const char *after, const char *between,
+			      char *text, size_t text_bytes)
 {
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT && used < text_bytes; id++)
-		if (kinds >> id & 1 && id == first_of(kinds_under(weir_list_kinds[id]->name) & kinds))
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT && used < text_bytes; id++)
+		if (kinds >> id & 1 && id == first_of(kinds_under(weir_sentinel_kinds[id]->name) & kinds))
 			used += snprintf(text + used, text_bytes - used, "%s%s\"%s\": [...]%s", used ? between : "",
-					 before, weir_list_kinds[id]->name, after);
+					 before, weir_sentinel_kinds[id]->name, after);
 }
 
 /* ---- what a list looks like ---- */
@@ -139,7 +139,7 @@ static const struct weir_node *value_of(const struct weir_node *map, const char 
 	return value;
 }
 
-const struct weir_node *weir_list_rule_in(const struct weir_node *item)
+const struct weir_node *weir_sentinel_rule_in(const struct weir_node *item)
 {
 	const struct weir_node *inner;
 
@@ -154,19 +154,20 @@ const struct weir_node *weir_list_rule_in(const struct weir_node *item)
 
 /* What the fields of a list say of its kind. */
 struct look {
-	weir_list_set candidates;			     /* by where it stands */
-	weir_list_set possible;				     /* ... that have all of its fields */
-	weir_list_set seen;				     /* kinds of which it has a field that no other has */
-	const struct weir_node *marks[WEIR_LIST_KIND_COUNT]; /* the first of these fields, by kind */
+	weir_sentinel_set candidates;				 /* by where it stands */
+	weir_sentinel_set possible;				 /* ... that have all of its fields */
+	weir_sentinel_set seen;					 /* kinds of which it has a field that no other has */
+	const struct weir_node *marks[WEIR_SENTINEL_KIND_COUNT]; /* the first of these fields, by kind */
 	/* The first two fields that no kind has both of, and all that came before, one for each set of kinds. */
 	const struct weir_node *odd, *odd_with, *fields[FIELDS_TOLD];
+	weir_sentinel_set owners[FIELDS_TOLD]; /* of these */
 	size_t field_count;
 	bool has_threshold, has_count;
-	weir_list_set needed;			/* kinds of whose weir_list_kind.needs it has one */
-	size_t strangers[WEIR_LIST_KIND_COUNT]; /* how many fields are others', by kind */
+	weir_sentinel_set needed;		    /* kinds of whose weir_sentinel_kind.needs it has one */
+	size_t strangers[WEIR_SENTINEL_KIND_COUNT]; /* how many fields are others', by kind */
 };
 
-static bool needs(const struct weir_list_kind *kind, const char *name)
+static bool needs(const struct weir_sentinel_kind *kind, const char *name)
 {
 	for (size_t i = 0; kind->needs && kind->needs[i]; i++)
 		if (!strcasecmp(kind->needs[i], name))
@@ -174,24 +175,24 @@ static bool needs(const struct weir_list_kind *kind, const char *name)
 	return false;
 }
 
-static void look_for_odd(struct look *look, const struct weir_node *key, weir_list_set kinds)
+static void look_for_odd(struct look *look, const struct weir_node *key, weir_sentinel_set kinds)
 {
 	bool is_new = true;
 
 	for (size_t i = 0; i < look->field_count && !look->odd; i++) {
-		const weir_list_set others = weir_lists_with(look->fields[i]->text);
-
-		if (!(kinds & others))
+		if (!(kinds & look->owners[i]))
 			look->odd = key, look->odd_with = look->fields[i];
-		is_new &= kinds != others;
+		is_new &= kinds != look->owners[i];
 	}
-	if (is_new && look->field_count < FIELDS_TOLD)
-		look->fields[look->field_count++] = key;
+	if (!is_new || look->field_count == FIELDS_TOLD)
+		return;
+	look->owners[look->field_count] = kinds;
+	look->fields[look->field_count++] = key;
 }
 
 static void look_at_field(struct look *look, const struct weir_node *key)
 {
-	weir_list_set kinds = weir_lists_with(key->text);
+	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
 
 	if (!kinds)
 		return;
@@ -199,9 +200,9 @@ static void look_at_field(struct look *look, const struct weir_node *key)
 	look->possible &= kinds;
 	look->has_threshold |= !strcasecmp(key->text, "threshold");
 	look->has_count |= !strcasecmp(key->text, "count");
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++) {
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
 		look->strangers[id] += !(kinds >> id & 1);
-		if (needs(weir_list_kinds[id], key->text))
+		if (needs(weir_sentinel_kinds[id], key->text))
 			look->needed |= 1u << id;
 	}
 	if (!is_one(kinds))
@@ -216,11 +217,11 @@ static struct look look_at(const struct weir_node *list, const char *name)
 	struct look look = {.candidates = kinds_under(name)};
 
 	look.possible = look.candidates;
-	for (enum weir_list_kind_id id = 0; id < WEIR_LIST_KIND_COUNT; id++)
-		if (!weir_list_kinds[id]->needs)
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
+		if (!weir_sentinel_kinds[id]->needs)
 			look.needed |= 1u << id;
 	for (size_t i = 0; i < list->count; i++) {
-		const struct weir_node *rule = weir_list_rule_in(list->items[i]);
+		const struct weir_node *rule = weir_sentinel_rule_in(list->items[i]);
 
 		if (rule->kind != WEIR_NODE_MAP)
 			continue;
@@ -233,41 +234,42 @@ static struct look look_at(const struct weir_node *list, const char *name)
 
 /* ---- the kind of a list ---- */
 
-static const struct weir_list_kind *complain_of_two(struct weir_reader *reader, const struct look *look,
-						    weir_list_set seen)
+static const struct weir_sentinel_kind *complain_of_two(struct weir_reader *reader, const struct look *look,
+							weir_sentinel_set seen)
 {
-	const enum weir_list_kind_id left = first_of(seen), right = first_of(seen & (seen - 1));
+	const enum weir_sentinel_kind_id left = first_of(seen), right = first_of(seen & (seen - 1));
 	const struct weir_node *first = look->marks[left], *second = look->marks[right];
-	const struct weir_list_kind *first_kind = weir_list_kinds[left], *second_kind = weir_list_kinds[right];
+	const struct weir_sentinel_kind *first_kind = weir_sentinel_kinds[left],
+					*second_kind = weir_sentinel_kinds[right];
 	char names[256], hint[320];
 
 	if (second->place.line < first->place.line ||
 	    (second->place.line == first->place.line && second->place.column < first->place.column)) {
 		first = look->marks[right], second = look->marks[left];
-		first_kind = weir_list_kinds[right], second_kind = weir_list_kinds[left];
+		first_kind = weir_sentinel_kinds[right], second_kind = weir_sentinel_kinds[left];
 	}
-	weir_list_join_names(seen, "", "", ", ", names, sizeof(names));
+	weir_sentinel_join_names(seen, "", "", ", ", names, sizeof(names));
 	snprintf(hint, sizeof(hint), "give each kind a list of its own: {%s}", names);
 	weir_complain(reader, second, hint, "'%.*s' is of %s %s, but '%.*s' in line %d is of %s %s",
-		      WEIR_SHOWN(second->text), weir_list_owner(second_kind), second_kind->title,
-		      WEIR_SHOWN(first->text), first->place.line, weir_list_owner(first_kind), first_kind->title);
+		      WEIR_SHOWN(second->text), weir_sentinel_owner(second_kind), second_kind->title,
+		      WEIR_SHOWN(first->text), first->place.line, weir_sentinel_owner(first_kind), first_kind->title);
 	return NULL;
 }
 
-static const struct weir_list_kind *complain_of_doubt(struct weir_reader *reader, const struct weir_node *list,
-						      weir_list_set possible)
+static const struct weir_sentinel_kind *complain_of_doubt(struct weir_reader *reader, const struct weir_node *list,
+							  weir_sentinel_set possible)
 {
 	char titles[512], names[256], hint[320];
 
 	join_titles(possible, "or", titles, sizeof(titles));
-	weir_list_join_names(possible, "{", "}", " or ", names, sizeof(names));
+	weir_sentinel_join_names(possible, "{", "}", " or ", names, sizeof(names));
 	snprintf(hint, sizeof(hint), "say which: %s", names);
 	weir_complain(reader, list, hint, "this list could be of %s", titles);
 	return NULL;
 }
 
-static const struct weir_list_kind *complain_of_none(struct weir_reader *reader, const struct weir_node *list,
-						     const struct look *look)
+static const struct weir_sentinel_kind *complain_of_none(struct weir_reader *reader, const struct weir_node *list,
+							 const struct look *look)
 {
 	static const char *const hint =
 		"say what they are: {\"flowRules\": [...]}; docs/sentinel.md has the fields of all";
@@ -277,8 +279,8 @@ static const struct weir_list_kind *complain_of_none(struct weir_reader *reader,
 		weir_complain(reader, list, hint, "no kind of Sentinel's rules has all fields of this list");
 		return NULL;
 	}
-	weir_list_name_owners(weir_lists_with(look->odd->text), titles, sizeof(titles));
-	weir_list_name_owners(weir_lists_with(look->odd_with->text), others, sizeof(others));
+	weir_sentinel_name_owners(weir_sentinel_kinds_with(look->odd->text), titles, sizeof(titles));
+	weir_sentinel_name_owners(weir_sentinel_kinds_with(look->odd_with->text), others, sizeof(others));
 	weir_complain(reader, look->odd, hint, "'%.*s' is a field of %s, but '%.*s' in line %d of %s",
 		      WEIR_SHOWN(look->odd->text), titles, WEIR_SHOWN(look->odd_with->text), look->odd_with->place.line,
 		      others);
@@ -286,12 +288,12 @@ static const struct weir_list_kind *complain_of_none(struct weir_reader *reader,
 }
 
 /* Of kinds that all lack some fields of the list, those that lack the fewest. */
-static weir_list_set nearest_kinds(const struct look *look)
+static weir_sentinel_set nearest_kinds(const struct look *look)
 {
-	weir_list_set nearest = 0;
+	weir_sentinel_set nearest = 0;
 	size_t fewest = SIZE_MAX;
 
-	for (weir_list_set rest = look->candidates & look->needed; rest; rest &= rest - 1) {
+	for (weir_sentinel_set rest = look->candidates & look->needed; rest; rest &= rest - 1) {
 		const size_t strangers = look->strangers[first_of(rest)];
 
 		if (strangers < fewest)
@@ -302,16 +304,16 @@ static weir_list_set nearest_kinds(const struct look *look)
 	}
 	/* What is limited is called `threshold` by Sentinel-Go and `count` by Sentinel Java. */
 	if (!is_one(nearest) && look->has_threshold != look->has_count)
-		nearest &= 1u << (look->has_count ? WEIR_LIST_JAVA_FLOW : WEIR_LIST_FLOW);
+		nearest &= 1u << (look->has_count ? WEIR_SENTINEL_JAVA_FLOW : WEIR_SENTINEL_FLOW);
 	return nearest;
 }
 
-const struct weir_list_kind *weir_recognise_list(struct weir_reader *reader, const struct weir_node *list,
-						 const char *name)
+const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
+							 const char *name)
 {
 	const struct look look = look_at(list, name);
-	const weir_list_set seen = look.seen & look.candidates;
-	weir_list_set kinds = look.possible & look.needed;
+	const weir_sentinel_set seen = look.seen & look.candidates;
+	weir_sentinel_set kinds = look.possible & look.needed;
 
 	if (!is_one(kinds) && kinds && !name)
 		return complain_of_doubt(reader, list, kinds);
@@ -324,5 +326,5 @@ const struct weir_list_kind *weir_recognise_list(struct weir_reader *reader, con
 		kinds = nearest_kinds(&look);
 	if (!is_one(kinds) && !name)
 		return complain_of_none(reader, list, &look);
-	return weir_list_kinds[first_of(kinds ?: look.candidates)];
+	return weir_sentinel_kinds[first_of(kinds ?: look.candidates)];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Lists of Sentinel's rules: how the fields of a rule are sorted, and what is no field of it refused. */
-#include "rules/lists.h"
+#include "rules/sentinel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 /* ---- one rule ---- */
 
-void weir_list_say(struct weir_list_rule *rule, enum weir_rule_field field, const struct weir_node *at,
-		   const char *word)
+void weir_sentinel_say(struct weir_sentinel_rule *rule, enum weir_rule_field field, const struct weir_node *at,
+		       const char *word)
 {
 	rule->words[field] = (struct weir_node){
 		.kind = WEIR_NODE_WORD,
@@ -22,14 +22,14 @@ void weir_list_say(struct weir_list_rule *rule, enum weir_rule_field field, cons
 	rule->draft.value[field] = &rule->words[field];
 }
 
-void weir_list_say_number(struct weir_list_rule *rule, enum weir_rule_field field, const struct weir_node *at,
-			  uint64_t number)
+void weir_sentinel_say_number(struct weir_sentinel_rule *rule, enum weir_rule_field field, const struct weir_node *at,
+			      uint64_t number)
 {
 	snprintf(rule->texts[field], sizeof(rule->texts[field]), "%llu", (unsigned long long)number);
-	weir_list_say(rule, field, at, rule->texts[field]);
+	weir_sentinel_say(rule, field, at, rule->texts[field]);
 }
 
-void weir_list_check_regex(struct weir_reader *reader, const struct weir_node *node)
+void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_node *node)
 {
 	const char *word;
 
@@ -42,8 +42,8 @@ void weir_list_check_regex(struct weir_reader *reader, const struct weir_node *n
 		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
 }
 
-void weir_list_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
-			 const struct weir_node **values)
+void weir_sentinel_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
+			     const struct weir_node **values)
 {
 	for (size_t at = 0; at + 1 < map->count; at += 2) {
 		const struct weir_node *key = map->items[at], *value = map->items[at + 1];
@@ -55,8 +55,8 @@ void weir_list_read_item(const struct weir_node *map, bool is_java, const char *
 	}
 }
 
-unsigned int weir_list_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
-				   const char *const *names, size_t count)
+unsigned int weir_sentinel_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
+				       const char *const *names, size_t count)
 {
 	unsigned int choice = 0;
 
@@ -65,8 +65,8 @@ unsigned int weir_list_read_choice(struct weir_reader *reader, const struct weir
 	return choice;
 }
 
-bool weir_list_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
-			   uint64_t high, uint64_t missing, uint64_t *ret_number)
+bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field,
+			       uint64_t low, uint64_t high, uint64_t missing, uint64_t *ret_number)
 {
 	*ret_number = missing;
 	return !node ||
@@ -76,10 +76,10 @@ bool weir_list_read_number(struct weir_reader *reader, const struct weir_node *n
 /* A field that is not the list's: another kind's, or one of weir's that means nothing here. What no Sentinel knows is
  * ignored, as by Sentinel.
  */
-static void tell_of_stranger(struct weir_reader *reader, const struct weir_list_kind *kind, const struct weir_node *key,
-			     const struct weir_node *value)
+static void tell_of_stranger(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
+			     const struct weir_node *key, const struct weir_node *value)
 {
-	weir_list_set kinds = weir_lists_with(key->text);
+	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
 	char titles[512], names[256], hint[320];
 
 	if (!kinds) {
@@ -91,21 +91,21 @@ static void tell_of_stranger(struct weir_reader *reader, const struct weir_list_
 					  weir_rule_fields[field]);
 		return;
 	}
-	weir_list_name_owners(kinds, titles, sizeof(titles));
-	weir_list_join_names(kinds, "", "", " or ", names, sizeof(names));
+	weir_sentinel_name_owners(kinds, titles, sizeof(titles));
+	weir_sentinel_join_names(kinds, "", "", " or ", names, sizeof(names));
 	snprintf(hint, sizeof(hint), "rules that have it are written as %s", names);
 	for (size_t i = 0; i < kind->field_count; i++)
 		if (kind->fields[i].instead && !strcasecmp(kind->fields[i].name, key->text))
 			snprintf(hint, sizeof(hint), "%s", kind->fields[i].instead);
 	weir_complain(reader, key, hint, "'%.*s' is a field of %s, not of %s %s", WEIR_SHOWN(key->text), titles,
-		      weir_list_owner(kind), kind->title);
+		      weir_sentinel_owner(kind), kind->title);
 }
 
-static void take_field(struct weir_reader *reader, struct weir_list_rule *rule, const struct weir_node *key,
+static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *key,
 		       const struct weir_node *value)
 {
-	const struct weir_list_kind *kind = rule->kind;
-	const struct weir_list_field *own = weir_list_own_field(kind, key->text);
+	const struct weir_sentinel_kind *kind = rule->kind;
+	const struct weir_sentinel_field *own = weir_sentinel_own_field(kind, key->text);
 
 	if (!own) {
 		tell_of_stranger(reader, kind, key, value);
@@ -122,11 +122,11 @@ static void take_field(struct weir_reader *reader, struct weir_list_rule *rule, 
 	}
 }
 
-static void read_rule(struct weir_reader *reader, const struct weir_list_kind *kind, const struct weir_node *item)
+static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kind *kind, const struct weir_node *item)
 {
 	static const char *const examples[] = {"resource", "threshold"};
-	const struct weir_node *node = weir_list_rule_in(item);
-	struct weir_list_rule rule = {
+	const struct weir_node *node = weir_sentinel_rule_in(item);
+	struct weir_sentinel_rule rule = {
 		.kind = kind,
 		.node = node,
 		.draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes},
@@ -143,20 +143,20 @@ static void read_rule(struct weir_reader *reader, const struct weir_list_kind *k
 	kind->read(reader, &rule);
 }
 
-void weir_read_list_of_sentinel(struct weir_reader *reader, const struct weir_node *list, const char *name)
+void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name)
 {
-	const struct weir_list_kind *kind;
+	const struct weir_sentinel_kind *kind;
 
 	if (list->kind != WEIR_NODE_LIST) {
 		weir_complain(reader, list, "begin each of them with '- '", "'%s' must be a list", name);
 		return;
 	}
-	kind = list->count ? weir_recognise_list(reader, list, name) : NULL;
+	kind = list->count ? weir_recognise_sentinel(reader, list, name) : NULL;
 	if (!kind)
 		return;
 	if (!kind->read) {
 		weir_complain(reader, list, "leave the list out", "these are %s %s, and weir has no %s yet",
-			      weir_list_owner(kind), kind->title, kind->missing);
+			      weir_sentinel_owner(kind), kind->title, kind->missing);
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++)
