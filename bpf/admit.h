@@ -8,6 +8,7 @@
 #define WEIR_ADMIT_H
 
 #include "kinds.h"
+#include "penalties.h"
 #include "rule_list.h"
 #include "shortcuts.h"
 
@@ -43,6 +44,8 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 			break;
 		s->nth = nth;
 		claim->kind = WEIR_CLAIM_NONE;
+		if (weir_penalises(rule) && weir_is_penalised(s, rule->place))
+			return WEIR_ANSWER_PENALISED;
 		if (rule->storage == WEIR_STORAGE_NARROW)
 			return weir_shortcut(s, rule, claim, false, WEIR_NARROW);
 		weir_enter_other(s, rule);
@@ -67,9 +70,29 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 		answer = weir_try_first(s, rule->place, s->nth);
 	if (answer == WEIR_ANSWER_UNSURE)
 		answer = weir_ask_kind(s, rule);
+	if (weir_penalises(rule)) {
+		if (answer == WEIR_ANSWER_BLOCK)
+			weir_start_penalty(s, rule->place);
+		if (answer == WEIR_ANSWER_PENALISED)
+			answer = WEIR_ANSWER_BLOCK;
+	}
 	if (answer == WEIR_ANSWER_BLOCK)
 		answer = weir_block(s, rule);
 	return answer;
+}
+
+/* Ask the packet's first rule, which penalises. */
+static __always_inline enum weir_answer weir_ask_first_penalising(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	enum weir_answer answer = WEIR_ANSWER_PENALISED;
+
+	s->claim[0].kind = WEIR_CLAIM_NONE;
+	if (!weir_is_penalised_source(s, rule)) {
+		s->expects_admission = true;
+		answer = weir_try_rules(s, 0);
+	}
+	s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
+	return weir_finish_rule(s, answer);
 }
 
 /* Ask the packet's first rule. With narrow rows it is asked in line: most packets end there. */
@@ -78,6 +101,8 @@ static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
 	const struct weir_rule *rule = weir_rule(s->rule[0]);
 	enum weir_answer answer;
 
+	if (weir_penalises(rule))
+		return weir_ask_first_penalising(s, rule);
 	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
 		return weir_finish_rule(s, weir_try_rules(s, 0));

@@ -56,6 +56,10 @@ WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE); /
 WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
 WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
 WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
+/* Mappable, as connections: a set is two cache lines, and not three. */
+WEIR_MAP(penalised_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalty_set, BPF_F_MMAPABLE);
+WEIR_MAP(penalty_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalised, BPF_F_MMAPABLE);	    /* by set and way */
+WEIR_MAP(penalised_rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_penalty, BPF_F_MMAPABLE); /* by rule slot */
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
 /* Mappable, so that they begin with a page: the values of other arrays begin in the middle of a cache line. */
 WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, BPF_F_MMAPABLE);

@@ -80,10 +80,11 @@ struct weir_match_memory {
 enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
-	WEIR_ANSWER_UNSURE, /* of a shortcut: ask the rule's kind */
-	WEIR_ANSWER_AGAIN,  /* the clock ran away: read it and judge again */
-	WEIR_ANSWER_OPENS,  /* a connection wants to open: weir_judge_opening() answers */
-	WEIR_ANSWER_ERROR,  /* a map entry that must exist is missing */
+	WEIR_ANSWER_UNSURE,    /* of a shortcut: ask the rule's kind */
+	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and judge again */
+	WEIR_ANSWER_PENALISED, /* blocked by a penalty that is running: no new one begins */
+	WEIR_ANSWER_OPENS,     /* a connection wants to open: weir_judge_opening() answers */
+	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
 };
 
 #define WEIR_VERDICT_OPEN WEIR_VERDICT_COUNT /* none yet: rules are to be asked */
@@ -103,8 +104,8 @@ struct weir_flow_id {
 	__u32 set; /* the first of the flow's two candidate sets */
 };
 
-/* A flow keyed by source that the packet's first rule has found full: while jiffies are less than so many after
- * since_jiffies, it is.
+/* A flow keyed by source that the packet's first rule has found full, or penalised: while jiffies are less than so many
+ * after since_jiffies, it is.
  */
 struct weir_full_source {
 	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
@@ -240,10 +241,11 @@ struct weir_scratch {
 	/* what some packets use */
 	struct weir_sum sum;
 	struct weir_allowed allowed;
-	__u32 warming_place;	     /* of the rule that `warming` is under, or WEIR_NO_RULE */
-	struct weir_flow_id warming; /* the packet's flow in warming_flows */
-	struct weir_flow_key key;    /* of the flow that was hashed last */
-	__u64 forgotten;	     /* see FORGET */
+	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */
+	struct weir_flow_id warming;   /* the packet's flow in warming_flows */
+	struct weir_flow_id penalised; /* the packet's flow in penalised_flows, under the rule asked last */
+	struct weir_flow_key key;      /* of the flow that was hashed last */
+	__u64 forgotten;	       /* see FORGET */
 	struct weir_flow_id fetched_flow[WEIR_PACKET_RULES_MAX]; /* of rules with narrow rows */
 	__u32 last_rule;					 /* the largest in rule[], while rules are listed */
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX];		 /* places, in the order of their bits */

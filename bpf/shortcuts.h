@@ -113,21 +113,29 @@ static __always_inline bool weir_is_full_source(const struct weir_scratch *s, co
 		 ((weir_half(pkt->source, 1) & weir_half(rule->source_mask6, 1)) ^ weir_half(full->source, 1)));
 }
 
-/* s->flow is full until the bucket in *clk ends: remember it when it is the second time in a row. */
-static __always_inline void weir_remember_full_source(struct weir_scratch *s, const struct weir_rule *rule,
-						      const struct weir_clock *clk)
+/* The packet's source is blocked from that jiffy on, for so many: remember it when its flow, `tag`, was the latest one
+ * blocked, too.
+ */
+static __always_inline void weir_remember_source(struct weir_scratch *s, const struct weir_rule *rule, __u32 tag,
+						 __u64 since_jiffies, __u64 sure_jiffies)
 {
 	struct weir_full_source *full = &s->full_source;
 
-	if (rule->key_fields != WEIR_KEY_SOURCE)
-		return;
-	full->sure_jiffies = full->tag == s->flow.tag ? clk->sure_jiffies : 0;
-	full->since_jiffies = clk->since_jiffies;
-	full->tag = s->flow.tag;
+	full->sure_jiffies = full->tag == tag ? sure_jiffies : 0;
+	full->since_jiffies = since_jiffies;
+	full->tag = tag;
 	full->place = rule->place;
 	full->is_ipv6 = s->packet.is_ipv6;
 	weir_mask_address((__u8 *)full->source, s->packet.source, rule->source_mask6, rule->source_mask4,
 			  s->packet.is_ipv6);
+}
+
+/* s->flow is full until the bucket in *clk ends. */
+static __always_inline void weir_remember_full_source(struct weir_scratch *s, const struct weir_rule *rule,
+						      const struct weir_clock *clk)
+{
+	if (rule->key_fields == WEIR_KEY_SOURCE)
+		weir_remember_source(s, rule, s->flow.tag, clk->since_jiffies, clk->sure_jiffies);
 }
 
 /* ---- WEIR_SHORTCUT_FULL: the row remembers that its flow is full ---- */

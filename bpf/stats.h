@@ -53,6 +53,14 @@ static __always_inline void weir_count_delay(__u32 slot, __u64 wait_ns)
 	counters->delay_ns += wait_ns;
 }
 
+static __always_inline void weir_count_penalty(__u32 slot)
+{
+	struct weir_rule_counters *counters = weir_rule_counters(slot);
+
+	if (counters)
+		counters->penalties++;
+}
+
 static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);

@@ -50,10 +50,10 @@ struct weir_rule_counters {
 	 * resource that it reads which passed uncounted, for want of a row
 	 */
 	__u64 stalled;
-	__u64 leases;	/* how often other CPUs were asked */
-	__u64 delayed;	/* packets planned for later; another rule may still have blocked them */
-	__u64 delay_ns; /* the sum of their waits */
-	__u64 pad;
+	__u64 leases;	 /* how often other CPUs were asked */
+	__u64 delayed;	 /* packets planned for later; another rule may still have blocked them */
+	__u64 delay_ns;	 /* the sum of their waits */
+	__u64 penalties; /* begun */
 };
 
 /* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all resources that it belongs

@@ -42,12 +42,12 @@ struct weir_instance_info {
 	__u32 timing_count;
 	__u32 throttle_sets;
 	__u32 warming_sets;
+	__u32 penalty_sets;
 	__u32 presence_cells;
 	__u32 presence_shift;
 	__u32 controller_timeout_ms;
 	__u32 connection_sets;
 	__u32 connection_flow_sets;
-	__u32 pad;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u32 allow_count; /* prefixes in the lists */
 	__u32 deny_count;
@@ -103,6 +103,8 @@ struct weir_rule_info {
 	__u32 pad;
 	__u64 overrides_digest; /* a digest of all overrides, in any order; 0: there are none */
 	__u64 queueing_ns_max;
+	__u32 penalty_ms; /* 0: none */
+	__u32 penalty_ms_max;
 	/* Until then shared sets may hold flows of this slot, of this rule or an earlier one (0: they never did). A
 	 * rule that would find them does not get the slot.
 	 */

@@ -85,11 +85,13 @@ struct weir_rule {
 	__u16 key_fields;	    /* enum weir_key_field, or-ed */
 	__u16 pad2;
 	__u32 meter;		     /* place of an associated rule's meter, or of a meter's reader */
+	__u32 penalty_ms;	     /* blockDurationInMs; 0: none */
+	__u32 penalty_ms_max;	     /* blockDurationMaxInMs, or the same */
 	__u64 queueing_ns_max;	     /* throttling: the longest wait */
 	struct weir_cost cost;	     /* throttling: for `threshold` */
 	struct weir_warm_up warm_up; /* if warms_flows */
 };
-_Static_assert(sizeof(struct weir_rule) == 208, "");
+_Static_assert(sizeof(struct weir_rule) == 216, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
 
 /* Where a passing packet of a resource is counted, beside the rules' own windows. */
@@ -219,6 +221,8 @@ struct weir_config {
 	__u32 paces;	     /* throttling: pace. A packet that must wait gets its departure time */
 	__u32 throttle_sets; /* powers of two; 0: no such table */
 	__u32 warming_sets;
+	__u32 penalises; /* some rule has penalties */
+	__u32 penalty_sets;
 	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;

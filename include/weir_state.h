@@ -213,6 +213,33 @@ _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
 #define WEIR_LAST_TAG_SHIFT 59
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
+/*
+ * Map `penalised_flows`: flows that a rule with blockDurationInMs goes on blocking. An `until` word is laid out as a
+ * `last` word: the end of the flow's latest penalty, and in the place of WEIR_LAST_REFUSED which of the flow's two
+ * `lasted_ms` says how long that was. Userspace ends a penalty by making the word a word without a time.
+ */
+#define WEIR_PENALTY_WAYS 6
+struct weir_penalty_set {
+	__u64 inserted;
+	__u32 tag[WEIR_PENALTY_WAYS];
+	__u64 until[WEIR_PENALTY_WAYS];
+	__u32 lasted_ms[WEIR_PENALTY_WAYS][2];
+};
+_Static_assert(sizeof(struct weir_penalty_set) == 128, "two cache lines");
+
+/* Map `penalised_rules`, by rule slot. Of a rule without a flow key: its one penalty. Of others: `until` is no earlier
+ * than the end of any of their flows' penalties, so that nobody is looked for when there are none.
+ */
+struct weir_rule_penalty {
+	__u64 until;
+	__u32 lasted_ms[2];
+};
+
+/* How long a CPU may go by what it has read of a penalty, ns. Chosen, not derived: short for who releases a flow, and
+ * long beside the packets of a flood.
+ */
+#define WEIR_RELEASE_NS 50000000ull
+
 /* Map `warming_flows`: WarmUp of one flow of a rule with a key, which the program computes itself. */
 struct weir_warming {
 	__u64 state;	   /* whose it is, and the last second synced: see below */
@@ -254,6 +281,15 @@ struct weir_flow_key {
 	__u32 ifindex;
 	__u8 dscp;
 	__u8 zero[3]; /* room for the next field: every byte is hashed */
+};
+
+/* Map `penalty_keys`, by set * WEIR_PENALTY_WAYS + way: whose an entry of `penalised_flows` is, for commands. Valid if
+ * its tag is the entry's.
+ */
+struct weir_penalised {
+	struct weir_flow_key key;
+	__u32 tag;
+	__u32 rule_slot;
 };
 
 #endif

@@ -19,7 +19,7 @@
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
 	TABLE(INSTANCE, instance, struct weir_instance_info, 1816, WEIR_ABI_VERSION)                                   \
-	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 632, 1)                                                     \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 640, 2)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
@@ -36,6 +36,9 @@
 	TABLE(WARM_STATES, warm_states, struct weir_warm_state, 32, 1)                                                 \
 	TABLE(THROTTLED_RESOURCES, throttled_resources, __u64, 8, 1)                                                   \
 	TABLE(THROTTLED_FLOWS, throttled_flows, struct weir_throttle_set, 128, 1)                                      \
+	TABLE(PENALISED_FLOWS, penalised_flows, struct weir_penalty_set, 128, 1)                                       \
+	TABLE(PENALTY_KEYS, penalty_keys, struct weir_penalised, 56, 1)                                                \
+	TABLE(PENALISED_RULES, penalised_rules, struct weir_rule_penalty, 16, 1)                                       \
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
 	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
 	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \

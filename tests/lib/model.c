@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model_limit.h"
+#include "model_penalty.h"
 
 /* ---- what is remembered ---- */
 
@@ -31,6 +32,7 @@ struct flow {
 	/* throttling */
 	bool has_last;
 	uint64_t last_ns; /* the planned time of the latest admitted packet */
+	struct model_penalty penalty;
 	/* warm-up */
 	bool is_warming;
 	uint64_t second; /* the last one synced */
@@ -429,7 +431,12 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 					       packet, model->latest_ns);
 	if (judging.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		return throttle_admits(&judging, allowed, ret_wait_ns);
-	return window_admits(&judging, allowed);
+	if (model_penalty_runs(&judging.own_flow->penalty, time_ns))
+		return false;
+	if (window_admits(&judging, allowed))
+		return true;
+	model_penalty_begin(&judging.own_flow->penalty, judging.rule, time_ns);
+	return false;
 }
 
 /* The packet passed, and belongs to the resource that the rule counts. would_drop: the rule, if it only observes. */

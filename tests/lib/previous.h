@@ -24,6 +24,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.wide_sets = image->config.wide_sets,
 		.throttle_sets = image->config.throttle_sets,
 		.warming_sets = image->config.warming_sets,
+		.penalty_sets = image->config.penalty_sets,
 		.connection_sets = image->config.connection_sets,
 		.connection_flow_sets = image->config.connection_flow_sets,
 		.presence_cells = image->config.presence_cells,

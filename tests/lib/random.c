@@ -380,6 +380,16 @@ static struct weir_ruleset_rule random_limit(struct random *random, const struct
 	return rule;
 }
 
+/* Shorter than a bucket, and longer than most intervals. */
+static void random_penalty(struct random *random, struct weir_ruleset_rule *rule)
+{
+	static const uint32_t durations_ms[] = {1, 5, 20, 50, 100, 250, 1000, 1000, 3000, 60000},
+			      factors[] = {1, 1, 2, 3, 10, 1000};
+
+	rule->penalty_ms = PICK(random, durations_ms);
+	rule->penalty_ms_max = rule->penalty_ms * PICK(random, factors);
+}
+
 static struct weir_ruleset_rule random_rule(struct random *random, const struct weir_ruleset *ruleset, size_t resource)
 {
 	static const uint32_t intervals_ms[] = {10,   20,   35,	  63,	100,  250,   420,   500,
@@ -403,6 +413,8 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 	else if (rule.strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
 		random_memory_fields(random, &rule);
 	random_behavior(random, ruleset, &rule);
+	if (rule.behavior == WEIR_BEHAVIOR_REJECT && random_percent(random, 25))
+		random_penalty(random, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
 	return rule;
@@ -766,6 +778,9 @@ static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const s
 	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		fprintf(stream, "    controlBehavior: Throttling\n    maxQueueingTimeMs: %" PRIu64 "\n",
 			rule->queueing_ms_max);
+	if (rule->penalty_ms)
+		fprintf(stream, "    blockDurationInMs: %u\n    blockDurationMaxInMs: %u\n", rule->penalty_ms,
+			rule->penalty_ms_max);
 	if (rule->relation == WEIR_RELATION_ASSOCIATED) {
 		fprintf(stream, "    relationStrategy: AssociatedResource\n    refResource: ");
 		write_quoted(stream, ruleset->resources[rule->ref_resource].name);
@@ -884,6 +899,9 @@ static void random_bucket(struct random *random, const struct weir_ruleset *rule
 	}
 	*ret_bucket_ns = rule->interval_ns / rule->samples;
 	*ret_interval_ns = rule->interval_ns;
+	/* The end of a penalty, and of the time in which another one is longer. */
+	if (rule->penalty_ms && random_percent(random, 60))
+		*ret_interval_ns = rule->penalty_ms * 1000000ull * random_between(random, 1, 3);
 }
 
 static uint64_t step_back(struct random *random, uint64_t now_ns, uint64_t back_ns)

@@ -114,6 +114,7 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 		{CONNECTIONS("window: leap"), 6, 11, "'window' has no effect", NULL},
 		{CONNECTIONS("unit: packets"), 6, 9, "'unit' has no effect", NULL},
 		{CONNECTIONS("maxQueueingTimeMs: 1"), 6, 22, "'maxQueueingTimeMs' has no effect", NULL},
+		{CONNECTIONS("blockDurationInMs: 1"), 6, 22, "'blockDurationInMs' has no effect", NULL},
 		{CONNECTIONS("warmUpPeriodSec: 1"), 6, 20, "'warmUpPeriodSec' has no effect", NULL},
 		{CONNECTIONS("refResource: web"), 6, 16, "'refResource' has no effect", NULL},
 		{RESOURCES "rules: [{resource: dns, metricType: 0, threshold: 0.5}]\n", 2, 51,

@@ -143,6 +143,13 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		{RULE("burst: 7"), 5, 3, "rule has no field 'burst'", "known fields: name, resource"},
 		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
 		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
+		{RULE("blockDurationInMs: 0"), 5, 22, "blockDurationInMs: '0' is out of range",
+		 "write 1 to 4294967295"},
+		{RULE("blockDurationInMs: 4294967296"), 5, 22, "blockDurationInMs: '4294967296' is out of range", NULL},
+		{RULE("blockDurationInMs: 1m"), 5, 22, "'1m' is not", NULL},
+		{RULE("blockDurationMaxInMs: 9"), 5, 25, "blockDurationMaxInMs needs a blockDurationInMs", NULL},
+		{RULE("blockDurationInMs: 10\n  blockDurationMaxInMs: 9"), 6, 25,
+		 "blockDurationMaxInMs must be at least blockDurationInMs", NULL},
 		{RULE("name: x\n- {name: x, resource: web, threshold: 1}"), 6, 10, "rule 'x' is already defined", NULL},
 		{RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
 	};
@@ -158,6 +165,8 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 	static const struct sample samples[] = {
 		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
 		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
+		{RULE("controlBehavior: Throttling\n  blockDurationInMs: 5"), 6, 22,
+		 "'blockDurationInMs' has no effect: it is for controlBehavior Reject", "leave it out"},
 		{RULE("refResource: web"), 5, 16, "'refResource' has no effect", NULL},
 		{RULE("memLowWaterMarkBytes: 7"), 5, 25, "'memLowWaterMarkBytes' has no effect", NULL},
 		{RULE("controlBehavior: Throttling\n  window: strict"), 6, 11, "'window' has no effect", NULL},

@@ -102,12 +102,13 @@ static const char all_flow_control[] = SETTINGS
 	"rules:\n"
 	"  - {name: connections, resource: login, metricType: Concurrency, threshold: 3,\n"
 	"     overrides: [{source: 10.0.0.3, threshold: 0}]}\n"
-	"  - {name: overridden, resource: dns, threshold: 5, statIntervalInMs: 86400000,\n"
+	"  - {name: overridden, resource: dns, threshold: 5, statIntervalInMs: 86400000, blockDurationInMs: 3600000,\n"
 	"     overrides: [{source: 10.0.0.2, threshold: 7}, {source: 10.0.0.3, threshold: 0}]}\n"
 	"  - {name: overridden-wide, resource: dns, threshold: 100000, statIntervalInMs: 86400000,\n"
 	"     overrides: [{source: 10.0.0.9, threshold: 1}]}\n"
 	"  - {name: gives-way, resource: watched, threshold: 4, statIntervalInMs: 86400000,\n"
-	"     relationStrategy: AssociatedResource, refResource: dns, window: smooth}\n"
+	"     relationStrategy: AssociatedResource, refResource: dns, window: smooth,\n"
+	"     blockDurationInMs: 60000, blockDurationMaxInMs: 3600000}\n"
 	"  - {name: spaced, resource: mail, threshold: 1, statIntervalInMs: 86400000, controlBehavior: Throttling,\n"
 	"     maxQueueingTimeMs: 86400000, overrides: [{source: 10.0.0.3, threshold: 0}]}\n"
 	"  - {name: warming, resource: web, threshold: 30, tokenCalculateStrategy: WarmUp, warmUpPeriodSec: 10}\n"
@@ -117,7 +118,7 @@ static const char all_flow_control[] = SETTINGS
 	"     warmUpPeriodSec: 10}\n"
 	"  - {name: by-memory, resource: all, tokenCalculateStrategy: MemoryAdaptive, statIntervalInMs: 86400000,\n"
 	"     lowMemUsageThreshold: 8, highMemUsageThreshold: 6, memLowWaterMarkBytes: 1,\n"
-	"     memHighWaterMarkBytes: 2}\n";
+	"     memHighWaterMarkBytes: 2, blockDurationInMs: 3600000}\n";
 
 static void write_crowd(FILE *stream)
 {

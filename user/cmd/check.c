@@ -251,6 +251,7 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ms_max));
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
+	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
 	return fields;
 }
 
@@ -455,6 +456,18 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 	printf(", %s", rows[loaded->storage]);
 }
 
+static void print_penalty(const struct weir_ruleset_rule *rule)
+{
+	if (!rule->penalty_ms)
+		return;
+	printf(", then blocked for ");
+	print_time(rule->penalty_ms * NSEC_PER_MSEC);
+	if (rule->penalty_ms == rule->penalty_ms_max)
+		return;
+	printf(" to ");
+	print_time(rule->penalty_ms_max * NSEC_PER_MSEC);
+}
+
 static void print_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
@@ -468,6 +481,7 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 		print_threshold(rule->threshold_micro);
 		printf(" %s%s open at once", kind->noun, rule->threshold_micro == WEIR_MICRO ? "" : "s");
 	}
+	print_penalty(rule);
 	if (rule->override_count)
 		printf(", %zu override%s", rule->override_count, weir_plural(rule->override_count));
 	puts(rule->observes ? ", only observes" : "");

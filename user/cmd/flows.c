@@ -6,6 +6,7 @@
 #include "options.h"
 #include "print.h"
 #include "print_connections.h"
+#include "print_penalties.h"
 #include "watch/connections.h"
 #include "watch/flows.h"
 
@@ -17,7 +18,8 @@ static const struct weir_command command = {
 		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling or\n"
 		 "AssociatedResource keep no windows: their flows are not shown. Rules with metricType Concurrency "
 		 "have\n"
-		 "a table of their own: the flows with the most connections now.",
+		 "a table of their own: the flows with the most connections now; and so have rules with\n"
+		 "blockDurationInMs: the flows that are penalised, those that have longest yet first.",
 	.example = "  weir flows -n 5",
 };
 
@@ -83,17 +85,18 @@ static json_t *describe_connections(const struct weir_instance *instance, const 
 	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", most);
 }
 
-/* connections: NULL when no rule counts them. */
+/* connections, penalties: NULL when no rule counts or gives them. */
 static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows,
-			const struct weir_connection_flows *connections)
+			const struct weir_connection_flows *connections, const struct weir_penalised_flows *penalties)
 {
 	json_t *busiest = json_array();
 
 	for (size_t i = 0; i < flows->count; i++)
 		weir_json_append(&busiest, describe_use(instance, &flows->busiest[i]));
-	return json_pack("{s:s, s:I, s:o, s:o*}", "instance", instance->name, "active", (json_int_t)flows->active,
+	return json_pack("{s:s, s:I, s:o, s:o*, s:o*}", "instance", instance->name, "active", (json_int_t)flows->active,
 			 "flows", busiest, "connections",
-			 connections ? describe_connections(instance, connections) : NULL);
+			 connections ? describe_connections(instance, connections) : NULL, "penalties",
+			 penalties ? weir_json_penalties(instance, penalties) : NULL);
 }
 
 static void print_threshold(struct weir_table *table, bool is_known, uint64_t threshold, double part)
@@ -178,24 +181,34 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_flows_free) struct weir_flows flows = {};
 	_cleanup_(weir_connection_flows_free) struct weir_connection_flows connections = {};
-	bool counts_connections;
+	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
+	bool counts_connections, penalises;
 	int err = weir_instance_open(options->instance, &instance, diag);
 
 	if (!err)
 		err = weir_flows_read(instance, options->most, &flows, diag);
 	if (!err)
 		err = weir_connections_read_flows(instance, options->most, &connections, diag);
+	if (!err)
+		err = weir_penalties_read(instance, options->most, &penalties, diag);
 	if (err)
 		return err;
 	counts_connections = weir_connections_are_counted(instance);
+	penalises = weir_penalties_are_given(instance);
 	if (options->wants_json)
-		return weir_json_print(describe(instance, &flows, counts_connections ? &connections : NULL), diag);
+		return weir_json_print(describe(instance, &flows, counts_connections ? &connections : NULL,
+						penalises ? &penalties : NULL),
+				       diag);
 	if (!counts_connections || has_other_rules(instance))
 		print_text(instance, &flows);
 	if (counts_connections && has_other_rules(instance))
 		putchar('\n');
 	if (counts_connections)
 		print_connections(instance, &connections);
+	if (penalises) {
+		putchar('\n');
+		weir_print_penalties(instance, &penalties);
+	}
 	return weir_flush_results(diag);
 }
 

@@ -29,6 +29,8 @@ static const struct known_option {
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
+	{'r', false, "rule", "NAME", "only what this rule has penalised"},
+	{'a', false, "all", NULL, "all that are penalised"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
 	{'h', true, "help", NULL, "this text"},
@@ -154,6 +156,12 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'f':
 		options->starts_afresh = true;
+		return 0;
+	case 'r':
+		options->rule = optarg;
+		return 0;
+	case 'a':
+		options->means_all = true;
 		return 0;
 	case 'j':
 		options->wants_json = true;

@@ -36,6 +36,8 @@ struct weir_options {
 	bool wants_json;
 	bool keeps;
 	bool starts_afresh;
+	bool means_all;
+	const char *rule; /* its name; NULL: any */
 	uint32_t most;
 	char **arguments;
 	size_t argument_count;

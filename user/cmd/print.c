@@ -193,20 +193,37 @@ const char *weir_format_count(uint64_t threshold_micro, const char *noun, char w
 	return words;
 }
 
+/* ", then blocked for 1 min", or nothing. */
+static void format_penalty(const struct weir_rule_info *rule, char *text, size_t text_bytes)
+{
+	char first[32], longest[32];
+
+	text[0] = '\0';
+	if (!rule->penalty_ms)
+		return;
+	format_interval(rule->penalty_ms * 1000000ull, first, sizeof(first));
+	format_interval(rule->penalty_ms_max * 1000000ull, longest, sizeof(longest));
+	if (rule->penalty_ms == rule->penalty_ms_max)
+		snprintf(text, text_bytes, ", then blocked for %s", first);
+	else
+		snprintf(text, text_bytes, ", then blocked for %s to %s", first, longest);
+}
+
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
-	char threshold[64], interval[32];
+	char threshold[64], interval[32], penalty[96];
 
 	if (kind->noun)
 		return weir_format_count(rule->threshold_micro, kind->noun, words);
 	format_threshold(rule, threshold, sizeof(threshold));
 	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
-	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s", threshold,
+	format_penalty(rule, penalty, sizeof(penalty));
+	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
 		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "", kind->delays ? ", spaced" : "",
-		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "");
+		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty);
 	return words;
 }
 
@@ -355,7 +372,16 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 	}
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
+	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
 	return fields;
+}
+
+void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max)
+{
+	if (!penalty_ms)
+		return;
+	json_object_set_new(fields, "blockDurationInMs", json_integer(penalty_ms));
+	json_object_set_new(fields, "blockDurationMaxInMs", json_integer(penalty_ms_max));
 }
 
 json_t *weir_json_rule(const struct weir_rule_info *rule)

@@ -38,7 +38,7 @@ static inline const char *weir_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-#define WEIR_WORDS_BYTES 288 /* a limit with the name of a resource */
+#define WEIR_WORDS_BYTES 352 /* a limit with the name of a resource and a penalty */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
@@ -49,7 +49,9 @@ const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEI
 /* "2.5 connections" of a threshold in millionths. */
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 
-/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections". */
+/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections", "20 packets per 1 s, then blocked for
+ * 1 min".
+ */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
 
 /* "source 192.0.2.1, destinationPort 53" of a flow's key. */
@@ -80,6 +82,9 @@ json_t *weir_json_tally(const struct weir_tally *tally);
  * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
+
+/* Add blockDurationInMs and blockDurationMaxInMs, if the rule penalises. */
+void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max);
 
 /* The fields of the key, by their names in rule files, addresses as text. */
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key);

@@ -227,12 +227,13 @@ static json_t *json_rule(const struct weir_ruleset *ruleset, const struct weir_r
 {
 	bool counts_connections = weir_kind_of(rule)->counts_connections;
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o*}", "name", rule->name, "resource",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o*, s:o*}", "name", rule->name, "resource",
 			 ruleset->resources[rule->resource].name, "mode", rule->observes ? "observe" : "enforce",
 			 "blocked", weir_json_tally(&report->blocked), "wouldDrop",
 			 weir_json_tally(&report->would_drop), "delayed", (json_int_t)report->delayed, "delayNs",
 			 (json_int_t)report->delay_ns, "connections",
-			 counts_connections ? weir_json_connections(&report->connections) : NULL);
+			 counts_connections ? weir_json_connections(&report->connections) : NULL, "penalties",
+			 rule->penalty_ms ? json_integer(report->penalties) : NULL);
 }
 
 static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)

@@ -12,12 +12,13 @@
 #include "tables/rule_kind.h"
 #include "watch/connections.h"
 #include "watch/counters.h"
+#include "watch/penalties.h"
 
 static const struct weir_command command = {
 	.name = "stats",
 	.options = "INjh",
 	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
-		 "connections of rules with metricType Concurrency.",
+		 "connections of rules with metricType Concurrency, and the penalties of rules with blockDurationInMs.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
@@ -42,8 +43,9 @@ struct view {
 	const struct weir_instance *instance;
 	const struct weir_counters *counters;
 	const struct weir_connection_figures *connections; /* by rule slot */
-	bool paces;					   /* the instance holds packets */
-	const struct weir_pace_state *pace;		   /* NULL when it does not, or that cannot be read */
+	const struct weir_penalised_flows *penalties;
+	bool paces;			    /* the instance holds packets */
+	const struct weir_pace_state *pace; /* NULL when it does not, or that cannot be read */
 };
 
 /* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
@@ -144,6 +146,10 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
 		if (weir_has_connections(&view->instance->rules[slot]))
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
+		if (weir_penalises(&view->instance->rules[slot]))
+			json_object_set_new(rule, "penalties",
+					    json_pack("{s:I, s:I}", "begun", (json_int_t)sum->penalties, "active",
+						      (json_int_t)view->penalties->by_rule[slot]));
 		weir_json_append(&rules, rule);
 	}
 	return rules;
@@ -257,6 +263,24 @@ static void print_connections(const struct view *view)
 	weir_table_print(&table, stdout);
 }
 
+static void print_penalties(const struct view *view)
+{
+	static const char *const headings[] = {"rule", ">penalties begun", ">penalised now"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
+		uint32_t slot = view->instance->rule_order[i];
+
+		if (!weir_penalises(&view->instance->rules[slot]))
+			continue;
+		weir_table_cell(&table, "%s", view->instance->rules[slot].name);
+		weir_table_cell(&table, "%llu", (unsigned long long)view->counters->rules[slot].penalties);
+		weir_table_cell(&table, "%llu", (unsigned long long)view->penalties->by_rule[slot]);
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
 static void print_pace(const struct weir_pace_state *pace)
 {
 	printf("\n  paced: %llu packets held back, of which %u wait now; %llu had to wait and passed at once; "
@@ -275,6 +299,8 @@ static void print_text(const struct view *view)
 		print_rules(view->instance, view->counters);
 	if (weir_connections_are_counted(view->instance))
 		print_connections(view);
+	if (weir_penalties_are_given(view->instance))
+		print_penalties(view);
 	if (view->pace)
 		print_pace(view->pace);
 }
@@ -284,6 +310,7 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	_cleanup_(weir_freep) struct weir_connection_figures *connections = NULL;
+	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
 	struct weir_pace_state pace = {};
 	struct view view = {.counters = &counters};
 	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
@@ -294,10 +321,13 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_counters_read(instance, &counters, diag);
 	if (!err)
 		err = weir_connections_read(instance, &connections, diag);
+	if (!err)
+		err = weir_penalties_read(instance, 1, &penalties, diag);
 	if (err)
 		return err;
 	view.instance = instance;
 	view.connections = connections;
+	view.penalties = &penalties;
 	view.paces = weir_pace_is_attached(instance->name);
 	if (view.paces)
 		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_PACE),

@@ -17,6 +17,7 @@
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
 #include "watch/connections.h"
+#include "watch/penalties.h"
 
 static const struct weir_command command = {
 	.name = "status",
@@ -47,6 +48,7 @@ static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 struct view {
 	const struct weir_instance *instance;
 	const struct weir_controller_report *controller;
+	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
 };
 
 static const char *policy(const struct weir_instance *instance, size_t bit)
@@ -105,6 +107,9 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "thresholdNow",
 				    weir_warms_flows(info) ? json_null()
 							   : json_integer(view->controller->thresholds[i]));
+		if (info->penalty_ms && view->penalties->by_rule)
+			json_object_set_new(rule, "penalisedFlows",
+					    json_integer(view->penalties->by_rule[instance->rule_order[i]]));
 		weir_json_append(&rules, rule);
 	}
 	return rules;
@@ -360,6 +365,13 @@ static void print_connection_settings(const struct weir_instance *instance)
 	putchar('\n');
 }
 
+static void print_penalties(const struct view *view)
+{
+	if (weir_penalties_are_given(view->instance) && view->penalties->by_rule)
+		printf("  penalised now: %llu flow%s ('weir flows' shows them)\n",
+		       (unsigned long long)view->penalties->active, weir_plural(view->penalties->active));
+}
+
 static void print_span(const struct weir_instance *instance)
 {
 	char buffer[WEIR_NARROW_WORDS_BYTES];
@@ -431,6 +443,7 @@ static void print_text(const struct view *view)
 	print_controller(view->instance->name, view->controller);
 	print_memory(view);
 	print_connection_settings(instance);
+	print_penalties(view);
 	putchar('\n');
 	print_links(instance);
 	putchar('\n');
@@ -466,12 +479,17 @@ static void separate(const struct listing *listing)
 
 static int show_instance(const struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
 {
+	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
 	struct weir_controller_report controller = {};
-	const struct view view = {.instance = instance, .controller = &controller};
+	const struct view view = {.instance = instance, .controller = &controller, .penalties = &penalties};
 	int err = weir_controller_look(instance, &controller, diag);
 
-	if (err)
+	if (!err && !instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
+		err = weir_penalties_read(instance, 1, &penalties, diag);
+	if (err) {
+		free(controller.thresholds);
 		return err;
+	}
 	if (listing->is_json) {
 		add_to(listing, describe(&view));
 	} else {

@@ -89,6 +89,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->kinds |= 1u << rule->kind;
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;
+		config->penalises |= rule->penalty_ms > 0;
 		kind = weir_kinds[rule->kind];
 		delays |= kind->delays;
 		if (kind->configure)
@@ -133,7 +134,7 @@ static int check_span(const struct weir_compile_options *options, const struct w
 		if (err)
 			return err;
 	}
-	return 0;
+	return image->config.penalises ? weir_penalties_check_span(options->span_ns, diag) : 0;
 }
 
 static void count_listed(const struct weir_ruleset *ruleset, struct weir_image *image)
@@ -227,6 +228,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
 	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
 			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
+			(uint64_t)config->penalty_sets * sizeof(struct weir_penalty_set) +
+			(uint64_t)config->penalty_sets * WEIR_PENALTY_WAYS * sizeof(struct weir_penalised) +
+			(uint64_t)image->rule_slots * sizeof(struct weir_rule_penalty) +
 			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
 	memory.connections =
 		(uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +

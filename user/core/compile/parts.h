@@ -92,6 +92,9 @@ uint32_t weir_table_sets(const struct weir_image *image, const struct weir_previ
 /* Sets of a table that all CPUs share, for flows_per_cpu flows. */
 uint32_t weir_shared_sets(const struct weir_image *image, uint32_t ways);
 
+/* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
+int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
+
 /* Is any rule in use such a one? */
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
 		   uint32_t count);

@@ -603,6 +603,8 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->overrides_digest = digest_of_overrides(rule);
 	info->queueing_ns_max = queueing_ns_max(rule);
+	info->penalty_ms = rule->penalty_ms;
+	info->penalty_ms_max = rule->penalty_ms_max;
 	info->warm_up = terms->warm_up;
 	info->memory = terms->memory;
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
@@ -707,6 +709,8 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
 	written->meter = terms->meter;
 	written->queueing_ns_max = queueing_ns_max(rule);
+	written->penalty_ms = rule->penalty_ms;
+	written->penalty_ms_max = rule->penalty_ms_max;
 	written->cost = terms->cost;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;

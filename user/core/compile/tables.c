@@ -69,6 +69,37 @@ static void size_warming(const struct weir_previous *previous, struct weir_image
 	image->config.warming_sets = weir_table_sets(image, previous, &table, diag);
 }
 
+/* ---- penalties, which are no kind either ---- */
+
+int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
+{
+	const uint64_t penalty_ns_max = UINT32_MAX * 1000000ull; /* blockDurationMaxInMs */
+
+	/* Their words hold so many bits of the clock that two less than half a turn apart can be told apart. */
+	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+			"blockDurationInMs can look back over 4.2 years, and these packets lie further apart");
+	return -EINVAL;
+}
+
+/* As many places as one CPU keeps flows, and some more: not every flow is penalised. */
+static void size_penalties(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_table table = {
+		.keeps = weir_penalises_flows,
+		.sets = weir_shared_sets(image, 2 * WEIR_PENALTY_WAYS),
+		.sets_idle = 1,
+		.previous_sets = previous->penalty_sets,
+		.ways = WEIR_PENALTY_WAYS,
+		.keeping = "table of penalties keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	image->config.penalty_sets = weir_table_sets(image, previous, &table, diag);
+}
+
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			 struct weir_image *image, struct weir_diag *diag)
 {
@@ -79,4 +110,5 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 		if (weir_kinds[id]->size_tables)
 			weir_kinds[id]->size_tables(settings, before, image, diag);
 	size_warming(before, image, diag);
+	size_penalties(before, image, diag);
 }

@@ -116,7 +116,7 @@ static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
 
 const struct weir_kind weir_kind_throttle = {
 	.is_chosen = is_chosen,
-	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_WINDOW),
+	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_WINDOW | WEIR_RULE_PENALTY_FIELDS),
 	.own_fields = 1u << RULE_MAX_QUEUEING,
 	.own_condition = "controlBehavior Throttling",
 	.keep_numbers = keep_numbers,

@@ -269,6 +269,10 @@ static void keep_numbers(struct weir_reader *reader, const struct weir_draft *dr
 
 	if (kind->keep_numbers)
 		kind->keep_numbers(draft);
+	if (weir_draft_uses(draft, RULE_BLOCK_DURATION, NULL)) {
+		rule->penalty_ms = number[RULE_BLOCK_DURATION];
+		rule->penalty_ms_max = number[RULE_BLOCK_DURATION_MAX] ?: number[RULE_BLOCK_DURATION];
+	}
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		rule->warm_up = (struct weir_warm_up_fields){
 			.period_s = number[RULE_WARM_UP_PERIOD],

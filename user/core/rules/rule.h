@@ -34,12 +34,17 @@
 	FIELD(UNIT, "unit")                                                                                            \
 	FIELD(WINDOW, "window")                                                                                        \
 	FIELD(MODE, "mode")                                                                                            \
-	FIELD(OVERRIDES, "overrides")
+	FIELD(OVERRIDES, "overrides")                                                                                  \
+	NUMBER(BLOCK_DURATION, "blockDurationInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")              \
+	NUMBER(BLOCK_DURATION_MAX, "blockDurationMaxInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")
 
 #define WEIR_RULE_FIELD(constant, name) RULE_##constant,
 #define WEIR_RULE_NUMBER(constant, name, high, advice) RULE_##constant,
 enum weir_rule_field { WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER) RULE_FIELD_COUNT };
 #define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each */
+
+/* Of rules that reject. */
+#define WEIR_RULE_PENALTY_FIELDS (1u << RULE_BLOCK_DURATION | 1u << RULE_BLOCK_DURATION_MAX)
 
 extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
 

@@ -38,6 +38,10 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 	case RULE_WINDOW:
 		condition = "controlBehavior Reject: Throttling has no window";
 		break;
+	case RULE_BLOCK_DURATION:
+	case RULE_BLOCK_DURATION_MAX:
+		condition = "controlBehavior Reject";
+		break;
 	case RULE_WARM_UP_PERIOD:
 	case RULE_COLD_FACTOR:
 		is_used = rule->strategy == WEIR_STRATEGY_WARM_UP;
@@ -105,6 +109,27 @@ static void check_memory_adaptive(struct weir_reader *reader, const struct weir_
 	if (number[RULE_LOW_MARK] && number[RULE_HIGH_MARK] && number[RULE_LOW_MARK] >= number[RULE_HIGH_MARK])
 		weir_complain(reader, draft->value[RULE_LOW_MARK], "raise the one or lower the other",
 			      "memLowWaterMarkBytes must be below memHighWaterMarkBytes");
+}
+
+/* A penalty of no time is none, and who writes a 0 means something. */
+static void check_penalty(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	static const enum weir_rule_field fields[] = {RULE_BLOCK_DURATION, RULE_BLOCK_DURATION_MAX};
+	const uint64_t *number = draft->number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (draft->value[fields[i]] && !number[fields[i]] && !draft->is_misread[fields[i]])
+			weir_complain(reader, draft->value[fields[i]], "write 1 to 4294967295, or leave it out",
+				      "%s: '0' is out of range", weir_rule_fields[fields[i]]);
+	if (!number[RULE_BLOCK_DURATION_MAX] || draft->is_misread[RULE_BLOCK_DURATION])
+		return;
+	if (!draft->value[RULE_BLOCK_DURATION])
+		weir_complain(reader, draft->value[RULE_BLOCK_DURATION_MAX], "write how long the first penalty lasts",
+			      "blockDurationMaxInMs needs a blockDurationInMs");
+	else if (number[RULE_BLOCK_DURATION_MAX] < number[RULE_BLOCK_DURATION])
+		weir_complain(reader, draft->value[RULE_BLOCK_DURATION_MAX],
+			      "it is the longest that repeated penalties grow to",
+			      "blockDurationMaxInMs must be at least blockDurationInMs");
 }
 
 static void check_overrides(struct weir_reader *reader, const struct weir_draft *draft)
@@ -181,6 +206,8 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		check_memory_adaptive(reader, draft);
 	if (kind->check)
 		kind->check(reader, draft);
+	if (weir_draft_uses(draft, RULE_BLOCK_DURATION, NULL))
+		check_penalty(reader, draft);
 	if (draft->value[RULE_OVERRIDES])
 		check_overrides(reader, draft);
 	/* What a mistake left out must not be blamed for what remains. */

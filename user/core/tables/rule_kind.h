@@ -44,6 +44,17 @@ static inline bool weir_warms_flows(const struct weir_rule_info *rule)
 	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
 }
 
+/* What it blocks it goes on blocking, flow by flow; or all packets of its resource together. */
+static inline bool weir_penalises_flows(const struct weir_rule_info *rule)
+{
+	return rule->penalty_ms && rule->identity.key_fields;
+}
+
+static inline bool weir_penalises(const struct weir_rule_info *rule)
+{
+	return rule->penalty_ms;
+}
+
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */
 static inline bool weir_shares_flows(const struct weir_rule_info *rule)
 {

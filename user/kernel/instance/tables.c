@@ -32,6 +32,10 @@ static const struct {
 	{WEIR_MAP_CONNECTIONS, WEIR_MAP_LONE_CONNECTIONS},
 	{WEIR_MAP_CONNECTION_TOTALS, WEIR_MAP_CONNECTIONS},
 	{WEIR_MAP_LONE_CONNECTIONS, WEIR_MAP_CONNECTIONS},
+	/* Whose a penalty is; and whether there are any to be looked for. */
+	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALTY_KEYS},
+	{WEIR_MAP_PENALTY_KEYS, WEIR_MAP_PENALISED_FLOWS},
+	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALISED_RULES},
 	/* Tokens are what was left after the seconds that have been counted. */
 	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
 	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
@@ -91,6 +95,9 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled resources without a flow key start with no packet planned",
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
 	[WEIR_MAP_WARMING_FLOWS] = "flows that warm up start cold",
+	[WEIR_MAP_PENALISED_FLOWS] = "penalties of flows are over",
+	[WEIR_MAP_PENALTY_KEYS] = "whose penalties were is forgotten",
+	[WEIR_MAP_PENALISED_RULES] = "penalties of resources without a flow key are over",
 	[WEIR_MAP_CONNECTIONS] = "connections are forgotten, and learned again as they talk",
 	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
 	[WEIR_MAP_LONE_CONNECTIONS] = "counts of connections of resources without a flow key start at 0",
@@ -142,6 +149,9 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
 	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
 	[WEIR_MAP_WARMING_FLOWS] = weir_warms_flows,
+	[WEIR_MAP_PENALISED_FLOWS] = weir_penalises_flows,
+	[WEIR_MAP_PENALTY_KEYS] = weir_penalises_flows,
+	[WEIR_MAP_PENALISED_RULES] = weir_penalises,
 	[WEIR_MAP_CONNECTIONS] = weir_has_connections,
 	[WEIR_MAP_CONNECTION_FLOWS] = weir_has_connections,
 	[WEIR_MAP_LONE_CONNECTIONS] = weir_has_connections,
@@ -166,7 +176,8 @@ bool weir_instance_empties(const struct weir_instance *instance, const struct we
 	static const int holding[] = {
 		WEIR_MAP_NARROW_FLOWS,	  WEIR_MAP_MEDIUM_FLOWS,  WEIR_MAP_WIDE_FLOWS,
 		WEIR_MAP_LONE_ROWS,	  WEIR_MAP_WARM_STATES,	  WEIR_MAP_THROTTLED_RESOURCES,
-		WEIR_MAP_THROTTLED_FLOWS, WEIR_MAP_WARMING_FLOWS, WEIR_MAP_CONNECTIONS,
+		WEIR_MAP_THROTTLED_FLOWS, WEIR_MAP_WARMING_FLOWS, WEIR_MAP_PENALISED_FLOWS,
+		WEIR_MAP_PENALISED_RULES, WEIR_MAP_CONNECTIONS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)

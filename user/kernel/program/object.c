@@ -13,6 +13,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "program/lists.h"
+#include "program/penalties.h"
 #include "program/tick.h"
 #include "weir.skel.h"
 
@@ -138,6 +139,9 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.throttled_resources, image->rule_slots},
 		{skel->maps.throttled_flows, image->config.throttle_sets},
 		{skel->maps.warming_flows, image->config.warming_sets},
+		{skel->maps.penalised_flows, image->config.penalty_sets},
+		{skel->maps.penalty_keys, image->config.penalty_sets * WEIR_PENALTY_WAYS},
+		{skel->maps.penalised_rules, image->rule_slots},
 		{skel->maps.connections, image->config.connection_sets},
 		{skel->maps.connection_flows, image->config.connection_flow_sets},
 		{skel->maps.lone_connections, weir_image_connection_slots(image)},
@@ -320,6 +324,22 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
+/* Shared sets are searched by slot and key, and would know flows of a slot's former owner. */
+static int forget_penalties(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	struct weir_penalties penalties = {};
+	int err = weir_penalties_map(&penalties, bpf_map__fd(skel->maps.penalised_flows),
+				     bpf_map__fd(skel->maps.penalty_keys), bpf_map__fd(skel->maps.penalised_rules),
+				     bpf_map__max_entries(skel->maps.penalised_flows), image->rule_slots);
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "penalised_flows");
+	weir_penalties_forget(&penalties, image->fresh_rule_slots);
+	weir_penalties_unmap(&penalties);
+	return 0;
+}
+
 /*
  * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
  * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
@@ -351,6 +371,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 		err = clear_slots(skel->maps.lone_connections, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_slots(image))
 		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_PENALISED_RULES] > 0)
+		err = forget_penalties(object, image, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);
 	return err;

@@ -34,6 +34,7 @@ struct weir_replay_options {
 
 struct weir_replay_rule {
 	struct weir_tally blocked, would_drop;
+	uint64_t penalties;	    /* begun */
 	uint64_t delayed, delay_ns; /* packets that throttling let pass with a wait, and all their waits */
 	struct weir_connection_figures connections; /* at latest_ns; zeros of a rule that does not count them */
 };

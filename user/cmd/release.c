@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir release: end penalties. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "host/host.h"
+#include "options.h"
+#include "print.h"
+#include "rules/values.h"
+#include "watch/penalties.h"
+
+static const struct weir_command command = {
+	.name = "release",
+	.options = "raIjh",
+	.arguments = "FLOW",
+	.arguments_max = 64,
+	.about =
+		"End the penalty of a flow: its next packet is judged by the rule's window again, and should the rule\n"
+		"block it, the penalty that begins is the shortest. FLOW is a key as 'weir flows' prints it, or one\n"
+		"value of it: then all flows are meant that have this value. Without a FLOW, '--rule NAME' means all\n"
+		"flows of that rule, and '--all' those of all rules.",
+	.example = "  weir release 192.0.2.7\n"
+		   "  weir release --rule logins 'source 192.0.2.7, destinationPort 22'\n"
+		   "  weir release --all",
+};
+
+/* ---- which flows are meant ---- */
+
+#define WORDS_MAX (2 * WEIR_KEY_FIELD_COUNT)
+
+/* The words of a key: names of fields and their values, in turns. Addresses as weir writes them. */
+struct words {
+	char word[WORDS_MAX][WEIR_PREFIX_TEXT_BYTES];
+	size_t count;
+};
+
+static bool add_word(struct words *words, const char *text, size_t bytes)
+{
+	struct weir_refusal refusal;
+	struct weir_prefix prefix;
+	char *word = words->word[words->count];
+
+	if (words->count == WORDS_MAX || bytes >= sizeof(words->word[0]))
+		return false;
+	words->count++;
+	memcpy(word, text, bytes);
+	word[bytes] = '\0';
+	if (strpbrk(word, ".:") && !weir_parse_prefix(word, &prefix, &refusal))
+		weir_format_prefix(&prefix, word);
+	return true;
+}
+
+static bool add_words(struct words *words, const char *text)
+{
+	static const char *const separators = " ,\t";
+
+	for (text += strspn(text, separators); *text; text += strspn(text, separators)) {
+		size_t bytes = strcspn(text, separators);
+
+		if (!add_word(words, text, bytes))
+			return false;
+		text += bytes;
+	}
+	return true;
+}
+
+struct release {
+	const struct weir_instance *instance;
+	uint32_t rule_slot; /* WEIR_RULE_SLOTS_MAX: any */
+	struct words flow;  /* none: any */
+	bool means_all;
+	uint64_t ended;
+};
+
+static bool is_meant_by_key(const struct words *wanted, const struct words *key)
+{
+	if (wanted->count == 1) {
+		for (size_t i = 1; i < key->count; i += 2)
+			if (!strcmp(key->word[i], wanted->word[0]))
+				return true;
+		return false;
+	}
+	for (size_t i = 0; i < key->count && i < wanted->count; i++)
+		if (strcmp(key->word[i], wanted->word[i]))
+			return false;
+	return key->count == wanted->count;
+}
+
+static bool is_meant(const struct release *release, const struct weir_penalty *penalty)
+{
+	const struct weir_rule_identity *identity;
+	char text[WEIR_WORDS_BYTES];
+	struct words key = {};
+
+	if (release->means_all)
+		return true;
+	if (!penalty->is_noted)
+		return false;
+	if (release->rule_slot != WEIR_RULE_SLOTS_MAX && penalty->rule_slot != release->rule_slot)
+		return false;
+	if (!release->flow.count)
+		return true;
+	identity = &release->instance->rules[penalty->rule_slot].identity;
+	return identity->key_fields && add_words(&key, weir_format_key(identity, &penalty->key, text)) &&
+	       is_meant_by_key(&release->flow, &key);
+}
+
+static void end_if_meant(const struct weir_penalty *penalty, void *data)
+{
+	struct release *release = data;
+
+	if (is_meant(release, penalty))
+		release->ended += weir_penalty_end(penalty);
+}
+
+/* ---- the request ---- */
+
+static int find_rule(const struct weir_options *options, struct release *release, struct weir_diag *diag)
+{
+	const struct weir_instance *instance = release->instance;
+
+	release->rule_slot = WEIR_RULE_SLOTS_MAX;
+	if (!options->rule)
+		return 0;
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		uint32_t slot = instance->rule_order[i];
+
+		if (strcmp(instance->rules[slot].name, options->rule))
+			continue;
+		release->rule_slot = slot;
+		if (instance->rules[slot].penalty_ms)
+			return 0;
+		weir_diag_error(diag, NULL, NULL, "it has no blockDurationInMs", "rule '%s' penalises nobody",
+				options->rule);
+		return -EINVAL;
+	}
+	weir_diag_error(diag, NULL, NULL, "'weir status' lists them", "instance '%s' has no rule '%s'", instance->name,
+			options->rule);
+	return -EINVAL;
+}
+
+static int read_request(const struct weir_options *options, struct release *release, struct weir_diag *diag)
+{
+	release->means_all = options->means_all;
+	for (size_t i = 0; i < options->argument_count; i++)
+		if (!add_words(&release->flow, options->arguments[i]))
+			return weir_diag_error(diag, NULL, NULL, "write a key as 'weir flows' prints it",
+					       "'%.*s' is no part of a flow's key", WEIR_SHOWN(options->arguments[i]));
+	if (options->means_all && (release->flow.count || options->rule))
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
+				       "'--all' means all flows of all rules: a FLOW or a rule beside it means less");
+	if (!options->means_all && !release->flow.count && !options->rule)
+		return weir_diag_error(diag, NULL, NULL, "'weir flows' shows who is penalised",
+				       "which flow? 'weir release FLOW', 'weir release --rule NAME' or 'weir release "
+				       "--all'");
+	return 0;
+}
+
+/* Until it is over, a CPU may still go by what it has read. */
+static void wait_for_cpus(void)
+{
+	const struct timespec time = {.tv_nsec = WEIR_RELEASE_NS + 2 * weir_host_tick_ns()};
+
+	nanosleep(&time, NULL);
+}
+
+static int tell(const struct weir_options *options, const struct release *release, struct weir_diag *diag)
+{
+	if (options->wants_json)
+		return weir_json_print(json_pack("{s:s, s:I}", "instance", release->instance->name, "released",
+						 (json_int_t)release->ended),
+				       diag);
+	printf("%llu flow%s released\n", (unsigned long long)release->ended, weir_plural(release->ended));
+	return weir_flush_results(diag);
+}
+
+static int act(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct release release = {};
+	int err = read_request(options, &release, diag);
+
+	if (err)
+		return err;
+	err = weir_instance_open(options->instance, &instance, diag);
+	if (err)
+		return err;
+	release.instance = instance;
+	err = find_rule(options, &release, diag);
+	if (!err)
+		err = weir_penalties_each(instance, end_if_meant, &release, diag);
+	if (err)
+		return err;
+	if (release.ended)
+		wait_for_cpus();
+	else if (!release.means_all)
+		return weir_diag_fail(diag, ENOENT, "'weir flows' shows who is penalised",
+				      "no such flow is penalised now");
+	return tell(options, &release, diag);
+}
+
+int weir_cmd_release(int argc, char **argv)
+{
+	return weir_command_run(&command, argc, argv, act);
+}
