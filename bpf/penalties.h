@@ -124,8 +124,8 @@ __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 
 /* ---- the flow's entry ---- */
 
-/* The victim: the penalty that ended first, or else ends first. A way that was just taken has no time yet, or its former
- * owner's: it counts as one that ends now, and so does the latest way taken.
+/* The victim: the penalty that ended first, or else ends first. A way that was just taken has no time yet, or its
+ * former owner's: it counts as one that ends now, and so does the latest way taken.
  */
 __noinline __u32 weir_choose_penalised(const struct weir_penalty_set *set, __u64 latest, __u64 now_ns)
 {

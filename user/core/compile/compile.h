@@ -73,9 +73,9 @@ struct weir_image_lists {
 struct weir_image {
 	/* the generation's maps */
 	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A flow
-	 * table that holds flows of a running rule keeps its size; narrow_, medium_, wide_, throttle_, warming_, penalty_ or
-	 * connection_flow_sets other than the instance's mean that nobody used that table, and that the loader has to
-	 * make it anew. Other connection_sets or time-outs mean the same of all that holds connections.
+	 * table that holds flows of a running rule keeps its size; narrow_, medium_, wide_, throttle_, warming_,
+	 * penalty_ or connection_flow_sets other than the instance's mean that nobody used that table, and that the
+	 * loader has to make it anew. Other connection_sets or time-outs mean the same of all that holds connections.
 	 */
 	struct weir_config config;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */

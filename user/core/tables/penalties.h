@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the words of penalties say (weir_state.h: penalised_flows, penalised_rules): how much of one is left, and how long
- * it is. Pure: words as they were read, and a time.
+ * What the words of penalties say (weir_state.h: penalised_flows, penalised_rules): how much of one is left, and how
+ * long it is. Pure: words as they were read, and a time.
  */
 #ifndef WEIR_TABLES_PENALTIES_H
 #define WEIR_TABLES_PENALTIES_H

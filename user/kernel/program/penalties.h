@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The tables of penalties of a program, memory-mapped: which flows are penalised, and ending penalties while the program
- * runs. Nothing here begins one: that is the program's.
+ * The tables of penalties of a program, memory-mapped: which flows are penalised, and ending penalties while the
+ * program runs. Nothing here begins one: that is the program's.
  */
 #ifndef WEIR_PROGRAM_PENALTIES_H
 #define WEIR_PROGRAM_PENALTIES_H
