@@ -128,16 +128,26 @@ static bool read_callers(struct weir_reader *reader, const struct weir_node *nod
 
 /* ---- the rule ---- */
 
+/* All of a match is zero when it has no condition: fields that are yet to come as well. */
+static bool has_conditions(const struct weir_match *match)
+{
+	const unsigned char *bytes = (const unsigned char *)match;
+
+	for (size_t i = 0; i < sizeof(*match); i++)
+		if (bytes[i])
+			return true;
+	return false;
+}
+
 /* Does the resource take every packet that has a source? */
 static bool is_of_host(struct weir_reader *reader, const struct weir_node *node)
 {
-	static const struct weir_match every;
 	const char *name;
 	size_t index;
 
 	if (!weir_look_up_resource(reader, node, "resource", &name, &index))
 		return false;
-	if (!memcmp(&reader->ruleset->resources[index].match, &every, sizeof(every)))
+	if (!has_conditions(&reader->ruleset->resources[index].match))
 		return true;
 	weir_complain(reader, node,
 		      "name a resource without a match; or shut flows out of this one by a rule of weir's own, with "

@@ -89,7 +89,9 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 		const struct weir_node *item = items->items[is_map ? 2 * i : i];
 		struct weir_hotspot_item parts = {item, is_map ? items->items[2 * i + 1] : NULL};
 
-		if ((!is_map && !read_item(reader, item, &parts)) || is_misspelt_number(reader, parts.threshold) ||
+		if (!is_map && !read_item(reader, item, &parts))
+			continue;
+		if (!parts.threshold || is_misspelt_number(reader, parts.threshold) ||
 		    !is_value(reader, resource, parts.value))
 			continue;
 		fill_override(&overrides->entries[i], item, address, &parts);
