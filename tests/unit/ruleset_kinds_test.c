@@ -15,7 +15,7 @@
 #include "rules/sentinel.h"
 #include "ruleset_bench.h"
 
-/* What is told of a list of a kind that weir has no rules of: "these are Sentinel-Go's system rules, and ...". */
+/* What is told of a list of a kind that weir has no rules of: "these are Sentinel-Go's system rules: ...". */
 static const char *told_of_kind(const struct bench *bench)
 {
 	return bench->diag.count ? bench->diag.entries[0].message : "nothing";
@@ -49,6 +49,8 @@ static void list_is_told_by_the_fields_that_only_its_kind_has(void **state)
 		{"\"qps\": 100", "Sentinel Java's system rules"},
 		{"\"highestSystemLoad\": 3.5, \"avgRt\": -1, \"maxThread\": -1, \"qps\": -1, \"highestCpuUsage\": -1",
 		 "Sentinel Java's system rules"},
+		{"\"retryTimeoutMs\": 3000, \"maxEjectionPercent\": 0.5", "Sentinel-Go's outlier rules"},
+		{"\"grade\": 1, \"count\": 10, \"intervalSec\": 60", "Sentinel Java's gateway flow rules"},
 		/* So are fields that no other kind has together. */
 		{"\"strategy\": 2, \"threshold\": 50, \"minRequestAmount\": 10, \"statIntervalMs\": 1000",
 		 "Sentinel-Go's circuit breakers"},

@@ -66,9 +66,10 @@ static char *section_of(const struct weir_sentinel_kind *kind)
 
 	snprintf(heading, sizeof(heading), "\n## %s %s\n", kind->is_java ? "Sentinel Java's" : "Sentinel-Go's",
 		 kind->title);
+	/* The last one ends with the page. */
 	section = between(page, heading, "\n## ");
-	if (!section)
-		section = between(page, heading, "\nIPv6 finds its neighbours");
+	if (!section && strstr(page, heading))
+		section = strdup(strstr(page, heading));
 	if (!section)
 		fail_msg("%s has no section%s", PAGE, heading);
 	return section;
@@ -256,8 +257,8 @@ static void assert_refused(struct bench *bench, const char *list, const char *me
 static void try_line(struct bench *bench, const char *json, const char *yaml, const struct line *line)
 {
 	_cleanup_(weir_freep) char *own = format("\"%s\": ", line->field);
-	_cleanup_(weir_freep) char *beginning = between(json, "", "}]}");
-	_cleanup_(weir_freep) char *list = format("%s, %s}]}\n", beginning, line->example);
+	_cleanup_(weir_freep) char *beginning = between(json, "", "}]");
+	_cleanup_(weir_freep) char *list = format("%s, %s%s\n", beginning, line->example, json + strlen(beginning));
 	_cleanup_(weir_freep) char *said = between(line->rest, "`", "`");
 	_cleanup_(weir_freep) char *words = NULL;
 	const char *meant = "";

@@ -155,8 +155,8 @@ void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node 
 	if (!kind)
 		return;
 	if (!kind->read) {
-		weir_complain(reader, list, "leave the list out", "these are %s %s, and weir has no %s yet",
-			      weir_sentinel_owner(kind), kind->title, kind->missing);
+		weir_complain(reader, list, "leave the list out", "these are %s %s: %s", weir_sentinel_owner(kind),
+			      kind->title, kind->reason);
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++)

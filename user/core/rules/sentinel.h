@@ -18,11 +18,13 @@ enum weir_sentinel_kind_id {
 	WEIR_SENTINEL_HOTSPOT,
 	WEIR_SENTINEL_BREAKER,
 	WEIR_SENTINEL_SYSTEM,
+	WEIR_SENTINEL_OUTLIER,
 	WEIR_SENTINEL_JAVA_FLOW,
 	WEIR_SENTINEL_DEGRADE,
 	WEIR_SENTINEL_PARAM_FLOW,
 	WEIR_SENTINEL_JAVA_SYSTEM,
 	WEIR_SENTINEL_AUTHORITY,
+	WEIR_SENTINEL_GATEWAY,
 	WEIR_SENTINEL_KIND_COUNT,
 };
 
@@ -48,16 +50,16 @@ struct weir_sentinel_rule {
 };
 
 struct weir_sentinel_kind {
-	const char *name;  /* the field of a rule file that such a list stands under */
+	const char *name;  /* the field of a rule file that such a list stands under; NULL: there is none */
 	const char *title; /* "flow rules" */
 	bool is_java;	   /* field names match exactly, else without regard to case */
 	const struct weir_sentinel_field *fields;
 	size_t field_count;
 	/* Without any of these it is no such list, or one whose rules Sentinel itself refuses; NULL: it needs none. */
 	const char *const *needs;
-	/* One rule; the draft has the values that are taken as they are. NULL: weir has no such rules. */
+	/* One rule; the draft has the values that are taken as they are. NULL: such lists are refused. */
 	void (*read)(struct weir_reader *reader, struct weir_sentinel_rule *rule);
-	const char *missing; /* then: what weir has not */
+	const char *reason; /* then: why */
 };
 
 /* By enum weir_sentinel_kind_id. */

@@ -215,18 +215,15 @@ const struct weir_sentinel_kind weir_sentinel_hotspot = {
 
 /* ---- what weir has not ---- */
 
-static const struct weir_sentinel_field breaker_fields[] = {
-	{"id", OWN},
-	{"resource", OWN},
-	{"strategy", OWN},
-	{"retryTimeoutMs", OWN},
-	{"minRequestAmount", OWN},
-	{"statIntervalMs", OWN},
-	{"statSlidingWindowBucketCount", OWN},
-	{"maxAllowedRtMs", OWN},
-	{"threshold", OWN},
-	{"probeNum", OWN},
-};
+#define BREAKER_FIELDS                                                                                                 \
+	{"id", OWN}, {"resource", OWN}, {"strategy", OWN}, {"retryTimeoutMs", OWN}, {"minRequestAmount", OWN},         \
+		{"statIntervalMs", OWN}, {"statSlidingWindowBucketCount", OWN}, {"maxAllowedRtMs", OWN},               \
+		{"threshold", OWN},                                                                                    \
+	{                                                                                                              \
+		"probeNum", OWN                                                                                        \
+	}
+
+static const struct weir_sentinel_field breaker_fields[] = {BREAKER_FIELDS};
 
 static const char *const breaker_needs[] = {"retryTimeoutMs",
 					    "minRequestAmount",
@@ -241,7 +238,7 @@ const struct weir_sentinel_kind weir_sentinel_breaker = {
 	.title = "circuit breakers",
 	FIELDS(breaker),
 	.needs = breaker_needs,
-	.missing = "circuit breakers",
+	.reason = "weir has no circuit breakers yet",
 };
 
 static const struct weir_sentinel_field system_fields[] = {
@@ -258,5 +255,24 @@ const struct weir_sentinel_kind weir_sentinel_system = {
 	.title = "system rules",
 	FIELDS(system),
 	.needs = system_needs,
-	.missing = "system rules",
+	.reason = "weir has no system rules yet",
+};
+
+static const struct weir_sentinel_field outlier_fields[] = {
+	BREAKER_FIELDS,
+	{"enableActiveRecovery", OWN},
+	{"maxEjectionPercent", OWN},
+	{"recoveryIntervalMs", OWN},
+	{"recycleIntervalS", OWN},
+	{"maxRecoveryAttempts", OWN},
+};
+
+static const char *const outlier_needs[] = {"enableActiveRecovery", "maxEjectionPercent",  "recoveryIntervalMs",
+					    "recycleIntervalS",	    "maxRecoveryAttempts", NULL};
+
+const struct weir_sentinel_kind weir_sentinel_outlier = {
+	.title = "outlier rules",
+	FIELDS(outlier),
+	.needs = outlier_needs,
+	.reason = "weir does not choose between servers",
 };

@@ -290,7 +290,7 @@ const struct weir_sentinel_kind weir_sentinel_degrade = {
 	.is_java = true,
 	FIELDS(degrade),
 	.needs = degrade_needs,
-	.missing = "circuit breakers",
+	.reason = "weir has no circuit breakers yet",
 };
 
 static const struct weir_sentinel_field system_fields[] = {
@@ -306,5 +306,33 @@ const struct weir_sentinel_kind weir_sentinel_java_system = {
 	.is_java = true,
 	FIELDS(system),
 	.needs = system_needs,
-	.missing = "system rules",
+	.reason = "weir has no system rules yet",
+};
+
+/* Of GatewayFlowRule, and of the dashboard's entity: `interval` and `intervalUnit` for `intervalSec`. They have a
+ * `burst` too, which is no field of theirs alone: to weir's own rules it is a bucket of tokens.
+ */
+static const struct weir_sentinel_field gateway_fields[] = {
+	{"id", OWN},
+	{"resource", OWN},
+	{"resourceMode", OWN},
+	{"grade", OWN},
+	{"count", OWN},
+	{"intervalSec", OWN},
+	{"interval", OWN},
+	{"intervalUnit", OWN},
+	{"controlBehavior", OWN},
+	{"maxQueueingTimeoutMs", OWN},
+	{"paramItem", OWN},
+};
+
+static const char *const gateway_needs[] = {"resourceMode",	    "intervalSec", "interval", "intervalUnit",
+					    "maxQueueingTimeoutMs", "paramItem",   NULL};
+
+const struct weir_sentinel_kind weir_sentinel_gateway = {
+	.title = "gateway flow rules",
+	.is_java = true,
+	FIELDS(gateway),
+	.needs = gateway_needs,
+	.reason = "packets have no routes and parameters of requests",
 };

@@ -9,8 +9,9 @@
 #include "base/util.h"
 
 extern const struct weir_sentinel_kind weir_sentinel_flow, weir_sentinel_isolation, weir_sentinel_hotspot,
-	weir_sentinel_breaker, weir_sentinel_system, weir_sentinel_java_flow, weir_sentinel_degrade,
-	weir_sentinel_param_flow, weir_sentinel_java_system, weir_sentinel_authority;
+	weir_sentinel_breaker, weir_sentinel_system, weir_sentinel_outlier, weir_sentinel_java_flow,
+	weir_sentinel_degrade, weir_sentinel_param_flow, weir_sentinel_java_system, weir_sentinel_authority,
+	weir_sentinel_gateway;
 
 const struct weir_sentinel_kind *const weir_sentinel_kinds[WEIR_SENTINEL_KIND_COUNT] = {
 	[WEIR_SENTINEL_FLOW] = &weir_sentinel_flow,
@@ -18,11 +19,13 @@ const struct weir_sentinel_kind *const weir_sentinel_kinds[WEIR_SENTINEL_KIND_CO
 	[WEIR_SENTINEL_HOTSPOT] = &weir_sentinel_hotspot,
 	[WEIR_SENTINEL_BREAKER] = &weir_sentinel_breaker,
 	[WEIR_SENTINEL_SYSTEM] = &weir_sentinel_system,
+	[WEIR_SENTINEL_OUTLIER] = &weir_sentinel_outlier,
 	[WEIR_SENTINEL_JAVA_FLOW] = &weir_sentinel_java_flow,
 	[WEIR_SENTINEL_DEGRADE] = &weir_sentinel_degrade,
 	[WEIR_SENTINEL_PARAM_FLOW] = &weir_sentinel_param_flow,
 	[WEIR_SENTINEL_JAVA_SYSTEM] = &weir_sentinel_java_system,
 	[WEIR_SENTINEL_AUTHORITY] = &weir_sentinel_authority,
+	[WEIR_SENTINEL_GATEWAY] = &weir_sentinel_gateway,
 };
 
 const char *weir_sentinel_owner(const struct weir_sentinel_kind *kind)
@@ -50,13 +53,21 @@ weir_sentinel_set weir_sentinel_kinds_with(const char *name)
 	return kinds;
 }
 
+/* Kinds that have another's fields and more: to say whose those are, they need not be named. */
+#define EXTENSIONS (1u << WEIR_SENTINEL_OUTLIER | 1u << WEIR_SENTINEL_GATEWAY)
+
+static weir_sentinel_set chief_of(weir_sentinel_set kinds)
+{
+	return kinds & ~EXTENSIONS ?: kinds;
+}
+
 static weir_sentinel_set java_kinds(void)
 {
 	weir_sentinel_set kinds = 0;
 
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
 		kinds |= weir_sentinel_kinds[id]->is_java << id;
-	return kinds;
+	return chief_of(kinds);
 }
 
 /* Isolation rules have no field that flow rules have not: alone they are told by where they stand. */
@@ -72,7 +83,7 @@ static weir_sentinel_set kinds_under(const char *name)
 	if (!name)
 		return kinds_of_file();
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++)
-		if (!strcmp(weir_sentinel_kinds[id]->name, name))
+		if (weir_sentinel_kinds[id]->name && !strcmp(weir_sentinel_kinds[id]->name, name))
 			kinds |= 1u << id;
 	return kinds;
 }
@@ -112,7 +123,7 @@ void weir_sentinel_name_owners(weir_sentinel_set kinds, char *text, size_t text_
 	if ((kinds & java_kinds()) == java_kinds())
 		snprintf(text, text_bytes, "Sentinel Java's rules");
 	else
-		join_titles(kinds, "and", text, text_bytes);
+		join_titles(chief_of(kinds), "and", text, text_bytes);
 }
 
 void weir_sentinel_join_names(weir_sentinel_set kinds, const char *before, const char *after, const char *between,
@@ -122,7 +133,8 @@ void weir_sentinel_join_names(weir_sentinel_set kinds, const char *before, const
 
 	text[0] = '\0';
 	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT && used < text_bytes; id++)
-		if (kinds >> id & 1 && id == first_of(kinds_under(weir_sentinel_kinds[id]->name) & kinds))
+		if (kinds >> id & 1 && weir_sentinel_kinds[id]->name &&
+		    id == first_of(kinds_under(weir_sentinel_kinds[id]->name) & kinds))
 			used += snprintf(text + used, text_bytes - used, "%s%s\"%s\": [...]%s", used ? between : "",
 					 before, weir_sentinel_kinds[id]->name, after);
 }
@@ -205,6 +217,7 @@ static void look_at_field(struct look *look, const struct weir_node *key)
 		if (needs(weir_sentinel_kinds[id], key->text))
 			look->needed |= 1u << id;
 	}
+	kinds = chief_of(kinds);
 	if (!is_one(kinds))
 		return;
 	look->seen |= kinds;
