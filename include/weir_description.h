@@ -53,6 +53,8 @@ struct weir_instance_info {
 	__u32 deny_count;
 	char memory_cgroup[256]; /* settings.memory; empty: of the whole system */
 	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
+	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
+	__u32 pad;
 };
 
 /* MemoryAdaptive, as the user wrote it. */

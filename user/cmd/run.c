@@ -23,20 +23,17 @@ static const struct weir_command command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about =
-		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM detach "
-		"and\n"
-		"end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the same: when "
-		"an\n"
-		"SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
-		"As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
-		"printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
-		"cannot be read again); in a terminal 'weir reload' does so.\n"
-		"A run that is killed leaves its rules attached: the next one on the same interfaces goes on with "
-		"them,\n"
-		"as a reload does. It is refused while another controller is there, or when the instance is attached "
-		"to\n"
-		"other interfaces. An interface that goes is told of; when it comes back it has to be attached anew.",
+	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
+		 "detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
+		 "same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
+		 "As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
+		 "printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
+		 "cannot be read again); in a terminal 'weir reload' does so.\n"
+		 "A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
+		 "them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
+		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
+		 "to other interfaces. An interface that goes is told of; when it comes back it has to be attached\n"
+		 "anew.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
@@ -44,6 +41,7 @@ static const struct weir_command command = {
 struct run {
 	enum weir_hangup hangup;
 	uint64_t attached_ns;
+	bool leaves;			    /* in the end it stays attached */
 	struct weir_controller *controller; /* NULL: not yet */
 };
 
@@ -81,14 +79,20 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_attach_options attach_options = weir_options_attach(options);
+	struct weir_attachment there;
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	if (err)
 		return err;
 	weir_hold_signals();
 	attach_options.is_controlled = true;
-	if (weir_instance_is_attached_as(&attach_options, &run->attached_ns))
+	attach_options.ends_with_run = !options->keeps;
+	if (weir_instance_is_attached_as(&attach_options, &there)) {
+		run->attached_ns = there.attached_ns;
+		run->leaves = options->keeps || !there.ends_with_run;
 		return take_over(options->instance, ruleset, run, diag);
+	}
+	run->leaves = options->keeps;
 	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
 }
 
@@ -272,22 +276,28 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 }
 
 /* The controller has ended. */
-static int stop(const struct weir_options *options, uint64_t attached_ns, struct weir_diag *diag)
+static int stop(const struct weir_options *options, const struct run *run, struct weir_diag *diag)
 {
+	char option[WEIR_INSTANCE_OPTION_BYTES];
 	int err;
 
-	if (options->keeps) {
+	if (run->leaves && options->keeps)
 		fputs("weir run: ended, and left attached\n", stderr);
+	else if (run->leaves)
+		fprintf(stderr,
+			"weir run: ended, and left attached, as another command attached it: 'weir detach%s' takes it "
+			"off\n",
+			weir_instance_option(options->instance, option));
+	if (run->leaves)
 		return weir_controller_warn(options->instance, diag);
-	}
-	err = weir_instance_detach(options->instance, NULL, attached_ns, diag);
+	err = weir_instance_detach(options->instance, NULL, run->attached_ns, diag);
 	if (!err)
 		fputs("weir run: detached\n", stderr);
 	return err;
 }
 
 /* What was attached cannot be controlled: it is taken off again, unless it is another's by now. Returns `err`. */
-static int give_up(const struct weir_options *options, uint64_t attached_ns, int err, struct weir_diag *diag)
+static int give_up(const struct weir_options *options, const struct run *run, int err, struct weir_diag *diag)
 {
 	weir_tell(diag);
 	if (err == -EBUSY)
@@ -295,7 +305,7 @@ static int give_up(const struct weir_options *options, uint64_t attached_ns, int
 	else if (err == -EPROTO)
 		fputs("weir run: ended, and left attached: another version of weir has reloaded it\n", stderr);
 	else if (err != -ESTALE)
-		stop(options, attached_ns, diag);
+		stop(options, run, diag);
 	return err;
 }
 
@@ -329,8 +339,8 @@ int weir_cmd_run(int argc, char **argv)
 		return weir_exit_code(0, &diag);
 	}
 	if (err)
-		err = give_up(&options, run.attached_ns, err, &diag);
+		err = give_up(&options, &run, err, &diag);
 	else
-		err = stop(&options, run.attached_ns, &diag);
+		err = stop(&options, &run, &diag);
 	return weir_exit_code(err, &diag);
 }

@@ -238,6 +238,7 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 	int err;
 
 	weir_instance_update_info(&info, settings, image, object);
+	info.ends_with_run = options->ends_with_run;
 	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
@@ -325,7 +326,7 @@ static size_t count_live(const struct weir_instance *instance)
 	return live;
 }
 
-bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns)
+bool weir_instance_is_attached_as(const struct weir_attach_options *options, struct weir_attachment *ret_attachment)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	struct weir_diag ignored = {}; /* who attaches then says it */
@@ -337,6 +338,9 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, uin
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (!has_link(instance, options->interfaces[i], options->mode))
 			return false;
-	*ret_attached_ns = instance->info.attached_ns;
+	*ret_attachment = (struct weir_attachment){
+		.attached_ns = instance->info.attached_ns,
+		.ends_with_run = instance->info.ends_with_run,
+	};
 	return true;
 }

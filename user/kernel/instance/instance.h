@@ -115,6 +115,7 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
 	bool is_controlled;
+	bool ends_with_run; /* the caller will take it off in the end, or who goes on with it */
 };
 
 /*
@@ -125,12 +126,17 @@ struct weir_attach_options {
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag);
 
+struct weir_attachment {
+	uint64_t attached_ns; /* tells it from a later one of the same name */
+	bool ends_with_run;   /* as it was attached */
+};
+
 /*
  * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
- * to no others that are still there, and in that mode. A run that was killed leaves it so. *ret_attached_ns is touched
+ * to no others that are still there, and in that mode. A run that was killed leaves it so. *ret_attachment is touched
  * only then.
  */
-bool weir_instance_is_attached_as(const struct weir_attach_options *options, uint64_t *ret_attached_ns);
+bool weir_instance_is_attached_as(const struct weir_attach_options *options, struct weir_attachment *ret_attachment);
 
 struct weir_reload_result {
 	uint64_t generation;
