@@ -300,18 +300,38 @@ static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 	assert_null(bench->ruleset);
 }
 
-static void empty_files_are_refused_but_files_without_rules_are_not(void **state)
+#define HOW_TO_BE_EMPTY "if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples\n"
+
+/* A write that failed leaves such a file, and its rules would go with a reload. */
+static void empty_file_is_refused_also_among_others(void **state)
 {
+	static const char resource[] = "resources:\n- name: dns\nrules:\n- {resource: dns, threshold: 1}\n";
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "", NULL, NULL), -EINVAL);
-	assert_tells(bench,
-		     "the rule file is empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
+	assert_tells(bench, "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY);
 	assert_int_equal(read_texts(bench, "# nothing\n", "---\n", "rules:\n"), -EINVAL);
-	assert_tells(
-		bench,
-		"the rule files are all empty\na rule file has settings, resources and rules; 'rules/' has examples\n");
-	assert_int_equal(read_texts(bench, "settings: {unmatched: drop}\n", "", NULL), 0);
+	assert_tells(bench,
+		     "rule file 'a.yaml' is empty\n" HOW_TO_BE_EMPTY "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY
+		     "rule file 'c.yaml' is empty\n" HOW_TO_BE_EMPTY);
+	assert_int_equal(read_texts(bench, resource, "", NULL), -EINVAL);
+	assert_tells(bench, "rule file 'b.yaml' is empty\n" HOW_TO_BE_EMPTY);
+	assert_int_equal(read_texts(bench, resource, "~\n", NULL), -EINVAL);
+	assert_int_equal(read_texts(bench, resource, "resources:\nrules:\n", NULL), -EINVAL);
+}
+
+static void file_that_says_that_it_is_empty_is_not_refused(void **state)
+{
+	static const char resource[] = "resources:\n- name: dns\nrules:\n- {resource: dns, threshold: 1}\n";
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, resource, "{}\n", "# none\nrules: []\n"), 0);
+	assert_tells(bench, "");
+	assert_int_equal(read_texts(bench, resource, "[]\n", "resources: []\n"), 0);
+	assert_tells(bench, "");
+	assert_int_equal(read_texts(bench, "{}\n", NULL, NULL), 0);
+	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
+	assert_int_equal(read_texts(bench, "settings: {unmatched: drop}\n", NULL, NULL), 0);
 	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
@@ -400,7 +420,8 @@ int main(void)
 		TEST(mistakes_of_all_files_are_told_in_one_go),
 		TEST(unknown_resource_is_not_told_when_a_file_could_not_be_read),
 		TEST(file_that_cannot_be_read_is_told_with_the_others),
-		TEST(empty_files_are_refused_but_files_without_rules_are_not),
+		TEST(empty_file_is_refused_also_among_others),
+		TEST(file_that_says_that_it_is_empty_is_not_refused),
 		TEST(shipped_rule_files_are_read_without_a_word),
 		TEST(shipped_sentinel_list_is_read_with_its_resources),
 		TEST(shipped_list_of_sentinel_java_says_the_same),

@@ -188,16 +188,35 @@ static void read_top(struct weir_reader *reader, const struct weir_document *doc
 		weir_read_fields(reader, document->root, "a rule file", top_fields, TOP_FIELD_COUNT, true, values);
 }
 
-/* What needs nothing of other files. Is there anything at all in this one? */
-static bool read_own_parts(struct weir_reader *reader, const struct weir_document *document,
+/* Is there nothing in the file, nor a word ('{}', 'rules: []') that nothing is to be in it? */
+static bool is_empty(const struct weir_document *document, const struct weir_node *const top[TOP_FIELD_COUNT])
+{
+	if (!has_content(document))
+		return true;
+	for (size_t i = 0; i < TOP_FIELD_COUNT; i++)
+		if (top[i])
+			return false;
+	return document->root->kind == WEIR_NODE_MAP && document->root->count;
+}
+
+/* An empty file must not open the gate at a reload: it is what a write that failed leaves behind. */
+static void check_not_empty(struct weir_reader *reader, const struct weir_document *document,
+			    const struct weir_node *const top[TOP_FIELD_COUNT])
+{
+	/* What is wrong with one that could not be read, or has other fields, has been told. */
+	if (!document || !is_empty(document, top) || (has_content(document) && reader->complaints))
+		return;
+	weir_diag_fail(reader->diag, 0, "if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples",
+		       "rule file '%s' is empty", document->file);
+}
+
+/* What needs nothing of other files. */
+static void read_own_parts(struct weir_reader *reader, const struct weir_document *document,
 			   const struct weir_node *top[TOP_FIELD_COUNT],
 			   const struct weir_node *first_settings[WEIR_SETTING_COUNT])
 {
-	bool has_any = is_sentinel_list(document) && document->root->count;
-
 	read_top(reader, document, top);
-	for (size_t i = 0; i < TOP_FIELD_COUNT; i++)
-		has_any |= top[i] != NULL;
+	check_not_empty(reader, document, top);
 	if (top[TOP_SETTINGS])
 		weir_read_settings(reader, top[TOP_SETTINGS], first_settings);
 	if (top[TOP_ALLOW])
@@ -205,7 +224,6 @@ static bool read_own_parts(struct weir_reader *reader, const struct weir_documen
 	if (top[TOP_DENY])
 		weir_read_listed(reader, top[TOP_DENY], true);
 	read_list(reader, top[TOP_RESOURCES], "resources", read_resource);
-	return has_any;
 }
 
 /* What stands under a name of the file's. */
@@ -293,16 +311,10 @@ static void check_rule_names(struct weir_reader *reader)
 	check_unique(reader, "rule", names, ruleset->rule_count, reader->rule_nodes);
 }
 
-/* An empty file must not open the gate: it is what a write that failed leaves behind. */
-static void check_content(struct weir_reader *reader, bool has_any)
+static void check_content(struct weir_reader *reader)
 {
-	if (reader->is_incomplete || reader->complaints)
-		return;
-	if (!has_any)
-		weir_diag_fail(reader->diag, 0, "a rule file has settings, resources and rules; 'rules/' has examples",
-			       "%s",
-			       reader->document_count == 1 ? "the rule file is empty" : "the rule files are all empty");
-	else if (!reader->ruleset->rule_count && !reader->ruleset->listed_count)
+	if (!reader->is_incomplete && !reader->complaints && !reader->diag->errors && !reader->ruleset->rule_count &&
+	    !reader->ruleset->listed_count)
 		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
@@ -310,7 +322,6 @@ static void read_parts(struct weir_reader *reader)
 {
 	const struct weir_node *first_settings[WEIR_SETTING_COUNT] = {};
 	_cleanup_(weir_freep) const struct weir_node *(*top)[TOP_FIELD_COUNT] = NULL;
-	bool has_any = false;
 
 	top = calloc(reader->document_count + 1, sizeof(*top));
 	if (!top) {
@@ -318,7 +329,7 @@ static void read_parts(struct weir_reader *reader)
 		return;
 	}
 	for (size_t i = 0; i < reader->document_count; i++)
-		has_any |= read_own_parts(reader, reader->documents[i], top[i], first_settings);
+		read_own_parts(reader, reader->documents[i], top[i], first_settings);
 	/* Rules may use resources of any file, so they come after all of them. */
 	if (reader->is_out_of_memory)
 		return;
@@ -332,7 +343,7 @@ static void read_parts(struct weir_reader *reader)
 		check_rule_names(reader);
 	if (!reader->is_out_of_memory)
 		weir_sort_listed(reader);
-	check_content(reader, has_any);
+	check_content(reader);
 }
 
 /* For what is found when the rules are compiled. */
