@@ -498,7 +498,7 @@ static void live_attach(enum weir_attach_mode mode)
 static void live_reload(void)
 {
 	struct weir_ruleset *ruleset = read_rules(one_keyed_rule);
-	struct weir_reload_result result;
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	struct weir_diag diag = {};
 	int err;
 

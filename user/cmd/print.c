@@ -139,13 +139,6 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES])
 	return words;
 }
 
-const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEIR_WORDS_BYTES])
-{
-	snprintf(words, WEIR_WORDS_BYTES, "%u rule%s, of which %u %s", rules, weir_plural(rules), kept_rules,
-		 kept_rules == 1 ? "keeps its windows" : "keep their windows");
-	return words;
-}
-
 static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 {
 	uint64_t ms = interval_ns / 1000000;

@@ -43,9 +43,6 @@ static inline const char *weir_plural(uint64_t count)
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
-/* "3 rules, of which 1 keeps its windows", after a reload. */
-const char *weir_format_kept(uint32_t rules, uint32_t kept_rules, char words[WEIR_WORDS_BYTES]);
-
 /* "2.5 connections" of a threshold in millionths. */
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 

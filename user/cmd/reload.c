@@ -5,30 +5,30 @@
 #include "control/controller.h"
 #include "options.h"
 #include "print.h"
+#include "print_reload.h"
 
 static const struct weir_command command = {
 	.name = "reload",
-	.options = "INfh",
+	.options = "INfjh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.about =
 		"Replace the rules of what is attached. Each packet meets the old rules or the new ones, never a mix.\n"
 		"A rule that stays the same but for its threshold or mode keeps its windows and counters. A mistake\n"
-		"in a file changes nothing. Name all the files, also those that did not change. Rules that name\n"
-		"interfaces are reloaded from the network namespace that these are in (--netns).\n"
+		"in a file changes nothing. Name all the files, also those that did not change: the rules of others\n"
+		"go. It says which rules went, changed and came. Rules that name interfaces are reloaded from the\n"
+		"network namespace that these are in (--netns).\n"
 		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
-		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until "
-		"the\n"
-		"new ones are in place.",
+		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until\n"
+		"the new ones are in place.",
 	.example = "  weir reload rules/dns-per-client.yaml",
 };
 
 static int reload(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	struct weir_reload_result result;
-	char words[WEIR_WORDS_BYTES];
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	weir_hold_signals();
@@ -39,9 +39,13 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 					   &result, diag);
 	if (err)
 		return err;
-	fprintf(stderr, "generation %llu: %s\n", (unsigned long long)result.generation,
-		weir_format_kept(result.rules, result.kept_rules, words));
-	return weir_controller_warn(options->instance, diag);
+	if (options->wants_json) {
+		err = weir_json_print(weir_json_reload(options->instance, &result), diag);
+	} else {
+		fprintf(stderr, "generation %llu: ", (unsigned long long)result.generation);
+		weir_print_reload(&result, stderr);
+	}
+	return err ? err : weir_controller_warn(options->instance, diag);
 }
 
 int weir_cmd_reload(int argc, char **argv)

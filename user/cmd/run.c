@@ -14,7 +14,7 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "options.h"
-#include "print.h"
+#include "print_reload.h"
 
 static const struct weir_command command = {
 	.name = "run",
@@ -56,8 +56,7 @@ static void free_run(struct run *run)
  */
 static int take_over(const char *instance, const struct weir_ruleset *ruleset, struct run *run, struct weir_diag *diag)
 {
-	struct weir_reload_result result = {};
-	char words[WEIR_WORDS_BYTES];
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	struct weir_diag ignored = {};
 	int err = weir_controller_open(instance, run->attached_ns, &run->controller, &ignored);
 
@@ -70,8 +69,8 @@ static int take_over(const char *instance, const struct weir_ruleset *ruleset, s
 		err = weir_instance_reload(instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, diag);
 	if (err)
 		return err;
-	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, %s\n", instance,
-		weir_format_kept(result.rules, result.kept_rules, words));
+	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, ", instance);
+	weir_print_reload(&result, stderr);
 	return 0;
 }
 
@@ -123,8 +122,7 @@ static void refuse_reload(const struct weir_options *options)
 static void reload(const struct weir_options *options)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
-	struct weir_reload_result result = {};
-	char words[WEIR_WORDS_BYTES];
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	struct weir_diag diag = {};
 	sigset_t signals;
 	int err;
@@ -138,12 +136,14 @@ static void reload(const struct weir_options *options)
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
 	weir_tell(&diag);
-	if (err == WEIR_RELOAD_NOT_DESCRIBED)
+	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);
-	else if (err)
+	} else if (err) {
 		fputs("weir run: not reloaded, the old rules go on\n", stderr);
-	else
-		fprintf(stderr, "weir run: reloaded, %s\n", weir_format_kept(result.rules, result.kept_rules, words));
+	} else {
+		fputs("weir run: reloaded, ", stderr);
+		weir_print_reload(&result, stderr);
+	}
 }
 
 /* What runs beside the controller, which must not miss a tick while a long list is read. */

@@ -18,6 +18,7 @@
 #include "pins/links.h"
 #include "pins/pins.h"
 #include "program/object.h"
+#include "compile/rule_changes.h"
 
 #define WEIR_INSTANCE_DEFAULT "main"
 #define WEIR_INSTANCE_NAME_BYTES 64
@@ -141,7 +142,12 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 struct weir_reload_result {
 	uint64_t generation;
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
+	struct weir_rule_changes changes;
+	/* prefixes in the lists; before: 0 of what another version attached */
+	uint32_t allow_before, allow_now, deny_before, deny_now;
 };
+
+void weir_reload_result_free(struct weir_reload_result *result);
 
 /* What becomes of tables that another version of weir has laid out. */
 enum weir_reload_foreign {
@@ -152,7 +158,8 @@ enum weir_reload_foreign {
 /*
  * Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means that the new
  * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
- * not be written, or only in part; another reload puts that right. *diag may hold warnings after success.
+ * not be written, or only in part; another reload puts that right. *diag may hold warnings after success. The caller
+ * frees *ret_result, which is touched only on success.
  */
 #define WEIR_RELOAD_NOT_DESCRIBED (-EUCLEAN)
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,

@@ -629,6 +629,36 @@ static uint32_t count_emptied(const struct weir_instance *instance, const struct
 	return count;
 }
 
+/* The new rules are in force: what cannot be told for want of memory is left out, ignoring. */
+static void describe_result(const struct weir_instance *instance, const struct weir_instance_info *before,
+			    const struct weir_image *image, struct weir_reload_result *ret_result,
+			    struct weir_diag *diag)
+{
+	struct weir_reload_result result = {
+		.generation = instance->info.generation,
+		.rules = image->rule_count,
+		.kept_rules = image->kept_rules - count_emptied(instance, image),
+		.allow_now = image->allow_count,
+		.deny_now = image->deny_count,
+	};
+	const char *resource;
+
+	if (!instance->is_all_foreign) {
+		result.allow_before = before->allow_count;
+		result.deny_before = before->deny_count;
+	}
+	weir_rule_changes_find(instance->rules, before->rule_slots, image->rule_info, image->rule_slots,
+			       &result.changes);
+	resource = weir_rule_changes_renumber(&result.changes, image->rule_info, image->rule_slots);
+	if (resource)
+		weir_diag_warning(
+			diag, NULL, NULL, "give each a 'name': then it keeps its own wherever it stands",
+			"rules of '%s' that have no name are told by their number, and that has moved: some go "
+			"on with the windows of another",
+			resource);
+	*ret_result = result;
+}
+
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,
 			 struct weir_reload_result *ret_result, struct weir_diag *diag)
 {
@@ -636,6 +666,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, e
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_instance_info before;
 	struct weir_previous previous;
 	bool paces_anew = false;
 	int err;
@@ -659,6 +690,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, e
 	if (err)
 		return err;
 
+	before = instance->info;
 	previous = what_runs(instance);
 	err = weir_instance_build_image(ruleset, instance->is_all_foreign ? NULL : &previous, &image, diag);
 	if (!err)
@@ -678,10 +710,11 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, e
 		weir_pace_detach(name);
 	if (err)
 		return err;
-	*ret_result = (struct weir_reload_result){
-		.generation = instance->info.generation,
-		.rules = image->rule_count,
-		.kept_rules = image->kept_rules - count_emptied(instance, image),
-	};
+	describe_result(instance, &before, image, ret_result, diag);
 	return 0;
+}
+
+void weir_reload_result_free(struct weir_reload_result *result)
+{
+	weir_rule_changes_free(&result->changes);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a reload does to the rules of an instance, by their names: which it takes away, which it changes, which it adds.
+ * For people: whether a rule keeps its windows is another question (compile.h). Pure.
+ */
+#ifndef WEIR_COMPILE_RULE_CHANGES_H
+#define WEIR_COMPILE_RULE_CHANGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir_abi.h"
+
+enum weir_rule_fate {
+	WEIR_RULE_REMOVED,
+	WEIR_RULE_CHANGED, /* there before and after, and something that the user writes differs */
+	WEIR_RULE_ADDED,
+};
+#define WEIR_RULE_FATES 3
+
+struct weir_rule_change {
+	enum weir_rule_fate fate;
+	char name[WEIR_NAME_BYTES];
+};
+
+struct weir_rule_changes {
+	struct weir_rule_change *all; /* by fate, and of each in the order of the files */
+	size_t count;
+	size_t of_fate[WEIR_RULE_FATES];
+};
+
+/*
+ * Compare the rules in use before a load with those after it, one entry a slot. Meters, which are no rules of the
+ * user's, are left out. `before` may be NULL: nothing is known of it, and nothing is said. Returns 0 or -ENOMEM. The
+ * caller frees *ret_changes.
+ */
+int weir_rule_changes_find(const struct weir_rule_info *before, uint32_t before_slots,
+			   const struct weir_rule_info *after, uint32_t after_slots,
+			   struct weir_rule_changes *ret_changes);
+void weir_rule_changes_free(struct weir_rule_changes *changes);
+
+/*
+ * Rules without a name of their own are told by their number among the rules of their resource, and keep their windows
+ * by that: one more or less before them, and each takes over those of another. The first resource of which that may be
+ * so, or NULL.
+ */
+const char *weir_rule_changes_renumber(const struct weir_rule_changes *changes, const struct weir_rule_info *after,
+				       uint32_t after_slots);
+
+#endif
