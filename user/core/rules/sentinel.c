@@ -80,7 +80,7 @@ static void tell_of_stranger(struct weir_reader *reader, const struct weir_senti
 			     const struct weir_node *key, const struct weir_node *value)
 {
 	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
-	char titles[512], names[256], hint[320];
+	char titles[512], names[256], hint[320] = "leave it out";
 
 	if (!kinds) {
 		for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
@@ -93,7 +93,8 @@ static void tell_of_stranger(struct weir_reader *reader, const struct weir_senti
 	}
 	weir_sentinel_name_owners(kinds, titles, sizeof(titles));
 	weir_sentinel_join_names(kinds, "", "", " or ", names, sizeof(names));
-	snprintf(hint, sizeof(hint), "rules that have it are written as %s", names);
+	if (names[0])
+		snprintf(hint, sizeof(hint), "rules that have it are written as %s", names);
 	for (size_t i = 0; i < kind->field_count; i++)
 		if (kind->fields[i].instead && !strcasecmp(kind->fields[i].name, key->text))
 			snprintf(hint, sizeof(hint), "%s", kind->fields[i].instead);
