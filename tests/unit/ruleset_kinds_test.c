@@ -158,6 +158,10 @@ static void list_of_which_no_kind_has_all_fields_is_taken_for_the_nearest(void *
 		 "rules, "
 		 "not of Sentinel Java's flow rules",
 		 "write 'grade': 0 for threads"},
+		{"[{\"resource\": \"dns\", \"threshold\": 1, \"controlBehavior\": 1, \"statIntervalInMs\": 1000,\n"
+		 "  \"timeWindow\": 5}]",
+		 2, 3, "'timeWindow' is a field of Sentinel Java's degrade rules, not of Sentinel-Go's flow rules",
+		 "\"degradeRules\": [...]"},
 		/* A field of its own does not make it one of Sentinel-Go's. */
 		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 1, \"statIntervalInMs\": 1000}]", 1, 46,
 		 "'statIntervalInMs' is a field of Sentinel-Go's flow rules, not of Sentinel Java's flow rules",

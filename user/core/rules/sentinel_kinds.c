@@ -170,6 +170,7 @@ struct look {
 	weir_sentinel_set possible;				 /* ... that have all of its fields */
 	weir_sentinel_set seen;					 /* kinds of which it has a field that no other has */
 	const struct weir_node *marks[WEIR_SENTINEL_KIND_COUNT]; /* the first of these fields, by kind */
+	size_t marked[WEIR_SENTINEL_KIND_COUNT];		 /* ... which rule has it */
 	/* The first two fields that no kind has both of, and all that came before, one for each set of kinds. */
 	const struct weir_node *odd, *odd_with, *fields[FIELDS_TOLD];
 	weir_sentinel_set owners[FIELDS_TOLD]; /* of these */
@@ -202,7 +203,7 @@ static void look_for_odd(struct look *look, const struct weir_node *key, weir_se
 	look->fields[look->field_count++] = key;
 }
 
-static void look_at_field(struct look *look, const struct weir_node *key)
+static void look_at_field(struct look *look, size_t rule, const struct weir_node *key)
 {
 	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
 
@@ -221,8 +222,10 @@ static void look_at_field(struct look *look, const struct weir_node *key)
 	if (!is_one(kinds))
 		return;
 	look->seen |= kinds;
-	if (!look->marks[first_of(kinds)])
-		look->marks[first_of(kinds)] = key;
+	if (look->marks[first_of(kinds)])
+		return;
+	look->marks[first_of(kinds)] = key;
+	look->marked[first_of(kinds)] = rule;
 }
 
 static struct look look_at(const struct weir_node *list, const char *name)
@@ -240,7 +243,7 @@ static struct look look_at(const struct weir_node *list, const char *name)
 			continue;
 		for (size_t at = 0; at + 1 < rule->count; at += 2)
 			if (rule->items[at]->kind == WEIR_NODE_WORD && rule->items[at + 1]->kind != WEIR_NODE_NULL)
-				look_at_field(&look, rule->items[at]);
+				look_at_field(&look, i, rule->items[at]);
 	}
 	return look;
 }
@@ -321,6 +324,12 @@ static weir_sentinel_set nearest_kinds(const struct look *look)
 	return nearest;
 }
 
+/* Rules of two kinds one after the other, rather than one kind's rules with a field that is not theirs. */
+static bool has_rules_of_two(const struct look *look, weir_sentinel_set seen)
+{
+	return seen && !is_one(seen) && look->marked[first_of(seen)] != look->marked[first_of(seen & (seen - 1))];
+}
+
 const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
 							 const char *name)
 {
@@ -333,10 +342,12 @@ const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *rea
 	/* No kind has all its fields, so that the list will be refused. The kind that has most of them is the one to
 	 * refuse the others by name.
 	 */
-	if (!kinds && seen && !is_one(seen))
+	if (!kinds && has_rules_of_two(&look, seen))
 		return complain_of_two(reader, &look, seen);
 	if (!kinds)
 		kinds = nearest_kinds(&look);
+	if (!is_one(kinds) && seen && !is_one(seen))
+		return complain_of_two(reader, &look, seen);
 	if (!is_one(kinds) && !name)
 		return complain_of_none(reader, list, &look);
 	return weir_sentinel_kinds[first_of(kinds ?: look.candidates)];
