@@ -6,6 +6,7 @@
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
 
+#include "borrow.h"
 #include "connections.h"
 #include "meter.h"
 #include "rate.h"
@@ -36,6 +37,8 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 		return weir_judge_throttle(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_ASSOCIATED))
 		return weir_judge_associated(s, place, nth);
+	if (weir_is_kind(rule, WEIR_KIND_BORROWING))
+		return weir_judge_borrowing(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_CONNECTIONS)) {
 		/* Two calls, one after the other: the stack has no room for one within the other. */
 		answer = weir_judge_connection(s, place, nth);

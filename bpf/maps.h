@@ -61,6 +61,8 @@ WEIR_MAP(penalised_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalty_set, BPF_F_
 WEIR_MAP(penalty_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalised, BPF_F_MMAPABLE);	    /* by set and way */
 WEIR_MAP(penalised_rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_penalty, BPF_F_MMAPABLE); /* by rule slot */
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
+WEIR_MAP(borrowing_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing, BPF_F_MMAPABLE);
+WEIR_MAP(borrowing_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing_set, BPF_F_MMAPABLE);
 /* Mappable, so that they begin with a page: the values of other arrays begin in the middle of a cache line. */
 WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, BPF_F_MMAPABLE);
 WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, BPF_F_MMAPABLE);

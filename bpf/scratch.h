@@ -132,8 +132,9 @@ _Static_assert(sizeof(struct weir_clock) == WEIR_CLOCK_BYTES, "one cache line");
 
 /* What a rule that admitted the packet has set aside for it (claims.h). */
 enum weir_claim_kind {
-	WEIR_CLAIM_NONE,  /* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_GIVEN, /* admitted, and nothing is set aside: no window of its own */
+	WEIR_CLAIM_NONE,      /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_GIVEN,     /* admitted, and nothing is set aside: no window of its own */
+	WEIR_CLAIM_BORROWING, /* counted in a window that lends: weir_scratch.borrowing says where */
 	WEIR_CLAIM_SPENT, /* spent from the row's lease, and not its last units; put back if the packet is blocked */
 	WEIR_CLAIM_LEASE, /* spend from the row's lease */
 	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; taken back if the packet is blocked */
@@ -164,6 +165,34 @@ struct weir_connection_claim {
 	__u32 open; /* how many its flow has with it */
 	__u32 pad;
 	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
+};
+
+/* Where a window that lends has counted the packet (borrow.h). */
+struct weir_borrowing_claim {
+	__u64 mark;    /* of the cell's bucket and owner */
+	__u64 wait_ns; /* until that bucket begins; 0: it has begun */
+	__u32 set, way;
+	__u32 slot; /* of the rule */
+	__u8 cell;
+	__u8 unit_bits;
+	__u8 is_keyed; /* `set` and `way` say which window; else the slot does */
+	__u8 pad;
+};
+
+/* A window that lends, as it was just read: the n buckets of the window, from the one that leaves it first on, and the
+ * n yet to come.
+ */
+struct weir_lending {
+	__u64 word[WEIR_BORROWING_CELLS];
+	__u64 units[WEIR_BORROWING_CELLS];
+	__u64 current;	 /* units of the window ... */
+	__u64 lent;	 /* ... and of all buckets yet to come */
+	__u64 first;	 /* the number of the first bucket */
+	__u64 own;	 /* of these, the bucket of the packet's time */
+	__u64 newest_ns; /* the newest bucket that the flow knew when that was found */
+	__u64 next_ns;	 /* when the first bucket yet to come begins */
+	__u64 time_ns;	 /* the time that the packet is judged by */
+	__u64 wait_ns;	 /* from then until the bucket that lends begins */
 };
 
 /* What a judgement looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a
@@ -261,6 +290,8 @@ struct weir_scratch {
 	__u64 seconds_tick;					     /* when these were found */
 	__u32 second, until_s[WEIR_CONNECTION_CLASSES];
 	__u32 pad;
+	struct weir_lending lending;
+	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];
 };
 
 #endif

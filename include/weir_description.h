@@ -54,7 +54,7 @@ struct weir_instance_info {
 	char memory_cgroup[256]; /* settings.memory; empty: of the whole system */
 	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
 	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
-	__u32 pad;
+	__u32 borrowing_sets;
 };
 
 /* MemoryAdaptive, as the user wrote it. */
@@ -102,8 +102,8 @@ struct weir_rule_info {
 	__u32 moves; /* the controller pushes its threshold */
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
-	__u32 pad;
-	__u64 overrides_digest; /* a digest of all overrides, in any order; 0: there are none */
+	__u32 lends;		     /* its window lends units of buckets yet to come */
+	__u64 overrides_digest;	     /* a digest of all overrides, in any order; 0: there are none */
 	__u64 queueing_ns_max;
 	__u32 penalty_ms; /* 0: none */
 	__u32 penalty_ms_max;

@@ -50,6 +50,7 @@ enum weir_kind_id {
 	WEIR_KIND_ASSOCIATED,  /* the window that a meter keeps of another resource */
 	WEIR_KIND_THROTTLE,    /* the planned time of the flow's latest packet */
 	WEIR_KIND_CONNECTIONS, /* the connections that the flow has open */
+	WEIR_KIND_BORROWING,   /* a window that lends units of buckets yet to come */
 	WEIR_KIND_COUNT
 };
 
@@ -65,9 +66,9 @@ struct weir_rule {
 	__u8 storage;	/* enum weir_storage */
 	__u8 window;	/* enum weir_window_kind */
 	__u8 window_cells;
-	__u8 counts_bytes; /* a packet's batch is the bytes of its frame, not 1 */
-	__u8 observes;	   /* counts what it would drop, and passes it */
-	__u8 pad;
+	__u8 counts_bytes;    /* a packet's batch is the bytes of its frame, not 1 */
+	__u8 observes;	      /* counts what it would drop, and passes it */
+	__u8 unit_bits;	      /* borrowing: of a cell; weir_borrowing_unit_bits() */
 	__u8 threshold_moves; /* read map `thresholds`, where the controller moves it; else `threshold` */
 	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
@@ -87,7 +88,7 @@ struct weir_rule {
 	__u32 meter;		     /* place of an associated rule's meter, or of a meter's reader */
 	__u32 penalty_ms;	     /* blockDurationInMs; 0: none */
 	__u32 penalty_ms_max;	     /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max;	     /* throttling: the longest wait */
+	__u64 queueing_ns_max;	     /* throttling: the longest wait; borrowing: every wait is shorter */
 	struct weir_cost cost;	     /* throttling: for `threshold` */
 	struct weir_warm_up warm_up; /* if warms_flows */
 };
@@ -224,6 +225,9 @@ struct weir_config {
 	__u32 penalises; /* some rule has penalties */
 	__u32 penalty_sets;
 	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
+	__u32 borrowing_sets;	   /* a power of two; 0: no such table */
+	__u32 pad2;
+	__u64 borrowing_horizon_ns; /* a flow that was judged longer ago has nothing in its windows */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;
 	__u32 list_levels; /* one bit for each enum weir_list_level that has groups */

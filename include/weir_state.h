@@ -240,6 +240,32 @@ struct weir_rule_penalty {
  */
 #define WEIR_RELEASE_NS 50000000ull
 
+/*
+ * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's window that lends. It has a cell for each
+ * of the n buckets of the window and of the n after it (n: sampleCount), each used again when 2n buckets have gone by.
+ *
+ * A cell holds, from the lowest bit, the units of its bucket (weir_borrowing_unit_bits() of them) and whose and which
+ * bucket that is: the round of the ring, mixed with the flow's tag. A cell with another round, or another flow's tag,
+ * holds nothing. Buckets count from 2n before time zero, so that a cell of all zeros is none of a whole resource's,
+ * which has the tag 0. Arithmetic is in weir_borrowing.h.
+ */
+#define WEIR_BORROWING_CELLS (2 * WEIR_SAMPLES_MAX)
+struct weir_borrowing {
+	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in; plus 1: something did not fit */
+	__u64 cell[WEIR_BORROWING_CELLS];
+	__u64 pad[3];
+};
+_Static_assert(sizeof(struct weir_borrowing) == 192, "three cache lines");
+
+#define WEIR_BORROWING_WAYS 7
+struct weir_borrowing_set {
+	__u64 inserted;
+	__u32 tag[WEIR_BORROWING_WAYS];
+	__u32 pad[7];
+	struct weir_borrowing flow[WEIR_BORROWING_WAYS];
+};
+_Static_assert(sizeof(struct weir_borrowing_set) == 1408, "one cache line, and three for each way");
+
 /* Map `warming_flows`: WarmUp of one flow of a rule with a key, which the program computes itself. */
 struct weir_warming {
 	__u64 state;	   /* whose it is, and the last second synced: see below */

@@ -39,6 +39,8 @@
 	TABLE(PENALISED_FLOWS, penalised_flows, struct weir_penalty_set, 128, 1)                                       \
 	TABLE(PENALTY_KEYS, penalty_keys, struct weir_penalised, 56, 1)                                                \
 	TABLE(PENALISED_RULES, penalised_rules, struct weir_rule_penalty, 16, 1)                                       \
+	TABLE(BORROWING_RESOURCES, borrowing_resources, struct weir_borrowing, 192, 1)                                 \
+	TABLE(BORROWING_FLOWS, borrowing_flows, struct weir_borrowing_set, 1408, 1)                                    \
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
 	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
 	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_borrow.h"
 #include "model_limit.h"
 #include "model_penalty.h"
 
@@ -29,6 +30,8 @@ struct flow {
 	/* the window */
 	uint64_t newest; /* newest bucket known: that any packet was judged or counted in */
 	struct slices buckets;
+	/* a window that lends */
+	struct model_lender lender;
 	/* throttling */
 	bool has_last;
 	uint64_t last_ns; /* the planned time of the latest admitted packet */
@@ -53,7 +56,7 @@ struct model {
 	size_t reading_count;
 	uint64_t second;    /* the latest that any packet was seen in */
 	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
-	uint64_t *would_drop, *threshold;
+	uint64_t *would_drop, *threshold, *borrowed;
 	struct model_connections *connections;
 	struct flow *flows[MODEL_CHAINS];
 };
@@ -67,7 +70,8 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->ifindex = ifindex;
 	model->would_drop = calloc(ruleset->rule_count + 1, sizeof(*model->would_drop));
 	model->threshold = calloc(ruleset->rule_count + 1, sizeof(*model->threshold));
-	assert(model->would_drop && model->threshold);
+	model->borrowed = calloc(ruleset->rule_count + 1, sizeof(*model->borrowed));
+	assert(model->would_drop && model->threshold && model->borrowed);
 	model->connections = model_connections_new(ruleset);
 	return model;
 }
@@ -85,6 +89,7 @@ void model_free(struct model *model)
 			model->flows[i] = flow->next;
 			free(flow->buckets.slice);
 			free(flow->seconds.slice);
+			model_lender_free(&flow->lender);
 			free(flow);
 		}
 	}
@@ -92,6 +97,7 @@ void model_free(struct model *model)
 	free(model->readings);
 	free(model->would_drop);
 	free(model->threshold);
+	free(model->borrowed);
 	free(model);
 }
 
@@ -105,6 +111,11 @@ void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes)
 uint64_t model_would_drop(const struct model *model, size_t rule)
 {
 	return model->would_drop[rule];
+}
+
+uint64_t model_borrowed(const struct model *model, size_t rule)
+{
+	return model->borrowed[rule];
 }
 
 uint64_t model_threshold(const struct model *model, size_t rule)
@@ -433,7 +444,9 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 		return throttle_admits(&judging, allowed, ret_wait_ns);
 	if (model_penalty_runs(&judging.own_flow->penalty, time_ns))
 		return false;
-	if (window_admits(&judging, allowed))
+	if (model_lends(model->ruleset, judging.rule) ? model_lender_admits(&judging.own_flow->lender, model->ruleset,
+									    judging.rule, allowed, time_ns, ret_wait_ns)
+						      : window_admits(&judging, allowed))
 		return true;
 	model_penalty_begin(&judging.own_flow->penalty, judging.rule, time_ns);
 	return false;
@@ -453,6 +466,10 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 	/* What an observing rule would have dropped is not in the figures that it goes by. */
 	if (would_drop)
 		return;
+	if (model_lends(model->ruleset, judging.rule)) {
+		model->borrowed[place] += model_lender_count(&judging.own_flow->lender, judging.rule);
+		return;
+	}
 	if (judging.rule->strategy == WEIR_STRATEGY_WARM_UP) {
 		warm_up(model, &judging);
 		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);

@@ -47,6 +47,9 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 /* Packets so far that an observing rule (its place in the rule set) would have dropped. */
 uint64_t model_would_drop(const struct model *model, size_t rule);
 
+/* Packets so far that passed with a unit which a rule that lends has lent them. */
+uint64_t model_borrowed(const struct model *model, size_t rule);
+
 /* floor(allowed), units per interval, when the rule last judged a packet. */
 uint64_t model_threshold(const struct model *model, size_t rule);
 

@@ -417,7 +417,26 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 		random_penalty(random, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
+	rule.lends = ruleset->resources[resource].is_prioritized && weir_rule_can_lend(&rule);
 	return rule;
+}
+
+/* Make it a rule that lends, mostly with a threshold that traffic reaches. */
+static void random_lender(struct random *random, struct weir_ruleset_rule *rule)
+{
+	rule->counts_bytes = false;
+	rule->window = WEIR_WINDOW_LEAP;
+	rule->strategy = WEIR_STRATEGY_DIRECT;
+	rule->behavior = WEIR_BEHAVIOR_REJECT;
+	rule->queueing_ms_max = 0;
+	rule->relation = WEIR_RELATION_CURRENT;
+	rule->ref_resource = WEIR_NO_RESOURCE;
+	rule->warm_up = (struct weir_warm_up_fields){};
+	rule->memory = (struct weir_memory_fields){};
+	if (random_percent(random, 70))
+		rule->threshold_micro =
+			random_between(random, 1, random_percent(random, 70) ? 12 : 60) * WEIR_MICRO / 2;
+	rule->lends = true;
 }
 
 /* Names with what a CSV or a YAML reader could trip over. */
@@ -442,6 +461,9 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 		assert(rule);
 		*rule = limits_connections && random_percent(random, 50) ? random_limit(random, ruleset, resource)
 									 : random_rule(random, ruleset, resource);
+		if (rule->metric == WEIR_METRIC_RATE && ruleset->resources[resource].is_prioritized &&
+		    random_percent(random, 60))
+			random_lender(random, rule);
 		rule->name = random_name(random, "rule", ruleset->rule_count++);
 	}
 }
@@ -516,6 +538,7 @@ static void random_connections(struct random *random, struct weir_settings *sett
 struct weir_ruleset *random_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
+	static const uint32_t occupy_timeouts_ms[] = {0, 7, 50, 100, 500, 500, 500, 1000, 5000, 86400000};
 	bool limits_connections = random_percent(random, 50);
 	size_t i;
 
@@ -527,6 +550,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		.drop_non_ip = random_percent(random, 30),
 		.drop_unmatched = random_percent(random, 30),
 		.controller_timeout_ms = 3000,
+		.occupy_timeout_ms = PICK(random, occupy_timeouts_ms),
 	};
 	random_connections(random, &ruleset->settings);
 	ruleset->resource_count = random_between(random, 1, 6);
@@ -536,6 +560,7 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		ruleset->resources[i].name = random_name(random, "resource", i);
 		random_match(random, &ruleset->resources[i].match);
 		random_flow(random, &ruleset->resources[i].flow);
+		ruleset->resources[i].is_prioritized = random_percent(random, 30);
 		/* the same key as another, as rules on associated resources want it */
 		if (i > 0 && random_percent(random, 40))
 			ruleset->resources[i].flow = ruleset->resources[i - 1].flow;
@@ -845,6 +870,7 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "  unsupported: %s\n", policy(ruleset->settings.drop_unsupported));
 	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
 	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
+	fprintf(stream, "  occupyTimeoutInMs: %u\n", ruleset->settings.occupy_timeout_ms);
 	if (limits_connections(ruleset))
 		write_connections(stream, &ruleset->settings);
 	if (ruleset->listed_count) {
@@ -860,6 +886,8 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 			write_match(stream, &ruleset->resources[i].match);
 		if (ruleset->resources[i].flow.fields)
 			write_flow(stream, &ruleset->resources[i].flow);
+		if (ruleset->resources[i].is_prioritized)
+			fprintf(stream, "    prioritized: true\n");
 	}
 	if (ruleset->rule_count)
 		fprintf(stream, "rules:\n");

@@ -53,11 +53,12 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 		struct weir_choices choices;
 		enum weir_kind_id id;
 	} cases[] = {
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT}, WEIR_KIND_WINDOW},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED}, WEIR_KIND_ASSOCIATED},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT}, WEIR_KIND_THROTTLE},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_ASSOCIATED}, WEIR_KIND_THROTTLE},
-		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT}, WEIR_KIND_CONNECTIONS},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false}, WEIR_KIND_WINDOW},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED, false}, WEIR_KIND_ASSOCIATED},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT, false}, WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_ASSOCIATED, false}, WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false}, WEIR_KIND_CONNECTIONS},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true}, WEIR_KIND_BORROWING},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -66,11 +67,13 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 			.metric = choices->metric,
 			.behavior = choices->behavior,
 			.relation = choices->relation,
+			.lends = choices->lends,
 		};
 		const struct weir_rule_info info = {
 			.identity.metric = choices->metric,
 			.behavior = choices->behavior,
 			.relation = choices->relation,
+			.lends = choices->lends,
 		};
 
 		assert_int_equal(weir_kind_id_of(&rule), cases[i].id);

@@ -183,7 +183,9 @@ static json_t *describe_flow(const struct weir_flow *flow)
 
 /* ---- the JSON document ---- */
 
-/* Where the window that judges is kept; throttled flows have none, but words that all CPUs share. */
+/* Where the window that judges is kept; throttled flows have none, but words that all CPUs share, and so do windows
+ * that lend.
+ */
 static const char *storage_name(const struct weir_image *image, size_t place)
 {
 	const struct weir_rule *loaded = &image->rules[place];
@@ -245,10 +247,13 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 		describe_memory_adaptive(&rule->memory, fields);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		describe_warm_up(&rule->warm_up, fields);
-	if (!weir_kind_of(rule)->delays)
+	if (!weir_kind_of(rule)->delays || weir_kind_of(rule)->lends)
 		describe_window(rule, fields);
 	else
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ms_max));
+	if (weir_kind_of(rule)->lends)
+		json_object_set_new(fields, "lendsForMs",
+				    json_integer(image->rules[place].queueing_ns_max / NSEC_PER_MSEC));
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
 	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
@@ -283,8 +288,9 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 	for (size_t i = 0; i < ruleset->rule_count; i++)
 		if (ruleset->rules[i].resource == resource)
 			weir_json_append(&rules, describe_rule(ruleset, image, i));
-	return json_pack("{s:s, s:o, s:o, s:o}", "name", described->name, "match", describe_match(&described->match),
-			 "flow", describe_flow(&described->flow), "rules", rules);
+	return json_pack("{s:s, s:o, s:o, s:o*, s:o}", "name", described->name, "match",
+			 describe_match(&described->match), "flow", describe_flow(&described->flow), "prioritized",
+			 described->is_prioritized ? json_true() : NULL, "rules", rules);
 }
 
 /* Of the tables, what they came to. */
@@ -306,12 +312,13 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 	json_t *fields;
 
 	fields = json_pack(
-		"{s:I, s:s, s:s, s:s, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
+		"{s:I, s:s, s:s, s:s, s:s, s:o, s:s, s:I, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
 		"malformed", policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
 		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "memory",
 		settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup) : json_string("system"),
 		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
-		(json_int_t)settings->controller_timeout_ms);
+		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
+		(json_int_t)settings->occupy_timeout_ms);
 	describe_connections(image, fields);
 	return fields;
 }
@@ -441,7 +448,7 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		printf(", by the traffic of %s", ruleset->resources[rule->ref_resource].name);
-	if (weir_kind_of(rule)->delays) {
+	if (weir_kind_of(rule)->delays && !weir_kind_of(rule)->lends) {
 		printf(", spaced evenly, ");
 		if (rule->queueing_ms_max)
 			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
@@ -453,7 +460,12 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 		loaded = &image->rules[loaded->meter];
 	printf(", %s, %u bucket%s of ", weir_window_names[rule->window], rule->samples, weir_plural(rule->samples));
 	print_time(rule->interval_ns / rule->samples);
-	printf(", %s", rows[loaded->storage]);
+	if (!weir_kind_of(rule)->lends) {
+		printf(", %s", rows[loaded->storage]);
+		return;
+	}
+	printf(", lends for waits below ");
+	print_time(loaded->queueing_ns_max);
 }
 
 static void print_penalty(const struct weir_ruleset_rule *rule)
@@ -497,7 +509,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
-		{"throttled, warming flows", memory->shared},
+		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},

@@ -7,6 +7,7 @@
 #include "print.h"
 #include "print_connections.h"
 #include "print_penalties.h"
+#include "watch/borrowing.h"
 #include "watch/connections.h"
 #include "watch/flows.h"
 
@@ -16,10 +17,10 @@ static const struct weir_command command = {
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
 		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling or\n"
-		 "AssociatedResource keep no windows: their flows are not shown. Rules with metricType Concurrency "
-		 "have\n"
-		 "a table of their own: the flows with the most connections now; and so have rules with\n"
-		 "blockDurationInMs: the flows that are penalised, those that have longest yet first.",
+		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
+		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
+		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
+		 "flows that are penalised, those that have longest yet first.",
 	.example = "  weir flows -n 5",
 };
 
@@ -50,13 +51,15 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 	if (!rule)
 		return json_pack("{s:n, s:n, s:n, s:I, s:n, s:n, s:n}", "rule", "resource", "key", "units",
 				 (json_int_t)use->units, "unit", "threshold", "share");
-	return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name,
-			 "key",
+	return json_pack("{s:s, s:s, s:o, s:I, s:o*, s:s, s:o, s:o}", "rule", rule->name, "resource",
+			 rule->resource_name, "key",
 			 use->has_key		     ? weir_json_key(&rule->identity, &use->key)
 			 : rule->identity.key_fields ? json_null()
 						     : json_object(),
-			 "units", (json_int_t)use->units, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
-			 "threshold", describe_threshold(use), "share", describe_share(use));
+			 "units", (json_int_t)use->units, "borrowed",
+			 weir_kind_of_info(rule)->lends ? json_integer(use->borrowed) : NULL, "unit",
+			 rule->identity.counts_bytes ? "bytes" : "packets", "threshold", describe_threshold(use),
+			 "share", describe_share(use));
 }
 
 static double connection_share(const struct weir_connection_use *use)
@@ -110,13 +113,16 @@ static void print_threshold(struct weir_table *table, bool is_known, uint64_t th
 	weir_table_cell(table, "%.0f %%", 100 * part);
 }
 
-static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use)
+static void print_use(struct weir_table *table, const struct weir_instance *instance, const struct weir_flow_use *use,
+		      bool lends)
 {
 	const struct weir_rule_info *rule = rule_of(instance, use);
 	char words[WEIR_WORDS_BYTES];
 
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
 	weir_table_cell(table, "%llu", (unsigned long long)use->units);
+	if (lends)
+		weir_table_cell(table, "%llu", (unsigned long long)use->borrowed);
 	print_threshold(table, use->has_threshold, use->threshold, share(use));
 	if (rule && use->has_key)
 		weir_table_cell(table, "%s", weir_format_key(&rule->identity, &use->key, words));
@@ -126,11 +132,16 @@ static void print_use(struct weir_table *table, const struct weir_instance *inst
 
 static void print_text(const struct weir_instance *instance, const struct weir_flows *flows)
 {
-	static const char *const headings[] = {"rule", ">units", ">threshold", ">share", "flow"};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	static const char *const plain[] = {"rule", ">units", ">threshold", ">share", "flow"};
+	static const char *const lending[] = {"rule", ">units", ">borrowed", ">threshold", ">share", "flow"};
+	const bool lends = weir_borrowing_is_used(instance);
+	_cleanup_(weir_table_free) struct weir_table table = {
+		.headings = lends ? lending : plain,
+		.columns = lends ? ARRAY_SIZE(lending) : ARRAY_SIZE(plain),
+	};
 
 	for (size_t i = 0; i < flows->count; i++)
-		print_use(&table, instance, &flows->busiest[i]);
+		print_use(&table, instance, &flows->busiest[i], lends);
 	weir_table_print(&table, stdout);
 	printf("%s%llu active flow%s\n", flows->count ? "\n" : "", (unsigned long long)flows->active,
 	       weir_plural(flows->active));

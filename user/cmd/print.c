@@ -215,7 +215,10 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 	format_penalty(rule, penalty, sizeof(penalty));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
-		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "", kind->delays ? ", spaced" : "",
+		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "",
+		 kind->lends	? ", lends"
+		 : kind->delays ? ", spaced"
+				: "",
 		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty);
 	return words;
 }
@@ -357,7 +360,9 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 		add_memory_adaptive(&rule->memory, fields);
 	else
 		json_object_set_new(fields, "threshold", weir_json_threshold(rule->threshold_micro));
-	if (weir_kind_of_info(rule)->delays) {
+	if (weir_kind_of_info(rule)->lends)
+		json_object_set_new(fields, "lendsForMs", json_integer(rule->queueing_ns_max / 1000000));
+	if (weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends) {
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
 	} else {
 		json_object_set_new(fields, "sampleCount", json_integer(rule->identity.samples));

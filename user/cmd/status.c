@@ -172,13 +172,23 @@ static json_t *describe_settings(const struct weir_instance *instance)
 	return settings;
 }
 
-static uint32_t count_throttling(const struct weir_instance *instance)
+static uint32_t count_rules(const struct weir_instance *instance, bool (*is_such)(const struct weir_rule_info *rule))
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < instance->rule_count; i++)
-		count += weir_kind_of_info(&instance->rules[instance->rule_order[i]])->delays;
+		count += is_such(&instance->rules[instance->rule_order[i]]);
 	return count;
+}
+
+static uint32_t count_throttling(const struct weir_instance *instance)
+{
+	return count_rules(instance, weir_throttles);
+}
+
+static uint32_t count_lending(const struct weir_instance *instance)
+{
+	return count_rules(instance, weir_lends);
 }
 
 static uint64_t count_overrides(const struct weir_instance *instance)
@@ -192,8 +202,9 @@ static uint64_t count_overrides(const struct weir_instance *instance)
 
 static json_t *describe_counts(const struct weir_instance *instance)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count, "rules",
-			 (json_int_t)instance->rule_count, "throttlingRules", (json_int_t)count_throttling(instance),
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count,
+			 "rules", (json_int_t)instance->rule_count, "throttlingRules",
+			 (json_int_t)count_throttling(instance), "lendingRules", (json_int_t)count_lending(instance),
 			 "overrides", (json_int_t)count_overrides(instance), "allow",
 			 (json_int_t)instance->info.allow_count, "deny", (json_int_t)instance->info.deny_count);
 }
@@ -405,6 +416,8 @@ static void print_counts(const struct weir_instance *instance)
 	if (throttling || overrides || info->allow_count || info->deny_count)
 		printf("  rules that throttle: %u; overrides: %llu; allowed prefixes: %u, denied: %u\n", throttling,
 		       (unsigned long long)overrides, info->allow_count, info->deny_count);
+	if (count_lending(instance))
+		printf("  rules that lend: %u\n", count_lending(instance));
 }
 
 static void print_foreign_tables(const struct weir_instance *instance)

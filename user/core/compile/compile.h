@@ -22,7 +22,7 @@ struct weir_previous {
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
-	uint32_t throttle_sets, warming_sets, penalty_sets;
+	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets;
 	uint32_t connection_sets, connection_flow_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint32_t presence_cells, presence_shift; /* likewise */
@@ -155,6 +155,12 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 static inline uint32_t weir_image_connection_slots(const struct weir_image *image)
 {
 	return image->config.connection_sets ? image->rule_slots : 0;
+}
+
+/* The same of map `borrowing_resources`, where some rule lends. */
+static inline uint32_t weir_image_borrowing_slots(const struct weir_image *image)
+{
+	return image->config.borrowing_sets ? image->rule_slots : 0;
 }
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);

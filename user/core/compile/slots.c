@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "weir_borrowing.h"
 #include "weir_window.h"
 
 /* The least that an instance is made for, so that small files can grow by reload. Chosen, not derived. */
@@ -56,9 +57,11 @@ static uint64_t bucket_ns(const struct weir_ruleset_rule *rule)
 	return rule->interval_ns / rule->samples;
 }
 
-static uint64_t queueing_ns_max(const struct weir_ruleset_rule *rule)
+static uint64_t queueing_ns_max(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	return weir_kind_of(rule)->delays ? rule->queueing_ms_max * NSEC_PER_MSEC : 0;
+	const struct weir_kind *kind = weir_kind_of(rule);
+
+	return kind->longest_wait_ns ? kind->longest_wait_ns(rule, &slotting->ruleset->settings) : 0;
 }
 
 static const struct weir_ruleset_resource *resource_of(const struct slotting *slotting,
@@ -602,9 +605,10 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->override_count = rule->override_count;
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->overrides_digest = digest_of_overrides(rule);
-	info->queueing_ns_max = queueing_ns_max(rule);
+	info->queueing_ns_max = queueing_ns_max(slotting, rule);
 	info->penalty_ms = rule->penalty_ms;
 	info->penalty_ms_max = rule->penalty_ms_max;
+	info->lends = rule->lends;
 	info->warm_up = terms->warm_up;
 	info->memory = terms->memory;
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
@@ -708,9 +712,11 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->has_overrides = rule->override_count > 0;
 	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
 	written->meter = terms->meter;
-	written->queueing_ns_max = queueing_ns_max(rule);
+	written->queueing_ns_max = queueing_ns_max(slotting, rule);
 	written->penalty_ms = rule->penalty_ms;
 	written->penalty_ms_max = rule->penalty_ms_max;
+	if (weir_kinds[terms->kind]->lends)
+		written->unit_bits = weir_borrowing_unit_bits(rule->interval_ns);
 	written->cost = terms->cost;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;

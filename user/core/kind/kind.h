@@ -64,6 +64,7 @@ struct weir_kind {
 	bool reads_meter;	 /* the window that it goes by is a meter's */
 	bool has_cost;		 /* a unit costs a part of its flow's time: struct weir_cost */
 	bool delays;		 /* it may ask packets to wait */
+	bool lends;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
 	bool needs_allowed;	 /* the program asks what is allowed now, even where the threshold is a constant */
 	bool counts_connections; /* in the tables of connections */
 	uint32_t packet_fields;	 /* of packets it reads, beside match and key: enum weir_match_field, or-ed */
@@ -72,6 +73,8 @@ struct weir_kind {
 
 	/* What the program's configuration has to say of one rule, beside weir_config.kinds. */
 	void (*configure)(const struct weir_ruleset_rule *rule, struct weir_config *config);
+	/* The longest wait, ns, of a kind that delays. */
+	uint64_t (*longest_wait_ns)(const struct weir_ruleset_rule *rule, const struct weir_settings *settings);
 	/* Can times that lie span_ns apart be told apart? -EINVAL, with the reason in *diag. */
 	int (*check_span)(uint64_t span_ns, struct weir_diag *diag);
 	/* Tables: which a load needs, and how large. Called once a load, whether any rule is of this kind or not. */

@@ -69,6 +69,11 @@ static uint64_t cost_ns_max(const struct weir_ruleset_rule *rule)
 	return cost_ns < rule->interval_ns ? cost_ns : rule->interval_ns;
 }
 
+static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const struct weir_settings *settings)
+{
+	return rule->queueing_ms_max * 1000000ull;
+}
+
 static void configure(const struct weir_ruleset_rule *rule, struct weir_config *config)
 {
 	const uint64_t cost_ns = cost_ns_max(rule);
@@ -128,6 +133,7 @@ const struct weir_kind weir_kind_throttle = {
 	.has_cost = true,
 	.delays = true,
 	.needs_allowed = true,
+	.longest_wait_ns = longest_wait_ns,
 	.configure = configure,
 	.check_span = check_span,
 	.size_tables = size_tables,

@@ -25,9 +25,9 @@ enum top_field {
 static const char *const top_fields[] = {"settings", "resources", "rules", "allow", "deny", WEIR_SENTINEL_NAMES};
 _Static_assert(ARRAY_SIZE(top_fields) == TOP_FIELD_COUNT, "");
 
-enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_FIELD_COUNT };
+enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_PRIORITIZED, RESOURCE_FIELD_COUNT };
 
-static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match", "flow"};
+static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match", "flow", "prioritized"};
 
 /* ---- files ---- */
 
@@ -131,6 +131,16 @@ static void check_resource_name(struct weir_reader *reader, const struct weir_no
 		reader->is_out_of_memory = true;
 }
 
+static void read_prioritized(struct weir_reader *reader, const struct weir_node *node,
+			     struct weir_ruleset_resource *resource)
+{
+	static const char *const words[] = {"false", "true"};
+	unsigned int choice;
+
+	if (node && weir_read_choice(reader, node, "prioritized", words, ARRAY_SIZE(words), false, &choice))
+		resource->is_prioritized = choice;
+}
+
 static void read_resource(struct weir_reader *reader, const struct weir_node *node)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -154,6 +164,7 @@ static void read_resource(struct weir_reader *reader, const struct weir_node *no
 		weir_read_match(reader, values[RESOURCE_MATCH], &resource->match);
 	if (values[RESOURCE_FLOW])
 		weir_read_flow(reader, values[RESOURCE_FLOW], resource->match.families, &resource->flow);
+	read_prioritized(reader, values[RESOURCE_PRIORITIZED], resource);
 }
 
 static void read_list(struct weir_reader *reader, const struct weir_node *node, const char *field,
@@ -318,6 +329,27 @@ static void check_content(struct weir_reader *reader)
 		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
+/* Who writes 'prioritized' expects some rule to lend. */
+static void check_prioritized(struct weir_reader *reader)
+{
+	const struct weir_ruleset *ruleset = reader->ruleset;
+
+	for (size_t resource = 0; resource < ruleset->resource_count; resource++) {
+		size_t rule = 0;
+
+		if (!ruleset->resources[resource].is_prioritized)
+			continue;
+		while (rule < ruleset->rule_count &&
+		       !(ruleset->rules[rule].lends && ruleset->rules[rule].resource == resource))
+			rule++;
+		if (rule == ruleset->rule_count)
+			weir_warn(reader, reader->resource_nodes[resource],
+				  "rules lend that are Direct, Reject, with window leap, in packets",
+				  "'prioritized' has no effect: no rule of '%.*s' can lend",
+				  WEIR_SHOWN(ruleset->resources[resource].name));
+	}
+}
+
 static void read_parts(struct weir_reader *reader)
 {
 	const struct weir_node *first_settings[WEIR_SETTING_COUNT] = {};
@@ -343,6 +375,9 @@ static void read_parts(struct weir_reader *reader)
 		check_rule_names(reader);
 	if (!reader->is_out_of_memory)
 		weir_sort_listed(reader);
+	/* A rule that is wrong, or in a file that could not be read, may have been to lend. */
+	if (!reader->is_out_of_memory && !reader->is_incomplete && !reader->complaints)
+		check_prioritized(reader);
 	check_content(reader);
 }
 
@@ -377,6 +412,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 	ruleset->settings = (struct weir_settings){
 		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
 		.controller_timeout_ms = 3000,
+		.occupy_timeout_ms = 500, /* Sentinel (Java)'s: OccupyTimeoutProperty */
 		.connections = CONNECTIONS_DEFAULT,
 		/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
 		.connection_timeout_ms = {10000, 600000, 120000, 10000},

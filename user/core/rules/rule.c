@@ -316,6 +316,8 @@ static bool begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 {
 	read_resource(reader, draft);
+	draft->rule->lends = draft->has_resource && weir_rule_can_lend(draft->rule) &&
+			     reader->ruleset->resources[draft->rule->resource].is_prioritized;
 	read_name(reader, draft);
 	read_threshold(reader, draft);
 	read_interval(reader, draft);

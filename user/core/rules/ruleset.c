@@ -15,6 +15,13 @@ static void free_match(struct weir_match *match)
 	free(match->interface);
 }
 
+bool weir_rule_can_lend(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
+	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT &&
+	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
+}
+
 int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag)
 {
 	char hint[96];

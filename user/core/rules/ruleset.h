@@ -64,6 +64,7 @@ struct weir_ruleset_resource {
 	char *name;
 	struct weir_match match;
 	struct weir_flow flow;
+	bool is_prioritized; /* its rules lend, those that can */
 	struct weir_place place;
 };
 
@@ -76,6 +77,7 @@ struct weir_choices {
 	enum weir_metric metric;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
+	bool lends;
 };
 
 #define WEIR_MICRO 1000000ull /* thresholds are exact decimals of at most six places */
@@ -113,6 +115,7 @@ struct weir_ruleset_rule {
 	enum weir_window_kind window;
 	bool counts_bytes;
 	bool observes;
+	bool lends; /* its resource is prioritised, and it is such a rule as can lend: weir_rule_can_lend() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
@@ -138,6 +141,7 @@ struct weir_settings {
 	bool paces;			/* throttling: pace; default police */
 	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
 	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
+	uint32_t occupy_timeout_ms;	/* units are lent for shorter waits only: 0 to 86400000, default 500 */
 	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
 	bool derives_connection_flows;	/* they are the default */
@@ -170,6 +174,9 @@ struct weir_ruleset {
 	char **list_names; /* files that were named with '@': their paths from here */
 	size_t list_count;
 };
+
+/* Can the rule lend, where its resource is prioritised? (docs/semantics.md, 10) */
+bool weir_rule_can_lend(const struct weir_ruleset_rule *rule);
 
 /*
  * Read and validate rule files, in this order. All mistakes of all files land in *diag. On success

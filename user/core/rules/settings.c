@@ -14,6 +14,8 @@
 
 #define CONTROLLER_TIMEOUT_MS_MIN 1000
 #define CONTROLLER_TIMEOUT_MS_MAX 60000
+/* The longest interval. A rule lends for less than its own interval, whatever is written here. */
+#define OCCUPY_TIMEOUT_MS_MAX 86400000
 /* What weir_instance_info.memory_cgroup holds. */
 #define CGROUP_PATH_BYTES_MAX 255
 
@@ -37,6 +39,7 @@ enum setting {
 	SETTING_MEMORY,
 	SETTING_THROTTLING,
 	SETTING_CONTROLLER_TIMEOUT,
+	SETTING_OCCUPY_TIMEOUT,
 	SETTING_CONNECTIONS,
 	SETTING_CONNECTION_FLOWS,
 	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
@@ -44,19 +47,13 @@ enum setting {
 _Static_assert(SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES == WEIR_SETTING_COUNT, "");
 
 static const char *const setting_names[WEIR_SETTING_COUNT] = {
-	"flowsPerCpu",
-	"malformed",
-	"unsupported",
-	"nonIp",
-	"unmatched",
-	"memory",
-	"throttling",
-	"controllerTimeoutInMs",
-	"connections",
-	"connectionFlows",
-	"halfOpenTimeoutInMs",
-	"tcpIdleTimeoutInMs",
-	"otherIdleTimeoutInMs",
+	"flowsPerCpu",	      "malformed",
+	"unsupported",	      "nonIp",
+	"unmatched",	      "memory",
+	"throttling",	      "controllerTimeoutInMs",
+	"occupyTimeoutInMs",  "connections",
+	"connectionFlows",    "halfOpenTimeoutInMs",
+	"tcpIdleTimeoutInMs", "otherIdleTimeoutInMs",
 	"closedTimeoutInMs",
 };
 
@@ -163,6 +160,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_throttling(reader, values[SETTING_THROTTLING], &settings->paces);
 	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
 		    &settings->controller_timeout_ms);
+	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
 	read_connections(reader, values, settings);
 	if (values[SETTING_NON_IP] && settings->drop_non_ip)
 		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
@@ -189,15 +187,40 @@ static size_t check_room(struct weir_reader *reader)
 	return count;
 }
 
+static bool any_lends(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].lends)
+			return true;
+	return false;
+}
+
+/* `node` is the setting, or NULL. */
+static void check_occupy_timeout(struct weir_reader *reader, const struct weir_node *node)
+{
+	if (node && !any_lends(reader->ruleset))
+		weir_warn(reader, node, "leave it out, or make a resource 'prioritized: true'",
+			  "'occupyTimeoutInMs' has no effect: no rule lends");
+	else if (node && !reader->ruleset->settings.occupy_timeout_ms)
+		weir_warn(reader, node,
+			  "write how many milliseconds of waiting are worth it, or leave out 'prioritized'",
+			  "nothing is ever lent: every wait is longer than 0 ms");
+}
+
 void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT])
 {
 	struct weir_settings *settings = &reader->ruleset->settings;
+	bool limits_connections;
 
 	settings->derives_connection_flows = !settings->connection_flows;
 	if (settings->derives_connection_flows)
 		settings->connection_flows = settings->connections / 4;
+	limits_connections = check_room(reader) > 0;
 	/* The rule may be in the file that could not be read, or the one that is wrong. */
-	if (check_room(reader) || reader->is_incomplete || reader->complaints)
+	if (reader->is_incomplete || reader->complaints)
+		return;
+	check_occupy_timeout(reader, first[SETTING_OCCUPY_TIMEOUT]);
+	if (limits_connections)
 		return;
 	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)
 		if (first[i])

@@ -26,16 +26,33 @@ static inline bool weir_has_window(const struct weir_rule_info *rule)
 	return weir_kind_of_info(rule)->keeps_window;
 }
 
+/* It spaces packets evenly. */
+static inline bool weir_throttles(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends;
+}
+
 /* Its flows have planned times, in a table that all CPUs share. */
 static inline bool weir_throttles_flows(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->flow_memory_ns && rule->identity.key_fields;
+	return weir_throttles(rule) && rule->identity.key_fields;
 }
 
 /* The same for all packets of its resource together. */
 static inline bool weir_throttles_resource(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->flow_memory_ns && !rule->identity.key_fields;
+	return weir_throttles(rule) && !rule->identity.key_fields;
+}
+
+/* Its window lends, and is shared by all CPUs. */
+static inline bool weir_lends(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->lends;
+}
+
+static inline bool weir_lends_to_flows(const struct weir_rule_info *rule)
+{
+	return weir_lends(rule) && rule->identity.key_fields;
 }
 
 /* The program warms each of its flows by itself: no one threshold is in force. */
@@ -58,7 +75,7 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */
 static inline bool weir_shares_flows(const struct weir_rule_info *rule)
 {
-	return weir_throttles_flows(rule) || weir_warms_flows(rule);
+	return weir_throttles_flows(rule) || weir_lends_to_flows(rule) || weir_warms_flows(rule);
 }
 
 #endif

@@ -50,6 +50,9 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
 	       ((map == WEIR_MAP_PENALISED_FLOWS || map == WEIR_MAP_PENALTY_KEYS) &&
 		image->config.penalty_sets != instance->info.penalty_sets) ||
+	       (map == WEIR_MAP_BORROWING_FLOWS && image->config.borrowing_sets != instance->info.borrowing_sets) ||
+	       (map == WEIR_MAP_BORROWING_RESOURCES &&
+		!image->config.borrowing_sets != !instance->info.borrowing_sets) ||
 	       (map == WEIR_MAP_CONNECTION_FLOWS &&
 		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
@@ -88,6 +91,7 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	    is_replaced(instance, image, WEIR_MAP_RESOURCE_COUNTERS))
 		bytes += memory.counters;
 	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
+	    is_replaced(instance, image, WEIR_MAP_BORROWING_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_PENALISED_FLOWS))
 		bytes += memory.shared;
@@ -112,6 +116,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.throttle_sets = instance->info.throttle_sets,
 		.warming_sets = instance->info.warming_sets,
 		.penalty_sets = instance->info.penalty_sets,
+		.borrowing_sets = instance->info.borrowing_sets,
 		.connection_sets = instance->info.connection_sets,
 		.connection_flow_sets = instance->info.connection_flow_sets,
 		.presence_cells = instance->info.presence_cells,
@@ -135,6 +140,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		previous.warming_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
 		previous.penalty_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_BORROWING_FLOWS])
+		previous.borrowing_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
 		previous.connection_sets = previous.connection_flow_sets = 0;
 	return previous;

@@ -142,6 +142,8 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.penalised_flows, image->config.penalty_sets},
 		{skel->maps.penalty_keys, image->config.penalty_sets * WEIR_PENALTY_WAYS},
 		{skel->maps.penalised_rules, image->rule_slots},
+		{skel->maps.borrowing_flows, image->config.borrowing_sets},
+		{skel->maps.borrowing_resources, weir_image_borrowing_slots(image)},
 		{skel->maps.connections, image->config.connection_sets},
 		{skel->maps.connection_flows, image->config.connection_flow_sets},
 		{skel->maps.lone_connections, weir_image_connection_slots(image)},
@@ -367,6 +369,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 				  diag);
 	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
 		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_BORROWING_RESOURCES] > 0 && weir_image_borrowing_slots(image))
+		err = clear_slots(skel->maps.borrowing_resources, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_LONE_CONNECTIONS] > 0 && weir_image_connection_slots(image))
 		err = clear_slots(skel->maps.lone_connections, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_slots(image))

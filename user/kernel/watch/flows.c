@@ -9,6 +9,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
+#include "watch/borrowing.h"
 #include "watch/overrides.h"
 #include "weir_window.h"
 
@@ -118,7 +119,9 @@ static int read_talkers(struct scan *scan)
 	return 0;
 }
 
-/* A rule of the user's that keeps rows; others go by connections, by planned times, or by the rows of a meter. */
+/* A rule of the user's that keeps rows; others go by connections, by planned times, by the rows of a meter, or by a
+ * window that all CPUs share.
+ */
 static bool has_rows(const struct weir_rule_info *rule)
 {
 	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
@@ -459,6 +462,35 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	return 0;
 }
 
+/* ---- windows that lend ---- */
+
+static void add_borrowing(const struct weir_borrowing_use *found, void *data)
+{
+	struct scan *scan = data;
+	const struct noted key = {
+		.storage = WEIR_STORAGE_WIDE,
+		.tag = found->tag,
+		.set = canonical_set(found->set, found->tag, WEIR_STORAGE_WIDE),
+	};
+	const struct noted *noted = NULL;
+	struct weir_flow_use use = {
+		.rule_slot = found->is_ambiguous ? WEIR_SLOT_UNKNOWN : found->slot,
+		.units = found->units,
+		.borrowed = found->borrowed,
+	};
+
+	if (found->tag)
+		noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	if (noted && weir_lends(&scan->instance->rules[noted->talker->rule_slot])) {
+		use.rule_slot = noted->talker->rule_slot;
+		use.has_key = true;
+		use.key = noted->talker->key;
+	}
+	if (use.rule_slot != WEIR_SLOT_UNKNOWN)
+		find_threshold(scan, NULL, 0, &use);
+	add_use(scan, &use);
+}
+
 /* ---- the contract ---- */
 
 static int prepare(struct scan *scan)
@@ -490,6 +522,8 @@ static int scan_tables(struct scan *scan)
 	if (!err)
 		err = weir_percpu_scan(map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots, sizeof(struct weir_wide_row),
 				       scan_lone_rows, scan);
+	if (!err)
+		err = weir_borrowing_scan(scan->instance, scan->now_ns, add_borrowing, scan);
 	return err;
 }
 
@@ -507,6 +541,8 @@ static void free_scan(struct scan *scan)
 	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_MEDIUM_FLOWS) |                               \
 	 WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
 
+#define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_MAP_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_BORROWING_FLOWS))
+
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)
 {
@@ -518,7 +554,8 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 	};
 	int err;
 
-	err = weir_instance_expect_tables(instance, FLOW_TABLES, "the flows", diag);
+	err = weir_instance_expect_tables(
+		instance, FLOW_TABLES | (weir_borrowing_is_used(instance) ? BORROWING_TABLES : 0), "the flows", diag);
 	if (!err)
 		err = weir_controller_look(instance, &scan.controller, diag);
 	if (err)

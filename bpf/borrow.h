@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Borrowing: a window that lends. A packet of a prioritised resource that does not fit now may be counted in a bucket
+ * yet to come, and waits until that begins (docs/semantics.md, 10; Sentinel (Java)'s StatisticNode.tryOccupyNext).
+ *
+ * All CPUs share a flow's window. A packet is counted first, by compare-and-swap, and then looks at all cells once
+ * more, behind that barrier: of the packets in one window the one that was counted last sees all others, so no window
+ * passes its threshold on any number of CPUs. Who finds too many takes its unit back and tries again. So two packets at
+ * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
+ *
+ * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
+ */
+#ifndef WEIR_BORROW_H
+#define WEIR_BORROW_H
+
+#include "shared_set.h"
+#include "talkers.h"
+#include "threshold.h"
+#include "weir_borrowing.h"
+
+/* Judgements of one packet. Another CPU got in between each time, or a bucket ended. Eight in a row have not been seen.
+ */
+#define WEIR_BORROW_ATTEMPTS 8
+#define WEIR_CELL_ATTEMPTS 16 /* likewise, of changing one cell */
+#define WEIR_NO_BUCKET WEIR_BORROWING_CELLS
+
+/* ---- the flow's entry ---- */
+
+/*
+ * The victim: the flow that was judged longest ago. Those that were refused, and may still be full, go last. A way that
+ * was just taken counts as judged now.
+ */
+__noinline __u32 weir_choose_borrowing(const struct weir_borrowing_set *set, __u64 latest, __u64 now_ns)
+{
+	__u64 least = ~0ull >> 1, over_ns = 0;
+
+	if (!set)
+		return 0;
+	if (now_ns > config.borrowing_horizon_ns)
+		over_ns = now_ns - config.borrowing_horizon_ns;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_BORROWING_WAYS; way++) {
+		__u64 word = READ_ONCE(set->flow[way].newest), newest_ns = word >> 1, last;
+
+		newest_ns = weir_greater(newest_ns, now_ns * weir_is_latest_way(latest, way));
+		last = (over_ns - newest_ns - 1) >> 63 & word & 1;
+		/* to 32 ns, so that it fits */
+		least = weir_lesser((last << 58 | newest_ns >> 5) * 16 + way, least);
+		OPAQUE(least); /* one way after the other, as in weir_choose_throttled() */
+	}
+	return WEIR_WAY(least) | (least >> 4 << 5 > over_ns ? WEIR_WAY_EVICTS : 0);
+}
+
+static __always_inline __u32 weir_borrowing_victim(struct weir_scratch *s, void *shared_set, __u64 latest,
+						   void *ret_word)
+{
+	struct weir_borrowing_set *set = shared_set;
+	__u32 way = weir_choose_borrowing(set, latest, weir_now_ns(s));
+	const struct weir_borrowing *flow = WEIR_ELEMENT(set->flow, WEIR_WAY(way));
+
+	*(__u64 *)ret_word = flow ? READ_ONCE(flow->newest) : 0;
+	return way;
+}
+
+/* Insert the flow of s->view. Returns its way, or one beyond the last. The former owner's cells are no flow's then. */
+__noinline __u32 weir_insert_borrowing(struct weir_scratch *s, struct weir_borrowing_set *set)
+{
+	struct weir_borrowing *flow;
+	__u64 former = 0;
+	__u32 way;
+
+	if (!s || !set)
+		return WEIR_BORROWING_WAYS;
+	way = weir_insert_tag(s, set, WEIR_BORROWING_WAYS, s->view.flow.tag, weir_borrowing_victim, &former);
+	flow = WEIR_ELEMENT(set->flow, WEIR_WAY(way));
+	/* Never refused yet; unless a packet of the same flow, on another CPU, was judged meanwhile. */
+	if (way & WEIR_WAY_IS_NEW && flow)
+		__sync_val_compare_and_swap(&flow->newest, former, former & ~1ull);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(s->view.slot);
+	return WEIR_WAY(way);
+}
+
+/* Find or insert the window of this packet's flow; s->view and s->row_number then say whose and where it is. */
+static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_borrowing_set *set;
+	__u32 index = rule->slot, way;
+
+	s->view.slot = rule->slot;
+	s->view.flow.tag = 0;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&borrowing_resources, &index);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.borrowing_sets);
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&borrowing_flows, &index);
+	if (!set)
+		return NULL;
+	way = weir_find_tag(set, WEIR_BORROWING_WAYS, s->view.flow.tag);
+	if (way == WEIR_BORROWING_WAYS)
+		way = weir_insert_borrowing(s, set);
+	FORGET(s->forgotten, way);
+	s->row_number = way;
+	return WEIR_ELEMENT(set->flow, way);
+}
+
+/* Is the entry that weir_get_borrowing() found still the flow's? */
+static __always_inline bool weir_has_borrowing_entry(const struct weir_scratch *s)
+{
+	const struct weir_borrowing_set *set;
+	__u32 index = s->view.flow.set;
+	const __u32 *tag;
+
+	if (!s->view.flow.tag)
+		return true; /* a whole resource has a window to itself */
+	set = bpf_map_lookup_elem(&borrowing_flows, &index);
+	tag = set ? WEIR_ELEMENT(set->tag, s->row_number) : NULL;
+	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+}
+
+/* ---- what the window holds ---- */
+
+/*
+ * Find the bucket that the packet is judged in, and make it known. When the clock has gone back the flow knows a newer
+ * one. The packet then counts in its own bucket, if the ring has it; else it is taken for the newest one's first. Where
+ * the clock is true another CPU's was read later than ours: it is read again.
+ */
+static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct weir_borrowing *flow,
+					       const struct weir_rule *rule)
+{
+	__u64 bucket_ns = rule->bucket_ns, ring = 2 * rule->window_cells, word, newest, bucket;
+	struct weir_lending *lending = &s->lending;
+
+	if (!bucket_ns)
+		return false;
+	word = READ_ONCE(flow->newest);
+	newest = (word >> 1) / bucket_ns + ring;
+	lending->time_ns = weir_now_ns(s);
+	bucket = lending->time_ns / bucket_ns + ring;
+	if (bucket < newest) {
+		s->has_now = 0;
+		lending->time_ns = weir_now_ns(s);
+		bucket = lending->time_ns / bucket_ns + ring;
+	}
+	if (bucket > newest) {
+		__u64 entered = (bucket - ring) * bucket_ns * 2 | (word & 1);
+
+		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
+			return false;
+		word = entered;
+		newest = bucket;
+	} else if (newest - bucket >= rule->window_cells) {
+		lending->time_ns = (newest - ring) * bucket_ns;
+		bucket = newest;
+	}
+	lending->newest_ns = word >> 1;
+	lending->first = newest + 1 - rule->window_cells;
+	lending->own = bucket - lending->first;
+	lending->next_ns = (newest + 1 - ring) * bucket_ns;
+	return true;
+}
+
+/* All bits set if the number is negative, else none. Opaque, or clang 19 makes a branch of it, and the verifier of
+ * Linux 6.1 follows both sides for each cell: 180,000 instructions.
+ */
+static __always_inline __u64 weir_sign_mask(__u64 number)
+{
+	OPAQUE(number);
+	number = (__s64)number >> 63;
+	OPAQUE(number);
+	return number;
+}
+
+/* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round. */
+__noinline int weir_look_at_cells(struct weir_scratch *s, const struct weir_borrowing *flow, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 ring = 2 * rule->window_cells, total = 0, current = 0, cell, round;
+
+	if (!s || !flow || !ring)
+		return false;
+	weir_order(s); /* the newest bucket was read first */
+	cell = s->lending.first % ring;
+	round = s->lending.first / ring;
+	for (__u32 at = 0; at < WEIR_BORROWING_CELLS; at++) {
+		const __u64 *from = WEIR_ELEMENT(flow->cell, cell);
+		__u64 word, other, units, is_last;
+
+		if (at >= ring || !from)
+			break;
+		word = READ_ONCE(*from);
+		other = word >> rule->unit_bits ^ weir_borrowing_mark(round, s->view.flow.tag, rule->unit_bits);
+		units = word & weir_borrowing_units_max(rule->unit_bits) & weir_sign_mask(other - 1);
+		s->lending.word[at] = word;
+		s->lending.units[at] = units;
+		total += units;
+		current += units & weir_sign_mask(at - (__u64)rule->window_cells);
+		is_last = weir_sign_mask(ring - cell - 2);
+		cell = (cell + 1) & ~is_last;
+		round -= is_last;
+	}
+	s->lending.current = current;
+	s->lending.lent = total - current;
+	weir_order(s);
+	return READ_ONCE(flow->newest) >> 1 == s->lending.newest_ns;
+}
+
+/* The units of one of the buckets that were looked at. */
+static __always_inline __u64 weir_units_at(const struct weir_scratch *s, __u64 at)
+{
+	const __u64 *units = WEIR_ELEMENT(s->lending.units, at);
+
+	return units ? *units : 0;
+}
+
+/*
+ * Does no window that has the packet's bucket in it hold more than `most`? That is the present window, and, when units
+ * have been lent, those that are to come. (They matter when the threshold was raised, or another CPU took a unit back.
+ * Otherwise the windows before the latest bucket that lends are full, the present one with them.)
+ */
+__noinline int weir_has_room(struct weir_scratch *s, __u64 most, __u32 cells)
+{
+	__u64 sum;
+
+	if (!s || s->lending.current > most)
+		return false;
+	if (!s->lending.lent)
+		return true;
+	sum = s->lending.current;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left >= s->lending.own)
+			break;
+		sum += weir_units_at(s, cells + left) - weir_units_at(s, left);
+		if (sum > most)
+			return false;
+	}
+	return true;
+}
+
+/* The first bucket yet to come that can lend the packet a unit, and in s->lending.wait_ns when it begins; or
+ * WEIR_NO_BUCKET.
+ */
+__noinline __u32 weir_find_lender(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 sum, allowed, wait_ns;
+
+	if (!s)
+		return WEIR_NO_BUCKET;
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (s->lending.lent >= allowed)
+		return WEIR_NO_BUCKET;
+	sum = s->lending.current + s->lending.lent + 1;
+	wait_ns = s->lending.next_ns - s->lending.time_ns;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left >= rule->window_cells || wait_ns >= rule->queueing_ns_max)
+			break;
+		sum -= weir_units_at(s, left);
+		if (sum <= allowed) {
+			s->lending.wait_ns = wait_ns;
+			return rule->window_cells + left;
+		}
+		wait_ns += rule->bucket_ns;
+	}
+	return WEIR_NO_BUCKET;
+}
+
+/* Is there still room, now that the packet is counted in the bucket `at`? */
+__noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 sum, allowed;
+
+	if (!s)
+		return false;
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (at < rule->window_cells)
+		return weir_has_room(s, allowed, rule->window_cells);
+	sum = s->lending.current + s->lending.lent;
+	for (__u32 left = 0; left < WEIR_SAMPLES_MAX; left++) {
+		if (left + rule->window_cells > at)
+			break;
+		sum -= weir_units_at(s, left);
+	}
+	return sum <= allowed;
+}
+
+/* ---- counting ---- */
+
+/* Add the claim's unit to its cell, which held `word`. Units that others have added or taken back since then do not
+ * matter, as all cells are looked at once more; another round or owner does.
+ */
+static __always_inline bool weir_add_unit(__u64 *cell, __u64 word, __u64 next, const struct weir_borrowing_claim *claim)
+{
+	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		__u64 found = __sync_val_compare_and_swap(cell, word, next);
+
+		if (found == word)
+			return true;
+		word = found;
+		next = word + 1;
+		if (word >> claim->unit_bits != claim->mark || next >> claim->unit_bits != claim->mark)
+			break;
+	}
+	return false;
+}
+
+/* Count the packet in bucket `at`. False: its cell is not what was looked at any more. */
+__noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 at,
+				 __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 ring = 2 * rule->window_cells, bucket, word, next, *cell;
+	struct weir_borrowing_claim *claim;
+	const __u64 *seen;
+
+	if (!s || !flow || !ring || index >= WEIR_PACKET_RULES_MAX)
+		return false;
+	claim = &s->borrowing[index];
+	bucket = s->lending.first + at;
+	claim->mark = weir_borrowing_mark(bucket / ring, s->view.flow.tag, rule->unit_bits);
+	claim->cell = bucket % ring;
+	claim->unit_bits = rule->unit_bits;
+	claim->is_keyed = s->view.flow.tag != 0;
+	claim->set = s->view.flow.set;
+	claim->way = s->row_number;
+	claim->slot = rule->slot;
+	claim->wait_ns = at < rule->window_cells ? 0 : s->lending.wait_ns;
+	seen = WEIR_ELEMENT(s->lending.word, at);
+	cell = WEIR_ELEMENT(flow->cell, bucket % ring);
+	if (!seen || !cell)
+		return false;
+	word = *seen;
+	next = word + 1;
+	if (word >> rule->unit_bits != claim->mark) {
+		/* Of an older round, or another flow's. Ours must not be written over that of who has the entry now:
+		 * its owner is looked at after the cell, which it changes only later.
+		 */
+		if (!weir_has_borrowing_entry(s))
+			return false;
+		next = weir_borrowing_word(claim->mark, 1, rule->unit_bits);
+	} else if (next >> rule->unit_bits != claim->mark) {
+		return false; /* a packet for each ns of the interval: the cell has no room for more */
+	}
+	return weir_add_unit(cell, word, next, claim);
+}
+
+/* The cell that a claim has counted in, or NULL. */
+static __always_inline __u64 *weir_claimed_cell(const struct weir_borrowing_claim *claim)
+{
+	__u32 index = claim->is_keyed ? claim->set : claim->slot;
+	struct weir_borrowing_set *set;
+	struct weir_borrowing *flow;
+
+	if (claim->is_keyed) {
+		set = bpf_map_lookup_elem(&borrowing_flows, &index);
+		flow = set ? WEIR_ELEMENT(set->flow, claim->way) : NULL;
+	} else {
+		flow = bpf_map_lookup_elem(&borrowing_resources, &index);
+	}
+	return flow ? WEIR_ELEMENT(flow->cell, claim->cell) : NULL;
+}
+
+/* The packet's claim number `index` is over: it passes, or its unit is taken back. A cell that has begun another round,
+ * or has another owner, does not have the unit any more.
+ */
+__noinline int weir_end_borrowing(struct weir_scratch *s, __u32 index, __u32 passes)
+{
+	const struct weir_borrowing_claim *claim;
+	__u64 *cell, word;
+
+	if (!s || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	claim = &s->borrowing[index];
+	if (passes) {
+		if (claim->wait_ns)
+			weir_count_delay(claim->slot, claim->wait_ns);
+		return 0;
+	}
+	cell = weir_claimed_cell(claim);
+	for (int attempt = 0; cell && attempt < WEIR_CELL_ATTEMPTS; attempt++) {
+		word = READ_ONCE(*cell);
+		if (word >> claim->unit_bits != claim->mark || !(word & weir_borrowing_units_max(claim->unit_bits)) ||
+		    __sync_val_compare_and_swap(cell, word, word - 1) == word)
+			return 0;
+	}
+	weir_count_stall(claim->slot); /* it stays counted: the window admits one less */
+	return 0;
+}
+
+/* Those of the packet's first `count` rules. */
+__noinline int weir_end_borrowings(struct weir_scratch *s, __u32 count, __u32 passes)
+{
+	if (!s)
+		return 0;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
+		if (s->claim[i].kind == WEIR_CLAIM_BORROWING)
+			weir_end_borrowing(s, i, passes);
+	return 0;
+}
+
+/* ---- the decision ---- */
+
+/* Remember that a packet of the flow did not fit, so that a flood of others does not push it out. */
+static __always_inline void weir_mark_refused(struct weir_scratch *s, struct weir_borrowing *flow)
+{
+	__u64 word = READ_ONCE(flow->newest);
+
+	if (s->view.flow.tag && !(word & 1))
+		__sync_val_compare_and_swap(&flow->newest, word, word | 1);
+}
+
+/* One judgement. ADMIT: counted, and the claim says where. */
+__noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 allowed;
+	__u32 at;
+
+	if (!s || !flow)
+		return WEIR_ANSWER_ERROR;
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (!weir_enter_lending(s, flow, rule) || !weir_look_at_cells(s, flow, place))
+		return WEIR_ANSWER_AGAIN;
+	at = s->lending.own;
+	if (!weir_has_room(s, allowed - 1, rule->window_cells)) {
+		at = weir_find_lender(s, place);
+		weir_mark_refused(s, flow);
+	}
+	if (at >= WEIR_NO_BUCKET)
+		return WEIR_ANSWER_BLOCK;
+	if (!weir_reserve_unit(s, flow, place, at, index))
+		return WEIR_ANSWER_AGAIN;
+	if (weir_look_at_cells(s, flow, place) && weir_still_fits(s, place, at))
+		return WEIR_ANSWER_ADMIT;
+	weir_end_borrowing(s, index, false);
+	return WEIR_ANSWER_AGAIN;
+}
+
+static __always_inline enum weir_answer weir_judge_attempts_at(struct weir_scratch *s, struct weir_borrowing *flow,
+							       __u32 place, __u32 index)
+{
+	for (int attempt = 0; attempt < WEIR_BORROW_ATTEMPTS; attempt++) {
+		enum weir_answer answer = weir_try_lending(s, flow, place, index);
+
+		if (answer != WEIR_ANSWER_AGAIN)
+			return answer;
+		s->has_now = 0;
+	}
+	weir_count_stall(s->view.slot);
+	return WEIR_ANSWER_BLOCK;
+}
+
+/* Judge the packet by a rule that lends; weir_find_allowed() has filled in s->allowed. */
+__noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_borrowing *flow;
+	enum weir_answer answer;
+	__u64 wait_ns;
+
+	if (!s || index >= WEIR_PACKET_RULES_MAX)
+		return WEIR_ANSWER_ERROR;
+	s->claim[index].kind = WEIR_CLAIM_NONE;
+	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
+		return WEIR_ANSWER_BLOCK;
+	flow = weir_get_borrowing(s, rule);
+	if (!flow) {
+		weir_count_stall(rule->slot);
+		return WEIR_ANSWER_BLOCK;
+	}
+	answer = weir_judge_attempts_at(s, flow, place, index);
+	if (rule->key_fields) {
+		s->flow = s->view.flow;
+		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
+	}
+	if (answer != WEIR_ANSWER_ADMIT)
+		return answer;
+	s->claim[index].kind = WEIR_CLAIM_BORROWING;
+	wait_ns = s->borrowing[index].wait_ns;
+	if (!wait_ns)
+		return answer;
+	s->must_commit = 1;
+	if (!rule->observes && wait_ns > s->wait_ns)
+		s->wait_ns = wait_ns;
+	return answer;
+}
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "model_borrow.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* So that no bucket's number is below zero when a young clock looks back. */
+#define BEFORE_ZERO 100
+
+bool model_lends(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	if (!ruleset->resources[rule->resource].is_prioritized)
+		return false;
+	if (rule->metric != WEIR_METRIC_RATE || rule->relation == WEIR_RELATION_ASSOCIATED)
+		return false;
+	return rule->strategy == WEIR_STRATEGY_DIRECT && rule->behavior == WEIR_BEHAVIOR_REJECT &&
+	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
+}
+
+static uint64_t units_from_to(const struct model_lender *lender, uint64_t first, uint64_t last)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < lender->bucket_count; i++)
+		if (lender->buckets[i].number >= first && lender->buckets[i].number <= last)
+			sum += lender->buckets[i].units;
+	return sum;
+}
+
+/* The window whose newest bucket is this. */
+static uint64_t window_sum(const struct model_lender *lender, const struct weir_ruleset_rule *rule, uint64_t newest)
+{
+	return units_from_to(lender, newest - rule->samples + 1, newest);
+}
+
+/* With one unit more in bucket `own`: the windows that it is in, the present one and those to come. */
+static bool fits(const struct model_lender *lender, const struct weir_ruleset_rule *rule, struct model_ratio allowed,
+		 uint64_t own)
+{
+	uint64_t last;
+
+	for (last = lender->newest; last < own + rule->samples || last == lender->newest; last++)
+		if (model_exceeds(window_sum(lender, rule, last) + 1, allowed))
+			return false;
+	return true;
+}
+
+static bool borrows(struct model_lender *lender, const struct weir_ruleset *ruleset,
+		    const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
+		    uint64_t *ret_wait_ns)
+{
+	uint64_t bucket_ns = rule->interval_ns / rule->samples;
+	uint64_t timeout_ns = (uint64_t)ruleset->settings.occupy_timeout_ms * 1000000;
+	uint64_t borrowed = units_from_to(lender, lender->newest + 1, UINT64_MAX);
+	uint64_t current = window_sum(lender, rule, lender->newest), k;
+
+	if (timeout_ns > rule->interval_ns)
+		timeout_ns = rule->interval_ns;
+	/* borrowed >= allowed */
+	if (model_times(borrowed, allowed.denominator) >= allowed.numerator)
+		return false;
+	for (k = 0;; k++) {
+		uint64_t leaves = lender->newest - rule->samples + 1 + k;
+		uint64_t units = units_from_to(lender, leaves, leaves);
+		uint64_t wait_ns = (lender->newest + 1 + k - BEFORE_ZERO) * bucket_ns - time_ns;
+
+		if (wait_ns >= timeout_ns)
+			return false;
+		current -= units;
+		if (model_exceeds(current + borrowed + 1, allowed))
+			continue;
+		lender->taken = lender->newest + 1 + k;
+		lender->is_lent = true;
+		*ret_wait_ns = wait_ns;
+		return true;
+	}
+}
+
+bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset *ruleset,
+			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
+			 uint64_t *ret_wait_ns)
+{
+	uint64_t bucket_ns = rule->interval_ns / rule->samples;
+	uint64_t own = time_ns / bucket_ns + BEFORE_ZERO;
+
+	*ret_wait_ns = 0;
+	if (model_exceeds(1, allowed))
+		return false;
+	if (own > lender->newest)
+		lender->newest = own;
+	/* The clock went back further than the window reaches: the packet is one of the newest bucket's first. */
+	if (lender->newest - own >= rule->samples) {
+		own = lender->newest;
+		time_ns = (own - BEFORE_ZERO) * bucket_ns;
+	}
+	lender->taken = own;
+	lender->is_lent = false;
+	return fits(lender, rule, allowed, own) || borrows(lender, ruleset, rule, allowed, time_ns, ret_wait_ns);
+}
+
+bool model_lender_count(struct model_lender *lender, const struct weir_ruleset_rule *rule)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < lender->bucket_count; i++)
+		if (lender->buckets[i].number + rule->samples > lender->newest)
+			lender->buckets[kept++] = lender->buckets[i];
+	lender->bucket_count = kept;
+	for (i = 0; i < kept; i++) {
+		if (lender->buckets[i].number != lender->taken)
+			continue;
+		lender->buckets[i].units++;
+		return lender->is_lent;
+	}
+	lender->buckets = reallocarray(lender->buckets, kept + 1, sizeof(*lender->buckets));
+	assert(lender->buckets);
+	lender->buckets[lender->bucket_count++] = (struct model_lender_bucket){lender->taken, 1};
+	return lender->is_lent;
+}
+
+void model_lender_free(struct model_lender *lender)
+{
+	free(lender->buckets);
+}

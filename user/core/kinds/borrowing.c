@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kind BORROWING: a sliding window that lends units of buckets yet to come to packets of a prioritised resource, which
+ * wait for them (docs/semantics.md, 10). All CPUs share it.
+ */
+#include "base/util.h"
+#include "compile/parts.h"
+#include "kinds/kinds.h"
+#include "rules/rule.h"
+
+#define NSEC_PER_MSEC 1000000ull
+
+static bool is_chosen(const struct weir_choices *choices)
+{
+	return choices->lends;
+}
+
+/* Of waits as long as the interval the units would be those of packets that came after them. */
+static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const struct weir_settings *settings)
+{
+	const uint64_t timeout_ns = settings->occupy_timeout_ms * NSEC_PER_MSEC;
+
+	return timeout_ns < rule->interval_ns ? timeout_ns : rule->interval_ns;
+}
+
+/* ---- tables ---- */
+
+/* From the bucket that a flow was judged in last: units are lent an interval ahead, and count for another. */
+static void configure(const struct weir_ruleset_rule *rule, struct weir_config *config)
+{
+	const uint64_t horizon_ns = 3 * rule->interval_ns;
+
+	if (horizon_ns > config->borrowing_horizon_ns)
+		config->borrowing_horizon_ns = horizon_ns;
+}
+
+/* Without a rule that lends there is no table at all; without one for flows, that of flows has one set. */
+static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			struct weir_image *image, struct weir_diag *diag)
+{
+	const bool lends = image->config.kinds >> WEIR_KIND_BORROWING & 1;
+	const struct weir_table table = {
+		.keeps = weir_lends_to_flows,
+		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
+		.sets = weir_shared_sets(image, WEIR_BORROWING_WAYS + 1),
+		.sets_idle = lends,
+		.previous_sets = previous->borrowing_sets,
+		.ways = WEIR_BORROWING_WAYS,
+		.keeping = "table of flows that borrow keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	image->config.borrowing_sets = weir_table_sets(image, previous, &table, diag);
+}
+
+/* What was lent last counts from its own bucket on for an interval, and the bucket begun. */
+static uint64_t flow_memory_ns(const struct weir_ruleset_rule *rule)
+{
+	return rule->interval_ns + rule->interval_ns / rule->samples;
+}
+
+const struct weir_kind weir_kind_borrowing = {
+	.is_chosen = is_chosen,
+	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_REF_RESOURCE),
+	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
+	.below_one = "a threshold below 1 admits nothing",
+	.below_one_hint = "a packet is admitted whole or not at all",
+	.has_interval = true,
+	.delays = true,
+	.lends = true,
+	.needs_allowed = true,
+	.longest_wait_ns = longest_wait_ns,
+	.configure = configure,
+	.size_tables = size_tables,
+	.flow_memory_ns = flow_memory_ns,
+	.storage_name = "borrowing",
+};

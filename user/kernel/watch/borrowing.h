@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Windows that lend, as they are now: what the tables of rules that lend hold of each flow. For flows.c, which knows
+ * whose they are. Read while packets go on.
+ */
+#ifndef WEIR_WATCH_BORROWING_H
+#define WEIR_WATCH_BORROWING_H
+
+#include "instance/instance.h"
+
+struct weir_borrowing_use {
+	uint32_t slot;	   /* of a rule that such cells can be of */
+	bool is_ambiguous; /* ... and they can be of another one, too */
+	uint32_t tag, set; /* of the flow; 0 of a whole resource */
+	uint64_t units;	   /* in the window as it is now */
+	uint64_t borrowed; /* in buckets yet to come */
+};
+
+bool weir_borrowing_is_used(const struct weir_instance *instance);
+
+/* Show each flow whose windows are not all empty to `add`. Returns 0 or -errno. */
+typedef void weir_borrowing_add(const struct weir_borrowing_use *use, void *data);
+int weir_borrowing_scan(const struct weir_instance *instance, uint64_t now_ns, weir_borrowing_add *add, void *data);
+
+#endif
