@@ -99,7 +99,11 @@ static const char all_flow_control[] = SETTINGS
 	"  - {name: web, match: {protocol: udp, destinationPort: 80}, flow: source}\n"
 	"  - {name: all, match: {protocol: udp, destinationPort: 81}}\n"
 	"  - {name: login, match: {protocol: udp, destinationPort: 22}, flow: source}\n"
+	"  - {name: voice, match: {protocol: udp, destinationPort: 82}, flow: source, prioritized: true}\n"
+	"  - {name: trunk, match: {protocol: udp, destinationPort: [82, 83]}, prioritized: true}\n"
 	"rules:\n"
+	"  - {name: lending, resource: voice, threshold: 3, statIntervalInMs: 86400000}\n"
+	"  - {name: lending-whole, resource: trunk, threshold: 8, statIntervalInMs: 86400000}\n"
 	"  - {name: connections, resource: login, metricType: Concurrency, threshold: 3,\n"
 	"     overrides: [{source: 10.0.0.3, threshold: 0}]}\n"
 	"  - {name: overridden, resource: dns, threshold: 5, statIntervalInMs: 86400000, blockDurationInMs: 3600000,\n"
@@ -346,7 +350,7 @@ static void check_all_flow_control(bool is_virtual)
 	struct packet_spec plain = query("10.0.0.1"), more = query("10.0.0.2"), none = query("10.0.0.3");
 	struct packet_spec watched = query("10.0.0.1"), mail = query("10.0.0.1"), all = query("10.0.0.1");
 	struct packet_spec web = query("10.0.0.1"), allowed = query("100.64.0.7"), denied = query("100.64.0.8");
-	struct packet_spec login = query("10.0.0.1");
+	struct packet_spec login = query("10.0.0.1"), voice = query("10.0.0.1");
 	struct packet_spec allowed6 = query("2001:db8:a::1");
 	struct loaded loaded;
 
@@ -372,6 +376,12 @@ static void check_all_flow_control(bool is_virtual)
 	}
 	login.source[3] = 3;
 	assert_int_equal(passed_of(&loaded, &login, 4), 0);
+	voice.destination_port = 82;
+	assert_int_equal(passed_of(&loaded, &voice, 8), 3); /* a bucket is far too long to wait for */
+	voice.source[3] = 3;
+	assert_int_equal(passed_of(&loaded, &voice, 8), 3);
+	voice.destination_port = 83;
+	assert_int_equal(passed_of(&loaded, &voice, 8), 2);
 	assert_int_equal(passed_of(&loaded, &allowed, 20), 20);
 	assert_int_equal(passed_of(&loaded, &allowed6, 20), 20);
 	assert_int_equal(passed_of(&loaded, &denied, 20), 0);

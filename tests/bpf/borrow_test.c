@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Windows that lend, across CPUs: two pinned threads run the shipped program at one flow. After each round the flow's
+ * cells are read: no window, the present one or one to come, may hold more than the threshold, and all units ever
+ * counted must be as many as packets that passed. So a unit that is lost, counted twice or not given back shows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "base/util.h"
+#include "weir_borrowing.h"
+
+#define CPUS 2
+#define PORT 53
+#define FRAME_BYTES 60
+#define THRESHOLD 200
+#define SAMPLES 10
+#define RING (2 * SAMPLES)
+#define BUCKET_NS (SECOND / SAMPLES)
+#define ROUNDS 150
+#define ROUND_PACKETS 150 /* of each CPU */
+#define BUCKETS_MAX 2048  /* of a whole test */
+
+struct lender {
+	struct rig rig;
+	int cpu[CPUS];
+	uint64_t units[BUCKETS_MAX]; /* of each bucket since RIG_START_NS, as last seen */
+};
+
+static void lender_begin(struct lender *lender, bool is_keyed, bool has_second_rule)
+{
+	struct weir_ruleset_rule *rule;
+	size_t resource;
+
+	rig_require(CPUS);
+	memset(lender, 0, sizeof(*lender));
+	rig_begin(&lender->rig, 16384);
+	lender->rig.ruleset->settings.occupy_timeout_ms = 450;
+	resource = rig_resource(&lender->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0);
+	lender->rig.ruleset->resources[resource].is_prioritized = true;
+	rule = rig_rule(&lender->rig, resource, WEIR_WINDOW_LEAP, THRESHOLD, SECOND, SAMPLES);
+	rule->lends = true;
+	/* It blocks much of what the first admits and lends. */
+	if (has_second_rule)
+		rig_rule(&lender->rig, resource, WEIR_WINDOW_STRICT, 60, 20 * MS, 1);
+	rig_load(&lender->rig, true);
+	weir_object_lab(lender->rig.object)->clock_ns = RIG_START_NS;
+	rig_cpus(lender->cpu, CPUS);
+	rig_attach(&lender->rig);
+}
+
+static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
+
+	memcpy(spec.source, &source, sizeof(source));
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+}
+
+/* ---- what the flow's cells count ---- */
+
+static struct weir_borrowing flow_of(const struct lender *lender, uint32_t *ret_tag)
+{
+	bool is_keyed = lender->rig.ruleset->resources[0].flow.fields;
+	struct weir_borrowing_set set;
+	struct weir_borrowing lone;
+	uint32_t index = lender->rig.image->rules[0].slot;
+
+	*ret_tag = 0;
+	if (!is_keyed) {
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_MAP_BORROWING_RESOURCES);
+
+		assert_int_equal(bpf_map_lookup_elem(fd, &index, &lone), 0);
+		return lone;
+	}
+	for (index = 0; index < lender->rig.image->config.borrowing_sets; index++) {
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_MAP_BORROWING_FLOWS);
+
+		assert_int_equal(bpf_map_lookup_elem(fd, &index, &set), 0);
+		for (int way = 0; way < WEIR_BORROWING_WAYS; way++) {
+			if (!set.tag[way])
+				continue;
+			*ret_tag = set.tag[way];
+			return set.flow[way];
+		}
+	}
+	fail_msg("the flow has no entry");
+	return (struct weir_borrowing){};
+}
+
+static uint64_t units_of(const struct weir_borrowing *flow, uint32_t tag, uint64_t bucket)
+{
+	uint8_t unit_bits = weir_borrowing_unit_bits(SECOND);
+	uint64_t number = bucket + RING, word = flow->cell[number % RING];
+
+	if (word >> unit_bits != weir_borrowing_mark(number / RING, tag, unit_bits))
+		return 0;
+	return word & weir_borrowing_units_max(unit_bits);
+}
+
+/* No window holds too much, and what was counted is what passed. */
+static void check_cells(struct lender *lender)
+{
+	uint64_t now = weir_object_lab(lender->rig.object)->clock_ns / BUCKET_NS, first = RIG_START_NS / BUCKET_NS;
+	uint64_t sum = 0, total = 0;
+	struct weir_borrowing flow;
+	uint32_t tag;
+
+	flow = flow_of(lender, &tag);
+	for (uint64_t bucket = now - SAMPLES + 1; bucket <= now + SAMPLES; bucket++) {
+		uint64_t units = units_of(&flow, tag, bucket);
+
+		sum += units;
+		if (bucket >= first)
+			lender->units[bucket - first] = units;
+		/* the window that ends with this bucket */
+		if (bucket - SAMPLES > now - SAMPLES)
+			sum -= units_of(&flow, tag, bucket - SAMPLES);
+		if (bucket >= now && sum > THRESHOLD)
+			fail_msg("a window holds %" PRIu64 " units", sum);
+	}
+	for (size_t i = 0; i < BUCKETS_MAX; i++)
+		total += lender->units[i];
+	assert_int_equal(total, rig_passed(&lender->rig, 0));
+}
+
+/* ---- rounds ---- */
+
+struct sender {
+	struct lender *lender;
+	atomic_uint *arrived;
+	int which, err;
+	bool moves_clock; /* while the others send */
+	pthread_t thread;
+};
+
+/* Some way on: within the bucket, to its end or start, or some buckets further. */
+static uint64_t step_ns(uint32_t round, uint64_t now_ns)
+{
+	uint64_t edge_ns = (now_ns / BUCKET_NS + 1) * BUCKET_NS;
+
+	switch (round * 2654435761u >> 16 & 7) {
+	case 0:
+		return edge_ns;
+	case 1:
+		return edge_ns - 1;
+	case 2:
+		return edge_ns + 4 * BUCKET_NS;
+	case 3:
+		return edge_ns + 3 * BUCKET_NS + 7 * MS;
+	default:
+		return now_ns + 17 * MS;
+	}
+}
+
+static void *send_rounds(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct sender *sender = data;
+	volatile struct weir_lab *lab = weir_object_lab(sender->lender->rig.object);
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(sender->lender->cpu[sender->which]);
+	build_frame(1, frame);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = ROUND_PACKETS;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		rig_line_up(sender->arrived, CPUS, 3 * round);
+		if (sender->moves_clock && sender->which == 0)
+			lab->clock_ns = step_ns(round, lab->clock_ns);
+		if (bpf_prog_test_run_opts(weir_object_program_fd(sender->lender->rig.object), &options))
+			sender->err = 1;
+		rig_line_up(sender->arrived, CPUS, 3 * round + 1);
+		if (sender->which == 0) {
+			check_cells(sender->lender);
+			if (!sender->moves_clock)
+				lab->clock_ns = step_ns(round, lab->clock_ns);
+		}
+		rig_line_up(sender->arrived, CPUS, 3 * round + 2);
+	}
+	return NULL;
+}
+
+static void race(bool is_keyed, bool has_second_rule, bool moves_clock)
+{
+	static struct lender lender;
+	struct sender senders[CPUS];
+	struct weir_rule_counters counters;
+	atomic_uint arrived = 0;
+	cpu_set_t before;
+
+	lender_begin(&lender, is_keyed, has_second_rule);
+	for (int i = 0; i < CPUS; i++)
+		senders[i] =
+			(struct sender){.lender = &lender, .arrived = &arrived, .which = i, .moves_clock = moves_clock};
+	assert_int_equal(pthread_create(&senders[1].thread, NULL, send_rounds, &senders[1]), 0);
+	/* This thread is the first: a claim that fails ends the test. */
+	rig_stay(&before);
+	send_rounds(&senders[0]);
+	rig_roam(&before);
+	pthread_join(senders[1].thread, NULL);
+	for (int i = 0; i < CPUS; i++)
+		assert_int_equal(senders[i].err, 0);
+	counters = rig_rule_counters(&lender.rig, 0);
+	print_message("%" PRIu64 " passed, %llu of them with borrowed units; stalled %llu\n",
+		      rig_passed(&lender.rig, 0), (unsigned long long)counters.delayed,
+		      (unsigned long long)counters.stalled);
+	assert_true(counters.delayed > THRESHOLD / 2);
+	assert_int_equal(counters.evicted, 0);
+	rig_end(&lender.rig);
+}
+
+static void two_cpus_pass_no_window_of_a_flow(void **state)
+{
+	race(true, false, false);
+}
+
+static void two_cpus_pass_no_window_of_a_whole_resource(void **state)
+{
+	race(false, false, false);
+}
+
+static void two_cpus_give_back_what_another_rule_blocks(void **state)
+{
+	race(true, true, false);
+}
+
+static void two_cpus_pass_no_window_while_buckets_end(void **state)
+{
+	race(true, false, true);
+}
+
+/* ---- a full table ---- */
+
+#define SMALL_TABLE 512
+#define FLOOD 40 /* new sources for each packet of the heavy flow */
+
+/* A heavy flow that has used up its limit, in a flood of new sources that pushes flows out all the time. */
+static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
+{
+	uint64_t now_ns = RIG_START_NS, passed = 0;
+	struct weir_ruleset_rule *rule;
+	struct rig rig = {};
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_begin(&rig, SMALL_TABLE);
+	rig_resource(&rig, PORT, WEIR_KEY_SOURCE);
+	rig.ruleset->resources[0].is_prioritized = true;
+	rig.ruleset->settings.occupy_timeout_ms = 500;
+	rule = rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 20, SECOND, SAMPLES);
+	rule->lends = true;
+	rig_load(&rig, true);
+	for (uint32_t packet = 0; packet < 3000; packet++, now_ns += MS) {
+		build_frame(1, frame);
+		passed += rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+		for (uint32_t new = 0; new < FLOOD; new ++) {
+			build_frame(2 + packet * FLOOD + new, frame);
+			rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+		}
+	}
+	assert_true(rig_rule_counters(&rig, 0).evicted > 3000);
+	assert_int_equal(passed, 4 * 20); /* of four seconds: the last 20 wait for the fourth */
+	rig_end(&rig);
+}
+
+/* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
+static int enter_own_network(void **state)
+{
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(two_cpus_pass_no_window_of_a_flow, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_pass_no_window_of_a_whole_resource, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_give_back_what_another_rule_blocks, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_pass_no_window_while_buckets_end, rig_detach),
+		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
+	};
+
+	return cmocka_run_group_tests(tests, enter_own_network, NULL);
+}

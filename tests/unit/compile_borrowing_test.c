@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rules that lend, compiled: how long they lend for, their cells and tables, and what a reload keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "compile_by_hand.h"
+#include "weir_borrowing.h"
+
+static struct weir_ruleset *lending_ruleset(uint32_t key_fields)
+{
+	struct weir_ruleset *ruleset = two_resources(key_fields, 0);
+
+	ruleset->settings.occupy_timeout_ms = 500;
+	ruleset->resources[0].is_prioritized = true;
+	add_kind(ruleset, "lender", DIRECT, REJECT, CURRENT)->lends = true;
+	return ruleset;
+}
+
+static void no_rule_lends_for_longer_than_its_interval(void **state)
+{
+	static const struct {
+		uint64_t interval_ns;
+		uint32_t timeout_ms;
+		uint64_t longest_ns;
+	} cases[] = {
+		{SECOND, 500, SECOND / 2},	 {SECOND, 1000, SECOND}, {SECOND, 86400000, SECOND},
+		{SECOND / 10, 500, SECOND / 10}, {SECOND, 0, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct weir_ruleset *ruleset = lending_ruleset(WEIR_KEY_SOURCE);
+		struct weir_image *image;
+
+		ruleset->settings.occupy_timeout_ms = cases[i].timeout_ms;
+		ruleset->rules[0].interval_ns = cases[i].interval_ns;
+		image = build(ruleset);
+		assert_int_equal(image->rules[0].queueing_ns_max, cases[i].longest_ns);
+		assert_int_equal(image->rule_info[0].queueing_ns_max, cases[i].longest_ns);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+}
+
+/* Whatever the clock says, a cell has bits for the round; and for a packet each ns, up to 2^40 of them. */
+static void a_cell_holds_every_round_and_a_packet_each_nanosecond(void **state)
+{
+	static const uint64_t intervals_ms[] = {10, 11, 16, 1000, 60000, 3600000, 86400000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(intervals_ms); i++) {
+		uint64_t interval_ns = intervals_ms[i] * 1000000, rounds = UINT64_MAX / (2 * interval_ns) + 1;
+		uint8_t bits = weir_borrowing_unit_bits(interval_ns);
+
+		assert_true(rounds >> (64 - bits) == 0);
+		assert_in_range(bits, 24, 40);
+		assert_true(bits == 40 || 2ull << bits > interval_ns);
+		assert_int_equal(weir_borrowing_word(weir_borrowing_mark(rounds, 0, bits), 5, bits) >> bits, rounds);
+	}
+}
+
+static void tables_are_made_when_a_rule_lends_and_for_its_flows(void **state)
+{
+	struct weir_ruleset *ruleset = lending_ruleset(0);
+	struct weir_image *image;
+
+	ruleset->settings.flows_per_cpu = 262144;
+	image = build(ruleset);
+	assert_int_equal(image->config.kinds, 1 << WEIR_KIND_BORROWING);
+	assert_int_equal(image->config.borrowing_sets, 1);
+	assert_int_equal(weir_image_borrowing_slots(image), image->rule_slots);
+	assert_int_equal(image->config.throttle_sets, 1);
+	weir_image_free(image);
+
+	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
+	image = build(ruleset);
+	assert_int_equal(image->config.borrowing_sets, 65536);
+	assert_int_equal(image->config.throttle_sets, 1);
+	assert_int_equal(image->config.borrowing_horizon_ns, 3 * ruleset->rules[0].interval_ns);
+	weir_image_free(image);
+
+	ruleset->rules[0].lends = false;
+	image = build(ruleset);
+	assert_int_equal(image->config.borrowing_sets, 0);
+	assert_int_equal(weir_image_borrowing_slots(image), 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
+/* Its counters go on; its windows are another table's. */
+static void a_rule_that_begins_to_lend_keeps_its_slot(void **state)
+{
+	struct weir_ruleset *ruleset = lending_ruleset(WEIR_KEY_SOURCE);
+	struct weir_compile_options options = plain_options;
+	struct weir_image *image, *next = NULL;
+	struct weir_previous previous;
+	struct weir_diag diag = {};
+
+	ruleset->rules[0].lends = false;
+	image = build(ruleset);
+	previous = previous_of(image);
+	options.previous = &previous;
+	ruleset->rules[0].lends = true;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(next->rules[0].slot, image->rules[0].slot);
+	assert_int_equal(next->rules[0].kind, WEIR_KIND_BORROWING);
+	assert_true(next->rule_info[0].lends);
+	weir_image_free(image);
+	weir_image_free(next);
+	weir_diag_free(&diag);
+	weir_ruleset_free(ruleset);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_rule_lends_for_longer_than_its_interval),
+		cmocka_unit_test(a_cell_holds_every_round_and_a_packet_each_nanosecond),
+		cmocka_unit_test(tables_are_made_when_a_rule_lends_and_for_its_flows),
+		cmocka_unit_test(a_rule_that_begins_to_lend_keeps_its_slot),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

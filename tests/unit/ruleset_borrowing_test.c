@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rule files with resources that are prioritised: which rules lend, what is refused, and what is warned of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "ruleset_bench.h"
+
+#define VOICE "resources: [{name: voice, prioritized: true}, {name: web}]\n"
+
+static void a_rule_of_a_prioritised_resource_lends_if_it_can(void **state)
+{
+	static const struct {
+		const char *fields;
+		bool lends;
+	} cases[] = {
+		{"resource: voice, threshold: 5", true},
+		{"resource: voice, threshold: 5, window: leap, controlBehavior: Reject, mode: observe", true},
+		{"resource: voice, threshold: 5, sampleCount: 1, statIntervalInMs: 10", true},
+		{"resource: web, threshold: 5", false},
+		{"resource: voice, threshold: 5, window: strict", false},
+		{"resource: voice, threshold: 5, window: smooth", false},
+		{"resource: voice, threshold: 5000, unit: bytes", false},
+		{"resource: voice, threshold: 5" WARM_UP, false},
+		{"resource: voice, " MEMORY, false},
+		{"resource: voice, threshold: 5" THROTTLING, false},
+		{"resource: voice, threshold: 5" ASSOCIATED, false},
+		{"resource: voice, threshold: 5, metricType: Concurrency", false},
+	};
+	struct bench *bench = *state;
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(text, sizeof(text), VOICE "rules: [{resource: voice, threshold: 1}, {%s}]\n", cases[i].fields);
+		assert_reads(bench, text);
+		assert_true(bench->ruleset->rules[0].lends);
+		assert_int_equal(bench->ruleset->rules[1].lends, cases[i].lends);
+		assert_int_equal(weir_kind_id_of(&bench->ruleset->rules[1]) == WEIR_KIND_BORROWING, cases[i].lends);
+		forget(bench);
+	}
+}
+
+static void rules_of_sentinels_lists_lend_on_a_prioritised_resource(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, VOICE, "[{\"resource\": \"voice\", \"threshold\": 5}]\n", NULL), 0);
+	assert_true(bench->ruleset->rules[0].lends);
+}
+
+static void the_time_out_is_half_a_second_unless_a_file_says_other(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, VOICE "rules: [{resource: voice, threshold: 5}]\n");
+	assert_int_equal(bench->ruleset->settings.occupy_timeout_ms, 500);
+	forget(bench);
+	assert_reads(bench,
+		     "settings: {occupyTimeoutInMs: 86400000}\n" VOICE "rules: [{resource: voice, threshold: 5}]\n");
+	assert_int_equal(bench->ruleset->settings.occupy_timeout_ms, 86400000);
+}
+
+static void mistakes_are_told_at_their_place(void **state)
+{
+	static const struct sample samples[] = {
+		{"resources: [{name: r, prioritized: yes}]\n", 1, 36, "'yes' is no value of 'prioritized'",
+		 "false or true"},
+		{"resources: [{name: r, prioritized: 1}]\n", 1, 36, "'1' is no value of 'prioritized'",
+		 "false or true"},
+		{"resources: [{name: r, prioritized: True}]\n", 1, 36, "'True' is no value of 'prioritized'", "'true'"},
+		{"resources: [{name: r, prioritized: [true]}]\n", 1, 36, "must be a single value, not a list", NULL},
+		{"resources: [{name: r, prioritised: true}]\n", 1, 23, "no field 'prioritised'", "'prioritized'"},
+		{"settings: {occupyTimeoutInMs: -1}\n", 1, 31, "occupyTimeoutInMs", NULL},
+		{"settings: {occupyTimeoutInMs: 86400001}\n", 1, 31, "out of range", "0 to 86400000"},
+		{RULE("prioritized: true"), 5, 3, "rule has no field 'prioritized'", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void what_lends_nothing_is_warned_of(void **state)
+{
+	static const struct sample samples[] = {
+		{VOICE "rules: [{resource: web, threshold: 5}]\n", 1, 20,
+		 "'prioritized' has no effect: no rule of 'voice' can lend", "Direct, Reject"},
+		{VOICE "rules: [{resource: voice, threshold: 5, window: strict}]\n", 1, 20,
+		 "no rule of 'voice' can lend", NULL},
+		{"settings: {occupyTimeoutInMs: 100}\n" RESOURCES "rules: [{resource: web, threshold: 5}]\n", 1, 31,
+		 "'occupyTimeoutInMs' has no effect: no rule lends", "prioritized: true"},
+		{"settings: {occupyTimeoutInMs: 0}\n" VOICE "rules: [{resource: voice, threshold: 5}]\n", 1, 31,
+		 "nothing is ever lent", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], true);
+	assert_reads(*state, "resources: [{name: r, prioritized: false}]\nrules: [{resource: r, threshold: 1}]\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_rule_of_a_prioritised_resource_lends_if_it_can),
+		TEST(rules_of_sentinels_lists_lend_on_a_prioritised_resource),
+		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
+		TEST(mistakes_are_told_at_their_place),
+		TEST(what_lends_nothing_is_warned_of),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
