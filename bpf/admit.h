@@ -118,6 +118,8 @@ static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count,
 	weir_end_row_claims(s, count, passes);
 	if (config.kinds >> WEIR_KIND_BORROWING & 1)
 		weir_end_borrowings(s, count, passes);
+	if (!passes && config.kinds >> WEIR_KIND_TOKENS & 1)
+		weir_put_back_tokens(s, count);
 	for (__u32 i = 0; weir_counts_connections() && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		if (s->claim[i].kind != WEIR_CLAIM_CONNECTION)
 			continue;

@@ -11,6 +11,7 @@
 #include "meter.h"
 #include "rate.h"
 #include "throttle.h"
+#include "tokens.h"
 
 /* The rule decides by rows of its own flow, so that shortcuts apply. */
 static __always_inline bool weir_keeps_rows(const struct weir_rule *rule)
@@ -35,6 +36,8 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 		return weir_judge_medium(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_THROTTLE))
 		return weir_judge_throttle(s, place, nth);
+	if (weir_is_kind(rule, WEIR_KIND_TOKENS))
+		return weir_judge_tokens(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_ASSOCIATED))
 		return weir_judge_associated(s, place, nth);
 	if (weir_is_kind(rule, WEIR_KIND_BORROWING))

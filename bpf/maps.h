@@ -60,6 +60,8 @@ WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
 WEIR_MAP(penalised_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalty_set, BPF_F_MMAPABLE);
 WEIR_MAP(penalty_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalised, BPF_F_MMAPABLE);	    /* by set and way */
 WEIR_MAP(penalised_rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_penalty, BPF_F_MMAPABLE); /* by rule slot */
+WEIR_MAP(token_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_token_bucket, 0);
+WEIR_MAP(token_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_token_set, 0);
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
 WEIR_MAP(borrowing_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing, BPF_F_MMAPABLE);
 WEIR_MAP(borrowing_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing_set, BPF_F_MMAPABLE);

@@ -139,6 +139,7 @@ enum weir_claim_kind {
 	WEIR_CLAIM_LEASE, /* spend from the row's lease */
 	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; taken back if the packet is blocked */
 	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_scratch.connection says how */
+	WEIR_CLAIM_TOKENS,     /* tokens were taken: weir_scratch.taken says which; put back if the packet is blocked */
 };
 
 struct weir_claim {
@@ -193,6 +194,27 @@ struct weir_lending {
 	__u64 next_ns;	 /* when the first bucket yet to come begins */
 	__u64 time_ns;	 /* the time that the packet is judged by */
 	__u64 wait_ns;	 /* from then until the bucket that lends begins */
+};
+
+/* By what the packet is judged that a rule with tokens is asked about (tokens.h). */
+struct weir_token_view {
+	struct weir_token_clock clock;
+	__u64 now; /* virtual, as in a bucket's word */
+	__u64 capacity;
+	__u64 full_factor;
+	__u32 epoch;
+	__u32 batch_max;
+	__u32 mark;
+	__u32 owner; /* of the flow's bucket */
+};
+
+/* What a packet took out of a bucket, and when. */
+struct weir_taken {
+	__u64 former; /* the bucket's word before */
+	__u64 word;   /* W, as it left it */
+	__u64 now;    /* V */
+	__u64 now_ns;
+	__u64 whole; /* V grows by less than one more than that a ns */
 };
 
 /* What a judgement looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a
@@ -286,6 +308,8 @@ struct weir_scratch {
 	__u32 counted_tag;
 	__u32 counted_open; /* how many it has, with the one that was counted in last */
 	__u32 handshake_us; /* how long this packet's connection took to open */
+	struct weir_token_view tokens;
+	struct weir_taken taken[WEIR_PACKET_RULES_MAX];
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
 	__u64 seconds_tick;					     /* when these were found */
 	__u32 second, until_s[WEIR_CONNECTION_CLASSES];

@@ -8,6 +8,7 @@
 
 #include "weir_connections.h"
 #include "weir_sizes.h"
+#include "weir_tokens.h"
 #include "weir_warm_up.h"
 
 /* The layout version of one table of the instance (weir_tables.h). */
@@ -55,6 +56,8 @@ struct weir_instance_info {
 	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
 	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
 	__u32 borrowing_sets;
+	__u32 token_sets;
+	__u32 pad;
 };
 
 /* MemoryAdaptive, as the user wrote it. */
@@ -114,6 +117,8 @@ struct weir_rule_info {
 	struct weir_warm_up warm_up;		 /* of WarmUp */
 	struct weir_memory_adaptive memory;	 /* of MemoryAdaptive */
 	char ref_resource_name[WEIR_NAME_BYTES]; /* of AssociatedResource; else empty */
+	struct weir_tokens tokens;		 /* of rules with tokens, as last loaded */
+	__u64 burst_micro;			 /* ... and what a full bucket holds, in millionths of a unit */
 };
 
 /* Map `resource_info`, by resource slot. */

@@ -28,7 +28,10 @@
 struct weir_pushed {
 	__u64 word; /* a WEIR_THRESHOLD_WORD */
 	__u64 pad;
-	struct weir_cost cost[2]; /* [version & 1]; only of rules that throttle */
+	union {					  /* [version & 1] */
+		struct weir_cost cost[2];	  /* of rules that throttle */
+		struct weir_token_clock clock[2]; /* of rules with tokens */
+	};
 };
 
 #define WEIR_KEY_BYTES(constant, name, member, part, form) +sizeof(((struct weir_flow_key *)0)->member)
@@ -51,6 +54,7 @@ enum weir_kind_id {
 	WEIR_KIND_THROTTLE,    /* the planned time of the flow's latest packet */
 	WEIR_KIND_CONNECTIONS, /* the connections that the flow has open */
 	WEIR_KIND_BORROWING,   /* a window that lends units of buckets yet to come */
+	WEIR_KIND_TOKENS,      /* the token bucket of the flow */
 	WEIR_KIND_COUNT
 };
 
@@ -85,12 +89,15 @@ struct weir_rule {
 	__u8 overrides_destination; /* ... by destination address, not source */
 	__u16 key_fields;	    /* enum weir_key_field, or-ed */
 	__u16 pad2;
-	__u32 meter;		     /* place of an associated rule's meter, or of a meter's reader */
-	__u32 penalty_ms;	     /* blockDurationInMs; 0: none */
-	__u32 penalty_ms_max;	     /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max;	     /* throttling: the longest wait; borrowing: every wait is shorter */
-	struct weir_cost cost;	     /* throttling: for `threshold` */
-	struct weir_warm_up warm_up; /* if warms_flows */
+	__u32 meter;	       /* place of an associated rule's meter, or of a meter's reader */
+	__u32 penalty_ms;      /* blockDurationInMs; 0: none */
+	__u32 penalty_ms_max;  /* blockDurationMaxInMs, or the same */
+	__u64 queueing_ns_max; /* throttling: the longest wait; borrowing: every wait is shorter */
+	struct weir_cost cost; /* throttling: for `threshold` */
+	union {
+		struct weir_warm_up warm_up; /* if warms_flows */
+		struct weir_tokens tokens;   /* of WEIR_KIND_TOKENS */
+	};
 };
 _Static_assert(sizeof(struct weir_rule) == 216, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
@@ -171,7 +178,13 @@ struct weir_override_key {
 
 struct weir_override_units {
 	__u64 units;
-	struct weir_cost cost; /* throttling */
+	union {
+		struct weir_cost cost; /* throttling */
+		struct {
+			__u64 fraction, capacity, full_factor;
+			__u32 whole, batch_max, mark, pad;
+		} tokens; /* as in struct weir_tokens; the clock starts at 0, and the unit is the rule's */
+	};
 };
 
 /* What the program leaves out when told so, without another verdict (bpf/shortcuts.h, and where the comment says). */
@@ -224,6 +237,8 @@ struct weir_config {
 	__u32 warming_sets;
 	__u32 penalises; /* some rule has penalties */
 	__u32 penalty_sets;
+	__u32 token_sets;
+	__u32 pad3;
 	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
 	__u32 borrowing_sets;	   /* a power of two; 0: no such table */
 	__u32 pad2;

@@ -9,6 +9,7 @@
 
 #include "weir_cost.h"
 #include "weir_sizes.h"
+#include "weir_tokens.h"
 
 /* ---- windows ---- */
 
@@ -16,6 +17,7 @@ enum weir_window_kind {
 	WEIR_WINDOW_LEAP,   /* the current bucket and sampleCount - 1 before it: Sentinel's LeapArray */
 	WEIR_WINDOW_STRICT, /* the current bucket and sampleCount before it */
 	WEIR_WINDOW_SMOOTH, /* strict, but of the oldest bucket only the part still inside the interval counts */
+	WEIR_WINDOW_TOKENS, /* no buckets of time: a token bucket */
 };
 
 #define WEIR_SAMPLES_MAX 10
@@ -239,6 +241,23 @@ struct weir_rule_penalty {
  * long beside the packets of a flood.
  */
 #define WEIR_RELEASE_NS 50000000ull
+/* A token bucket: both words as weir_tokens.h says. Map `token_resources`, by rule slot, has those of whole
+ * resources.
+ */
+struct weir_token_bucket {
+	__u64 word;
+	__u64 touched; /* WEIR_TOUCHED: owner, and the epoch when a packet was admitted last */
+};
+
+/* Map `token_flows`. */
+#define WEIR_TOKEN_WAYS 5
+struct weir_token_set {
+	__u64 inserted;
+	__u32 tag[WEIR_TOKEN_WAYS];
+	__u32 full_at[WEIR_TOKEN_WAYS]; /* about when the bucket is full, in steps of 2^20 ns: to choose victims by */
+	struct weir_token_bucket bucket[WEIR_TOKEN_WAYS];
+};
+_Static_assert(sizeof(struct weir_token_set) == 128, "two cache lines");
 
 /*
  * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's window that lends. It has a cell for each

@@ -18,8 +18,8 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 1824, WEIR_ABI_VERSION)                                   \
-	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 640, 2)                                                     \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 1832, WEIR_ABI_VERSION)                                   \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 712, 2)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
@@ -42,6 +42,8 @@
 	TABLE(BORROWING_RESOURCES, borrowing_resources, struct weir_borrowing, 192, 1)                                 \
 	TABLE(BORROWING_FLOWS, borrowing_flows, struct weir_borrowing_set, 1408, 1)                                    \
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
+	TABLE(TOKEN_RESOURCES, token_resources, struct weir_token_bucket, 16, 1)                                       \
+	TABLE(TOKEN_FLOWS, token_flows, struct weir_token_set, 128, 1)                                                 \
 	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
 	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \
 	TABLE(LONE_CONNECTIONS, lone_connections, struct weir_connection_flow, 448, 1)                                 \
@@ -52,7 +54,7 @@
  * Of a generation, and so made anew by every load; but commands of another version read and write it while it is in
  * force, so it has a version, too. That of `overrides`, which `weir flows` reads, is the same.
  */
-#define WEIR_SHOWN_TABLES(TABLE) TABLE(THRESHOLDS, thresholds, struct weir_pushed, 64, 1)
+#define WEIR_SHOWN_TABLES(TABLE) TABLE(THRESHOLDS, thresholds, struct weir_pushed, 80, 2)
 
 #define WEIR_CHECK_TABLE(identifier, map, type, bytes, version)                                                        \
 	_Static_assert(sizeof(type) == (bytes), "another layout of " #map " needs another version");                   \

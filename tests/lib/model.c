@@ -9,6 +9,7 @@
 #include "model_borrow.h"
 #include "model_limit.h"
 #include "model_penalty.h"
+#include "model_tokens.h"
 
 /* ---- what is remembered ---- */
 
@@ -36,6 +37,7 @@ struct flow {
 	bool has_last;
 	uint64_t last_ns; /* the planned time of the latest admitted packet */
 	struct model_penalty penalty;
+	struct model_bucket bucket;
 	/* warm-up */
 	bool is_warming;
 	uint64_t second; /* the last one synced */
@@ -204,6 +206,11 @@ struct judging {
 static bool is_concurrency(const struct weir_ruleset_rule *rule)
 {
 	return rule->metric == WEIR_METRIC_CONCURRENCY;
+}
+
+static bool has_tokens(const struct weir_ruleset_rule *rule)
+{
+	return rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT;
 }
 
 static bool is_associated(const struct weir_ruleset_rule *rule)
@@ -429,6 +436,20 @@ static bool throttle_admits(const struct judging *judging, struct model_ratio al
 
 /* ---- all rules of a packet ---- */
 
+static bool limit_admits(const struct model *model, const struct judging *judging, struct model_ratio allowed,
+			 uint64_t *ret_wait_ns)
+{
+	struct flow *flow = judging->own_flow;
+
+	if (model_lends(model->ruleset, judging->rule))
+		return model_lender_admits(&flow->lender, model->ruleset, judging->rule, allowed, judging->time_ns,
+					   ret_wait_ns);
+	if (has_tokens(judging->rule))
+		return model_tokens_admit(&flow->bucket, judging->rule, judging->threshold_micro, judging->units,
+					  judging->time_ns);
+	return window_admits(judging, allowed);
+}
+
 static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet,
 			uint64_t *ret_wait_ns)
 {
@@ -444,9 +465,7 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 		return throttle_admits(&judging, allowed, ret_wait_ns);
 	if (model_penalty_runs(&judging.own_flow->penalty, time_ns))
 		return false;
-	if (model_lends(model->ruleset, judging.rule) ? model_lender_admits(&judging.own_flow->lender, model->ruleset,
-									    judging.rule, allowed, time_ns, ret_wait_ns)
-						      : window_admits(&judging, allowed))
+	if (limit_admits(model, &judging, allowed, ret_wait_ns))
 		return true;
 	model_penalty_begin(&judging.own_flow->penalty, judging.rule, time_ns);
 	return false;
@@ -474,7 +493,10 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 		warm_up(model, &judging);
 		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);
 	}
-	if (judging.rule->behavior == WEIR_BEHAVIOR_REJECT)
+	if (has_tokens(judging.rule))
+		model_tokens_take(&judging.own_flow->bucket, judging.rule, judging.threshold_micro, judging.units,
+				  time_ns);
+	else if (judging.rule->behavior == WEIR_BEHAVIOR_REJECT)
 		window_count(&judging);
 }
 

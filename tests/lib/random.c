@@ -315,6 +315,25 @@ static void random_behavior(struct random *random, const struct weir_ruleset *ru
 		random_reference(random, ruleset, rule);
 }
 
+/* Buckets that are full at once, or not for long; a rate and a burst with denominators of their own. */
+static void random_tokens(struct random *random, struct weir_ruleset_rule *rule)
+{
+	static const uint64_t bursts[] = {1, 1, 2, 3, 10, 20, 100, 1000, 1000000};
+	static const uint64_t byte_bursts[] = {1, 60, 61, 1514, 3000, 9014, 65536, 1000000, 5000000000};
+
+	if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->behavior != WEIR_BEHAVIOR_REJECT ||
+	    rule->relation != WEIR_RELATION_CURRENT || !random_percent(random, 30))
+		return;
+	rule->window = WEIR_WINDOW_TOKENS;
+	if (random_percent(random, 30))
+		rule->threshold_micro += random_below(random, WEIR_MICRO);
+	if (random_percent(random, 30))
+		return;
+	rule->burst_micro = (rule->counts_bytes ? PICK(random, byte_bursts) : PICK(random, bursts)) * WEIR_MICRO;
+	if (random_percent(random, 20))
+		rule->burst_micro += random_below(random, WEIR_MICRO);
+}
+
 static bool has_override(const struct weir_ruleset_rule *rule, const struct weir_prefix *prefix)
 {
 	size_t i;
@@ -415,6 +434,7 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 	random_behavior(random, ruleset, &rule);
 	if (rule.behavior == WEIR_BEHAVIOR_REJECT && random_percent(random, 25))
 		random_penalty(random, &rule);
+	random_tokens(random, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
 	rule.lends = ruleset->resources[resource].is_prioritized && weir_rule_can_lend(&rule);
@@ -779,11 +799,16 @@ static void write_strategy(FILE *stream, const struct weir_ruleset_rule *rule)
 
 static void write_window(FILE *stream, const struct weir_ruleset_rule *rule)
 {
-	static const char *const windows[] = {"leap", "strict", "smooth"};
+	static const char *const windows[] = {"leap", "strict", "smooth", "tokens"};
 
 	fprintf(stream, "    statIntervalInMs: %" PRIu64 "\n", rule->interval_ns / 1000000);
 	fprintf(stream, "    sampleCount: %u\n", rule->samples);
 	fprintf(stream, "    window: %s\n", windows[rule->window]);
+	if (rule->burst_micro) {
+		fprintf(stream, "    burst: ");
+		write_decimal(stream, rule->burst_micro);
+		fprintf(stream, "\n");
+	}
 	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
 }
 
@@ -930,6 +955,11 @@ static void random_bucket(struct random *random, const struct weir_ruleset *rule
 	/* The end of a penalty, and of the time in which another one is longer. */
 	if (rule->penalty_ms && random_percent(random, 60))
 		*ret_interval_ns = rule->penalty_ms * 1000000ull * random_between(random, 1, 3);
+	/* The time of a token, now and then just in whole ns. */
+	if (rule->window == WEIR_WINDOW_TOKENS && rule->threshold_micro && random_percent(random, 60)) {
+		*ret_bucket_ns = ((unsigned __int128)rule->interval_ns * WEIR_MICRO - 1) / rule->threshold_micro + 1;
+		*ret_interval_ns = *ret_bucket_ns;
+	}
 }
 
 static uint64_t step_back(struct random *random, uint64_t now_ns, uint64_t back_ns)

@@ -191,7 +191,7 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
-	assert_int_equal(memory.shared, 128 + 512 + (128 + 6 * 56) + 1024 * (8 + 32 + 16));
+	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
 	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
 					       memory.shared + memory.lone_rows + memory.counters + memory.matching +

@@ -47,18 +47,30 @@ static void every_kind_takes_the_fields_that_say_which_rule_it_is(void **state)
 	}
 }
 
+#define LEAP WEIR_WINDOW_LEAP
+#define TOKENS WEIR_WINDOW_TOKENS
+
 static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 {
 	static const struct {
 		struct weir_choices choices;
 		enum weir_kind_id id;
 	} cases[] = {
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false}, WEIR_KIND_WINDOW},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED, false}, WEIR_KIND_ASSOCIATED},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT, false}, WEIR_KIND_THROTTLE},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_ASSOCIATED, false}, WEIR_KIND_THROTTLE},
-		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false}, WEIR_KIND_CONNECTIONS},
-		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true}, WEIR_KIND_BORROWING},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_WINDOW},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED, false, LEAP}, WEIR_KIND_ASSOCIATED},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_ASSOCIATED, false, LEAP},
+		 WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP},
+		 WEIR_KIND_CONNECTIONS},
+		{{WEIR_METRIC_CONCURRENCY, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, TOKENS},
+		 WEIR_KIND_CONNECTIONS},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, TOKENS}, WEIR_KIND_TOKENS},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_ASSOCIATED, false, TOKENS},
+		 WEIR_KIND_ASSOCIATED},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_THROTTLING, WEIR_RELATION_CURRENT, false, TOKENS},
+		 WEIR_KIND_THROTTLE},
+		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true, LEAP}, WEIR_KIND_BORROWING},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -68,9 +80,11 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 			.behavior = choices->behavior,
 			.relation = choices->relation,
 			.lends = choices->lends,
+			.window = choices->window,
 		};
 		const struct weir_rule_info info = {
 			.identity.metric = choices->metric,
+			.identity.window = choices->window,
 			.behavior = choices->behavior,
 			.relation = choices->relation,
 			.lends = choices->lends,

@@ -18,6 +18,7 @@
 #include "print.h"
 #include "rules/ruleset.h"
 #include "rules/values.h"
+#include "thresholds/tokens.h"
 
 #define NSEC_PER_MSEC 1000000ull
 
@@ -199,8 +200,13 @@ static const char *storage_name(const struct weir_image *image, size_t place)
 
 static void describe_window(const struct weir_ruleset_rule *rule, json_t *fields)
 {
-	json_object_set_new(fields, "sampleCount", json_integer(rule->samples));
 	json_object_set_new(fields, "window", json_string(weir_window_names[rule->window]));
+	if (weir_kind_of(rule)->has_tokens) {
+		json_object_set_new(fields, "burst",
+				    weir_json_threshold(weir_tokens_burst_micro(rule, rule->threshold_micro)));
+		return;
+	}
+	json_object_set_new(fields, "sampleCount", json_integer(rule->samples));
 }
 
 static void describe_warm_up(const struct weir_warm_up_fields *warm_up, json_t *fields)
@@ -454,6 +460,11 @@ static void print_judging(const struct weir_ruleset *ruleset, const struct weir_
 			printf("waits of up to %llu ms", (unsigned long long)rule->queueing_ms_max);
 		else
 			printf("none waits");
+		return;
+	}
+	if (weir_kinds[loaded->kind]->has_tokens) {
+		printf(", token buckets of ");
+		print_threshold(weir_tokens_burst_micro(rule, rule->threshold_micro));
 		return;
 	}
 	if (weir_kinds[loaded->kind]->reads_meter)

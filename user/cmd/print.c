@@ -364,6 +364,9 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 		json_object_set_new(fields, "lendsForMs", json_integer(rule->queueing_ns_max / 1000000));
 	if (weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends) {
 		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
+	} else if (weir_kind_of_info(rule)->has_tokens) {
+		json_object_set_new(fields, "window", json_string(weir_window_names[rule->identity.window]));
+		json_object_set_new(fields, "burst", weir_json_threshold(rule->burst_micro));
 	} else {
 		json_object_set_new(fields, "sampleCount", json_integer(rule->identity.samples));
 		json_object_set_new(fields, "window", json_string(weir_window_names[rule->identity.window]));

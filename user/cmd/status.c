@@ -286,6 +286,11 @@ static void print_links(const struct weir_instance *instance)
 
 static void print_window(struct weir_table *table, const struct weir_rule_info *rule)
 {
+	if (weir_kind_of_info(rule)->has_tokens) {
+		weir_table_cell(table, "tokens");
+		weir_table_cell(table, "-");
+		return;
+	}
 	if (!weir_kind_of_info(rule)->keeps_window && !weir_kind_of_info(rule)->reads_meter) {
 		weir_table_cell(table, "-");
 		weir_table_cell(table, "-");

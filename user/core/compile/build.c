@@ -233,7 +233,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			(uint64_t)image->rule_slots * sizeof(struct weir_rule_penalty) +
 			(uint64_t)config->borrowing_sets * sizeof(struct weir_borrowing_set) +
 			(uint64_t)weir_image_borrowing_slots(image) * sizeof(struct weir_borrowing) +
-			(uint64_t)image->rule_slots * (sizeof(uint64_t) + sizeof(struct weir_warm_state));
+			(uint64_t)config->token_sets * sizeof(struct weir_token_set) +
+			(uint64_t)image->rule_slots *
+				(sizeof(uint64_t) + sizeof(struct weir_warm_state) + sizeof(struct weir_token_bucket));
 	memory.connections =
 		(uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
 		(uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +

@@ -22,7 +22,7 @@ struct weir_previous {
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
-	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets;
+	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets, token_sets;
 	uint32_t connection_sets, connection_flow_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint32_t presence_cells, presence_shift; /* likewise */
@@ -74,8 +74,9 @@ struct weir_image {
 	/* the generation's maps */
 	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A flow
 	 * table that holds flows of a running rule keeps its size; narrow_, medium_, wide_, throttle_, warming_,
-	 * penalty_ or connection_flow_sets other than the instance's mean that nobody used that table, and that the
-	 * loader has to make it anew. Other connection_sets or time-outs mean the same of all that holds connections.
+	 * penalty_, token_ or connection_flow_sets other than the instance's mean that nobody used that table, and
+	 * that the loader has to make it anew. Other connection_sets or time-outs mean the same of all that holds
+	 * connections.
 	 */
 	struct weir_config config;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */

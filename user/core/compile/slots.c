@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "thresholds/tokens.h"
 #include "weir_borrowing.h"
 #include "weir_window.h"
 
@@ -24,10 +25,11 @@
 
 /* What is decided about one rule. */
 struct plan {
-	uint32_t slot;	 /* NONE: needs a fresh one */
-	uint32_t timing; /* NONE: not yet numbered */
-	uint8_t storage; /* enum weir_storage */
-	uint8_t version; /* of its threshold */
+	uint32_t slot;		   /* NONE: needs a fresh one */
+	uint32_t timing;	   /* NONE: not yet numbered */
+	uint8_t storage;	   /* enum weir_storage */
+	uint8_t version;	   /* of its threshold */
+	struct weir_tokens tokens; /* if it has them */
 };
 
 struct slotting {
@@ -616,14 +618,36 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 			sizeof(info->ref_resource_name) - 1);
 }
 
+/* What tells this rule's buckets from those that another left at its slot. */
+static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
+{
+	uint64_t digest = digest_bytes(DIGEST_BASIS, &slotting->now_ns, sizeof(slotting->now_ns));
+
+	digest = digest_bytes(digest, &slot, sizeof(slot));
+	return (uint32_t)(digest ^ digest >> 32) | 1;
+}
+
+/* Buckets go on with what they lack, if they can. */
+static void plan_tokens(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot,
+			bool is_kept, struct plan *plan)
+{
+	plan->tokens = terms_of(slotting, rule)->tokens;
+	if (!is_kept ||
+	    !weir_tokens_continue(rule, &slotting->previous->rules[slot].tokens, slotting->now_ns, &plan->tokens))
+		plan->tokens.mark = mark_of(slotting, slot);
+}
+
 static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot)
 {
 	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
 	struct weir_rule_info *info = &slotting->image->rule_info[slot];
 	uint64_t flows_until_ns = info->flows_until_ns;
 	struct plan *plan = &slotting->plans[place];
+	bool is_kept = plan->slot != NONE;
 
 	plan->slot = slot;
+	if (weir_kind_of(rule)->has_tokens)
+		plan_tokens(slotting, rule, slot, is_kept, plan);
 	memset(info, 0, sizeof(*info));
 	strncpy(info->name, rule->name, sizeof(info->name) - 1);
 	strncpy(info->resource_name, resource_of(slotting, rule)->name, sizeof(info->resource_name) - 1);
@@ -637,6 +661,9 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	info->storage = plan->storage;
 	info->timing = plan->timing;
 	info->observes = rule->observes;
+	info->tokens = plan->tokens;
+	if (weir_kind_of(rule)->has_tokens)
+		info->burst_micro = weir_tokens_burst_micro(rule, rule->threshold_micro);
 	describe_terms(slotting, rule, info);
 }
 
@@ -720,6 +747,8 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->cost = terms->cost;
 	if (terms->warms_flows)
 		written->warm_up = terms->warm_up;
+	if (weir_kinds[terms->kind]->has_tokens)
+		written->tokens = plan->tokens;
 }
 
 static void write_timing(const struct weir_timing *timing, struct weir_rule *written)
@@ -759,7 +788,10 @@ static void write_rule(const struct slotting *slotting, size_t place)
 static void push_first(const struct weir_rule *rule, struct weir_pushed *pushed)
 {
 	pushed->word = rule->threshold;
-	pushed->cost[0] = pushed->cost[1] = rule->cost;
+	if (weir_kinds[rule->kind]->has_tokens)
+		pushed->clock[0] = pushed->clock[1] = rule->tokens.clock;
+	else
+		pushed->cost[0] = pushed->cost[1] = rule->cost;
 }
 
 static int write_rules(struct slotting *slotting)

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "thresholds/cost.h"
 #include "thresholds/memory_adaptive.h"
+#include "thresholds/tokens.h"
 #include "thresholds/warm_up.h"
 
 /* The resource whose traffic warms the rule up has flows, and so has the rule's own: each warms up by itself, in the
@@ -37,6 +38,8 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 	terms->units = (uint64_t)(allowed_num / allowed_den);
 	if (!err && weir_kinds[terms->kind]->has_cost)
 		weir_cost_make(rule->interval_ns, allowed_num, allowed_den, &terms->cost);
+	if (!err && weir_kinds[terms->kind]->has_tokens)
+		weir_tokens_make(rule, &terms->tokens);
 	return err;
 }
 
@@ -68,8 +71,28 @@ int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_rulese
 
 /* ---- overrides ---- */
 
+/* A flow under an override has another rate than the rule's others, so that its bucket is no good to them. */
+static uint32_t mark_of_override(uint32_t mark, uint64_t threshold_micro)
+{
+	return (uint32_t)(((mark ^ threshold_micro) * 0x9e3779b97f4a7c15ull) >> 32) | 1; /* 2^64 / golden ratio */
+}
+
+static void write_override_tokens(const struct weir_ruleset_rule *rule, const struct weir_tokens *of_rule,
+				  const struct weir_override *written, struct weir_override_units *units)
+{
+	struct weir_tokens tokens;
+
+	weir_tokens_override(rule, written->threshold_micro, of_rule->unit, &tokens);
+	units->tokens.whole = tokens.clock.whole;
+	units->tokens.fraction = tokens.clock.fraction;
+	units->tokens.capacity = tokens.capacity;
+	units->tokens.full_factor = tokens.full_factor;
+	units->tokens.batch_max = tokens.batch_max;
+	units->tokens.mark = mark_of_override(of_rule->mark, written->threshold_micro);
+}
+
 static void write_override(const struct weir_ruleset_rule *rule, size_t place, const struct weir_override *written,
-			   struct weir_image_override *override)
+			   const struct weir_rule *loaded, struct weir_image_override *override)
 {
 	override->key.place = place;
 	override->key.family = written->prefix.family;
@@ -78,6 +101,8 @@ static void write_override(const struct weir_ruleset_rule *rule, size_t place, c
 	override->units.units = written->threshold_micro / WEIR_MICRO;
 	if (weir_kind_of(rule)->has_cost)
 		weir_cost_make(rule->interval_ns, written->threshold_micro, WEIR_MICRO, &override->units.cost);
+	if (weir_kind_of(rule)->has_tokens)
+		write_override_tokens(rule, &loaded->tokens, written, &override->units);
 }
 
 int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag)
@@ -93,7 +118,8 @@ int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image
 	for (place = 0; place < ruleset->rule_count; place++) {
 		rule = &ruleset->rules[place];
 		for (i = 0; i < rule->override_count; i++)
-			write_override(rule, place, &rule->overrides[i], &image->overrides[image->override_count++]);
+			write_override(rule, place, &rule->overrides[i], &image->rules[place],
+				       &image->overrides[image->override_count++]);
 	}
 	return 0;
 }

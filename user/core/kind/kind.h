@@ -32,8 +32,8 @@ struct weir_previous;
 struct weir_kind {
 	/* ---- rule files ---- */
 
-	/* Do a rule's metricType, controlBehavior and relationStrategy ask for this kind? The last kind in the table
-	 * that says so has the rule; the first, a window, takes every one.
+	/* Do a rule's metricType, controlBehavior, relationStrategy and window ask for this kind? The last kind in the
+	 * table that says so has the rule; the first, a window, takes every one.
 	 */
 	bool (*is_chosen)(const struct weir_choices *choices);
 	/* Of a kind that has a metricType to itself: its word, and Sentinel-Go's number for it. */
@@ -66,6 +66,7 @@ struct weir_kind {
 	bool delays;		 /* it may ask packets to wait */
 	bool lends;		 /* ... by units of buckets yet to come, of a window that all CPUs share */
 	bool needs_allowed;	 /* the program asks what is allowed now, even where the threshold is a constant */
+	bool has_tokens;	 /* it takes tokens from buckets: struct weir_tokens */
 	bool counts_connections; /* in the tables of connections */
 	uint32_t packet_fields;	 /* of packets it reads, beside match and key: enum weir_match_field, or-ed */
 

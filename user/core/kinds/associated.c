@@ -37,6 +37,9 @@ void weir_check_reference(struct weir_reader *reader, const struct weir_draft *d
 	const char *name;
 	size_t index;
 
+	if (draft->rule->window == WEIR_WINDOW_TOKENS && draft->rule->behavior == WEIR_BEHAVIOR_REJECT)
+		weir_complain(reader, weir_draft_at(draft, RULE_WINDOW), "use leap, strict or smooth",
+			      "AssociatedResource reads a window of what passed, and 'window: tokens' counts none");
 	if (!value || (value->kind == WEIR_NODE_WORD && !value->text[0]))
 		weir_complain(reader, weir_draft_at(draft, value ? RULE_REF_RESOURCE : RULE_RELATION),
 			      "say whose traffic counts: 'refResource: NAME'",

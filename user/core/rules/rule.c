@@ -140,6 +140,22 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 		draft->rule->threshold_micro = micro;
 }
 
+static void read_burst(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_BURST];
+	struct weir_refusal refusal;
+	uint64_t micro;
+	const char *word;
+
+	if (!value || !weir_read_word(reader, value, "burst", &word))
+		return;
+	if (weir_parse_threshold(word, &micro, &refusal) || micro < WEIR_MICRO)
+		weir_complain(reader, value, "write what a bucket holds, 1 or more, in digits: 'burst: 1500'",
+			      "'%.*s' is no burst", WEIR_SHOWN(word));
+	else
+		draft->rule->burst_micro = micro;
+}
+
 static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 {
 	static const char *const advice = "write 10 to 86400000, or 0 for the default of 1000";
@@ -320,6 +336,7 @@ static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 			     reader->ruleset->resources[draft->rule->resource].is_prioritized;
 	read_name(reader, draft);
 	read_threshold(reader, draft);
+	read_burst(reader, draft);
 	read_interval(reader, draft);
 	read_samples(reader, draft);
 	read_numbers(reader, draft);

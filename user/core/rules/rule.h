@@ -33,6 +33,7 @@
 	NUMBER(HIGH_MARK, "memHighWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                        \
 	FIELD(UNIT, "unit")                                                                                            \
 	FIELD(WINDOW, "window")                                                                                        \
+	FIELD(BURST, "burst")                                                                                          \
 	FIELD(MODE, "mode")                                                                                            \
 	FIELD(OVERRIDES, "overrides")                                                                                  \
 	NUMBER(BLOCK_DURATION, "blockDurationInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")              \

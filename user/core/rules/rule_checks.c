@@ -35,6 +35,10 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		condition = "relationStrategy AssociatedResource";
 		break;
 	case RULE_SAMPLES:
+		condition = rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT
+				    ? "windows with buckets: tokens come one by one"
+				    : "controlBehavior Reject: Throttling has no window";
+		break;
 	case RULE_WINDOW:
 		condition = "controlBehavior Reject: Throttling has no window";
 		break;
@@ -166,9 +170,11 @@ void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_
 {
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	if (micro < WEIR_MICRO)
+	/* Tokens come at any rate, and `burst` says what is admitted at once. */
+	if (kind->has_tokens ? !micro : micro < WEIR_MICRO)
 		weir_warn(reader, node, kind->below_one_hint, "%s", kind->below_one);
-	else if (rule->counts_bytes && micro < FRAME_BYTES_USUAL * WEIR_MICRO)
+	else if (rule->counts_bytes && !(kind->has_tokens && rule->burst_micro) &&
+		 micro < FRAME_BYTES_USUAL * WEIR_MICRO)
 		weir_warn(reader, node,
 			  "a frame larger than the threshold is never admitted; a full one has 1514 bytes",
 			  "this threshold is smaller than a frame can be");

@@ -78,6 +78,7 @@ struct weir_choices {
 	enum weir_behavior behavior;
 	enum weir_relation relation;
 	bool lends;
+	enum weir_window_kind window;
 };
 
 #define WEIR_MICRO 1000000ull /* thresholds are exact decimals of at most six places */
@@ -120,6 +121,7 @@ struct weir_ruleset_rule {
 	enum weir_behavior behavior;
 	enum weir_relation relation;
 	size_t ref_resource;		    /* AssociatedResource: whose window is read; else WEIR_NO_RESOURCE */
+	uint64_t burst_micro;		    /* tokens: what a bucket holds, in millionths; 0: the threshold */
 	uint64_t queueing_ms_max;	    /* Throttling: the longest wait; at most 2^32 - 1 */
 	uint32_t penalty_ms;		    /* Reject: how long a flow is blocked that was; 0: it is not penalised */
 	uint32_t penalty_ms_max;	    /* the longest; at least penalty_ms */

@@ -17,7 +17,7 @@ const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst
 #define KEY_FIELD_NAME(constant, name, member, part, form) name,
 const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
 
-const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth"};
+const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth", "tokens"};
 const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
 const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
 const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};

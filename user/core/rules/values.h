@@ -110,7 +110,7 @@ extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit o
 #define WEIR_STRATEGY_COUNT 3
 #define WEIR_BEHAVIOR_COUNT 2
 #define WEIR_RELATION_COUNT 2
-#define WEIR_WINDOW_COUNT 3
+#define WEIR_WINDOW_COUNT 4
 extern const char *const weir_window_names[WEIR_WINDOW_COUNT];	   /* enum weir_window_kind */
 extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT]; /* enum weir_strategy */
 extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT]; /* enum weir_behavior */

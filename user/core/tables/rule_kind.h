@@ -55,6 +55,18 @@ static inline bool weir_lends_to_flows(const struct weir_rule_info *rule)
 	return weir_lends(rule) && rule->identity.key_fields;
 }
 
+/* Its flows have token buckets, in a table that all CPUs share. */
+static inline bool weir_has_token_flows(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->has_tokens && rule->identity.key_fields;
+}
+
+/* All packets of its resource share one. */
+static inline bool weir_has_token_resource(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->has_tokens && !rule->identity.key_fields;
+}
+
 /* The program warms each of its flows by itself: no one threshold is in force. */
 static inline bool weir_warms_flows(const struct weir_rule_info *rule)
 {

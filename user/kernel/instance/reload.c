@@ -53,6 +53,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 	       (map == WEIR_MAP_BORROWING_FLOWS && image->config.borrowing_sets != instance->info.borrowing_sets) ||
 	       (map == WEIR_MAP_BORROWING_RESOURCES &&
 		!image->config.borrowing_sets != !instance->info.borrowing_sets) ||
+	       (map == WEIR_MAP_TOKEN_FLOWS && image->config.token_sets != instance->info.token_sets) ||
 	       (map == WEIR_MAP_CONNECTION_FLOWS &&
 		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
@@ -93,7 +94,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_BORROWING_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS) ||
-	    is_replaced(instance, image, WEIR_MAP_PENALISED_FLOWS))
+	    is_replaced(instance, image, WEIR_MAP_PENALISED_FLOWS) ||
+	    is_replaced(instance, image, WEIR_MAP_TOKEN_FLOWS))
 		bytes += memory.shared;
 	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
 	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
@@ -117,6 +119,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.warming_sets = instance->info.warming_sets,
 		.penalty_sets = instance->info.penalty_sets,
 		.borrowing_sets = instance->info.borrowing_sets,
+		.token_sets = instance->info.token_sets,
 		.connection_sets = instance->info.connection_sets,
 		.connection_flow_sets = instance->info.connection_flow_sets,
 		.presence_cells = instance->info.presence_cells,
@@ -142,6 +145,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		previous.penalty_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_BORROWING_FLOWS])
 		previous.borrowing_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_TOKEN_FLOWS])
+		previous.token_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
 		previous.connection_sets = previous.connection_flow_sets = 0;
 	return previous;

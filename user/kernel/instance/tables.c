@@ -96,6 +96,8 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
 	[WEIR_MAP_BORROWING_RESOURCES] = "windows that lend, of resources without a flow key, start empty",
 	[WEIR_MAP_BORROWING_FLOWS] = "windows of flows that lend start empty",
+	[WEIR_MAP_TOKEN_RESOURCES] = "token buckets of resources without a flow key start full",
+	[WEIR_MAP_TOKEN_FLOWS] = "token buckets of flows start full",
 	[WEIR_MAP_WARMING_FLOWS] = "flows that warm up start cold",
 	[WEIR_MAP_PENALISED_FLOWS] = "penalties of flows are over",
 	[WEIR_MAP_PENALTY_KEYS] = "whose penalties were is forgotten",
@@ -157,6 +159,8 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
 	[WEIR_MAP_BORROWING_RESOURCES] = lends_to_resource,
 	[WEIR_MAP_BORROWING_FLOWS] = weir_lends_to_flows,
+	[WEIR_MAP_TOKEN_RESOURCES] = weir_has_token_resource,
+	[WEIR_MAP_TOKEN_FLOWS] = weir_has_token_flows,
 	[WEIR_MAP_WARMING_FLOWS] = weir_warms_flows,
 	[WEIR_MAP_PENALISED_FLOWS] = weir_penalises_flows,
 	[WEIR_MAP_PENALTY_KEYS] = weir_penalises_flows,
@@ -183,11 +187,11 @@ static bool is_idle(const struct weir_instance *instance, int map)
 bool weir_instance_empties(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
 	static const int holding[] = {
-		WEIR_MAP_NARROW_FLOWS,	      WEIR_MAP_MEDIUM_FLOWS,  WEIR_MAP_WIDE_FLOWS,
-		WEIR_MAP_LONE_ROWS,	      WEIR_MAP_WARM_STATES,   WEIR_MAP_THROTTLED_RESOURCES,
-		WEIR_MAP_THROTTLED_FLOWS,     WEIR_MAP_WARMING_FLOWS, WEIR_MAP_PENALISED_FLOWS,
-		WEIR_MAP_PENALISED_RULES,     WEIR_MAP_CONNECTIONS,   WEIR_MAP_BORROWING_FLOWS,
-		WEIR_MAP_BORROWING_RESOURCES,
+		WEIR_MAP_NARROW_FLOWS,	      WEIR_MAP_MEDIUM_FLOWS,	WEIR_MAP_WIDE_FLOWS,
+		WEIR_MAP_LONE_ROWS,	      WEIR_MAP_WARM_STATES,	WEIR_MAP_THROTTLED_RESOURCES,
+		WEIR_MAP_THROTTLED_FLOWS,     WEIR_MAP_WARMING_FLOWS,	WEIR_MAP_PENALISED_FLOWS,
+		WEIR_MAP_PENALISED_RULES,     WEIR_MAP_CONNECTIONS,	WEIR_MAP_BORROWING_FLOWS,
+		WEIR_MAP_BORROWING_RESOURCES, WEIR_MAP_TOKEN_RESOURCES, WEIR_MAP_TOKEN_FLOWS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)

@@ -138,6 +138,8 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.warm_states, image->rule_slots},
 		{skel->maps.throttled_resources, image->rule_slots},
 		{skel->maps.throttled_flows, image->config.throttle_sets},
+		{skel->maps.token_resources, image->rule_slots},
+		{skel->maps.token_flows, image->config.token_sets},
 		{skel->maps.warming_flows, image->config.warming_sets},
 		{skel->maps.penalised_flows, image->config.penalty_sets},
 		{skel->maps.penalty_keys, image->config.penalty_sets * WEIR_PENALTY_WAYS},
@@ -371,6 +373,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_BORROWING_RESOURCES] > 0 && weir_image_borrowing_slots(image))
 		err = clear_slots(skel->maps.borrowing_resources, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_TOKEN_RESOURCES] > 0)
+		err = clear_slots(skel->maps.token_resources, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_LONE_CONNECTIONS] > 0 && weir_image_connection_slots(image))
 		err = clear_slots(skel->maps.lone_connections, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_slots(image))

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Token buckets: a flow has up to `burst` tokens, gains `threshold` an interval, and a packet takes its batch. All CPUs
+ * share a flow's bucket and change it by compare-and-swap, so that no token is taken twice. (docs/semantics.md, 9;
+ * include/weir_tokens.h has the arithmetic, and what the two words of a bucket mean.)
+ *
+ * Why two words that change one after the other are as good as one:
+ *
+ *  1. A bucket goes from a time W to another time, or to FULL of some owner; from FULL it goes to a time only by a CPU
+ *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
+ *  2. Who writes a time has read `touched` after `word`, and found it to be its flow's and of the present epoch or
+ *     later; or has made it so, by a compare-and-swap, which is a full barrier. While the word is a time, `touched`
+ *     only goes forward: a compare-and-swap from what was read in the same judgement writes a later epoch.
+ *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
+ *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
+ *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
+ *  4. Between `word` and `touched` another CPU may have made the bucket FULL and taken from it. To admit swaps `word`,
+ *     and fails; to block reads `word` once more.
+ *
+ * tests/model/tokens.pml goes through all orders of these steps.
+ */
+#ifndef WEIR_BPF_TOKENS_H
+#define WEIR_BPF_TOKENS_H
+
+#include "claims.h"
+#include "shared_set.h"
+#include "threshold.h"
+
+/* Tries to change a bucket; another CPU got in between each time. Eight in a row have not been seen. */
+#define WEIR_TOKEN_ATTEMPTS 8
+
+/* ---- how the bucket fills ---- */
+
+static __always_inline void weir_read_override_tokens(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_override_units *found = weir_find_override(s, rule, place);
+
+	if (!found)
+		return;
+	s->tokens.clock = (struct weir_token_clock){.whole = found->tokens.whole, .fraction = found->tokens.fraction};
+	s->tokens.capacity = found->tokens.capacity;
+	s->tokens.full_factor = found->tokens.full_factor;
+	s->tokens.batch_max = found->tokens.batch_max;
+	s->tokens.mark = found->tokens.mark;
+}
+
+/* Fill in s->tokens for the packet in hand, but the owner. */
+__noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_token_time time;
+
+	if (!s)
+		return 0;
+	s->tokens.clock = rule->tokens.clock;
+	s->tokens.capacity = rule->tokens.capacity;
+	s->tokens.full_factor = rule->tokens.full_factor;
+	s->tokens.batch_max = rule->tokens.batch_max;
+	s->tokens.mark = rule->tokens.mark;
+	if (config.has_overrides && rule->has_overrides)
+		weir_read_override_tokens(s, rule, place);
+	time = weir_token_time(&s->tokens.clock, weir_now_ns(s));
+	s->tokens.now = weir_token_word(&time);
+	s->tokens.epoch = weir_token_epoch(&time);
+	return 0;
+}
+
+/* ---- the flow's bucket ---- */
+
+static __always_inline __u32 weir_token_step(__u64 now_ns)
+{
+	return now_ns >> WEIR_TOKEN_STEP_BITS;
+}
+
+/*
+ * The victim: a bucket that is full may be forgotten. Else the one that is full first, and of those, flows that were
+ * refused go last: a heavy flow's bucket is soon the first to be full among new ones, and it would be forgotten, and
+ * full, each time. The latest way taken may have its former owner's time: it counts as not full.
+ */
+__noinline __u32 weir_choose_bucket(const struct weir_token_set *set, __u64 latest, __u64 now_ns)
+{
+	const __u64 now_full = 1ull << 32, refused = 1ull << 33;
+	__u32 step = weir_token_step(now_ns);
+	__u64 least = ~0ull >> 1;
+
+	if (!set)
+		return 0;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_TOKEN_WAYS; way++) {
+		__u64 rank = now_full + (__s32)(READ_ONCE(set->full_at[way]) - step);
+
+		rank = weir_greater(rank, (now_full + 1) * weir_is_latest_way(latest, way));
+		rank += (now_full - rank) >> 63 & READ_ONCE(set->bucket[way].word) / WEIR_BUCKET_REFUSED & 1 ? refused
+													     : 0;
+		least = weir_lesser(rank * 16 + way, least);
+		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
+	}
+	return WEIR_WAY(least) | (least / 16 > now_full ? WEIR_WAY_EVICTS : 0);
+}
+
+static __always_inline __u32 weir_token_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *context)
+{
+	return weir_choose_bucket(shared_set, latest, weir_now_ns(s));
+}
+
+/* Insert the flow of s->view. Returns its way, or one beyond the last. What its former owner left there is told by the
+ * owner in its words.
+ */
+__noinline __u32 weir_insert_bucket(struct weir_scratch *s, struct weir_token_set *set)
+{
+	__u32 way;
+
+	if (!s || !set)
+		return WEIR_TOKEN_WAYS;
+	way = weir_insert_tag(s, set, WEIR_TOKEN_WAYS, s->view.flow.tag, weir_token_victim, NULL);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(s->view.slot);
+	return WEIR_WAY(way);
+}
+
+/* Find or insert the bucket of this packet's flow; s->view and s->row_number then say whose and where it is. */
+static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_token_set *set;
+	__u32 index = rule->slot, way;
+
+	s->view.slot = rule->slot;
+	s->view.flow.tag = 0;
+	s->tokens.owner = s->tokens.mark;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&token_resources, &index);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.token_sets);
+	s->tokens.owner ^= s->view.flow.tag;
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	if (!set)
+		return NULL;
+	way = weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag);
+	if (way == WEIR_TOKEN_WAYS)
+		way = weir_insert_bucket(s, set);
+	s->row_number = way;
+	return WEIR_ELEMENT(set->bucket, way);
+}
+
+/* Is the entry that weir_get_bucket() found still the flow's? */
+__noinline int weir_has_bucket(struct weir_scratch *s)
+{
+	const struct weir_token_set *set;
+	const __u32 *tag;
+	__u32 index;
+
+	if (!s)
+		return false;
+	if (!s->view.flow.tag)
+		return true; /* a whole resource has a bucket to itself */
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	tag = set ? WEIR_ELEMENT(set->tag, s->row_number) : NULL;
+	return tag && READ_ONCE(*tag) == s->view.flow.tag;
+}
+
+/* Note about when the flow's bucket is full, for those who look for a victim. */
+__noinline int weir_note_full(struct weir_scratch *s, __u64 lacks)
+{
+	struct weir_token_set *set;
+	__u32 index, *full_at;
+
+	if (!s)
+		return 0;
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	full_at = set ? WEIR_ELEMENT(set->full_at, s->row_number) : NULL;
+	if (full_at)
+		WRITE_ONCE(*full_at, weir_token_step(weir_now_ns(s)) + 1 +
+					     (__u32)weir_product_high(lacks, s->tokens.full_factor));
+	return 0;
+}
+
+/* ---- the decision ---- */
+
+/* What a bucket lacks of being full now, by its word and what was read of `touched` after it. */
+enum weir_bucket_state {
+	WEIR_BUCKET_KNOWN,   /* a time, of this flow, near enough to be told */
+	WEIR_BUCKET_IS_FULL, /* and says so, in this flow's name */
+	WEIR_BUCKET_PAST,    /* a time of long ago, or another flow's words: full, but has to be made so */
+	WEIR_BUCKET_AHEAD,   /* the clock went back, in a capture, further than can be told */
+};
+
+static __always_inline enum weir_bucket_state weir_bucket_state(const struct weir_scratch *s, __u64 word, __u64 touched)
+{
+	__s32 age = s->tokens.epoch - (__u32)touched;
+
+	if (word & WEIR_BUCKET_FULL)
+		return (__u32)word == s->tokens.owner ? WEIR_BUCKET_IS_FULL : WEIR_BUCKET_PAST;
+	if (touched >> 32 != s->tokens.owner || age > WEIR_TOKEN_EPOCHS_KNOWN)
+		return WEIR_BUCKET_PAST;
+	return age < -WEIR_TOKEN_EPOCHS_KNOWN ? WEIR_BUCKET_AHEAD : WEIR_BUCKET_KNOWN;
+}
+
+/* Make `touched` the flow's, and not older than the present epoch. False: another CPU got in between. A full bucket's
+ * may be far ahead, where the clock went back.
+ */
+static __always_inline bool weir_touch_bucket(const struct weir_scratch *s, struct weir_token_bucket *bucket,
+					      __u64 touched, bool is_full)
+{
+	__s32 age = s->tokens.epoch - (__u32)touched;
+
+	if (touched >> 32 == s->tokens.owner && age <= 0 && !(is_full && age < -WEIR_TOKEN_EPOCHS_KNOWN))
+		return true;
+	return __sync_val_compare_and_swap(&bucket->touched, touched, WEIR_TOUCHED(s->tokens.owner, s->tokens.epoch)) ==
+	       touched;
+}
+
+/* Take the packet's tokens, if they are there. */
+static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s, struct weir_token_bucket *bucket,
+							 __u64 cost, struct weir_taken *taken)
+{
+	for (int attempt = 0; attempt < WEIR_TOKEN_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(bucket->word), touched, refused = 0;
+		enum weir_bucket_state state;
+		__s64 ahead = 0;
+
+		weir_order(s);
+		touched = READ_ONCE(bucket->touched);
+		state = weir_bucket_state(s, word, touched);
+		if (state == WEIR_BUCKET_AHEAD)
+			return WEIR_ANSWER_BLOCK;
+		if (state == WEIR_BUCKET_PAST) {
+			__u64 full = WEIR_BUCKET_FULL | s->tokens.owner;
+
+			/* The flow's first packet; or it has just lost its entry, which is another's now. */
+			if (!weir_has_bucket(s))
+				break;
+			if (__sync_val_compare_and_swap(&bucket->word, word, full) != word)
+				continue;
+			word = full;
+		}
+		if (state == WEIR_BUCKET_KNOWN) {
+			refused = word & WEIR_BUCKET_REFUSED;
+			ahead = weir_token_ahead(word, s->tokens.now);
+			ahead &= ~(ahead >> 63);
+			if (ahead + cost > s->tokens.capacity) {
+				weir_order(s);
+				if (READ_ONCE(bucket->word) != word)
+					continue;
+				if (!refused)
+					__sync_val_compare_and_swap(&bucket->word, word, word | WEIR_BUCKET_REFUSED);
+				return WEIR_ANSWER_BLOCK;
+			}
+		}
+		if (!weir_touch_bucket(s, bucket, touched, word & WEIR_BUCKET_FULL))
+			continue;
+		if (__sync_val_compare_and_swap(&bucket->word, word,
+						((s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) | refused) ==
+		    word) {
+			/* A bucket that was full is so at any time, and the epoch beside it says nothing. */
+			taken->former = ahead ? word : WEIR_BUCKET_FULL | s->tokens.owner;
+			taken->word = ahead + cost;
+			return WEIR_ANSWER_ADMIT;
+		}
+	}
+	weir_count_stall(s->view.slot);
+	return WEIR_ANSWER_BLOCK;
+}
+
+/* Remember what was taken, and where: a later rule may block the packet. */
+static __always_inline void weir_claim_tokens(struct weir_scratch *s, struct weir_claim *claim,
+					      struct weir_taken *taken, __u64 lacks)
+{
+	taken->now = s->tokens.now;
+	taken->word = (taken->now + lacks) & WEIR_TOKEN_TIME_MASK;
+	taken->now_ns = weir_now_ns(s);
+	taken->whole = s->tokens.clock.whole;
+	claim->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
+	claim->cell = s->row_number;
+	claim->tag = s->view.flow.tag;
+	claim->kind = WEIR_CLAIM_TOKENS;
+}
+
+/* Judge the packet by a rule with tokens. */
+__noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	struct weir_token_bucket *bucket;
+	struct weir_taken *taken;
+	enum weir_answer answer;
+	__u64 batch, lacks;
+
+	if (!claim)
+		return WEIR_ANSWER_ERROR;
+	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
+	claim->kind = WEIR_CLAIM_NONE;
+	weir_find_tokens(s, place);
+	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	if (batch > s->tokens.batch_max)
+		return WEIR_ANSWER_BLOCK;
+	bucket = weir_get_bucket(s, rule);
+	if (!bucket) {
+		weir_count_stall(rule->slot);
+		return WEIR_ANSWER_BLOCK;
+	}
+	/* No more than the capacity: the batch is no more than a full bucket has. */
+	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
+	if (answer != WEIR_ANSWER_ADMIT)
+		return answer;
+	lacks = taken->word;
+	weir_claim_tokens(s, claim, taken, lacks);
+	claim->batch = batch;
+	if (rule->key_fields)
+		weir_note_full(s, lacks);
+	return answer;
+}
+
+/* ---- a packet that a later rule blocks ---- */
+
+/*
+ * Others have taken tokens since. If the bucket has not been full in between, taking less is as if the packet had never
+ * been: and it cannot have been before the time that this packet left there. Else part of what it took may have been
+ * filled up again, and to put all back would be too much: then nothing is.
+ */
+static __always_inline bool weir_may_have_been_full(struct weir_scratch *s, const struct weir_taken *taken)
+{
+	__u64 passed_ns;
+
+	s->has_now = 0;
+	passed_ns = weir_now_ns(s) - taken->now_ns;
+	return passed_ns >> (64 - WEIR_TOKEN_RATE_BITS - 2) ||
+	       passed_ns * (taken->whole + 1) + 2 >= (__u64)weir_token_ahead(taken->word, taken->now);
+}
+
+static __always_inline struct weir_token_bucket *weir_claimed_bucket(const struct weir_claim *claim,
+								     const __u32 **ret_tag)
+{
+	struct weir_token_set *set;
+	__u32 index = claim->row;
+
+	if (!claim->tag)
+		return bpf_map_lookup_elem(&token_resources, &index);
+	set = bpf_map_lookup_elem(&token_flows, &index);
+	if (!set)
+		return NULL;
+	*ret_tag = WEIR_ELEMENT(set->tag, claim->cell);
+	return WEIR_ELEMENT(set->bucket, claim->cell);
+}
+
+/* The tokens of claim `nth`. If nobody came in between, the bucket is as it was. */
+__noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
+{
+	const struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
+	const struct weir_taken *taken;
+	struct weir_token_bucket *bucket;
+	const __u32 *tag = NULL;
+	__u64 cost;
+
+	if (!claim || claim->kind != WEIR_CLAIM_TOKENS)
+		return 0;
+	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
+	cost = claim->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
+	bucket = weir_claimed_bucket(claim, &tag);
+	for (int attempt = 0; bucket && attempt < WEIR_TOKEN_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(bucket->word), less;
+
+		weir_order(s);
+		if (word & WEIR_BUCKET_FULL || (tag && READ_ONCE(*tag) != claim->tag))
+			return 0;
+		less = (word - cost) & WEIR_TOKEN_TIME_MASK;
+		if (!((word ^ taken->word) & WEIR_TOKEN_TIME_MASK))
+			less = taken->former;
+		else if (weir_may_have_been_full(s, taken))
+			return 0;
+		if (!(less & WEIR_BUCKET_FULL))
+			less |= word & WEIR_BUCKET_REFUSED;
+		if (__sync_val_compare_and_swap(&bucket->word, word, less) == word)
+			return 0;
+	}
+	weir_count_stall(weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
+	return 0;
+}
+
+/* The tokens that the first `count` rules have taken. */
+__noinline int weir_put_back_tokens(struct weir_scratch *s, __u32 count)
+{
+	for (__u32 i = 0; s && i < WEIR_PACKET_RULES_MAX && i < count; i++)
+		weir_put_back(s, i);
+	return 0;
+}
+
+#endif

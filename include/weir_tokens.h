@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Token buckets: virtual time, which needs no division. Pure; compiles for BPF and for the host.
+ *
+ * The *virtual time* V of a rule grows as its buckets are filled: `unit` of it is one token. A bucket is known by the
+ * virtual time W at which it is full again: W - V is what it lacks. It holds `capacity`, and a packet costs batch *
+ * unit. So a packet fits if max(W, V) + cost <= V + capacity, and W is that sum from then on.
+ *
+ * Where `unit` can be a multiple of the denominator of threshold / interval, V is a whole number at every ns, and all
+ * of this is exact. Otherwise `rate` has a fraction. V is then rounded down to a whole number, and the fraction is
+ * rounded up to 64 bits, so that what is a whole number in truth is the same here. V is less than two from the truth,
+ * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/tokens.c says how large `unit` is).
+ */
+#ifndef WEIR_TOKENS_H
+#define WEIR_TOKENS_H
+
+#include <linux/types.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* Virtual time, from one moment on. */
+struct weir_token_clock {
+	__u64 start_ns;
+	__u64 high;	/* at start_ns: 2^32 each */
+	__u32 low;	/* ... and the rest */
+	__u32 whole;	/* a ns: below 2^WEIR_TOKEN_RATE_BITS */
+	__u64 fraction; /* ... and of 2^64 parts */
+};
+
+/* What a rule, or an override, needs to judge by tokens. */
+struct weir_tokens {
+	struct weir_token_clock clock;
+	__u64 unit;	   /* virtual time of a token */
+	__u64 capacity;	   /* of a full bucket */
+	__u64 full_factor; /* of 2^64: steps of 2^WEIR_TOKEN_STEP_BITS ns that a virtual time takes */
+	__u32 batch_max;   /* the largest packet that a full bucket has tokens for; 0: none, ever */
+	__u32 mark;	   /* of this virtual time, in its buckets: others' are then taken for full */
+};
+
+#define WEIR_TOKEN_RATE_BITS 27
+#define WEIR_TOKEN_STEP_BITS 20
+
+/*
+ * A bucket's word: W, its lowest 62 bits; or that it is full, and then whose it is. Beside it stands the *epoch* in
+ * which a packet of the flow was admitted last: 2^57 of virtual time, a second or more. A capacity is an epoch at most.
+ * Why W can be told from the lowest bits of it, if the epoch is at most two old or two ahead: W is at most an epoch
+ * after the end of that one, and not before it; so it lies at most four epochs after V and three before, and 62 bits
+ * tell apart 32. If the epoch is older, the bucket has been full for an epoch by now, and so for all packets that are
+ * being judged. If it is further ahead, which a clock that goes back in a capture can make it, the bucket lacks two
+ * epochs and more: nothing fits.
+ */
+#define WEIR_TOKEN_TIME_BITS 62
+#define WEIR_TOKEN_TIME_MASK ((1ull << WEIR_TOKEN_TIME_BITS) - 1)
+#define WEIR_BUCKET_REFUSED (1ull << 62) /* a packet of the flow was refused since it had this entry */
+#define WEIR_BUCKET_FULL (1ull << 63)	 /* the lowest 32 bits: owner */
+#define WEIR_TOKEN_EPOCH_BITS 57
+#define WEIR_TOKEN_EPOCHS_KNOWN 2
+#define WEIR_TOKEN_CAPACITY_MAX (1ull << WEIR_TOKEN_EPOCH_BITS)
+#define WEIR_TOUCHED(owner, epoch) ((__u64)(owner) << 32 | (__u32)(epoch))
+
+struct weir_token_time {
+	__u64 high; /* 2^32 each */
+	__u32 low;
+};
+
+/* The upper half of a product. */
+static __always_inline __u64 weir_product_high(__u64 a, __u64 b)
+{
+	__u64 a_low = a & 0xffffffff, a_high = a >> 32, b_low = b & 0xffffffff, b_high = b >> 32;
+	__u64 middle = a_high * b_low + (a_low * b_low >> 32);
+	__u64 middle2 = a_low * b_high + (middle & 0xffffffff);
+
+	return a_high * b_high + (middle >> 32) + (middle2 >> 32);
+}
+
+/* Before its start the clock stands still: whole * 2^32 and the sum of `low` below stay under 2^64. */
+static __always_inline struct weir_token_time weir_token_time(const struct weir_token_clock *clock, __u64 now_ns)
+{
+	__u64 ns = now_ns > clock->start_ns ? now_ns - clock->start_ns : 0;
+	__u64 low = clock->low + (ns & 0xffffffff) * clock->whole;
+	__u64 parts = weir_product_high(ns, clock->fraction);
+
+	low += parts & 0xffffffff;
+	return (struct weir_token_time){
+		.high = clock->high + (ns >> 32) * clock->whole + (parts >> 32) + (low >> 32),
+		.low = (__u32)low,
+	};
+}
+
+static __always_inline __u64 weir_token_word(const struct weir_token_time *time)
+{
+	return (time->high << 32 | time->low) & WEIR_TOKEN_TIME_MASK;
+}
+
+static __always_inline __u32 weir_token_epoch(const struct weir_token_time *time)
+{
+	return (__u32)(time->high >> (WEIR_TOKEN_EPOCH_BITS - 32));
+}
+
+/* W - V, if their distance can be told. */
+static __always_inline __s64 weir_token_ahead(__u64 word, __u64 now)
+{
+	return (__s64)((word - now) << (64 - WEIR_TOKEN_TIME_BITS)) >> (64 - WEIR_TOKEN_TIME_BITS);
+}
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Token buckets across CPUs: two pinned threads run the shipped program at one flow while the virtual clock stands
+ * still, or moves in steps that both know. Then the tokens that there are are known beforehand, and just as many
+ * packets must pass: one more is a token taken twice, one fewer a token lost.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "base/util.h"
+
+#define CPUS 2
+#define PORT 53
+#define FRAME_BYTES 60
+
+struct bucket {
+	struct rig rig;
+	int cpu[CPUS];
+};
+
+static struct weir_ruleset_rule *add_tokens(struct rig *rig, size_t resource, uint64_t threshold, uint64_t burst)
+{
+	struct weir_ruleset_rule *rule = rig_rule(rig, resource, WEIR_WINDOW_TOKENS, threshold, SECOND, 10);
+
+	rule->burst_micro = burst * WEIR_MICRO;
+	return rule;
+}
+
+static void bucket_load(struct bucket *bucket)
+{
+	rig_load(&bucket->rig, true);
+	weir_object_lab(bucket->rig.object)->clock_ns = RIG_START_NS;
+	rig_cpus(bucket->cpu, CPUS);
+	rig_attach(&bucket->rig);
+}
+
+static void bucket_begin(struct bucket *bucket, bool is_keyed, uint64_t threshold, uint64_t burst)
+{
+	rig_require(CPUS);
+	memset(bucket, 0, sizeof(*bucket));
+	rig_begin(&bucket->rig, 16384);
+	add_tokens(&bucket->rig, rig_resource(&bucket->rig, PORT, is_keyed ? WEIR_KEY_SOURCE : 0), threshold, burst);
+	bucket_load(bucket);
+}
+
+static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
+
+	memcpy(spec.source, &source, sizeof(source));
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+}
+
+/* ---- many packets of one flow ---- */
+
+struct sender {
+	const struct bucket *bucket;
+	atomic_uint *arrived;
+	int which;
+	uint32_t source, packets, rounds;
+	uint64_t step_ns; /* of the clock, after each round */
+	uint64_t passed;
+	int err;
+	pthread_t thread;
+};
+
+static void *send_all(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct sender *sender = data;
+	const struct rig *rig = &sender->bucket->rig;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(sender->bucket->cpu[sender->which]);
+	build_frame(sender->source, frame);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = sender->rounds > 1 ? 1 : sender->packets;
+	for (uint32_t round = 0; round < sender->rounds; round++) {
+		rig_line_up(sender->arrived, CPUS, 2 * round);
+		if (sender->which == 0 && round)
+			weir_object_lab(rig->object)->clock_ns += sender->step_ns;
+		rig_line_up(sender->arrived, CPUS, 2 * round + 1);
+		for (uint32_t i = 0; i < (sender->rounds > 1 ? sender->packets : 1); i++) {
+			sender->err |= bpf_prog_test_run_opts(weir_object_program_fd(rig->object), &options);
+			sender->passed += options.retval == XDP_PASS;
+		}
+	}
+	return NULL;
+}
+
+static void send_from_both(struct bucket *bucket, const uint32_t source[CPUS], uint32_t packets, uint32_t rounds,
+			   uint64_t step_ns)
+{
+	struct sender senders[CPUS];
+	atomic_uint arrived = 0;
+
+	for (int i = 0; i < CPUS; i++) {
+		senders[i] = (struct sender){.bucket = bucket,
+					     .arrived = &arrived,
+					     .which = i,
+					     .source = source[i],
+					     .packets = packets,
+					     .rounds = rounds,
+					     .step_ns = step_ns};
+		assert_int_equal(pthread_create(&senders[i].thread, NULL, send_all, &senders[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(senders[i].thread, NULL);
+		assert_int_equal(senders[i].err, 0);
+	}
+}
+
+static const uint32_t one_source[CPUS] = {1, 1};
+
+static void both_cpus_empty_a_bucket(bool is_keyed)
+{
+	const uint64_t burst = 100000;
+	struct bucket bucket;
+
+	bucket_begin(&bucket, is_keyed, 1000, burst);
+	send_from_both(&bucket, one_source, burst, 1, 0);
+	assert_int_equal(rig_passed(&bucket.rig, 0), burst);
+	assert_int_equal(rig_rule_counters(&bucket.rig, 0).blocked.packets, burst);
+	rig_end(&bucket.rig);
+}
+
+static void two_cpus_take_each_token_of_a_whole_resource_once(void **state)
+{
+	both_cpus_empty_a_bucket(false);
+}
+
+static void two_cpus_take_each_token_of_a_flow_once(void **state)
+{
+	both_cpus_empty_a_bucket(true);
+}
+
+/* A silence longer than what the words of a bucket can tell, and the flow comes back on both CPUs at once: it has one
+ * full bucket, not two.
+ */
+static void a_flow_that_comes_back_to_two_cpus_has_one_full_bucket(void **state)
+{
+	const uint32_t rounds = 4000, burst = 3;
+	struct bucket bucket;
+	int keyed;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		bucket_begin(&bucket, keyed, 99999989, burst);
+		send_from_both(&bucket, one_source, burst, rounds, 37 * SECOND + 1);
+		assert_int_equal(rig_passed(&bucket.rig, 0), rounds * burst);
+		rig_end(&bucket.rig);
+	}
+}
+
+/* ---- what is put back ---- */
+
+/* One CPU's packets are blocked by a later rule, each after it has taken a token: the other CPU, whose packets pass,
+ * has all the tokens in the end.
+ */
+static void tokens_that_one_cpu_puts_back_are_there_for_another(void **state)
+{
+	const uint64_t burst = 50000;
+	const uint32_t sources[CPUS] = {1, 2};
+	struct weir_override *blocked = calloc(1, sizeof(*blocked));
+	struct bucket bucket = {};
+	struct weir_ruleset_rule *rule;
+
+	rig_require(CPUS);
+	rig_begin(&bucket.rig, 16384);
+	add_tokens(&bucket.rig, rig_resource(&bucket.rig, PORT, 0), 1000, burst);
+	rule = rig_rule(&bucket.rig, rig_resource(&bucket.rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 1000000000,
+			SECOND, 10);
+	assert_non_null(blocked);
+	blocked->prefix = (struct weir_prefix){.family = 4, .bits = 32};
+	memcpy(blocked->prefix.address, &sources[0], sizeof(sources[0]));
+	rule->override_field = WEIR_KEY_SOURCE;
+	rule->overrides = blocked;
+	rule->override_count = 1;
+	bucket_load(&bucket);
+	send_from_both(&bucket, sources, burst, 1, 0);
+	send_from_both(&bucket, (const uint32_t[CPUS]){2, 2}, burst, 1, 0);
+	assert_int_equal(rig_passed(&bucket.rig, 0), burst);
+	rig_end(&bucket.rig);
+}
+
+/* ---- the first packets of many flows ---- */
+
+#define FLOWS 4000
+
+struct racer {
+	const struct bucket *bucket;
+	int which;
+	atomic_uint *arrived;
+	uint32_t passed[FLOWS];
+	int err;
+	pthread_t thread;
+};
+
+static void *race(void *data)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct racer *racer = data;
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	rig_pin(racer->bucket->cpu[racer->which]);
+	options.data_in = frame;
+	options.data_size_in = FRAME_BYTES;
+	options.repeat = 1;
+	for (int flow = 0; flow < FLOWS; flow++) {
+		build_frame(1 + flow, frame);
+		rig_line_up(racer->arrived, CPUS, flow);
+		if (bpf_prog_test_run_opts(weir_object_program_fd(racer->bucket->rig.object), &options))
+			racer->err = -EIO;
+		racer->passed[flow] = options.retval == XDP_PASS;
+	}
+	return NULL;
+}
+
+static void a_new_flow_met_by_two_cpus_at_once_gets_one_bucket(void **state)
+{
+	static struct racer racers[CPUS];
+	atomic_uint arrived = 0;
+	struct bucket bucket;
+	uint32_t wrong = 0;
+
+	bucket_begin(&bucket, true, 1000, 1);
+	for (int i = 0; i < CPUS; i++) {
+		racers[i] = (struct racer){.bucket = &bucket, .which = i, .arrived = &arrived};
+		assert_int_equal(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+	}
+	for (int i = 0; i < CPUS; i++) {
+		pthread_join(racers[i].thread, NULL);
+		assert_int_equal(racers[i].err, 0);
+	}
+	for (int flow = 0; flow < FLOWS; flow++)
+		wrong += racers[0].passed[flow] + racers[1].passed[flow] != 1;
+	assert_int_equal(rig_rule_counters(&bucket.rig, 0).evicted, 0);
+	assert_int_equal(wrong, 0);
+	rig_end(&bucket.rig);
+}
+
+/* ---- a full table ---- */
+
+#define SMALL_TABLE 512
+#define FLOOD 40 /* new sources for each packet of the heavy flow */
+
+/* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. */
+static void a_flood_of_new_sources_fills_no_heavy_flows_bucket(void **state)
+{
+	const uint64_t threshold = 20, packets = 3 * 50 * threshold, pause_ns = SECOND / (50 * threshold);
+	uint64_t now_ns = RIG_START_NS, passed = 0;
+	struct rig rig = {};
+
+	rig_begin(&rig, SMALL_TABLE);
+	add_tokens(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), threshold, 5);
+	rig_load(&rig, true);
+	for (uint64_t packet = 0; packet < packets; packet++, now_ns += pause_ns) {
+		uint8_t frame[PACKET_BYTES_MAX];
+
+		build_frame(1, frame);
+		passed += rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+		for (uint32_t new = 0; new < FLOOD; new ++) {
+			build_frame(2 + packet * FLOOD + new, frame);
+			assert_true(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
+		}
+	}
+	assert_true(rig_rule_counters(&rig, 0).evicted > packets);
+	assert_in_range(passed, 3 * threshold, 3 * threshold + 5);
+	rig_end(&rig);
+}
+
+/* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
+static int enter_own_network(void **state)
+{
+	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(two_cpus_take_each_token_of_a_whole_resource_once, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_take_each_token_of_a_flow_once, rig_detach),
+		cmocka_unit_test_teardown(a_flow_that_comes_back_to_two_cpus_has_one_full_bucket, rig_detach),
+		cmocka_unit_test_teardown(tokens_that_one_cpu_puts_back_are_there_for_another, rig_detach),
+		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_bucket, rig_detach),
+		cmocka_unit_test(a_flood_of_new_sources_fills_no_heavy_flows_bucket),
+	};
+
+	return cmocka_run_group_tests(tests, enter_own_network, NULL);
+}

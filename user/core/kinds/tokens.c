@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kind TOKENS: a packet takes tokens from its flow's bucket, which all CPUs share and which fills at the rate of the
+ * threshold (docs/semantics.md, 9).
+ */
+#include "base/util.h"
+#include "compile/parts.h"
+#include "kinds/kinds.h"
+#include "rules/rule.h"
+#include "thresholds/tokens.h"
+
+/* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
+#define FRAME_BYTES_USUAL 1514
+
+static bool is_chosen(const struct weir_choices *choices)
+{
+	return choices->window == WEIR_WINDOW_TOKENS && choices->metric == WEIR_METRIC_RATE &&
+	       choices->behavior == WEIR_BEHAVIOR_REJECT && choices->relation == WEIR_RELATION_CURRENT;
+}
+
+static void check(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	if (draft->rule->strategy != WEIR_STRATEGY_DIRECT)
+		weir_complain(reader, weir_draft_at(draft, RULE_STRATEGY), "use Direct, or another window",
+			      "'window: tokens' needs a threshold that does not move");
+}
+
+static void warn(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+
+	if (rule->counts_bytes && draft->value[RULE_BURST] && rule->burst_micro < FRAME_BYTES_USUAL * WEIR_MICRO)
+		weir_warn(reader, draft->value[RULE_BURST],
+			  "a frame larger than the burst is never admitted; a full one has 1514 bytes",
+			  "this burst is smaller than a frame can be");
+}
+
+static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_table table = {
+		.keeps = weir_has_token_flows,
+		.sets = weir_shared_sets(image, WEIR_TOKEN_WAYS),
+		.sets_idle = 1,
+		.previous_sets = previous->token_sets,
+		.ways = WEIR_TOKEN_WAYS,
+		.keeping = "table of token buckets keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	image->config.token_sets = weir_table_sets(image, previous, &table, diag);
+}
+
+const struct weir_kind weir_kind_tokens = {
+	.is_chosen = is_chosen,
+	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_REF_RESOURCE),
+	.own_fields = 1u << RULE_BURST,
+	.own_condition = "window tokens",
+	.threshold_hint = "say how many tokens a flow gains in an interval: 'threshold: 1000'",
+	.below_one = "a threshold of 0 admits nothing",
+	.below_one_hint = "a flow that gains no tokens has none",
+	.check = check,
+	.warn = warn,
+	.has_interval = true,
+	.has_tokens = true,
+	.size_tables = size_tables,
+	.storage_name = "shared",
+};
