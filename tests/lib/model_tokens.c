@@ -4,7 +4,7 @@
 /* B: `burst`, or else the threshold; one unit at least. */
 static model_u128 full_drops(const struct weir_ruleset_rule *rule, uint64_t threshold_micro)
 {
-	uint64_t burst_micro = rule->burst_micro ? rule->burst_micro : threshold_micro;
+	uint64_t burst_micro = rule->burst_micro ? rule->burst_micro : threshold_micro + rule->burst_beyond_micro;
 
 	if (burst_micro < WEIR_MICRO)
 		burst_micro = WEIR_MICRO;

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "ruleset_bench.h"
+#include "thresholds/tokens.h"
 
 /* Read a list with two resources that its rules may use. */
 static int read_sentinel(struct bench *bench, const char *list)
@@ -137,6 +138,41 @@ static void of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not(vo
 	assert_int_equal(bench->ruleset->rules[0].resource, 0);
 }
 
+/* As in Sentinel-Go, where a value of its own threshold has as much more at first as any other. */
+static void each_value_of_a_hotspot_rule_has_a_burst_of_its_own(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_int_equal(
+		read_texts(bench,
+			   "[{\"resource\": \"per\", \"metricType\": 1, \"threshold\": 100, \"durationInSec\": 1,\n"
+			   "  \"burstCount\": 10, \"specificItems\": {\"192.0.2.1\": 5, \"192.0.2.2\": 0}}]",
+			   "resources: [{name: per, flow: source}]", NULL),
+		0);
+	rule = &bench->ruleset->rules[0];
+	assert_int_equal(rule->window, WEIR_WINDOW_TOKENS);
+	assert_true(weir_tokens_burst_micro(rule, rule->threshold_micro) == 110 * WEIR_MICRO);
+	assert_int_equal(rule->override_count, 2);
+	assert_true(rule->overrides[0].threshold_micro == 5 * WEIR_MICRO);
+	assert_true(weir_tokens_burst_micro(rule, rule->overrides[0].threshold_micro) == 15 * WEIR_MICRO);
+	/* Together they must fit. */
+	assert_int_equal(
+		read_texts(bench,
+			   "[{\"resource\": \"per\", \"metricType\": 1, \"threshold\": 1, \"durationInSec\": 1,\n"
+			   "  \"burstCount\": 10000000000000}]",
+			   "resources: [{name: per, flow: source}]", NULL),
+		-EINVAL);
+	assert_non_null(strstr(bench->diag.entries[0].message, "more than 10000000000000 together"));
+	assert_int_equal(
+		read_texts(bench,
+			   "[{\"resource\": \"per\", \"metricType\": 1, \"threshold\": 1, \"durationInSec\": 1,\n"
+			   "  \"burstCount\": 9999999999999, \"specificItems\": {\"192.0.2.1\": 2}}]",
+			   "resources: [{name: per, flow: source}]", NULL),
+		-EINVAL);
+	assert_non_null(strstr(bench->diag.entries[0].message, "'2' is out of range"));
+}
+
 static void mistake_in_a_sentinel_rule_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
@@ -233,6 +269,7 @@ int main(void)
 		TEST(sentinel_ignores_what_is_unknown_or_not_used),
 		TEST(isolation_rules_of_sentinel_limit_connections),
 		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
+		TEST(each_value_of_a_hotspot_rule_has_a_burst_of_its_own),
 		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
 		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
 		TEST(empty_sentinel_list_says_that_it_is_empty),

@@ -42,11 +42,14 @@ static void fill_override(struct override *override, const struct weir_node *ite
 	};
 }
 
-static bool is_misspelt_number(struct weir_reader *reader, const struct weir_node *node)
+/* The threshold of a value; there is room for the burst beside it. */
+static bool is_misspelt_number(struct weir_reader *reader, const struct weir_node *node,
+			       const struct weir_hotspot *hotspot)
 {
 	uint64_t number;
 
-	return !weir_sentinel_read_number(reader, node, "threshold", 0, WEIR_HOTSPOT_UNITS_MAX, 0, &number);
+	return !weir_sentinel_read_number(reader, node, "threshold", 0, WEIR_HOTSPOT_UNITS_MAX - hotspot->burst, 0,
+					  &number);
 }
 
 /* A value is one flow. What is longer than the key is told with the overrides. */
@@ -91,7 +94,7 @@ static bool read_items(struct weir_reader *reader, const struct weir_hotspot *ho
 
 		if (!is_map && !read_item(reader, item, &parts))
 			continue;
-		if (!parts.threshold || is_misspelt_number(reader, parts.threshold) ||
+		if (!parts.threshold || is_misspelt_number(reader, parts.threshold, hotspot) ||
 		    !is_value(reader, resource, parts.value))
 			continue;
 		fill_override(&overrides->entries[i], item, address, &parts);
@@ -136,12 +139,18 @@ static const struct weir_node *at_of(const struct weir_sentinel_rule *rule, cons
 	return node ?: rule->node;
 }
 
-/* N tokens come in a duration, and N + burst are there at first. */
+/* N tokens come in a duration, and a value that is new has N + burst. A value with a threshold of its own has a burst
+ * of its own, too: where there are such, weir_read_hotspot says by how much it is more.
+ */
 static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
 {
-	weir_complain(reader, at_of(rule, hotspot->metric),
-		      "space the requests instead, by \"controlBehavior\" (Sentinel-Go 1, Sentinel Java 2)",
-		      "bursts of single values need token buckets, which weir has not yet");
+	weir_sentinel_say(rule, RULE_WINDOW, at_of(rule, hotspot->metric), "tokens");
+	if (hotspot->threshold > WEIR_HOTSPOT_UNITS_MAX - hotspot->burst)
+		weir_complain(reader, at_of(rule, hotspot->burst_at), "lower the one or the other",
+			      "the threshold and the burstCount are more than %llu together", WEIR_HOTSPOT_UNITS_MAX);
+	else if (hotspot->threshold && hotspot->burst && !hotspot->items)
+		weir_sentinel_say_number(rule, RULE_BURST, at_of(rule, hotspot->burst_at),
+					 hotspot->threshold + hotspot->burst);
 }
 
 static void say_choices(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
@@ -172,6 +181,8 @@ void weir_read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		say_items(reader, rule, hotspot, resource, read_item, &overrides);
 	say_choices(reader, rule, hotspot);
 	weir_read_draft(reader, &rule->draft);
+	if (rule->draft.rule && rule->draft.rule->window == WEIR_WINDOW_TOKENS && hotspot->items)
+		rule->draft.rule->burst_beyond_micro = hotspot->burst * WEIR_MICRO;
 	free(overrides.entries);
 	free(overrides.list.items);
 }

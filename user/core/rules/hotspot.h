@@ -17,7 +17,7 @@ struct weir_hotspot {
 	bool throttles;
 	uint64_t duration_s, threshold, burst; /* of requests */
 	/* Where these stand; NULL: they are the default, and the rule is pointed at. */
-	const struct weir_node *metric, *behavior, *duration;
+	const struct weir_node *metric, *behavior, *duration, *burst_at;
 	const struct weir_node *items; /* values with thresholds of their own; NULL: none */
 	bool may_map_items;	       /* they may also be a map {VALUE: THRESHOLD} */
 };

@@ -120,11 +120,12 @@ struct weir_ruleset_rule {
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
-	size_t ref_resource;		    /* AssociatedResource: whose window is read; else WEIR_NO_RESOURCE */
-	uint64_t burst_micro;		    /* tokens: what a bucket holds, in millionths; 0: the threshold */
-	uint64_t queueing_ms_max;	    /* Throttling: the longest wait; at most 2^32 - 1 */
-	uint32_t penalty_ms;		    /* Reject: how long a flow is blocked that was; 0: it is not penalised */
-	uint32_t penalty_ms_max;	    /* the longest; at least penalty_ms */
+	size_t ref_resource;	     /* AssociatedResource: whose window is read; else WEIR_NO_RESOURCE */
+	uint64_t burst_micro;	     /* tokens: what a bucket holds, in millionths; 0: the threshold */
+	uint64_t burst_beyond_micro; /* ... where that is 0: what it holds beyond the threshold, an override's too */
+	uint64_t queueing_ms_max;    /* Throttling: the longest wait; at most 2^32 - 1 */
+	uint32_t penalty_ms;	     /* Reject: how long a flow is blocked that was; 0: it is not penalised */
+	uint32_t penalty_ms_max;     /* the longest; at least penalty_ms */
 	struct weir_warm_up_fields warm_up; /* WarmUp only, else zero */
 	struct weir_memory_fields memory;   /* MemoryAdaptive only, else zero */
 	uint32_t override_field;	    /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, whose prefixes these are */

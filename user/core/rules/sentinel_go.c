@@ -175,6 +175,7 @@ static void read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *
 		.metric = values[HOTSPOT_METRIC],
 		.behavior = values[HOTSPOT_BEHAVIOR],
 		.duration = values[HOTSPOT_DURATION],
+		.burst_at = values[HOTSPOT_BURST],
 		.items = values[HOTSPOT_ITEMS],
 		.may_map_items = true, /* as core/hotspot has them */
 	};

@@ -231,6 +231,7 @@ static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rul
 		.metric = values[PARAM_GRADE],
 		.behavior = values[PARAM_BEHAVIOR],
 		.duration = values[PARAM_DURATION],
+		.burst_at = values[PARAM_BURST],
 		.items = values[PARAM_ITEMS],
 		.threshold = cut_count(rule),
 	};

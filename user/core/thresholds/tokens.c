@@ -18,8 +18,9 @@ uint64_t weir_tokens_burst_micro(const struct weir_ruleset_rule *rule, uint64_t 
 	uint64_t burst_micro = rule->burst_micro;
 
 	if (!burst_micro)
-		burst_micro = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
-									      : threshold_micro;
+		burst_micro = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE
+				      ? rule->memory.low_units * WEIR_MICRO
+				      : threshold_micro + rule->burst_beyond_micro;
 	return burst_micro < WEIR_MICRO ? WEIR_MICRO : burst_micro;
 }
 
