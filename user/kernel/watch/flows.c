@@ -38,7 +38,7 @@ struct noted {
 struct scan {
 	int cpus;
 	const struct weir_instance *instance;
-	uint64_t now_ns;
+	uint64_t now_ns; /* of the rows at hand */
 	struct weir_controller_report controller; /* has the thresholds in force */
 	struct weir_talker *talkers;
 	struct noted *noted;
@@ -227,6 +227,16 @@ static void find_threshold(const struct scan *scan, const struct piece *pieces, 
 
 /* ---- rows ---- */
 
+/*
+ * The time by which rows that have just been read are judged. It must not be before that of any of them: buckets that
+ * have begun since would count together with those that they pushed out, and windows look fuller than they ever were.
+ * The other way round a window looks emptier by what slid out of it meanwhile.
+ */
+static void read_clock(struct scan *scan)
+{
+	scan->now_ns = weir_host_now_ns();
+}
+
 static uint64_t present_bucket(const struct scan *scan, const struct weir_timing *timing)
 {
 	uint64_t bucket = scan->now_ns / timing->bucket_ns;
@@ -400,6 +410,7 @@ static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void 
 	const struct weir_narrow_chunk *chunks = values;
 	struct scan *scan = data;
 
+	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
@@ -414,6 +425,7 @@ static int scan_medium_chunk(uint32_t index, const void *values, int cpus, void 
 	const struct weir_medium_chunk *chunks = values;
 	struct scan *scan = data;
 
+	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
@@ -428,6 +440,7 @@ static int scan_wide_chunk(uint32_t index, const void *values, int cpus, void *d
 	const struct weir_wide_chunk *chunks = values;
 	struct scan *scan = data;
 
+	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
@@ -449,6 +462,7 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	if (!has_rows(rule) || rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
 		return 0;
 	timing = &scan->instance->timings[rule->timing];
+	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		struct row row = widen(&rows[cpu], 0);
 
@@ -548,7 +562,6 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 {
 	_cleanup_(free_scan) struct scan scan = {
 		.instance = instance,
-		.now_ns = weir_host_now_ns(),
 		.most = most ? most : 1,
 		.overrides_fd = weir_overrides_open(instance),
 	};
