@@ -65,7 +65,11 @@ static __always_inline void weir_count_block(const struct weir_rule *rule, __u32
 {
 	struct weir_rule_counters *counters = weir_rule_counters(rule->slot);
 
-	if (counters)
+	if (!counters)
+		return;
+	if (config.observes)
+		weir_tally(&counters->would_drop, bytes);
+	else
 		weir_tally(rule->observes ? &counters->would_drop : &counters->blocked, bytes);
 }
 
@@ -103,22 +107,35 @@ __noinline int weir_count_further_resources(struct weir_scratch *s, __u32 passes
 	return 0;
 }
 
+static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
+{
+	const __u32 passing = 1 << WEIR_VERDICT_PASS | 1 << WEIR_VERDICT_MALFORMED_PASS |
+			      1 << WEIR_VERDICT_UNSUPPORTED_PASS | 1 << WEIR_VERDICT_NON_IP_PASS |
+			      1 << WEIR_VERDICT_UNMATCHED_PASS | 1 << WEIR_VERDICT_ALLOW;
+
+	return passing >> verdict & 1;
+}
+
 /* Count the packet in hand: every packet comes by here once. */
 static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict)
 {
+	const bool passes_resources = config.observes || verdict == WEIR_VERDICT_PASS;
 	__u32 zero = 0, bytes = s->packet.frame_bytes;
 	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
 
 	if (likely(here && verdict < WEIR_VERDICT_COUNT)) {
 		weir_tally(&here->seen, bytes);
-		weir_tally(&here->verdict[verdict], bytes);
+		if (config.observes && !weir_verdict_passes(verdict))
+			weir_tally(&here->would_drop[verdict], bytes);
+		else
+			weir_tally(&here->verdict[verdict], bytes);
 	}
 	if (!s->resource_count)
 		return;
 	/* The first in line, as mostly it is the only one. */
-	weir_count_resource(s, s->first_slot, verdict == WEIR_VERDICT_PASS);
+	weir_count_resource(s, s->first_slot, passes_resources);
 	if (unlikely(s->resource_count > 1))
-		weir_count_further_resources(s, verdict == WEIR_VERDICT_PASS);
+		weir_count_further_resources(s, passes_resources);
 }
 
 #endif

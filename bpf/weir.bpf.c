@@ -101,15 +101,6 @@ static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, s
 	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(parsed);
 }
 
-static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
-{
-	const __u32 passing = 1 << WEIR_VERDICT_PASS | 1 << WEIR_VERDICT_MALFORMED_PASS |
-			      1 << WEIR_VERDICT_UNSUPPORTED_PASS | 1 << WEIR_VERDICT_NON_IP_PASS |
-			      1 << WEIR_VERDICT_UNMATCHED_PASS | 1 << WEIR_VERDICT_ALLOW;
-
-	return passing >> verdict & 1;
-}
-
 SEC("xdp.frags")
 int weir_ingress(struct xdp_md *ctx)
 {
@@ -133,7 +124,7 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_report(s, verdict);
 	else if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
-	return weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
+	return config.observes || weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -9,7 +9,7 @@
 
 #include "weir_state.h"
 
-/* What became of a packet. Each packet ends in exactly one verdict; their counters in `totals` add up to `seen`. */
+/* What becomes of a packet. Each packet ends in exactly one verdict. */
 enum weir_verdict {
 	WEIR_VERDICT_PASS,	     /* admitted by every enforced rule that it matched */
 	WEIR_VERDICT_BLOCK,	     /* dropped by a rule */
@@ -35,16 +35,20 @@ struct weir_tally {
 	__u64 bytes;
 };
 
-/* Map `totals`, one element. */
+/* Map `totals`, one element. Each packet is counted in `seen` and in one of the others. */
 struct weir_totals {
 	struct weir_tally seen;
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];
+	/* Packets that passed, as the whole instance observes (weir_config.observes): by the verdict that would have
+	 * dropped them.
+	 */
+	struct weir_tally would_drop[WEIR_VERDICT_COUNT];
 };
 
 /* Map `rule_counters`, by rule slot. */
 struct weir_rule_counters {
 	struct weir_tally blocked;    /* dropped; this rule was the first to block */
-	struct weir_tally would_drop; /* the same for a rule that observes */
+	struct weir_tally would_drop; /* the same for a rule that observes, or an instance that does */
 	__u64 evicted;		      /* flows pushed out of a full table while their window was not empty */
 	/* packets dropped because the clock ran on while they were judged; and, of an associated rule, packets of the
 	 * resource that it reads which passed uncounted, for want of a row

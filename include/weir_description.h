@@ -57,7 +57,7 @@ struct weir_instance_info {
 	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
 	__u32 borrowing_sets;
 	__u32 token_sets;
-	__u32 pad;
+	__u32 observes; /* nothing is dropped: weir_config.observes */
 };
 
 /* MemoryAdaptive, as the user wrote it. */

@@ -30,7 +30,7 @@
 	TABLE(TALKERS, talkers, struct weir_talker, 64, 1)                                                             \
 	TABLE(RULE_COUNTERS, rule_counters, struct weir_rule_counters, 80, 1)                                          \
 	TABLE(RESOURCE_COUNTERS, resource_counters, struct weir_resource_counters, 800, 1)                             \
-	TABLE(TOTALS, totals, struct weir_totals, 224, 1)                                                              \
+	TABLE(TOTALS, totals, struct weir_totals, 432, 2)                                                              \
 	TABLE(CONTROL, control, struct weir_control, 16, 1)                                                            \
 	TABLE(RULE_SECONDS, rule_seconds, struct weir_rule_seconds, 264, 1)                                            \
 	TABLE(WARM_STATES, warm_states, struct weir_warm_state, 32, 1)                                                 \

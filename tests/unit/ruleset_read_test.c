@@ -48,7 +48,7 @@ static void every_field_of_a_rule_is_read(void **state)
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads(bench,
-		     "settings: {flowsPerCpu: 512, malformed: pass, unsupported: pass, unmatched: drop,\n"
+		     "settings: {flowsPerCpu: 512, malformed: pass, unsupported: pass, mode: observe,\n"
 		     "  memory: system, throttling: police}\n"
 		     "resources: [{name: q}, {name: r}]\n"
 		     "rules:\n"
@@ -67,7 +67,21 @@ static void every_field_of_a_rule_is_read(void **state)
 	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 512);
 	assert_false(bench->ruleset->settings.drop_malformed);
 	assert_false(bench->ruleset->settings.drop_unsupported);
+	assert_true(bench->ruleset->settings.observes);
+}
+
+/* Who asks for it over SSH is shut out. */
+static void drop_of_all_that_is_unmatched_is_warned_of(void **state)
+{
+	static const char rules[] = "settings: {unmatched: drop}\nresources: [{name: q}]\n"
+				    "rules: [{resource: q, threshold: 1}]\n";
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, rules, NULL, NULL), 0);
 	assert_true(bench->ruleset->settings.drop_unmatched);
+	assert_false(bench->ruleset->settings.observes);
+	assert_int_equal(bench->diag.count, 1);
+	assert_string_equal(bench->diag.entries[0].message, "'unmatched: drop' drops all that is in no resource");
 }
 
 static void every_setting_of_the_controller_is_read(void **state)
@@ -331,7 +345,7 @@ static void file_that_says_that_it_is_empty_is_not_refused(void **state)
 	assert_tells(bench, "");
 	assert_int_equal(read_texts(bench, "{}\n", NULL, NULL), 0);
 	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
-	assert_int_equal(read_texts(bench, "settings: {unmatched: drop}\n", NULL, NULL), 0);
+	assert_int_equal(read_texts(bench, "settings: {unmatched: pass}\n", NULL, NULL), 0);
 	assert_tells(bench, "warning: there are no rules: nothing will be limited\n");
 }
 
@@ -406,6 +420,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(defaults_are_those_of_the_rules_reference),
 		TEST(every_field_of_a_rule_is_read),
+		TEST(drop_of_all_that_is_unmatched_is_warned_of),
 		TEST(every_setting_of_the_controller_is_read),
 		TEST(every_condition_of_a_match_is_read),
 		TEST(interval_zero_is_one_second),

@@ -318,9 +318,10 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 	json_t *fields;
 
 	fields = json_pack(
-		"{s:I, s:s, s:s, s:s, s:s, s:o, s:s, s:I, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
+		"{s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:I, s:I}", "flowsPerCpu", (json_int_t)image->flows_per_cpu,
 		"malformed", policies[settings->drop_malformed], "unsupported", policies[settings->drop_unsupported],
-		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "memory",
+		"nonIp", policies[settings->drop_non_ip], "unmatched", policies[settings->drop_unmatched], "mode",
+		settings->observes ? "observe" : "enforce", "memory",
 		settings->memory_cgroup ? json_sprintf("cgroup:%s", settings->memory_cgroup) : json_string("system"),
 		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
 		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
@@ -542,6 +543,8 @@ static void print_policies(const struct weir_settings *settings)
 	printf("malformed %s, unsupported %s, nonIp %s, unmatched %s\n", policies[settings->drop_malformed],
 	       policies[settings->drop_unsupported], policies[settings->drop_non_ip],
 	       policies[settings->drop_unmatched]);
+	if (settings->observes)
+		puts("mode observe: all is judged and counted, and nothing dropped");
 }
 
 static void print_connections(const struct weir_image *image)

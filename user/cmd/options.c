@@ -27,6 +27,7 @@ static const struct known_option {
 	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
+	{'o', false, "observe", NULL, "judge and count everything, and drop nothing"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
@@ -150,6 +151,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		if (!optarg[0])
 			return refuse(command, "'' cannot name a network namespace");
 		options->netns = optarg;
+		return 0;
+	case 'o':
+		options->observes = true;
 		return 0;
 	case 'k':
 		options->keeps = true;
@@ -288,9 +292,12 @@ int weir_options_read_rules(const struct weir_options *options, struct weir_rule
 {
 	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
 
-	if (err)
-		return err;
-	return weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset, diag);
+	if (!err)
+		err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset,
+					diag);
+	if (!err)
+		(*ret_ruleset)->settings.observes |= options->observes;
+	return err;
 }
 
 void weir_tell(struct weir_diag *diag)

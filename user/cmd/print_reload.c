@@ -39,6 +39,10 @@ void weir_print_reload(const struct weir_reload_result *result, FILE *stream)
 		print_fate(&result->changes, fate, stream);
 	print_list("allow", result->allow_before, result->allow_now, stream);
 	print_list("deny", result->deny_before, result->deny_now, stream);
+	if (result->observes_now)
+		fputs("it observes: nothing is dropped\n", stream);
+	else if (result->observed_before)
+		fputs("it drops from now on: before, it observed\n", stream);
 }
 
 static json_t *names_of(const struct weir_rule_changes *changes, enum weir_rule_fate fate)
@@ -53,8 +57,9 @@ static json_t *names_of(const struct weir_rule_changes *changes, enum weir_rule_
 
 json_t *weir_json_reload(const char *instance, const struct weir_reload_result *result)
 {
-	return json_pack("{s:s, s:I, s:i, s:i, s:o, s:o, s:o, s:{s:i, s:i}, s:{s:i, s:i}}", "instance", instance,
-			 "generation", (json_int_t)result->generation, "ruleCount", result->rules, "keptRuleCount",
+	return json_pack("{s:s, s:I, s:s, s:i, s:i, s:o, s:o, s:o, s:{s:i, s:i}, s:{s:i, s:i}}", "instance", instance,
+			 "generation", (json_int_t)result->generation, "mode",
+			 result->observes_now ? "observe" : "enforce", "ruleCount", result->rules, "keptRuleCount",
 			 result->kept_rules, "removed", names_of(&result->changes, WEIR_RULE_REMOVED), "changed",
 			 names_of(&result->changes, WEIR_RULE_CHANGED), "added",
 			 names_of(&result->changes, WEIR_RULE_ADDED), "allow", "before", result->allow_before, "now",

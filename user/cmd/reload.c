@@ -9,7 +9,7 @@
 
 static const struct weir_command command = {
 	.name = "reload",
-	.options = "INfjh",
+	.options = "INofjh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,

@@ -176,6 +176,8 @@ static void print_duration(uint64_t ns)
 
 static void print_text(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
+	if (ruleset->settings.observes)
+		puts("settings.mode is observe: attached, nothing is dropped; this is what would have been\n");
 	const struct weir_totals *totals = &report->totals;
 
 	printf("%llu packets, %llu bytes, in ", (unsigned long long)totals->seen.packets,

@@ -18,7 +18,7 @@
 
 static const struct weir_command command = {
 	.name = "run",
-	.options = "iImNkh",
+	.options = "iImNokh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -41,7 +41,7 @@ static const struct weir_command command = {
 struct run {
 	enum weir_hangup hangup;
 	uint64_t attached_ns;
-	bool leaves;			    /* in the end it stays attached */
+	bool leaves, observes;		    /* in the end it stays attached; nothing is dropped, at the start */
 	struct weir_controller *controller; /* NULL: not yet */
 };
 
@@ -83,6 +83,7 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 	if (err)
 		return err;
+	run->observes = ruleset->settings.observes;
 	weir_hold_signals();
 	attach_options.is_controlled = true;
 	attach_options.ends_with_run = !options->keeps;
@@ -132,6 +133,8 @@ static void reload(const struct weir_options *options)
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_UNBLOCK, &signals, NULL);
 	err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, &ruleset, &diag);
+	if (!err)
+		ruleset->settings.observes |= options->observes;
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
@@ -330,8 +333,8 @@ int weir_cmd_run(int argc, char **argv)
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
-	fprintf(stderr, "weir run: instance '%s' is attached; %sSIGINT and SIGTERM end\n", options.instance,
-		hangup_words(&options, run.hangup));
+	fprintf(stderr, "weir run: instance '%s' is attached%s; %sSIGINT and SIGTERM end\n", options.instance,
+		run.observes ? ", and observes: nothing is dropped" : "", hangup_words(&options, run.hangup));
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		/* As it was asked for: who restarts a run that fails is not to attach again what was taken off. */

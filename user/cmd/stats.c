@@ -38,6 +38,17 @@ static const char *const verdict_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "dropped by a mistake in weir",
 };
 
+/* Of packets that passed, as the instance observes; NULL: a verdict that drops nothing. */
+static const char *const would_drop_words[WEIR_VERDICT_COUNT] = {
+	[WEIR_VERDICT_BLOCK] = "passed, a rule would block",
+	[WEIR_VERDICT_MALFORMED_DROP] = "passed, malformed: would drop",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "passed, unsupported: would drop",
+	[WEIR_VERDICT_NON_IP_DROP] = "passed, not IP: would drop",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "passed, in no resource: would drop",
+	[WEIR_VERDICT_DENY] = "passed, a deny list would drop",
+	[WEIR_VERDICT_ERROR] = "passed, by a mistake in weir",
+};
+
 /* What is shown of an instance. */
 struct view {
 	const struct weir_instance *instance;
@@ -54,7 +65,7 @@ static uint64_t verdict_sum(const struct weir_totals *totals)
 	uint64_t sum = 0;
 
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
-		sum += totals->verdict[verdict].packets;
+		sum += totals->verdict[verdict].packets + totals->would_drop[verdict].packets;
 	return sum;
 }
 
@@ -89,13 +100,17 @@ static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
 
 static json_t *describe_totals(const struct weir_totals *totals)
 {
-	json_t *by_verdict = json_object();
+	json_t *by_verdict = json_object(), *would_drop = json_object();
 
-	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 		json_object_set_new(by_verdict, weir_verdict_names[verdict],
 				    weir_json_tally(&totals->verdict[verdict]));
-	return json_pack("{s:o, s:I, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
-			 (json_int_t)verdict_sum(totals), "verdicts", by_verdict);
+		if (would_drop_words[verdict])
+			json_object_set_new(would_drop, weir_verdict_names[verdict],
+					    weir_json_tally(&totals->would_drop[verdict]));
+	}
+	return json_pack("{s:o, s:I, s:o, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
+			 (json_int_t)verdict_sum(totals), "verdicts", by_verdict, "wouldDrop", would_drop);
 }
 
 static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
@@ -192,6 +207,12 @@ static void print_totals(const struct weir_totals *totals)
 			continue;
 		weir_table_cell(&table, "%s", verdict_words[verdict]);
 		print_tally(&table, &totals->verdict[verdict]);
+	}
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+		if (!would_drop_words[verdict] || !totals->would_drop[verdict].packets)
+			continue;
+		weir_table_cell(&table, "%s", would_drop_words[verdict]);
+		print_tally(&table, &totals->would_drop[verdict]);
 	}
 	weir_table_cell(&table, "seen");
 	print_tally(&table, &totals->seen);
@@ -294,6 +315,8 @@ static void print_pace(const struct weir_pace_state *pace)
 
 static void print_text(const struct view *view)
 {
+	if (view->instance->info.observes)
+		puts("observes: nothing is dropped\n");
 	print_totals(&view->counters->totals);
 	if (view->instance->resource_count)
 		print_resources(view->instance, view->counters);

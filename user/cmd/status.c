@@ -159,7 +159,8 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
-	json_t *settings = json_pack("{s:I, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu, "memory",
+	json_t *settings = json_pack("{s:I, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu,
+				     "mode", info->observes ? "observe" : "enforce", "memory",
 				     info->memory_cgroup[0] ? json_sprintf("cgroup:%s", info->memory_cgroup)
 							    : json_string("system"),
 				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
@@ -455,6 +456,8 @@ static void print_text(const struct view *view)
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
 	putchar('\n');
+	if (info->observes)
+		puts("  observes: all is judged and counted, and nothing dropped");
 	print_foreign_tables(instance);
 	print_span(instance);
 	print_counts(instance);

@@ -100,7 +100,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->asked_fields |= fields_read_by(&image->rules[i]);
 	for (i = 0; i < image->resource_count; i++)
 		config->has_meters |= image->resources[i].meter_count > 0;
-	config->paces = list->ruleset.settings.paces && delays;
+	/* A queue may overflow: who only observes holds nothing back. */
+	config->paces = list->ruleset.settings.paces && delays && !list->ruleset.settings.observes;
 }
 
 static void configure(const struct weir_rule_list *list, const struct weir_compile_options *options,
@@ -118,6 +119,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	config->drop_unsupported = settings->drop_unsupported;
 	config->drop_non_ip = settings->drop_non_ip;
 	config->drop_unmatched = settings->drop_unmatched;
+	config->observes = settings->observes;
 	configure_rules(list, image, config);
 	weir_compile_tables(settings, options->previous, image, diag);
 }

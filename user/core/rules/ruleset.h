@@ -141,6 +141,7 @@ struct weir_settings {
 	bool drop_unsupported;		/* default true */
 	bool drop_non_ip;		/* default false */
 	bool drop_unmatched;		/* default false */
+	bool observes;			/* nothing is dropped; default false */
 	bool paces;			/* throttling: pace; default police */
 	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
 	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */

@@ -36,6 +36,7 @@ enum setting {
 	SETTING_UNSUPPORTED,
 	SETTING_NON_IP,
 	SETTING_UNMATCHED,
+	SETTING_MODE,
 	SETTING_MEMORY,
 	SETTING_THROTTLING,
 	SETTING_CONTROLLER_TIMEOUT,
@@ -47,13 +48,21 @@ enum setting {
 _Static_assert(SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES == WEIR_SETTING_COUNT, "");
 
 static const char *const setting_names[WEIR_SETTING_COUNT] = {
-	"flowsPerCpu",	      "malformed",
-	"unsupported",	      "nonIp",
-	"unmatched",	      "memory",
-	"throttling",	      "controllerTimeoutInMs",
-	"occupyTimeoutInMs",  "connections",
-	"connectionFlows",    "halfOpenTimeoutInMs",
-	"tcpIdleTimeoutInMs", "otherIdleTimeoutInMs",
+	"flowsPerCpu",
+	"malformed",
+	"unsupported",
+	"nonIp",
+	"unmatched",
+	"mode",
+	"memory",
+	"throttling",
+	"controllerTimeoutInMs",
+	"occupyTimeoutInMs",
+	"connections",
+	"connectionFlows",
+	"halfOpenTimeoutInMs",
+	"tcpIdleTimeoutInMs",
+	"otherIdleTimeoutInMs",
 	"closedTimeoutInMs",
 };
 
@@ -66,6 +75,15 @@ static void read_policy(struct weir_reader *reader, const struct weir_node *node
 
 	if (node && weir_read_choice(reader, node, field, policies, ARRAY_SIZE(policies), false, &choice))
 		*drops = choice;
+}
+
+static void read_mode(struct weir_reader *reader, const struct weir_node *node, bool *observes)
+{
+	static const char *const modes[] = {"enforce", "observe"};
+	unsigned int choice;
+
+	if (node && weir_read_choice(reader, node, "mode", modes, ARRAY_SIZE(modes), false, &choice))
+		*observes = choice;
 }
 
 static void read_memory(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
@@ -156,6 +174,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
 	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
 	read_policy(reader, values[SETTING_UNMATCHED], "unmatched", &settings->drop_unmatched);
+	read_mode(reader, values[SETTING_MODE], &settings->observes);
 	read_memory(reader, values[SETTING_MEMORY], settings);
 	read_throttling(reader, values[SETTING_THROTTLING], &settings->paces);
 	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
@@ -165,6 +184,12 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	if (values[SETTING_NON_IP] && settings->drop_non_ip)
 		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
 			  "'nonIp: drop' drops ARP as well");
+	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
+		weir_warn(reader, values[SETTING_UNMATCHED],
+			  "have resources for all that is to come in: SSH, DHCP, DNS, ICMP and the answers to this "
+			  "host's "
+			  "own requests, too; 'weir run --observe' shows what would go",
+			  "'unmatched: drop' drops all that is in no resource");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		if (values[i])
 			merge(reader, values[i], setting_names[i], &first[i]);

@@ -145,6 +145,7 @@ struct weir_reload_result {
 	struct weir_rule_changes changes;
 	/* prefixes in the lists; before: 0 of what another version attached */
 	uint32_t allow_before, allow_now, deny_before, deny_now;
+	bool observed_before, observes_now;
 };
 
 void weir_reload_result_free(struct weir_reload_result *result);

@@ -79,6 +79,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->flows_per_cpu = image->flows_per_cpu;
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
+	info->observes = config->observes;
 	info->timing_count = image->timing_count;
 	info->throttle_sets = config->throttle_sets;
 	info->warming_sets = config->warming_sets;

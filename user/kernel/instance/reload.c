@@ -652,12 +652,14 @@ static void describe_result(const struct weir_instance *instance, const struct w
 		.kept_rules = image->kept_rules - count_emptied(instance, image),
 		.allow_now = image->allow_count,
 		.deny_now = image->deny_count,
+		.observes_now = image->config.observes,
 	};
 	const char *resource;
 
 	if (!instance->is_all_foreign) {
 		result.allow_before = before->allow_count;
 		result.deny_before = before->deny_count;
+		result.observed_before = before->observes;
 	}
 	weir_rule_changes_find(instance->rules, before->rule_slots, image->rule_info, image->rule_slots,
 			       &result.changes);

@@ -259,6 +259,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
 	options.cpus = cpus;
 	attempt->interfaces.ours = attempt->options->interface;
+	roomy.settings.observes = false; /* what would have been dropped is what replay is for */
 	roomy.settings.flows_per_cpu = attempt->sizes->rows;
 	roomy.settings.connections = attempt->sizes->connections;
 	roomy.settings.connection_flows = attempt->sizes->connection_flows;

@@ -20,8 +20,10 @@ static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		add_tally(&counters->totals.seen, &totals[cpu].seen);
-		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 			add_tally(&counters->totals.verdict[verdict], &totals[cpu].verdict[verdict]);
+			add_tally(&counters->totals.would_drop[verdict], &totals[cpu].would_drop[verdict]);
+		}
 	}
 	return 0;
 }

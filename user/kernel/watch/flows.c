@@ -38,7 +38,7 @@ struct noted {
 struct scan {
 	int cpus;
 	const struct weir_instance *instance;
-	uint64_t now_ns; /* of the rows at hand */
+	uint64_t now_ns;			  /* of the rows at hand */
 	struct weir_controller_report controller; /* has the thresholds in force */
 	struct weir_talker *talkers;
 	struct noted *noted;
