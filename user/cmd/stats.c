@@ -110,7 +110,7 @@ static json_t *describe_totals(const struct weir_totals *totals)
 					    weir_json_tally(&totals->would_drop[verdict]));
 	}
 	return json_pack("{s:o, s:I, s:o, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
-			 (json_int_t)verdict_sum(totals), "verdicts", by_verdict, "wouldDrop", would_drop);
+			 (json_int_t)verdict_sum(totals), "wouldDrop", would_drop, "verdicts", by_verdict);
 }
 
 static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
