@@ -7,7 +7,7 @@
 
 static const struct weir_command command = {
 	.name = "attach",
-	.options = "iImNoh",
+	.options = "iImgNoh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,

@@ -27,6 +27,7 @@ static const struct known_option {
 	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
+	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
 	{'o', false, "observe", NULL, "judge and count everything, and drop nothing"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
@@ -151,6 +152,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		if (!optarg[0])
 			return refuse(command, "'' cannot name a network namespace");
 		options->netns = optarg;
+		return 0;
+	case 'g':
+		options->allows_merging = true;
 		return 0;
 	case 'o':
 		options->observes = true;
@@ -284,6 +288,7 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 		.interfaces = options->interfaces,
 		.interface_count = options->interface_count,
 		.mode = options->mode,
+		.allows_merging = options->allows_merging,
 	};
 }
 

@@ -35,6 +35,7 @@ struct weir_options {
 	enum weir_attach_mode mode;
 	bool wants_json;
 	bool keeps;
+	bool allows_merging;
 	bool observes; /* whatever settings.mode says */
 	bool starts_afresh;
 	bool means_all;

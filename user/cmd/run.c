@@ -18,7 +18,7 @@
 
 static const struct weir_command command = {
 	.name = "run",
-	.options = "iImNokh",
+	.options = "iImgNokh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,

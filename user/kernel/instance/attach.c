@@ -15,6 +15,7 @@
 #include "host/bpffs.h"
 #include "host/host.h"
 #include "network/device.h"
+#include "network/merging.h"
 #include "pace/pace.h"
 #include "program/array.h"
 
@@ -153,13 +154,39 @@ static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 	return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
 }
 
+/* What is merged before skb mode sees it is judged as one packet: other limits than those that were written. */
+static int check_merging(const struct weir_attach_options *options, const char *interface, uint32_t ifindex,
+			 struct weir_diag *diag)
+{
+	struct weir_merging merging;
+	char hint[224];
+
+	if (!weir_merging_find(interface, ifindex, &merging))
+		return 0;
+	snprintf(hint, sizeof(hint),
+		 "'ethtool -K %s %s off'; or '--allow-gro': then what was merged counts as one packet",
+		 merging.interface, merging.offload);
+	if (options->allows_merging) {
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "%s of '%s' merges packets before skb mode sees them on '%s': each counts as one",
+				  merging.offload, merging.interface, interface);
+		return 0;
+	}
+	weir_diag_error(
+		diag, NULL, NULL, hint,
+		"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are judged, and limits "
+		"would let many times as much through",
+		interface, merging.offload, merging.interface);
+	return -EOPNOTSUPP;
+}
+
 static int attach_interface(const struct weir_attach_options *options, int program_fd, bool paces,
 			    const char *interface, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
 	bool is_native = options->mode != WEIR_MODE_SKB;
-	int ifindex, native_err = 0;
+	int err, ifindex, native_err = 0;
 
 	ifindex = weir_host_ifindex(interface, diag);
 	if (ifindex < 0)
@@ -174,6 +201,9 @@ static int attach_interface(const struct weir_attach_options *options, int progr
 		return explain_link_failure(interface, ifindex, link_fd, is_native, diag);
 	if (paces && !is_native)
 		return weir_pace_refuse_skb(interface, diag);
+	err = is_native ? 0 : check_merging(options, interface, ifindex, diag);
+	if (err)
+		return err;
 	if (native_err)
 		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,

@@ -116,7 +116,8 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run; /* the caller will take it off in the end, or who goes on with it */
+	bool ends_with_run;  /* the caller will take it off in the end, or who goes on with it */
+	bool allows_merging; /* packets that were merged may count as one in skb mode (network/merging.h) */
 };
 
 /*

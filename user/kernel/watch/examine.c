@@ -11,6 +11,7 @@
 #include "host/memory.h"
 #include "instance/instance.h"
 #include "network/device.h"
+#include "network/merging.h"
 #include "pace/pace.h"
 #include "tables/narrow_span.h"
 
@@ -213,16 +214,27 @@ static void examine_offloads(const char *interface, const struct weir_device *de
 	} else {
 		find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
 	}
-	if (device->merges_in_hardware) {
-		snprintf(advice, sizeof(advice), "ethtool -K %s lro off", interface);
-		find(findings, WEIR_FINDING_NOTE, "lro", advice,
-		     "LRO merges packets in hardware: they count as one, and native XDP may refuse");
+}
+
+/* Also of what the interface stands on; native mode comes before GRO, and refuses LRO where it matters. */
+static void examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			    struct weir_findings *findings)
+{
+	struct weir_merging merging;
+	char advice[96];
+
+	if (!weir_merging_find(interface, ifindex, &merging)) {
+		find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges packets that come in");
+		return;
 	}
-	if (device->merges_in_software && !(device->has_xdp_features && device->has_native_xdp)) {
-		snprintf(advice, sizeof(advice), "ethtool -K %s gro off", interface);
-		find(findings, WEIR_FINDING_NOTE, "gro", advice,
-		     "GRO merges packets before skb mode sees them: they count as one");
+	if (!strcmp(merging.offload, "gro") && device->has_xdp_features && device->has_native_xdp) {
+		find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
+		return;
 	}
+	snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+	find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
+	     "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
+	     merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
 }
 
 static void examine_queues(const struct weir_device *device, struct weir_findings *findings)
@@ -312,6 +324,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_driver(interface, &device, &findings);
 	examine_mtu(interface, &device, &findings);
 	examine_offloads(interface, &device, &findings);
+	examine_merging(interface, ifindex, &device, &findings);
 	examine_queues(&device, &findings);
 	examine_programs(interface, &device, &findings);
 	examine_kernel(&findings);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which offloads merge packets before a program in skb mode sees them: GRO and LRO, in software or in the device, of
+ * the interface or of those that it stands on (ports of a bridge or a bond, the parent of a VLAN). A packet that was
+ * merged is judged as one. Changes nothing.
+ */
+#ifndef WEIR_NETWORK_MERGING_H
+#define WEIR_NETWORK_MERGING_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_merging {
+	char interface[IF_NAMESIZE]; /* on which it is on: the one asked for, or one below it */
+	const char *offload;	     /* as 'ethtool -K' calls it: "gro", "lro" or "rx-gro-hw" */
+};
+
+/* The first such offload of an interface of the present network namespace; false: none, as far as can be told. */
+bool weir_merging_find(const char *name, uint32_t ifindex, struct weir_merging *ret_merging);
+
+#endif
