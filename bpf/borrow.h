@@ -401,13 +401,17 @@ __noinline int weir_end_borrowings(struct weir_scratch *s, __u32 count, __u32 pa
 
 /* ---- the decision ---- */
 
-/* Remember that a packet of the flow did not fit, so that a flood of others does not push it out. */
-static __always_inline void weir_mark_refused(struct weir_scratch *s, struct weir_borrowing *flow)
+/* Remember that a packet of the flow did not fit, so that a flood of others does not push it out; and the first time
+ * whose it is.
+ */
+static __always_inline void weir_mark_refused(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place)
 {
 	__u64 word = READ_ONCE(flow->newest);
 
-	if (s->view.flow.tag && !(word & 1))
-		__sync_val_compare_and_swap(&flow->newest, word, word | 1);
+	if (!s->view.flow.tag || word & 1)
+		return;
+	__sync_val_compare_and_swap(&flow->newest, word, word | 1);
+	weir_write_talker(s, place);
 }
 
 /* One judgement. ADMIT: counted, and the claim says where. */
@@ -425,7 +429,7 @@ __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *f
 	at = s->lending.own;
 	if (!weir_has_room(s, allowed - 1, rule->window_cells)) {
 		at = weir_find_lender(s, place);
-		weir_mark_refused(s, flow);
+		weir_mark_refused(s, flow, place);
 	}
 	if (at >= WEIR_NO_BUCKET)
 		return WEIR_ANSWER_BLOCK;
@@ -469,11 +473,10 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 		weir_count_stall(rule->slot);
 		return WEIR_ANSWER_BLOCK;
 	}
+	s->flow = s->view.flow; /* whom talkers are about */
 	answer = weir_judge_attempts_at(s, flow, place, index);
-	if (rule->key_fields) {
-		s->flow = s->view.flow;
-		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
-	}
+	if (rule->key_fields)
+		weir_record_talker(s, rule, false);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	s->claim[index].kind = WEIR_CLAIM_BORROWING;

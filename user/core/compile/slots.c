@@ -423,7 +423,9 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 			plan->timing = 0;
 			continue;
 		}
-		plan->storage = resource_of(slotting, rule)->flow.fields ? WEIR_STORAGE_WIDE : WEIR_STORAGE_LONE;
+		plan->storage = resource_of(slotting, rule)->flow.fields && !weir_kind_of(rule)->lends
+					? WEIR_STORAGE_WIDE
+					: WEIR_STORAGE_LONE; /* of what lends no row is looked for */
 		if (!fits(slotting, rule, storage))
 			continue;
 		err = number_timing(slotting, rule, WEIR_TIMINGS_NARROW, &plan->timing);

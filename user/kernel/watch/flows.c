@@ -482,9 +482,9 @@ static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 {
 	struct scan *scan = data;
 	const struct noted key = {
-		.storage = WEIR_STORAGE_WIDE,
+		.storage = WEIR_STORAGE_LONE,
 		.tag = found->tag,
-		.set = canonical_set(found->set, found->tag, WEIR_STORAGE_WIDE),
+		.set = canonical_set(found->set, found->tag, WEIR_STORAGE_LONE),
 	};
 	const struct noted *noted = NULL;
 	struct weir_flow_use use = {
