@@ -125,6 +125,23 @@ static void join_names(const char *const *names, size_t count, char *text, size_
 				 names[i]);
 }
 
+/* What other limiters call it, where the nearest of our words would mislead; NULL: none of these. */
+static const char *advice_for(const char *word)
+{
+	static const struct {
+		const char *word, *advice;
+	} known[] = {
+		{"rate", "write 'threshold' units, packets or bytes, per 'statIntervalInMs' milliseconds"},
+		{"bits", "write 'bytes', and an eighth of the number of bits as the threshold"},
+		{"bit", "write 'bytes', and an eighth of the number of bits as the threshold"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(word, known[i].word))
+			return known[i].advice;
+	return NULL;
+}
+
 static void complain_unknown_field(struct weir_reader *reader, const struct weir_node *key, const char *what,
 				   const char *const *fields, size_t count)
 {
@@ -137,6 +154,8 @@ static void complain_unknown_field(struct weir_reader *reader, const struct weir
 	nearest = weir_nearest(key->text, fields, count, sizeof(*fields));
 	if (!strcmp(key->text, "<<"))
 		snprintf(hint, sizeof(hint), "merge keys are no part of YAML 1.2: write the fields out");
+	else if (advice_for(key->text))
+		snprintf(hint, sizeof(hint), "%s", advice_for(key->text));
 	else if (nearest)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
 	else
@@ -278,7 +297,9 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 		return true;
 	}
 	nearest = isalpha((unsigned char)word[0]) ? weir_nearest(word, names, count, sizeof(*names)) : NULL;
-	if (nearest)
+	if (advice_for(word))
+		snprintf(hint, sizeof(hint), "%s", advice_for(word));
+	else if (nearest)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
 	else
 		join_names(names, count, hint + used, sizeof(hint) - used);
