@@ -339,6 +339,8 @@ static int check_outputs(const struct replay_request *request)
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
 		if (outputs[i] && !*outputs[i])
 			return wrong("one of --verdicts, --passed and --plot names no file");
+		else if (outputs[i] && !strcmp(outputs[i], "-"))
+			return wrong("'-' is no file: the summary goes to stdout; name a file, or /dev/stderr");
 		else if (is_input(request, outputs[i]))
 			return refuse_output(outputs[i]);
 	return WEIR_EXIT_OK;
