@@ -94,7 +94,7 @@ static void name_interfaces(const char *instance, char words[INTERFACE_WORDS_BYT
 /* An instance without a link is what an attach that was killed left behind. One whose interfaces are all gone limits
  * nothing, and never will again: as after a container that is started anew, under the same names.
  */
-static int refuse_second_attach(const char *instance, struct weir_diag *diag)
+static int refuse_second_attach(const char *instance, bool is_on_others, struct weir_diag *diag)
 {
 	char words[INTERFACE_WORDS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES], hint[192];
 	struct weir_instance_info head;
@@ -104,8 +104,9 @@ static int refuse_second_attach(const char *instance, struct weir_diag *diag)
 	if (!weir_instance_count_live_links(instance))
 		return weir_instance_remove(instance, diag);
 	name_interfaces(instance, words);
-	snprintf(hint, sizeof(hint),
-		 "'weir reload' replaces its rules, 'weir detach' takes it off; '--instance NAME' makes another");
+	snprintf(hint, sizeof(hint), "'weir reload%s' replaces its rules, 'weir detach%s' takes it off%s",
+		 weir_instance_option(instance, option), option,
+		 is_on_others ? "; '--instance NAME' makes another" : "");
 	if (weir_instance_is_foreign(instance, &head))
 		snprintf(hint, sizeof(hint),
 			 "by another version of weir: 'weir reload%s --fresh FILE...' makes it this one's",
@@ -293,6 +294,20 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 	return 0;
 }
 
+/* No XDP program is on any of the interfaces: another instance could be attached there. */
+static bool are_free(const struct weir_attach_options *options)
+{
+	for (size_t i = 0; i < options->interface_count; i++) {
+		const uint32_t ifindex = if_nametoindex(options->interfaces[i]);
+		struct weir_device device = {};
+
+		if (!ifindex || weir_device_read(options->interfaces[i], ifindex, &device) ||
+		    weir_device_program(&device))
+			return false;
+	}
+	return true;
+}
+
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			 uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
@@ -308,7 +323,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
 		return err;
-	err = refuse_second_attach(options->instance, diag);
+	err = refuse_second_attach(options->instance, are_free(options), diag);
 	if (!err)
 		err = check_host(options, diag);
 	if (!err)

@@ -63,6 +63,14 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag)
 {
+	char path[PATH_MAX];
+	struct stat status;
+
+	/* Who may not look must not be told that nothing is there. */
+	weir_pin_path(instance, NULL, path);
+	if (stat(path, &status) && errno == EACCES)
+		return weir_diag_fail(diag, EACCES, "run it as root, or with CAP_DAC_OVERRIDE",
+				      "cannot see whether instance '%s' is attached: '%s'", instance, path);
 	weir_diag_error(diag, NULL, NULL, "'weir status' lists what is attached; 'weir attach' starts one",
 			"instance '%s' is not attached", instance);
 	return -ENOENT;
