@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows S10 to S12: limits that are not plain, where they cost most. A SYN flood under a limit of connections, beside a
- * look-up that misses and an insertion; bytes, WarmUp and MemoryAdaptive with a million flows that are all admitted,
+ * Rows S10 to S13: limits that are not plain, where they cost most. A SYN flood under a limit of connections, beside a
+ * look-up that misses and an insertion; bytes, WarmUp, MemoryAdaptive and tokens with a million flows, all admitted,
  * beside a look-up that hits. Measured as contest.h says.
  *
  * Tables are as for S2 and S3: half full with a million flows that are known; as many places as the LRU_HASH has, all
@@ -66,8 +66,28 @@ static void run_admitted(struct rig *rig, struct report *report, const char *row
 	contest_run(rig, &contest, report);
 }
 
+/* One flow that has spent its tokens: a heavy one's packets, of which one in thousands passes. */
+static void run_spent(struct rig *rig, struct report *report)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object =
+		load("flowsPerCpu: 4096", "udp", "window: tokens, threshold: 1000, burst: 100");
+	const struct contest contest = {.row = "S13",
+					.what = "tokens, one flow over its limit",
+					.frame = rig_frame(4, 1, 53),
+					.sources = BENCH_SOURCES_ONE,
+					.repeat = 10 * REPEAT,
+					.family = 4,
+					.weir_fd = weir_object_program_fd(object),
+					.must = AT_MOST(0.8),
+					.aim = AT_MOST(0.4)};
+
+	contest_run(rig, &contest, report);
+}
+
 void bench_floods(struct rig *rig, struct report *report)
 {
+	contest_fill_one(rig, 4);
+	run_spent(rig, report);
 	contest_fill_many(rig, 4);
 	contest_fill_spoofed(rig, 4);
 	run_syn_flood(rig, report);
@@ -80,4 +100,6 @@ void bench_floods(struct rig *rig, struct report *report)
 		     "tokenCalculateStrategy: MemoryAdaptive, memLowWaterMarkBytes: 1000000, "
 		     "memHighWaterMarkBytes: 2000000, lowMemUsageThreshold: 2000, highMemUsageThreshold: 1000",
 		     1.0, 0.75);
+	run_admitted(rig, report, "S13", "tokens, 1M random flows admitted",
+		     "window: tokens, threshold: 1000, burst: 1000", 0.6, 0.5);
 }

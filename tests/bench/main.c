@@ -35,7 +35,7 @@ static const struct part {
 	const char *about;
 } parts[] = {
 	{'s', QUICK, bench_speed, "S1 to S4, beside building blocks"},
-	{'f', FULL, bench_floods, "S10 to S12: SYN flood, bytes, WarmUp, MemoryAdaptive"},
+	{'f', FULL, bench_floods, "S10 to S13: SYN flood, bytes, WarmUp, MemoryAdaptive, tokens"},
 	{'b', FULL, bench_blocks, "what building blocks cost"},
 	{'p', FULL, bench_packets, "what a packet costs, by kind of packet and of rule"},
 	{'c', FULL, bench_connections, "S6: connections"},

@@ -68,6 +68,8 @@ static const struct rule_case cases[] = {
 		    MEMORY "lowMemUsageThreshold: 2000000000, highMemUsageThreshold: " GIGA}},
 	{"Direct, Throttling", UDP4,
 	 .fields = {THROTTLED ONE, THROTTLED SOME ", maxQueueingTimeMs: 1000", THROTTLED "threshold: " GIGA}},
+	{"tokens", UDP4,
+	 .fields = {"window: tokens, " ONE, "window: tokens, " SOME, "window: tokens, threshold: " GIGA}},
 	{"WarmUp, Throttling", UDP4,
 	 .fields = {WARM THROTTLED "threshold: 10", WARM THROTTLED SOME ", maxQueueingTimeMs: 1000",
 		    WARM THROTTLED "threshold: " GIGA},

@@ -96,6 +96,7 @@ static const struct {
 	{"S10e", "a SYN flood end to end, beside nft ct count"},
 	{"S11", "bytes, 1M flows"},
 	{"S12", "WarmUp and MemoryAdaptive, 1M flows"},
+	{"S13", "tokens, 1M flows and one over its limit"},
 	{"S14", "legitimate TCP, throughput and requests"},
 	{"A1", "strict: the fullest interval anywhere"},
 	{"A2", "what each kind's own window holds"},

@@ -73,6 +73,43 @@ static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
 	weir_ruleset_free(ruleset);
 }
 
+/* A bucket is told by what marks its rule's virtual time, and what it lacks by how much of that a token is. */
+static void a_changed_threshold_or_burst_leaves_token_buckets_as_they_are(void **state)
+{
+	struct weir_ruleset *ruleset = per_source_ruleset(20);
+	struct weir_ruleset_rule *rule = &ruleset->rules[0];
+	struct weir_image *image;
+	struct weir_tokens before;
+
+	rule->window = WEIR_WINDOW_TOKENS;
+	rule->burst_micro = 100 * WEIR_MICRO;
+	image = build(ruleset);
+	before = image->rules[0].tokens;
+	assert_int_not_equal(before.mark, 0);
+	assert_memory_equal(&image->rule_info[0].tokens, &before, sizeof(before));
+	reload(&image, ruleset, 1001 * SECOND);
+	assert_memory_equal(&image->rules[0].tokens, &before, sizeof(before));
+	rule->threshold_micro = 30 * WEIR_MICRO;
+	rule->burst_micro = 150 * WEIR_MICRO;
+	reload(&image, ruleset, 1002 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_equal(image->rules[0].tokens.mark, before.mark);
+	assert_int_equal(image->rules[0].tokens.unit, before.unit);
+	assert_int_equal(image->rules[0].tokens.batch_max, 150);
+	assert_int_equal(image->rules[0].tokens.clock.start_ns, 1002 * SECOND);
+	/* So many digits that the unit will not do. */
+	rule->burst_micro = 9999999999999 * WEIR_MICRO;
+	reload(&image, ruleset, 1003 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	assert_int_not_equal(image->rules[0].tokens.mark, before.mark);
+	/* Another window is another rule. */
+	rule->window = WEIR_WINDOW_LEAP;
+	reload(&image, ruleset, 1004 * SECOND);
+	assert_int_equal(image->kept_rules, 0);
+	weir_image_free(image);
+	weir_ruleset_free(ruleset);
+}
+
 static void assert_not_kept(const struct weir_ruleset *before, const struct weir_ruleset *after)
 {
 	struct weir_image *image = build(before);
@@ -534,6 +571,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_unchanged_rule_keeps_slot_timing_and_version),
 		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
+		cmocka_unit_test(a_changed_threshold_or_burst_leaves_token_buckets_as_they_are),
 		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
 		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
 		cmocka_unit_test(a_reload_without_free_slots_is_refused),

@@ -16,7 +16,7 @@ static const struct weir_command command = {
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
-		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling or\n"
+		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling, tokens or\n"
 		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
