@@ -135,6 +135,8 @@ static __always_inline __u32 weir_listed(const struct weir_packet *pkt)
 /* The verdict of a source that is in a list; WEIR_VERDICT_OPEN when it is in none. */
 static __always_inline enum weir_verdict weir_ask_lists(const struct weir_packet *pkt)
 {
+	if (!config.has_lists)
+		return WEIR_VERDICT_OPEN;
 	switch (weir_listed(pkt)) {
 	case WEIR_LIST_NEITHER:
 		return WEIR_VERDICT_OPEN;

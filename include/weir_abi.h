@@ -32,6 +32,7 @@
 #include "weir_lab.h"
 #include "weir_sizes.h"
 #include "weir_state.h"
+#include "weir_timed.h"
 
 /* One more with every change of struct weir_instance_info. All other tables that survive a reload have versions of
  * their own (weir_tables.h).

@@ -44,6 +44,8 @@ struct weir_instance_info {
 	__u32 throttle_sets;
 	__u32 warming_sets;
 	__u32 penalty_sets;
+	__u32 timed_entries; /* addresses that there is room for */
+	__u32 pad;
 	__u32 presence_cells;
 	__u32 presence_shift;
 	__u32 controller_timeout_ms;

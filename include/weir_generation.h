@@ -248,6 +248,11 @@ struct weir_config {
 	__u32 list_levels; /* one bit for each enum weir_list_level that has groups */
 	__u32 list_salt;
 	__u32 list_bucket_bits; /* there are 2^this buckets */
+	/* timed entries: weir_timed.h */
+	__u32 has_timed;
+	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
+	__u32 listed_ipv6;
+	__u32 pad2;
 	/* connections */
 	__u32 connection_sets; /* powers of two; 0: no such table */
 	__u32 connection_flow_sets;

@@ -41,6 +41,9 @@
 	TABLE(PENALISED_RULES, penalised_rules, struct weir_rule_penalty, 16, 1)                                       \
 	TABLE(BORROWING_RESOURCES, borrowing_resources, struct weir_borrowing, 192, 1)                                 \
 	TABLE(BORROWING_FLOWS, borrowing_flows, struct weir_borrowing_set, 1408, 1)                                    \
+	TABLE(TIMED_STATE, timed_state, struct weir_timed_state, 16, 1)                                                \
+	TABLE(TIMED_ADDRESSES, timed_addresses, struct weir_timed, 24, 1)                                              \
+	TABLE(TIMED_PREFIXES, timed_prefixes, struct weir_timed, 24, 1)                                                \
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
 	TABLE(TOKEN_RESOURCES, token_resources, struct weir_token_bucket, 16, 1)                                       \
 	TABLE(TOKEN_FLOWS, token_flows, struct weir_token_set, 128, 1)                                                 \

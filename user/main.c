@@ -21,6 +21,8 @@ static const struct {
 	{"status", weir_cmd_status, "what is attached, and with which rules"},
 	{"stats", weir_cmd_stats, "counters, and the last minute per resource"},
 	{"flows", weir_cmd_flows, "the busiest flows"},
+	{"block", weir_cmd_block, "drop the packets of sources for a while"},
+	{"allow", weir_cmd_allow, "let the packets of sources pass for a while"},
 	{"release", weir_cmd_release, "end penalties of flows"},
 	{"replay", weir_cmd_replay, "run the BPF program over a capture, in the capture's own time"},
 	{"doctor", weir_cmd_doctor, "what on this host would stop or bend a limit"},

@@ -27,6 +27,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.penalty_sets = image->config.penalty_sets,
 		.borrowing_sets = image->config.borrowing_sets,
 		.token_sets = image->config.token_sets,
+		.timed_entries = image->timed_entries,
 		.connection_sets = image->config.connection_sets,
 		.connection_flow_sets = image->config.connection_flow_sets,
 		.presence_cells = image->config.presence_cells,

@@ -64,6 +64,7 @@ static void mistake_in_a_setting_is_told_at_its_place(void **state)
 		{"settings: {memory: 'cgroup:'}\n", 1, 20, "must have 1 to 255 bytes", "cgroup:PATH"},
 		{"settings: {throttling: paced}\n", 1, 24, "'paced' is no value of 'throttling'", "'pace'"},
 		{"settings: {controllerTimeoutInMs: 999}\n", 1, 35, "'999' is out of range", "1000 to 60000"},
+		{"settings: {timedEntries: 4000001}\n", 1, 26, "out of range", "0 to 4000000"},
 		{"settings: {controllerTimeoutInMs: 60001}\n", 1, 35, "out of range", NULL},
 		{"settings: [1]\n", 1, 11, "settings must be a map", "flowsPerCpu"},
 	};

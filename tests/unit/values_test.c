@@ -536,6 +536,26 @@ static void nearest_finds_what_was_meant_and_nothing_else(void **state)
 	assert_null(weir_nearest("x", words, 0, sizeof(*words)));
 }
 
+static void duration_is_numbers_with_units_the_longer_first(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ms;
+	} good[] = {{"1ms", 1},		{"90s", 90000},		{"10m", 600000},
+		    {"1h30m", 5400000}, {"7d", 604800000},	{"1d2h3m4s5ms", 93784005},
+		    {"0h5s", 5000},	{"3650d", 315360000000}};
+	static const char *const bad[] = {"",	  "5",	 "0s",	 "h",	  "1x",	     "1 h",   "30m1h",
+					  "1h1h", "-1h", "1.5h", "3651d", "3650d1s", "1hour", "99999999999999999999s"};
+	uint64_t ns;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(weir_parse_duration(good[i].text, &ns, &refusal), 0);
+		assert_int_equal(ns, good[i].ms * 1000000);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_refused(weir_parse_duration(bad[i], &ns, &refusal), bad[i], "is no duration", "1h30m");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +585,7 @@ int main(void)
 		cmocka_unit_test(flow_field_is_in_the_key_once),
 		cmocka_unit_test(name_has_1_to_127_bytes_of_utf8),
 		cmocka_unit_test(utf8_refuses_overlong_surrogate_and_cut_characters),
+		cmocka_unit_test(duration_is_numbers_with_units_the_longer_first),
 		cmocka_unit_test(nearest_finds_what_was_meant_and_nothing_else),
 	};
 

@@ -326,6 +326,7 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
 		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
 		(json_int_t)settings->occupy_timeout_ms);
+	json_object_set_new(fields, "timedEntries", json_integer(image->timed_entries));
 	describe_connections(image, fields);
 	return fields;
 }

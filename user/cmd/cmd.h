@@ -21,6 +21,8 @@ int weir_cmd_control(int argc, char **argv);
 int weir_cmd_status(int argc, char **argv);
 int weir_cmd_stats(int argc, char **argv);
 int weir_cmd_flows(int argc, char **argv);
+int weir_cmd_block(int argc, char **argv);
+int weir_cmd_allow(int argc, char **argv);
 int weir_cmd_release(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
 int weir_cmd_doctor(int argc, char **argv);

@@ -32,7 +32,10 @@ static const struct known_option {
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
-	{'a', false, "all", NULL, "all that are penalised"},
+	{'a', false, "all", NULL, "all that there are"},
+	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
+	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
+	{'R', false, "remove", NULL, "end it at once"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
 	{'h', true, "help", NULL, "this text"},
@@ -167,6 +170,15 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'r':
 		options->rule = optarg;
+		return 0;
+	case 'F':
+		options->lasts = optarg;
+		return 0;
+	case 'l':
+		options->lists = true;
+		return 0;
+	case 'R':
+		options->removes = true;
 		return 0;
 	case 'a':
 		options->means_all = true;

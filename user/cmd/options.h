@@ -39,7 +39,9 @@ struct weir_options {
 	bool observes; /* whatever settings.mode says */
 	bool starts_afresh;
 	bool means_all;
-	const char *rule; /* its name; NULL: any */
+	bool lists, removes;
+	const char *lasts; /* --for; NULL: not given */
+	const char *rule;  /* its name; NULL: any */
 	uint32_t most;
 	char **arguments;
 	size_t argument_count;

@@ -166,6 +166,7 @@ static json_t *describe_settings(const struct weir_instance *instance)
 				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
 				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
 
+	json_object_set_new(settings, "timedEntries", json_integer(info->timed_entries));
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
 	if (weir_connections_are_counted(instance))

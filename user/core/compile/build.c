@@ -186,6 +186,9 @@ static int build(const struct weir_ruleset *ruleset, const struct weir_compile_o
 	err = weir_compile_lists(ruleset, &image->config, &image->lists, diag);
 	if (err)
 		return err;
+	err = weir_compile_listed(ruleset, &image->config, &image->lists, diag);
+	if (err)
+		return err;
 	count_listed(ruleset, image);
 
 	*ret_image = TAKE_PTR(image);
@@ -215,6 +218,12 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 static uint64_t percpu_bytes(uint64_t bytes, uint32_t cpus)
 {
 	return bytes * (cpus + NOTED_CPUS);
+}
+
+/* The kernel's hash map: a bucket of 16 bytes for each entry there is room for, rounded up to a power of two. */
+static uint64_t timed_bytes(uint32_t entries)
+{
+	return entries ? 16ull * round_up_power_of_two(entries) : 0;
 }
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
@@ -257,7 +266,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
-	memory.lists = weir_lists_memory(&image->lists);
+	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
 		       memory.connections + memory.lone_rows + memory.counters + memory.matching + memory.lists;
 	*ret_memory = memory;

@@ -14,6 +14,7 @@
 #include "rules/ruleset.h"
 #include "weir_abi.h"
 #include "weir_prefixes.h"
+#include "weir_timed.h"
 
 /* What already runs, as read from the instance's maps; all zero for a first load. */
 struct weir_previous {
@@ -22,7 +23,7 @@ struct weir_previous {
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
 	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
-	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets, token_sets;
+	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets, token_sets, timed_entries;
 	uint32_t connection_sets, connection_flow_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint32_t presence_cells, presence_shift; /* likewise */
@@ -68,6 +69,8 @@ struct weir_image_lists {
 	uint64_t *buckets; /* bucket_count, a power of two */
 	uint64_t *words;   /* word_count */
 	uint32_t root_count, bucket_count, word_count;
+	struct weir_listed_prefix *prefixes; /* prefix_count: for timed entries (weir_timed.h) */
+	uint32_t prefix_count;
 };
 
 struct weir_image {
@@ -109,6 +112,7 @@ struct weir_image {
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
 	uint32_t flows_per_cpu; /* rounded up to a power of two */
+	uint32_t timed_entries; /* addresses that can be blocked or allowed for a while; 0: none */
 	/* what prefix_nodes was made of: sorted; and the vectors of addresses in no prefix */
 	struct weir_image_prefix *source_prefixes, *destination_prefixes;
 	uint32_t source_prefix_count, destination_prefix_count;

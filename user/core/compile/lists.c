@@ -417,7 +417,8 @@ int weir_compile_lists(const struct weir_ruleset *ruleset, struct weir_config *c
 
 uint64_t weir_lists_memory(const struct weir_image_lists *lists)
 {
-	return ((uint64_t)lists->root_count + lists->bucket_count + lists->word_count) * sizeof(uint64_t);
+	return ((uint64_t)lists->root_count + lists->bucket_count + lists->word_count) * sizeof(uint64_t) +
+	       (uint64_t)lists->prefix_count * sizeof(*lists->prefixes);
 }
 
 void weir_lists_free(struct weir_image_lists *lists)
@@ -425,4 +426,5 @@ void weir_lists_free(struct weir_image_lists *lists)
 	free(lists->roots);
 	free(lists->buckets);
 	free(lists->words);
+	free(lists->prefixes);
 }

@@ -106,6 +106,9 @@ bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const str
  */
 int weir_compile_lists(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
 		       struct weir_diag *diag);
+/* Then, for timed entries, the prefixes themselves. */
+int weir_compile_listed(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
+			struct weir_diag *diag);
 void weir_lists_free(struct weir_image_lists *lists);
 
 static inline int weir_compile_no_memory(struct weir_diag *diag)

@@ -100,6 +100,24 @@ static void size_penalties(const struct weir_previous *previous, struct weir_ima
 	image->config.penalty_sets = weir_table_sets(image, previous, &table, diag);
 }
 
+/* ---- timed entries ---- */
+
+/* What a hash of addresses takes from the start: a bucket for each, rounded up to a power of two. Its entries come and
+ * go with what is blocked and allowed; a reload keeps the map, and so its size.
+ */
+static void size_timed(const struct weir_settings *settings, const struct weir_previous *previous,
+		       struct weir_image *image, struct weir_diag *diag)
+{
+	image->timed_entries = settings->timed_entries;
+	image->config.has_timed = settings->timed_entries > 0;
+	if (!previous->timed_entries || !settings->timed_entries || previous->timed_entries == settings->timed_entries)
+		return;
+	weir_diag_warning(diag, NULL, NULL, "detach and attach again to change timedEntries",
+			  "the table of timed entries keeps its %u places: a reload does not change that",
+			  previous->timed_entries);
+	image->timed_entries = previous->timed_entries;
+}
+
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			 struct weir_image *image, struct weir_diag *diag)
 {
@@ -111,4 +129,5 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 			weir_kinds[id]->size_tables(settings, before, image, diag);
 	size_warming(before, image, diag);
 	size_penalties(before, image, diag);
+	size_timed(settings, before, image, diag);
 }

@@ -10,6 +10,7 @@
 #include "base/util.h"
 
 #define FLOWS_PER_CPU_DEFAULT 262144
+#define TIMED_ENTRIES_DEFAULT 65536
 #define CONNECTIONS_DEFAULT 131072
 
 enum top_field {
@@ -411,6 +412,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
 	ruleset->settings = (struct weir_settings){
 		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
+		.timed_entries = TIMED_ENTRIES_DEFAULT,
 		.controller_timeout_ms = 3000,
 		.occupy_timeout_ms = 500, /* Sentinel (Java)'s: OccupyTimeoutProperty */
 		.connections = CONNECTIONS_DEFAULT,

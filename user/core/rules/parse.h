@@ -96,7 +96,7 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 /* ---- the parts of a file ---- */
 
 /* Merge one file's settings; first[] remembers which node set each field, over all files. */
-#define WEIR_SETTING_COUNT 16
+#define WEIR_SETTING_COUNT 17
 void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
 			const struct weir_node *first[WEIR_SETTING_COUNT]);
 

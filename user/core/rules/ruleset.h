@@ -146,6 +146,7 @@ struct weir_settings {
 	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
 	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
 	uint32_t occupy_timeout_ms;	/* units are lent for shorter waits only: 0 to 86400000, default 500 */
+	uint32_t timed_entries;		/* addresses for weir block and weir allow; default 65536; 0: none */
 	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
 	bool derives_connection_flows;	/* they are the default */

@@ -41,6 +41,7 @@ enum setting {
 	SETTING_THROTTLING,
 	SETTING_CONTROLLER_TIMEOUT,
 	SETTING_OCCUPY_TIMEOUT,
+	SETTING_TIMED_ENTRIES,
 	SETTING_CONNECTIONS,
 	SETTING_CONNECTION_FLOWS,
 	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
@@ -58,6 +59,7 @@ static const char *const setting_names[WEIR_SETTING_COUNT] = {
 	"throttling",
 	"controllerTimeoutInMs",
 	"occupyTimeoutInMs",
+	"timedEntries",
 	"connections",
 	"connectionFlows",
 	"halfOpenTimeoutInMs",
@@ -180,6 +182,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
 		    &settings->controller_timeout_ms);
 	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
+	read_number(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
 	read_connections(reader, values, settings);
 	if (values[SETTING_NON_IP] && settings->drop_non_ip)
 		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",

@@ -39,6 +39,11 @@ int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refu
  */
 int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
 
+/* "90s", "10m", "1h30m", "7d", in ns: whole numbers with the units d, h, m, s and ms, each at most once and in this
+ * order; at least 1 ms, and at most ten years.
+ */
+int weir_parse_duration(const char *text, uint64_t *ret_ns, struct weir_refusal *reterr_refusal);
+
 /* "53" or "1024-65535", both ends included and within 0 to `high`. */
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range,
 		     struct weir_refusal *reterr_refusal);

@@ -86,6 +86,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->penalty_sets = config->penalty_sets;
 	info->borrowing_sets = config->borrowing_sets;
 	info->token_sets = config->token_sets;
+	info->timed_entries = image->timed_entries;
 	info->connection_sets = config->connection_sets;
 	info->connection_flow_sets = config->connection_flow_sets;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));

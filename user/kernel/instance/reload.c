@@ -54,6 +54,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 	       (map == WEIR_MAP_BORROWING_RESOURCES &&
 		!image->config.borrowing_sets != !instance->info.borrowing_sets) ||
 	       (map == WEIR_MAP_TOKEN_FLOWS && image->config.token_sets != instance->info.token_sets) ||
+	       (map == WEIR_MAP_TIMED_ADDRESSES && image->timed_entries != instance->info.timed_entries) ||
 	       (map == WEIR_MAP_CONNECTION_FLOWS &&
 		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
@@ -120,6 +121,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.penalty_sets = instance->info.penalty_sets,
 		.borrowing_sets = instance->info.borrowing_sets,
 		.token_sets = instance->info.token_sets,
+		.timed_entries = instance->info.timed_entries,
 		.connection_sets = instance->info.connection_sets,
 		.connection_flow_sets = instance->info.connection_flow_sets,
 		.presence_cells = instance->info.presence_cells,
@@ -147,6 +149,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		previous.borrowing_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_TOKEN_FLOWS])
 		previous.token_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_TIMED_ADDRESSES])
+		previous.timed_entries = 0;
 	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
 		previous.connection_sets = previous.connection_flow_sets = 0;
 	return previous;

@@ -36,6 +36,9 @@ static const struct {
 	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALTY_KEYS},
 	{WEIR_MAP_PENALTY_KEYS, WEIR_MAP_PENALISED_FLOWS},
 	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALISED_RULES},
+	/* Whether there are any is said apart from them. */
+	{WEIR_MAP_TIMED_ADDRESSES, WEIR_MAP_TIMED_STATE},
+	{WEIR_MAP_TIMED_PREFIXES, WEIR_MAP_TIMED_STATE},
 	/* Tokens are what was left after the seconds that have been counted. */
 	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
 	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
@@ -102,6 +105,9 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_PENALISED_FLOWS] = "penalties of flows are over",
 	[WEIR_MAP_PENALTY_KEYS] = "whose penalties were is forgotten",
 	[WEIR_MAP_PENALISED_RULES] = "penalties of resources without a flow key are over",
+	[WEIR_MAP_TIMED_STATE] = "whether anybody is blocked or allowed for a while is forgotten",
+	[WEIR_MAP_TIMED_ADDRESSES] = "addresses that were blocked or allowed for a while no longer are",
+	[WEIR_MAP_TIMED_PREFIXES] = "prefixes that were blocked or allowed for a while no longer are",
 	[WEIR_MAP_CONNECTIONS] = "connections are forgotten, and learned again as they talk",
 	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
 	[WEIR_MAP_LONE_CONNECTIONS] = "counts of connections of resources without a flow key start at 0",

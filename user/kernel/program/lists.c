@@ -8,21 +8,23 @@
 
 #include "base/util.h"
 
-#define LIST_MAPS 3
+#define LIST_MAPS 4
 
-/* What goes into a map: words, which an array map keeps without holes. */
+/* What goes into a map: values of whole words, which an array map keeps without holes. */
 struct content {
 	const char *map_name;
-	const uint64_t *words;
+	const void *values;
 	uint32_t count;
+	size_t value_bytes;
 };
 
 static void list_contents(const struct weir_image_lists *lists, struct content ret_contents[LIST_MAPS])
 {
 	const struct content contents[LIST_MAPS] = {
-		{"list_roots", lists->roots, lists->root_count},
-		{"list_buckets", lists->buckets, lists->bucket_count},
-		{"list_words", lists->words, lists->word_count},
+		{"list_roots", lists->roots, lists->root_count, sizeof(*lists->roots)},
+		{"list_buckets", lists->buckets, lists->bucket_count, sizeof(*lists->buckets)},
+		{"list_words", lists->words, lists->word_count, sizeof(*lists->words)},
+		{"listed_prefixes", lists->prefixes, lists->prefix_count, sizeof(*lists->prefixes)},
 	};
 
 	memcpy(ret_contents, contents, sizeof(contents));
@@ -46,17 +48,17 @@ int weir_lists_size(struct bpf_object *object, const struct weir_image_lists *li
 static int copy_into(const struct bpf_map *map, const struct content *content)
 {
 	size_t page_bytes = sysconf(_SC_PAGESIZE);
-	size_t bytes = content->count * sizeof(*content->words);
+	size_t bytes = content->count * content->value_bytes;
 	size_t mapped_bytes = (bytes + page_bytes - 1) / page_bytes * page_bytes;
-	void *words;
+	void *values;
 
 	if (!bytes)
 		return 0;
-	words = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-	if (words == MAP_FAILED)
+	values = mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (values == MAP_FAILED)
 		return -errno;
-	memcpy(words, content->words, bytes);
-	munmap(words, mapped_bytes);
+	memcpy(values, content->values, bytes);
+	munmap(values, mapped_bytes);
 	return 0;
 }
 

@@ -146,6 +146,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.penalised_rules, image->rule_slots},
 		{skel->maps.borrowing_flows, image->config.borrowing_sets},
 		{skel->maps.borrowing_resources, weir_image_borrowing_slots(image)},
+		{skel->maps.timed_addresses, image->timed_entries},
 		{skel->maps.connections, image->config.connection_sets},
 		{skel->maps.connection_flows, image->config.connection_flow_sets},
 		{skel->maps.lone_connections, weir_image_connection_slots(image)},

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Is the packet's source blocked or allowed for a while? Timed entries (weir_timed.h) and the lists of the rule files
+ * are one list: the longest prefix decides, deny on a tie. While there are no timed entries, a packet pays for reading
+ * two words, which are hardly ever written.
+ */
+#ifndef WEIR_BPF_TIMED_H
+#define WEIR_BPF_TIMED_H
+
+#include "clock.h"
+#include "lists.h"
+#include "weir_timed.h"
+
+WEIR_MAP(timed_state, BPF_MAP_TYPE_ARRAY, 1, struct weir_timed_state, BPF_F_MMAPABLE);
+WEIR_MAP(listed_prefixes, BPF_MAP_TYPE_ARRAY, 1, struct weir_listed_prefix, BPF_F_MMAPABLE);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
+	__type(key, struct weir_timed_address);
+	__type(value, struct weir_timed);
+} timed_addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, WEIR_TIMED_PREFIXES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
+	__type(key, struct weir_timed_prefix);
+	__type(value, struct weir_timed);
+} timed_prefixes SEC(".maps");
+
+/* What an entry in force says, and how long its prefix is: in one number, so that functions can return it. */
+#define WEIR_TIMED_ANSWER(answer, bits) ((answer) | (bits) << 8)
+#define WEIR_TIMED_BITS(said) ((said) >> 8)
+
+/* An order that ends at until_ns, and 0 none, is in force at this packet's time. */
+static __always_inline bool weir_is_in_force(struct weir_scratch *s, __u64 until_ns)
+{
+	return until_ns && weir_now_ns(s) < until_ns;
+}
+
+static __always_inline __u32 weir_timed_answer(struct weir_scratch *s, const struct weir_timed *timed)
+{
+	if (weir_is_in_force(s, READ_ONCE(timed->deny_until_ns)))
+		return WEIR_LIST_DENIES;
+	return weir_is_in_force(s, READ_ONCE(timed->allow_until_ns)) ? WEIR_LIST_ALLOWS : WEIR_LIST_NEITHER;
+}
+
+/* Copies what of a source belongs to its family. */
+static __always_inline void weir_copy_source(__u8 ret_address[16], const struct weir_packet *pkt)
+{
+	__be32 *words = (__be32 *)ret_address;
+
+	words[0] = pkt->source[0];
+	words[1] = pkt->is_ipv6 ? pkt->source[1] : 0;
+	words[2] = pkt->is_ipv6 ? pkt->source[2] : 0;
+	words[3] = pkt->is_ipv6 ? pkt->source[3] : 0;
+}
+
+__noinline int weir_ask_timed_addresses(struct weir_scratch *s)
+{
+	struct weir_timed_address key = {};
+	const struct weir_timed *timed;
+
+	if (!s)
+		return WEIR_LIST_NEITHER;
+	weir_copy_source(key.address, &s->packet);
+	key.family = s->packet.is_ipv6 ? 6 : 4;
+	timed = bpf_map_lookup_elem(&timed_addresses, &key);
+	return timed ? weir_timed_answer(s, timed) : WEIR_LIST_NEITHER;
+}
+
+/* The longest prefix that is in force; of those in the trie some may be over. */
+__noinline int weir_ask_timed_prefixes(struct weir_scratch *s)
+{
+	struct weir_timed_prefix key = {};
+
+	if (!s)
+		return WEIR_LIST_NEITHER;
+	__builtin_memcpy(key.address, s->packet.source, sizeof(key.address));
+	key.family = s->packet.is_ipv6 ? 6 : 4;
+	key.key_bits = WEIR_TIMED_FIXED_BITS + (s->packet.is_ipv6 ? 128 : 32);
+	for (int i = 0; i < 129; i++) {
+		const struct weir_timed *timed = bpf_map_lookup_elem(&timed_prefixes, &key);
+		__u32 answer;
+
+		if (!timed)
+			break;
+		answer = weir_timed_answer(s, timed);
+		if (answer != WEIR_LIST_NEITHER)
+			return WEIR_TIMED_ANSWER(answer, timed->bits);
+		if (!timed->bits)
+			break;
+		key.key_bits = WEIR_TIMED_FIXED_BITS - 1 + timed->bits;
+	}
+	return WEIR_LIST_NEITHER;
+}
+
+/* ---- where a file's list says something else ---- */
+
+static __always_inline bool weir_listed_covers(const struct weir_listed_prefix *listed, __u64 high, __u64 low)
+{
+	__u32 bits = listed->bits;
+
+	if (!bits)
+		return true;
+	if (bits <= 64)
+		return !((high ^ listed->high) >> ((64 - bits) & 63));
+	return high == listed->high && !((low ^ listed->low) >> ((128 - bits) & 63));
+}
+
+/* The length of the longest prefix of the files' lists that the packet's source is in; -1: it is in none. */
+__noinline int weir_listed_bits(struct weir_scratch *s)
+{
+	__u32 first, count, at;
+	__u64 high, low = 0;
+
+	if (!s)
+		return -1;
+	high = (__u64)bpf_ntohl(s->packet.source[0]) << 32;
+	if (s->packet.is_ipv6) {
+		high |= bpf_ntohl(s->packet.source[1]);
+		low = (__u64)bpf_ntohl(s->packet.source[2]) << 32 | bpf_ntohl(s->packet.source[3]);
+	}
+	first = s->packet.is_ipv6 ? config.listed_ipv4 : 0;
+	count = s->packet.is_ipv6 ? config.listed_ipv6 : config.listed_ipv4;
+	/* Behind the last that begins at or before the source: `first` is then one more than its place. */
+	for (int i = 0; i < WEIR_LIST_COUNT_BITS && count; i++) {
+		__u32 half = count / 2;
+		const struct weir_listed_prefix *listed;
+
+		at = first + half;
+		listed = bpf_map_lookup_elem(&listed_prefixes, &at);
+		if (!listed)
+			return -1;
+		if (listed->high < high || (listed->high == high && listed->low <= low)) {
+			first += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	for (int i = 0; i < 129 && first; i++) {
+		const struct weir_listed_prefix *listed;
+
+		at = first - 1;
+		listed = bpf_map_lookup_elem(&listed_prefixes, &at);
+		if (!listed || listed->is_ipv6 != s->packet.is_ipv6)
+			return -1;
+		if (weir_listed_covers(listed, high, low))
+			return listed->bits;
+		first = listed->parent;
+	}
+	return -1;
+}
+
+/* Does the file's list have the last word, where it disagrees with a timed entry? */
+static __always_inline bool weir_file_wins(struct weir_scratch *s, __u32 answer, __u32 bits)
+{
+	int listed_bits;
+
+	if (answer == WEIR_LIST_DENIES && bits == (s->packet.is_ipv6 ? 128 : 32))
+		return false; /* nothing is longer */
+	listed_bits = weir_listed_bits(s);
+	return answer == WEIR_LIST_DENIES ? listed_bits > (int)bits : listed_bits >= (int)bits;
+}
+
+/* ---- all of it ---- */
+
+/* The verdict by timed entries and lists together; WEIR_VERDICT_OPEN when the source is in none. */
+__noinline int weir_ask_timed(struct weir_scratch *s)
+{
+	struct weir_timed_state *state;
+	__u32 zero = 0, answer, file = WEIR_LIST_NEITHER, bits;
+	__u64 tick_ns;
+
+	if (!s)
+		return WEIR_VERDICT_ERROR;
+	state = bpf_map_lookup_elem(&timed_state, &zero);
+	if (!state)
+		return WEIR_VERDICT_ERROR;
+	/* A tick is never later than its time: what is over by the tick is over. */
+	tick_ns = weir_tick_time_ns(s->tick);
+	bits = s->packet.is_ipv6 ? 128 : 32;
+	answer = READ_ONCE(state->addresses_until_ns) > tick_ns ? weir_ask_timed_addresses(s) : WEIR_LIST_NEITHER;
+	if (answer == WEIR_LIST_NEITHER && READ_ONCE(state->prefixes_until_ns) > tick_ns) {
+		answer = weir_ask_timed_prefixes(s);
+		bits = WEIR_TIMED_BITS(answer);
+		answer &= WEIR_LIST_ANSWER_MASK;
+	}
+	if (config.has_lists)
+		file = weir_listed(&s->packet);
+	if (file == WEIR_LIST_BROKEN)
+		return WEIR_VERDICT_ERROR;
+	if (answer == WEIR_LIST_NEITHER ||
+	    (file != WEIR_LIST_NEITHER && file != answer && weir_file_wins(s, answer, bits)))
+		answer = file;
+	if (answer == WEIR_LIST_NEITHER)
+		return WEIR_VERDICT_OPEN;
+	return answer == WEIR_LIST_DENIES ? WEIR_VERDICT_DENY : WEIR_VERDICT_ALLOW;
+}
+
+/* Are there any timed entries in force, or were there? */
+static __always_inline bool weir_has_timed(void)
+{
+	const struct weir_timed_state *state;
+	__u32 zero = 0;
+
+	if (!config.has_timed)
+		return false;
+	state = bpf_map_lookup_elem(&timed_state, &zero);
+	return state && (READ_ONCE(state->addresses_until_ns) | READ_ONCE(state->prefixes_until_ns));
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Timed entries: addresses and prefixes that an operator blocks or allows for a while (`weir block`, `weir allow`),
+ * beside the allow and deny lists of the rule files. They live in the instance, so a reload keeps them. Userspace writes them;
+ * the program judges by their time, so nobody has to come by when one ends.
+ */
+#ifndef WEIR_ABI_TIMED_H
+#define WEIR_ABI_TIMED_H
+
+#include <linux/types.h>
+
+/* Map `timed_state`, one element: no entry of that sort is in force from then on; CLOCK_MONOTONIC, 0: there never was
+ * one. Raised before an entry is written, and never lowered.
+ */
+struct weir_timed_state {
+	__u64 addresses_until_ns;
+	__u64 prefixes_until_ns;
+};
+
+/* Key of the hash map `timed_addresses`. */
+struct weir_timed_address {
+	__u8 address[16]; /* network order; IPv4 in the first four, the others zero */
+	__u32 family;	  /* 4 or 6 */
+};
+
+/* Key of the trie `timed_prefixes`: shorter prefixes than whole addresses. */
+struct weir_timed_prefix {
+	__u32 key_bits; /* WEIR_TIMED_FIXED_BITS, plus the prefix length */
+	__u8 family;
+	__u8 address[16];
+	__u8 zero[3]; /* never compared */
+};
+#define WEIR_TIMED_FIXED_BITS 8
+#define WEIR_TIMED_PREFIXES_MAX 4096 /* tries are slow when they are large */
+
+/* Their value. Each of the two orders has its own time; while both hold, the packet is denied. */
+struct weir_timed {
+	__u64 deny_until_ns; /* CLOCK_MONOTONIC; 0: not denied */
+	__u64 allow_until_ns;
+	__u32 bits; /* prefix length */
+	__u32 pad;
+};
+
+/*
+ * Map `listed_prefixes`, of the generation: the prefixes of the files' lists, sorted by family, address and length. The
+ * lists that packets are looked up in do not know how long the prefix was that decided; that is asked here, where a
+ * timed entry and a file's list disagree.
+ */
+struct weir_listed_prefix {
+	__u64 high, low; /* the address in host order; IPv4 in the upper half of `high` */
+	__u32 parent;	 /* one more than the place of the longest prefix that encloses it; 0: none does */
+	__u8 bits;
+	__u8 is_ipv6;
+	__u8 pad[2];
+};
+
+#endif

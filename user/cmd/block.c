@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir block, weir allow: sources that are denied or allowed for a while. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "options.h"
+#include "print.h"
+#include "rules/values.h"
+#include "timed/timed.h"
+
+#define LINE_BYTES_MAX 1000
+#define MISTAKES_MAX 20 /* that are told */
+#define STANDARD_INPUT "standard input"
+
+static const struct weir_command block = {
+	.name = "block",
+	.options = "FlRaIjh",
+	.arguments = "SOURCE...",
+	.arguments_max = SIZE_MAX,
+	.about =
+		"Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. It ends by itself, in "
+		"the\n"
+		"kernel, and a reload keeps it. Blocked again, a source is blocked for the new time from now on.\n"
+		"'-' reads lines from standard input: a source, and perhaps a time of its own.\n"
+		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
+		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
+		"room.",
+	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h\n"
+		   "  weir block - --for 10m <addresses\n"
+		   "  weir block --list\n"
+		   "  weir block --remove 192.0.2.7",
+};
+
+static const struct weir_command allow = {
+	.name = "allow",
+	.options = "FlRaIjh",
+	.arguments = "SOURCE...",
+	.arguments_max = SIZE_MAX,
+	.about =
+		"Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. It\n"
+		"ends by itself, in the kernel, and a reload keeps it. 'weir block --help' says more.",
+	.example = "  weir allow 192.0.2.7 --for 1h30m\n"
+		   "  weir allow --list\n"
+		   "  weir allow --remove --all",
+};
+
+/* ---- the request ---- */
+
+struct request {
+	const struct weir_options *options;
+	struct weir_timed_order *orders;
+	size_t count;
+	uint64_t lasts_ns; /* of --for; 0: it was not given, or orders end */
+	size_t mistakes;
+	struct weir_diag *diag;
+};
+
+static void free_request(struct request *request)
+{
+	free(request->orders);
+}
+
+static void complain(struct request *request, const struct weir_place *place, const struct weir_refusal *refusal)
+{
+	if (request->mistakes++ < MISTAKES_MAX)
+		weir_diag_error(request->diag, place, NULL, refusal->hint[0] ? refusal->hint : NULL, "%s",
+				refusal->message);
+}
+
+/* lasts: NULL, or a time of its own. */
+static int add_order(struct request *request, const struct weir_place *place, const char *source, const char *lasts)
+{
+	struct weir_timed_order *order, read = {.lasts_ns = request->lasts_ns};
+	struct weir_refusal refusal = {};
+
+	if (weir_parse_prefix(source, &read.prefix, &refusal) ||
+	    (lasts && weir_parse_duration(lasts, &read.lasts_ns, &refusal))) {
+		complain(request, place, &refusal);
+		return 0;
+	}
+	if (request->options->removes)
+		read.lasts_ns = 0;
+	else if (!read.lasts_ns) {
+		snprintf(refusal.message, sizeof(refusal.message), "for how long? '%.*s' has no time",
+			 WEIR_SHOWN(source));
+		snprintf(refusal.hint, sizeof(refusal.hint), "write '--for 1h', or a time behind it");
+		complain(request, place, &refusal);
+		return 0;
+	}
+	order = weir_array_add((void **)&request->orders, request->count, sizeof(*order));
+	if (!order)
+		return weir_diag_fail(request->diag, ENOMEM, NULL, "cannot read the sources");
+	*order = read;
+	request->count++;
+	return 0;
+}
+
+/* A line: a source, perhaps a time, perhaps a comment; or nothing. */
+static int read_line(struct request *request, char *line, int number)
+{
+	static const char *const blanks = " \t\r\n";
+	const struct weir_place place = {.file = STANDARD_INPUT, .line = number, .column = 1};
+	struct weir_refusal refusal = {};
+	char *rest, *source, *lasts, *more;
+
+	line[strcspn(line, "#")] = '\0';
+	source = strtok_r(line, blanks, &rest);
+	if (!source)
+		return 0;
+	lasts = strtok_r(NULL, blanks, &rest);
+	more = strtok_r(NULL, blanks, &rest);
+	if (!more)
+		return add_order(request, &place, source, lasts);
+	snprintf(refusal.message, sizeof(refusal.message), "what is '%.*s'?", WEIR_SHOWN(more));
+	snprintf(refusal.hint, sizeof(refusal.hint), "a line has a source, and perhaps a time: 192.0.2.7 10m");
+	complain(request, &place, &refusal);
+	return 0;
+}
+
+static int read_lines(struct request *request)
+{
+	char line[LINE_BYTES_MAX + 2];
+	int err = 0;
+
+	for (int number = 1; !err && fgets(line, sizeof(line), stdin); number++)
+		err = read_line(request, line, number);
+	if (!err && ferror(stdin))
+		err = weir_diag_fail(request->diag, errno, NULL, "cannot read standard input");
+	return err;
+}
+
+static int read_sources(struct request *request)
+{
+	const struct weir_options *options = request->options;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < options->argument_count; i++)
+		err = strcmp(options->arguments[i], "-") ? add_order(request, NULL, options->arguments[i], NULL)
+							 : read_lines(request);
+	if (request->mistakes > MISTAKES_MAX)
+		weir_diag_error(request->diag, NULL, NULL, NULL, "... and %zu more", request->mistakes - MISTAKES_MAX);
+	return !err && request->mistakes ? -EINVAL : err;
+}
+
+static int check_options(const struct weir_command *command, struct request *request)
+{
+	const struct weir_options *options = request->options;
+	struct weir_diag *diag = request->diag;
+	struct weir_refusal refusal;
+
+	if (options->lasts && weir_parse_duration(options->lasts, &request->lasts_ns, &refusal))
+		return weir_diag_error(diag, NULL, NULL, refusal.hint, "--for: %s", refusal.message);
+	if (options->lists && (options->removes || options->lasts || options->means_all || options->argument_count))
+		return weir_diag_error(diag, NULL, NULL, "leave the rest out",
+				       "'--list' shows all, and changes nothing");
+	if (options->removes && options->lasts)
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
+				       "'--remove' ends at once what '--for' begins");
+	if (options->means_all && (!options->removes || options->argument_count))
+		return weir_diag_error(diag, NULL, NULL, NULL, "'--all' is for '--remove', without a source");
+	if (!options->lists && !options->means_all && !options->argument_count)
+		return weir_diag_error(diag, NULL, NULL, NULL,
+				       "which source? 'weir %s SOURCE --for 1h'; '-' reads them from standard input",
+				       command->name);
+	return 0;
+}
+
+/* ---- what there is to say ---- */
+
+static json_t *describe_order(const struct weir_timed_order *order)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	return json_pack("{s:s, s:I}", "source", weir_format_prefix(&order->prefix, text), "leftMs",
+			 (json_int_t)(order->lasts_ns / 1000000));
+}
+
+static int list(const struct weir_instance *instance, const struct weir_options *options, bool denies,
+		struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	json_t *entries;
+	size_t count;
+	int err = weir_timed_read(instance, denies, &orders, &count, diag);
+
+	if (err)
+		return err;
+	if (!options->wants_json) {
+		for (size_t i = 0; i < count; i++)
+			printf("%s %.3fs\n", weir_format_prefix(&orders[i].prefix, text), orders[i].lasts_ns / 1e9);
+		return weir_flush_results(diag);
+	}
+	entries = json_array();
+	for (size_t i = 0; i < count; i++)
+		weir_json_append(&entries, describe_order(&orders[i]));
+	return weir_json_print(
+		json_pack("{s:s, s:o}", "instance", instance->name, denies ? "blocked" : "allowed", entries), diag);
+}
+
+static int tell(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed,
+		struct weir_diag *diag)
+{
+	const char *what = request->options->removes ? "removed" : denies ? "blocked" : "allowed";
+
+	if (request->options->wants_json)
+		return weir_json_print(json_pack("{s:s, s:I}", "instance", instance->name, what, (json_int_t)changed),
+				       diag);
+	printf("%zu source%s %s\n", changed, weir_plural(changed), what);
+	return weir_flush_results(diag);
+}
+
+/* ---- the command ---- */
+
+static int act(const struct weir_command *command, const struct weir_options *options, bool denies,
+	       struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(free_request) struct request request = {.options = options, .diag = diag};
+	size_t changed = 0;
+	int err = check_options(command, &request);
+
+	if (!err)
+		err = read_sources(&request);
+	if (!err)
+		err = weir_instance_open(options->instance, &instance, diag);
+	if (err)
+		return err;
+	if (options->lists)
+		return list(instance, options, denies, diag);
+	if (options->means_all)
+		err = weir_timed_end_all(instance, denies, &changed, diag);
+	else
+		err = weir_timed_give(instance, denies, request.orders, request.count, &changed, diag);
+	if (err)
+		return err;
+	if (options->removes && !options->means_all && !changed)
+		return weir_diag_fail(diag, ENOENT, "'--list' shows which are", "no such source is %s now",
+				      denies ? "blocked" : "allowed");
+	return tell(instance, &request, denies, changed, diag);
+}
+
+static int act_block(const struct weir_options *options, struct weir_diag *diag)
+{
+	return act(&block, options, true, diag);
+}
+
+static int act_allow(const struct weir_options *options, struct weir_diag *diag)
+{
+	return act(&allow, options, false, diag);
+}
+
+int weir_cmd_block(int argc, char **argv)
+{
+	return weir_command_run(&block, argc, argv, act_block);
+}
+
+int weir_cmd_allow(int argc, char **argv)
+{
+	return weir_command_run(&allow, argc, argv, act_allow);
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "timed/timed.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "host/host.h"
+
+#define BATCH 4096 /* entries a system call; chosen, not derived */
+
+struct giving {
+	const struct weir_instance *instance;
+	bool denies;
+	uint64_t now_ns;
+	int addresses_fd, prefixes_fd;
+	bool was_empty; /* no address was listed before: there is nothing to look for */
+	/* addresses to be written with the next batch */
+	struct weir_timed_address keys[BATCH];
+	struct weir_timed values[BATCH];
+	__u32 count;
+	size_t changed;
+	struct weir_diag *diag;
+};
+
+static bool is_address(const struct weir_prefix *prefix)
+{
+	return prefix->bits == (prefix->family == 6 ? 128 : 32);
+}
+
+static struct weir_timed_address address_key(const struct weir_prefix *prefix)
+{
+	struct weir_timed_address key = {.family = prefix->family};
+
+	memcpy(key.address, prefix->address, sizeof(key.address));
+	return key;
+}
+
+static struct weir_timed_prefix prefix_key(const struct weir_prefix *prefix)
+{
+	struct weir_timed_prefix key = {
+		.key_bits = WEIR_TIMED_FIXED_BITS + prefix->bits,
+		.family = prefix->family,
+	};
+
+	memcpy(key.address, prefix->address, sizeof(key.address));
+	return key;
+}
+
+static __u64 *time_of(struct weir_timed *timed, bool denies)
+{
+	return denies ? &timed->deny_until_ns : &timed->allow_until_ns;
+}
+
+static bool is_over(const struct weir_timed *timed, uint64_t now_ns)
+{
+	return timed->deny_until_ns <= now_ns && timed->allow_until_ns <= now_ns;
+}
+
+/* ---- the state, which the program reads first ---- */
+
+static void raise_to(__u64 *word, uint64_t until_ns)
+{
+	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	while (old < until_ns &&
+	       !__atomic_compare_exchange_n(word, &old, until_ns, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+/* Before any entry is written: the program looks for none beyond these times. */
+static int raise_state(const struct giving *giving, const struct weir_timed_order *orders, size_t count)
+{
+	uint64_t addresses_ns = 0, prefixes_ns = 0, *latest_ns;
+	size_t page_bytes = sysconf(_SC_PAGESIZE);
+	struct weir_timed_state *state;
+
+	for (size_t i = 0; i < count; i++) {
+		latest_ns = is_address(&orders[i].prefix) ? &addresses_ns : &prefixes_ns;
+		if (orders[i].lasts_ns && giving->now_ns + orders[i].lasts_ns > *latest_ns)
+			*latest_ns = giving->now_ns + orders[i].lasts_ns;
+	}
+	state = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		     giving->instance->map_fd[WEIR_MAP_TIMED_STATE], 0);
+	if (state == MAP_FAILED)
+		return -errno;
+	raise_to(&state->addresses_until_ns, addresses_ns);
+	raise_to(&state->prefixes_until_ns, prefixes_ns);
+	munmap(state, page_bytes);
+	return 0;
+}
+
+/* ---- entries that are over make room ---- */
+
+/* Show all addresses, batch by batch. */
+typedef int address_visit(const struct weir_timed_address *keys, struct weir_timed *values, __u32 count, void *data);
+
+static int visit_addresses(int fd, address_visit *visit, void *data)
+{
+	_cleanup_(weir_freep) struct weir_timed_address *keys = calloc(BATCH, sizeof(*keys));
+	_cleanup_(weir_freep) struct weir_timed *values = calloc(BATCH, sizeof(*values));
+	__u32 at, next, *from = NULL, count;
+	int err = 0, result = 0;
+
+	if (!keys || !values)
+		return -ENOMEM;
+	while (!err && !result) {
+		count = BATCH;
+		err = bpf_map_lookup_batch(fd, from, &next, keys, values, &count, NULL);
+		if (err && err != -ENOENT)
+			return err;
+		result = visit(keys, values, count, data);
+		at = next;
+		from = &at;
+	}
+	return result;
+}
+
+struct keys {
+	struct weir_timed_address *keys;
+	size_t count;
+	uint64_t now_ns;
+};
+
+static int collect_over(const struct weir_timed_address *keys, struct weir_timed *values, __u32 count, void *data)
+{
+	struct keys *over = data;
+
+	for (__u32 i = 0; i < count; i++) {
+		struct weir_timed_address *key;
+
+		if (!is_over(&values[i], over->now_ns))
+			continue;
+		key = weir_array_add((void **)&over->keys, over->count, sizeof(*key));
+		if (!key)
+			return -ENOMEM;
+		*key = keys[i];
+		over->count++;
+	}
+	return 0;
+}
+
+static int remove_over(const struct giving *giving)
+{
+	struct keys over = {.now_ns = giving->now_ns};
+	int err = visit_addresses(giving->addresses_fd, collect_over, &over);
+
+	for (size_t i = 0; !err && i < over.count; i++)
+		if (bpf_map_delete_elem(giving->addresses_fd, &over.keys[i]) && errno != ENOENT)
+			err = -errno;
+	free(over.keys);
+	return err;
+}
+
+/* ---- addresses ---- */
+
+static int fail_full(const struct giving *giving, const char *what, uint32_t places, const char *hint)
+{
+	weir_diag_error(giving->diag, NULL, NULL, hint, "no room for more %s: %u are blocked or allowed for a while",
+			what, places);
+	return -ENOSPC;
+}
+
+static int write_batch(struct giving *giving)
+{
+	__u32 done = 0, count;
+	bool has_swept = false;
+	int err;
+
+	while (done < giving->count) {
+		count = giving->count - done;
+		err = bpf_map_update_batch(giving->addresses_fd, &giving->keys[done], &giving->values[done], &count,
+					   NULL);
+		done += count;
+		if (!err)
+			continue;
+		if (err != -E2BIG)
+			return err;
+		if (has_swept)
+			return fail_full(giving, "addresses", giving->instance->info.timed_entries,
+					 "raise settings.timedEntries, then detach and attach again");
+		err = remove_over(giving);
+		if (err)
+			return err;
+		has_swept = true;
+	}
+	giving->count = 0;
+	return 0;
+}
+
+/* What an address has already, with this order in it. False: there is nothing to change. */
+static bool merge(const struct giving *giving, const struct weir_timed_order *order, struct weir_timed *timed)
+{
+	__u64 *until_ns = time_of(timed, giving->denies);
+
+	if (!order->lasts_ns && *until_ns <= giving->now_ns)
+		return false;
+	*until_ns = order->lasts_ns ? giving->now_ns + order->lasts_ns : 0;
+	timed->bits = order->prefix.bits;
+	return true;
+}
+
+static int give_address(struct giving *giving, const struct weir_timed_order *order)
+{
+	struct weir_timed_address key = address_key(&order->prefix);
+	struct weir_timed timed = {};
+
+	if (!giving->was_empty && bpf_map_lookup_elem(giving->addresses_fd, &key, &timed) && errno != ENOENT)
+		return -errno;
+	if (!merge(giving, order, &timed))
+		return 0;
+	giving->changed++;
+	if (is_over(&timed, giving->now_ns)) {
+		if (bpf_map_delete_elem(giving->addresses_fd, &key) && errno != ENOENT)
+			return -errno;
+		return 0;
+	}
+	giving->keys[giving->count] = key;
+	giving->values[giving->count++] = timed;
+	return giving->count == BATCH ? write_batch(giving) : 0;
+}
+
+/* ---- prefixes, which are few ---- */
+
+/* Show every prefix of the trie, with its value. */
+typedef int prefix_visit(const struct weir_timed_prefix *key, struct weir_timed *timed, void *data);
+
+static int visit_prefixes(int fd, prefix_visit *visit, void *data)
+{
+	struct weir_timed_prefix key, next, *from = NULL;
+	struct weir_timed timed;
+	int err = 0;
+
+	while (!err && !bpf_map_get_next_key(fd, from, &next)) {
+		key = next;
+		from = &key;
+		if (!bpf_map_lookup_elem(fd, &key, &timed) && timed.bits + WEIR_TIMED_FIXED_BITS == key.key_bits)
+			err = visit(&key, &timed, data);
+	}
+	return err;
+}
+
+struct prefixes_over {
+	struct weir_timed_prefix keys[WEIR_TIMED_PREFIXES_MAX];
+	size_t count;
+	uint64_t now_ns;
+};
+
+static int collect_prefix_over(const struct weir_timed_prefix *key, struct weir_timed *timed, void *data)
+{
+	struct prefixes_over *over = data;
+
+	if (is_over(timed, over->now_ns) && over->count < ARRAY_SIZE(over->keys))
+		over->keys[over->count++] = *key;
+	return 0;
+}
+
+static int remove_prefixes_over(const struct giving *giving)
+{
+	_cleanup_(weir_freep) struct prefixes_over *over = calloc(1, sizeof(*over));
+	int err;
+
+	if (!over)
+		return -ENOMEM;
+	over->now_ns = giving->now_ns;
+	err = visit_prefixes(giving->prefixes_fd, collect_prefix_over, over);
+	for (size_t i = 0; !err && i < over->count; i++)
+		if (bpf_map_delete_elem(giving->prefixes_fd, &over->keys[i]) && errno != ENOENT)
+			err = -errno;
+	return err;
+}
+
+/* A trie is looked up by the longest prefix: what it finds for a key may be a shorter one's. */
+static int give_prefix(struct giving *giving, const struct weir_timed_order *order)
+{
+	struct weir_timed_prefix key = prefix_key(&order->prefix);
+	struct weir_timed timed = {};
+	int err;
+
+	if (bpf_map_lookup_elem(giving->prefixes_fd, &key, &timed) || timed.bits != order->prefix.bits)
+		timed = (struct weir_timed){};
+	if (!merge(giving, order, &timed))
+		return 0;
+	giving->changed++;
+	if (is_over(&timed, giving->now_ns))
+		return bpf_map_delete_elem(giving->prefixes_fd, &key) && errno != ENOENT ? -errno : 0;
+	if (!bpf_map_update_elem(giving->prefixes_fd, &key, &timed, BPF_ANY))
+		return 0;
+	if (errno != ENOSPC)
+		return -errno;
+	err = remove_prefixes_over(giving);
+	if (err)
+		return err;
+	if (!bpf_map_update_elem(giving->prefixes_fd, &key, &timed, BPF_ANY))
+		return 0;
+	return errno == ENOSPC ? fail_full(giving, "prefixes", WEIR_TIMED_PREFIXES_MAX,
+					   "a long list of prefixes belongs into 'allow' or 'deny' of a rule file")
+			       : -errno;
+}
+
+/* ---- the contract ---- */
+
+#define TIMED_TABLES                                                                                                   \
+	(WEIR_TABLE_BIT(WEIR_MAP_TIMED_STATE) | WEIR_TABLE_BIT(WEIR_MAP_TIMED_ADDRESSES) |                             \
+	 WEIR_TABLE_BIT(WEIR_MAP_TIMED_PREFIXES))
+
+static int expect_room(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	int err = weir_instance_expect_tables(instance, TIMED_TABLES, "what is blocked or allowed for a while", diag);
+
+	if (!err && !instance->info.timed_entries)
+		err = weir_diag_error(diag, NULL, NULL, "leave settings.timedEntries out of its rules, and reload them",
+				      "instance '%s' was loaded without room for addresses that are blocked or allowed "
+				      "for a while",
+				      instance->name);
+	return err;
+}
+
+static bool is_empty(int fd)
+{
+	struct weir_timed_address key;
+
+	return bpf_map_get_next_key(fd, NULL, &key) && errno == ENOENT;
+}
+
+static int give(struct giving *giving, const struct weir_timed_order *orders, size_t count)
+{
+	int err = raise_state(giving, orders, count);
+
+	giving->was_empty = is_empty(giving->addresses_fd);
+	for (size_t i = 0; !err && i < count; i++)
+		err = is_address(&orders[i].prefix) ? give_address(giving, &orders[i])
+						    : give_prefix(giving, &orders[i]);
+	if (!err)
+		err = write_batch(giving);
+	return err;
+}
+
+int weir_timed_give(const struct weir_instance *instance, bool denies, const struct weir_timed_order *orders,
+		    size_t count, size_t *ret_changed, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct giving *giving = calloc(1, sizeof(*giving));
+	int err = expect_room(instance, diag);
+
+	if (err)
+		return err;
+	if (!giving)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot write to instance '%s'", instance->name);
+	giving->instance = instance;
+	giving->denies = denies;
+	giving->now_ns = weir_host_now_ns();
+	giving->addresses_fd = instance->map_fd[WEIR_MAP_TIMED_ADDRESSES];
+	giving->prefixes_fd = instance->map_fd[WEIR_MAP_TIMED_PREFIXES];
+	giving->diag = diag;
+	err = give(giving, orders, count);
+	if (err == -ENOSPC)
+		return err;
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot write to instance '%s'", instance->name);
+	*ret_changed = giving->changed;
+	return 0;
+}
+
+struct reading {
+	struct weir_timed_order *orders;
+	size_t count;
+	bool denies;
+	uint64_t now_ns;
+};
+
+static int add_order(struct reading *reading, uint8_t family, const uint8_t address[16], struct weir_timed *timed)
+{
+	uint64_t until_ns = *time_of(timed, reading->denies);
+	struct weir_timed_order *order;
+
+	if (until_ns <= reading->now_ns)
+		return 0;
+	order = weir_array_add((void **)&reading->orders, reading->count, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	*order = (struct weir_timed_order){.lasts_ns = until_ns - reading->now_ns};
+	order->prefix.family = family;
+	order->prefix.bits = timed->bits;
+	memcpy(order->prefix.address, address, sizeof(order->prefix.address));
+	reading->count++;
+	return 0;
+}
+
+static int add_addresses(const struct weir_timed_address *keys, struct weir_timed *values, __u32 count, void *data)
+{
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < count; i++)
+		err = add_order(data, keys[i].family, keys[i].address, &values[i]);
+	return err;
+}
+
+static int add_prefix(const struct weir_timed_prefix *key, struct weir_timed *timed, void *data)
+{
+	return add_order(data, key->family, key->address, timed);
+}
+
+static int compare_orders(const void *left, const void *right)
+{
+	const struct weir_prefix *a = &((const struct weir_timed_order *)left)->prefix;
+	const struct weir_prefix *b = &((const struct weir_timed_order *)right)->prefix;
+
+	if (a->family != b->family)
+		return a->family - b->family;
+	return memcmp(a->address, b->address, sizeof(a->address)) ?: a->bits - b->bits;
+}
+
+int weir_timed_read(const struct weir_instance *instance, bool denies, struct weir_timed_order **ret_orders,
+		    size_t *ret_count, struct weir_diag *diag)
+{
+	struct reading reading = {.denies = denies, .now_ns = weir_host_now_ns()};
+	int err = expect_room(instance, diag);
+
+	if (err)
+		return err;
+	err = visit_addresses(instance->map_fd[WEIR_MAP_TIMED_ADDRESSES], add_addresses, &reading);
+	if (!err)
+		err = visit_prefixes(instance->map_fd[WEIR_MAP_TIMED_PREFIXES], add_prefix, &reading);
+	if (err) {
+		free(reading.orders);
+		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
+	}
+	if (reading.count)
+		qsort(reading.orders, reading.count, sizeof(*reading.orders), compare_orders);
+	*ret_orders = reading.orders;
+	*ret_count = reading.count;
+	return 0;
+}
+
+int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t *ret_ended, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
+	size_t count;
+	int err = weir_timed_read(instance, denies, &orders, &count, diag);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < count; i++)
+		orders[i].lasts_ns = 0;
+	return weir_timed_give(instance, denies, orders, count, ret_ended, diag);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room timed: what operators order while packets go on: sources that are blocked or allowed for a while (weir_timed.h).
+ * An order is in force on all CPUs when the call returns, and ends by itself. Nothing here judges packets.
+ */
+#ifndef WEIR_TIMED_TIMED_H
+#define WEIR_TIMED_TIMED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "instance/instance.h"
+
+/* One order of a kind, to block or to allow, is in force for a prefix: a later one takes the place of an earlier. */
+struct weir_timed_order {
+	struct weir_prefix prefix;
+	uint64_t lasts_ns; /* from now on; 0: end the order that is in force */
+};
+
+/*
+ * Give orders of one kind. *ret_changed is how many did something: ending what is not in force does nothing. Fails with
+ * -ENOSPC, and says so, when there is no room; those before the one that had none are given then.
+ */
+int weir_timed_give(const struct weir_instance *instance, bool denies, const struct weir_timed_order *orders,
+		    size_t count, size_t *ret_changed, struct weir_diag *diag);
+
+/* End all orders of one kind. */
+int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t *ret_ended, struct weir_diag *diag);
+
+/* The orders of one kind that are in force, sorted by family, address and length. The caller frees *ret_orders. */
+int weir_timed_read(const struct weir_instance *instance, bool denies, struct weir_timed_order **ret_orders,
+		    size_t *ret_count, struct weir_diag *diag);
+
+#endif
