@@ -132,21 +132,4 @@ static __always_inline __u32 weir_listed(const struct weir_packet *pkt)
 	return answer == WEIR_LIST_ABSENT ? root & WEIR_LIST_ANSWER_MASK : answer;
 }
 
-/* The verdict of a source that is in a list; WEIR_VERDICT_OPEN when it is in none. */
-static __always_inline enum weir_verdict weir_ask_lists(const struct weir_packet *pkt)
-{
-	if (!config.has_lists)
-		return WEIR_VERDICT_OPEN;
-	switch (weir_listed(pkt)) {
-	case WEIR_LIST_NEITHER:
-		return WEIR_VERDICT_OPEN;
-	case WEIR_LIST_ALLOWS:
-		return WEIR_VERDICT_ALLOW;
-	case WEIR_LIST_DENIES:
-		return WEIR_VERDICT_DENY;
-	default:
-		return WEIR_VERDICT_ERROR;
-	}
-}
-
 #endif

@@ -168,22 +168,20 @@ static __always_inline bool weir_file_wins(struct weir_scratch *s, __u32 answer,
 
 /* ---- all of it ---- */
 
-/* The verdict by timed entries and lists together; WEIR_VERDICT_OPEN when the source is in none. */
+/* The answer of timed entries and lists together. */
 __noinline int weir_ask_timed(struct weir_scratch *s)
 {
-	struct weir_timed_state *state;
-	__u32 zero = 0, answer, file = WEIR_LIST_NEITHER, bits;
+	__u32 zero = 0, answer = WEIR_LIST_NEITHER, file = WEIR_LIST_NEITHER, bits;
+	struct weir_timed_state *state = bpf_map_lookup_elem(&timed_state, &zero);
 	__u64 tick_ns;
 
-	if (!s)
-		return WEIR_VERDICT_ERROR;
-	state = bpf_map_lookup_elem(&timed_state, &zero);
-	if (!state)
-		return WEIR_VERDICT_ERROR;
+	if (!s || !state)
+		return WEIR_LIST_BROKEN;
 	/* A tick is never later than its time: what is over by the tick is over. */
 	tick_ns = weir_tick_time_ns(s->tick);
 	bits = s->packet.is_ipv6 ? 128 : 32;
-	answer = READ_ONCE(state->addresses_until_ns) > tick_ns ? weir_ask_timed_addresses(s) : WEIR_LIST_NEITHER;
+	if (READ_ONCE(state->addresses_until_ns) > tick_ns)
+		answer = weir_ask_timed_addresses(s);
 	if (answer == WEIR_LIST_NEITHER && READ_ONCE(state->prefixes_until_ns) > tick_ns) {
 		answer = weir_ask_timed_prefixes(s);
 		bits = WEIR_TIMED_BITS(answer);
@@ -191,14 +189,11 @@ __noinline int weir_ask_timed(struct weir_scratch *s)
 	}
 	if (config.has_lists)
 		file = weir_listed(&s->packet);
-	if (file == WEIR_LIST_BROKEN)
-		return WEIR_VERDICT_ERROR;
-	if (answer == WEIR_LIST_NEITHER ||
-	    (file != WEIR_LIST_NEITHER && file != answer && weir_file_wins(s, answer, bits)))
-		answer = file;
-	if (answer == WEIR_LIST_NEITHER)
-		return WEIR_VERDICT_OPEN;
-	return answer == WEIR_LIST_DENIES ? WEIR_VERDICT_DENY : WEIR_VERDICT_ALLOW;
+	if (answer == WEIR_LIST_NEITHER || file == WEIR_LIST_BROKEN)
+		return file;
+	if (file != WEIR_LIST_NEITHER && file != answer && weir_file_wins(s, answer, bits))
+		return file;
+	return answer;
 }
 
 /* Are there any timed entries in force, or were there? */
@@ -211,6 +206,27 @@ static __always_inline bool weir_has_timed(void)
 		return false;
 	state = bpf_map_lookup_elem(&timed_state, &zero);
 	return state && (READ_ONCE(state->addresses_until_ns) | READ_ONCE(state->prefixes_until_ns));
+}
+
+/* The verdict of a source that is in a list or a timed entry; WEIR_VERDICT_OPEN when it is in none. */
+static __always_inline enum weir_verdict weir_ask_lists(struct weir_scratch *s)
+{
+	__u32 answer = WEIR_LIST_NEITHER;
+
+	if (unlikely(weir_has_timed()))
+		answer = weir_ask_timed(s);
+	else if (config.has_lists)
+		answer = weir_listed(&s->packet);
+	switch (answer) {
+	case WEIR_LIST_NEITHER:
+		return WEIR_VERDICT_OPEN;
+	case WEIR_LIST_ALLOWS:
+		return WEIR_VERDICT_ALLOW;
+	case WEIR_LIST_DENIES:
+		return WEIR_VERDICT_DENY;
+	default:
+		return WEIR_VERDICT_ERROR;
+	}
 }
 
 #endif

@@ -112,8 +112,8 @@ int weir_ingress(struct xdp_md *ctx)
 	if (unlikely(!s))
 		return XDP_DROP;
 	verdict = weir_parse_packet(ctx, s);
-	if (verdict == WEIR_VERDICT_OPEN)
-		verdict = unlikely(weir_has_timed()) ? weir_ask_timed(s) : weir_ask_lists(&s->packet);
+	if (verdict == WEIR_VERDICT_OPEN && (config.has_lists || config.has_timed))
+		verdict = weir_ask_lists(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_match_packet(s);
 	else

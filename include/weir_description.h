@@ -44,8 +44,6 @@ struct weir_instance_info {
 	__u32 throttle_sets;
 	__u32 warming_sets;
 	__u32 penalty_sets;
-	__u32 timed_entries; /* addresses that there is room for */
-	__u32 pad;
 	__u32 presence_cells;
 	__u32 presence_shift;
 	__u32 controller_timeout_ms;
@@ -59,7 +57,9 @@ struct weir_instance_info {
 	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
 	__u32 borrowing_sets;
 	__u32 token_sets;
-	__u32 observes; /* nothing is dropped: weir_config.observes */
+	__u32 observes;	     /* nothing is dropped: weir_config.observes */
+	__u32 timed_entries; /* addresses that there is room for */
+	__u32 pad;
 };
 
 /* MemoryAdaptive, as the user wrote it. */

@@ -40,6 +40,9 @@ void bench_lists(struct rig *rig, struct report *report);
 /* The program with and without each of its shortcuts. */
 void bench_shortcuts(struct rig *rig, struct report *report);
 
+/* Packets of penalised sources, beside those of full ones. */
+void bench_penalties(struct rig *rig, struct report *report);
+
 /* One of thousands of resources, of several kinds. */
 void bench_resources(struct rig *rig, struct report *report);
 
