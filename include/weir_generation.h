@@ -252,7 +252,7 @@ struct weir_config {
 	__u32 has_timed;
 	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
 	__u32 listed_ipv6;
-	__u32 pad2;
+	__u32 pad4;
 	/* connections */
 	__u32 connection_sets; /* powers of two; 0: no such table */
 	__u32 connection_flow_sets;
