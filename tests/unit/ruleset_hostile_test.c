@@ -65,6 +65,29 @@ static void nesting_is_bounded(void **state)
 	assert_int_equal(bench->diag.errors, 1);
 }
 
+/* Before libfyaml sees it, which would take 400 bytes a bracket. */
+static void brackets_that_stay_open_are_refused_where_there_are_too_many(void **state)
+{
+	static char text[4096];
+	struct bench *bench = *state;
+
+	for (int i = 0; i < 2; i++) {
+		memset(text, "[{"[i], sizeof(text) - 1);
+		assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+		assert_int_equal(bench->diag.entries[0].column, 1001);
+		assert_non_null(strstr(bench->diag.entries[0].message, "more than 1000 brackets are open"));
+	}
+	/* Those that are closed do not count. */
+	strcpy(text, "rules: [");
+	for (int i = 0; i < 1200; i++)
+		strcat(text, "7,");
+	strcat(text, "{}]\n# ");
+	for (int i = 0; i < 500; i++)
+		strcat(text, "[]");
+	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+	assert_null(strstr(bench->diag.entries[0].message, "nested"));
+}
+
 static void file_beyond_16_megabytes_is_refused(void **state)
 {
 	static const char *const paths[] = {"a.yaml"};
@@ -183,6 +206,7 @@ int main(void)
 		TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
 		TEST(aliases_cannot_blow_up_a_small_file),
 		TEST(nesting_is_bounded),
+		TEST(brackets_that_stay_open_are_refused_where_there_are_too_many),
 		TEST(file_beyond_16_megabytes_is_refused),
 		TEST(thousands_of_mistakes_end_in_one_line),
 		TEST(damaged_files_never_crash_the_reader),

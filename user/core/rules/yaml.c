@@ -358,6 +358,34 @@ static int check_text(struct builder *builder)
 			       "byte 0x%02x is not UTF-8 text", (unsigned char)document->text[offset]);
 }
 
+/* libfyaml reads a list or map of brackets to its end before it tells of its beginning, some 400 bytes a bracket: eight
+ * megabytes of '[' would take three gigabytes. So brackets that stay open are counted first. Those in comments and
+ * quotes count as well, which only matters to who writes hundreds of them there and closes none.
+ */
+#define OPEN_BRACKETS_MAX 1000
+
+static int check_brackets(struct builder *builder)
+{
+	const struct weir_document *document = builder->document;
+	struct weir_place place;
+	unsigned int open = 0;
+
+	for (size_t at = 0; at < document->bytes; at++) {
+		const char c = document->text[at];
+
+		if (c == '[' || c == '{')
+			open++;
+		else if ((c == ']' || c == '}') && open)
+			open--;
+		if (open <= OPEN_BRACKETS_MAX)
+			continue;
+		place = place_of(builder, at, at + 1);
+		return mistake(builder, &place, "rule files need no more than five levels",
+			       "lists or maps are nested too deeply: more than 1000 brackets are open");
+	}
+	return 0;
+}
+
 /* What people run into, and libfyaml's message does not help with. */
 static const char *syntax_hint(const char *line, const char *message)
 {
@@ -459,6 +487,8 @@ int weir_document_parse(const char *file, char *text, size_t bytes, struct weir_
 		memmove(text, text + 3, document->bytes + 1);
 	}
 	err = check_text(&builder);
+	if (!err)
+		err = check_brackets(&builder);
 	if (!err)
 		err = parse_text(&builder);
 	for (size_t i = 0; i < builder.anchor_count; i++)
