@@ -9,6 +9,7 @@
 #ifndef WEIR_CONNECTION_STATE_H
 #define WEIR_CONNECTION_STATE_H
 
+#include "inbound.h"
 #include "parse.h"
 #include "rows.h"
 
@@ -107,11 +108,6 @@ enum weir_connection_event {
 	WEIR_EVENT_RESETS,
 	WEIR_EVENT_NOT_TCP,
 };
-
-#define WEIR_TCP_FIN 0x01u
-#define WEIR_TCP_SYN 0x02u
-#define WEIR_TCP_RST 0x04u
-#define WEIR_TCP_ACK 0x10u
 
 static __always_inline enum weir_connection_event weir_connection_event(const struct weir_packet *pkt)
 {

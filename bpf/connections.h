@@ -10,6 +10,7 @@
 #define WEIR_CONNECTIONS_H
 
 #include "connection_table.h"
+#include "handshakes.h"
 #include "threshold.h"
 
 #define WEIR_COMMIT_ATTEMPTS 4 /* another CPU changed the same connection each time */
@@ -401,6 +402,9 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	if (weir_is_counted(state) && !(weir_count_word_out(s, word) && weir_counts_in_flow(s, word)))
 		state = WEIR_CONNECTION_NONE;
 	weir_count_changes(s, slot, state, next, claim->event);
+	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
+	    next == WEIR_CONNECTION_OPEN)
+		weir_note_handshake(s);
 	/* Whoever takes the entry over empties it once more after the tag has changed. So one of us evicts it. */
 	if (READ_ONCE(*tag) != claim->tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
 		weir_count_evicted(s, changed, slot);

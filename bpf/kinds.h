@@ -10,6 +10,7 @@
 #include "connections.h"
 #include "meter.h"
 #include "rate.h"
+#include "system.h"
 #include "throttle.h"
 #include "tokens.h"
 
@@ -47,6 +48,8 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 		answer = weir_judge_connection(s, place, nth);
 		return answer == WEIR_ANSWER_OPENS ? weir_judge_opening(s, place, nth) : answer;
 	}
+	if (weir_is_kind(rule, WEIR_KIND_SYSTEM))
+		return weir_judge_system(s, place, nth);
 	return weir_judge_wide(s, place, nth);
 }
 

@@ -71,6 +71,8 @@ WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_se
 WEIR_MAP(lone_connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow, 0);
 WEIR_MAP(connection_totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_connection_total, 0);
 WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
+WEIR_MAP(handshakes, BPF_MAP_TYPE_ARRAY, 1, struct weir_handshakes, 0);
+WEIR_MAP(signals, BPF_MAP_TYPE_ARRAY, 1, struct weir_signals, BPF_F_MMAPABLE); /* as control */
 
 /* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */
 WEIR_MAP(instance, BPF_MAP_TYPE_ARRAY, 1, struct weir_instance_info, 0);

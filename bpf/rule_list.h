@@ -6,6 +6,7 @@
 #ifndef WEIR_RULE_LIST_H
 #define WEIR_RULE_LIST_H
 
+#include "inbound.h"
 #include "match.h"
 #include "verdict.h"
 
@@ -60,10 +61,12 @@ __noinline int weir_list_all_rules(struct weir_scratch *s)
 	if (!s)
 		return -1;
 	__builtin_memset(s->rule, 0xff, sizeof(s->rule));
+	if (config.system_rules && weir_list_system_rules(s))
+		return -1;
 	for (__u32 i = 0; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
 		if (weir_list_rules(s, s->resource[i]))
 			return -1;
-	return 0;
+	return config.has_tracker ? weir_list_tracker(s) : 0;
 }
 
 /* Fill in s->rule[]. The common case, one resource with one rule, in line. */
@@ -74,7 +77,7 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 	s->rule_count = 0;
 	s->last_rule = 0;
 	s->first_slot = resource->slot;
-	if (s->resource_count > 1 || resource->rule_count > 1)
+	if (config.system_rules || s->resource_count > 1 || resource->rule_count > 1)
 		return weir_list_all_rules(s);
 	s->rule[0] = resource->rule[0];
 	s->rule_count = resource->rule_count;
@@ -100,14 +103,16 @@ static __always_inline bool weir_is_matched_as_before(const struct weir_scratch 
 {
 	const struct weir_match_memory *memory = &s->match_memory;
 	const struct weir_packet *pkt = &s->packet;
-	__u32 fields = config.match_fields, differs = 0;
+	__u32 fields = config.compared_fields, differs = 0;
 
 	if (!(config.shortcuts & WEIR_SHORTCUT_MATCH) || !memory->is_valid || pkt->kind != memory->kind)
 		return false;
 	if (fields & WEIR_MATCH_DESTINATION_PORT && pkt->destination_port != memory->destination_port)
 		return false;
-	if (!(fields & WEIR_MATCH_SELDOM))
+	if (!(fields & (WEIR_MATCH_SELDOM | WEIR_COMPARE_WORK)))
 		return true;
+	if (fields & WEIR_COMPARE_WORK)
+		differs |= weir_work_of(pkt) ^ memory->work;
 	if (fields & WEIR_MATCH_SOURCE_PORT)
 		differs |= pkt->source_port ^ memory->source_port;
 	if (fields & WEIR_MATCH_TCP_FLAGS)
@@ -130,6 +135,8 @@ static __always_inline void weir_remember_match(struct weir_scratch *s)
 	memory->vlan = pkt->vlan;
 	memory->tcp_flags = pkt->tcp_flags;
 	memory->icmp_type = pkt->icmp_type;
+	if (config.system_rules)
+		memory->work = weir_work_of(pkt);
 	memory->is_valid = !(config.match_fields & WEIR_MATCH_EACH);
 }
 

@@ -74,6 +74,7 @@ struct weir_match_memory {
 	__u32 vlan;
 	__u32 tcp_flags;
 	__u32 icmp_type;
+	__u32 work; /* enum weir_work, where there are system rules */
 };
 
 /* What became of a packet under one rule. */

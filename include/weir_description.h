@@ -109,6 +109,8 @@ struct weir_rule_info {
 	__u32 overrides_destination; /* found by destination address, not source */
 	__u32 lends;		     /* its window lends units of buckets yet to come */
 	__u64 overrides_digest;	     /* a digest of all overrides, in any order; 0: there are none */
+	__u32 system;		     /* enum weir_system_metric; then it has no resource */
+	__u32 is_bbr;
 	__u64 queueing_ns_max;
 	__u32 penalty_ms; /* 0: none */
 	__u32 penalty_ms_max;
@@ -122,6 +124,18 @@ struct weir_rule_info {
 	struct weir_tokens tokens;		 /* of rules with tokens, as last loaded */
 	__u64 burst_micro;			 /* ... and what a full bucket holds, in millionths of a unit */
 };
+
+/* A system rule that goes by what the controller samples. */
+static inline int weir_needs_samples(const struct weir_rule_info *rule)
+{
+	return rule->system == WEIR_SYSTEM_LOAD || rule->system == WEIR_SYSTEM_CPU_USAGE;
+}
+
+/* A system rule that goes by handshakes, or by how many connections are open. */
+static inline int weir_needs_handshakes(const struct weir_rule_info *rule)
+{
+	return rule->system == WEIR_SYSTEM_AVG_RT || rule->is_bbr;
+}
 
 /* Map `resource_info`, by resource slot. */
 struct weir_resource_info {

@@ -43,6 +43,7 @@ _Static_assert(sizeof(struct weir_flow_key) ==
 enum weir_metric {
 	WEIR_METRIC_RATE,	 /* units per interval */
 	WEIR_METRIC_CONCURRENCY, /* connections open at once */
+	WEIR_METRIC_SIGNAL,	 /* of system rules: something the whole host tells */
 };
 
 /* The kind of a limit: by what a rule judges a packet. In the program bpf/kinds.h has the table, in userspace
@@ -55,6 +56,7 @@ enum weir_kind_id {
 	WEIR_KIND_CONNECTIONS, /* the connections that the flow has open */
 	WEIR_KIND_BORROWING,   /* a window that lends units of buckets yet to come */
 	WEIR_KIND_TOKENS,      /* the token bucket of the flow */
+	WEIR_KIND_SYSTEM,      /* a signal of the whole host */
 	WEIR_KIND_COUNT
 };
 
@@ -88,12 +90,13 @@ struct weir_rule {
 	__u8 has_overrides; /* some flows have a threshold of their own: map `overrides` */
 	__u8 overrides_destination; /* ... by destination address, not source */
 	__u16 key_fields;	    /* enum weir_key_field, or-ed */
-	__u16 pad2;
-	__u32 meter;	       /* place of an associated rule's meter, or of a meter's reader */
-	__u32 penalty_ms;      /* blockDurationInMs; 0: none */
-	__u32 penalty_ms_max;  /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max; /* throttling: the longest wait; borrowing: every wait is shorter */
-	struct weir_cost cost; /* throttling: for `threshold` */
+	__u8 judges;		    /* of system rules: enum weir_work, or-ed */
+	__u8 signal;		    /* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
+	__u32 meter;		    /* place of an associated rule's meter, or of a meter's reader */
+	__u32 penalty_ms;	    /* blockDurationInMs; 0: none */
+	__u32 penalty_ms_max;	    /* blockDurationMaxInMs, or the same */
+	__u64 queueing_ns_max;	    /* throttling: the longest wait; borrowing: every wait is shorter */
+	struct weir_cost cost;	    /* throttling: for `threshold` */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of WEIR_KIND_TOKENS */
@@ -101,6 +104,9 @@ struct weir_rule {
 };
 _Static_assert(sizeof(struct weir_rule) == 216, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
+
+/* In weir_rule.signal, whose threshold is in millionths: drop only what goes beyond the host's own pace. */
+#define WEIR_SIGNAL_BBR 0x80u
 
 /* Where a passing packet of a resource is counted, beside the rules' own windows. */
 enum weir_meter_kind {
@@ -131,6 +137,9 @@ struct weir_vector {
 	__u64 summary;
 	__u64 word[WEIR_VECTOR_WORDS];
 };
+
+/* Beside the fields of matches: where there are system rules, packets differ by enum weir_work. */
+#define WEIR_COMPARE_WORK (WEIR_MATCH_ALL + 1)
 
 /* Fields that resources rarely ask about. */
 #define WEIR_MATCH_SELDOM (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_TCP_FLAGS | WEIR_MATCH_ICMP_TYPE | WEIR_MATCH_VLAN)
@@ -253,6 +262,11 @@ struct weir_config {
 	__u32 listed_ipv4; /* of listed_prefixes: so many of IPv4 come first, then those of IPv6 */
 	__u32 listed_ipv6;
 	__u32 pad4;
+	/* system rules: places 0 to system_rules - 1; their connections are counted by a hidden rule */
+	__u32 system_rules;
+	__u32 has_tracker;
+	__u32 tracker;	       /* its place */
+	__u32 compared_fields; /* match_fields, and WEIR_COMPARE_WORK: what the match memory goes by */
 	/* connections */
 	__u32 connection_sets; /* powers of two; 0: no such table */
 	__u32 connection_flow_sets;

@@ -314,6 +314,62 @@ struct weir_warming_set {
 };
 _Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
 
+/* ---- system rules ---- */
+
+/* What a system rule goes by; 0 of all other rules. One more than Sentinel-Go's number. */
+enum weir_system_metric {
+	WEIR_SYSTEM_NONE,
+	WEIR_SYSTEM_LOAD,
+	WEIR_SYSTEM_AVG_RT,
+	WEIR_SYSTEM_CONCURRENCY,
+	WEIR_SYSTEM_INBOUND_QPS,
+	WEIR_SYSTEM_CPU_USAGE,
+	WEIR_SYSTEM_COUNT
+};
+
+/* Packets, as system rules tell them apart. The first and the last are inbound work. */
+enum weir_work {
+	WEIR_WORK_OPENING = 1 << 0,	/* a SYN without ACK, FIN and RST */
+	WEIR_WORK_ESTABLISHED = 1 << 1, /* any other packet of TCP */
+	WEIR_WORK_OTHER = 1 << 2,	/* packets of other protocols */
+};
+
+/*
+ * Map `handshakes`, one element: the handshakes that were completed in each of the last half seconds, of all CPUs
+ * together. The bucket of time t is number t / WEIR_HANDSHAKE_BUCKET_NS, and stands at that number modulo
+ * WEIR_HANDSHAKE_BUCKETS. Each of its words names the number that it is of; a word of another number counts nothing,
+ * so nobody has to clear the ring. `count` and `shortest` have 32 bits for it. `sum_us` has 16, which come round after
+ * six days: it is looked at only beside a count of the same number, and was begun for it before that.
+ */
+#define WEIR_HANDSHAKE_BUCKET_NS (WEIR_NSEC_PER_SEC / 2)
+#define WEIR_HANDSHAKE_BUCKETS 16 /* a power of two, beyond those that are looked at */
+#define WEIR_HANDSHAKE_MEAN_BUCKETS 2
+#define WEIR_HANDSHAKE_BBR_BUCKETS 10
+#define WEIR_HANDSHAKE_TAG(number) ((__u64)(number) << 32)
+#define WEIR_HANDSHAKE_SUM_BITS 48
+#define WEIR_HANDSHAKE_SUM_MASK ((1ull << WEIR_HANDSHAKE_SUM_BITS) - 1)
+#define WEIR_HANDSHAKE_SUM_TAG(number) ((__u64)(number) / WEIR_HANDSHAKE_BUCKETS << WEIR_HANDSHAKE_SUM_BITS)
+struct weir_handshake_bucket {
+	__u64 count;
+	__u64 sum_us;
+	__u64 shortest; /* us, of at most 2^32 - 1 */
+	__u64 pad;
+};
+
+struct weir_handshakes {
+	struct weir_handshake_bucket bucket[WEIR_HANDSHAKE_BUCKETS];
+};
+
+/* Map `signals`, one element: what the controller has sampled of the host. Userspace writes it. Where a time is 0 the
+ * signal is not known, and 0.
+ */
+struct weir_signals {
+	__u64 load1_ns; /* CLOCK_MONOTONIC of the sample */
+	__u64 load1_micro;
+	__u64 cpu_ns;
+	__u64 cpu_micro; /* busy share of all CPUs, 0 to a million */
+};
+
 /* A flow's key, in the clear: for commands to show. Judging needs only its hash. */
 struct weir_flow_key {
 	__u8 source[16]; /* masked by the rule's key; IPv4 in the first four; zero when not in the key */

@@ -19,7 +19,7 @@
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
 	TABLE(INSTANCE, instance, struct weir_instance_info, 1840, WEIR_ABI_VERSION)                                   \
-	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 712, 2)                                                     \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 720, 2)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
@@ -51,6 +51,8 @@
 	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \
 	TABLE(LONE_CONNECTIONS, lone_connections, struct weir_connection_flow, 448, 1)                                 \
 	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_total, 400, 2)                              \
+	TABLE(HANDSHAKES, handshakes, struct weir_handshakes, 512, 1)                                                  \
+	TABLE(SIGNALS, signals, struct weir_signals, 32, 1)                                                            \
 	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)
 
 /*

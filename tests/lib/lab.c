@@ -66,6 +66,8 @@ int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earli
 		err = weir_object_load(lab->image, &object_options, &lab->object, &diag);
 	if (!err)
 		err = open_thresholds(lab, earliest_ns, &diag);
+	if (!err)
+		err = weir_signals_open(weir_object_map_fd(lab->object, WEIR_MAP_SIGNALS), &lab->signals, &diag);
 	if (err)
 		weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
@@ -83,6 +85,31 @@ void lab_readings(struct lab *lab, const struct random_reading *readings, size_t
 		model_memory(lab->model, readings[i].time_ns, readings[i].used_bytes);
 }
 
+void lab_samples(struct lab *lab, const struct random_sample *samples, size_t count)
+{
+	size_t i;
+
+	lab->samples = samples;
+	lab->sample_count = count;
+	for (i = 0; i < count; i++)
+		model_sample(lab->model, samples[i].time_ns, samples[i].load1_micro, samples[i].cpu_micro);
+}
+
+static void publish_signals(const struct lab *lab, uint64_t time_ns)
+{
+	struct weir_signals signals = {};
+	size_t i;
+
+	for (i = 0; i < lab->sample_count && lab->samples[i].time_ns <= time_ns; i++)
+		signals = (struct weir_signals){
+			.load1_ns = lab->samples[i].time_ns,
+			.load1_micro = lab->samples[i].load1_micro,
+			.cpu_ns = lab->samples[i].time_ns,
+			.cpu_micro = lab->samples[i].cpu_micro,
+		};
+	weir_signals_publish(lab->signals, &signals);
+}
+
 /* The controller, in step: it is through before the packet of that time. */
 static void lab_step(struct lab *lab, uint64_t time_ns)
 {
@@ -92,12 +119,15 @@ static void lab_step(struct lab *lab, uint64_t time_ns)
 	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++)
 		memory = (struct weir_memory_use){true, lab->readings[i].used_bytes, UINT64_MAX};
 	assert_int_equal(weir_thresholds_step(lab->thresholds, time_ns, &memory), 0);
+	if (lab->ruleset->rule_count && lab->ruleset->rules[0].system)
+		publish_signals(lab, time_ns);
 }
 
 void lab_close(struct lab *lab)
 {
 	model_free(lab->model);
 	weir_thresholds_free(lab->thresholds);
+	weir_signals_close(lab->signals);
 	weir_object_free(lab->object);
 	weir_image_free(lab->image);
 }
@@ -298,7 +328,7 @@ static bool entries_agree(const struct lab *lab, const struct weir_connection_cl
 
 static bool is_concurrency(const struct weir_ruleset_rule *rule)
 {
-	return rule->metric == WEIR_METRIC_CONCURRENCY;
+	return rule->metric == WEIR_METRIC_CONCURRENCY && !rule->system;
 }
 
 static bool connections_agree(const struct lab *lab)

@@ -15,8 +15,10 @@
 #include "model.h"
 #include "packets.h"
 #include "program/object.h"
+#include "program/signals.h"
 #include "program/thresholds.h"
 #include "random.h"
+#include "random_system.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC
@@ -32,6 +34,9 @@ struct lab {
 	struct weir_thresholds *thresholds;
 	const struct random_reading *readings; /* of memory, in order of time */
 	size_t reading_count;
+	struct weir_signals_map *signals;
+	const struct random_sample *samples; /* of load and CPU usage, likewise */
+	size_t sample_count;
 	uint64_t packets;
 	uint64_t latest_ns;	    /* of any packet */
 	struct model_decision last; /* of lab_send */
@@ -43,6 +48,9 @@ int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earli
 
 /* Memory in use, for both; the array must outlive the lab. */
 void lab_readings(struct lab *lab, const struct random_reading *readings, size_t count);
+
+/* Load and CPU usage, likewise. */
+void lab_samples(struct lab *lab, const struct random_sample *samples, size_t count);
 
 void lab_close(struct lab *lab);
 

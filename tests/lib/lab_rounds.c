@@ -24,6 +24,7 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, cons
 		 size_t count)
 {
 	static struct random_reading readings[64];
+	static struct random_sample samples[64];
 	uint64_t earliest_ns = UINT64_MAX, latest_ns = 0;
 	struct model_decision decision;
 	bool agreed = true;
@@ -36,6 +37,7 @@ static bool play(struct random *random, const struct weir_ruleset *ruleset, cons
 	}
 	assert_int_equal(lab_open(&lab, ruleset, earliest_ns, latest_ns), 0);
 	lab_readings(&lab, readings, random_memory(random, ruleset, specs, count, readings, ARRAY_SIZE(readings)));
+	lab_samples(&lab, samples, random_samples(random, ruleset, specs, count, samples, ARRAY_SIZE(samples)));
 	for (i = 0; agreed && i < count; i++)
 		agreed = lab_judge(&lab, &specs[i], &decision);
 	agreed = agreed && lab_agrees(&lab);

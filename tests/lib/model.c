@@ -9,6 +9,7 @@
 #include "model_borrow.h"
 #include "model_limit.h"
 #include "model_penalty.h"
+#include "model_system.h"
 #include "model_tokens.h"
 
 /* ---- what is remembered ---- */
@@ -49,6 +50,10 @@ struct reading {
 	uint64_t time_ns, used_bytes;
 };
 
+struct sample {
+	uint64_t time_ns, load1_micro, cpu_micro;
+};
+
 #define MODEL_CHAINS 65536
 
 struct model {
@@ -60,8 +65,39 @@ struct model {
 	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
 	uint64_t *would_drop, *threshold, *borrowed;
 	struct model_connections *connections;
+	/* system rules, which are the first of the rule set */
+	struct model_system *system;
+	struct model_system_rule *system_rules;
+	size_t system_count;
+	struct sample *samples;
+	size_t sample_count;
 	struct flow *flows[MODEL_CHAINS];
 };
+
+static void add_system_rules(struct model *model)
+{
+	static const enum model_system_metric metrics[WEIR_SYSTEM_COUNT] = {
+		[WEIR_SYSTEM_LOAD] = MODEL_SYSTEM_LOAD,
+		[WEIR_SYSTEM_AVG_RT] = MODEL_SYSTEM_AVG_RT,
+		[WEIR_SYSTEM_CONCURRENCY] = MODEL_SYSTEM_CONCURRENCY,
+		[WEIR_SYSTEM_INBOUND_QPS] = MODEL_SYSTEM_INBOUND_QPS,
+		[WEIR_SYSTEM_CPU_USAGE] = MODEL_SYSTEM_CPU_USAGE,
+	};
+	const struct weir_ruleset *ruleset = model->ruleset;
+	size_t i;
+
+	model->system_rules = calloc(ruleset->rule_count + 1, sizeof(*model->system_rules));
+	assert(model->system_rules);
+	for (i = 0; i < ruleset->rule_count && ruleset->rules[i].system; i++)
+		model->system_rules[i] = (struct model_system_rule){
+			.metric = metrics[ruleset->rules[i].system],
+			.trigger_micro = ruleset->rules[i].threshold_micro,
+			.is_bbr = ruleset->rules[i].is_bbr,
+			.observes = ruleset->rules[i].observes,
+		};
+	model->system_count = i;
+	model->system = model_system_new(model->system_rules, i, &ruleset->settings);
+}
 
 struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifindex)
 {
@@ -75,6 +111,7 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->borrowed = calloc(ruleset->rule_count + 1, sizeof(*model->borrowed));
 	assert(model->would_drop && model->threshold && model->borrowed);
 	model->connections = model_connections_new(ruleset);
+	add_system_rules(model);
 	return model;
 }
 
@@ -96,6 +133,9 @@ void model_free(struct model *model)
 		}
 	}
 	model_connections_free(model->connections);
+	model_system_free(model->system);
+	free(model->system_rules);
+	free(model->samples);
 	free(model->readings);
 	free(model->would_drop);
 	free(model->threshold);
@@ -108,6 +148,13 @@ void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes)
 	model->readings = reallocarray(model->readings, model->reading_count + 1, sizeof(*model->readings));
 	assert(model->readings);
 	model->readings[model->reading_count++] = (struct reading){time_ns, used_bytes};
+}
+
+void model_sample(struct model *model, uint64_t time_ns, uint64_t load1_micro, uint64_t cpu_micro)
+{
+	model->samples = reallocarray(model->samples, model->sample_count + 1, sizeof(*model->samples));
+	assert(model->samples);
+	model->samples[model->sample_count++] = (struct sample){time_ns, load1_micro, cpu_micro};
 }
 
 uint64_t model_would_drop(const struct model *model, size_t rule)
@@ -527,6 +574,40 @@ static bool belongs(const struct model_decision *decision, size_t resource)
 	return false;
 }
 
+/* ---- system rules ---- */
+
+static struct model_system_time system_time(const struct model *model, uint64_t time_ns)
+{
+	return (struct model_system_time){.own_ns = time_ns, .latest_ns = model->latest_ns};
+}
+
+/* What was sampled last, at the packet's own time. */
+static void sample_system(struct model *model, uint64_t time_ns)
+{
+	size_t i;
+
+	model_system_forget(model->system);
+	for (i = 0; i < model->sample_count && model->samples[i].time_ns <= time_ns; i++)
+		model_system_sample(model->system, model->samples[i].load1_micro, model->samples[i].cpu_micro);
+}
+
+/* Returns whether all system rules that enforce let the packet pass. */
+static bool system_admits(struct model *model, uint64_t time_ns, const struct model_packet *packet,
+			  struct model_decision *decision, bool *would_drop)
+{
+	size_t i, dropping;
+
+	sample_system(model, time_ns);
+	dropping = model_system_judge(model->system, packet, would_drop, system_time(model, time_ns));
+	for (i = 0; i < model->system_count; i++)
+		model->would_drop[i] += would_drop[i];
+	if (dropping == model->system_count)
+		return true;
+	decision->verdict = WEIR_VERDICT_BLOCK;
+	decision->rule = model->ruleset->rules[dropping].name;
+	return false;
+}
+
 /*
  * Rules in order, up to the first enforced one that blocks. Fills decision's verdict, rule and wait; its resources are
  * known. would_drop[place] says which observing rules would have dropped it.
@@ -539,7 +620,9 @@ static void judge_rules(struct model *model, uint64_t time_ns, const struct mode
 
 	decision->verdict = WEIR_VERDICT_PASS;
 	decision->rule = "";
-	for (i = 0; i < model->ruleset->rule_count; i++) {
+	if (!system_admits(model, time_ns, packet, decision, would_drop))
+		return;
+	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
 
 		if (!belongs(decision, rule->resource))
@@ -565,7 +648,8 @@ static void count_passed(struct model *model, uint64_t time_ns, const struct mod
 {
 	size_t i;
 
-	for (i = 0; i < model->ruleset->rule_count; i++) {
+	model_system_commit(model->system, packet, would_drop, system_time(model, time_ns));
+	for (i = model->system_count; i < model->ruleset->rule_count; i++) {
 		if (belongs(decision, counted_resource(&model->ruleset->rules[i])))
 			rule_counts(model, i, time_ns, packet, would_drop[i]);
 	}

@@ -40,6 +40,11 @@ void model_free(struct model *model);
 /* From time_ns on so much memory is in use; times never descend. Before the first reading it is unknown. */
 void model_memory(struct model *model, uint64_t time_ns, uint64_t used_bytes);
 
+/* From time_ns on these are the load of a minute and the busy share of all CPUs, in millionths, of which system rules
+ * ask; times never descend. Before the first they are unknown.
+ */
+void model_sample(struct model *model, uint64_t time_ns, uint64_t load1_micro, uint64_t cpu_micro);
+
 /* Judge one frame of frame_bytes, all of them given, seen at time_ns on interface `ifindex`. */
 struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
 				  uint32_t ifindex);

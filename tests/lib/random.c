@@ -812,6 +812,24 @@ static void write_window(FILE *stream, const struct weir_ruleset_rule *rule)
 	fprintf(stream, "    unit: %s\n", rule->counts_bytes ? "bytes" : "packets");
 }
 
+static void write_system_rules(FILE *stream, const struct weir_ruleset *ruleset)
+{
+	static const char *const metrics[] = {"", "Load", "AvgRT", "Concurrency", "InboundQPS", "CpuUsage"};
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count && ruleset->rules[i].system; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		fprintf(stream, i ? "" : "systemRules:\n");
+		fprintf(stream, "  - name: ");
+		write_quoted(stream, rule->name);
+		fprintf(stream, "\n    metricType: %s\n    triggerCount: ", metrics[rule->system]);
+		write_decimal(stream, rule->threshold_micro);
+		fprintf(stream, "\n    strategy: %s\n    mode: %s\n", rule->is_bbr ? "BBR" : "NoAdaptive",
+			rule->observes ? "observe" : "enforce");
+	}
+}
+
 static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	fprintf(stream, "  - name: ");
@@ -865,7 +883,7 @@ static bool limits_connections(const struct weir_ruleset *ruleset)
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++)
-		if (ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY)
+		if (ruleset->rules[i].metric == WEIR_METRIC_CONCURRENCY || ruleset->rules[i].system)
 			return true;
 	return false;
 }
@@ -914,9 +932,11 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 		if (ruleset->resources[i].is_prioritized)
 			fprintf(stream, "    prioritized: true\n");
 	}
-	if (ruleset->rule_count)
+	write_system_rules(stream, ruleset);
+	i = weir_count_system_rules(ruleset);
+	if (i < ruleset->rule_count)
 		fprintf(stream, "rules:\n");
-	for (i = 0; i < ruleset->rule_count; i++)
+	for (; i < ruleset->rule_count; i++)
 		write_rule(stream, ruleset, &ruleset->rules[i]);
 }
 

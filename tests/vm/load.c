@@ -92,6 +92,12 @@ static const char every_field_rules[] =
 static const char all_flow_control[] = SETTINGS
 	"allow: [100.64.0.7, 2001:db8:a::/48]\n"
 	"deny: [100.64.0.0/24]\n"
+	"systemRules:\n" /* no packet of these tests meets its limit */
+	"  - {metricType: InboundQPS, triggerCount: 1000000}\n"
+	"  - {metricType: Concurrency, triggerCount: 1000000}\n"
+	"  - {metricType: AvgRT, triggerCount: 1000000}\n"
+	"  - {metricType: Load, triggerCount: 1000000, strategy: BBR}\n"
+	"  - {metricType: CpuUsage, triggerCount: 1, strategy: BBR}\n"
 	"resources:\n"
 	"  - {name: dns, match: {protocol: udp, destinationPort: 53}, flow: source}\n"
 	"  - {name: watched, match: {protocol: udp, destinationPort: 54}, flow: source}\n"

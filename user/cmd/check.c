@@ -274,6 +274,20 @@ static json_t *describe_metric(const struct weir_image *image, const struct weir
 			 weir_json_threshold(rule->threshold_micro), "storage", storage_name(image, place));
 }
 
+static json_t *describe_system_rules(const struct weir_ruleset *ruleset)
+{
+	json_t *rules = json_array();
+
+	for (size_t i = 0; i < weir_count_system_rules(ruleset); i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		json_t *fields = json_pack("{s:s}", "name", rule->name);
+
+		weir_json_add_system(fields, rule->system, rule->threshold_micro, rule->is_bbr, rule->observes);
+		weir_json_append(&rules, fields);
+	}
+	return rules;
+}
+
 /* The fields that the rule uses, by their names in rule files. */
 static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
@@ -350,11 +364,11 @@ static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_im
 
 	for (size_t i = 0; i < ruleset->resource_count; i++)
 		weir_json_append(&resources, describe_resource(ruleset, image, i));
-	return json_pack("{s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
-			 describe_settings(&ruleset->settings, image), "resources", resources, "ruleCount",
-			 (int)ruleset->rule_count, "allowCount", (json_int_t)image->allow_count, "denyCount",
-			 (json_int_t)image->deny_count, "packetRulesMax", (int)image->packet_rules_max,
-			 "packetResourcesMax", (int)image->packet_resources_max, "memory",
+	return json_pack("{s:o, s:o, s:o, s:i, s:I, s:I, s:i, s:i, s:o}", "settings",
+			 describe_settings(&ruleset->settings, image), "systemRules", describe_system_rules(ruleset),
+			 "resources", resources, "ruleCount", (int)ruleset->rule_count, "allowCount",
+			 (json_int_t)image->allow_count, "denyCount", (json_int_t)image->deny_count, "packetRulesMax",
+			 (int)image->packet_rules_max, "packetResourcesMax", (int)image->packet_resources_max, "memory",
 			 describe_memory(memory, cpus));
 }
 
@@ -512,6 +526,21 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 	puts(rule->observes ? ", only observes" : "");
 }
 
+static void print_system_rules(const struct weir_ruleset *ruleset)
+{
+	char words[WEIR_WORDS_BYTES];
+
+	for (size_t i = 0; i < weir_count_system_rules(ruleset); i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (i == 0)
+			puts("the whole host, before all other rules: openings of TCP, and other protocols");
+		printf("  rule   %s: drops at %s%s\n", rule->name,
+		       weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words),
+		       rule->observes ? ", only observes" : "");
+	}
+}
+
 static void print_memory(const struct weir_image *image, const struct weir_image_memory *memory, uint32_t cpus)
 {
 	const struct {
@@ -568,14 +597,16 @@ static void print_connections(const struct weir_image *image)
 static void print_special_settings(const struct weir_ruleset *ruleset, const struct weir_image *image)
 {
 	const struct weir_settings *settings = &ruleset->settings;
-	bool delays = false, has_memory = false, has_moving = false, counts_connections = false;
+	bool delays = false, has_memory = false, has_moving = false, counts_connections = false, has_samples = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		delays |= weir_kind_of(&ruleset->rules[i])->delays;
 		counts_connections |= weir_kind_of(&ruleset->rules[i])->counts_connections;
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
+		has_samples |= weir_goes_by_samples(&ruleset->rules[i]);
 	}
+	counts_connections |= weir_tracks_connections(ruleset);
 	if (delays)
 		printf("throttling: %s\n", settings->paces ? "packets that must wait are held back (pace)"
 							   : "packets that would have to wait pass at once (police)");
@@ -584,6 +615,11 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		       settings->memory_cgroup ?: "");
 	if (has_moving)
 		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
+		       settings->controller_timeout_ms);
+	if (has_samples)
+		printf("load and CPU usage: sampled by 'weir run' or 'weir control'; rules admit when none was heard "
+		       "of "
+		       "for %u ms\n",
 		       settings->controller_timeout_ms);
 	if (counts_connections)
 		print_connections(image);
@@ -595,6 +631,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 static void print_text(const struct weir_ruleset *ruleset, const struct weir_image *image,
 		       const struct weir_image_memory *memory, uint32_t cpus)
 {
+	print_system_rules(ruleset);
 	for (size_t resource = 0; resource < ruleset->resource_count; resource++) {
 		printf("resource %s\n", ruleset->resources[resource].name);
 		print_match(&ruleset->resources[resource].match);

@@ -40,7 +40,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	err = weir_controller_open(instance, 0, &controller, diag);
 	if (err)
 		return err;
-	fprintf(stderr, "weir control: instance '%s' has a controller now; rules whose thresholds move: %u\n", instance,
+	fprintf(stderr, "weir control: instance '%s' has a controller now; rules that need one: %u\n", instance,
 		weir_controller_rule_count(controller));
 	do {
 		weir_tell(diag);

@@ -202,12 +202,27 @@ static void format_penalty(const struct weir_rule_info *rule, char *text, size_t
 		snprintf(text, text_bytes, ", then blocked for %s to %s", first, longest);
 }
 
+const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			       char words[WEIR_WORDS_BYTES])
+{
+	const bool is_sampled = metric == WEIR_SYSTEM_LOAD || metric == WEIR_SYSTEM_CPU_USAGE;
+	char trigger[64];
+
+	format_micro(trigger_micro, trigger, sizeof(trigger));
+	snprintf(words, WEIR_WORDS_BYTES, "%s %s %s%s%s",
+		 weir_system_metric_names[metric < WEIR_SYSTEM_COUNT ? metric : 0], is_sampled ? "above" : "from",
+		 trigger, metric == WEIR_SYSTEM_AVG_RT ? " ms" : "", is_bbr ? ", BBR" : "");
+	return words;
+}
+
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
 	char threshold[64], interval[32], penalty[96];
 
+	if (rule->system)
+		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
 	if (kind->noun)
 		return weir_format_count(rule->threshold_micro, kind->noun, words);
 	format_threshold(rule, threshold, sizeof(threshold));
@@ -385,10 +400,27 @@ void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty
 	json_object_set_new(fields, "blockDurationMaxInMs", json_integer(penalty_ms_max));
 }
 
+void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			  bool observes)
+{
+	json_object_set_new(fields, "metricType",
+			    json_string(weir_system_metric_names[metric < WEIR_SYSTEM_COUNT ? metric : 0]));
+	json_object_set_new(fields, "triggerCount", weir_json_threshold(trigger_micro));
+	if (metric == WEIR_SYSTEM_LOAD || metric == WEIR_SYSTEM_CPU_USAGE)
+		json_object_set_new(fields, "strategy", json_string(is_bbr ? "BBR" : "NoAdaptive"));
+	json_object_set_new(fields, "mode", json_string(observes ? "observe" : "enforce"));
+}
+
 json_t *weir_json_rule(const struct weir_rule_info *rule)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 
+	if (rule->system) {
+		json_t *fields = json_pack("{s:s, s:n}", "name", rule->name, "resource");
+
+		weir_json_add_system(fields, rule->system, rule->threshold_micro, rule->is_bbr, rule->observes);
+		return fields;
+	}
 	if (kind->has_interval)
 		return json_rate_rule(rule);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",

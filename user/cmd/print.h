@@ -47,9 +47,13 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 
 /* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections", "20 packets per 1 s, then blocked for
- * 1 min".
+ * 1 min", "Load above 8".
  */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+
+/* "InboundQPS from 1000", "AvgRT from 50 ms", "CpuUsage above 0.8, BBR" of a system rule. */
+const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			       char words[WEIR_WORDS_BYTES]);
 
 /* "source 192.0.2.1, destinationPort 53" of a flow's key. */
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
@@ -76,12 +80,17 @@ json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
  * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
- * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold.
+ * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a system rule as
+ * below, and `resource` is null.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 
 /* Add blockDurationInMs and blockDurationMaxInMs, if the rule penalises. */
 void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max);
+
+/* A system rule's metricType, triggerCount, mode, and strategy where it means something, added to an object. */
+void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			  bool observes);
 
 /* The fields of the key, by their names in rule files, addresses as text. */
 json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key);

@@ -44,6 +44,9 @@ static void print_usage(FILE *stream)
 	      "  --memory CSV         memory readings, time_ns,used_bytes, each of which holds from its time on; "
 	      "without\n"
 	      "                       one highMemUsageThreshold holds\n"
+	      "  --system CSV         load and CPU usage, time_ns,load1,cpu_usage, which hold likewise; without them "
+	      "Load\n"
+	      "                       and CpuUsage rules admit\n"
 	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
 	      "  --no-shortcuts       judge without the program's shortcuts: slower, and the verdicts are the same\n"
 	      "  --json               print the summary as one JSON document\n"
@@ -229,11 +232,11 @@ static json_t *json_rule(const struct weir_ruleset *ruleset, const struct weir_r
 {
 	bool counts_connections = weir_kind_of(rule)->counts_connections;
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:o*, s:o*}", "name", rule->name, "resource",
-			 ruleset->resources[rule->resource].name, "mode", rule->observes ? "observe" : "enforce",
-			 "blocked", weir_json_tally(&report->blocked), "wouldDrop",
-			 weir_json_tally(&report->would_drop), "delayed", (json_int_t)report->delayed, "delayNs",
-			 (json_int_t)report->delay_ns, "connections",
+	return json_pack("{s:s, s:s?, s:s, s:o, s:o, s:I, s:I, s:o*, s:o*}", "name", rule->name, "resource",
+			 rule->system ? NULL : weir_resource_of(ruleset, rule)->name, "mode",
+			 rule->observes ? "observe" : "enforce", "blocked", weir_json_tally(&report->blocked),
+			 "wouldDrop", weir_json_tally(&report->would_drop), "delayed", (json_int_t)report->delayed,
+			 "delayNs", (json_int_t)report->delay_ns, "connections",
 			 counts_connections ? weir_json_connections(&report->connections) : NULL, "penalties",
 			 rule->penalty_ms ? json_integer(report->penalties) : NULL);
 }
@@ -318,7 +321,8 @@ static bool is_input(const struct replay_request *request, const char *path)
 		if (is_file(request->files[i], &file))
 			return true;
 	return is_file(request->options.capture, &file) ||
-	       (request->options.memory && is_file(request->options.memory, &file));
+	       (request->options.memory && is_file(request->options.memory, &file)) ||
+	       (request->options.system && is_file(request->options.system, &file));
 }
 
 static int refuse_output(const char *path)
@@ -397,6 +401,7 @@ enum {
 	OPTION_PASSED,
 	OPTION_PLOT,
 	OPTION_MEMORY,
+	OPTION_SYSTEM,
 	OPTION_INTERFACE,
 	OPTION_NO_SHORTCUTS,
 	OPTION_JSON
@@ -408,6 +413,7 @@ static const struct option long_options[] = {
 	{"passed", required_argument, NULL, OPTION_PASSED},
 	{"plot", required_argument, NULL, OPTION_PLOT},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"system", required_argument, NULL, OPTION_SYSTEM},
 	{"interface", required_argument, NULL, OPTION_INTERFACE},
 	{"no-shortcuts", no_argument, NULL, OPTION_NO_SHORTCUTS},
 	{"json", no_argument, NULL, OPTION_JSON},
@@ -454,6 +460,9 @@ static int take_option(struct replay_request *request, int option, const char *a
 		return 0;
 	case OPTION_MEMORY:
 		request->options.memory = argument;
+		return 0;
+	case OPTION_SYSTEM:
+		request->options.system = argument;
 		return 0;
 	case OPTION_INTERFACE:
 		request->options.interface = argument;

@@ -18,6 +18,7 @@
 #include "tables/rule_kind.h"
 #include "watch/connections.h"
 #include "watch/penalties.h"
+#include "watch/signals.h"
 
 static const struct weir_command command = {
 	.name = "status",
@@ -49,6 +50,7 @@ struct view {
 	const struct weir_instance *instance;
 	const struct weir_controller_report *controller;
 	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
+	const struct weir_host_signals *signals;
 };
 
 static const char *policy(const struct weir_instance *instance, size_t bit)
@@ -105,8 +107,9 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
 		json_object_set_new(rule, "thresholdNow",
-				    weir_warms_flows(info) ? json_null()
-							   : json_integer(view->controller->thresholds[i]));
+				    weir_warms_flows(info) || weir_has_signal(info)
+					    ? json_null()
+					    : json_integer(view->controller->thresholds[i]));
 		if (info->penalty_ms && view->penalties->by_rule)
 			json_object_set_new(rule, "penalisedFlows",
 					    json_integer(view->penalties->by_rule[instance->rule_order[i]]));
@@ -142,6 +145,32 @@ static json_t *describe_memory(const struct view *view)
 	else
 		json_object_set_new(fields, "usedBytes", json_integer(controller->used_bytes));
 	return fields;
+}
+
+/* Null where no system rule goes by any; each null where it is not known, or nothing was timed. */
+static json_t *describe_signals(const struct weir_host_signals *signals)
+{
+	json_t *fields = json_object();
+
+	if (signals->has_samples) {
+		json_object_set_new(fields, "load1",
+				    signals->has_load1 ? json_real(signals->load1_micro / 1e6) : json_null());
+		json_object_set_new(fields, "cpuUsage",
+				    signals->has_cpu ? json_real(signals->cpu_micro / 1e6) : json_null());
+	}
+	if (signals->has_connections) {
+		json_object_set_new(fields, "connectionsOpen", json_integer(signals->open));
+		json_object_set_new(fields, "handshakes", json_integer(signals->handshakes));
+		json_object_set_new(fields, "avgRtMs",
+				    signals->handshakes ? json_real(signals->mean_us / 1e3) : json_null());
+		json_object_set_new(fields, "maxComplete", json_integer(signals->complete_max));
+		json_object_set_new(fields, "minRtMs",
+				    signals->complete_max ? json_real(signals->shortest_us / 1e3) : json_null());
+	}
+	if (json_object_size(fields))
+		return fields;
+	json_decref(fields);
+	return json_null();
 }
 
 /* Sizes are rounded up to powers of two. */
@@ -249,15 +278,16 @@ static json_t *describe(const struct view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
 			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
 			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
 			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
 			 describe_netns(instance), "links", describe_links(instance), "settings",
 			 describe_settings(instance), "counts", describe_counts(instance), "controller",
-			 describe_controller(view->controller), "memory", describe_memory(view), "resources",
-			 describe_resources(instance), "rules", describe_rules(view));
+			 describe_controller(view->controller), "memory", describe_memory(view), "system",
+			 describe_signals(view->signals), "resources", describe_resources(instance), "rules",
+			 describe_rules(view));
 }
 
 /* ---- for people ---- */
@@ -313,10 +343,12 @@ static void print_rules(const struct view *view)
 		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
 
 		weir_table_cell(&table, "%s", rule->name);
-		weir_table_cell(&table, "%s", rule->resource_name);
+		weir_table_cell(&table, "%s", rule->system ? "-" : rule->resource_name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
 		if (weir_warms_flows(rule))
 			weir_table_cell(&table, "per flow");
+		else if (weir_has_signal(rule))
+			weir_table_cell(&table, "-");
 		else
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
 		print_window(&table, rule);
@@ -333,7 +365,7 @@ static void print_controller(const char *instance, const struct weir_controller_
 
 	switch (controller->state) {
 	case WEIR_CONTROLLER_RUNNING:
-		printf("  controller: running; rules whose thresholds move: %u\n", controller->rule_count);
+		printf("  controller: running; rules that need it: %u\n", controller->rule_count);
 		return;
 	case WEIR_CONTROLLER_STALE:
 		printf("  controller: stale for %s; rules at safe thresholds: %u; ",
@@ -367,6 +399,29 @@ static void print_memory(const struct view *view)
 		       weir_memory_explain(cgroup, controller->memory_err));
 	else
 		printf("%llu bytes in use\n", (unsigned long long)controller->used_bytes);
+}
+
+/* What system rules go by. */
+static void print_signals(const struct weir_host_signals *signals)
+{
+	if (signals->has_samples && signals->has_load1)
+		printf("  load1 %.2f, sampled %.1f s ago", signals->load1_micro / 1e6, signals->sample_age_ns / 1e9);
+	else if (signals->has_samples)
+		printf("  load1 not known");
+	if (signals->has_samples && signals->has_cpu)
+		printf("; CPUs %.1f %% busy\n", signals->cpu_micro / 1e4);
+	else if (signals->has_samples)
+		puts("; CPU usage not known");
+	if (!signals->has_connections)
+		return;
+	printf("  connections open: %llu; handshakes of the last second: %llu", (unsigned long long)signals->open,
+	       (unsigned long long)signals->handshakes);
+	if (signals->handshakes)
+		printf(", mean %.3f ms (AvgRT)", signals->mean_us / 1e3);
+	if (signals->complete_max)
+		printf("; of the last five: at most %llu a second (maxComplete), shortest %.3f ms (minRt)",
+		       (unsigned long long)signals->complete_max, signals->shortest_us / 1e3);
+	putchar('\n');
 }
 
 static void print_connection_settings(const struct weir_instance *instance)
@@ -464,6 +519,7 @@ static void print_text(const struct view *view)
 	print_counts(instance);
 	print_controller(view->instance->name, view->controller);
 	print_memory(view);
+	print_signals(view->signals);
 	print_connection_settings(instance);
 	print_penalties(view);
 	putchar('\n');
@@ -503,11 +559,19 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 {
 	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
 	struct weir_controller_report controller = {};
-	const struct view view = {.instance = instance, .controller = &controller, .penalties = &penalties};
+	struct weir_host_signals signals = {};
+	const struct view view = {
+		.instance = instance,
+		.controller = &controller,
+		.penalties = &penalties,
+		.signals = &signals,
+	};
 	int err = weir_controller_look(instance, &controller, diag);
 
 	if (!err && !instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
 		err = weir_penalties_read(instance, 1, &penalties, diag);
+	if (!err)
+		err = weir_signals_look(instance, &signals, diag);
 	if (err) {
 		free(controller.thresholds);
 		return err;

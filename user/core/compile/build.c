@@ -43,7 +43,7 @@ static int list_rules(const struct weir_ruleset *ruleset, struct weir_image *ima
 	image->resources = calloc(ruleset->resource_count + 1, sizeof(*image->resources));
 	if (!image->resources)
 		return weir_compile_no_memory(diag);
-	for (i = 0; i < ruleset->rule_count; i++) {
+	for (i = weir_count_system_rules(ruleset); i < ruleset->rule_count; i++) {
 		resource = &image->resources[ruleset->rules[i].resource];
 		if (resource->rule_count < WEIR_PACKET_RULES_MAX) {
 			resource->rule[resource->rule_count++] = i;
@@ -74,6 +74,17 @@ static uint32_t fields_read_by(const struct weir_rule *rule)
 	return fields;
 }
 
+/* All of them tell openings of TCP from its other packets. */
+static void configure_system_rules(const struct weir_rule_list *list, struct weir_config *config)
+{
+	config->system_rules = weir_count_system_rules(&list->ruleset);
+	config->has_tracker = weir_tracks_connections(&list->ruleset);
+	config->tracker = list->tracker;
+	config->compared_fields = config->match_fields | (config->system_rules ? WEIR_COMPARE_WORK : 0);
+	if (config->has_tracker)
+		config->kinds |= 1u << WEIR_KIND_CONNECTIONS;
+}
+
 /* What any rule asks of the program. */
 static void configure_rules(const struct weir_rule_list *list, const struct weir_image *image,
 			    struct weir_config *config)
@@ -95,7 +106,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		if (kind->configure)
 			kind->configure(&list->ruleset.rules[i], config);
 	}
-	config->asked_fields = config->match_fields;
+	configure_system_rules(list, config);
+	config->asked_fields = config->match_fields | (config->system_rules ? WEIR_MATCH_TCP_FLAGS : 0);
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
 		config->asked_fields |= fields_read_by(&image->rules[i]);
 	for (i = 0; i < image->resource_count; i++)

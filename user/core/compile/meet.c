@@ -618,16 +618,18 @@ static int too_many_rules(const struct weir_ruleset *ruleset, const struct searc
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
-		if (!weir_vector_has(&search->heaviest, search->image->bit[ruleset->rules[i].resource]))
+		if (!ruleset->rules[i].system &&
+		    !weir_vector_has(&search->heaviest, search->image->bit[ruleset->rules[i].resource]))
 			continue;
 		add_name(&names, ruleset->rules[i].name);
 		place = &ruleset->rules[i].place;
 	}
 	end_names(&names);
-	return weir_diag_error(diag, place, NULL,
-			       "narrow the matches of their resources so that fewer share a packet, or drop rules",
-			       "%u rules can meet on one packet, at most %d may: %s", names.count,
-			       WEIR_PACKET_RULES_MAX, names.text);
+	return weir_diag_error(
+		diag, place, NULL, "narrow the matches of their resources so that fewer share a packet, or drop rules",
+		"%u rules can meet on one packet, at most %d may%s: %s", names.count + weir_tracks_connections(ruleset),
+		WEIR_PACKET_RULES_MAX,
+		weir_tracks_connections(ruleset) ? " (one of them hidden, which follows connections)" : "", names.text);
 }
 
 static int too_many_resources(const struct weir_ruleset *ruleset, const struct search *search, struct weir_diag *diag)
@@ -659,12 +661,16 @@ static int too_hard(struct weir_diag *diag, const char *what, uint32_t limit)
 static int judge(const struct weir_ruleset *ruleset, struct search *search, struct weir_image *image,
 		 struct weir_diag *diag)
 {
+	const uint32_t everywhere = weir_count_system_rules(ruleset), hidden = weir_tracks_connections(ruleset);
+	const uint32_t room =
+		everywhere + hidden < WEIR_PACKET_RULES_MAX ? WEIR_PACKET_RULES_MAX - everywhere - hidden : 0;
 	int err = 0;
 
-	if (find_most(search, true, WEIR_PACKET_RULES_MAX, &image->packet_rules_max))
-		err = too_hard(diag, "rules", WEIR_PACKET_RULES_MAX);
-	else if (image->packet_rules_max > WEIR_PACKET_RULES_MAX)
+	if (find_most(search, true, room, &image->packet_rules_max))
+		err = too_hard(diag, "rules", room);
+	else if (image->packet_rules_max > room || everywhere + hidden > WEIR_PACKET_RULES_MAX)
 		err = too_many_rules(ruleset, search, diag);
+	image->packet_rules_max += everywhere;
 	if (find_most(search, false, WEIR_PACKET_RESOURCES_MAX, &image->packet_resources_max))
 		err = too_hard(diag, "resources", WEIR_PACKET_RESOURCES_MAX);
 	else if (image->packet_resources_max > WEIR_PACKET_RESOURCES_MAX)

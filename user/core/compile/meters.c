@@ -6,6 +6,9 @@
  *
  * A rule that observes does not count what it would have dropped (docs/semantics.md, 6), so that it has a window to
  * itself. Alone it has the one that all would share: when it begins to enforce, it goes on with that.
+ *
+ * And the tracker: system rules that go by handshakes, or by how many connections are open, have a hidden rule that
+ * follows the connections of all resources together.
  */
 #include "compile/parts.h"
 
@@ -154,6 +157,43 @@ static int meter_rule(struct metering *metering, size_t place)
 	return err;
 }
 
+/* ---- connections, for system rules ---- */
+
+/* It drops nothing: without a limit, and as one that observes, should the tables not take a connection in. */
+static int add_tracker(struct metering *metering)
+{
+	struct weir_rule_list *list = metering->list;
+	struct weir_ruleset *ruleset = &list->ruleset;
+	const struct weir_ruleset_rule tracker = {
+		.name = strdup("tracker;connections"),
+		.resource = WEIR_NO_RESOURCE,
+		.ref_resource = WEIR_NO_RESOURCE,
+		.metric = WEIR_METRIC_CONCURRENCY,
+		.observes = true,
+		.place = ruleset->rules[0].place,
+	};
+
+	if (!tracker.name)
+		return weir_compile_no_memory(metering->diag);
+	if (ruleset->rule_count == WEIR_RULES_MAX) {
+		free(tracker.name);
+		return weir_diag_error(metering->diag, &tracker.place, NULL, "use fewer rules",
+				       "system rules have no room to follow connections: at most %d rules, and one for "
+				       "that",
+				       WEIR_RULES_MAX);
+	}
+	list->tracker = ruleset->rule_count;
+	list->terms[list->tracker] = (struct weir_terms){
+		.kind = WEIR_KIND_CONNECTIONS,
+		.is_meter = true,
+		.units = WEIR_THRESHOLD_UNITS_MAX,
+		.units_max = WEIR_THRESHOLD_UNITS_MAX,
+	};
+	ruleset->rules[ruleset->rule_count++] = tracker;
+	metering->image->meter_count++;
+	return 0;
+}
+
 /* ---- the list ---- */
 
 static int make_all_terms(const struct weir_ruleset *ruleset, struct weir_rule_list *list, struct weir_diag *diag)
@@ -190,6 +230,8 @@ int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *i
 		err = ruleset->rules[place].observes ? 0 : meter_rule(&metering, place);
 	for (place = 0; !err && place < ruleset->rule_count; place++)
 		err = ruleset->rules[place].observes ? meter_rule(&metering, place) : 0;
+	if (!err && weir_tracks_connections(ruleset))
+		err = add_tracker(&metering);
 	return err;
 }
 

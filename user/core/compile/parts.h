@@ -55,6 +55,7 @@ struct weir_rule_list {
 	struct weir_ruleset ruleset; /* owns `rules` and the meters' names, and borrows everything else */
 	struct weir_terms *terms;    /* one a rule */
 	size_t user_rules;
+	size_t tracker; /* place of the hidden rule that follows connections for system rules, if there is one */
 };
 
 /* Fills a zeroed list, and image->resources[].meter. Needs image->resources. Free the list also after a failure. */

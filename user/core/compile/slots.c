@@ -69,7 +69,7 @@ static uint64_t queueing_ns_max(const struct slotting *slotting, const struct we
 static const struct weir_ruleset_resource *resource_of(const struct slotting *slotting,
 						       const struct weir_ruleset_rule *rule)
 {
-	return &slotting->ruleset->resources[rule->resource];
+	return weir_resource_of(slotting->ruleset, rule);
 }
 
 static struct weir_rule_identity identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
@@ -606,6 +606,8 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->behavior = rule->behavior;
 	info->relation = rule->relation;
 	info->moves = terms->moves;
+	info->system = rule->system;
+	info->is_bbr = rule->is_bbr;
 	info->override_count = rule->override_count;
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->overrides_digest = digest_of_overrides(rule);
@@ -659,7 +661,8 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	info->flows_until_ns = flows_until_ns;
 	info->state = WEIR_SLOT_USED;
 	info->place = place;
-	info->resource_slot = slotting->image->resources[rule->resource].slot;
+	info->resource_slot =
+		rule->resource == WEIR_NO_RESOURCE ? NONE : slotting->image->resources[rule->resource].slot;
 	info->storage = plan->storage;
 	info->timing = plan->timing;
 	info->observes = rule->observes;
@@ -728,6 +731,23 @@ static void fill_mask(__be32 *mask, unsigned int words, unsigned int bits)
 		mask[i] = bits >= 32 ? 0xffffffffu : htonl(~(0xffffffffu >> bits));
 }
 
+/* Packets that a system rule is asked about. Connections are told by all their packets. */
+static uint8_t work_of(enum weir_system_metric metric)
+{
+	switch (metric) {
+	case WEIR_SYSTEM_CONCURRENCY:
+		return WEIR_WORK_OPENING | WEIR_WORK_ESTABLISHED;
+	case WEIR_SYSTEM_AVG_RT:
+		return WEIR_WORK_OPENING;
+	case WEIR_SYSTEM_LOAD:
+	case WEIR_SYSTEM_INBOUND_QPS:
+	case WEIR_SYSTEM_CPU_USAGE:
+		return WEIR_WORK_OPENING | WEIR_WORK_OTHER;
+	default:
+		return 0;
+	}
+}
+
 static void write_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const struct plan *plan,
 			struct weir_rule *written)
 {
@@ -740,6 +760,9 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;
 	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;
+	written->judges = work_of(rule->system);
+	if (terms->kind == WEIR_KIND_SYSTEM)
+		written->signal = rule->system | (rule->is_bbr ? WEIR_SIGNAL_BBR : 0);
 	written->meter = terms->meter;
 	written->queueing_ns_max = queueing_ns_max(slotting, rule);
 	written->penalty_ms = rule->penalty_ms;

@@ -18,7 +18,7 @@
  */
 static bool warms_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !ruleset->resources[rule->resource].flow.fields)
+	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !weir_resource_of(ruleset, rule)->flow.fields)
 		return false;
 	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
 }
@@ -36,6 +36,10 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 		allowed_den = 1;
 	}
 	terms->units = (uint64_t)(allowed_num / allowed_den);
+	/* System rules drop from triggerCount on: so many come before that. Signals are compared in millionths. */
+	if (rule->system)
+		terms->units = terms->kind == WEIR_KIND_SYSTEM ? rule->threshold_micro
+							       : (rule->threshold_micro + WEIR_MICRO - 1) / WEIR_MICRO;
 	if (!err && weir_kinds[terms->kind]->has_cost)
 		weir_cost_make(rule->interval_ns, allowed_num, allowed_den, &terms->cost);
 	if (!err && weir_kinds[terms->kind]->has_tokens)

@@ -371,6 +371,8 @@ static void read_parts(struct weir_reader *reader)
 		return;
 	for (size_t i = 0; i < reader->document_count; i++)
 		read_rules(reader, reader->documents[i]);
+	if (!reader->is_out_of_memory)
+		weir_put_system_rules_first(reader);
 	weir_finish_settings(reader, first_settings);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);

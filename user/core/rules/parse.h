@@ -109,6 +109,19 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, ui
 /* Append a rule to the rule set, named or with the default name. */
 void weir_read_rule(struct weir_reader *reader, const struct weir_node *node);
 
+/* A system rule while it is read: its values, NULL where the file has none. Whose fields they are, and how these are
+ * spelt, is the caller's to know.
+ */
+struct weir_system_draft {
+	const struct weir_node *node; /* the rule */
+	const struct weir_node *name, *mode, *metric, *trigger, *strategy;
+	enum weir_system_metric is_metric; /* other than NONE: in place of a word at `metric` */
+};
+
+/* Append a system rule. They come before all other rules once weir_put_system_rules_first has been called. */
+void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_draft *draft);
+void weir_put_system_rules_first(struct weir_reader *reader);
+
 /* The fields of a rule file under which lists of Sentinel's may stand. */
 #define WEIR_SENTINEL_NAMES                                                                                            \
 	"flowRules", "isolationRules", "hotspotRules", "circuitBreakers", "systemRules", "degradeRules",               \

@@ -22,6 +22,32 @@ bool weir_rule_can_lend(const struct weir_ruleset_rule *rule)
 	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
 }
 
+const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *ruleset,
+						     const struct weir_ruleset_rule *rule)
+{
+	static char no_name[] = "";
+	static const struct weir_ruleset_resource none = {.name = no_name};
+
+	return rule->resource == WEIR_NO_RESOURCE ? &none : &ruleset->resources[rule->resource];
+}
+
+size_t weir_count_system_rules(const struct weir_ruleset *ruleset)
+{
+	size_t count = 0;
+
+	while (count < ruleset->rule_count && ruleset->rules[count].system)
+		count++;
+	return count;
+}
+
+bool weir_tracks_connections(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->rule_count && ruleset->rules[i].system; i++)
+		if (ruleset->rules[i].system == WEIR_SYSTEM_AVG_RT || ruleset->rules[i].is_bbr)
+			return true;
+	return false;
+}
+
 int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag)
 {
 	char hint[96];

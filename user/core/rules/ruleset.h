@@ -106,11 +106,15 @@ struct weir_memory_fields {
 
 #define WEIR_NO_RESOURCE SIZE_MAX
 
+#define WEIR_SYSTEM_RULES_MAX WEIR_PACKET_RULES_MAX /* a packet meets all of them */
+
 struct weir_ruleset_rule {
-	char *name;		  /* default RESOURCE#N */
-	size_t resource;	  /* index into resources */
-	enum weir_metric metric;  /* Concurrency goes by connections: docs/connections.md */
-	uint64_t threshold_micro; /* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
+	char *name;			/* default RESOURCE#N */
+	size_t resource;		/* index into resources; of a system rule WEIR_NO_RESOURCE */
+	enum weir_system_metric system; /* of a system rule; these come before all others */
+	bool is_bbr;			/* ... of Load and CpuUsage: BBR */
+	enum weir_metric metric;	/* Concurrency goes by connections: docs/connections.md */
+	uint64_t threshold_micro;	/* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
 	uint64_t interval_ns;
 	uint32_t samples;
 	enum weir_window_kind window;
@@ -198,6 +202,23 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
  * unknown, nothing is checked.
  */
 int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total_bytes, struct weir_diag *diag);
+
+/* The resource of a rule; of a system rule one without a name, a match and a flow key. */
+const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *ruleset,
+						     const struct weir_ruleset_rule *rule);
+
+size_t weir_count_system_rules(const struct weir_ruleset *ruleset);
+
+/* Does any rule go by the handshakes of the whole host, or by how many connections it has open? Then a hidden rule
+ * follows all connections.
+ */
+bool weir_tracks_connections(const struct weir_ruleset *ruleset);
+
+/* Does the rule go by what a controller samples? */
+static inline bool weir_goes_by_samples(const struct weir_ruleset_rule *rule)
+{
+	return rule->system == WEIR_SYSTEM_LOAD || rule->system == WEIR_SYSTEM_CPU_USAGE;
+}
 
 /* Mistakes and warnings about the rule set that were found after it was read: show the lines that they point at. */
 void weir_ruleset_quote(const struct weir_ruleset *ruleset, struct weir_diag *diag);

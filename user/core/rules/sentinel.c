@@ -108,7 +108,11 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	const struct weir_sentinel_kind *kind = rule->kind;
 	const struct weir_sentinel_field *own = weir_sentinel_own_field(kind, key->text);
 
-	if (!own) {
+	if (!own && kind->is_weirs && !strcasecmp(key->text, weir_rule_fields[RULE_NAME])) {
+		rule->draft.value[RULE_NAME] = value;
+	} else if (!own && kind->is_weirs && !strcasecmp(key->text, weir_rule_fields[RULE_MODE])) {
+		rule->draft.value[RULE_MODE] = value;
+	} else if (!own) {
 		tell_of_stranger(reader, kind, key, value);
 	} else if (kind->is_java && strcmp(own->name, key->text)) {
 		char hint[128];

@@ -53,6 +53,7 @@ struct weir_sentinel_kind {
 	const char *name;  /* the field of a rule file that such a list stands under; NULL: there is none */
 	const char *title; /* "flow rules" */
 	bool is_java;	   /* field names match exactly, else without regard to case */
+	bool is_weirs;	   /* weir's own files have such lists, too: their rules may have `name` and `mode` */
 	const struct weir_sentinel_field *fields;
 	size_t field_count;
 	/* Without any of these it is no such list, or one whose rules Sentinel itself refuses; NULL: it needs none. */

@@ -242,21 +242,40 @@ const struct weir_sentinel_kind weir_sentinel_breaker = {
 	.reason = "weir has no circuit breakers yet",
 };
 
+/* ---- system rules ---- */
+
+enum { SYSTEM_METRIC, SYSTEM_TRIGGER, SYSTEM_STRATEGY };
+
 static const struct weir_sentinel_field system_fields[] = {
+	[SYSTEM_METRIC] = {"metricType", OWN},
+	[SYSTEM_TRIGGER] = {"triggerCount", OWN},
+	[SYSTEM_STRATEGY] = {"strategy", OWN},
 	{"id", OWN},
-	{"metricType", OWN},
-	{"triggerCount", OWN},
-	{"strategy", OWN},
 };
 
 static const char *const system_needs[] = {"triggerCount", "strategy", NULL};
 
+static void read_system(struct weir_reader *reader, struct weir_sentinel_rule *rule)
+{
+	const struct weir_system_draft draft = {
+		.node = rule->node,
+		.name = rule->draft.value[RULE_NAME],
+		.mode = rule->draft.value[RULE_MODE],
+		.metric = rule->values[SYSTEM_METRIC],
+		.trigger = rule->values[SYSTEM_TRIGGER],
+		.strategy = rule->values[SYSTEM_STRATEGY],
+	};
+
+	weir_read_system_rule(reader, &draft);
+}
+
 const struct weir_sentinel_kind weir_sentinel_system = {
 	.name = "systemRules",
 	.title = "system rules",
+	.is_weirs = true,
 	FIELDS(system),
 	.needs = system_needs,
-	.reason = "weir has no system rules yet",
+	.read = read_system,
 };
 
 static const struct weir_sentinel_field outlier_fields[] = {

@@ -248,7 +248,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	if (reader->is_incomplete || reader->complaints)
 		return;
 	check_occupy_timeout(reader, first[SETTING_OCCUPY_TIMEOUT]);
-	if (limits_connections)
+	if (limits_connections || weir_tracks_connections(reader->ruleset))
 		return;
 	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)
 		if (first[i])

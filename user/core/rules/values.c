@@ -21,6 +21,8 @@ const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smo
 const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
 const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
 const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};
+const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT] = {"",	       "Load",	  "AvgRT", "Concurrency",
+								 "InboundQPS", "CpuUsage"};
 
 /* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
 static const struct protocol {

@@ -67,6 +67,12 @@ static inline bool weir_has_token_resource(const struct weir_rule_info *rule)
 	return weir_kind_of_info(rule)->has_tokens && !rule->identity.key_fields;
 }
 
+/* A system rule that compares a signal of the host, and counts nothing. */
+static inline bool weir_has_signal(const struct weir_rule_info *rule)
+{
+	return rule->identity.metric == WEIR_METRIC_SIGNAL;
+}
+
 /* The program warms each of its flows by itself: no one threshold is in force. */
 static inline bool weir_warms_flows(const struct weir_rule_info *rule)
 {

@@ -16,8 +16,10 @@
 #include "base/util.h"
 #include "host/bpffs.h"
 #include "host/host.h"
+#include "host/load.h"
 #include "host/memory.h"
 #include "program/array.h"
+#include "program/signals.h"
 #include "program/thresholds.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
@@ -43,7 +45,8 @@
 /* What it reads and writes, beside the descriptions. */
 #define CONTROLLER_TABLES                                                                                              \
 	(WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS) |                                      \
-	 WEIR_TABLE_BIT(WEIR_MAP_RULE_SECONDS) | WEIR_TABLE_BIT(WEIR_MAP_WARM_STATES))
+	 WEIR_TABLE_BIT(WEIR_MAP_RULE_SECONDS) | WEIR_TABLE_BIT(WEIR_MAP_WARM_STATES) |                                \
+	 WEIR_TABLE_BIT(WEIR_MAP_SIGNALS))
 #define LOOK_TABLES (WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS))
 
 struct weir_controller {
@@ -54,9 +57,13 @@ struct weir_controller {
 	struct weir_thresholds *thresholds;
 	struct weir_memory *memory; /* NULL: no rule asks for it */
 	struct weir_memory_use memory_use;
-	bool misses_memory;	      /* the last reading failed, which has been told */
-	bool has_failed;	      /* the last tick did, which has been told */
-	uint64_t watched_ns;	      /* when the links were looked at */
+	bool misses_memory;  /* the last reading failed, which has been told */
+	bool has_failed;     /* the last tick did, which has been told */
+	uint64_t watched_ns; /* when the links were looked at */
+	struct weir_signals_map *signals;
+	uint32_t sampled_rules; /* that go by samples; 0: none are taken */
+	uint64_t sampled_ns;
+	struct weir_cpu_times cpu_times;
 	struct weir_control *control; /* mapped */
 };
 
@@ -207,6 +214,25 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 	return 0;
 }
 
+/* Samples of an earlier time must not look like those of now. */
+static int open_signals(struct weir_controller *controller, struct weir_diag *diag)
+{
+	const struct weir_instance *instance = controller->instance;
+	static const struct weir_signals unknown;
+	int err = weir_signals_open(instance->map_fd[WEIR_MAP_SIGNALS], &controller->signals, diag);
+
+	if (err)
+		return err;
+	controller->sampled_ns = 0;
+	controller->sampled_rules = 0;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		controller->sampled_rules += weir_needs_samples(&instance->rules[instance->rule_order[i]]);
+	if (!controller->sampled_rules)
+		controller->cpu_times = (struct weir_cpu_times){};
+	weir_signals_publish(controller->signals, &unknown);
+	return 0;
+}
+
 /* At the start, and after a reload. */
 static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 {
@@ -214,6 +240,7 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 
 	weir_thresholds_free(TAKE_PTR(controller->thresholds));
 	weir_memory_free(TAKE_PTR(controller->memory));
+	weir_signals_close(TAKE_PTR(controller->signals));
 	err = open_settled(controller, diag);
 	if (!err)
 		err = weir_instance_expect_tables(controller->instance, CONTROLLER_TABLES, "the thresholds", diag);
@@ -221,6 +248,8 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 		err = map_control(controller, diag);
 	if (!err)
 		err = open_thresholds(controller, diag);
+	if (!err)
+		err = open_signals(controller, diag);
 	return err;
 }
 
@@ -257,6 +286,24 @@ static void read_memory(struct weir_controller *controller, uint64_t now_ns, str
 	};
 }
 
+/* Once a second. What cannot be read is not known, and rules that go by it admit. */
+static void sample(struct weir_controller *controller, uint64_t now_ns)
+{
+	struct weir_signals signals = {};
+	uint64_t load1_micro = 0, cpu_micro = 0;
+
+	if (!controller->sampled_rules || now_ns - controller->sampled_ns < SECOND_NS - PERIOD_NS / 2)
+		return;
+	controller->sampled_ns = now_ns;
+	if (!weir_load_read(&load1_micro))
+		signals.load1_ns = now_ns;
+	if (!weir_cpu_usage_read(&controller->cpu_times, &cpu_micro))
+		signals.cpu_ns = now_ns;
+	signals.load1_micro = load1_micro;
+	signals.cpu_micro = cpu_micro;
+	weir_signals_publish(controller->signals, &signals);
+}
+
 /* The heartbeat comes after what it vouches for. */
 static void beat(struct weir_controller *controller)
 {
@@ -280,6 +327,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 
 	if (controller->memory)
 		read_memory(controller, now_ns, diag);
+	sample(controller, now_ns);
 	watch_links(controller, now_ns, diag);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
@@ -293,7 +341,7 @@ static int tick(struct weir_controller *controller, struct weir_diag *diag)
 	uint64_t generation;
 	int err;
 
-	if (controller->thresholds) { /* else the last tick failed to open them */
+	if (controller->signals) { /* else the last tick failed to open it all */
 		err = read_generation(controller, &generation);
 		if (err)
 			return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", controller->name);
@@ -411,6 +459,7 @@ void weir_controller_free(struct weir_controller *controller)
 	}
 	weir_thresholds_free(controller->thresholds);
 	weir_memory_free(controller->memory);
+	weir_signals_close(controller->signals);
 	weir_instance_free(controller->instance);
 	weir_closep(&controller->timer_fd);
 	weir_closep(&controller->lock_fd);
@@ -425,16 +474,21 @@ void weir_controller_leave(struct weir_controller *controller)
 
 uint32_t weir_controller_rule_count(const struct weir_controller *controller)
 {
-	return weir_thresholds_count(controller->thresholds);
+	return weir_thresholds_count(controller->thresholds) + controller->sampled_rules;
 }
 
 /* ---- looking on ---- */
 
-static enum weir_controller_state state_of(const struct weir_control *control, uint32_t moving, uint64_t now_ns)
+static bool needs_controller(const struct weir_rule_info *rule)
+{
+	return rule->moves || weir_needs_samples(rule);
+}
+
+static enum weir_controller_state state_of(const struct weir_control *control, uint32_t rules, uint64_t now_ns)
 {
 	if (control->heartbeat_ns && now_ns < control->heartbeat_ns + control->validity_ns)
 		return WEIR_CONTROLLER_RUNNING;
-	if (!moving)
+	if (!rules)
 		return WEIR_CONTROLLER_NOT_NEEDED;
 	return control->heartbeat_ns ? WEIR_CONTROLLER_STALE : WEIR_CONTROLLER_ABSENT;
 }
@@ -476,7 +530,7 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the thresholds of instance '%s'", instance->name);
 	for (uint32_t i = 0; i < instance->rule_count; i++)
-		report.rule_count += instance->rules[instance->rule_order[i]].moves;
+		report.rule_count += needs_controller(&instance->rules[instance->rule_order[i]]);
 	report.state = state_of(&control, report.rule_count, now_ns);
 	report.pid = find_holder(instance->name);
 	if (report.state == WEIR_CONTROLLER_STALE)
@@ -509,10 +563,11 @@ int weir_controller_warn(const char *name, struct weir_diag *diag)
 		warn_of_memory(instance, report.memory_err, diag);
 	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
 		return 0;
-	snprintf(hint, sizeof(hint),
-		 "start 'weir control%s'; until then WarmUp rules are at their plain threshold, and MemoryAdaptive "
-		 "rules at highMemUsageThreshold",
-		 weir_instance_option(name, option));
+	snprintf(
+		hint, sizeof(hint),
+		"start 'weir control%s'; until then WarmUp rules are at their plain threshold, MemoryAdaptive rules at "
+		"highMemUsageThreshold, and Load and CpuUsage rules admit",
+		weir_instance_option(name, option));
 	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
 			  report.rule_count, report.rule_count == 1 ? "" : "s", name,
 			  report.rule_count == 1 ? "s" : "");

@@ -3,8 +3,9 @@
  * Room control: the process that moves the thresholds of an instance, and what others can tell of it.
  *
  * The controller: the process that moves thresholds of an attached instance, second by second (WarmUp) and with the
- * memory in use (MemoryAdaptive), and tells the program by a heartbeat that it is alive. It keeps nothing that is not
- * in maps: it may be killed at any moment, and another goes on where it was. One at a time for an instance.
+ * memory in use (MemoryAdaptive), samples load and CPU usage once a second for system rules, and tells the program by
+ * a heartbeat that it is alive. It keeps nothing that is not in maps: it may be killed at any moment, and another goes
+ * on where it was. One at a time for an instance.
  */
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H
@@ -39,7 +40,7 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 	weir_controller_free(*controller);
 }
 
-/* How many rules it moves the thresholds of, now. */
+/* How many rules it works for, now: it moves their thresholds, or samples what they go by. */
 uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 
 /* There is something in diag to print at once. */

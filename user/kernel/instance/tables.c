@@ -112,6 +112,8 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
 	[WEIR_MAP_LONE_CONNECTIONS] = "counts of connections of resources without a flow key start at 0",
 	[WEIR_MAP_CONNECTION_TOTALS] = "counts of connections by rule start at 0",
+	[WEIR_MAP_HANDSHAKES] = "handshakes of the last seconds are forgotten, for system rules",
+	[WEIR_MAP_SIGNALS] = "load and CPU usage are unknown until the controller samples them anew",
 	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
 };
 
@@ -150,6 +152,22 @@ static bool moves(const struct weir_rule_info *rule)
 	return rule->moves;
 }
 
+static bool goes_by_handshakes(const struct weir_rule_info *rule)
+{
+	return weir_needs_handshakes(rule);
+}
+
+static bool goes_by_samples(const struct weir_rule_info *rule)
+{
+	return weir_needs_samples(rule);
+}
+
+/* The heartbeat vouches for samples, too. */
+static bool needs_controller(const struct weir_rule_info *rule)
+{
+	return rule->moves || weir_needs_samples(rule);
+}
+
 /* Who keeps something in a table. Of those that are missing here every rule does. */
 static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = {
 	[WEIR_MAP_NARROW_FLOWS] = is_narrow,
@@ -158,7 +176,7 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_PRESENCE] = is_keyed,
 	[WEIR_MAP_LONE_ROWS] = is_lone,
 	[WEIR_MAP_TALKERS] = is_keyed,
-	[WEIR_MAP_CONTROL] = moves,
+	[WEIR_MAP_CONTROL] = needs_controller,
 	[WEIR_MAP_RULE_SECONDS] = moves,
 	[WEIR_MAP_WARM_STATES] = moves,
 	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
@@ -175,6 +193,8 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_CONNECTION_FLOWS] = weir_has_connections,
 	[WEIR_MAP_LONE_CONNECTIONS] = weir_has_connections,
 	[WEIR_MAP_CONNECTION_TOTALS] = weir_has_connections,
+	[WEIR_MAP_HANDSHAKES] = goes_by_handshakes,
+	[WEIR_MAP_SIGNALS] = goes_by_samples,
 };
 
 /* Whether it is missed by nobody when it starts afresh. */

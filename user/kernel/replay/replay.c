@@ -16,6 +16,7 @@
 #include "host/host.h"
 #include "program/connection_totals.h"
 #include "program/object.h"
+#include "program/signals.h"
 #include "program/thresholds.h"
 #include "replay/capture.h"
 #include "replay/departures.h"
@@ -23,6 +24,7 @@
 #include "replay/output.h"
 #include "replay/picture.h"
 #include "replay/sizes.h"
+#include "replay/system_csv.h"
 #include "replay/verdict_csv.h"
 
 /* Every IP packet fits whole: 65,535 bytes after the longest IPv6 header, Ethernet and two tags. A longer
@@ -122,19 +124,28 @@ struct readings {
 	size_t count;
 };
 
+/* Load and CPU usage, likewise. */
+struct samples {
+	struct weir_system_sample *list;
+	size_t count;
+};
+
 /* One attempt to replay the whole capture, with tables of certain sizes. */
 struct attempt {
 	const struct weir_ruleset *ruleset;
 	const struct weir_replay_options *options;
 	const struct survey *survey;
 	const struct readings *readings;
+	const struct samples *samples;
 	const struct weir_replay_sizes *sizes;
 	bool is_retry;
 	struct interface_names interfaces;
 	struct weir_image *image;
 	struct weir_object *object;
 	struct weir_thresholds *thresholds;
-	size_t past_readings;	 /* readings that hold, or held */
+	size_t past_readings; /* readings that hold, or held */
+	struct weir_signals_map *signals;
+	size_t past_samples;	 /* likewise */
 	uint64_t next_second_ns; /* when the controller has something to do, whatever memory is in use */
 	uint8_t *frame;		 /* REPLAY_FRAME_BYTES_MAX; a frame padded to its wire length */
 	struct weir_output verdicts;
@@ -149,6 +160,7 @@ static void attempt_clean(struct attempt *attempt)
 	interface_names_free(&attempt->interfaces);
 	weir_replay_plot_free(attempt->plot);
 	weir_thresholds_free(attempt->thresholds);
+	weir_signals_close(attempt->signals);
 	weir_object_free(attempt->object);
 	weir_image_free(attempt->image);
 	free(attempt->frame);
@@ -224,6 +236,28 @@ static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *d
 	return 0;
 }
 
+/* The same of samples. */
+static void publish_sample(struct attempt *attempt, uint64_t now_ns)
+{
+	const struct samples *samples = attempt->samples;
+	struct weir_signals signals = {};
+	size_t before = attempt->past_samples;
+
+	while (attempt->past_samples < samples->count && samples->list[attempt->past_samples].time_ns <= now_ns)
+		attempt->past_samples++;
+	while (attempt->past_samples > 0 && samples->list[attempt->past_samples - 1].time_ns > now_ns)
+		attempt->past_samples--;
+	if (attempt->past_samples == before)
+		return;
+	if (attempt->past_samples) {
+		const struct weir_system_sample *sample = &samples->list[attempt->past_samples - 1];
+
+		signals =
+			(struct weir_signals){sample->time_ns, sample->load1_micro, sample->time_ns, sample->cpu_micro};
+	}
+	weir_signals_publish(attempt->signals, &signals);
+}
+
 /* Before the packet of this time: the controller, and what the picture shows of its work, also where no packet came. */
 static int advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
 {
@@ -234,6 +268,7 @@ static int advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *d
 			return err;
 		weir_replay_plot_note(attempt->plot);
 	}
+	publish_sample(attempt, now_ns);
 	return control(attempt, now_ns, diag);
 }
 
@@ -273,6 +308,8 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
 	if (!err)
 		err = open_thresholds(attempt, diag);
+	if (!err)
+		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_MAP_SIGNALS), &attempt->signals, diag);
 	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
 }
 
@@ -605,7 +642,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 
 /* As many attempts as it takes for nothing to be evicted. */
 static int replay_with_room(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
-			    const struct survey *survey, const struct readings *readings,
+			    const struct survey *survey, const struct readings *readings, const struct samples *samples,
 			    struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
 	struct weir_replay_sizes sizes = weir_replay_first_sizes(ruleset, survey->packets);
@@ -618,6 +655,7 @@ static int replay_with_room(const struct weir_ruleset *ruleset, const struct wei
 			.options = options,
 			.survey = survey,
 			.readings = readings,
+			.samples = samples,
 			.sizes = &sizes,
 			.is_retry = is_retry,
 		};
@@ -650,10 +688,16 @@ static void free_readings(struct readings *readings)
 	free(readings->list);
 }
 
+static void free_samples(struct samples *samples)
+{
+	free(samples->list);
+}
+
 int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_options *options,
 		struct weir_replay_report *ret_report, struct weir_diag *diag)
 {
 	_cleanup_(free_readings) struct readings readings = {};
+	_cleanup_(free_samples) struct samples samples = {};
 	struct survey survey;
 	cpu_set_t before;
 	int err = weir_host_check_privilege(diag); /* before the capture is read through */
@@ -665,13 +709,18 @@ int weir_replay(const struct weir_ruleset *ruleset, const struct weir_replay_opt
 		if (err)
 			return err;
 	}
+	if (options->system) {
+		err = weir_system_csv_read(options->system, &samples.list, &samples.count, diag);
+		if (err)
+			return err;
+	}
 	err = survey_capture(options, &survey, diag);
 	if (err)
 		return err;
 	err = pin_to_this_cpu(&before, diag);
 	if (err)
 		return err;
-	err = replay_with_room(ruleset, options, &survey, &readings, ret_report, diag);
+	err = replay_with_room(ruleset, options, &survey, &readings, &samples, ret_report, diag);
 	sched_setaffinity(0, sizeof(before), &before);
 	return err;
 }

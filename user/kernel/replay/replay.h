@@ -25,6 +25,7 @@ struct weir_replay_options {
 	const char *passed;		   /* capture to write; NULL: none */
 	const char *plot;		   /* picture to write, SVG; NULL: none */
 	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
+	const char *system;		   /* CSV of load and CPU usage; NULL: they are unknown */
 	const char *interface;		   /* for which match.interface holds; NULL: for none */
 	bool is_without_shortcuts;	   /* judge by the kinds of rules alone: the same verdicts, more slowly */
 	const volatile sig_atomic_t *stop; /* set when the user has had enough; NULL: never */

@@ -33,7 +33,7 @@ static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connec
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		count += weir_kind_of(rule)->counts_connections == counts_connections &&
-			 (!has_key || ruleset->resources[rule->resource].flow.fields);
+			 (!has_key || weir_resource_of(ruleset, rule)->flow.fields);
 	}
 	return count;
 }
@@ -50,12 +50,13 @@ static uint32_t power_within(uint64_t wanted, uint32_t least, uint32_t most)
 struct weir_replay_sizes weir_replay_first_sizes(const struct weir_ruleset *ruleset, uint64_t packets)
 {
 	uint64_t keyed = count_rules(ruleset, true, true);
+	uint64_t tracking = count_rules(ruleset, true, false) + weir_tracks_connections(ruleset);
 
 	return (struct weir_replay_sizes){
 		.rows = power_within(4 * packets * count_rules(ruleset, false, true), REPLAY_ROWS_MIN,
 				     REPLAY_ROWS_FIRST_MAX),
-		.connections = power_within(4 * packets * count_rules(ruleset, true, false), REPLAY_CONNECTIONS_MIN,
-					    REPLAY_CONNECTIONS_FIRST_MAX),
+		.connections =
+			power_within(4 * packets * tracking, REPLAY_CONNECTIONS_MIN, REPLAY_CONNECTIONS_FIRST_MAX),
 		.connection_flows = power_within(4 * packets * keyed, REPLAY_CONNECTION_FLOWS_MIN,
 						 REPLAY_CONNECTION_FLOWS_FIRST_MAX),
 	};

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "watch/examine.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "host/bpffs.h"
 #include "host/host.h"
+#include "host/load.h"
 #include "host/memory.h"
 #include "instance/instance.h"
 #include "network/device.h"
 #include "network/merging.h"
 #include "pace/pace.h"
 #include "tables/narrow_span.h"
+#include "watch/signals.h"
 
 /* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
  * headroom of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
  */
 #define ONE_BUFFER_MTU 3498
+
+/* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */
+#define LOAD_PAUSE_NS 200000000
 
 __attribute__((format(printf, 5, 6))) static void find(struct weir_findings *findings, enum weir_finding_level level,
 						       const char *topic, const char *advice, const char *format, ...)
@@ -137,6 +144,25 @@ static void examine_pressure(struct weir_findings *findings)
 		     "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
 		return;
 	}
+}
+
+/* As the controller would sample them for system rules. */
+static void examine_load(struct weir_findings *findings)
+{
+	const struct timespec pause = {.tv_nsec = LOAD_PAUSE_NS};
+	struct weir_cpu_times times = {};
+	uint64_t load1_micro, cpu_micro;
+
+	if (weir_load_read(&load1_micro))
+		return;
+	if (weir_cpu_usage_read(&times, &cpu_micro) == -EAGAIN)
+		nanosleep(&pause, NULL);
+	if (weir_cpu_usage_read(&times, &cpu_micro))
+		find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f; the CPU usage cannot be read",
+		     load1_micro / 1e6);
+	else
+		find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f, CPU usage %.2f", load1_micro / 1e6,
+		     cpu_micro / 1e6);
 }
 
 static void examine_bpffs(struct weir_findings *findings)
@@ -266,6 +292,25 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 		     "instance '%s' was %s", name, words);
 }
 
+/* What its system rules go by. */
+static void examine_signals(const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	struct weir_host_signals signals;
+
+	if (weir_instance_open(name, &instance, &ignored) || weir_signals_look(instance, &signals, &ignored))
+		return;
+	if (signals.has_samples && !signals.has_load1 && !signals.has_cpu)
+		find(findings, WEIR_FINDING_NOTE, "system", "'weir run' and 'weir control' do",
+		     "nobody samples load and CPU usage for the system rules of instance '%s'", name);
+	if (signals.has_connections)
+		find(findings, WEIR_FINDING_OK, "system", NULL,
+		     "connections open: %llu; AvgRT %.3f ms, maxComplete %llu a second, minRt %.3f ms",
+		     (unsigned long long)signals.open, signals.mean_us / 1e3, (unsigned long long)signals.complete_max,
+		     signals.shortest_us / 1e3);
+}
+
 static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 {
 	char name[WEIR_INSTANCE_NAME_BYTES], advice[160];
@@ -286,6 +331,7 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 	find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
 	     program_id);
 	examine_span(name, advice, findings);
+	examine_signals(name, findings);
 }
 
 static void examine_programs(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -333,6 +379,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_clock(&findings);
 	examine_memory(&findings);
 	examine_pressure(&findings);
+	examine_load(&findings);
 	examine_bpffs(&findings);
 	examine_pace(&findings);
 	*ret_findings = findings;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Inbound work: which system rules a packet meets. They stand before all other rules, and judge packets of every
+ * resource: openings of TCP, and packets of other protocols. Only those that count connections see the rest of TCP.
+ */
+#ifndef WEIR_INBOUND_H
+#define WEIR_INBOUND_H
+
+#include <linux/in.h>
+
+#include "maps.h"
+
+#define WEIR_TCP_FIN 0x01u
+#define WEIR_TCP_SYN 0x02u
+#define WEIR_TCP_RST 0x04u
+#define WEIR_TCP_ACK 0x10u
+
+/* A later fragment has no flags: it opens nothing. */
+static __always_inline __u32 weir_work_of(const struct weir_packet *pkt)
+{
+	const __u32 telling = WEIR_TCP_SYN | WEIR_TCP_ACK | WEIR_TCP_FIN | WEIR_TCP_RST;
+
+	if (weir_protocol(pkt) != IPPROTO_TCP)
+		return WEIR_WORK_OTHER;
+	return (pkt->tcp_flags & telling) == WEIR_TCP_SYN ? WEIR_WORK_OPENING : WEIR_WORK_ESTABLISHED;
+}
+
+/* Begin the packet's list of rules with the system rules that it meets. */
+__noinline int weir_list_system_rules(struct weir_scratch *s)
+{
+	__u32 work;
+
+	if (!s)
+		return -1;
+	work = weir_work_of(&s->packet);
+	for (__u32 place = 0; place < WEIR_PACKET_RULES_MAX && place < config.system_rules; place++) {
+		__u32 count = s->rule_count;
+
+		OPAQUE(count);
+		if (!(weir_rule(place)->judges & work))
+			continue;
+		if (count >= WEIR_PACKET_RULES_MAX)
+			return -1;
+		s->rule[count] = place;
+		s->rule_count = count + 1;
+		s->last_rule = place;
+	}
+	return 0;
+}
+
+/* End the list with the hidden rule that follows connections: what another rule drops, it need not see. */
+__noinline int weir_list_tracker(struct weir_scratch *s)
+{
+	__u32 count;
+
+	if (!s)
+		return -1;
+	if (weir_work_of(&s->packet) == WEIR_WORK_OTHER)
+		return 0;
+	count = s->rule_count;
+	OPAQUE(count);
+	if (count >= WEIR_PACKET_RULES_MAX)
+		return -1;
+	s->rule[count] = config.tracker;
+	s->rule_count = count + 1;
+	return 0;
+}
+
+#endif
