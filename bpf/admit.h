@@ -128,6 +128,14 @@ static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count,
 		else
 			weir_roll_back_connection(s, i);
 	}
+	for (__u32 i = 0; weir_has_breakers() && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		if (s->claim[i].kind != WEIR_CLAIM_REQUEST)
+			continue;
+		if (passes)
+			weir_commit_request(s, i);
+		else
+			weir_roll_back_request(s, i);
+	}
 }
 
 static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)

@@ -26,7 +26,7 @@
  * with the same addresses would end each other's connections.
  */
 static __always_inline struct weir_flow_id weir_connection_id(const struct weir_rule *rule,
-							      const struct weir_packet *pkt)
+							      const struct weir_packet *pkt, __u32 sets)
 {
 	const volatile __u64 *seed = config.seed;
 	__u64 sum;
@@ -41,7 +41,7 @@ static __always_inline struct weir_flow_id weir_connection_id(const struct weir_
 	sum += (__u64)((pkt->source_port & 0xffff) << 16 | (pkt->destination_port & 0xffff)) * seed[10];
 	sum += (__u64)(weir_protocol(pkt) << 16) * seed[11];
 	WEIR_KEY_FIELDS(WEIR_ADD_BEYOND_TUPLE)
-	return weir_shared_id(weir_hash_finish(sum), config.connection_sets);
+	return weir_shared_id(weir_hash_finish(sum), sets);
 }
 
 static __always_inline struct weir_connection_set *weir_connection_set(const struct weir_connection_claim *claim)

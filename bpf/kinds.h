@@ -10,6 +10,7 @@
 #include "connections.h"
 #include "meter.h"
 #include "rate.h"
+#include "requests.h"
 #include "system.h"
 #include "throttle.h"
 #include "tokens.h"
@@ -50,6 +51,10 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 	}
 	if (weir_is_kind(rule, WEIR_KIND_SYSTEM))
 		return weir_judge_system(s, place, nth);
+	if (weir_is_kind(rule, WEIR_KIND_BREAKER)) {
+		answer = weir_judge_breaker(s, place, nth);
+		return answer == WEIR_ANSWER_OPENS ? weir_judge_request(s, place, nth) : answer;
+	}
 	return weir_judge_wide(s, place, nth);
 }
 

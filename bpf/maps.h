@@ -65,6 +65,11 @@ WEIR_MAP(token_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_token_set, 0);
 WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
 WEIR_MAP(borrowing_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing, BPF_F_MMAPABLE);
 WEIR_MAP(borrowing_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing_set, BPF_F_MMAPABLE);
+WEIR_MAP(requests, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_set, 0);
+WEIR_MAP(breakers, BPF_MAP_TYPE_ARRAY, 1, struct weir_breaker_set, 0);
+WEIR_MAP(lone_breakers, BPF_MAP_TYPE_ARRAY, 1, struct weir_breaker, 0); /* by rule slot */
+WEIR_MAP(request_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_group, 0);
+WEIR_MAP(lone_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_group, 0);
 /* Mappable, so that they begin with a page: the values of other arrays begin in the middle of a cache line. */
 WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, BPF_F_MMAPABLE);
 WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, BPF_F_MMAPABLE);

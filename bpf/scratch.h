@@ -84,7 +84,7 @@ enum weir_answer {
 	WEIR_ANSWER_UNSURE,    /* of a shortcut: ask the rule's kind */
 	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and judge again */
 	WEIR_ANSWER_PENALISED, /* blocked by a penalty that is running: no new one begins */
-	WEIR_ANSWER_OPENS,     /* a connection wants to open: weir_judge_opening() answers */
+	WEIR_ANSWER_OPENS,     /* an opening: a second function answers (kinds.h) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
 };
 
@@ -141,6 +141,7 @@ enum weir_claim_kind {
 	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; taken back if the packet is blocked */
 	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_scratch.connection says how */
 	WEIR_CLAIM_TOKENS,     /* tokens were taken: weir_scratch.taken says which; put back if the packet is blocked */
+	WEIR_CLAIM_REQUEST,    /* a request of a breaker's begins, goes on or ends: weir_scratch.request says how */
 };
 
 struct weir_claim {
@@ -167,6 +168,25 @@ struct weir_connection_claim {
 	__u32 open; /* how many its flow has with it */
 	__u32 pad;
 	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
+};
+
+/* What the packet is to do to a request of a circuit breaker's, when it passes (requests.h). */
+struct weir_request_claim {
+	__u32 set;
+	__u32 tag;
+	__u64 word;   /* of the request, if it is being opened; 0: the packet begins it */
+	__u64 probe;  /* the state that it has made as the probe; 0: it is none */
+	__u64 before; /* the state before that */
+	__u32 era;    /* in which it is admitted; 0: the breaker is closed */
+	__u32 event;  /* enum weir_connection_event */
+};
+
+/* Requests whose outcome has become known (breakers.h). */
+struct weir_outcome {
+	__u64 moment_ns;
+	__u64 count;
+	__u32 era;
+	__u32 is_bad;
 };
 
 /* Where a window that lends has counted the packet (borrow.h). */
@@ -314,6 +334,12 @@ struct weir_scratch {
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
 	__u64 seconds_tick;					     /* when these were found */
 	__u32 second, until_s[WEIR_CONNECTION_CLASSES];
+	__u32 breaker_tag; /* of the flow whose breaker was looked for last; 0: a whole resource */
+	struct weir_request_claim request[WEIR_PACKET_RULES_MAX];
+	struct weir_outcome outcome; /* being counted */
+	__u64 group_position;	     /* of the group that was joined last, or is due first */
+	__u64 earliest_due;	     /* of that one */
+	__u32 outcome_fails;	     /* the packet that ends a request resets or finishes it */
 	__u32 pad;
 	struct weir_lending lending;
 	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];

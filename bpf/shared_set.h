@@ -102,35 +102,45 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 /*
  * Insert the key of `tag`, unless another CPU just did, into a free way or in place of a victim: choose_victim(), given
  * the latest insertion and the caller's `context`, returns its way, with WEIR_WAY_EVICTS or WEIR_WAY_BUSY where they
- * apply. (It chooses out of line: the verifier would look at that again for each attempt.) Returns `ways` when other
- * CPUs were faster at every attempt.
+ * apply. (It chooses out of line: the verifier would look at that again for each attempt.) Returns WEIR_WAY_BUSY when
+ * another CPU was faster: try again.
  */
+static __always_inline __u32 weir_try_insert_tag(struct weir_scratch *s, void *shared_set, const __u32 ways, __u32 tag,
+						 __u32 (*choose_victim)(struct weir_scratch *, void *, __u64, void *),
+						 void *context)
+{
+	struct weir_shared_set *set = shared_set;
+	__u64 latest = READ_ONCE(set->inserted), mine;
+	__u32 way;
+
+	weir_order(s); /* the tags read from here on are not older */
+	weir_complete_insertion(s, set, ways, latest);
+	way = weir_find_tag(set, ways, tag);
+	if (way < ways)
+		return way;
+	way = weir_find_tag(set, ways, 0);
+	if (way == ways)
+		way = choose_victim(s, set, latest, context);
+	FORGET(s->forgotten, way);
+	if (way & WEIR_WAY_BUSY)
+		return WEIR_WAY_BUSY;
+	mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(latest) + 1);
+	if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
+		return WEIR_WAY_BUSY;
+	weir_complete_insertion(s, set, ways, mine);
+	return way | WEIR_WAY_IS_NEW;
+}
+
+/* The same, until it is done. Returns `ways` when other CPUs were faster at every attempt. */
 static __always_inline __u32 weir_insert_tag(struct weir_scratch *s, void *shared_set, const __u32 ways, __u32 tag,
 					     __u32 (*choose_victim)(struct weir_scratch *, void *, __u64, void *),
 					     void *context)
 {
-	struct weir_shared_set *set = shared_set;
-
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
-		__u64 latest = READ_ONCE(set->inserted), mine;
-		__u32 way;
+		__u32 way = weir_try_insert_tag(s, shared_set, ways, tag, choose_victim, context);
 
-		weir_order(s); /* the tags read from here on are not older */
-		weir_complete_insertion(s, set, ways, latest);
-		way = weir_find_tag(set, ways, tag);
-		if (way < ways)
+		if (!(way & WEIR_WAY_BUSY))
 			return way;
-		way = weir_find_tag(set, ways, 0);
-		if (way == ways)
-			way = choose_victim(s, set, latest, context);
-		FORGET(s->forgotten, way);
-		if (way & WEIR_WAY_BUSY)
-			continue;
-		mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(latest) + 1);
-		if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
-			continue;
-		weir_complete_insertion(s, set, ways, mine);
-		return way | WEIR_WAY_IS_NEW;
 	}
 	return ways;
 }

@@ -13,6 +13,7 @@
  *	weir_generation.h	what a load is made of
  *	weir_state.h		the instance: flows
  *	weir_connections.h	the instance: connections
+ *	weir_breakers.h		the instance: circuit breakers
  *	weir_counters.h		the instance: verdicts and counters
  *	weir_description.h	the instance: what runs, for commands
  *	weir_tables.h		the instance: the versions of all these tables
@@ -25,6 +26,7 @@
 #ifndef WEIR_ABI_H
 #define WEIR_ABI_H
 
+#include "weir_breakers.h"
 #include "weir_connections.h"
 #include "weir_counters.h"
 #include "weir_description.h"

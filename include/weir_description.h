@@ -6,6 +6,7 @@
 #ifndef WEIR_ABI_DESCRIPTION_H
 #define WEIR_ABI_DESCRIPTION_H
 
+#include "weir_breakers.h"
 #include "weir_connections.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
@@ -13,7 +14,7 @@
 
 /* The layout version of one table of the instance (weir_tables.h). */
 #define WEIR_TABLE_NAME_BYTES 24
-#define WEIR_TABLES_MAX 40
+#define WEIR_TABLES_MAX 56
 struct weir_table_version {
 	char name[WEIR_TABLE_NAME_BYTES]; /* of the map; empty: no more tables */
 	__u32 version;			  /* 0: a reload is about to replace the table, or died at it */
@@ -49,6 +50,8 @@ struct weir_instance_info {
 	__u32 controller_timeout_ms;
 	__u32 connection_sets;
 	__u32 connection_flow_sets;
+	__u32 request_sets;
+	__u32 breaker_sets;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u32 allow_count; /* prefixes in the lists */
 	__u32 deny_count;
@@ -118,7 +121,10 @@ struct weir_rule_info {
 	 * rule that would find them does not get the slot.
 	 */
 	__u64 flows_until_ns;
-	struct weir_warm_up warm_up;		 /* of WarmUp */
+	union {
+		struct weir_warm_up warm_up; /* of WarmUp */
+		struct weir_breaker_terms breaker;
+	};
 	struct weir_memory_adaptive memory;	 /* of MemoryAdaptive */
 	char ref_resource_name[WEIR_NAME_BYTES]; /* of AssociatedResource; else empty */
 	struct weir_tokens tokens;		 /* of rules with tokens, as last loaded */

@@ -7,6 +7,7 @@
 #ifndef WEIR_ABI_GENERATION_H
 #define WEIR_ABI_GENERATION_H
 
+#include "weir_breakers.h"
 #include "weir_connections.h"
 #include "weir_cost.h"
 #include "weir_fields.h"
@@ -44,6 +45,7 @@ enum weir_metric {
 	WEIR_METRIC_RATE,	 /* units per interval */
 	WEIR_METRIC_CONCURRENCY, /* connections open at once */
 	WEIR_METRIC_SIGNAL,	 /* of system rules: something the whole host tells */
+	WEIR_METRIC_REQUESTS,	 /* what becomes of openings: a circuit breaker */
 };
 
 /* The kind of a limit: by what a rule judges a packet. In the program bpf/kinds.h has the table, in userspace
@@ -57,6 +59,7 @@ enum weir_kind_id {
 	WEIR_KIND_BORROWING,   /* a window that lends units of buckets yet to come */
 	WEIR_KIND_TOKENS,      /* the token bucket of the flow */
 	WEIR_KIND_SYSTEM,      /* a signal of the whole host */
+	WEIR_KIND_BREAKER,     /* what became of the openings before */
 	WEIR_KIND_COUNT
 };
 
@@ -100,6 +103,7 @@ struct weir_rule {
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of WEIR_KIND_TOKENS */
+		struct weir_breaker_terms breaker;
 	};
 };
 _Static_assert(sizeof(struct weir_rule) == 216, "");
@@ -271,6 +275,14 @@ struct weir_config {
 	__u32 connection_sets; /* powers of two; 0: no such table */
 	__u32 connection_flow_sets;
 	__u64 connection_step_ns[WEIR_CONNECTION_CLASSES];
+	/* circuit breakers */
+	__u32 request_sets; /* powers of two; 0: no such table */
+	__u32 breaker_sets;
+	__u32 ring_shift; /* a ring has 2^this groups */
+	__u32 lone_ring_shift;
+	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
+	__u32 pad5;
+	__u64 request_timeout_ns; /* silence after which a request has failed */
 };
 
 #endif

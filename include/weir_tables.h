@@ -18,7 +18,7 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 1840, WEIR_ABI_VERSION)                                   \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 2360, WEIR_ABI_VERSION)                                   \
 	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 720, 2)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
@@ -53,6 +53,11 @@
 	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_total, 400, 2)                              \
 	TABLE(HANDSHAKES, handshakes, struct weir_handshakes, 512, 1)                                                  \
 	TABLE(SIGNALS, signals, struct weir_signals, 32, 1)                                                            \
+	TABLE(REQUESTS, requests, struct weir_request_set, 128, 1)                                                     \
+	TABLE(BREAKERS, breakers, struct weir_breaker_set, 1920, 1)                                                    \
+	TABLE(LONE_BREAKERS, lone_breakers, struct weir_breaker, 256, 1)                                               \
+	TABLE(REQUEST_GROUPS, request_groups, struct weir_request_group, 24, 1)                                        \
+	TABLE(LONE_GROUPS, lone_groups, struct weir_request_group, 24, 1)                                              \
 	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)
 
 /*

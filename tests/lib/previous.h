@@ -30,6 +30,8 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.timed_entries = image->timed_entries,
 		.connection_sets = image->config.connection_sets,
 		.connection_flow_sets = image->config.connection_flow_sets,
+		.request_sets = image->config.request_sets,
+		.breaker_sets = image->config.breaker_sets,
 		.presence_cells = image->config.presence_cells,
 		.presence_shift = image->config.presence_shift,
 	};

@@ -36,9 +36,11 @@ static void every_kind_has_the_words_that_complaints_and_lists_print(void **stat
 		assert_non_null(kind->threshold_hint);
 		assert_non_null(kind->below_one);
 		assert_non_null(kind->below_one_hint);
-		/* What it counts is told as units over an interval, or by a noun and a metricType of its own. */
+		/* What it counts is told as units over an interval, or by a noun and a metricType of its own; circuit
+		 * breakers stand in a list of their own.
+		 */
 		assert_int_equal(kind->has_interval, kind->noun == NULL);
-		assert_int_equal(kind->has_interval, kind->metric_name == NULL);
+		assert_int_equal(kind->has_interval || kind->is_breaker, kind->metric_name == NULL);
 		assert_int_equal(!kind->metric_name, !kind->metric_number);
 	}
 }
@@ -82,6 +84,7 @@ static void choices_lead_to_one_kind_and_a_description_to_the_same(void **state)
 		 WEIR_KIND_THROTTLE},
 		{{WEIR_METRIC_RATE, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, true, LEAP}, WEIR_KIND_BORROWING},
 		{{WEIR_METRIC_SIGNAL, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_SYSTEM},
+		{{WEIR_METRIC_REQUESTS, WEIR_BEHAVIOR_REJECT, WEIR_RELATION_CURRENT, false, LEAP}, WEIR_KIND_BREAKER},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

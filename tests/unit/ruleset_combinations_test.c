@@ -127,7 +127,8 @@ static void what_connections_do_not_use_is_warned_of(void **state)
 		{OF_MATCH("tcpFlags: syn"), 2, 49, "its match has 'tcpFlags'", NULL},
 		{OF_MATCH("length: 64-128"), 2, 49, "its match has 'length'", NULL},
 		{"settings: {connections: 4096}\n" RULE(""), 1, 25,
-		 "'connections' has no effect: no rule has metricType Concurrency", "leave it out"},
+		 "'connections' has no effect: no rule has metricType Concurrency, and there is no circuit breaker",
+		 "leave it out"},
 		{"settings: {closedTimeoutInMs: 1000}\n" RULE(""), 1, 31, "'closedTimeoutInMs' has no effect", NULL},
 	};
 	struct bench *bench = *state;

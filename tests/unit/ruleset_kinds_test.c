@@ -236,6 +236,7 @@ static void list_under_a_wrong_name_is_refused(void **state)
 		{RESOURCES "flowRules: [{resource: dns, retryTimeoutMs: 1}]\n", 2, 29,
 		 "'retryTimeoutMs' is a field of Sentinel-Go's circuit breakers, not of Sentinel-Go's flow rules",
 		 "rules that have it are written as \"circuitBreakers\": [...]"},
+		{RESOURCES "circuitBreakers: 7\n", 2, 18, "'circuitBreakers' must be a list", NULL},
 	};
 	struct bench *bench = *state;
 

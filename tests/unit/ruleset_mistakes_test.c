@@ -18,7 +18,7 @@
 static void mistake_in_the_form_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
-		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, allow, deny"},
+		{"bogus: 1\n", 1, 1, "a rule file has no field 'bogus'", "settings, resources, rules, circuitBreakers"},
 		{"rule: []\n", 1, 1, "no field 'rule'", "'rules'"},
 		{"7\n", 1, 1, "a rule file must be a map of fields, not a single value", "settings"},
 		{"resources: {name: r}\n", 1, 12, "'resources' must be a list", "'- '"},

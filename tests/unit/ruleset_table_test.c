@@ -166,7 +166,9 @@ static bool names_field(const char *all_words, const char *name, size_t name_byt
 /* The base, without the fields that the words have, and the words: the whole file in weir's language. */
 static char *in_weirs_words(const char *base, const char *words)
 {
-	_cleanup_(weir_freep) char *copy = between(base, "rules: [{", "}]");
+	const char *name = strstr(base, "circuitBreakers: [{") ? "circuitBreakers" : "rules";
+	_cleanup_(weir_freep) char *before = format("%s: [{", name);
+	_cleanup_(weir_freep) char *copy = between(base, before, "}]");
 	_cleanup_(weir_freep) char *kept = strdup("");
 	char *rest, *field;
 
@@ -183,7 +185,7 @@ static char *in_weirs_words(const char *base, const char *words)
 		free(kept);
 		kept = longer;
 	}
-	return format("%srules: [{%s%s}]\n", FIXTURE, kept, words);
+	return format("%s%s: [{%s%s}]\n", FIXTURE, name, kept, words);
 }
 
 /* Rules are made of zeroes, so that what is between their members is equal, too. */

@@ -107,6 +107,7 @@ static const char all_flow_control[] = SETTINGS
 	"  - {name: login, match: {protocol: udp, destinationPort: 22}, flow: source}\n"
 	"  - {name: voice, match: {protocol: udp, destinationPort: 82}, flow: source, prioritized: true}\n"
 	"  - {name: trunk, match: {protocol: udp, destinationPort: [82, 83]}, prioritized: true}\n"
+	"  - {name: entry, match: {protocol: tcp, destinationPort: 443}, flow: source}\n"
 	"rules:\n"
 	"  - {name: lending, resource: voice, threshold: 3, statIntervalInMs: 86400000}\n"
 	"  - {name: lending-whole, resource: trunk, threshold: 8, statIntervalInMs: 86400000}\n"
@@ -131,7 +132,12 @@ static const char all_flow_control[] = SETTINGS
 	"     warmUpPeriodSec: 10}\n"
 	"  - {name: by-memory, resource: all, tokenCalculateStrategy: MemoryAdaptive, statIntervalInMs: 86400000,\n"
 	"     lowMemUsageThreshold: 8, highMemUsageThreshold: 6, memLowWaterMarkBytes: 1,\n"
-	"     memHighWaterMarkBytes: 2, blockDurationInMs: 3600000}\n";
+	"     memHighWaterMarkBytes: 2, blockDurationInMs: 3600000}\n"
+	"circuitBreakers:\n"
+	"  - {name: failing, resource: entry, strategy: ErrorRatio, threshold: 0.5, statIntervalMs: 86400000,\n"
+	"     minRequestAmount: 2, retryTimeoutMs: 86400000}\n"
+	"  - {name: slow, resource: entry, strategy: SlowRequestRatio, threshold: 1, maxAllowedRtMs: 86400000,\n"
+	"     statIntervalMs: 86400000, statSlidingWindowBucketCount: 10, probeNum: 3, retryTimeoutMs: 86400000}\n";
 
 static void write_crowd(FILE *stream)
 {

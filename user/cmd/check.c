@@ -16,6 +16,7 @@
 #include "options.h"
 #include "pace/pace.h"
 #include "print.h"
+#include "print_breakers.h"
 #include "rules/ruleset.h"
 #include "rules/values.h"
 #include "thresholds/tokens.h"
@@ -288,12 +289,24 @@ static json_t *describe_system_rules(const struct weir_ruleset *ruleset)
 	return rules;
 }
 
+static json_t *describe_breaker(const struct weir_image *image, const struct weir_ruleset_rule *rule, size_t place)
+{
+	const struct weir_breaker_words breaker = weir_breaker_words_of(rule);
+	json_t *fields = json_pack("{s:s, s:s, s:s}", "name", rule->name, "mode",
+				   rule->observes ? "observe" : "enforce", "storage", storage_name(image, place));
+
+	weir_json_add_breaker(&breaker, fields);
+	return fields;
+}
+
 /* The fields that the rule uses, by their names in rule files. */
 static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
-	json_t *fields = weir_kind_of(rule)->has_interval ? describe_rate(ruleset, image, place)
-							  : describe_metric(image, rule, place);
+	const struct weir_kind *kind = weir_kind_of(rule);
+	json_t *fields = kind->has_interval ? describe_rate(ruleset, image, place)
+			 : kind->is_breaker ? describe_breaker(image, rule, place)
+					    : describe_metric(image, rule, place);
 
 	if (rule->override_count)
 		json_object_set_new(fields, "overrides", describe_overrides(rule));
@@ -347,14 +360,14 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
 			 "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
 			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
-			 "connectionsBytes", (json_int_t)memory->connections, "loneRowsBytes",
-			 (json_int_t)memory->lone_rows, "countersBytes", (json_int_t)memory->counters, "matchingBytes",
-			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
-			 (json_int_t)memory->total);
+			 "connectionsBytes", (json_int_t)memory->connections, "breakersBytes",
+			 (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
+			 (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
+			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -507,15 +520,29 @@ static void print_penalty(const struct weir_ruleset_rule *rule)
 	print_time(rule->penalty_ms_max * NSEC_PER_MSEC);
 }
 
+static void print_breaker(const struct weir_ruleset_rule *rule)
+{
+	const struct weir_breaker_words breaker = weir_breaker_words_of(rule);
+	char words[WEIR_WORDS_BYTES];
+
+	printf("%s", weir_format_breaker(&breaker, words));
+	if (breaker.buckets > 1)
+		printf(", %u buckets", breaker.buckets);
+	if (breaker.probes > 1)
+		printf(", %u good probes close it", breaker.probes);
+}
+
 static void print_rule(const struct weir_ruleset *ruleset, const struct weir_image *image, size_t place)
 {
 	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	printf("  rule   %s: ", rule->name);
+	printf("  %s %s: ", kind->is_breaker ? "breaker" : "rule  ", rule->name);
 	if (kind->has_interval) {
 		print_limit(rule);
 		print_judging(ruleset, image, place);
+	} else if (kind->is_breaker) {
+		print_breaker(rule);
 	} else {
 		print_threshold(rule->threshold_micro);
 		printf(" %s%s open at once", kind->noun, rule->threshold_micro == WEIR_MICRO ? "" : "s");
@@ -553,6 +580,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"who has seen a flow", memory->presence},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
+		{"circuit breakers", memory->breakers},
 		{"rows of whole resources", memory->lone_rows},
 		{"counters", memory->counters},
 		{"matching", memory->matching},
@@ -577,6 +605,16 @@ static void print_policies(const struct weir_settings *settings)
 		puts("mode observe: all is judged and counted, and nothing dropped");
 }
 
+static void print_breakers(const struct weir_image *image)
+{
+	printf("circuit breakers: room for %u requests", image->config.request_sets * WEIR_REQUESTS_PER_SET);
+	if (image->config.breaker_sets)
+		printf(" of %u flows", image->config.breaker_sets * WEIR_BREAKERS_PER_SET);
+	printf("; a request fails after silence of ");
+	print_time(image->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * NSEC_PER_MSEC);
+	putchar('\n');
+}
+
 static void print_connections(const struct weir_image *image)
 {
 	static const char *const states[WEIR_CONNECTION_CLASSES] = {"half-open", "open TCP", "other", "closed"};
@@ -597,11 +635,13 @@ static void print_connections(const struct weir_image *image)
 static void print_special_settings(const struct weir_ruleset *ruleset, const struct weir_image *image)
 {
 	const struct weir_settings *settings = &ruleset->settings;
-	bool delays = false, has_memory = false, has_moving = false, counts_connections = false, has_samples = false;
+	bool delays = false, has_memory = false, has_moving = false, counts_connections = false, has_samples = false,
+	     has_breakers = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		delays |= weir_kind_of(&ruleset->rules[i])->delays;
 		counts_connections |= weir_kind_of(&ruleset->rules[i])->counts_connections;
+		has_breakers |= weir_kind_of(&ruleset->rules[i])->is_breaker;
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
 		has_samples |= weir_goes_by_samples(&ruleset->rules[i]);
@@ -623,6 +663,8 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		       settings->controller_timeout_ms);
 	if (counts_connections)
 		print_connections(image);
+	if (has_breakers)
+		print_breakers(image);
 	if (ruleset->listed_count)
 		printf("before any rule: allowed prefixes: %u, denied: %u\n", image->allow_count, image->deny_count);
 	putchar('\n');

@@ -5,9 +5,11 @@
 #include "kind/kind.h"
 #include "options.h"
 #include "print.h"
+#include "print_breakers.h"
 #include "print_connections.h"
 #include "print_penalties.h"
 #include "watch/borrowing.h"
+#include "watch/breakers.h"
 #include "watch/connections.h"
 #include "watch/flows.h"
 
@@ -20,7 +22,8 @@ static const struct weir_command command = {
 		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
-		 "flows that are penalised, those that have longest yet first.",
+		 "flows that are penalised, those that have longest yet first; and circuit breakers: those\n"
+		 "that are open, or nearest to it.",
 	.example = "  weir flows -n 5",
 };
 
@@ -88,17 +91,38 @@ static json_t *describe_connections(const struct weir_instance *instance, const 
 	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", most);
 }
 
-/* connections, penalties: NULL when no rule counts or gives them. */
+static json_t *describe_breaker_use(const struct weir_instance *instance, const struct weir_breaker_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+
+	return json_pack("{s:s, s:s, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
+			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
+			 "breaker", weir_json_breaker(&use->view, rule->breaker.strategy));
+}
+
+static json_t *describe_breakers(const struct weir_instance *instance, const struct weir_breaker_flows *flows)
+{
+	json_t *most = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		weir_json_append(&most, describe_breaker_use(instance, &flows->most[i]));
+	return json_pack("{s:I, s:I, s:o}", "open", (json_int_t)flows->open, "halfOpen", (json_int_t)flows->half_open,
+			 "flows", most);
+}
+
+/* connections, breakers, penalties: NULL when no rule has them. */
 static json_t *describe(const struct weir_instance *instance, const struct weir_flows *flows,
-			const struct weir_connection_flows *connections, const struct weir_penalised_flows *penalties)
+			const struct weir_connection_flows *connections, const struct weir_breaker_flows *breakers,
+			const struct weir_penalised_flows *penalties)
 {
 	json_t *busiest = json_array();
 
 	for (size_t i = 0; i < flows->count; i++)
 		weir_json_append(&busiest, describe_use(instance, &flows->busiest[i]));
-	return json_pack("{s:s, s:I, s:o, s:o*, s:o*}", "instance", instance->name, "active", (json_int_t)flows->active,
-			 "flows", busiest, "connections",
-			 connections ? describe_connections(instance, connections) : NULL, "penalties",
+	return json_pack("{s:s, s:I, s:o, s:o*, s:o*, s:o*}", "instance", instance->name, "active",
+			 (json_int_t)flows->active, "flows", busiest, "connections",
+			 connections ? describe_connections(instance, connections) : NULL, "breakers",
+			 breakers ? describe_breakers(instance, breakers) : NULL, "penalties",
 			 penalties ? weir_json_penalties(instance, penalties) : NULL);
 }
 
@@ -178,12 +202,42 @@ static void print_connections(const struct weir_instance *instance, const struct
 	       weir_plural(flows->active));
 }
 
-/* Whether some rule is not about connections: else there is nothing to say of flows but what connections they have. */
+static void print_breaker_use(struct weir_table *table, const struct weir_instance *instance,
+			      const struct weir_breaker_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+	char words[WEIR_WORDS_BYTES];
+
+	weir_table_cell(table, "%s", rule->name);
+	weir_table_cell(table, "%s", weir_format_breaker_state(&use->view, words));
+	weir_table_cell(table, "%s", weir_format_breaker_value(&use->view, rule->breaker.strategy, words));
+	weir_table_cell(table, "%llu", (unsigned long long)use->view.changes);
+	weir_table_cell(table, "%s",
+			rule->identity.key_fields ? weir_format_key(&rule->identity, &use->key, words)
+						  : "(the whole resource)");
+}
+
+static void print_breakers(const struct weir_instance *instance, const struct weir_breaker_flows *flows)
+{
+	static const char *const headings[] = {"breaker", "state", ">value", ">changes", "flow"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < flows->count; i++)
+		print_breaker_use(&table, instance, &flows->most[i]);
+	weir_table_print(&table, stdout);
+	printf("%s%llu open, %llu half-open\n", flows->count ? "\n" : "", (unsigned long long)flows->open,
+	       (unsigned long long)flows->half_open);
+}
+
+/* Whether some rule is about something else: else there is nothing to say of flows in windows. */
 static bool has_other_rules(const struct weir_instance *instance)
 {
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (!weir_kind_of_info(&instance->rules[instance->rule_order[i]])->counts_connections)
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_kind *kind = weir_kind_of_info(&instance->rules[instance->rule_order[i]]);
+
+		if (!kind->counts_connections && !kind->is_breaker)
 			return true;
+	}
 	return false;
 }
 
@@ -193,7 +247,8 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_flows_free) struct weir_flows flows = {};
 	_cleanup_(weir_connection_flows_free) struct weir_connection_flows connections = {};
 	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
-	bool counts_connections, penalises;
+	_cleanup_(weir_breaker_flows_free) struct weir_breaker_flows breakers = {};
+	bool counts_connections, has_breakers, has_others, penalises;
 	int err = weir_instance_open(options->instance, &instance, diag);
 
 	if (!err)
@@ -201,21 +256,29 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	if (!err)
 		err = weir_connections_read_flows(instance, options->most, &connections, diag);
 	if (!err)
+		err = weir_breakers_read_flows(instance, options->most, &breakers, diag);
+	if (!err)
 		err = weir_penalties_read(instance, options->most, &penalties, diag);
 	if (err)
 		return err;
 	counts_connections = weir_connections_are_counted(instance);
+	has_breakers = weir_has_breaker_rules(instance);
+	has_others = (!counts_connections && !has_breakers) || has_other_rules(instance);
 	penalises = weir_penalties_are_given(instance);
 	if (options->wants_json)
 		return weir_json_print(describe(instance, &flows, counts_connections ? &connections : NULL,
-						penalises ? &penalties : NULL),
+						has_breakers ? &breakers : NULL, penalises ? &penalties : NULL),
 				       diag);
-	if (!counts_connections || has_other_rules(instance))
+	if (has_others)
 		print_text(instance, &flows);
-	if (counts_connections && has_other_rules(instance))
+	if (counts_connections && has_others)
 		putchar('\n');
 	if (counts_connections)
 		print_connections(instance, &connections);
+	if (has_breakers && (has_others || counts_connections))
+		putchar('\n');
+	if (has_breakers)
+		print_breakers(instance, &breakers);
 	if (penalises) {
 		putchar('\n');
 		weir_print_penalties(instance, &penalties);

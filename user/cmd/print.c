@@ -139,7 +139,7 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES])
 	return words;
 }
 
-static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
+void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 {
 	uint64_t ms = interval_ns / 1000000;
 
@@ -153,8 +153,7 @@ static void format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "%llu ms", (unsigned long long)ms);
 }
 
-/* "20", "2.5". */
-static void format_micro(uint64_t micro, char *text, size_t text_bytes)
+void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
 {
 	unsigned long long whole = micro / WEIR_MICRO, rest = micro % WEIR_MICRO;
 	char decimals[8] = "";
@@ -174,14 +173,14 @@ static void format_threshold(const struct weir_rule_info *rule, char *text, size
 		snprintf(text, text_bytes, "%llu to %llu", (unsigned long long)rule->memory.low_units,
 			 (unsigned long long)rule->memory.high_units);
 	else
-		format_micro(rule->threshold_micro, text, text_bytes);
+		weir_format_micro(rule->threshold_micro, text, text_bytes);
 }
 
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES])
 {
 	char threshold[64];
 
-	format_micro(threshold_micro, threshold, sizeof(threshold));
+	weir_format_micro(threshold_micro, threshold, sizeof(threshold));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s%s", threshold, noun, threshold_micro == WEIR_MICRO ? "" : "s");
 	return words;
 }
@@ -194,8 +193,8 @@ static void format_penalty(const struct weir_rule_info *rule, char *text, size_t
 	text[0] = '\0';
 	if (!rule->penalty_ms)
 		return;
-	format_interval(rule->penalty_ms * 1000000ull, first, sizeof(first));
-	format_interval(rule->penalty_ms_max * 1000000ull, longest, sizeof(longest));
+	weir_format_interval(rule->penalty_ms * 1000000ull, first, sizeof(first));
+	weir_format_interval(rule->penalty_ms_max * 1000000ull, longest, sizeof(longest));
 	if (rule->penalty_ms == rule->penalty_ms_max)
 		snprintf(text, text_bytes, ", then blocked for %s", first);
 	else
@@ -208,12 +207,69 @@ const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_
 	const bool is_sampled = metric == WEIR_SYSTEM_LOAD || metric == WEIR_SYSTEM_CPU_USAGE;
 	char trigger[64];
 
-	format_micro(trigger_micro, trigger, sizeof(trigger));
+	weir_format_micro(trigger_micro, trigger, sizeof(trigger));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s %s%s%s",
 		 weir_system_metric_names[metric < WEIR_SYSTEM_COUNT ? metric : 0], is_sampled ? "above" : "from",
 		 trigger, metric == WEIR_SYSTEM_AVG_RT ? " ms" : "", is_bbr ? ", BBR" : "");
 	return words;
 }
+
+/* ---- circuit breakers ---- */
+
+struct weir_breaker_words weir_breaker_words_of(const struct weir_ruleset_rule *rule)
+{
+	const struct weir_breaker_fields *fields = &rule->breaker;
+
+	return (struct weir_breaker_words){
+		.strategy = fields->strategy,
+		.threshold_micro = rule->threshold_micro,
+		.interval_ns = fields->interval_ns,
+		.retry_ns = fields->retry_ns,
+		.max_rt_ns = fields->max_rt_ns,
+		.buckets = fields->buckets,
+		.min_requests = fields->min_requests,
+		.probes = fields->probes,
+	};
+}
+
+/* Maps are not to be trusted with the place of a name. */
+static enum weir_breaker_strategy strategy_of(const struct weir_breaker_terms *terms)
+{
+	return terms->strategy < WEIR_BREAKER_STRATEGIES ? terms->strategy : WEIR_BREAKER_ERROR_COUNT;
+}
+
+struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info *info)
+{
+	const struct weir_breaker_terms *terms = &info->breaker;
+
+	return (struct weir_breaker_words){
+		.strategy = strategy_of(terms),
+		.threshold_micro = info->threshold_micro,
+		.interval_ns = info->identity.interval_ns,
+		.retry_ns = terms->retry_ns,
+		.max_rt_ns = terms->max_rt_ns,
+		.buckets = terms->buckets,
+		.min_requests = terms->min_requests,
+		.probes = terms->probes,
+	};
+}
+
+const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES])
+{
+	char threshold[WEIR_WORDS_BYTES], interval[32], retry[32], slow[32] = "";
+
+	weir_format_micro(breaker->threshold_micro, threshold, 32);
+	weir_format_interval(breaker->interval_ns, interval, sizeof(interval));
+	weir_format_interval(breaker->retry_ns, retry, sizeof(retry));
+	if (breaker->strategy == WEIR_BREAKER_SLOW_RATIO)
+		snprintf(slow, sizeof(slow), " over %llu ms", (unsigned long long)(breaker->max_rt_ns / 1000000));
+	snprintf(words, WEIR_WORDS_BYTES, "%s %.32s%s of %u in %s, retry after %s",
+		 weir_breaker_strategy_names[breaker->strategy], threshold, slow, breaker->min_requests, interval,
+		 retry);
+	return words;
+}
+
+/* ---- rules ---- */
 
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
@@ -223,10 +279,15 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 
 	if (rule->system)
 		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
+	if (kind->is_breaker) {
+		const struct weir_breaker_words breaker = weir_breaker_words_of_info(rule);
+
+		return weir_format_breaker(&breaker, words);
+	}
 	if (kind->noun)
 		return weir_format_count(rule->threshold_micro, kind->noun, words);
 	format_threshold(rule, threshold, sizeof(threshold));
-	format_interval(rule->identity.interval_ns, interval, sizeof(interval));
+	weir_format_interval(rule->identity.interval_ns, interval, sizeof(interval));
 	format_penalty(rule, penalty, sizeof(penalty));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
@@ -411,6 +472,29 @@ void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64
 	json_object_set_new(fields, "mode", json_string(observes ? "observe" : "enforce"));
 }
 
+void weir_json_add_breaker(const struct weir_breaker_words *breaker, json_t *fields)
+{
+	json_object_set_new(fields, "strategy", json_string(weir_breaker_strategy_names[breaker->strategy]));
+	json_object_set_new(fields, "threshold", weir_json_threshold(breaker->threshold_micro));
+	json_object_set_new(fields, "retryTimeoutMs", json_integer(breaker->retry_ns / 1000000));
+	json_object_set_new(fields, "minRequestAmount", json_integer(breaker->min_requests));
+	json_object_set_new(fields, "statIntervalMs", json_integer(breaker->interval_ns / 1000000));
+	json_object_set_new(fields, "statSlidingWindowBucketCount", json_integer(breaker->buckets));
+	if (breaker->strategy == WEIR_BREAKER_SLOW_RATIO)
+		json_object_set_new(fields, "maxAllowedRtMs", json_integer(breaker->max_rt_ns / 1000000));
+	json_object_set_new(fields, "probeNum", json_integer(breaker->probes));
+}
+
+static json_t *json_breaker_rule(const struct weir_rule_info *rule)
+{
+	const struct weir_breaker_words breaker = weir_breaker_words_of_info(rule);
+	json_t *fields = json_pack("{s:s, s:s, s:s}", "name", rule->name, "resource", rule->resource_name, "mode",
+				   rule->observes ? "observe" : "enforce");
+
+	weir_json_add_breaker(&breaker, fields);
+	return fields;
+}
+
 json_t *weir_json_rule(const struct weir_rule_info *rule)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
@@ -423,6 +507,8 @@ json_t *weir_json_rule(const struct weir_rule_info *rule)
 	}
 	if (kind->has_interval)
 		return json_rate_rule(rule);
+	if (kind->is_breaker)
+		return json_breaker_rule(rule);
 	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
 			 kind->metric_name, "mode", rule->observes ? "observe" : "enforce", "threshold",
 			 weir_json_threshold(rule->threshold_micro));

@@ -43,8 +43,29 @@ static inline const char *weir_plural(uint64_t count)
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
+/* "10 s", "250 ms" */
+void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes);
+
+/* "20", "2.5" of millionths. */
+void weir_format_micro(uint64_t micro, char *text, size_t text_bytes);
+
 /* "2.5 connections" of a threshold in millionths. */
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
+
+/* What a rule file has to say of one, from either of what it was read into. */
+struct weir_breaker_words {
+	enum weir_breaker_strategy strategy;
+	uint64_t threshold_micro, interval_ns, retry_ns, max_rt_ns;
+	uint32_t buckets, min_requests, probes;
+};
+struct weir_breaker_words weir_breaker_words_of(const struct weir_ruleset_rule *rule);
+struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info *info);
+
+/* "ErrorRatio 0.5 of 10 in 10 s, retry after 5 s" */
+const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES]);
+
+/* The same as fields, added to an object. */
+void weir_json_add_breaker(const struct weir_breaker_words *breaker, json_t *fields);
 
 /* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections", "20 packets per 1 s, then blocked for
  * 1 min", "Load above 8".
@@ -80,8 +101,8 @@ json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
  * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
- * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a system rule as
- * below, and `resource` is null.
+ * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a circuit breaker the
+ * fields that it is written with. Of a system rule as below, and `resource` is null.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 

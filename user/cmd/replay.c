@@ -15,6 +15,7 @@
 #include "kind/kind.h"
 #include "options.h"
 #include "print.h"
+#include "print_breakers.h"
 #include "print_connections.h"
 #include "replay/replay.h"
 #include "rules/ruleset.h"
@@ -172,6 +173,34 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 	weir_table_print(&table, stdout);
 }
 
+static bool has_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	return ruleset->resources[rule->resource].flow.fields;
+}
+
+static void print_breakers(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	static const char *const headings[] = {WEIR_BREAKER_HEADINGS};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		const struct weir_breaker_words breaker = weir_breaker_words_of(rule);
+
+		if (!weir_kind_of(rule)->is_breaker)
+			continue;
+		weir_table_cell(&table, "%s", rule->name);
+		weir_table_cell(&table, "%s", weir_format_breaker(&breaker, words));
+		weir_table_breaker(&table, &report->rules[i].breaker, breaker.strategy, has_flows(ruleset, rule));
+	}
+	if (!table.cell_count)
+		return;
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
 static void print_duration(uint64_t ns)
 {
 	printf("%" PRIu64 ".%09" PRIu64 " s", (uint64_t)(ns / WEIR_NSEC_PER_SEC), (uint64_t)(ns % WEIR_NSEC_PER_SEC));
@@ -202,6 +231,7 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_rep
 		putchar('\n');
 		print_rules(ruleset, report);
 		print_connections(ruleset, report);
+		print_breakers(ruleset, report);
 	}
 }
 
@@ -232,13 +262,17 @@ static json_t *json_rule(const struct weir_ruleset *ruleset, const struct weir_r
 {
 	bool counts_connections = weir_kind_of(rule)->counts_connections;
 
-	return json_pack("{s:s, s:s?, s:s, s:o, s:o, s:I, s:I, s:o*, s:o*}", "name", rule->name, "resource",
+	return json_pack("{s:s, s:s?, s:s, s:o, s:o, s:I, s:I, s:o*, s:o*, s:o*}", "name", rule->name, "resource",
 			 rule->system ? NULL : weir_resource_of(ruleset, rule)->name, "mode",
 			 rule->observes ? "observe" : "enforce", "blocked", weir_json_tally(&report->blocked),
 			 "wouldDrop", weir_json_tally(&report->would_drop), "delayed", (json_int_t)report->delayed,
 			 "delayNs", (json_int_t)report->delay_ns, "connections",
 			 counts_connections ? weir_json_connections(&report->connections) : NULL, "penalties",
-			 rule->penalty_ms ? json_integer(report->penalties) : NULL);
+			 rule->penalty_ms ? json_integer(report->penalties) : NULL, "breaker",
+			 weir_kind_of(rule)->is_breaker
+				 ? weir_json_breaker_sum(&report->breaker, rule->breaker.strategy,
+							 has_flows(ruleset, rule))
+				 : NULL);
 }
 
 static json_t *json_rules(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)

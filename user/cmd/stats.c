@@ -8,8 +8,10 @@
 #include "options.h"
 #include "pace/pace.h"
 #include "print.h"
+#include "print_breakers.h"
 #include "print_connections.h"
 #include "tables/rule_kind.h"
+#include "watch/breakers.h"
 #include "watch/connections.h"
 #include "watch/counters.h"
 #include "watch/penalties.h"
@@ -17,8 +19,10 @@
 static const struct weir_command command = {
 	.name = "stats",
 	.options = "INjh",
-	.about = "Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
-		 "connections of rules with metricType Concurrency, and the penalties of rules with blockDurationInMs.",
+	.about =
+		"Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
+		"connections of rules with metricType Concurrency, the penalties of rules with blockDurationInMs, and\n"
+		"how circuit breakers stand.",
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
@@ -55,8 +59,9 @@ struct view {
 	const struct weir_counters *counters;
 	const struct weir_connection_figures *connections; /* by rule slot */
 	const struct weir_penalised_flows *penalties;
-	bool paces;			    /* the instance holds packets */
-	const struct weir_pace_state *pace; /* NULL when it does not, or that cannot be read */
+	const struct weir_breaker_sum *breakers; /* by rule slot */
+	bool paces;				 /* the instance holds packets */
+	const struct weir_pace_state *pace;	 /* NULL when it does not, or that cannot be read */
 };
 
 /* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
@@ -143,6 +148,13 @@ static json_t *describe_resources(const struct view *view)
 	return resources;
 }
 
+static json_t *describe_breaker(const struct view *view, uint32_t slot)
+{
+	const struct weir_rule_info *rule = &view->instance->rules[slot];
+
+	return weir_json_breaker_sum(&view->breakers[slot], rule->breaker.strategy, rule->identity.key_fields);
+}
+
 static json_t *describe_rules(const struct view *view)
 {
 	json_t *rules = json_array();
@@ -167,6 +179,8 @@ static json_t *describe_rules(const struct view *view)
 			json_object_set_new(rule, "penalties",
 					    json_pack("{s:I, s:I}", "begun", (json_int_t)sum->penalties, "active",
 						      (json_int_t)view->penalties->by_rule[slot]));
+		if (weir_is_breaker(&view->instance->rules[slot]))
+			json_object_set_new(rule, "breaker", describe_breaker(view, slot));
 		weir_json_append(&rules, rule);
 	}
 	return rules;
@@ -304,6 +318,26 @@ static void print_penalties(const struct view *view)
 	weir_table_print(&table, stdout);
 }
 
+static void print_breakers(const struct view *view)
+{
+	static const char *const headings[] = {WEIR_BREAKER_HEADINGS};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+
+	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
+		uint32_t slot = view->instance->rule_order[i];
+		const struct weir_rule_info *rule = &view->instance->rules[slot];
+
+		if (!weir_is_breaker(rule))
+			continue;
+		weir_table_cell(&table, "%s", rule->name);
+		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
+		weir_table_breaker(&table, &view->breakers[slot], rule->breaker.strategy, rule->identity.key_fields);
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
 static void print_pace(const struct weir_pace_state *pace)
 {
 	printf("\n  paced: %llu packets held back, of which %u wait now; %llu had to wait and passed at once; "
@@ -326,6 +360,8 @@ static void print_text(const struct view *view)
 		print_connections(view);
 	if (weir_penalties_are_given(view->instance))
 		print_penalties(view);
+	if (weir_has_breaker_rules(view->instance))
+		print_breakers(view);
 	if (view->pace)
 		print_pace(view->pace);
 }
@@ -336,6 +372,7 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	_cleanup_(weir_freep) struct weir_connection_figures *connections = NULL;
 	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
+	_cleanup_(weir_freep) struct weir_breaker_sum *breakers = NULL;
 	struct weir_pace_state pace = {};
 	struct view view = {.counters = &counters};
 	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
@@ -348,11 +385,14 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_connections_read(instance, &connections, diag);
 	if (!err)
 		err = weir_penalties_read(instance, 1, &penalties, diag);
+	if (!err)
+		err = weir_breakers_read(instance, &breakers, diag);
 	if (err)
 		return err;
 	view.instance = instance;
 	view.connections = connections;
 	view.penalties = &penalties;
+	view.breakers = breakers;
 	view.paces = weir_pace_is_attached(instance->name);
 	if (view.paces)
 		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_PACE),

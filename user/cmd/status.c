@@ -13,9 +13,11 @@
 #include "options.h"
 #include "pace/pace.h"
 #include "print.h"
+#include "print_breakers.h"
 #include "rules/values.h"
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
+#include "watch/breakers.h"
 #include "watch/connections.h"
 #include "watch/penalties.h"
 #include "watch/signals.h"
@@ -45,12 +47,13 @@ static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 	[WEIR_CONNECTION_CLASS_CLOSED] = "closed",
 };
 
-/* An instance, and how its controller fares. */
+/* An instance, how its controller fares, and its circuit breakers. */
 struct view {
 	const struct weir_instance *instance;
 	const struct weir_controller_report *controller;
 	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
 	const struct weir_host_signals *signals;
+	const struct weir_breaker_sum *breakers;      /* by rule slot */
 };
 
 static const char *policy(const struct weir_instance *instance, size_t bit)
@@ -94,6 +97,12 @@ static json_t *describe_resources(const struct weir_instance *instance)
 	return resources;
 }
 
+static json_t *describe_breaker(const struct view *view, const struct weir_rule_info *rule)
+{
+	return weir_json_breaker_sum(&view->breakers[rule - view->instance->rules], rule->breaker.strategy,
+				     rule->identity.key_fields);
+}
+
 static json_t *describe_rules(const struct view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -107,12 +116,14 @@ static json_t *describe_rules(const struct view *view)
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
 		json_object_set_new(rule, "thresholdNow",
-				    weir_warms_flows(info) || weir_has_signal(info)
+				    weir_warms_flows(info) || weir_has_signal(info) || weir_is_breaker(info)
 					    ? json_null()
 					    : json_integer(view->controller->thresholds[i]));
 		if (info->penalty_ms && view->penalties->by_rule)
 			json_object_set_new(rule, "penalisedFlows",
 					    json_integer(view->penalties->by_rule[instance->rule_order[i]]));
+		if (weir_is_breaker(info) && view->breakers)
+			json_object_set_new(rule, "breaker", describe_breaker(view, info));
 		weir_json_append(&rules, rule);
 	}
 	return rules;
@@ -185,6 +196,14 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 				    json_integer(info->connection_timeout_ms[class]));
 }
 
+static void add_breaker_settings(const struct weir_instance_info *info, json_t *settings)
+{
+	json_object_set_new(settings, "requests", json_integer((json_int_t)info->request_sets * WEIR_REQUESTS_PER_SET));
+	json_object_set_new(settings, "breakers", json_integer((json_int_t)info->breaker_sets * WEIR_BREAKERS_PER_SET));
+	json_object_set_new(settings, "halfOpenTimeoutInMs",
+			    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
+}
+
 static json_t *describe_settings(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -198,6 +217,8 @@ static json_t *describe_settings(const struct weir_instance *instance)
 	json_object_set_new(settings, "timedEntries", json_integer(info->timed_entries));
 	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
 		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
+	if (weir_has_breaker_rules(instance))
+		add_breaker_settings(info, settings);
 	if (weir_connections_are_counted(instance))
 		add_connection_settings(info, settings);
 	return settings;
@@ -345,7 +366,11 @@ static void print_rules(const struct view *view)
 		weir_table_cell(&table, "%s", rule->name);
 		weir_table_cell(&table, "%s", rule->system ? "-" : rule->resource_name);
 		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
-		if (weir_warms_flows(rule))
+		if (weir_is_breaker(rule) && view->breakers)
+			weir_table_cell(&table, "%s",
+					weir_format_breaker_sum(&view->breakers[rule - instance->rules],
+								rule->identity.key_fields, words));
+		else if (weir_warms_flows(rule))
 			weir_table_cell(&table, "per flow");
 		else if (weir_has_signal(rule))
 			weir_table_cell(&table, "-");
@@ -558,9 +583,10 @@ static void separate(const struct listing *listing)
 static int show_instance(const struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
+	_cleanup_(weir_freep) struct weir_breaker_sum *breakers = NULL;
 	struct weir_controller_report controller = {};
 	struct weir_host_signals signals = {};
-	const struct view view = {
+	struct view view = {
 		.instance = instance,
 		.controller = &controller,
 		.penalties = &penalties,
@@ -572,10 +598,13 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 		err = weir_penalties_read(instance, 1, &penalties, diag);
 	if (!err)
 		err = weir_signals_look(instance, &signals, diag);
+	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
+		err = weir_breakers_read(instance, &breakers, diag);
 	if (err) {
 		free(controller.thresholds);
 		return err;
 	}
+	view.breakers = breakers;
 	if (listing->is_json) {
 		add_to(listing, describe(&view));
 	} else {

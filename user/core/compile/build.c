@@ -264,6 +264,11 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 		(uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
 		(uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_flow) +
 		percpu_bytes((uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_total), cpus);
+	memory.breakers = (uint64_t)config->request_sets * sizeof(struct weir_request_set) +
+			  (uint64_t)config->breaker_sets * sizeof(struct weir_breaker_set) +
+			  (uint64_t)weir_image_breaker_slots(image) * sizeof(struct weir_breaker) +
+			  ((uint64_t)weir_image_groups(image) + weir_image_lone_groups(image)) *
+				  sizeof(struct weir_request_group);
 	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
@@ -280,7 +285,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
-		       memory.connections + memory.lone_rows + memory.counters + memory.matching + memory.lists;
+		       memory.connections + memory.breakers + memory.lone_rows + memory.counters + memory.matching +
+		       memory.lists;
 	*ret_memory = memory;
 }
 

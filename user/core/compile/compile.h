@@ -25,6 +25,7 @@ struct weir_previous {
 	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
 	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets, token_sets, timed_entries;
 	uint32_t connection_sets, connection_flow_sets;
+	uint32_t request_sets, breaker_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint32_t presence_cells, presence_shift; /* likewise */
 };
@@ -47,6 +48,8 @@ struct weir_compile_options {
  */
 #define WEIR_CONNECTIONS_PER_SET 2
 #define WEIR_CONNECTION_FLOWS_PER_SET 4
+#define WEIR_REQUESTS_PER_SET 2
+#define WEIR_BREAKERS_PER_SET 4
 
 struct weir_image_prefix {
 	struct weir_prefix prefix;
@@ -130,6 +133,7 @@ struct weir_image_memory {
 	uint64_t narrow_table, medium_table, wide_table;
 	uint64_t shared;	      /* planned times, warm-up: what all CPUs share */
 	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
+	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t presence;	      /* shared by all CPUs */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t matching;	      /* classes, vectors, prefixes, rules */
@@ -166,6 +170,23 @@ static inline uint32_t weir_image_connection_slots(const struct weir_image *imag
 static inline uint32_t weir_image_borrowing_slots(const struct weir_image *image)
 {
 	return image->config.borrowing_sets ? image->rule_slots : 0;
+}
+
+/* Entries of map `lone_breakers`, likewise. */
+static inline uint32_t weir_image_breaker_slots(const struct weir_image *image)
+{
+	return image->config.request_sets ? image->rule_slots : 0;
+}
+
+/* Groups of all rings, of flows and of whole resources. */
+static inline uint32_t weir_image_groups(const struct weir_image *image)
+{
+	return (image->config.breaker_sets * 8) << image->config.ring_shift;
+}
+
+static inline uint32_t weir_image_lone_groups(const struct weir_image *image)
+{
+	return weir_image_breaker_slots(image) << image->config.lone_ring_shift;
 }
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);

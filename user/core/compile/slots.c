@@ -86,6 +86,10 @@ static struct weir_rule_identity identity_of(const struct slotting *slotting, co
 		identity.window = rule->window;
 		identity.counts_bytes = rule->counts_bytes;
 	}
+	if (weir_kind_of(rule)->is_breaker) {
+		identity.interval_ns = rule->breaker.interval_ns;
+		identity.samples = rule->breaker.buckets;
+	}
 	identity.key_fields = flow->fields;
 	if (flow->fields & WEIR_KEY_SOURCE)
 		memcpy(identity.source_bits, flow->source_bits, sizeof(identity.source_bits));
@@ -185,6 +189,10 @@ static bool is_same_rule(const struct slotting *slotting, const struct weir_rule
 {
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 
+	/* What a breaker counts depends on these. */
+	if (weir_is_breaker(info) &&
+	    (info->breaker.strategy != rule->breaker.strategy || info->breaker.max_rt_ns != rule->breaker.max_rt_ns))
+		return false;
 	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
 	return !memcmp(&info->identity, &identity, sizeof(identity)) &&
 	       info->is_meter == terms_of(slotting, rule)->is_meter &&
@@ -595,8 +603,25 @@ static int place_resources(struct slotting *slotting)
 	return 0;
 }
 
+static struct weir_breaker_terms breaker_terms(const struct weir_ruleset_rule *rule, uint64_t since_ns)
+{
+	const struct weir_breaker_fields *fields = &rule->breaker;
+
+	return (struct weir_breaker_terms){
+		.bucket_ns = fields->interval_ns / fields->buckets,
+		.retry_ns = fields->retry_ns,
+		.max_rt_ns = fields->max_rt_ns,
+		.threshold_micro = rule->threshold_micro,
+		.since_ns = since_ns,
+		.min_requests = fields->min_requests,
+		.probes = fields->probes,
+		.buckets = fields->buckets,
+		.strategy = fields->strategy,
+	};
+}
+
 /* What the controller, status and the next load need to know of its strategy, behaviour and relation. */
-static void describe_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+static void describe_terms(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint64_t since_ns,
 			   struct weir_rule_info *info)
 {
 	const struct weir_terms *terms = terms_of(slotting, rule);
@@ -615,7 +640,10 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->penalty_ms = rule->penalty_ms;
 	info->penalty_ms_max = rule->penalty_ms_max;
 	info->lends = rule->lends;
-	info->warm_up = terms->warm_up;
+	if (weir_kind_of(rule)->is_breaker)
+		info->breaker = breaker_terms(rule, since_ns);
+	else
+		info->warm_up = terms->warm_up;
 	info->memory = terms->memory;
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		strncpy(info->ref_resource_name, slotting->ruleset->resources[rule->ref_resource].name,
@@ -645,9 +673,13 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 {
 	const struct weir_ruleset_rule *rule = &slotting->ruleset->rules[place];
 	struct weir_rule_info *info = &slotting->image->rule_info[slot];
-	uint64_t flows_until_ns = info->flows_until_ns;
+	uint64_t flows_until_ns = info->flows_until_ns, since_ns = slotting->now_ns;
 	struct plan *plan = &slotting->plans[place];
 	bool is_kept = plan->slot != NONE;
+
+	/* A rule that keeps its slot keeps its breakers. */
+	if (plan->slot != NONE && weir_is_breaker(info))
+		since_ns = info->breaker.since_ns;
 
 	plan->slot = slot;
 	if (weir_kind_of(rule)->has_tokens)
@@ -669,7 +701,7 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	info->tokens = plan->tokens;
 	if (weir_kind_of(rule)->has_tokens)
 		info->burst_micro = weir_tokens_burst_micro(rule, rule->threshold_micro);
-	describe_terms(slotting, rule, info);
+	describe_terms(slotting, rule, since_ns, info);
 }
 
 /* The first slot from `slot` on that this rule may have, or the number of slots. */
@@ -774,6 +806,8 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 		written->warm_up = terms->warm_up;
 	if (weir_kinds[terms->kind]->has_tokens)
 		written->tokens = plan->tokens;
+	if (weir_kinds[terms->kind]->is_breaker)
+		written->breaker = slotting->image->rule_info[plan->slot].breaker;
 }
 
 static void write_timing(const struct weir_timing *timing, struct weir_rule *written)

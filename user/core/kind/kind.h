@@ -68,6 +68,7 @@ struct weir_kind {
 	bool needs_allowed;	 /* the program asks what is allowed now, even where the threshold is a constant */
 	bool has_tokens;	 /* it takes tokens from buckets: struct weir_tokens */
 	bool counts_connections; /* in the tables of connections */
+	bool is_breaker;	 /* it goes by the outcome of requests, in the tables of breakers */
 	uint32_t packet_fields;	 /* of packets it reads, beside match and key: enum weir_match_field, or-ed */
 
 	/* ---- compiling ---- */

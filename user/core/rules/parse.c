@@ -17,13 +17,15 @@ enum top_field {
 	TOP_SETTINGS,
 	TOP_RESOURCES,
 	TOP_RULES,
+	TOP_BREAKERS,
 	TOP_ALLOW,
 	TOP_DENY,
 	TOP_LISTS, /* of Sentinel's rules: as many as WEIR_SENTINEL_NAME_COUNT */
 	TOP_FIELD_COUNT = TOP_LISTS + WEIR_SENTINEL_NAME_COUNT,
 };
 
-static const char *const top_fields[] = {"settings", "resources", "rules", "allow", "deny", WEIR_SENTINEL_NAMES};
+static const char *const top_fields[] = {"settings", "resources",	 "rules", "circuitBreakers", "allow",
+					 "deny",     WEIR_SENTINEL_NAMES};
 _Static_assert(ARRAY_SIZE(top_fields) == TOP_FIELD_COUNT, "");
 
 enum resource_field { RESOURCE_NAME, RESOURCE_MATCH, RESOURCE_FLOW, RESOURCE_PRIORITIZED, RESOURCE_FIELD_COUNT };
@@ -245,6 +247,8 @@ static void read_rules_under(struct weir_reader *reader, const char *name, const
 		return;
 	if (!strcmp(name, top_fields[TOP_RULES]))
 		read_list(reader, value, "rules", weir_read_rule);
+	if (!strcmp(name, top_fields[TOP_BREAKERS]))
+		read_list(reader, value, name, weir_read_breaker);
 	for (size_t i = TOP_LISTS; i < TOP_FIELD_COUNT; i++)
 		if (!strcmp(name, top_fields[i]))
 			weir_read_sentinel_list(reader, value, name);
@@ -330,6 +334,37 @@ static void check_content(struct weir_reader *reader)
 		weir_diag_warning(reader->diag, NULL, NULL, NULL, "there are no rules: nothing will be limited");
 }
 
+static bool is_breaker(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_REQUESTS;
+}
+
+/* Circuit breakers are judged behind all rules, whatever stands where in which file. */
+static void put_breakers_last(struct weir_reader *reader)
+{
+	struct weir_ruleset *ruleset = reader->ruleset;
+	size_t count = ruleset->rule_count, to = 0;
+	_cleanup_(weir_freep) struct weir_ruleset_rule *rules = calloc(count + 1, sizeof(*rules));
+	_cleanup_(weir_freep) const struct weir_node **nodes = calloc(count + 1, sizeof(*nodes));
+
+	if (!rules || !nodes) {
+		reader->is_out_of_memory = true;
+		return;
+	}
+	for (int breakers = 0; breakers <= 1; breakers++) {
+		for (size_t i = 0; i < count; i++) {
+			if (is_breaker(&ruleset->rules[i]) != breakers)
+				continue;
+			rules[to] = ruleset->rules[i];
+			nodes[to++] = reader->rule_nodes[i];
+		}
+	}
+	if (count) {
+		memcpy(ruleset->rules, rules, count * sizeof(*rules));
+		memcpy(reader->rule_nodes, nodes, count * sizeof(*nodes));
+	}
+}
+
 /* Who writes 'prioritized' expects some rule to lend. */
 static void check_prioritized(struct weir_reader *reader)
 {
@@ -373,6 +408,8 @@ static void read_parts(struct weir_reader *reader)
 		read_rules(reader, reader->documents[i]);
 	if (!reader->is_out_of_memory)
 		weir_put_system_rules_first(reader);
+	if (!reader->is_out_of_memory)
+		put_breakers_last(reader);
 	weir_finish_settings(reader, first_settings);
 	if (!reader->is_out_of_memory)
 		check_rule_names(reader);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the rule-file reader share: parse.c (files, merging, order), fields.c (fields, lists, words),
- * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and overrides.c, and
- * sentinel.c (lists of Sentinel's).
+ * settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and overrides.c,
+ * breaker.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -124,12 +124,14 @@ void weir_put_system_rules_first(struct weir_reader *reader);
 
 /* The fields of a rule file under which lists of Sentinel's may stand. */
 #define WEIR_SENTINEL_NAMES                                                                                            \
-	"flowRules", "isolationRules", "hotspotRules", "circuitBreakers", "systemRules", "degradeRules",               \
-		"paramFlowRules", "authorityRules"
-#define WEIR_SENTINEL_NAME_COUNT 8
+	"flowRules", "isolationRules", "hotspotRules", "systemRules", "degradeRules", "paramFlowRules", "authorityRules"
+#define WEIR_SENTINEL_NAME_COUNT 7
 
 /* The list under such a field, or, with `name` NULL, one that is a whole file. */
 void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name);
+
+/* A circuit breaker: a rule, which stands behind all others, so these come last. */
+void weir_read_breaker(struct weir_reader *reader, const struct weir_node *node);
 
 /* One file's `allow` or `deny`: appended as they come, and put in order once all files are read. */
 void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, bool denies);

@@ -307,8 +307,7 @@ static void keep_numbers(struct weir_reader *reader, const struct weir_draft *dr
 
 /* ---- the whole rule ---- */
 
-/* Append a rule with the defaults, to be read into. */
-static bool begin_rule(struct weir_reader *reader, struct weir_draft *draft)
+bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
 	const struct weir_node **pointed_at;
@@ -328,13 +327,18 @@ static bool begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 	return true;
 }
 
-/* After the choices, which say what the rest means. */
-static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
+void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 {
 	read_resource(reader, draft);
 	draft->rule->lends = draft->has_resource && weir_rule_can_lend(draft->rule) &&
 			     reader->ruleset->resources[draft->rule->resource].is_prioritized;
 	read_name(reader, draft);
+}
+
+/* After the choices, which say what the rest means. */
+static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
+{
+	weir_read_identity(reader, draft);
 	read_threshold(reader, draft);
 	read_burst(reader, draft);
 	read_interval(reader, draft);
@@ -354,7 +358,7 @@ static void leave_out_unused(struct weir_draft *draft)
 
 void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft)
 {
-	if (!begin_rule(reader, draft))
+	if (!weir_begin_rule(reader, draft))
 		return;
 	read_choices(reader, draft);
 	if (draft->is_sentinel)

@@ -87,6 +87,10 @@ void weir_read_draft(struct weir_reader *reader, struct weir_draft *draft);
 /* The index of the first resource of that name, or false. */
 bool weir_find_resource(const struct weir_reader *reader, const char *name, size_t *ret_index);
 
+/* Append a rule with the defaults, to be read into; then its resource and its name. */
+bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft);
+void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft);
+
 /* The resource that a word names; complains when there is none. */
 bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			   const char **ret_name, size_t *ret_index);

@@ -104,6 +104,17 @@ struct weir_memory_fields {
 	uint64_t low_mark_bytes, high_mark_bytes; /* 0 < low_mark_bytes < high_mark_bytes */
 };
 
+/* A circuit breaker, which has its threshold where all rules have it: a ratio, or a number of requests. */
+struct weir_breaker_fields {
+	enum weir_breaker_strategy strategy;
+	uint64_t interval_ns;  /* a whole number of ms */
+	uint32_t buckets;      /* 1 to WEIR_BREAKER_BUCKETS_MAX; divides the interval's ms */
+	uint64_t retry_ns;     /* above 0 */
+	uint32_t min_requests; /* at least 1 */
+	uint64_t max_rt_ns;    /* SlowRequestRatio: above 0; else 0 */
+	uint32_t probes;       /* good ones that close it; 0: one, and no other request until then */
+};
+
 #define WEIR_NO_RESOURCE SIZE_MAX
 
 #define WEIR_SYSTEM_RULES_MAX WEIR_PACKET_RULES_MAX /* a packet meets all of them */
@@ -113,7 +124,7 @@ struct weir_ruleset_rule {
 	size_t resource;		/* index into resources; of a system rule WEIR_NO_RESOURCE */
 	enum weir_system_metric system; /* of a system rule; these come before all others */
 	bool is_bbr;			/* ... of Load and CpuUsage: BBR */
-	enum weir_metric metric;	/* Concurrency goes by connections: docs/connections.md */
+	enum weir_metric metric;	/* Concurrency goes by connections, a breaker by requests: docs/connections.md */
 	uint64_t threshold_micro;	/* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
 	uint64_t interval_ns;
 	uint32_t samples;
@@ -132,6 +143,7 @@ struct weir_ruleset_rule {
 	uint32_t penalty_ms_max;     /* the longest; at least penalty_ms */
 	struct weir_warm_up_fields warm_up; /* WarmUp only, else zero */
 	struct weir_memory_fields memory;   /* MemoryAdaptive only, else zero */
+	struct weir_breaker_fields breaker; /* a circuit breaker only, else zero */
 	uint32_t override_field;	    /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, whose prefixes these are */
 	struct weir_override *overrides;    /* in the order of the file, no prefix twice */
 	size_t override_count;
@@ -154,6 +166,7 @@ struct weir_settings {
 	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
 	bool derives_connection_flows;	/* they are the default */
+	uint32_t ring_groups; /* of a breaker, a power of two; 0: the default. No file says it: replay asks for more */
 	/* silence that ends a connection: by default 10,000, 600,000, 120,000 and 10,000 */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 };

@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "rules/hotspot.h"
+#include "rules/breaker.h"
 #include "rules/sentinel.h"
 
 #define OWN RULE_FIELD_COUNT, NULL
@@ -214,7 +215,7 @@ const struct weir_sentinel_kind weir_sentinel_hotspot = {
 	.read = read_hotspot,
 };
 
-/* ---- what weir has not ---- */
+/* ---- circuit breakers ---- */
 
 #define BREAKER_FIELDS                                                                                                 \
 	{"id", OWN}, {"resource", OWN}, {"strategy", OWN}, {"retryTimeoutMs", OWN}, {"minRequestAmount", OWN},         \
@@ -225,6 +226,17 @@ const struct weir_sentinel_kind weir_sentinel_hotspot = {
 	}
 
 static const struct weir_sentinel_field breaker_fields[] = {BREAKER_FIELDS};
+
+static void read_breaker(struct weir_reader *reader, struct weir_sentinel_rule *rule)
+{
+	const struct weir_node *values[WEIR_BREAKER_FIELD_COUNT] = {};
+
+	for (size_t i = 0; i < ARRAY_SIZE(breaker_fields); i++)
+		for (enum weir_breaker_field field = 0; field < WEIR_BREAKER_FIELD_COUNT; field++)
+			if (!strcmp(breaker_fields[i].name, weir_breaker_field_names[field]))
+				values[field] = rule->values[i];
+	weir_read_breaker_of(reader, rule->node, values, true);
+}
 
 static const char *const breaker_needs[] = {"retryTimeoutMs",
 					    "minRequestAmount",
@@ -239,7 +251,7 @@ const struct weir_sentinel_kind weir_sentinel_breaker = {
 	.title = "circuit breakers",
 	FIELDS(breaker),
 	.needs = breaker_needs,
-	.reason = "weir has no circuit breakers yet",
+	.read = read_breaker,
 };
 
 /* ---- system rules ---- */

@@ -253,5 +253,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)
 		if (first[i])
 			weir_warn(reader, first[i], "leave it out",
-				  "'%s' has no effect: no rule has metricType Concurrency", setting_names[i]);
+				  "'%s' has no effect: no rule has metricType Concurrency, and there is no circuit "
+				  "breaker",
+				  setting_names[i]);
 }

@@ -121,5 +121,6 @@ extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT];    /* enum we
 extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT];    /* enum weir_behavior */
 extern const char *const weir_relation_names[WEIR_RELATION_COUNT];    /* enum weir_relation */
 extern const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT]; /* enum weir_system_metric */
+extern const char *const weir_breaker_strategy_names[WEIR_BREAKER_STRATEGIES]; /* enum weir_breaker_strategy */
 
 #endif

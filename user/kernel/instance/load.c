@@ -89,6 +89,8 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->timed_entries = image->timed_entries;
 	info->connection_sets = config->connection_sets;
 	info->connection_flow_sets = config->connection_flow_sets;
+	info->request_sets = config->request_sets;
+	info->breaker_sets = config->breaker_sets;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	info->allow_count = image->allow_count;

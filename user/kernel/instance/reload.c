@@ -39,6 +39,26 @@ static bool is_of_connections(enum weir_instance_map map)
 	       map == WEIR_MAP_CONNECTION_TOTALS;
 }
 
+/* Nobody used the tables of breakers that get another size. */
+static bool forgets_breakers(const struct weir_instance *instance, const struct weir_image *image,
+			     enum weir_instance_map map)
+{
+	const bool has_other_requests = image->config.request_sets != instance->info.request_sets;
+	const bool has_other_flows = image->config.breaker_sets != instance->info.breaker_sets;
+
+	switch (map) {
+	case WEIR_MAP_REQUESTS:
+	case WEIR_MAP_LONE_BREAKERS:
+	case WEIR_MAP_LONE_GROUPS:
+		return has_other_requests;
+	case WEIR_MAP_BREAKERS:
+	case WEIR_MAP_REQUEST_GROUPS:
+		return has_other_requests || has_other_flows;
+	default:
+		return false;
+	}
+}
+
 /* A flow table that the image wants in another shape held nothing of use (compile/compile.h). */
 static bool has_other_shape(const struct weir_instance *instance, const struct weir_image *image,
 			    enum weir_instance_map map)
@@ -58,6 +78,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 	       (map == WEIR_MAP_CONNECTION_FLOWS &&
 		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
+	       forgets_breakers(instance, image, map) ||
 	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
 					     image->config.presence_shift != instance->info.presence_shift));
 }
@@ -101,6 +122,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
 	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
 		bytes += memory.connections;
+	if (is_replaced(instance, image, WEIR_MAP_REQUESTS) || is_replaced(instance, image, WEIR_MAP_BREAKERS))
+		bytes += memory.breakers;
 	return bytes;
 }
 
@@ -124,6 +147,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		.timed_entries = instance->info.timed_entries,
 		.connection_sets = instance->info.connection_sets,
 		.connection_flow_sets = instance->info.connection_flow_sets,
+		.request_sets = instance->info.request_sets,
+		.breaker_sets = instance->info.breaker_sets,
 		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
 	};
@@ -153,6 +178,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance)
 		previous.timed_entries = 0;
 	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
 		previous.connection_sets = previous.connection_flow_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_REQUESTS])
+		previous.request_sets = previous.breaker_sets = 0;
 	return previous;
 }
 

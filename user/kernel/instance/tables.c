@@ -39,6 +39,12 @@ static const struct {
 	/* Whether there are any is said apart from them. */
 	{WEIR_MAP_TIMED_ADDRESSES, WEIR_MAP_TIMED_STATE},
 	{WEIR_MAP_TIMED_PREFIXES, WEIR_MAP_TIMED_STATE},
+	/* Requests name their breakers, and wait in their rings. */
+	{WEIR_MAP_REQUESTS, WEIR_MAP_BREAKERS},
+	{WEIR_MAP_BREAKERS, WEIR_MAP_REQUEST_GROUPS},
+	{WEIR_MAP_REQUEST_GROUPS, WEIR_MAP_LONE_BREAKERS},
+	{WEIR_MAP_LONE_BREAKERS, WEIR_MAP_LONE_GROUPS},
+	{WEIR_MAP_LONE_GROUPS, WEIR_MAP_REQUESTS},
 	/* Tokens are what was left after the seconds that have been counted. */
 	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
 	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
@@ -64,8 +70,8 @@ void weir_instance_find_foreign(struct weir_instance *instance, bool is_info_for
 	instance->is_all_foreign = is_all_foreign(&instance->info, is_info_foreign);
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
 		is_foreign[table] = instance->is_all_foreign || !is_ours(&instance->info, table);
-	/* Twice: connections, by way of each other. */
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(needs); i++)
+	/* Five times: tables of breakers, by way of each other. */
+	for (size_t i = 0; i < 5 * ARRAY_SIZE(needs); i++)
 		is_foreign[needs[i % ARRAY_SIZE(needs)].table] |= is_foreign[needs[i % ARRAY_SIZE(needs)].without];
 }
 
@@ -114,6 +120,11 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_CONNECTION_TOTALS] = "counts of connections by rule start at 0",
 	[WEIR_MAP_HANDSHAKES] = "handshakes of the last seconds are forgotten, for system rules",
 	[WEIR_MAP_SIGNALS] = "load and CPU usage are unknown until the controller samples them anew",
+	[WEIR_MAP_REQUESTS] = "requests that are being opened are forgotten",
+	[WEIR_MAP_BREAKERS] = "circuit breakers of flows start closed, with empty windows",
+	[WEIR_MAP_LONE_BREAKERS] = "circuit breakers of whole resources start closed, with empty windows",
+	[WEIR_MAP_REQUEST_GROUPS] = "requests of flows that wait for their time-outs are forgotten",
+	[WEIR_MAP_LONE_GROUPS] = "requests of whole resources that wait for their time-outs are forgotten",
 	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
 };
 
@@ -195,6 +206,11 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_CONNECTION_TOTALS] = weir_has_connections,
 	[WEIR_MAP_HANDSHAKES] = goes_by_handshakes,
 	[WEIR_MAP_SIGNALS] = goes_by_samples,
+	[WEIR_MAP_REQUESTS] = weir_is_breaker,
+	[WEIR_MAP_BREAKERS] = weir_is_breaker,
+	[WEIR_MAP_LONE_BREAKERS] = weir_is_breaker,
+	[WEIR_MAP_REQUEST_GROUPS] = weir_is_breaker,
+	[WEIR_MAP_LONE_GROUPS] = weir_is_breaker,
 };
 
 /* Whether it is missed by nobody when it starts afresh. */
@@ -218,6 +234,7 @@ bool weir_instance_empties(const struct weir_instance *instance, const struct we
 		WEIR_MAP_THROTTLED_FLOWS,     WEIR_MAP_WARMING_FLOWS,	WEIR_MAP_PENALISED_FLOWS,
 		WEIR_MAP_PENALISED_RULES,     WEIR_MAP_CONNECTIONS,	WEIR_MAP_BORROWING_FLOWS,
 		WEIR_MAP_BORROWING_RESOURCES, WEIR_MAP_TOKEN_RESOURCES, WEIR_MAP_TOKEN_FLOWS,
+		WEIR_MAP_BREAKERS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)

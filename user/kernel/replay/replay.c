@@ -14,6 +14,7 @@
 #include "compile/compile.h"
 #include "kind/kind.h"
 #include "host/host.h"
+#include "program/breaker_sums.h"
 #include "program/connection_totals.h"
 #include "program/object.h"
 #include "program/signals.h"
@@ -298,6 +299,7 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	roomy.settings.flows_per_cpu = attempt->sizes->rows;
 	roomy.settings.connections = attempt->sizes->connections;
 	roomy.settings.connection_flows = attempt->sizes->connection_flows;
+	roomy.settings.ring_groups = attempt->sizes->ring_groups;
 	/* Warnings were given by the first attempt; what changed since is only the tables. */
 	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
 	weir_diag_free(&again);
@@ -453,7 +455,8 @@ static int read_rule_counters(struct attempt *attempt, struct weir_replay_evicti
 				   sizeof(counters), diag);
 		if (err)
 			return err;
-		if (weir_kinds[attempt->image->rules[i].kind]->counts_connections)
+		if (weir_kinds[attempt->image->rules[i].kind]->counts_connections ||
+		    weir_kinds[attempt->image->rules[i].kind]->is_breaker)
 			ret_evictions->connections += counters.evicted;
 		else
 			ret_evictions->flows += counters.evicted;
@@ -484,6 +487,29 @@ static int read_connections(struct attempt *attempt, struct weir_diag *diag)
 							 &attempt->report.rules[i].connections);
 		if (err)
 			return weir_diag_fail(diag, -err, NULL, "cannot read the connections");
+	}
+	return 0;
+}
+
+/* Likewise. Requests that shared a group were told too late. */
+static int read_breakers(struct attempt *attempt, struct weir_replay_evictions *ret_evictions, struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	_cleanup_(weir_freep) struct weir_breaker_sum *sums = calloc(image->rule_slots + 1, sizeof(*sums));
+	const struct weir_breaker_maps maps = {
+		.breakers = weir_object_map_fd(attempt->object, WEIR_MAP_BREAKERS),
+		.lone_breakers = weir_object_map_fd(attempt->object, WEIR_MAP_LONE_BREAKERS),
+		.breaker_sets = image->config.breaker_sets,
+		.rules = image->rule_info,
+		.rule_slots = image->rule_slots,
+	};
+	int err = sums ? weir_breakers_sum(&maps, attempt->survey->latest_ns, sums) : -ENOMEM;
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the circuit breakers");
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		attempt->report.rules[i].breaker = sums[image->rules[i].slot];
+		ret_evictions->shared_groups += sums[image->rules[i].slot].shared;
 	}
 	return 0;
 }
@@ -621,9 +647,11 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 		err = judge_capture(attempt, diag);
 	if (!err)
 		err = read_rule_counters(attempt, ret_evictions, diag);
+	if (!err)
+		err = read_breakers(attempt, ret_evictions, diag);
 	if (err)
 		return err;
-	if (ret_evictions->flows || ret_evictions->connections)
+	if (ret_evictions->flows || ret_evictions->connections || ret_evictions->shared_groups)
 		return -EAGAIN;
 	err = read_resource_counters(attempt, diag);
 	if (!err)

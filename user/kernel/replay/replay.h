@@ -16,6 +16,7 @@
 
 #include "base/diag.h"
 #include "rules/ruleset.h"
+#include "tables/breaker_state.h"
 #include "tables/connection_counts.h"
 #include "weir_abi.h"
 
@@ -38,6 +39,7 @@ struct weir_replay_rule {
 	uint64_t penalties;	    /* begun */
 	uint64_t delayed, delay_ns; /* packets that throttling let pass with a wait, and all their waits */
 	struct weir_connection_figures connections; /* at latest_ns; zeros of a rule that does not count them */
+	struct weir_breaker_sum breaker;	    /* likewise, of a circuit breaker */
 };
 
 struct weir_replay_resource {

@@ -24,7 +24,17 @@
 #define REPLAY_CONNECTION_FLOWS_FIRST_MAX (1u << 17)
 #define REPLAY_CONNECTION_FLOWS_MAX (WEIR_CONNECTION_FLOW_SETS_MAX * WEIR_CONNECTION_FLOWS_PER_SET)
 
-/* Rules that count connections, or that do not; or those of them whose resource has a flow key. */
+/* Groups of requests that a circuit breaker tells apart: 24 bytes each, and a ring for every place of the table. */
+#define REPLAY_GROUPS_FIRST 32u
+#define REPLAY_GROUPS_MAX (1u << WEIR_RING_SHIFT_MAX)
+
+/* It is about connections, or openings of them. */
+static bool is_about_connections(const struct weir_ruleset_rule *rule)
+{
+	return weir_kind_of(rule)->counts_connections || weir_kind_of(rule)->is_breaker;
+}
+
+/* Rules that are about connections, or that are not; or those of them whose resource has a flow key. */
 static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connections, bool has_key)
 {
 	size_t i, count = 0;
@@ -32,7 +42,7 @@ static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connec
 	for (i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
-		count += weir_kind_of(rule)->counts_connections == counts_connections &&
+		count += is_about_connections(rule) == counts_connections &&
 			 (!has_key || weir_resource_of(ruleset, rule)->flow.fields);
 	}
 	return count;
@@ -59,6 +69,7 @@ struct weir_replay_sizes weir_replay_first_sizes(const struct weir_ruleset *rule
 			power_within(4 * packets * tracking, REPLAY_CONNECTIONS_MIN, REPLAY_CONNECTIONS_FIRST_MAX),
 		.connection_flows = power_within(4 * packets * keyed, REPLAY_CONNECTION_FLOWS_MIN,
 						 REPLAY_CONNECTION_FLOWS_FIRST_MAX),
+		.ring_groups = REPLAY_GROUPS_FIRST,
 	};
 }
 
@@ -81,6 +92,12 @@ int weir_replay_grow(struct weir_replay_sizes *sizes, const struct weir_replay_e
 				      "the capture keeps more connections open than the largest tables hold, made for "
 				      "%u of %u flows",
 				      sizes->connections, sizes->connection_flows);
+	if (evictions->shared_groups && sizes->ring_groups >= REPLAY_GROUPS_MAX)
+		return weir_diag_fail(diag, ENOMEM, hint,
+				      "more requests wait at once than one circuit breaker can tell apart: %u",
+				      sizes->ring_groups / 2);
+	if (evictions->shared_groups)
+		sizes->ring_groups = times_four(sizes->ring_groups, REPLAY_GROUPS_MAX);
 	if (evictions->flows)
 		sizes->rows = times_four(sizes->rows, REPLAY_ROWS_MAX);
 	if (evictions->connections) {

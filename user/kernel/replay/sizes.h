@@ -16,11 +16,13 @@
 struct weir_replay_sizes {
 	uint32_t rows; /* a CPU */
 	uint32_t connections, connection_flows;
+	uint32_t ring_groups; /* of each circuit breaker */
 };
 
 /* What was pushed out while it counted. */
 struct weir_replay_evictions {
 	uint64_t flows, connections;
+	uint64_t shared_groups; /* requests that a circuit breaker could not tell apart: no eviction, but as bad */
 };
 
 /* Four places for each flow and connection there can be, were every packet a new one for every rule; the first try need

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Requests: openings that a circuit breaker has admitted, until their outcome is known (docs/breakers.md). A packet is
+ * judged first; what it does to its request is done when every rule has admitted it. Openings are dropped while the
+ * breaker is open, and all other packets pass.
+ */
+#ifndef WEIR_REQUESTS_H
+#define WEIR_REQUESTS_H
+
+#include "breakers.h"
+#include "connection_table.h"
+
+/* Tries to be the probe: another CPU was faster each time, and then another rule dropped its packet. */
+#define WEIR_PROBE_ATTEMPTS 3
+
+static __always_inline struct weir_request_set *weir_request_set(const struct weir_request_claim *claim)
+{
+	__u32 index = claim->set;
+
+	return bpf_map_lookup_elem(&requests, &index);
+}
+
+/* ---- judging ---- */
+
+/* The word of this packet's request, if that is being opened; else 0. */
+static __always_inline __u64 weir_find_request(struct weir_scratch *s, struct weir_request_claim *claim)
+{
+	struct weir_request_set *set = weir_request_set(claim);
+	__u64 *word, *silent_ns;
+	__u32 way;
+
+	if (!set)
+		return 0;
+	way = weir_find_tag(set, WEIR_REQUEST_WAYS, claim->tag);
+	word = WEIR_ELEMENT(set->word, way);
+	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
+	if (!word || !silent_ns || weir_monotonic_ns(s) >= READ_ONCE(*silent_ns))
+		return 0;
+	return READ_ONCE(*word);
+}
+
+/* Judge the packet by a breaker, and write down what it will do to its request. OPENS: weir_judge_request() answers. */
+__noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	struct weir_request_claim *claim;
+	struct weir_flow_id id;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return WEIR_ANSWER_ERROR;
+	s->claim[index].kind = WEIR_CLAIM_GIVEN;
+	if (weir_protocol(&s->packet) != IPPROTO_TCP || s->packet.fragment == WEIR_FRAGMENT_LATER)
+		return WEIR_ANSWER_ADMIT;
+	id = weir_connection_id(weir_rule(place), &s->packet, config.request_sets);
+	claim = &s->request[index];
+	claim->set = id.set;
+	claim->tag = id.tag;
+	claim->event = weir_connection_event(&s->packet);
+	claim->probe = 0;
+	claim->era = 0;
+	claim->word = weir_find_request(s, claim);
+	if (claim->event == WEIR_EVENT_OPENS && !claim->word)
+		return WEIR_ANSWER_OPENS;
+	if (claim->word) {
+		s->claim[index].kind = WEIR_CLAIM_REQUEST;
+		s->claim[index].storage = WEIR_STORAGE_LONE; /* it has no row: nobody must take it for a claim to one */
+		s->must_commit = 1;
+	}
+	return WEIR_ANSWER_ADMIT;
+}
+
+/* The breaker is open, and its retry time is over: become its probe, if no other CPU is faster. */
+static __always_inline bool weir_become_probe(struct weir_request_claim *claim, struct weir_breaker *breaker,
+					      __u64 state)
+{
+	__u32 era = (__u32)__sync_fetch_and_add(&breaker->eras, 1) % WEIR_BREAKER_ERA_MASK + 1;
+	__u64 probe = weir_next_breaker(state, WEIR_BREAKER_HALF_OPEN, era);
+
+	if (__sync_val_compare_and_swap(&breaker->state, state, probe) != state)
+		return false;
+	claim->before = state;
+	claim->probe = probe;
+	claim->era = era;
+	return true;
+}
+
+static __always_inline enum weir_answer weir_ask_breaker(struct weir_scratch *s, struct weir_request_claim *claim,
+							 struct weir_breaker *breaker, __u32 place)
+{
+	for (int attempt = 0; attempt < WEIR_PROBE_ATTEMPTS; attempt++) {
+		__u64 state = weir_breaker_state(s, breaker);
+
+		/* Of the entry's former owner: this flow's is being made, and is closed. */
+		if ((state ^ WEIR_BREAKER_CHECK(s->breaker_tag)) & WEIR_BREAKER_CHECK_MASK)
+			return WEIR_ANSWER_ADMIT;
+		switch (weir_state_kind(state)) {
+		case WEIR_BREAKER_CLOSED:
+			return WEIR_ANSWER_ADMIT;
+		case WEIR_BREAKER_OPEN:
+			if (!weir_is_retry_due(state, weir_monotonic_ns(s)))
+				return WEIR_ANSWER_BLOCK;
+			if (weir_become_probe(claim, breaker, state))
+				return WEIR_ANSWER_ADMIT;
+			break;
+		default:
+			claim->era = weir_state_era(state);
+			return weir_rule(place)->breaker.probes ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_BLOCK;
+		}
+	}
+	return WEIR_ANSWER_BLOCK; /* others were faster each time, and one of them is the probe */
+}
+
+/* Judge an opening that is no repetition. */
+__noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	enum weir_answer answer = WEIR_ANSWER_ADMIT;
+	struct weir_breaker *breaker;
+	__u32 number;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return WEIR_ANSWER_ERROR;
+	number = weir_get_breaker(s, place, false);
+	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
+	if (breaker) {
+		weir_settle(s, breaker, number, place);
+		answer = weir_ask_breaker(s, &s->request[index], breaker, place);
+	}
+	s->claim[index].kind = WEIR_CLAIM_NONE;
+	if (answer != WEIR_ANSWER_ADMIT)
+		return answer;
+	s->claim[index].kind = WEIR_CLAIM_REQUEST;
+	s->claim[index].storage = WEIR_STORAGE_LONE;
+	s->must_commit = 1;
+	return answer;
+}
+
+/* Another rule drops the packet: if it was to be the probe, the breaker is open as before. */
+__noinline int weir_roll_back_request(struct weir_scratch *s, __u32 index)
+{
+	struct weir_request_claim *claim;
+	struct weir_breaker *breaker;
+	__u32 number;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	claim = &s->request[index];
+	if (!claim->probe)
+		return 0;
+	number = weir_get_breaker(s, s->rule[index], false);
+	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
+	if (breaker)
+		__sync_val_compare_and_swap(&breaker->state, claim->probe, claim->before);
+	return 0;
+}
+
+/* ---- requests that begin ---- */
+
+/* When a request becomes bad, if nothing more is heard of it (WEIR_DUE_FAILED, WEIR_DUE_SLOW). */
+static __always_inline __u64 weir_request_due(const struct weir_rule *rule, __u64 first_ns, __u64 silent_ns)
+{
+	__u64 failed = WEIR_DUE_FAILED(silent_ns), slow = WEIR_DUE_SLOW(first_ns + rule->breaker.max_rt_ns);
+
+	return rule->breaker.strategy == WEIR_BREAKER_SLOW_RATIO && slow < failed ? slow : failed;
+}
+
+/* The victim: a request that is over, else the one silent for longest. Without branches: the verifier would follow
+ * every one. A request that is pushed out stays in its group, and fails when that is due.
+ */
+__noinline __u64 weir_choose_request(struct weir_scratch *s, const struct weir_request_set *set, __u64 latest)
+{
+	__u64 least = ~0ull >> 1, now_ns;
+
+	if (!weir_has_breakers() || !s || !set)
+		return 0;
+	now_ns = weir_monotonic_ns(s);
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_REQUEST_WAYS; way++) {
+		__u64 left_ns = (READ_ONCE(set->silent_ns[way]) - now_ns) & ((1ull << 56) - 1);
+		/* over, or had its outcome: 0. A way that was just taken has no times yet, and comes last. */
+		__u64 word = READ_ONCE(set->word[way]);
+		__u64 waits = (word | -word) >> 63 & (left_ns >> 55 ^ 1) & -left_ns >> 63;
+
+		left_ns = left_ns * waits + (weir_is_latest_way(latest, way) << 57);
+		least = weir_lesser(left_ns * 4 + way, least);
+		OPAQUE(least);
+	}
+	return least;
+}
+
+static __always_inline __u32 weir_request_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *slot)
+{
+	struct weir_request_set *set = shared_set;
+	__u64 choice = weir_choose_request(s, set, latest), *word = WEIR_ELEMENT(set->word, choice & 3), old;
+
+	if (!word)
+		return WEIR_WAY_BUSY;
+	old = READ_ONCE(*word);
+	if (__sync_val_compare_and_swap(word, old, 0) != old)
+		return WEIR_WAY_BUSY;
+	return (choice & 3) | (choice > 3 ? WEIR_WAY_EVICTS : 0);
+}
+
+__noinline __u32 weir_try_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag)
+{
+	if (!weir_has_breakers() || !s || !set)
+		return WEIR_WAY_BUSY;
+	return weir_try_insert_tag(s, set, WEIR_REQUEST_WAYS, tag, weir_request_victim, NULL);
+}
+
+/* Find or make an entry for a request. Returns its way, or one beyond the last. */
+__noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag, __u32 slot)
+{
+	__u32 way = WEIR_WAY_BUSY;
+
+	if (!weir_has_breakers() || !s || !set)
+		return WEIR_REQUEST_WAYS;
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
+		way = weir_try_insert_request(s, set, tag);
+	if (way & WEIR_WAY_BUSY)
+		return WEIR_REQUEST_WAYS;
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(slot);
+	return WEIR_WAY(way);
+}
+
+/* The request is in the group at s->group_position: write down where, and when it began. */
+__noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 index, __u32 number)
+{
+	__u64 now_ns, *word, *first_ns, *silent_ns, old;
+	struct weir_request_claim *claim;
+	struct weir_request_set *set;
+	__u32 way;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	now_ns = weir_monotonic_ns(s);
+	claim = &s->request[index];
+	set = weir_request_set(claim);
+	if (!set)
+		return 0;
+	way = weir_insert_request(s, set, claim->tag, weir_rule(place)->slot);
+	word = WEIR_ELEMENT(set->word, way);
+	first_ns = WEIR_ELEMENT(set->first_ns, way);
+	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
+	if (!word || !first_ns || !silent_ns)
+		return 0;
+	old = READ_ONCE(*word);
+	WRITE_ONCE(*first_ns, now_ns);
+	WRITE_ONCE(*silent_ns, now_ns + config.request_timeout_ns);
+	__sync_val_compare_and_swap(word, old, WEIR_REQUEST_WORD(number, s->group_position));
+	return 0;
+}
+
+/* An opening passes: a request begins. One that cannot be noted is counted by its time-out alone. */
+__noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_request_claim *claim;
+	struct weir_breaker *breaker;
+	__u64 now_ns, due;
+	__u32 number;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	claim = &s->request[index];
+	number = weir_get_breaker(s, place, true);
+	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
+	if (!breaker) {
+		weir_count_stall(rule->slot);
+		return 0;
+	}
+	if (claim->probe)
+		__sync_fetch_and_add(&breaker->changes, 1);
+	now_ns = weir_monotonic_ns(s);
+	due = weir_request_due(rule, now_ns, now_ns + config.request_timeout_ns);
+	weir_extend_breaker(s, number, rule);
+	if (weir_join_group(s, breaker, number, claim->era, due))
+		weir_note_request(s, place, index, number);
+	else
+		weir_count_stall(rule->slot);
+	return 0;
+}
+
+/* ---- requests that go on, or end ---- */
+
+/* The opening was repeated: its silence begins anew. */
+static __always_inline void weir_repeat_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
+						__u64 *word, const __u64 *first_ns, __u64 *silent_ns, __u64 old)
+{
+	__u64 until_ns = weir_monotonic_ns(s) + config.request_timeout_ns, first = READ_ONCE(*first_ns);
+	__u64 due = weir_request_due(weir_rule(place), first, until_ns);
+	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
+
+	if (due != weir_request_due(weir_rule(place), first, READ_ONCE(*silent_ns))) {
+		left = weir_leave_group(breaker, number, old - 1);
+		if (left && weir_join_group(s, breaker, number, left & WEIR_BREAKER_ERA_MASK, due))
+			__sync_val_compare_and_swap(word, old, WEIR_REQUEST_WORD(number, s->group_position));
+	}
+	WRITE_ONCE(*silent_ns, until_ns);
+}
+
+/* The request has its outcome, if no other CPU was faster. */
+static __always_inline void weir_end_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
+					     __u64 *word, __u64 due, __u64 old)
+{
+	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
+	__u64 now_ns = weir_monotonic_ns(s);
+
+	if (__sync_val_compare_and_swap(word, old, 0) != old)
+		return;
+	left = weir_leave_group(breaker, number, old - 1);
+	if (!left)
+		return;
+	s->outcome.moment_ns = now_ns;
+	s->outcome.count = 1;
+	s->outcome.era = left & WEIR_BREAKER_ERA_MASK;
+	/* It may share a group that is due later. */
+	s->outcome.is_bad = s->outcome_fails || due <= 2 * now_ns;
+	weir_count_outcome(s, breaker, place);
+	weir_settle_few(s, breaker, number, place); /* its group may be empty now */
+}
+
+/* A packet of a request that is being opened passes. */
+__noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 index)
+{
+	__u64 *word, *first_ns, *silent_ns, due;
+	struct weir_request_claim *claim;
+	struct weir_request_set *set;
+	struct weir_breaker *breaker;
+	__u32 way, number;
+
+	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	claim = &s->request[index];
+	number = claim->word >> WEIR_REQUEST_POSITION_BITS;
+	breaker = weir_breaker_by_number(number);
+	set = weir_request_set(claim);
+	if (!set || !breaker)
+		return 0;
+	weir_settle(s, breaker, number, place);
+	way = weir_find_tag(set, WEIR_REQUEST_WAYS, claim->tag);
+	FORGET(s->forgotten, way);
+	word = WEIR_ELEMENT(set->word, way);
+	first_ns = WEIR_ELEMENT(set->first_ns, way);
+	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
+	if (!word || !first_ns || !silent_ns)
+		return 0;
+	weir_extend_breaker(s, number, weir_rule(place));
+	if (claim->event == WEIR_EVENT_OPENS) {
+		weir_repeat_request(s, breaker, place, word, first_ns, silent_ns, claim->word);
+		return 0;
+	}
+	due = weir_request_due(weir_rule(place), READ_ONCE(*first_ns), READ_ONCE(*silent_ns));
+	s->outcome_fails = claim->event != WEIR_EVENT_TALKS;
+	weir_end_request(s, breaker, place, word, due, claim->word);
+	return 0;
+}
+
+/* The packet passes: do what rule `index` of the packet has claimed. */
+static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 index)
+{
+	__u32 place = s->rule[index & (WEIR_PACKET_RULES_MAX - 1)];
+
+	if (s->request[index & (WEIR_PACKET_RULES_MAX - 1)].word)
+		weir_change_request(s, place, index);
+	else
+		weir_begin_request(s, place, index);
+}
+
+#endif

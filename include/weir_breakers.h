@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * State of circuit breakers, in maps of the instance: the breakers, the requests that are being opened, and the groups
+ * in which requests wait for their time-outs. docs/breakers.md says what a breaker does; only bpf/breakers.h and the
+ * headers that it includes write here. All of it survives a reload: a table whose layout changes here gets another
+ * version (weir_tables.h).
+ */
+#ifndef WEIR_ABI_BREAKERS_H
+#define WEIR_ABI_BREAKERS_H
+
+#include "weir_state.h"
+
+enum weir_breaker_strategy {
+	WEIR_BREAKER_SLOW_RATIO,  /* the share of requests that take longer than maxAllowedRtMs */
+	WEIR_BREAKER_ERROR_RATIO, /* the share of requests that fail */
+	WEIR_BREAKER_ERROR_COUNT, /* how many fail */
+	WEIR_BREAKER_STRATEGIES
+};
+
+/* What a rule that is a breaker tells the program, and its description tells the commands. */
+struct weir_breaker_terms {
+	__u64 bucket_ns; /* statIntervalMs / buckets */
+	__u64 retry_ns;
+	__u64 max_rt_ns; /* SlowRequestRatio; else 0 */
+	__u64 threshold_micro;
+	__u64 since_ns; /* when its slot was given out: a breaker of the slot that is older is another rule's */
+	__u32 min_requests;
+	__u32 probes;
+	__u32 buckets;
+	__u32 strategy; /* enum weir_breaker_strategy */
+};
+
+/* ---- the breakers ---- */
+
+enum weir_breaker_kind {
+	WEIR_BREAKER_CLOSED,
+	WEIR_BREAKER_OPEN,
+	WEIR_BREAKER_HALF_OPEN,
+};
+
+/*
+ * The state word, which changes by compare-and-swap. From the highest bit it holds: enum weir_breaker_kind (2 bits), 4
+ * bits of the flow's tag, to recognise the word of a former owner of the entry, and 58 bits: of an open breaker the
+ * time from which on an opening is the probe (the lowest bits of it: two less than 4.5 years apart can be told apart);
+ * of another one the era of its latest probe. Each probe begins an era: a number of WEIR_BREAKER_ERA_BITS, never 0.
+ */
+#define WEIR_BREAKER_TIME_BITS 58
+#define WEIR_BREAKER_TIME_MASK ((1ull << WEIR_BREAKER_TIME_BITS) - 1)
+#define WEIR_BREAKER_CHECK(tag) ((__u64)((tag)&0xf) << WEIR_BREAKER_TIME_BITS)
+#define WEIR_BREAKER_CHECK_MASK WEIR_BREAKER_CHECK(0xf)
+#define WEIR_BREAKER_KIND_SHIFT 62
+#define WEIR_BREAKER_ERA_BITS 20
+#define WEIR_BREAKER_ERA_MASK ((1u << WEIR_BREAKER_ERA_BITS) - 1)
+
+/* A cell of the window counts the requests whose outcome became known in one bucket: 12 bits of the bucket's number,
+ * all of them (26 bits), and the bad ones (26): failed, or slow. A full cell stays full.
+ */
+#define WEIR_BREAKER_BUCKETS_MAX 10
+#define WEIR_BREAKER_COUNT_BITS 26
+#define WEIR_BREAKER_COUNT_MASK ((1ull << WEIR_BREAKER_COUNT_BITS) - 1)
+#define WEIR_BREAKER_NUMBER_SHIFT 52
+#define WEIR_BREAKER_NUMBER_MASK 0xfffull
+/* So many buckets after the latest that was counted in, all cells are emptied: their numbers may come round. */
+#define WEIR_BREAKER_BUCKETS_STALE 1024
+
+struct weir_breaker {
+	__u64 state;
+	__u64 made_ns; /* when it was made, plus one; 0: never */
+	__u64 newest;  /* the latest bucket that was counted in */
+	__u64 head;    /* position of the group that is due first, and the next position to be given out */
+	__u64 tail;
+	__u64 good;    /* half-open: the era (32 bits) and how many good outcomes it has had */
+	__u64 last;    /* what it was judged by last: requests (32 bits), and the bad ones among them */
+	__u64 changes; /* of its state */
+	__u64 eras;    /* that were begun */
+	__u64 shared;  /* requests that had to share a group */
+	__u64 cell[WEIR_BREAKER_BUCKETS_MAX];
+	struct weir_flow_key key; /* for `weir flows`; and the slot of its rule */
+	__u32 slot;
+	__u32 pad;
+	__u64 pad2[5];
+};
+_Static_assert(sizeof(struct weir_breaker) == 256, "four cache lines");
+
+/* Map `breakers`: shared sets, of flows with a key. Map `lone_breakers`, by rule slot: of a whole resource. A breaker's
+ * number is set * 8 + way, or WEIR_BREAKER_LONE | slot.
+ */
+#define WEIR_BREAKER_WAYS 7
+struct weir_breaker_set {
+	__u64 inserted;
+	__u32 tag[WEIR_BREAKER_WAYS];
+	__u32 pad;
+	__u64 over_ns[WEIR_BREAKER_WAYS]; /* from then on nothing that it has counted matters any more */
+	__u64 pad2[4];
+	struct weir_breaker breaker[WEIR_BREAKER_WAYS];
+};
+_Static_assert(sizeof(struct weir_breaker_set) == 30 * 64ul, "");
+#define WEIR_BREAKER_LONE (1u << 23)
+#define WEIR_BREAKER_SETS_MAX (WEIR_BREAKER_LONE / 8)
+
+/* ---- requests that wait for their time-outs ---- */
+
+/* Groups of a ring are a power of two: by default 32 of a flow, 256 of a whole resource. Replay may ask for more. */
+#define WEIR_RING_SHIFT 5
+#define WEIR_LONE_RING_SHIFT 8
+#define WEIR_RING_SHIFT_MAX 16
+
+/*
+ * When a request that nothing is heard of becomes bad: the moment (ns) * 2, and one more if it is then slow, not
+ * failed. So a packet of time t comes behind all that is due at 2 * t or before: a time-out of the same nanosecond
+ * comes first, what becomes slow in it comes last.
+ */
+#define WEIR_DUE_FAILED(moment_ns) ((moment_ns)*2)
+#define WEIR_DUE_SLOW(moment_ns) ((moment_ns)*2 + 1)
+
+/*
+ * Maps `request_groups` and `lone_groups`: for each breaker of a flow, or of a whole resource, a ring of groups, in
+ * the order in which they are due. A group has mostly one request; when a ring is half full, neighbours share one. Its
+ * word holds, from the lowest bit: how many wait (24 bits; or what the group is), the era in which they were admitted
+ * (20; 0: the breaker was closed), and the turn of the ring (20), which says whose the group is.
+ */
+struct weir_request_group {
+	__u64 word;
+	__u64 first_due;
+	__u64 due; /* of the last of them */
+};
+#define WEIR_GROUP_COUNT_MASK 0xffffffull
+#define WEIR_GROUP_MAKING 0xffffffull /* its times are being written */
+#define WEIR_GROUP_GONE 0xfffffeull   /* it was counted, or all of its requests had an outcome */
+#define WEIR_GROUP_COUNT_MAX 0xfffffdull
+#define WEIR_GROUP_ERA_SHIFT 24
+#define WEIR_GROUP_TURN_SHIFT 44
+#define WEIR_GROUP_WORD(turn, era, count)                                                                              \
+	((__u64)(turn) << WEIR_GROUP_TURN_SHIFT | (__u64)(era) << WEIR_GROUP_ERA_SHIFT | (count))
+
+/*
+ * Map `requests`: shared sets. A request is one word: from the lowest bit, 40 bits of the position of its group, plus
+ * one, and the number of its breaker. 0: it has had its outcome.
+ */
+#define WEIR_REQUEST_WAYS 4
+struct weir_request_set {
+	__u64 inserted;
+	__u32 tag[WEIR_REQUEST_WAYS];
+	__u64 word[WEIR_REQUEST_WAYS];
+	__u64 first_ns[WEIR_REQUEST_WAYS];  /* of its first SYN */
+	__u64 silent_ns[WEIR_REQUEST_WAYS]; /* it has been silent for too long, if nothing more is heard by then */
+	__u64 pad;
+};
+_Static_assert(sizeof(struct weir_request_set) == 128, "two cache lines");
+#define WEIR_REQUEST_POSITION_BITS 40
+#define WEIR_REQUEST_POSITION_MASK ((1ull << WEIR_REQUEST_POSITION_BITS) - 1)
+#define WEIR_REQUEST_WORD(number, position)                                                                            \
+	((__u64)(number) << WEIR_REQUEST_POSITION_BITS | (((position) + 1) & WEIR_REQUEST_POSITION_MASK))
+
+#endif

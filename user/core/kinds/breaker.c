@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kind BREAKER: a circuit breaker, which goes by what became of the openings before (docs/breakers.md). Breakers are
+ * not written under `rules:`; rules/breaker.c reads them.
+ */
+#include "base/util.h"
+#include "compile/parts.h"
+#include "kinds/kinds.h"
+#include "rules/rule.h"
+#include "tables/rule_kind.h"
+
+static bool is_chosen(const struct weir_choices *choices)
+{
+	return choices->metric == WEIR_METRIC_REQUESTS;
+}
+
+/* Retry times hold as many bits of the clock as planned times do, and a retry is at most a day away. */
+static int check_span(uint64_t span_ns, struct weir_diag *diag)
+{
+	if (span_ns < WEIR_BREAKER_TIME_MASK >> 2)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+			"circuit breakers can plan over 2.2 years, and these packets lie further apart");
+	return -EINVAL;
+}
+
+/* A full table of requests forgets some, and no threshold is too large for it: but it goes by those settings. */
+static void warn_of_room(struct weir_reader *reader, size_t place)
+{
+}
+
+/* ---- tables ---- */
+
+static bool has_flows(const struct weir_rule_info *rule)
+{
+	return weir_is_breaker(rule) && rule->identity.key_fields;
+}
+
+/* The least power of two that is at least places / places_of_set. */
+static uint32_t sets_for(uint32_t places, uint32_t places_of_set)
+{
+	uint32_t sets = 1;
+
+	while ((uint64_t)sets * places_of_set < places)
+		sets *= 2;
+	return sets;
+}
+
+static uint32_t ring_shift(const struct weir_settings *settings, uint32_t shift)
+{
+	return settings->ring_groups ? (uint32_t)__builtin_ctz(settings->ring_groups) : shift;
+}
+
+/* A request that is slow only after the time-out has its opening repeated first: then it is due at another time than
+ * those that are repeated, or begin, with it. Without such rules requests are due in the order in which they come.
+ */
+static bool may_be_slow_late(const struct weir_image *image)
+{
+	for (uint32_t i = 0; i < image->rule_count; i++)
+		if (weir_kinds[image->rules[i].kind]->is_breaker &&
+		    image->rules[i].breaker.max_rt_ns >= image->config.request_timeout_ns)
+			return true;
+	return false;
+}
+
+static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_table requests = {
+		.keeps = weir_is_breaker,
+		.sets = sets_for(settings->connections, WEIR_REQUESTS_PER_SET),
+		.previous_sets = previous->request_sets,
+		.ways = WEIR_REQUESTS_PER_SET,
+		.keeping = "table of requests keeps its",
+		.what = "places",
+		.setting = "connections",
+	};
+	const struct weir_table breakers = {
+		.keeps = has_flows,
+		.sets = sets_for(settings->connection_flows, WEIR_BREAKERS_PER_SET),
+		.previous_sets = previous->breaker_sets,
+		.ways = WEIR_BREAKERS_PER_SET,
+		.keeping = "table of circuit breakers keeps its",
+		.what = "places",
+		.setting = "connectionFlows",
+		.is_told = settings->derives_connection_flows && requests.sets != requests.previous_sets,
+	};
+	struct weir_config *config = &image->config;
+
+	config->request_sets = weir_table_sets(image, previous, &requests, diag);
+	config->breaker_sets = weir_table_sets(image, previous, &breakers, diag);
+	config->ring_shift = ring_shift(settings, WEIR_RING_SHIFT);
+	config->lone_ring_shift = ring_shift(settings, WEIR_LONE_RING_SHIFT);
+	/* Each request has its own time: it may change with a reload. Those that begin after it may then be due before
+	 * others, and are counted behind these.
+	 */
+	config->request_timeout_ns = settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * 1000000;
+	config->rings_are_unordered = may_be_slow_late(image);
+}
+
+/* A request that was being opened. A breaker that is found later is known by its age (weir_breaker_terms.since_ns). */
+static uint64_t rule_memory_ns(const struct weir_previous *previous)
+{
+	return previous->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * 1000000 + WEIR_NSEC_PER_SEC;
+}
+
+const struct weir_kind weir_kind_breaker = {
+	.is_chosen = is_chosen,
+	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_METRIC | 1u << RULE_THRESHOLD | 1u << RULE_MODE,
+	.threshold_hint = "say what opens it: 'threshold: 0.5'",
+	.below_one = "a threshold of 0 opens the breaker with the first outcomes, good or bad",
+	.below_one_hint = "write the share of bad requests that is too much, such as 0.5",
+	.warn_of_room = warn_of_room,
+	.is_breaker = true,
+	.packet_fields = WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT |
+			 WEIR_MATCH_DESTINATION_PORT | WEIR_MATCH_TCP_FLAGS,
+	.check_span = check_span,
+	.size_tables = size_tables,
+	.rule_memory_ns = rule_memory_ns,
+	.noun = "request",
+	.storage_name = "breakers",
+};
