@@ -14,7 +14,7 @@
 #include "breaker_table.h"
 
 #define WEIR_JOIN_ATTEMPTS 6  /* other CPUs joined the same ring each time */
-#define WEIR_LEAVE_ATTEMPTS 8  /* ... changed the same group */
+#define WEIR_LEAVE_ATTEMPTS 8 /* ... changed the same group */
 
 static __always_inline __u32 weir_ring_shift(__u32 number)
 {

@@ -71,6 +71,7 @@ struct model {
 	size_t system_count;
 	struct sample *samples;
 	size_t sample_count;
+	struct model_breakers *breakers;
 	struct flow *flows[MODEL_CHAINS];
 };
 
@@ -112,6 +113,7 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	assert(model->would_drop && model->threshold && model->borrowed);
 	model->connections = model_connections_new(ruleset);
 	add_system_rules(model);
+	model->breakers = model_breakers_new();
 	return model;
 }
 
@@ -136,6 +138,7 @@ void model_free(struct model *model)
 	model_system_free(model->system);
 	free(model->system_rules);
 	free(model->samples);
+	model_breakers_free(model->breakers);
 	free(model->readings);
 	free(model->would_drop);
 	free(model->threshold);
@@ -258,6 +261,11 @@ static bool is_concurrency(const struct weir_ruleset_rule *rule)
 static bool has_tokens(const struct weir_ruleset_rule *rule)
 {
 	return rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT;
+}
+
+static bool is_breaker(const struct weir_ruleset_rule *rule)
+{
+	return rule->metric == WEIR_METRIC_REQUESTS;
 }
 
 static bool is_associated(const struct weir_ruleset_rule *rule)
@@ -481,6 +489,25 @@ static bool throttle_admits(const struct judging *judging, struct model_ratio al
 	return true;
 }
 
+/* ---- circuit breakers ---- */
+
+struct model_breaker_view model_flow_breaker(const struct model *model, const struct model_key *flow)
+{
+	struct model_breaker_rule rule = model_breaker_rule_of(model->ruleset, flow->rule);
+
+	return model_breaker_of_flow(model->breakers, &rule, flow, model->latest_ns);
+}
+
+size_t model_flows_with_breakers(const struct model *model)
+{
+	return model_breakers_count(model->breakers);
+}
+
+const struct model_key *model_flow_with_breaker(const struct model *model, size_t place)
+{
+	return model_breaker_flow(model->breakers, place);
+}
+
 /* ---- all rules of a packet ---- */
 
 static bool limit_admits(const struct model *model, const struct judging *judging, struct model_ratio allowed,
@@ -502,12 +529,18 @@ static bool rule_admits(struct model *model, size_t place, uint64_t time_ns, con
 {
 	struct judging judging = judging_of(model, place, time_ns, packet);
 	struct model_ratio allowed = allowed_now(model, &judging);
+	struct model_breaker_rule breaker_rule;
 
 	model->threshold[place] = model_floor(allowed);
 	*ret_wait_ns = 0;
 	if (is_concurrency(judging.rule))
 		return model_connections_admit(model->connections, &judging.own_flow->key, judging.threshold_micro,
 					       packet, model->latest_ns);
+	if (is_breaker(judging.rule)) {
+		breaker_rule = model_breaker_rule_of(model->ruleset, place);
+		return model_breaker_judge(model->breakers, &breaker_rule, &judging.own_flow->key, packet,
+					   model->latest_ns);
+	}
 	if (judging.rule->behavior == WEIR_BEHAVIOR_THROTTLING)
 		return throttle_admits(&judging, allowed, ret_wait_ns);
 	if (model_penalty_runs(&judging.own_flow->penalty, time_ns))
@@ -523,7 +556,14 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 			bool would_drop)
 {
 	struct judging judging = judging_of(model, place, time_ns, packet);
+	struct model_breaker_rule breaker_rule;
 
+	if (is_breaker(judging.rule)) {
+		breaker_rule = model_breaker_rule_of(model->ruleset, place);
+		model_breaker_commit(model->breakers, &breaker_rule, &judging.own_flow->key, packet, would_drop,
+				     model->latest_ns);
+		return;
+	}
 	if (is_concurrency(judging.rule)) {
 		model_connections_pass(model->connections, &judging.own_flow->key, packet, would_drop,
 				       model->latest_ns);

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model_breaker.h"
 #include "model_connection.h"
 #include "model_packet.h"
 #include "rules/ruleset.h"
@@ -67,5 +68,10 @@ struct model_connection_counts model_flow_connections(const struct model *model,
 /* Flows of all such rules that anything was counted for, in places 0 .. count - 1. */
 size_t model_flows_with_connections(const struct model *model);
 const struct model_key *model_flow_with_connections(const struct model *model, size_t place);
+
+/* The circuit breaker of one flow of such a rule, at that time; and all flows that ever had one. */
+struct model_breaker_view model_flow_breaker(const struct model *model, const struct model_key *flow);
+size_t model_flows_with_breakers(const struct model *model);
+const struct model_key *model_flow_with_breaker(const struct model *model, size_t place);
 
 #endif

@@ -6,7 +6,28 @@
 #include <string.h>
 
 #include "model_tuple.h"
-#include "rules/ruleset.h"
+
+struct model_breaker_rule model_breaker_rule_of(const struct weir_ruleset *ruleset, size_t place)
+{
+	static const enum model_breaker_strategy strategies[] = {
+		[WEIR_BREAKER_SLOW_RATIO] = MODEL_SLOW_REQUEST_RATIO,
+		[WEIR_BREAKER_ERROR_RATIO] = MODEL_ERROR_RATIO,
+		[WEIR_BREAKER_ERROR_COUNT] = MODEL_ERROR_COUNT,
+	};
+	const struct weir_ruleset_rule *rule = &ruleset->rules[place];
+
+	return (struct model_breaker_rule){
+		.strategy = strategies[rule->breaker.strategy],
+		.threshold_micro = rule->threshold_micro,
+		.retry_timeout_ns = rule->breaker.retry_ns,
+		.min_requests = rule->breaker.min_requests,
+		.interval_ns = rule->breaker.interval_ns,
+		.buckets = rule->breaker.buckets,
+		.max_rt_ns = rule->breaker.max_rt_ns,
+		.probes = rule->breaker.probes,
+		.half_open_timeout_ns = ruleset->settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * 1000000,
+	};
+}
 
 /* ---- the lists ---- */
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "model_packet.h"
+#include "rules/ruleset.h"
 
 enum model_breaker_strategy { MODEL_SLOW_REQUEST_RATIO, MODEL_ERROR_RATIO, MODEL_ERROR_COUNT };
 
@@ -30,6 +31,9 @@ struct model_breaker_rule {
 	uint64_t probes;
 	uint64_t half_open_timeout_ns; /* of the settings */
 };
+
+/* What the rule at that place of a rule set says; its metric is WEIR_METRIC_REQUESTS. */
+struct model_breaker_rule model_breaker_rule_of(const struct weir_ruleset *ruleset, size_t place);
 
 enum model_breaker_state { MODEL_BREAKER_CLOSED, MODEL_BREAKER_OPEN, MODEL_BREAKER_HALF_OPEN };
 

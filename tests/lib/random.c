@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "rules/values.h"
+#include "random_breakers.h"
 #include "random_client.h"
 
 /* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
@@ -590,12 +591,14 @@ struct weir_ruleset *random_ruleset(struct random *random)
 	shuffle_rules(random, ruleset);
 	if (random_percent(random, 20))
 		random_lists(random, ruleset);
+	if (random_percent(random, 25))
+		random_breakers(random, ruleset);
 	return ruleset;
 }
 
 /* ---- YAML ---- */
 
-static void write_quoted(FILE *stream, const char *text)
+void ruleset_write_quoted(FILE *stream, const char *text)
 {
 	fputc('"', stream);
 	for (; *text; text++) {
@@ -822,7 +825,7 @@ static void write_system_rules(FILE *stream, const struct weir_ruleset *ruleset)
 
 		fprintf(stream, i ? "" : "systemRules:\n");
 		fprintf(stream, "  - name: ");
-		write_quoted(stream, rule->name);
+		ruleset_write_quoted(stream, rule->name);
 		fprintf(stream, "\n    metricType: %s\n    triggerCount: ", metrics[rule->system]);
 		write_decimal(stream, rule->threshold_micro);
 		fprintf(stream, "\n    strategy: %s\n    mode: %s\n", rule->is_bbr ? "BBR" : "NoAdaptive",
@@ -833,9 +836,9 @@ static void write_system_rules(FILE *stream, const struct weir_ruleset *ruleset)
 static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	fprintf(stream, "  - name: ");
-	write_quoted(stream, rule->name);
+	ruleset_write_quoted(stream, rule->name);
 	fprintf(stream, "\n    resource: ");
-	write_quoted(stream, ruleset->resources[rule->resource].name);
+	ruleset_write_quoted(stream, ruleset->resources[rule->resource].name);
 	fprintf(stream, "\n");
 	if (rule->metric == WEIR_METRIC_CONCURRENCY)
 		fprintf(stream, "    metricType: Concurrency\n");
@@ -851,7 +854,7 @@ static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const s
 			rule->penalty_ms_max);
 	if (rule->relation == WEIR_RELATION_ASSOCIATED) {
 		fprintf(stream, "    relationStrategy: AssociatedResource\n    refResource: ");
-		write_quoted(stream, ruleset->resources[rule->ref_resource].name);
+		ruleset_write_quoted(stream, ruleset->resources[rule->ref_resource].name);
 		fprintf(stream, "\n");
 	}
 	write_overrides(stream, rule);
@@ -914,7 +917,7 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
 	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
 	fprintf(stream, "  occupyTimeoutInMs: %u\n", ruleset->settings.occupy_timeout_ms);
-	if (limits_connections(ruleset))
+	if (limits_connections(ruleset) || ruleset_has_breakers(ruleset))
 		write_connections(stream, &ruleset->settings);
 	if (ruleset->listed_count) {
 		write_list(stream, ruleset, false);
@@ -923,7 +926,7 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "resources:\n");
 	for (i = 0; i < ruleset->resource_count; i++) {
 		fprintf(stream, "  - name: ");
-		write_quoted(stream, ruleset->resources[i].name);
+		ruleset_write_quoted(stream, ruleset->resources[i].name);
 		fprintf(stream, "\n");
 		if (!is_empty(&ruleset->resources[i].match))
 			write_match(stream, &ruleset->resources[i].match);
@@ -934,10 +937,13 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	}
 	write_system_rules(stream, ruleset);
 	i = weir_count_system_rules(ruleset);
-	if (i < ruleset->rule_count)
+	if (i < ruleset->rule_count && ruleset->rules[i].metric != WEIR_METRIC_REQUESTS)
 		fprintf(stream, "rules:\n");
 	for (; i < ruleset->rule_count; i++)
-		write_rule(stream, ruleset, &ruleset->rules[i]);
+		if (ruleset->rules[i].metric != WEIR_METRIC_REQUESTS)
+			write_rule(stream, ruleset, &ruleset->rules[i]);
+	if (ruleset_has_breakers(ruleset))
+		ruleset_write_breakers(ruleset, stream);
 }
 
 /* ---- traffic ---- */
@@ -966,7 +972,7 @@ static void random_bucket(struct random *random, const struct weir_ruleset *rule
 	if (ruleset->rule_count == 0)
 		return;
 	rule = &ruleset->rules[random_below(random, ruleset->rule_count)];
-	if (rule->metric == WEIR_METRIC_CONCURRENCY) {
+	if (rule->metric != WEIR_METRIC_RATE) {
 		random_silence(random, &ruleset->settings, ret_bucket_ns, ret_interval_ns);
 		return;
 	}
@@ -1250,6 +1256,8 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 	struct random_client clients[CLIENTS_MAX];
 	size_t client_count = random_between(random, 1, CLIENTS_MAX);
 	unsigned int percent_of_clients = limits_connections(ruleset) ? 85 : 0;
+	bool has_breakers = ruleset_has_breakers(ruleset), is_request;
+	struct random_requests requests;
 	bool goes_back = random_percent(random, 25);
 	struct pace pace = random_pace(random);
 	uint64_t now_ns = random_start(random);
@@ -1261,15 +1269,21 @@ struct packet_spec *random_packets(struct random *random, const struct weir_rule
 		favourites[i] = random_packet(random);
 	for (i = 0; i < client_count; i++)
 		clients[i] = random_client(random);
+	if (has_breakers)
+		random_requests_for(random, ruleset, &requests);
 	for (i = 0; i < count; i++) {
 		if (random_percent(random, 1))
 			PICK(random, favourites) = random_packet(random);
-		if (random_percent(random, percent_of_clients))
+		is_request = has_breakers && random_percent(random, 60);
+		if (is_request)
+			specs[i] = random_requests_packet(random, &requests, now_ns);
+		else if (random_percent(random, percent_of_clients))
 			specs[i] = random_speech(random, clients, client_count);
 		else
 			specs[i] = random_percent(random, 70) ? PICK(random, favourites) : random_packet(random);
 		specs[i].time_ns = now_ns;
-		now_ns = random_step(random, ruleset, &pace, now_ns, goes_back);
+		now_ns = is_request ? random_requests_step(random, &requests, now_ns)
+				    : random_step(random, ruleset, &pace, now_ns, goes_back);
 	}
 	reorder(random, specs, count);
 	return specs;

@@ -34,6 +34,9 @@ struct weir_ruleset *random_ruleset(struct random *random);
 /* Write it as a rule file that reads back as the same rule set. */
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);
 
+/* A name, as YAML has any text. */
+void ruleset_write_quoted(FILE *stream, const char *text);
+
 /*
  * `count` packets for that rule set, with times: bursts, steady rates through many seconds, silence, exact edges of its
  * rules' buckets and of seconds, steps back (in every fourth). Where connections are limited, most are of a few dozen

@@ -574,16 +574,11 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		const char *what;
 		uint64_t bytes;
 	} parts[] = {
-		{"narrow rows", memory->narrow_table},
-		{"medium rows", memory->medium_table},
-		{"wide rows", memory->wide_table},
-		{"who has seen a flow", memory->presence},
-		{"flows all CPUs share", memory->shared},
-		{"connections", memory->connections},
-		{"circuit breakers", memory->breakers},
-		{"rows of whole resources", memory->lone_rows},
-		{"counters", memory->counters},
-		{"matching", memory->matching},
+		{"narrow rows", memory->narrow_table},	  {"medium rows", memory->medium_table},
+		{"wide rows", memory->wide_table},	  {"who has seen a flow", memory->presence},
+		{"flows all CPUs share", memory->shared}, {"connections", memory->connections},
+		{"circuit breakers", memory->breakers},	  {"rows of whole resources", memory->lone_rows},
+		{"counters", memory->counters},		  {"matching", memory->matching},
 		{"allow and deny lists", memory->lists},
 	};
 
