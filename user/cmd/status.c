@@ -53,7 +53,7 @@ struct view {
 	const struct weir_controller_report *controller;
 	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
 	const struct weir_host_signals *signals;
-	const struct weir_breaker_sum *breakers;      /* by rule slot */
+	const struct weir_breaker_sum *breakers; /* by rule slot */
 };
 
 static const char *policy(const struct weir_instance *instance, size_t bit)

@@ -11,8 +11,7 @@ const struct weir_kind *const weir_kinds[WEIR_KIND_COUNT] = {
 	[WEIR_KIND_WINDOW] = &weir_kind_window,	      [WEIR_KIND_ASSOCIATED] = &weir_kind_associated,
 	[WEIR_KIND_THROTTLE] = &weir_kind_throttle,   [WEIR_KIND_CONNECTIONS] = &weir_kind_connections,
 	[WEIR_KIND_BORROWING] = &weir_kind_borrowing, [WEIR_KIND_TOKENS] = &weir_kind_tokens,
-	[WEIR_KIND_SYSTEM] = &weir_kind_system,
-	[WEIR_KIND_BREAKER] = &weir_kind_breaker,
+	[WEIR_KIND_SYSTEM] = &weir_kind_system,	      [WEIR_KIND_BREAKER] = &weir_kind_breaker,
 };
 
 static enum weir_kind_id choose(const struct weir_choices *choices)

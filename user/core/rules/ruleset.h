@@ -124,8 +124,8 @@ struct weir_ruleset_rule {
 	size_t resource;		/* index into resources; of a system rule WEIR_NO_RESOURCE */
 	enum weir_system_metric system; /* of a system rule; these come before all others */
 	bool is_bbr;			/* ... of Load and CpuUsage: BBR */
-	enum weir_metric metric;	/* Concurrency goes by connections, a breaker by requests: docs/connections.md */
-	uint64_t threshold_micro;	/* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
+	enum weir_metric metric;  /* Concurrency goes by connections, a breaker by requests: docs/connections.md */
+	uint64_t threshold_micro; /* units per interval, in millionths; 0 for MemoryAdaptive, which has none */
 	uint64_t interval_ns;
 	uint32_t samples;
 	enum weir_window_kind window;

@@ -116,11 +116,11 @@ extern const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT]; /* by bit o
 #define WEIR_BEHAVIOR_COUNT 2
 #define WEIR_RELATION_COUNT 2
 #define WEIR_WINDOW_COUNT 4
-extern const char *const weir_window_names[WEIR_WINDOW_COUNT];	      /* enum weir_window_kind */
-extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT];    /* enum weir_strategy */
-extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT];    /* enum weir_behavior */
-extern const char *const weir_relation_names[WEIR_RELATION_COUNT];    /* enum weir_relation */
-extern const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT]; /* enum weir_system_metric */
+extern const char *const weir_window_names[WEIR_WINDOW_COUNT];		       /* enum weir_window_kind */
+extern const char *const weir_strategy_names[WEIR_STRATEGY_COUNT];	       /* enum weir_strategy */
+extern const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT];	       /* enum weir_behavior */
+extern const char *const weir_relation_names[WEIR_RELATION_COUNT];	       /* enum weir_relation */
+extern const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT];	       /* enum weir_system_metric */
 extern const char *const weir_breaker_strategy_names[WEIR_BREAKER_STRATEGIES]; /* enum weir_breaker_strategy */
 
 #endif
