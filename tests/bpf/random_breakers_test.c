@@ -13,8 +13,65 @@
 #include <stdlib.h>
 
 #include "../lib/lab_rounds.h"
+#include "../lib/lab_setup.h"
 #include "../lib/random_breakers.h"
 #include "base/util.h"
+
+#define SYN 0x02
+#define RST 0x04
+#define ACK 0x10
+
+/* Returns whether it passed. */
+static bool say(struct lab *lab, uint8_t flags, uint64_t time_ns)
+{
+	struct packet_spec spec = packet_udp(HOST, 1024, "192.0.2.53", 80, 18);
+
+	spec.protocol = 6;
+	spec.tcp_flags = flags;
+	spec.time_ns = time_ns;
+	assert_true(lab_judge(lab, &spec, &lab->last));
+	return lab->last.verdict == WEIR_VERDICT_PASS;
+}
+
+/* A request that ends at once. Returns whether its opening passed. */
+static bool asks(struct lab *lab, uint8_t end, uint64_t time_ns)
+{
+	bool passed = say(lab, SYN, time_ns);
+
+	say(lab, end, time_ns);
+	return passed;
+}
+
+/* Of five buckets of a millisecond, all but the first have requests again; 12 bits tell their numbers apart. */
+static void what_has_left_the_window_never_comes_back(void **state)
+{
+	static char name[] = "breaker";
+	struct weir_ruleset_rule rule = {
+		.name = name,
+		.metric = WEIR_METRIC_REQUESTS,
+		.threshold_micro = 2 * WEIR_MICRO,
+		.interval_ns = SECOND,
+		.samples = 10,
+		.ref_resource = WEIR_NO_RESOURCE,
+		.breaker = {WEIR_BREAKER_ERROR_COUNT, 5 * MS, 5, SECOND, 2, 0, 0},
+	};
+	uint64_t start_ns = 100 * SECOND, ms;
+	unsigned int class;
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, rule);
+	for (class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		setup.ruleset.settings.connection_timeout_ms[class] = 10000;
+	lab_start(&lab, &setup);
+	assert_true(asks(&lab, RST, start_ns));
+	for (ms = 1; ms < 4096; ms += 500)
+		assert_true(asks(&lab, ACK, start_ns + ms * MS));
+	assert_true(asks(&lab, RST, start_ns + 4097 * MS));
+	assert_true(asks(&lab, ACK, start_ns + 4098 * MS));
+	lab_finish(&lab);
+}
 
 static void breakers_agree_with_the_model_on_random_requests(void **state)
 {
@@ -31,6 +88,7 @@ static void breakers_agree_with_the_model_on_random_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_has_left_the_window_never_comes_back),
 		cmocka_unit_test(breakers_agree_with_the_model_on_random_requests),
 	};
 
