@@ -33,10 +33,10 @@
 #include "program/object.h"
 #include "watch/counters.h"
 
-/* A warning before the million: clang 14 shows up to 462,000 on Linux 6.1, clang 19 up to 616,000, and neither more
- * than 413,000 on 6.18. Chosen, not derived.
+/* A warning before the million. With every kind of limit in one rule set clang 19 shows 745,000 on Linux 6.1 when
+ * attached, and 800,000 in the lab, where the clock is virtual; with one keyed rule 610,000. Chosen, not derived.
  */
-#define VERIFIER_INSTRUCTIONS_GOAL 750000u
+#define VERIFIER_INSTRUCTIONS_GOAL 850000u
 
 /* BPF_PROG_TEST_RUN hands an XDP program the loopback interface. */
 #define TEST_RUN_INTERFACE "lo"
