@@ -65,6 +65,16 @@ unsigned int weir_sentinel_read_choice(struct weir_reader *reader, const struct 
 	return choice;
 }
 
+void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (node && weir_read_word(reader, node, "limitApp", &word) && word[0] && strcmp(word, "default"))
+		weir_complain(reader, node,
+			      "write \"default\"; to limit some callers, make a resource that matches their addresses",
+			      "limitApp: packets do not say that they are from '%.*s'", WEIR_SHOWN(word));
+}
+
 bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field,
 			       uint64_t low, uint64_t high, uint64_t missing, uint64_t *ret_number)
 {

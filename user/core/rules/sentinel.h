@@ -77,6 +77,9 @@ void weir_sentinel_say_number(struct weir_sentinel_rule *rule, enum weir_rule_fi
 /* `regex` true is refused: all kinds that have it call this. `node` may be NULL. */
 void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_node *node);
 
+/* Callers have names in Sentinel Java; here a resource's match says whose packets it takes. `node` may be NULL. */
+void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_node *node);
+
 /* The fields of a map within a rule: of one given twice the last counts, null and what is unknown do not. */
 void weir_sentinel_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
 			     const struct weir_node **values);

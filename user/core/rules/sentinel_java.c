@@ -13,17 +13,6 @@
 
 /* ---- what several kinds have ---- */
 
-/* Callers have names there; here a resource's match says whose packets it takes. */
-static void check_caller(struct weir_reader *reader, const struct weir_node *node)
-{
-	const char *word;
-
-	if (node && weir_read_word(reader, node, "limitApp", &word) && word[0] && strcmp(word, "default"))
-		weir_complain(reader, node,
-			      "write \"default\"; to limit some callers, make a resource that matches their addresses",
-			      "limitApp: packets do not say that they are from '%.*s'", WEIR_SHOWN(word));
-}
-
 static void check_cluster(struct weir_reader *reader, const struct weir_node *node)
 {
 	const char *word;
@@ -127,7 +116,7 @@ static void read_flow(struct weir_reader *reader, struct weir_sentinel_rule *rul
 	uint64_t grade;
 
 	weir_sentinel_check_regex(reader, rule->values[FLOW_REGEX]);
-	check_caller(reader, rule->values[FLOW_LIMIT_APP]);
+	weir_sentinel_check_caller(reader, rule->values[FLOW_LIMIT_APP]);
 	check_cluster(reader, rule->values[FLOW_CLUSTER_MODE]);
 	weir_sentinel_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	say_strategy(reader, rule, grade == GRADE_THREADS);
@@ -238,7 +227,7 @@ static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rul
 	uint64_t grade, behavior;
 
 	weir_sentinel_check_regex(reader, values[PARAM_REGEX]);
-	check_caller(reader, values[PARAM_LIMIT_APP]);
+	weir_sentinel_check_caller(reader, values[PARAM_LIMIT_APP]);
 	check_cluster(reader, values[PARAM_CLUSTER_MODE]);
 	if (!values[PARAM_INDEX])
 		weir_complain(reader, rule->node, "write 'paramIdx': 0; the flow key of the resource is the parameter",
@@ -292,22 +281,6 @@ const struct weir_sentinel_kind weir_sentinel_degrade = {
 	FIELDS(degrade),
 	.needs = degrade_needs,
 	.reason = "weir has no circuit breakers yet",
-};
-
-static const struct weir_sentinel_field system_fields[] = {
-	{"id", OWN},	{"resource", OWN},  {"limitApp", OWN}, {"regex", OWN},		 {"highestSystemLoad", OWN},
-	{"avgRt", OWN}, {"maxThread", OWN}, {"qps", OWN},      {"highestCpuUsage", OWN},
-};
-
-static const char *const system_needs[] = {"highestSystemLoad", "avgRt", "maxThread", "qps", "highestCpuUsage", NULL};
-
-const struct weir_sentinel_kind weir_sentinel_java_system = {
-	.name = "systemRules",
-	.title = "system rules",
-	.is_java = true,
-	FIELDS(system),
-	.needs = system_needs,
-	.reason = "weir has no system rules yet",
 };
 
 /* Of GatewayFlowRule, and of the dashboard's entity: `interval` and `intervalUnit` for `intervalSec`. They have a
