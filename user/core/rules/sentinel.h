@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Lists of Sentinel's rules, as its users keep them: which kind a list is of (sentinel_kinds.c), how its rules are read
- * (sentinel.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, authority.c). docs/sentinel.md says
- * the same for people, and tests/unit/ruleset_table_test.c compares the two.
+ * (sentinel.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, degrade.c, authority.c).
+ * docs/sentinel.md says the same for people, and tests/unit/ruleset_table_test.c compares the two.
  *
  * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
  * (October 2025; FlowRule, DegradeRule, ParamFlowRule, SystemRule, AuthorityRule, and its dashboard's entities).

@@ -225,7 +225,14 @@ const struct weir_sentinel_kind weir_sentinel_hotspot = {
 		"probeNum", OWN                                                                                        \
 	}
 
-static const struct weir_sentinel_field breaker_fields[] = {BREAKER_FIELDS};
+static const struct weir_sentinel_field breaker_fields[] = {
+	BREAKER_FIELDS,
+	{"grade", NOT("write 'strategy': 0 for slow requests, 1 for a ratio of errors, 2 for their number")},
+	{"count", NOT("write 'threshold'")},
+	{"timeWindow", NOT("write 'retryTimeoutMs', in milliseconds")},
+	{"slowRatioThreshold", NOT("write 'threshold', with strategy 0 and maxAllowedRtMs")},
+	{"limitApp", NOT("leave it out: the resource's match says whose packets it takes")},
+};
 
 static void read_breaker(struct weir_reader *reader, struct weir_sentinel_rule *rule)
 {
@@ -235,6 +242,9 @@ static void read_breaker(struct weir_reader *reader, struct weir_sentinel_rule *
 		for (enum weir_breaker_field field = 0; field < WEIR_BREAKER_FIELD_COUNT; field++)
 			if (!strcmp(breaker_fields[i].name, weir_breaker_field_names[field]))
 				values[field] = rule->values[i];
+	for (enum weir_breaker_field field = WEIR_BREAKER_STRATEGY; field <= WEIR_BREAKER_PROBES; field++)
+		if (values[field] && !weir_check_unquoted(reader, values[field]))
+			return;
 	weir_read_breaker_of(reader, rule->node, values, true);
 }
 

@@ -258,31 +258,6 @@ const struct weir_sentinel_kind weir_sentinel_param_flow = {
 
 /* ---- what weir has not ---- */
 
-static const struct weir_sentinel_field degrade_fields[] = {
-	{"id", OWN},
-	{"resource", OWN},
-	{"limitApp", OWN},
-	{"regex", OWN},
-	{"grade", OWN},
-	{"count", OWN},
-	{"timeWindow", OWN},
-	{"minRequestAmount", OWN},
-	{"slowRatioThreshold", OWN},
-	{"statIntervalMs", OWN},
-};
-
-static const char *const degrade_needs[] = {"timeWindow", "minRequestAmount", "slowRatioThreshold", "statIntervalMs",
-					    NULL};
-
-const struct weir_sentinel_kind weir_sentinel_degrade = {
-	.name = "degradeRules",
-	.title = "degrade rules",
-	.is_java = true,
-	FIELDS(degrade),
-	.needs = degrade_needs,
-	.reason = "weir has no circuit breakers yet",
-};
-
 /* Of GatewayFlowRule, and of the dashboard's entity: `interval` and `intervalUnit` for `intervalSec`. They have a
  * `burst` too, which is no field of theirs alone: to weir's own rules it is a bucket of tokens.
  */
