@@ -93,6 +93,8 @@ static __always_inline void weir_sum_handshakes(struct weir_scratch *s, const __
 		if ((word ^ WEIR_HANDSHAKE_TAG(number)) >> 32)
 			continue;
 		count = (__u32)word;
+		if (!count)
+			continue; /* the word of bucket 0 looks like its own before anything was counted */
 		shortest_us = (__u32)READ_ONCE(at->shortest);
 		ret->count += count;
 		ret->sum_us += READ_ONCE(at->sum_us) & WEIR_HANDSHAKE_SUM_MASK;

@@ -190,12 +190,15 @@ static void no_more_inbound_work_than_the_trigger_passes_on_two_cpus(void **stat
 {
 	static struct sender senders[CPUS];
 	static struct test test;
+	uint64_t passed;
 
 	rig_require(CPUS);
 	start(&test, WEIR_SYSTEM_INBOUND_QPS, 300);
 	run_both(&test, senders, open_many);
-	assert_int_equal(senders[0].passed + senders[1].passed, 300);
-	assert_int_equal(rig_rule_counters(&test.rig, 0).blocked.packets, CPUS * 1000 - 300);
+	passed = senders[0].passed + senders[1].passed;
+	/* Less, by what one CPU had leased when the other took the last: docs/semantics.md, 1. */
+	assert_in_range(passed, 250, 300);
+	assert_int_equal(rig_rule_counters(&test.rig, 0).blocked.packets, CPUS * 1000 - passed);
 	rig_end(&test.rig);
 }
 

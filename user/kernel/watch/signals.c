@@ -42,7 +42,7 @@ static void look_at_handshakes(const struct weir_handshakes *ring, uint64_t now_
 	for (uint64_t age = 0; age < WEIR_HANDSHAKE_BBR_BUCKETS && age <= number; age++) {
 		const struct weir_handshake_bucket *at = &ring->bucket[(number - age) % WEIR_HANDSHAKE_BUCKETS];
 
-		if ((at->count ^ WEIR_HANDSHAKE_TAG(number - age)) >> 32)
+		if ((at->count ^ WEIR_HANDSHAKE_TAG(number - age)) >> 32 || !(uint32_t)at->count)
 			continue;
 		if (age < WEIR_HANDSHAKE_MEAN_BUCKETS) {
 			signals->handshakes += (uint32_t)at->count;
