@@ -29,26 +29,29 @@ static bool ask_ethtool(int fd, const char *name, void *command)
 /* How many features there are, and the number of the one with this name; false: there is none. */
 static bool find_feature(int fd, const char *name, const char *feature, uint32_t *ret_count, uint32_t *ret_number)
 {
-	struct {
-		struct ethtool_sset_info info;
-		uint32_t count;
-	} asked = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ull << ETH_SS_FEATURES}};
+	_cleanup_(weir_freep) struct ethtool_sset_info *sizes = calloc(1, sizeof(*sizes) + sizeof(sizes->data[0]));
 	_cleanup_(weir_freep) struct ethtool_gstrings *strings = NULL;
+	uint32_t count;
 
-	if (!ask_ethtool(fd, name, &asked) || !asked.info.sset_mask)
+	if (!sizes)
 		return false;
-	strings = calloc(1, sizeof(*strings) + (size_t)asked.count * ETH_GSTRING_LEN);
+	sizes->cmd = ETHTOOL_GSSET_INFO;
+	sizes->sset_mask = 1ull << ETH_SS_FEATURES;
+	if (!ask_ethtool(fd, name, sizes) || !sizes->sset_mask)
+		return false;
+	count = sizes->data[0];
+	strings = calloc(1, sizeof(*strings) + (size_t)count * ETH_GSTRING_LEN);
 	if (!strings)
 		return false;
 	strings->cmd = ETHTOOL_GSTRINGS;
 	strings->string_set = ETH_SS_FEATURES;
-	strings->len = asked.count;
+	strings->len = count;
 	if (!ask_ethtool(fd, name, strings))
 		return false;
-	for (uint32_t i = 0; i < strings->len && i < asked.count; i++) {
+	for (uint32_t i = 0; i < strings->len && i < count; i++) {
 		if (strncmp((const char *)strings->data + (size_t)i * ETH_GSTRING_LEN, feature, ETH_GSTRING_LEN))
 			continue;
-		*ret_count = asked.count;
+		*ret_count = count;
 		*ret_number = i;
 		return true;
 	}
