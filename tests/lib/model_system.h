@@ -68,6 +68,6 @@ struct model_system_view {
 	uint64_t complete_max, shortest_us; /* of the last five: handshakes a second, and the shortest; 0: none was */
 };
 
-struct model_system_view model_system_view(struct model_system *system, uint64_t latest_ns);
+struct model_system_view model_system_view(struct model_system *system, uint64_t now_ns);
 
 #endif

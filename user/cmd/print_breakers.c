@@ -37,14 +37,12 @@ const char *weir_format_breaker_state(const struct weir_breaker_view *view, char
 
 const char *weir_format_breaker_sum(const struct weir_breaker_sum *sum, bool has_flows, char words[WEIR_WORDS_BYTES])
 {
-	const uint64_t *count = sum->count;
+	const unsigned long long open = sum->count[WEIR_BREAKER_OPEN], half_open = sum->count[WEIR_BREAKER_HALF_OPEN];
 
 	if (!has_flows)
 		return weir_format_breaker_state(&sum->lone, words);
-	snprintf(words, WEIR_WORDS_BYTES, "%llu open, %llu halfOpen of %llu",
-		 (unsigned long long)count[WEIR_BREAKER_OPEN], (unsigned long long)count[WEIR_BREAKER_HALF_OPEN],
-		 (unsigned long long)(count[WEIR_BREAKER_CLOSED] + count[WEIR_BREAKER_OPEN] +
-				      count[WEIR_BREAKER_HALF_OPEN]));
+	snprintf(words, WEIR_WORDS_BYTES, "%llu open, %llu halfOpen of %llu", open, half_open,
+		 sum->count[WEIR_BREAKER_CLOSED] + open + half_open);
 	return words;
 }
 

@@ -29,7 +29,7 @@ static const struct weir_command command = {
 
 /* ---- which flows are meant ---- */
 
-#define WORDS_MAX (2 * WEIR_KEY_FIELD_COUNT)
+#define WORDS_MAX ((size_t)2 * WEIR_KEY_FIELD_COUNT)
 
 /* The words of a key: names of fields and their values, in turns. Addresses as weir writes them. */
 struct words {
@@ -41,11 +41,11 @@ static bool add_word(struct words *words, const char *text, size_t bytes)
 {
 	struct weir_refusal refusal;
 	struct weir_prefix prefix;
-	char *word = words->word[words->count];
+	char *word;
 
 	if (words->count == WORDS_MAX || bytes >= sizeof(words->word[0]))
 		return false;
-	words->count++;
+	word = words->word[words->count++];
 	memcpy(word, text, bytes);
 	word[bytes] = '\0';
 	if (strpbrk(word, ".:") && !weir_parse_prefix(word, &prefix, &refusal))

@@ -77,8 +77,9 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 static bool is_changed(const struct weir_rule_info *before, const struct weir_rule_info *after)
 {
 	const struct weir_rule_info old = as_written(before), new = as_written(after);
+	const void *old_bytes = &old, *new_bytes = &new; /* all of them: what is no member was zeroed */
 
-	return memcmp(&old, &new, sizeof(old)) != 0;
+	return memcmp(old_bytes, new_bytes, sizeof(old)) != 0;
 }
 
 static void add(struct weir_rule_changes *changes, enum weir_rule_fate fate, const struct weir_rule_info *rule)

@@ -80,7 +80,7 @@ static void include(u128 *unit, uint64_t most, const struct weir_ruleset_rule *r
 	factor = WEIR_MICRO / common_divisor(WEIR_MICRO, burst_micro);
 	wanted *= factor / common_divisor(wanted, factor);
 	wanted /= common_divisor(wanted, *unit);
-	if (wanted <= most && *unit <= most / wanted)
+	if (wanted > 0 && wanted <= most && *unit <= most / wanted)
 		*unit *= wanted;
 }
 

@@ -65,11 +65,13 @@ static bool is_over(const struct weir_timed *timed, uint64_t now_ns)
 
 static void raise_to(__u64 *word, uint64_t until_ns)
 {
-	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED), found;
 
-	while (old < until_ns &&
-	       !__atomic_compare_exchange_n(word, &old, until_ns, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
+	for (; old < until_ns; old = found) {
+		found = __sync_val_compare_and_swap(word, old, until_ns);
+		if (found == old)
+			break;
+	}
 }
 
 /* Before any entry is written: the program looks for none beyond these times. */
@@ -86,7 +88,7 @@ static int raise_state(const struct giving *giving, const struct weir_timed_orde
 	}
 	state = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		     giving->instance->map_fd[WEIR_MAP_TIMED_STATE], 0);
-	if (state == MAP_FAILED)
+	if (state == MAP_FAILED || !state)
 		return -errno;
 	raise_to(&state->addresses_until_ns, addresses_ns);
 	raise_to(&state->prefixes_until_ns, prefixes_ns);
@@ -439,10 +441,11 @@ int weir_timed_read(const struct weir_instance *instance, bool denies, struct we
 int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t *ret_ended, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
-	size_t count;
+	size_t count = 0;
 	int err = weir_timed_read(instance, denies, &orders, &count, diag);
 
-	if (err)
+	*ret_ended = 0;
+	if (err || !orders)
 		return err;
 	for (size_t i = 0; i < count; i++)
 		orders[i].lasts_ns = 0;

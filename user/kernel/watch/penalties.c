@@ -30,7 +30,8 @@ static int compare_left(const void *left, const void *right)
 
 static void keep_longest(struct scan *scan)
 {
-	qsort(scan->flows.longest, scan->flows.count, sizeof(*scan->flows.longest), compare_left);
+	if (scan->flows.count)
+		qsort(scan->flows.longest, scan->flows.count, sizeof(*scan->flows.longest), compare_left);
 	if (scan->flows.count > scan->most)
 		scan->flows.count = scan->most;
 }
