@@ -17,6 +17,7 @@
 #include "rules/values.h"
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
+#include "timed/timed.h"
 #include "watch/breakers.h"
 #include "watch/connections.h"
 #include "watch/penalties.h"
@@ -54,6 +55,7 @@ struct view {
 	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
 	const struct weir_host_signals *signals;
 	const struct weir_breaker_sum *breakers; /* by rule slot */
+	const struct weir_timed_counts *timed;	 /* NULL when they cannot be read */
 };
 
 static const char *policy(const struct weir_instance *instance, size_t bit)
@@ -139,6 +141,14 @@ static json_t *describe_controller(const struct weir_controller_report *controll
 	if (controller->pid)
 		json_object_set_new(fields, "processId", json_integer(controller->pid));
 	return fields;
+}
+
+/* Null when they cannot be read. */
+static json_t *describe_timed(const struct weir_timed_counts *timed)
+{
+	if (!timed)
+		return json_null();
+	return json_pack("{s:I, s:I}", "blocked", (json_int_t)timed->blocked, "allowed", (json_int_t)timed->allowed);
 }
 
 /* Null where no rule asks for it. */
@@ -299,16 +309,16 @@ static json_t *describe(const struct view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
-			 instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
 			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
 			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
 			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
 			 describe_netns(instance), "links", describe_links(instance), "settings",
-			 describe_settings(instance), "counts", describe_counts(instance), "controller",
-			 describe_controller(view->controller), "memory", describe_memory(view), "system",
-			 describe_signals(view->signals), "resources", describe_resources(instance), "rules",
-			 describe_rules(view));
+			 describe_settings(instance), "counts", describe_counts(instance), "timed",
+			 describe_timed(view->timed), "controller", describe_controller(view->controller), "memory",
+			 describe_memory(view), "system", describe_signals(view->signals), "resources",
+			 describe_resources(instance), "rules", describe_rules(view));
 }
 
 /* ---- for people ---- */
@@ -470,6 +480,17 @@ static void print_penalties(const struct view *view)
 		       (unsigned long long)view->penalties->active, weir_plural(view->penalties->active));
 }
 
+static void print_timed(const struct view *view)
+{
+	char option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (!view->timed || (!view->timed->blocked && !view->timed->allowed))
+		return;
+	weir_instance_option(view->instance->name, option);
+	printf("  for a while: %zu source%s blocked ('weir block%s --list' shows them), %zu allowed\n",
+	       view->timed->blocked, weir_plural(view->timed->blocked), option, view->timed->allowed);
+}
+
 static void print_span(const struct weir_instance *instance)
 {
 	char buffer[WEIR_NARROW_WORDS_BYTES];
@@ -547,6 +568,7 @@ static void print_text(const struct view *view)
 	print_signals(view->signals);
 	print_connection_settings(instance);
 	print_penalties(view);
+	print_timed(view);
 	putchar('\n');
 	print_links(instance);
 	putchar('\n');
@@ -586,6 +608,7 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 	_cleanup_(weir_freep) struct weir_breaker_sum *breakers = NULL;
 	struct weir_controller_report controller = {};
 	struct weir_host_signals signals = {};
+	struct weir_timed_counts timed = {};
 	struct view view = {
 		.instance = instance,
 		.controller = &controller,
@@ -600,6 +623,10 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 		err = weir_signals_look(instance, &signals, diag);
 	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
 		err = weir_breakers_read(instance, &breakers, diag);
+	if (!err && weir_timed_is_readable(instance)) {
+		err = weir_timed_count(instance, &timed, diag);
+		view.timed = &timed;
+	}
 	if (err) {
 		free(controller.thresholds);
 		return err;

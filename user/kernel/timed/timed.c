@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "program/array.h"
 
 #define BATCH 4096 /* entries a system call; chosen, not derived */
 
@@ -310,6 +311,12 @@ static int give_prefix(struct giving *giving, const struct weir_timed_order *ord
 	(WEIR_TABLE_BIT(WEIR_MAP_TIMED_STATE) | WEIR_TABLE_BIT(WEIR_MAP_TIMED_ADDRESSES) |                             \
 	 WEIR_TABLE_BIT(WEIR_MAP_TIMED_PREFIXES))
 
+bool weir_timed_is_readable(const struct weir_instance *instance)
+{
+	return !instance->is_foreign[WEIR_MAP_TIMED_STATE] && !instance->is_foreign[WEIR_MAP_TIMED_ADDRESSES] &&
+	       !instance->is_foreign[WEIR_MAP_TIMED_PREFIXES];
+}
+
 static int expect_room(const struct weir_instance *instance, struct weir_diag *diag)
 {
 	int err = weir_instance_expect_tables(instance, TIMED_TABLES, "what is blocked or allowed for a while", diag);
@@ -450,4 +457,55 @@ int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t
 	for (size_t i = 0; i < count; i++)
 		orders[i].lasts_ns = 0;
 	return weir_timed_give(instance, denies, orders, count, ret_ended, diag);
+}
+
+/* ---- how many ---- */
+
+struct counting {
+	struct weir_timed_counts counts;
+	uint64_t now_ns;
+};
+
+static void count_one(struct counting *counting, const struct weir_timed *timed)
+{
+	counting->counts.blocked += timed->deny_until_ns > counting->now_ns;
+	counting->counts.allowed += timed->allow_until_ns > counting->now_ns;
+}
+
+static int count_addresses(const struct weir_timed_address *keys, struct weir_timed *values, __u32 count, void *data)
+{
+	for (__u32 i = 0; i < count; i++)
+		count_one(data, &values[i]);
+	return 0;
+}
+
+static int count_prefix(const struct weir_timed_prefix *key, struct weir_timed *timed, void *data)
+{
+	count_one(data, timed);
+	return 0;
+}
+
+/* A million entries that are over are not read: the state says that there are no others. */
+static int count_all(const struct weir_instance *instance, struct counting *counting)
+{
+	struct weir_timed_state state;
+	int err = weir_array_read(instance->map_fd[WEIR_MAP_TIMED_STATE], &state, 1, sizeof(state));
+
+	if (!err && state.addresses_until_ns > counting->now_ns)
+		err = visit_addresses(instance->map_fd[WEIR_MAP_TIMED_ADDRESSES], count_addresses, counting);
+	if (!err && state.prefixes_until_ns > counting->now_ns)
+		err = visit_prefixes(instance->map_fd[WEIR_MAP_TIMED_PREFIXES], count_prefix, counting);
+	return err;
+}
+
+int weir_timed_count(const struct weir_instance *instance, struct weir_timed_counts *ret_counts, struct weir_diag *diag)
+{
+	struct counting counting = {.now_ns = weir_host_now_ns()};
+	int err = instance->info.timed_entries ? count_all(instance, &counting) : 0;
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
+				      instance->name);
+	*ret_counts = counting.counts;
+	return 0;
 }

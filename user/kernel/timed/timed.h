@@ -31,4 +31,16 @@ int weir_timed_end_all(const struct weir_instance *instance, bool denies, size_t
 int weir_timed_read(const struct weir_instance *instance, bool denies, struct weir_timed_order **ret_orders,
 		    size_t *ret_count, struct weir_diag *diag);
 
+/*
+ * For how many sources orders of each kind are in force; none when the instance has no room for any. Its tables must be
+ * this version's: weir_timed_is_readable().
+ */
+struct weir_timed_counts {
+	size_t blocked, allowed;
+};
+
+bool weir_timed_is_readable(const struct weir_instance *instance);
+int weir_timed_count(const struct weir_instance *instance, struct weir_timed_counts *ret_counts,
+		     struct weir_diag *diag);
+
 #endif
