@@ -7,6 +7,8 @@
  *                                    middle, and "whole" before others may look. 0: as one that was killed there
  * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
+ * tamper INSTANCE resize TABLE       put a table in the place of this one whose values are eight bytes longer
+ *
  * What other versions of weir, the years, or commands at work leave behind, for tests. Exit 1 when it cannot be done.
  */
 #include <bpf/bpf.h>
@@ -93,6 +95,25 @@ static int displace(const char *instance, uint64_t ms)
 	return fflush(stdout); /* and only then the lock is let go */
 }
 
+/* As a build between two versions may have laid it out, under the same number. */
+static int resize(const char *instance, const char *table)
+{
+	_cleanup_(weir_closep) int old_fd = weir_pin_open(instance, table), fd = -1;
+	LIBBPF_OPTS(bpf_map_create_opts, options);
+	struct weir_diag ignored = {};
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (old_fd < 0 || bpf_obj_get_info_by_fd(old_fd, &info, &info_bytes))
+		return fail("cannot read the table");
+	options.map_flags = info.map_flags;
+	fd = bpf_map_create(info.type, "resized", info.key_size, info.value_size + 8, info.max_entries, &options);
+	if (fd < 0)
+		return fail("cannot make a table");
+	weir_unpin(instance, table);
+	return weir_pin(instance, table, fd, &ignored) ? fail("cannot pin it") : 0;
+}
+
 /* Of an instance without links, or the interface keeps the program as long as the pin of the link is there. */
 static int leave(const char *instance, uint64_t ms)
 {
@@ -124,6 +145,8 @@ int main(int argc, char **argv)
 		return displace(argv[1], atoi(argv[3]));
 	if (argc == 4 && !strcmp(argv[2], "leave"))
 		return leave(argv[1], atoi(argv[3]));
-	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | displace MS | leave MS\n");
+	if (argc == 4 && !strcmp(argv[2], "resize"))
+		return resize(argv[1], argv[3]);
+	fprintf(stderr, "tamper INSTANCE version N | make N BYTES | days N | displace MS | leave MS | resize TABLE\n");
 	return 1;
 }

@@ -60,7 +60,7 @@ struct view {
 	const struct weir_connection_figures *connections; /* by rule slot */
 	const struct weir_penalised_flows *penalties;
 	const struct weir_breaker_sum *breakers; /* by rule slot */
-	bool paces;				 /* the instance holds packets */
+	bool paces;				 /* the instance holds packets, and it can be read how many */
 	const struct weir_pace_state *pace;	 /* NULL when it does not, or that cannot be read */
 };
 
@@ -393,7 +393,7 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	view.connections = connections;
 	view.penalties = &penalties;
 	view.breakers = breakers;
-	view.paces = weir_pace_is_attached(instance->name);
+	view.paces = weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_MAP_PACE];
 	if (view.paces)
 		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_PACE),
 						  "the counters of paced packets", diag);

@@ -107,6 +107,7 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	err = weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, &is_foreign);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
+	weir_info_expose_aliens(instance->name, &instance->info);
 	weir_instance_find_foreign(instance, is_foreign);
 	return 0;
 }

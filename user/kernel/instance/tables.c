@@ -82,6 +82,7 @@ bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_h
 
 	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign))
 		return false;
+	weir_info_expose_aliens(name, ret_head);
 	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_MAP_CONTROL) ||
 	       !is_ours(ret_head, WEIR_MAP_THRESHOLDS);
 }
@@ -256,6 +257,10 @@ static const char *why(const struct weir_instance *instance, int map, char words
 			 weir_state_table_name(map));
 	else if (!theirs)
 		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_state_table_name(map));
+	else if (theirs == WEIR_TABLE_ALIEN)
+		snprintf(words, WHY_BYTES,
+			 "another build of this version made its table '%s', with values of other sizes",
+			 weir_state_table_name(map));
 	else
 		snprintf(words, WHY_BYTES, "its table '%s' is of version %u, and this weir has %u",
 			 weir_state_table_name(map), theirs, ours);

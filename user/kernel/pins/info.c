@@ -81,6 +81,20 @@ uint32_t weir_info_table_version(const struct weir_instance_info *info, int tabl
 	return found < 0 ? 0 : info->tables[found].version;
 }
 
+void weir_info_expose_aliens(const char *instance, struct weir_instance_info *info)
+{
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
+		_cleanup_(weir_closep) int fd = -1;
+		int found = find_table(info, table);
+
+		if (found < 0 || info->tables[found].version != weir_state_table_version(table))
+			continue;
+		fd = weir_pin_open(instance, weir_state_table_name(table));
+		if (fd >= 0 && !weir_state_table_is_shaped(table, fd))
+			info->tables[found].version = WEIR_TABLE_ALIEN;
+	}
+}
+
 void weir_info_mark_replaced(struct weir_instance_info *info, int table)
 {
 	int found = find_table(info, table);
