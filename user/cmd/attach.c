@@ -5,7 +5,7 @@
 #include "control/controller.h"
 #include "options.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_attach_command = {
 	.name = "attach",
 	.options = "iImgNoh",
 	.arguments = "FILE...",
@@ -33,5 +33,5 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_attach(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, attach);
+	return weir_command_run(&weir_attach_command, argc, argv, attach);
 }

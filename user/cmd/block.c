@@ -14,7 +14,7 @@
 #define MISTAKES_MAX 20 /* that are told */
 #define STANDARD_INPUT "standard input"
 
-static const struct weir_command block = {
+const struct weir_command weir_block_command = {
 	.name = "block",
 	.options = "FlRaIjh",
 	.arguments = "SOURCE...",
@@ -33,7 +33,7 @@ static const struct weir_command block = {
 		   "  weir block --remove 192.0.2.7",
 };
 
-static const struct weir_command allow = {
+const struct weir_command weir_allow_command = {
 	.name = "allow",
 	.options = "FlRaIjh",
 	.arguments = "SOURCE...",
@@ -244,20 +244,20 @@ static int act(const struct weir_command *command, const struct weir_options *op
 
 static int act_block(const struct weir_options *options, struct weir_diag *diag)
 {
-	return act(&block, options, true, diag);
+	return act(&weir_block_command, options, true, diag);
 }
 
 static int act_allow(const struct weir_options *options, struct weir_diag *diag)
 {
-	return act(&allow, options, false, diag);
+	return act(&weir_allow_command, options, false, diag);
 }
 
 int weir_cmd_block(int argc, char **argv)
 {
-	return weir_command_run(&block, argc, argv, act_block);
+	return weir_command_run(&weir_block_command, argc, argv, act_block);
 }
 
 int weir_cmd_allow(int argc, char **argv)
 {
-	return weir_command_run(&allow, argc, argv, act_allow);
+	return weir_command_run(&weir_allow_command, argc, argv, act_allow);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir check: is this file right, what would be loaded, and what would it cost? Needs no root. */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <string.h>
@@ -30,20 +29,21 @@ struct check_options {
 
 static const char *const storage_names[] = {"lone", "narrow", "wide", "medium"};
 
-static void print_usage(FILE *stream)
-{
-	fputs("usage: weir check [--json] [--cpus N] FILE...\n\n"
-	      "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
-	      "needs no root. Several files merge, in the order given; '-' is standard input.\n\n"
-	      "options:\n"
-	      "  --json      print one JSON document\n"
-	      "  --cpus N    memory on a machine with N possible CPUs (default: this one)\n"
-	      "  -h, --help  this text\n\n"
-	      "example:\n"
-	      "  weir check rules/dns-per-client.yaml\n\n"
-	      "exit: 0 the files are right, 1 the check itself failed, 2 a file or the request is wrong\n",
-	      stream);
-}
+static const struct weir_option own_options[] = {
+	{'c', false, "cpus", "N", "memory on a machine with N possible CPUs (default: this one)"},
+	{},
+};
+
+const struct weir_command weir_check_command = {
+	.name = "check",
+	.own_options = own_options,
+	.options = "jh",
+	.arguments = "FILE...",
+	.about = "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
+		 "needs no root. Several files merge, in the order given; '-' is standard input.",
+	.example = "  weir check rules/dns-per-client.yaml",
+	.exits = "0 the files are right, 1 the check itself failed, 2 a file or the request is wrong",
+};
 
 /* ---- the match and the key, field by field, as words of a rule file ---- */
 
@@ -785,18 +785,15 @@ static int check(char **files, int file_count, const struct check_options *optio
 /* 0 to go on, or the exit code plus one. */
 static int parse_options(int argc, char **argv, struct check_options *options)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"cpus", required_argument, NULL, 'c'},
-		{"help", no_argument, NULL, 'h'},
-		{},
-	};
+	struct option long_options[WEIR_OPTIONS_MAX + 1];
+	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	struct weir_refusal refusal;
 	uint64_t cpus;
 	int option;
 
+	weir_command_list_options(&weir_check_command, long_options, short_options);
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		if (option == 'j') {
 			options->wants_json = true;
 		} else if (option == 'c' && !weir_parse_number(optarg, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {
@@ -805,7 +802,7 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 			fprintf(stderr, "weir check: --cpus: %s: %s\n", refusal.message, refusal.hint);
 			return WEIR_EXIT_WRONG + 1;
 		} else if (option == 'h') {
-			print_usage(stdout);
+			weir_command_print_help(&weir_check_command, stdout);
 			return WEIR_EXIT_OK + 1;
 		} else {
 			fputs("'weir check --help' shows the options\n", stderr);

@@ -11,6 +11,8 @@
 #define WEIR_EXIT_FAILED 1
 #define WEIR_EXIT_WRONG 2
 
+struct weir_command;
+
 /* argv[0] is "weir" and the command's name. */
 int weir_cmd_check(int argc, char **argv);
 int weir_cmd_run(int argc, char **argv);
@@ -26,5 +28,21 @@ int weir_cmd_allow(int argc, char **argv);
 int weir_cmd_release(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
 int weir_cmd_doctor(int argc, char **argv);
+
+/* What each says of itself (options.h). */
+extern const struct weir_command weir_check_command, weir_run_command, weir_attach_command, weir_reload_command,
+	weir_detach_command, weir_control_command, weir_status_command, weir_stats_command, weir_flows_command,
+	weir_block_command, weir_allow_command, weir_release_command, weir_replay_command, weir_doctor_command;
+
+/* All of them, in the order of 'weir --help'; the last has no `run`. */
+struct weir_command_entry {
+	const struct weir_command *command;
+	int (*run)(int argc, char **argv);
+	const char *does;
+};
+extern const struct weir_command_entry weir_commands[];
+
+/* NULL: there is none of that name. */
+const struct weir_command_entry *weir_command_find(const char *name);
 
 #endif

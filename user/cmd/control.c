@@ -9,7 +9,7 @@
 #include "control/controller.h"
 #include "options.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_control_command = {
 	.name = "control",
 	.options = "Ih",
 	.holds_signals = true,
@@ -54,5 +54,5 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_control(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, control);
+	return weir_command_run(&weir_control_command, argc, argv, control);
 }

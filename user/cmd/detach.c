@@ -5,7 +5,7 @@
 #include "host/host.h"
 #include "options.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_detach_command = {
 	.name = "detach",
 	.options = "iINh",
 	.holds_signals = true,
@@ -33,5 +33,5 @@ static int detach(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_detach(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, detach);
+	return weir_command_run(&weir_detach_command, argc, argv, detach);
 }

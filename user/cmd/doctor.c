@@ -9,7 +9,7 @@
 #include "print.h"
 #include "watch/examine.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_doctor_command = {
 	.name = "doctor",
 	.options = "Njh",
 	.arguments = "IFACE",
@@ -89,7 +89,7 @@ int weir_cmd_doctor(int argc, char **argv)
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	struct weir_diag diag = {};
-	int result, exit_code = weir_options_parse(&command, argc, argv, &options);
+	int result, exit_code = weir_options_parse(&weir_doctor_command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;

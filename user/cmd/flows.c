@@ -13,7 +13,7 @@
 #include "watch/connections.h"
 #include "watch/flows.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_flows_command = {
 	.name = "flows",
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
@@ -288,5 +288,5 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_flows(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, show);
+	return weir_command_run(&weir_flows_command, argc, argv, show);
 }

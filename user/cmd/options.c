@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <string.h>
 
@@ -14,14 +13,9 @@
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
+#define HELP_COLUMNS 80
 
-static const struct known_option {
-	char letter;
-	bool is_short; /* has a one-letter form too */
-	const char *name;
-	const char *argument; /* NULL: takes none */
-	const char *help;
-} known_options[] = {
+static const struct weir_option known_options[] = {
 	{'i', true, "interface", "IFACE", "interface; may be given several times"},
 	{'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
 	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
@@ -41,7 +35,7 @@ static const struct known_option {
 	{'h', true, "help", NULL, "this text"},
 };
 
-static const struct known_option *find_option(int letter)
+static const struct weir_option *find_option(int letter)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known_options); i++)
 		if (known_options[i].letter == letter)
@@ -49,23 +43,68 @@ static const struct known_option *find_option(int letter)
 	abort(); /* a command names an option that is not in the table */
 }
 
-static void print_help(const struct weir_command *command, FILE *stream)
+const struct weir_option *weir_command_option(const struct weir_command *command, size_t place)
 {
-	const bool reads_rules = command->arguments && !strcmp(command->arguments, "FILE...");
+	const struct weir_option *own = command->own_options;
 
-	fprintf(stream, "usage: weir %s [OPTIONS]%s%s\n\n%s\n\noptions:\n", command->name,
-		command->arguments ? " " : "", command->arguments ? command->arguments : "", command->about);
-	for (const char *letter = command->options; *letter; letter++) {
-		const struct known_option *known = find_option(*letter);
-		char option[40];
+	for (; own && own->name; own++)
+		if (place-- == 0)
+			return own;
+	return place < strlen(command->options) ? find_option(command->options[place]) : NULL;
+}
 
-		snprintf(option, sizeof(option), "%s%c%s--%s%s%s", known->is_short ? "-" : "",
-			 known->is_short ? known->letter : ' ', known->is_short ? ", " : "   ", known->name,
-			 known->argument ? " " : "", known->argument ? known->argument : "");
-		fprintf(stream, "  %-24s %s\n", option, known->help);
+const char *weir_command_exits(const struct weir_command *command)
+{
+	if (command->exits)
+		return command->exits;
+	return command->arguments && !strcmp(command->arguments, "FILE...")
+		       ? "0 done, 1 it failed, 2 the request or a rule file is wrong"
+		       : "0 done, 1 it failed, 2 the request is wrong";
+}
+
+/* A text in lines of a terminal's usual width. It begins at `column`, where its further lines begin as well; line ends
+ * that it has itself are spaces.
+ */
+static void print_filled(const char *text, int column, FILE *stream)
+{
+	int end = column;
+
+	while (*text) {
+		int bytes = strcspn(text, " \n");
+
+		if (end > column && end + 1 + bytes > HELP_COLUMNS)
+			end = fprintf(stream, "\n%*s", column, "") - 1;
+		else if (end > column)
+			end += fprintf(stream, " ");
+		end += fprintf(stream, "%.*s", bytes, text);
+		text += bytes;
+		text += strspn(text, " \n");
 	}
-	fprintf(stream, "\nexample:\n%s\n\nexit: 0 done, 1 it failed, 2 the request%s is wrong\n", command->example,
-		reads_rules ? " or a rule file" : "");
+	fputc('\n', stream);
+}
+
+static void print_option(const struct weir_option *option, FILE *stream)
+{
+	char form[40];
+
+	snprintf(form, sizeof(form), "%s%c%s--%s%s%s", option->is_short ? "-" : "",
+		 option->is_short ? option->letter : ' ', option->is_short ? ", " : "   ", option->name,
+		 option->argument ? " " : "", option->argument ? option->argument : "");
+	print_filled(option->help, fprintf(stream, "  %-24s ", form), stream);
+}
+
+void weir_command_print_help(const struct weir_command *command, FILE *stream)
+{
+	const struct weir_option *option;
+
+	fprintf(stream, "usage: weir %s [OPTIONS]%s%s\n\n", command->name, command->arguments ? " " : "",
+		command->arguments ? command->arguments : "");
+	print_filled(command->about, 0, stream);
+	fputs("\noptions:\n", stream);
+	for (size_t place = 0; (option = weir_command_option(command, place)); place++)
+		print_option(option, stream);
+	fprintf(stream, "\nexample:\n%s\n\n", command->example);
+	print_filled(weir_command_exits(command), fprintf(stream, "exit: "), stream);
 }
 
 __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_command *command, const char *format, ...)
@@ -187,7 +226,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		options->wants_json = true;
 		return 0;
 	case 'h':
-		print_help(command, stdout);
+		weir_command_print_help(command, stdout);
 		return WEIR_EXIT_OK + 1;
 	default: /* getopt has said what is wrong */
 		fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
@@ -195,12 +234,13 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	}
 }
 
-/* The tables of getopt_long, for the options that this command takes. */
-static void list_options(const struct weir_command *command, struct option *long_options, char *short_options)
+void weir_command_list_options(const struct weir_command *command, struct option *long_options, char *short_options)
 {
-	for (const char *letter = command->options; *letter; letter++) {
-		const struct known_option *known = find_option(*letter);
+	const struct weir_option *known;
 
+	for (size_t place = 0; (known = weir_command_option(command, place)); place++) {
+		if (place == WEIR_OPTIONS_MAX)
+			abort(); /* it has too many */
 		*long_options++ = (struct option){
 			.name = known->name,
 			.has_arg = known->argument ? required_argument : no_argument,
@@ -218,12 +258,12 @@ static void list_options(const struct weir_command *command, struct option *long
 
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options)
 {
-	struct option long_options[ARRAY_SIZE(known_options) + 1];
-	char short_options[2 * ARRAY_SIZE(known_options) + 1];
+	struct option long_options[WEIR_OPTIONS_MAX + 1];
+	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	int letter, exit_code;
 
 	*ret_options = (struct weir_options){.instance = WEIR_INSTANCE_DEFAULT, .most = MOST_DEFAULT};
-	list_options(command, long_options, short_options);
+	weir_command_list_options(command, long_options, short_options);
 	optind = 1;
 	while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		exit_code = set_option(command, ret_options, letter);

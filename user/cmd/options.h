@@ -1,30 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Options that commands share: one table of what exists, from which each command names those it takes
- * by their letters. --help is made of the same table, so that neither can lack what the other has. check and replay,
- * which are about files and no instance, share next to none and have tables of their own.
+ * Options of commands. Those that commands share are in one table, from which each command names those it takes by
+ * their letters; what a command has alone is a table beside it. getopt, --help, the man page and completion all go by
+ * these tables, so that none can lack what another has.
  */
 #ifndef WEIR_OPTIONS_H
 #define WEIR_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/diag.h"
 #include "instance/instance.h"
 #include "rules/ruleset.h"
 
+struct weir_option {
+	char letter;
+	bool is_short; /* has a one-letter form, too */
+	const char *name;
+	const char *argument; /* NULL: takes none */
+	const char *help;
+};
+
 struct weir_command {
 	const char *name;
-	const char *options;   /* letters of the table in options.c, in the order of --help */
-	const char *arguments; /* "FILE...", or NULL: none */
+	const struct weir_option *own_options; /* those it has alone, up to one without a name; first in --help */
+	const char *options;		       /* letters of the table in options.c, in the order of --help */
+	const char *arguments;		       /* "FILE...", or NULL: none */
 	size_t arguments_min, arguments_max;
 	bool needs_interface; /* at least one '-i' */
 	bool holds_signals;   /* from the start: see weir_hold_signals() */
-	const char *about;    /* lines */
+	const char *about;    /* sentences; --help fills its lines */
 	const char *example;  /* lines, indented by two */
+	const char *exits;    /* what the exit codes say, where it is not the usual */
 };
+
+/* Options of one command at most, and bytes of their short forms as getopt_long() wants them. */
+#define WEIR_OPTIONS_MAX 32
+#define WEIR_SHORT_OPTIONS_BYTES (2 * WEIR_OPTIONS_MAX + 2)
 
 struct weir_options {
 	const char *instance; /* WEIR_INSTANCE_DEFAULT unless given */
@@ -46,6 +62,17 @@ struct weir_options {
 	char **arguments;
 	size_t argument_count;
 };
+
+/* The options of a command, in the order of --help; NULL after the last. */
+const struct weir_option *weir_command_option(const struct weir_command *command, size_t place);
+
+/* What its exit codes say. */
+const char *weir_command_exits(const struct weir_command *command);
+
+void weir_command_print_help(const struct weir_command *command, FILE *stream);
+
+/* The tables of getopt_long(); short_options has WEIR_SHORT_OPTIONS_BYTES, long_options one more than _MAX. */
+void weir_command_list_options(const struct weir_command *command, struct option *long_options, char *short_options);
 
 /*
  * Read the command line; mistakes and --help are printed. Returns 0 to go on, else one more than the

@@ -12,7 +12,7 @@
 #include "rules/values.h"
 #include "watch/penalties.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_release_command = {
 	.name = "release",
 	.options = "raIjh",
 	.arguments = "FLOW",
@@ -204,5 +204,5 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_release(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, act);
+	return weir_command_run(&weir_release_command, argc, argv, act);
 }

@@ -7,7 +7,7 @@
 #include "print.h"
 #include "print_reload.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_reload_command = {
 	.name = "reload",
 	.options = "INofjh",
 	.arguments = "FILE...",
@@ -50,5 +50,5 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_reload(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, reload);
+	return weir_command_run(&weir_reload_command, argc, argv, reload);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir replay: what would these rules have done to this capture? */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <libgen.h>
@@ -29,34 +28,38 @@ struct replay_request {
 	bool wants_json;
 };
 
-static void print_usage(FILE *stream)
-{
-	fputs("usage: weir replay [OPTIONS] -r FILE... PCAP\n\n"
-	      "Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
-	      "becomes of every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of\n"
-	      "Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2) or of raw IP; bytes are those with an Ethernet header.\n\n"
-	      "options:\n"
-	      "  -r, --rules FILE...  rule files; they merge in the order given\n"
-	      "  --verdicts CSV       write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
-	      "                       resources is empty where none was looked for: malformed, in a list, and so on\n"
-	      "  --passed PCAP        write the packets that get through, as captured, at the time they would leave\n"
-	      "  --plot SVG           draw what was offered and admitted and the threshold, over time, for each "
-	      "resource\n"
-	      "  --memory CSV         memory readings, time_ns,used_bytes, each of which holds from its time on; "
-	      "without\n"
-	      "                       one highMemUsageThreshold holds\n"
-	      "  --system CSV         load and CPU usage, time_ns,load1,cpu_usage, which hold likewise; without them "
-	      "Load\n"
-	      "                       and CpuUsage rules admit\n"
-	      "  --interface NAME     the capture is of this interface: match.interface holds for it\n"
-	      "  --no-shortcuts       judge without the program's shortcuts: slower, and the verdicts are the same\n"
-	      "  --json               print the summary as one JSON document\n"
-	      "  -h, --help           this text\n\n"
-	      "example:\n"
-	      "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap\n\n"
-	      "exit: 0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong\n",
-	      stream);
-}
+static const struct weir_option own_options[] = {
+	{'r', true, "rules", "FILE...", "rule files; they merge in the order given"},
+	{'v', false, "verdicts", "CSV",
+	 "write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
+	 "resources is empty where none was looked for: malformed, in a list, and so on"},
+	{'p', false, "passed", "PCAP", "write the packets that get through, as captured, at the time they would leave"},
+	{'P', false, "plot", "SVG",
+	 "draw what was offered and admitted and the threshold, over time, for each resource"},
+	{'m', false, "memory", "CSV",
+	 "memory readings, time_ns,used_bytes, each of which holds from its time on; without\n"
+	 "one highMemUsageThreshold holds"},
+	{'s', false, "system", "CSV",
+	 "load and CPU usage, time_ns,load1,cpu_usage, which hold likewise; without them Load\n"
+	 "and CpuUsage rules admit"},
+	{'i', false, "interface", "IFACE", "the capture is of this interface: match.interface holds for it"},
+	{'n', false, "no-shortcuts", NULL,
+	 "judge without the program's shortcuts: slower, and the verdicts are the same"},
+	{},
+};
+
+const struct weir_command weir_replay_command = {
+	.name = "replay",
+	.own_options = own_options,
+	.options = "jh",
+	.arguments = "-r FILE... PCAP",
+	.about =
+		"Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
+		"becomes of every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of\n"
+		"Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2) or of raw IP; bytes are those with an Ethernet header.",
+	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
+	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
+};
 
 /* ---- while it runs ---- */
 
@@ -429,32 +432,6 @@ static int replay(struct replay_request *request, struct weir_diag *diag)
 	return report.is_damaged ? -EBADMSG : 0;
 }
 
-enum {
-	OPTION_ARGUMENT = 1,
-	OPTION_VERDICTS = 256,
-	OPTION_PASSED,
-	OPTION_PLOT,
-	OPTION_MEMORY,
-	OPTION_SYSTEM,
-	OPTION_INTERFACE,
-	OPTION_NO_SHORTCUTS,
-	OPTION_JSON
-};
-
-static const struct option long_options[] = {
-	{"rules", required_argument, NULL, 'r'},
-	{"verdicts", required_argument, NULL, OPTION_VERDICTS},
-	{"passed", required_argument, NULL, OPTION_PASSED},
-	{"plot", required_argument, NULL, OPTION_PLOT},
-	{"memory", required_argument, NULL, OPTION_MEMORY},
-	{"system", required_argument, NULL, OPTION_SYSTEM},
-	{"interface", required_argument, NULL, OPTION_INTERFACE},
-	{"no-shortcuts", no_argument, NULL, OPTION_NO_SHORTCUTS},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"help", no_argument, NULL, 'h'},
-	{},
-};
-
 static void take_file(struct replay_request *request, const char *path, bool is_argument)
 {
 	request->files[request->file_count++] = path;
@@ -474,37 +451,40 @@ static void part_capture(struct replay_request *request)
 		(request->file_count-- - end) * sizeof(*request->files));
 }
 
+/* What getopt_long() calls an argument that is no option's, where "-" asks for them in their places. */
+#define GETOPT_ARGUMENT 1
+
 static int take_option(struct replay_request *request, int option, const char *argument)
 {
 	switch (option) {
-	case OPTION_ARGUMENT:
+	case GETOPT_ARGUMENT:
 		take_file(request, argument, true);
 		return 0;
 	case 'r':
 		take_file(request, argument, false);
 		return 0;
-	case OPTION_VERDICTS:
+	case 'v':
 		request->options.verdicts = argument;
 		return 0;
-	case OPTION_PASSED:
+	case 'p':
 		request->options.passed = argument;
 		return 0;
-	case OPTION_PLOT:
+	case 'P':
 		request->options.plot = argument;
 		return 0;
-	case OPTION_MEMORY:
+	case 'm':
 		request->options.memory = argument;
 		return 0;
-	case OPTION_SYSTEM:
+	case 's':
 		request->options.system = argument;
 		return 0;
-	case OPTION_INTERFACE:
+	case 'i':
 		request->options.interface = argument;
 		return 0;
-	case OPTION_NO_SHORTCUTS:
+	case 'n':
 		request->options.is_without_shortcuts = true;
 		return 0;
-	case OPTION_JSON:
+	case 'j':
 		request->wants_json = true;
 		return 0;
 	}
@@ -529,6 +509,8 @@ int weir_cmd_replay(int argc, char **argv)
 {
 	_cleanup_(weir_freep) const char **files = calloc(argc, sizeof(*files));
 	struct replay_request request = {.files = files};
+	struct option long_options[WEIR_OPTIONS_MAX + 1];
+	char short_options[WEIR_SHORT_OPTIONS_BYTES + 1] = "-";
 	bool has_rules_option = false;
 	struct weir_diag diag = {};
 	int option, code;
@@ -536,9 +518,10 @@ int weir_cmd_replay(int argc, char **argv)
 	if (!files)
 		return WEIR_EXIT_FAILED;
 	/* '-': arguments come in their place, so that rule files keep their order. */
-	while ((option = getopt_long(argc, argv, "-r:h", long_options, NULL)) != -1) {
+	weir_command_list_options(&weir_replay_command, long_options, short_options + 1);
+	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		if (option == 'h') {
-			print_usage(stdout);
+			weir_command_print_help(&weir_replay_command, stdout);
 			return WEIR_EXIT_OK;
 		}
 		has_rules_option |= option == 'r';

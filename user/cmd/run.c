@@ -16,7 +16,7 @@
 #include "options.h"
 #include "print_reload.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_run_command = {
 	.name = "run",
 	.options = "iImgNokh",
 	.arguments = "FILE...",
@@ -324,7 +324,7 @@ int weir_cmd_run(int argc, char **argv)
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	_cleanup_(free_run) struct run run = {};
 	struct weir_diag diag = {};
-	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
+	int err, exit_code = weir_options_parse(&weir_run_command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;

@@ -16,7 +16,7 @@
 #include "watch/counters.h"
 #include "watch/penalties.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_stats_command = {
 	.name = "stats",
 	.options = "INjh",
 	.about =
@@ -414,5 +414,5 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 
 int weir_cmd_stats(int argc, char **argv)
 {
-	return weir_command_run(&command, argc, argv, show);
+	return weir_command_run(&weir_stats_command, argc, argv, show);
 }

@@ -23,7 +23,7 @@
 #include "watch/penalties.h"
 #include "watch/signals.h"
 
-static const struct weir_command command = {
+const struct weir_command weir_status_command = {
 	.name = "status",
 	.options = "Ajh",
 	.about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
@@ -720,7 +720,7 @@ int weir_cmd_status(int argc, char **argv)
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	_cleanup_(free_listing) struct listing listing = {};
 	struct weir_diag diag = {};
-	int err, exit_code = weir_options_parse(&command, argc, argv, &options);
+	int err, exit_code = weir_options_parse(&weir_status_command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;

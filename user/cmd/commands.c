@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The command table: what main runs, --help and the man page list, and completion offers. */
+#include "cmd.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "options.h"
+
+const struct weir_command_entry weir_commands[] = {
+	{&weir_check_command, weir_cmd_check, "validate rule files, show what would be loaded and the memory it takes"},
+	{&weir_run_command, weir_cmd_run, "attach, control and stay: reload on SIGHUP, detach on SIGINT or SIGTERM"},
+	{&weir_attach_command, weir_cmd_attach, "attach to interfaces and return; it goes on in the kernel"},
+	{&weir_reload_command, weir_cmd_reload, "replace the rules of what is attached, atomically"},
+	{&weir_detach_command, weir_cmd_detach, "take it off again"},
+	{&weir_control_command, weir_cmd_control, "move the thresholds of what is attached, as long as it runs"},
+	{&weir_status_command, weir_cmd_status, "what is attached, and with which rules"},
+	{&weir_stats_command, weir_cmd_stats, "counters, and the last minute per resource"},
+	{&weir_flows_command, weir_cmd_flows, "the busiest flows"},
+	{&weir_block_command, weir_cmd_block, "drop the packets of sources for a while"},
+	{&weir_allow_command, weir_cmd_allow, "let the packets of sources pass for a while"},
+	{&weir_release_command, weir_cmd_release, "end penalties of flows"},
+	{&weir_replay_command, weir_cmd_replay, "run the BPF program over a capture, in the capture's own time"},
+	{&weir_doctor_command, weir_cmd_doctor, "what on this host would stop or bend a limit"},
+	{},
+};
+
+const struct weir_command_entry *weir_command_find(const char *name)
+{
+	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++)
+		if (!strcmp(entry->command->name, name))
+			return entry;
+	return NULL;
+}
