@@ -26,7 +26,7 @@ PREFIX ?= /usr/local
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
-CORE_LIBS = $(shell pkg-config --libs libfyaml)
+CORE_LIBS = $(shell pkg-config --libs libfyaml jansson)
 LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson)
 CMOCKA = $(shell pkg-config --libs cmocka)
 

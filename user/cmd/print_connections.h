@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How counts of connections look, wherever a command shows them. */
+/* How counts of connections look in a table. */
 #ifndef WEIR_PRINT_CONNECTIONS_H
 #define WEIR_PRINT_CONNECTIONS_H
 
 #include "print.h"
 #include "tables/connection_counts.h"
-
-/* An object: now, max, opened, learned, refused, closedByFin, closedByReset, closedByIdle, reused, evicted,
- * handshake.
- */
-json_t *weir_json_connections(const struct weir_connection_figures *figures);
+#include "words/connection_words.h"
 
 /* Columns of a table: the rule's name and its limit are the caller's first two. */
 #define WEIR_CONNECTION_HEADINGS                                                                                       \

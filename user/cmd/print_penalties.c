@@ -3,29 +3,6 @@
 
 #include "base/util.h"
 
-#define NSEC_PER_MSEC 1000000ull
-
-static json_t *describe_penalty(const struct weir_instance *instance, const struct weir_penalty *penalty)
-{
-	const struct weir_rule_info *rule = penalty->is_noted ? &instance->rules[penalty->rule_slot] : NULL;
-	json_t *key = json_null();
-
-	if (rule)
-		key = rule->identity.key_fields ? weir_json_key(&rule->identity, &penalty->key) : json_object();
-	return json_pack("{s:s?, s:s?, s:o, s:I, s:I}", "rule", rule ? rule->name : NULL, "resource",
-			 rule ? rule->resource_name : NULL, "key", key, "leftMs",
-			 (json_int_t)(penalty->left_ns / NSEC_PER_MSEC), "lastsMs", (json_int_t)penalty->lasts_ms);
-}
-
-json_t *weir_json_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows)
-{
-	json_t *longest = json_array();
-
-	for (size_t i = 0; i < flows->count; i++)
-		weir_json_append(&longest, describe_penalty(instance, &flows->longest[i]));
-	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", longest);
-}
-
 static void print_penalty(struct weir_table *table, const struct weir_instance *instance,
 			  const struct weir_penalty *penalty)
 {

@@ -6,10 +6,7 @@
 #include "print.h"
 #include "watch/penalties.h"
 
-/* An object: active, and flows: of each rule, resource, key, leftMs, lastsMs. */
-json_t *weir_json_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows);
-
-/* A table of the same, and a line that says how many there are in all. */
+/* A table, and a line that says how many there are in all. */
 void weir_print_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows);
 
 #endif

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir stats: what became of the packets. */
-#include <string.h>
-
 #include "base/util.h"
 #include "cmd.h"
 #include "host/host.h"
 #include "options.h"
-#include "pace/pace.h"
 #include "print.h"
 #include "print_breakers.h"
 #include "print_connections.h"
+#include "report/stats.h"
 #include "tables/rule_kind.h"
-#include "watch/breakers.h"
-#include "watch/connections.h"
-#include "watch/counters.h"
-#include "watch/penalties.h"
 
 const struct weir_command weir_stats_command = {
 	.name = "stats",
@@ -53,45 +47,6 @@ static const char *const would_drop_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "passed, by a mistake in weir",
 };
 
-/* What is shown of an instance. */
-struct view {
-	const struct weir_instance *instance;
-	const struct weir_counters *counters;
-	const struct weir_connection_figures *connections; /* by rule slot */
-	const struct weir_penalised_flows *penalties;
-	const struct weir_breaker_sum *breakers; /* by rule slot */
-	bool paces;				 /* the instance holds packets, and it can be read how many */
-	const struct weir_pace_state *pace;	 /* NULL when it does not, or that cannot be read */
-};
-
-/* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
-static uint64_t verdict_sum(const struct weir_totals *totals)
-{
-	uint64_t sum = 0;
-
-	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
-		sum += totals->verdict[verdict].packets + totals->would_drop[verdict].packets;
-	return sum;
-}
-
-/* The connections of a resource are those of its first rule that counts them, of one that enforces if there is any.
- * NULL: no rule does.
- */
-static const struct weir_connection_figures *resource_connections(const struct view *view, uint32_t resource_slot)
-{
-	const struct weir_instance *instance = view->instance;
-	const struct weir_rule_info *found = NULL;
-
-	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
-
-		if (rule->resource_slot == resource_slot && weir_has_connections(rule) &&
-		    (!found || (found->observes && !rule->observes)))
-			found = rule;
-	}
-	return found ? &view->connections[found - instance->rules] : NULL;
-}
-
 static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
 {
 	uint64_t sum = 0;
@@ -99,107 +54,6 @@ static uint64_t minute_sum(const uint64_t by_second[WEIR_MINUTE])
 	for (int i = 0; i < WEIR_MINUTE; i++)
 		sum += by_second[i];
 	return sum;
-}
-
-/* ---- JSON ---- */
-
-static json_t *describe_totals(const struct weir_totals *totals)
-{
-	json_t *by_verdict = json_object(), *would_drop = json_object();
-
-	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
-		json_object_set_new(by_verdict, weir_verdict_names[verdict],
-				    weir_json_tally(&totals->verdict[verdict]));
-		if (would_drop_words[verdict])
-			json_object_set_new(would_drop, weir_verdict_names[verdict],
-					    weir_json_tally(&totals->would_drop[verdict]));
-	}
-	return json_pack("{s:o, s:I, s:o, s:o}", "seen", weir_json_tally(&totals->seen), "verdictSum",
-			 (json_int_t)verdict_sum(totals), "wouldDrop", would_drop, "verdicts", by_verdict);
-}
-
-static json_t *describe_minute(const uint64_t by_second[WEIR_MINUTE])
-{
-	json_t *seconds = json_array();
-
-	for (int i = 0; i < WEIR_MINUTE; i++)
-		weir_json_append(&seconds, json_integer(by_second[i]));
-	return seconds;
-}
-
-static json_t *describe_resources(const struct view *view)
-{
-	const struct weir_instance *instance = view->instance;
-	json_t *resources = json_array();
-
-	for (uint32_t i = 0; i < instance->resource_count; i++) {
-		uint32_t slot = instance->resource_order[i];
-		const struct weir_resource_sum *sum = &view->counters->resources[slot];
-		const struct weir_connection_figures *connections = resource_connections(view, slot);
-
-		weir_json_append(&resources,
-				 json_pack("{s:s, s:o, s:o, s:{s:o, s:o}, s:o*}", "name",
-					   instance->resources[slot].name, "passed", weir_json_tally(&sum->passed),
-					   "blocked", weir_json_tally(&sum->blocked), "lastMinute", "passed",
-					   describe_minute(sum->passed_by_second), "blocked",
-					   describe_minute(sum->blocked_by_second), "connections",
-					   connections ? weir_json_connections(connections) : NULL));
-	}
-	return resources;
-}
-
-static json_t *describe_breaker(const struct view *view, uint32_t slot)
-{
-	const struct weir_rule_info *rule = &view->instance->rules[slot];
-
-	return weir_json_breaker_sum(&view->breakers[slot], rule->breaker.strategy, rule->identity.key_fields);
-}
-
-static json_t *describe_rules(const struct view *view)
-{
-	json_t *rules = json_array();
-
-	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
-		uint32_t slot = view->instance->rule_order[i];
-		const struct weir_rule_counters *sum = &view->counters->rules[slot];
-		json_t *rule = weir_json_rule(&view->instance->rules[slot]);
-
-		json_object_set_new(rule, "blocked", weir_json_tally(&sum->blocked));
-		json_object_set_new(rule, "wouldDrop", weir_json_tally(&sum->would_drop));
-		json_object_set_new(rule, "evicted", json_integer(sum->evicted));
-		json_object_set_new(rule, "stalled", json_integer(sum->stalled));
-		json_object_set_new(rule, "leases", json_integer(sum->leases));
-		json_object_set_new(rule, "delayed", json_integer(sum->delayed));
-		json_object_set_new(rule, "delayNs", json_integer(sum->delay_ns));
-		if (weir_lends(&view->instance->rules[slot]))
-			json_object_set_new(rule, "borrowed", json_integer(sum->delayed));
-		if (weir_has_connections(&view->instance->rules[slot]))
-			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
-		if (weir_penalises(&view->instance->rules[slot]))
-			json_object_set_new(rule, "penalties",
-					    json_pack("{s:I, s:I}", "begun", (json_int_t)sum->penalties, "active",
-						      (json_int_t)view->penalties->by_rule[slot]));
-		if (weir_is_breaker(&view->instance->rules[slot]))
-			json_object_set_new(rule, "breaker", describe_breaker(view, slot));
-		weir_json_append(&rules, rule);
-	}
-	return rules;
-}
-
-static json_t *describe_pace(const struct weir_pace_state *pace)
-{
-	if (!pace)
-		return json_null();
-	return json_pack("{s:I, s:I, s:I, s:I}", "held", (json_int_t)pace->held, "notHeld", (json_int_t)pace->not_held,
-			 "waiting", (json_int_t)pace->waiting, "dropped", (json_int_t)pace->dropped);
-}
-
-static json_t *describe(const struct view *view)
-{
-	return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o*}", "instance", view->instance->name, "generation",
-			 (json_int_t)view->instance->info.generation, "totals",
-			 describe_totals(&view->counters->totals), "resources", describe_resources(view), "rules",
-			 describe_rules(view), "pace", view->paces ? describe_pace(view->pace) : NULL);
 }
 
 /* ---- for people ---- */
@@ -214,7 +68,7 @@ static void print_totals(const struct weir_totals *totals)
 {
 	static const char *const headings[] = {"verdict", ">packets", ">bytes"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
-	uint64_t sum = verdict_sum(totals);
+	uint64_t sum = weir_verdict_sum(totals);
 
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 		if (!totals->verdict[verdict].packets && verdict > WEIR_VERDICT_BLOCK)
@@ -280,7 +134,7 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 	weir_table_print(&table, stdout);
 }
 
-static void print_connections(const struct view *view)
+static void print_connections(const struct weir_stats_view *view)
 {
 	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
@@ -300,7 +154,7 @@ static void print_connections(const struct view *view)
 	weir_table_print(&table, stdout);
 }
 
-static void print_penalties(const struct view *view)
+static void print_penalties(const struct weir_stats_view *view)
 {
 	static const char *const headings[] = {"rule", ">penalties begun", ">penalised now"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
@@ -311,14 +165,14 @@ static void print_penalties(const struct view *view)
 		if (!weir_penalises(&view->instance->rules[slot]))
 			continue;
 		weir_table_cell(&table, "%s", view->instance->rules[slot].name);
-		weir_table_cell(&table, "%llu", (unsigned long long)view->counters->rules[slot].penalties);
-		weir_table_cell(&table, "%llu", (unsigned long long)view->penalties->by_rule[slot]);
+		weir_table_cell(&table, "%llu", (unsigned long long)view->counters.rules[slot].penalties);
+		weir_table_cell(&table, "%llu", (unsigned long long)view->penalties.by_rule[slot]);
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);
 }
 
-static void print_breakers(const struct view *view)
+static void print_breakers(const struct weir_stats_view *view)
 {
 	static const char *const headings[] = {WEIR_BREAKER_HEADINGS};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
@@ -347,67 +201,39 @@ static void print_pace(const struct weir_pace_state *pace)
 
 /* ---- the command ---- */
 
-static void print_text(const struct view *view)
+static void print_text(const struct weir_stats_view *view)
 {
 	if (view->instance->info.observes)
 		puts("observes: nothing is dropped\n");
-	print_totals(&view->counters->totals);
+	print_totals(&view->counters.totals);
 	if (view->instance->resource_count)
-		print_resources(view->instance, view->counters);
+		print_resources(view->instance, &view->counters);
 	if (view->instance->rule_count)
-		print_rules(view->instance, view->counters);
+		print_rules(view->instance, &view->counters);
 	if (weir_connections_are_counted(view->instance))
 		print_connections(view);
 	if (weir_penalties_are_given(view->instance))
 		print_penalties(view);
 	if (weir_has_breaker_rules(view->instance))
 		print_breakers(view);
-	if (view->pace)
-		print_pace(view->pace);
+	if (view->has_pace)
+		print_pace(&view->pace);
 }
 
 static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_counters_free) struct weir_counters counters = {};
-	_cleanup_(weir_freep) struct weir_connection_figures *connections = NULL;
-	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
-	_cleanup_(weir_freep) struct weir_breaker_sum *breakers = NULL;
-	struct weir_pace_state pace = {};
-	struct view view = {.counters = &counters};
+	_cleanup_(weir_stats_free) struct weir_stats_view view = {};
 	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
 
 	if (!err)
 		err = weir_instance_open(options->instance, &instance, diag);
 	if (!err)
-		err = weir_counters_read(instance, &counters, diag);
-	if (!err)
-		err = weir_connections_read(instance, &connections, diag);
-	if (!err)
-		err = weir_penalties_read(instance, 1, &penalties, diag);
-	if (!err)
-		err = weir_breakers_read(instance, &breakers, diag);
+		err = weir_stats_read(instance, &view, diag);
 	if (err)
 		return err;
-	view.instance = instance;
-	view.connections = connections;
-	view.penalties = &penalties;
-	view.breakers = breakers;
-	view.paces = weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_MAP_PACE];
-	if (view.paces)
-		err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_PACE),
-						  "the counters of paced packets", diag);
-	if (err)
-		return err;
-	if (view.paces)
-		err = weir_pace_read(instance->name, &pace);
-	if (err) /* somebody has removed its ifb, perhaps: no reason to hide the counters */
-		weir_diag_warning(diag, NULL, NULL, "a reload with 'throttling: police', and one with 'pace', mend it",
-				  "cannot read how instance '%s' paces: %s", instance->name, strerror(-err));
-	else if (view.paces)
-		view.pace = &pace;
 	if (options->wants_json)
-		return weir_json_print(describe(&view), diag);
+		return weir_json_print(weir_stats_describe(&view), diag);
 	print_text(&view);
 	return weir_flush_results(diag);
 }

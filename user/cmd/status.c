@@ -6,22 +6,17 @@
 #include "cmd.h"
 #include "kind/kind.h"
 #include "compile/compile.h"
-#include "control/controller.h"
 #include "host/host.h"
 #include "host/memory.h"
 #include "network/netns.h"
 #include "options.h"
-#include "pace/pace.h"
 #include "print.h"
-#include "print_breakers.h"
+#include "report/status.h"
 #include "rules/values.h"
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
-#include "timed/timed.h"
-#include "watch/breakers.h"
 #include "watch/connections.h"
-#include "watch/penalties.h"
-#include "watch/signals.h"
+#include "words/breaker_words.h"
 
 const struct weir_command weir_status_command = {
 	.name = "status",
@@ -31,15 +26,6 @@ const struct weir_command weir_status_command = {
 	.example = "  weir status --json",
 };
 
-static const char *const policy_names[] = {"malformed", "unsupported", "nonIp", "unmatched"};
-
-static const char *const controller_names[] = {
-	[WEIR_CONTROLLER_RUNNING] = "running",
-	[WEIR_CONTROLLER_STALE] = "stale",
-	[WEIR_CONTROLLER_ABSENT] = "absent",
-	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
-};
-
 /* How long silence may last, in words. */
 static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 	[WEIR_CONNECTION_CLASS_HALF] = "half-open",
@@ -47,279 +33,6 @@ static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 	[WEIR_CONNECTION_CLASS_OTHER] = "other idle",
 	[WEIR_CONNECTION_CLASS_CLOSED] = "closed",
 };
-
-/* An instance, how its controller fares, and its circuit breakers. */
-struct view {
-	const struct weir_instance *instance;
-	const struct weir_controller_report *controller;
-	const struct weir_penalised_flows *penalties; /* by_rule is NULL when they cannot be read */
-	const struct weir_host_signals *signals;
-	const struct weir_breaker_sum *breakers; /* by rule slot */
-	const struct weir_timed_counts *timed;	 /* NULL when they cannot be read */
-};
-
-static const char *policy(const struct weir_instance *instance, size_t bit)
-{
-	return instance->info.policies >> bit & 1 ? "drop" : "pass";
-}
-
-static const char *mode_name(const struct weir_link *link)
-{
-	return link->is_native ? "native" : "skb";
-}
-
-/* ---- JSON ---- */
-
-static json_t *describe_links(const struct weir_instance *instance)
-{
-	json_t *links = json_array();
-
-	for (size_t i = 0; i < instance->link_count; i++) {
-		const struct weir_link *link = &instance->links[i];
-
-		weir_json_append(&links,
-				 json_pack("{s:o, s:b, s:I, s:s, s:b, s:I}", "interface",
-					   weir_json_text(link->interface), "isNameCurrent", link->is_name_current,
-					   "ifindex", (json_int_t)link->ifindex, "mode", mode_name(link), "isAttached",
-					   link->ifindex != 0, "programId", (json_int_t)link->program_id));
-	}
-	return links;
-}
-
-static json_t *describe_resources(const struct weir_instance *instance)
-{
-	json_t *resources = json_array();
-
-	for (uint32_t i = 0; i < instance->resource_count; i++) {
-		const struct weir_resource_info *resource = &instance->resources[instance->resource_order[i]];
-
-		weir_json_append(&resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
-						       (json_int_t)resource->rule_count));
-	}
-	return resources;
-}
-
-static json_t *describe_breaker(const struct view *view, const struct weir_rule_info *rule)
-{
-	return weir_json_breaker_sum(&view->breakers[rule - view->instance->rules], rule->breaker.strategy,
-				     rule->identity.key_fields);
-}
-
-static json_t *describe_rules(const struct view *view)
-{
-	const struct weir_instance *instance = view->instance;
-	json_t *rules = json_array();
-
-	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
-		json_t *rule = weir_json_rule(info);
-
-		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
-		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
-		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
-		json_object_set_new(rule, "thresholdNow",
-				    weir_warms_flows(info) || weir_has_signal(info) || weir_is_breaker(info)
-					    ? json_null()
-					    : json_integer(view->controller->thresholds[i]));
-		if (info->penalty_ms && view->penalties->by_rule)
-			json_object_set_new(rule, "penalisedFlows",
-					    json_integer(view->penalties->by_rule[instance->rule_order[i]]));
-		if (weir_is_breaker(info) && view->breakers)
-			json_object_set_new(rule, "breaker", describe_breaker(view, info));
-		weir_json_append(&rules, rule);
-	}
-	return rules;
-}
-
-static json_t *describe_controller(const struct weir_controller_report *controller)
-{
-	json_t *fields = json_pack("{s:s, s:I}", "state", controller_names[controller->state], "ruleCount",
-				   (json_int_t)controller->rule_count);
-
-	if (controller->state == WEIR_CONTROLLER_STALE)
-		json_object_set_new(fields, "staleSeconds", json_real(controller->stale_ns / 1e9));
-	if (controller->pid)
-		json_object_set_new(fields, "processId", json_integer(controller->pid));
-	return fields;
-}
-
-/* Null when they cannot be read. */
-static json_t *describe_timed(const struct weir_timed_counts *timed)
-{
-	if (!timed)
-		return json_null();
-	return json_pack("{s:I, s:I}", "blocked", (json_int_t)timed->blocked, "allowed", (json_int_t)timed->allowed);
-}
-
-/* Null where no rule asks for it. */
-static json_t *describe_memory(const struct view *view)
-{
-	const struct weir_controller_report *controller = view->controller;
-	const char *cgroup = view->instance->info.memory_cgroup;
-	json_t *fields;
-
-	if (!controller->needs_memory)
-		return json_null();
-	fields = json_pack("{s:o}", "source", *cgroup ? json_sprintf("cgroup:%s", cgroup) : json_string("system"));
-	if (controller->memory_err)
-		json_object_set_new(fields, "error", json_string(weir_memory_explain(cgroup, controller->memory_err)));
-	else
-		json_object_set_new(fields, "usedBytes", json_integer(controller->used_bytes));
-	return fields;
-}
-
-/* Null where no system rule goes by any; each null where it is not known, or nothing was timed. */
-static json_t *describe_signals(const struct weir_host_signals *signals)
-{
-	json_t *fields = json_object();
-
-	if (signals->has_samples) {
-		json_object_set_new(fields, "load1",
-				    signals->has_load1 ? json_real(signals->load1_micro / 1e6) : json_null());
-		json_object_set_new(fields, "cpuUsage",
-				    signals->has_cpu ? json_real(signals->cpu_micro / 1e6) : json_null());
-	}
-	if (signals->has_connections) {
-		json_object_set_new(fields, "connectionsOpen", json_integer(signals->open));
-		json_object_set_new(fields, "handshakes", json_integer(signals->handshakes));
-		json_object_set_new(fields, "avgRtMs",
-				    signals->handshakes ? json_real(signals->mean_us / 1e3) : json_null());
-		json_object_set_new(fields, "maxComplete", json_integer(signals->complete_max));
-		json_object_set_new(fields, "minRtMs",
-				    signals->complete_max ? json_real(signals->shortest_us / 1e3) : json_null());
-	}
-	if (json_object_size(fields))
-		return fields;
-	json_decref(fields);
-	return json_null();
-}
-
-/* Sizes are rounded up to powers of two. */
-static void add_connection_settings(const struct weir_instance_info *info, json_t *settings)
-{
-	json_object_set_new(settings, "connections",
-			    json_integer((json_int_t)info->connection_sets * WEIR_CONNECTIONS_PER_SET));
-	json_object_set_new(settings, "connectionFlows",
-			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
-	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
-		json_object_set_new(settings, weir_connection_timeout_names[class],
-				    json_integer(info->connection_timeout_ms[class]));
-}
-
-static void add_breaker_settings(const struct weir_instance_info *info, json_t *settings)
-{
-	json_object_set_new(settings, "requests", json_integer((json_int_t)info->request_sets * WEIR_REQUESTS_PER_SET));
-	json_object_set_new(settings, "breakers", json_integer((json_int_t)info->breaker_sets * WEIR_BREAKERS_PER_SET));
-	json_object_set_new(settings, "halfOpenTimeoutInMs",
-			    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
-}
-
-static json_t *describe_settings(const struct weir_instance *instance)
-{
-	const struct weir_instance_info *info = &instance->info;
-	json_t *settings = json_pack("{s:I, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu,
-				     "mode", info->observes ? "observe" : "enforce", "memory",
-				     info->memory_cgroup[0] ? json_sprintf("cgroup:%s", info->memory_cgroup)
-							    : json_string("system"),
-				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
-				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
-
-	json_object_set_new(settings, "timedEntries", json_integer(info->timed_entries));
-	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
-		json_object_set_new(settings, policy_names[bit], json_string(policy(instance, bit)));
-	if (weir_has_breaker_rules(instance))
-		add_breaker_settings(info, settings);
-	if (weir_connections_are_counted(instance))
-		add_connection_settings(info, settings);
-	return settings;
-}
-
-static uint32_t count_rules(const struct weir_instance *instance, bool (*is_such)(const struct weir_rule_info *rule))
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		count += is_such(&instance->rules[instance->rule_order[i]]);
-	return count;
-}
-
-static uint32_t count_throttling(const struct weir_instance *instance)
-{
-	return count_rules(instance, weir_throttles);
-}
-
-static uint32_t count_lending(const struct weir_instance *instance)
-{
-	return count_rules(instance, weir_lends);
-}
-
-static uint64_t count_overrides(const struct weir_instance *instance)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		count += instance->rules[instance->rule_order[i]].override_count;
-	return count;
-}
-
-static json_t *describe_counts(const struct weir_instance *instance)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count,
-			 "rules", (json_int_t)instance->rule_count, "throttlingRules",
-			 (json_int_t)count_throttling(instance), "lendingRules", (json_int_t)count_lending(instance),
-			 "overrides", (json_int_t)count_overrides(instance), "allow",
-			 (json_int_t)instance->info.allow_count, "deny", (json_int_t)instance->info.deny_count);
-}
-
-/* Null where no rule has rows that run out. */
-static json_t *describe_span(const struct weir_instance *instance)
-{
-	uint64_t left_ns = weir_instance_left_ns(instance);
-
-	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
-}
-
-/* Null when it is not known. */
-static json_t *describe_netns(const struct weir_instance *instance)
-{
-	uint64_t inode = instance->info.netns;
-	char name[NAME_MAX + 1];
-
-	if (!inode)
-		return json_null();
-	return json_pack("{s:I, s:o, s:b}", "inode", (json_int_t)inode, "name",
-			 weir_netns_name(inode, name) ? json_string(name) : json_null(), "isOurs",
-			 inode == weir_host_netns());
-}
-
-/* Those that a reload by this version would have to make anew. */
-static json_t *describe_foreign_tables(const struct weir_instance *instance)
-{
-	json_t *names = json_array();
-
-	for (int table = 0; table < WEIR_MAP_COUNT; table++)
-		if (instance->is_foreign[table])
-			weir_json_append(&names, json_string(weir_state_table_name(table)));
-	return names;
-}
-
-static json_t *describe(const struct view *view)
-{
-	const struct weir_instance *instance = view->instance;
-	const struct weir_instance_info *info = &instance->info;
-	uint64_t now_ns = weir_host_now_ns();
-
-	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
-			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
-			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
-			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
-			 describe_netns(instance), "links", describe_links(instance), "settings",
-			 describe_settings(instance), "counts", describe_counts(instance), "timed",
-			 describe_timed(view->timed), "controller", describe_controller(view->controller), "memory",
-			 describe_memory(view), "system", describe_signals(view->signals), "resources",
-			 describe_resources(instance), "rules", describe_rules(view));
-}
 
 /* ---- for people ---- */
 
@@ -340,7 +53,7 @@ static void print_links(const struct weir_instance *instance)
 
 		weir_table_cell(&table, "%s%s", link->interface,
 				link->ifindex && !link->is_name_current ? " (at attach)" : "");
-		weir_table_cell(&table, "%s", link->ifindex ? mode_name(link) : "gone");
+		weir_table_cell(&table, "%s", link->ifindex ? weir_link_mode_name(link) : "gone");
 		weir_table_cell(&table, "%u", link->ifindex);
 		weir_table_cell(&table, "%u", link->program_id);
 	}
@@ -363,7 +76,7 @@ static void print_window(struct weir_table *table, const struct weir_rule_info *
 	weir_table_cell(table, "%u", rule->identity.samples);
 }
 
-static void print_rules(const struct view *view)
+static void print_rules(const struct weir_status_view *view)
 {
 	static const char *const headings[] = {"rule", "resource", "limit", ">now", "window", ">buckets", "mode"};
 	const struct weir_instance *instance = view->instance;
@@ -385,7 +98,7 @@ static void print_rules(const struct view *view)
 		else if (weir_has_signal(rule))
 			weir_table_cell(&table, "-");
 		else
-			weir_table_cell(&table, "%llu", (unsigned long long)view->controller->thresholds[i]);
+			weir_table_cell(&table, "%llu", (unsigned long long)view->controller.thresholds[i]);
 		print_window(&table, rule);
 		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
 	}
@@ -421,9 +134,9 @@ static void print_controller(const char *instance, const struct weir_controller_
 	}
 }
 
-static void print_memory(const struct view *view)
+static void print_memory(const struct weir_status_view *view)
 {
-	const struct weir_controller_report *controller = view->controller;
+	const struct weir_controller_report *controller = &view->controller;
 	const char *cgroup = view->instance->info.memory_cgroup;
 
 	if (!controller->needs_memory)
@@ -473,22 +186,22 @@ static void print_connection_settings(const struct weir_instance *instance)
 	putchar('\n');
 }
 
-static void print_penalties(const struct view *view)
+static void print_penalties(const struct weir_status_view *view)
 {
-	if (weir_penalties_are_given(view->instance) && view->penalties->by_rule)
+	if (weir_penalties_are_given(view->instance) && view->penalties.by_rule)
 		printf("  penalised now: %llu flow%s ('weir flows' shows them)\n",
-		       (unsigned long long)view->penalties->active, weir_plural(view->penalties->active));
+		       (unsigned long long)view->penalties.active, weir_plural(view->penalties.active));
 }
 
-static void print_timed(const struct view *view)
+static void print_timed(const struct weir_status_view *view)
 {
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
-	if (!view->timed || (!view->timed->blocked && !view->timed->allowed))
+	if (!view->has_timed || (!view->timed.blocked && !view->timed.allowed))
 		return;
 	weir_instance_option(view->instance->name, option);
 	printf("  for a while: %zu source%s blocked ('weir block%s --list' shows them), %zu allowed\n",
-	       view->timed->blocked, weir_plural(view->timed->blocked), option, view->timed->allowed);
+	       view->timed.blocked, weir_plural(view->timed.blocked), option, view->timed.allowed);
 }
 
 static void print_span(const struct weir_instance *instance)
@@ -518,14 +231,14 @@ static void print_netns(const struct weir_instance *instance)
 static void print_counts(const struct weir_instance *instance)
 {
 	const struct weir_instance_info *info = &instance->info;
-	uint32_t throttling = count_throttling(instance);
-	uint64_t overrides = count_overrides(instance);
+	uint32_t throttling = weir_count_throttling(instance);
+	uint64_t overrides = weir_count_overrides(instance);
 
 	if (throttling || overrides || info->allow_count || info->deny_count)
 		printf("  rules that throttle: %u; overrides: %llu; allowed prefixes: %u, denied: %u\n", throttling,
 		       (unsigned long long)overrides, info->allow_count, info->deny_count);
-	if (count_lending(instance))
-		printf("  rules that lend: %u\n", count_lending(instance));
+	if (weir_count_lending(instance))
+		printf("  rules that lend: %u\n", weir_count_lending(instance));
 }
 
 static void print_foreign_tables(const struct weir_instance *instance)
@@ -541,7 +254,7 @@ static void print_foreign_tables(const struct weir_instance *instance)
 		putchar('\n');
 }
 
-static void print_text(const struct view *view)
+static void print_text(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
@@ -555,17 +268,17 @@ static void print_text(const struct view *view)
 	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
 	       weir_plural(instance->resource_count), instance->rule_count, weir_plural(instance->rule_count),
 	       info->flows_per_cpu);
-	for (size_t bit = 0; bit < ARRAY_SIZE(policy_names); bit++)
-		printf("%s %s %s", bit ? "," : ";", policy_names[bit], policy(instance, bit));
+	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
+		printf("%s %s %s", bit ? "," : ";", weir_policy_names[bit], weir_policy_word(instance, bit));
 	putchar('\n');
 	if (info->observes)
 		puts("  observes: all is judged and counted, and nothing dropped");
 	print_foreign_tables(instance);
 	print_span(instance);
 	print_counts(instance);
-	print_controller(view->instance->name, view->controller);
+	print_controller(view->instance->name, &view->controller);
 	print_memory(view);
-	print_signals(view->signals);
+	print_signals(&view->signals);
 	print_connection_settings(instance);
 	print_penalties(view);
 	print_timed(view);
@@ -604,42 +317,18 @@ static void separate(const struct listing *listing)
 
 static int show_instance(const struct weir_instance *instance, struct listing *listing, struct weir_diag *diag)
 {
-	_cleanup_(weir_penalised_flows_free) struct weir_penalised_flows penalties = {};
-	_cleanup_(weir_freep) struct weir_breaker_sum *breakers = NULL;
-	struct weir_controller_report controller = {};
-	struct weir_host_signals signals = {};
-	struct weir_timed_counts timed = {};
-	struct view view = {
-		.instance = instance,
-		.controller = &controller,
-		.penalties = &penalties,
-		.signals = &signals,
-	};
-	int err = weir_controller_look(instance, &controller, diag);
+	_cleanup_(weir_status_free) struct weir_status_view view = {};
+	int err = weir_status_read(instance, &view, diag);
 
-	if (!err && !instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
-		err = weir_penalties_read(instance, 1, &penalties, diag);
-	if (!err)
-		err = weir_signals_look(instance, &signals, diag);
-	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
-		err = weir_breakers_read(instance, &breakers, diag);
-	if (!err && weir_timed_is_readable(instance)) {
-		err = weir_timed_count(instance, &timed, diag);
-		view.timed = &timed;
-	}
-	if (err) {
-		free(controller.thresholds);
+	if (err)
 		return err;
-	}
-	view.breakers = breakers;
 	if (listing->is_json) {
-		add_to(listing, describe(&view));
+		add_to(listing, weir_status_describe(&view));
 	} else {
 		separate(listing);
 		print_text(&view);
 	}
 	listing->count++;
-	free(controller.thresholds);
 	return 0;
 }
 

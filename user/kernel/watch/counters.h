@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Room watch: looking on without touching: an instance's counters (this header), its busiest flows, its connections,
- * and what on this host would stop or bend a limit (examine.h). Only commands include it.
+ * and what on this host would stop or bend a limit (examine.h). Only the room report and commands include it.
  *
  * The counters of an instance, added up over all CPUs. Packets go on while they are read, so that
  * figures of one reading are of slightly different moments.

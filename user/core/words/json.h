@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Pieces of JSON documents that several have in common. Field names are those of the rule files where the thing is the
+ * same.
+ */
+#ifndef WEIR_WORDS_JSON_H
+#define WEIR_WORDS_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weir_abi.h"
+#include "words/words.h"
+
+/* A string of what need not be UTF-8, as JSON has to be: the name of an interface may be any bytes. U+FFFD stands for
+ * each that is not.
+ */
+json_t *weir_json_text(const char *text);
+
+/* Add to a list, which takes the item. Should there be none, as memory is out, the list becomes NULL, and with it all
+ * that it is packed into: a document never lacks an item in silence.
+ */
+void weir_json_append(json_t **list, json_t *item);
+
+/* Of millionths: at most six decimals; whole thresholds stay integers. */
+json_t *weir_json_threshold(uint64_t micro);
+
+json_t *weir_json_tally(const struct weir_tally *tally);
+
+/* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
+ * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
+ * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a circuit breaker the
+ * fields that it is written with. Of a system rule as below, and `resource` is null.
+ */
+json_t *weir_json_rule(const struct weir_rule_info *rule);
+
+/* Add blockDurationInMs and blockDurationMaxInMs, if the rule penalises. */
+void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max);
+
+/* A system rule's metricType, triggerCount, mode, and strategy where it means something, added to an object. */
+void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			  bool observes);
+
+/* The fields that a circuit breaker is written with, added to an object. */
+void weir_json_add_breaker(const struct weir_breaker_words *breaker, json_t *fields);
+
+#endif

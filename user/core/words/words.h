@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room words: how figures, rules and keys are said, the same wherever they are shown: in words for people (this
+ * header, key.h, breaker_words.h), and as pieces of JSON documents (json.h). Pure: it makes text and prints nothing.
+ */
+#ifndef WEIR_WORDS_H
+#define WEIR_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rules/ruleset.h"
+#include "weir_abi.h"
+
+/* What makes a noun plural: "", or "s". */
+static inline const char *weir_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+#define WEIR_WORDS_BYTES 352 /* a limit with the name of a resource and a penalty */
+
+/* "3 min 20 s", "45 s", "2 d 4 h". */
+const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
+
+/* "10 s", "250 ms" */
+void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes);
+
+/* "20", "2.5" of millionths. */
+void weir_format_micro(uint64_t micro, char *text, size_t text_bytes);
+
+/* "2.5 connections" of a threshold in millionths. */
+const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
+
+/* What a rule file has to say of one, from either of what it was read into. */
+struct weir_breaker_words {
+	enum weir_breaker_strategy strategy;
+	uint64_t threshold_micro, interval_ns, retry_ns, max_rt_ns;
+	uint32_t buckets, min_requests, probes;
+};
+struct weir_breaker_words weir_breaker_words_of(const struct weir_ruleset_rule *rule);
+struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info *info);
+
+/* "ErrorRatio 0.5 of 10 in 10 s, retry after 5 s" */
+const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES]);
+
+/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections", "20 packets per 1 s, then blocked for
+ * 1 min", "Load above 8".
+ */
+const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+
+/* "InboundQPS from 1000", "AvgRT from 50 ms", "CpuUsage above 0.8, BBR" of a system rule. */
+const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
+			       char words[WEIR_WORDS_BYTES]);
+
+extern const char *const weir_verdict_names[]; /* enum weir_verdict; keys of JSON documents, too */
+
+/* A packet with this verdict is dropped, or would be where the instance observes. */
+bool weir_verdict_drops(enum weir_verdict verdict);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/flows.h"
+
+#include "base/util.h"
+#include "kind/kind.h"
+#include "words/breaker_words.h"
+#include "words/connection_words.h"
+#include "words/json.h"
+#include "words/key.h"
+
+#define NSEC_PER_MSEC 1000000ull
+
+/* ---- reading ---- */
+
+/* Whether some rule is about something else: else there is nothing to say of flows in windows. */
+static bool has_other_rules(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_kind *kind = weir_kind_of_info(&instance->rules[instance->rule_order[i]]);
+
+		if (!kind->counts_connections && !kind->is_breaker)
+			return true;
+	}
+	return false;
+}
+
+int weir_flows_view_read(const struct weir_instance *instance, size_t most, struct weir_flows_view *ret_view,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_flows_view_free) struct weir_flows_view view = {
+		.instance = instance,
+		.has_connections = weir_connections_are_counted(instance),
+		.has_breakers = weir_has_breaker_rules(instance),
+		.has_penalties = weir_penalties_are_given(instance),
+	};
+	int err = weir_flows_read(instance, most, &view.flows, diag);
+
+	view.has_windows = (!view.has_connections && !view.has_breakers) || has_other_rules(instance);
+	if (!err)
+		err = weir_connections_read_flows(instance, most, &view.connections, diag);
+	if (!err)
+		err = weir_breakers_read_flows(instance, most, &view.breakers, diag);
+	if (!err)
+		err = weir_penalties_read(instance, most, &view.penalties, diag);
+	if (err)
+		return err;
+	*ret_view = view;
+	view = (struct weir_flows_view){};
+	return 0;
+}
+
+void weir_flows_view_free(struct weir_flows_view *view)
+{
+	weir_flows_free(&view->flows);
+	weir_connection_flows_free(&view->connections);
+	weir_breaker_flows_free(&view->breakers);
+	weir_penalised_flows_free(&view->penalties);
+	*view = (struct weir_flows_view){};
+}
+
+/* ---- the document ---- */
+
+const struct weir_rule_info *weir_flow_rule(const struct weir_instance *instance, const struct weir_flow_use *use)
+{
+	return use->rule_slot == WEIR_SLOT_UNKNOWN ? NULL : &instance->rules[use->rule_slot];
+}
+
+double weir_flow_share(const struct weir_flow_use *use)
+{
+	return use->threshold ? (double)use->units / use->threshold : 0;
+}
+
+static json_t *describe_threshold(const struct weir_flow_use *use)
+{
+	return use->has_threshold ? json_integer(use->threshold) : json_null();
+}
+
+static json_t *describe_share(const struct weir_flow_use *use)
+{
+	return use->has_threshold ? json_real(weir_flow_share(use)) : json_null();
+}
+
+static json_t *describe_use(const struct weir_instance *instance, const struct weir_flow_use *use)
+{
+	const struct weir_rule_info *rule = weir_flow_rule(instance, use);
+
+	if (!rule)
+		return json_pack("{s:n, s:n, s:n, s:I, s:n, s:n, s:n}", "rule", "resource", "key", "units",
+				 (json_int_t)use->units, "unit", "threshold", "share");
+	return json_pack("{s:s, s:s, s:o, s:I, s:o*, s:s, s:o, s:o}", "rule", rule->name, "resource",
+			 rule->resource_name, "key",
+			 use->has_key		     ? weir_json_key(&rule->identity, &use->key)
+			 : rule->identity.key_fields ? json_null()
+						     : json_object(),
+			 "units", (json_int_t)use->units, "borrowed",
+			 weir_kind_of_info(rule)->lends ? json_integer(use->borrowed) : NULL, "unit",
+			 rule->identity.counts_bytes ? "bytes" : "packets", "threshold", describe_threshold(use),
+			 "share", describe_share(use));
+}
+
+double weir_connection_share(const struct weir_connection_use *use)
+{
+	return use->threshold ? (double)use->figures.now / use->threshold : 0;
+}
+
+/* What connections a flow has is told in the words of `weir stats`. */
+static json_t *describe_connection_use(const struct weir_instance *instance, const struct weir_connection_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
+			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
+			 "threshold", use->has_threshold ? json_integer(use->threshold) : json_null(), "share",
+			 use->has_threshold ? json_real(weir_connection_share(use)) : json_null(), "connections",
+			 weir_json_connections(&use->figures));
+}
+
+static json_t *describe_connections(const struct weir_instance *instance, const struct weir_connection_flows *flows)
+{
+	json_t *most = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		weir_json_append(&most, describe_connection_use(instance, &flows->most[i]));
+	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", most);
+}
+
+static json_t *describe_breaker_use(const struct weir_instance *instance, const struct weir_breaker_use *use)
+{
+	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
+
+	return json_pack("{s:s, s:s, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
+			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
+			 "breaker", weir_json_breaker(&use->view, rule->breaker.strategy));
+}
+
+static json_t *describe_breakers(const struct weir_instance *instance, const struct weir_breaker_flows *flows)
+{
+	json_t *most = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		weir_json_append(&most, describe_breaker_use(instance, &flows->most[i]));
+	return json_pack("{s:I, s:I, s:o}", "open", (json_int_t)flows->open, "halfOpen", (json_int_t)flows->half_open,
+			 "flows", most);
+}
+
+static json_t *describe_penalty(const struct weir_instance *instance, const struct weir_penalty *penalty)
+{
+	const struct weir_rule_info *rule = penalty->is_noted ? &instance->rules[penalty->rule_slot] : NULL;
+	json_t *key = json_null();
+
+	if (rule)
+		key = rule->identity.key_fields ? weir_json_key(&rule->identity, &penalty->key) : json_object();
+	return json_pack("{s:s?, s:s?, s:o, s:I, s:I}", "rule", rule ? rule->name : NULL, "resource",
+			 rule ? rule->resource_name : NULL, "key", key, "leftMs",
+			 (json_int_t)(penalty->left_ns / NSEC_PER_MSEC), "lastsMs", (json_int_t)penalty->lasts_ms);
+}
+
+static json_t *describe_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows)
+{
+	json_t *longest = json_array();
+
+	for (size_t i = 0; i < flows->count; i++)
+		weir_json_append(&longest, describe_penalty(instance, &flows->longest[i]));
+	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", longest);
+}
+
+json_t *weir_flows_describe(const struct weir_flows_view *view)
+{
+	const struct weir_instance *instance = view->instance;
+	json_t *busiest = json_array();
+
+	for (size_t i = 0; i < view->flows.count; i++)
+		weir_json_append(&busiest, describe_use(instance, &view->flows.busiest[i]));
+	return json_pack("{s:s, s:I, s:o, s:o*, s:o*, s:o*}", "instance", instance->name, "active",
+			 (json_int_t)view->flows.active, "flows", busiest, "connections",
+			 view->has_connections ? describe_connections(instance, &view->connections) : NULL, "breakers",
+			 view->has_breakers ? describe_breakers(instance, &view->breakers) : NULL, "penalties",
+			 view->has_penalties ? describe_penalties(instance, &view->penalties) : NULL);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `weir flows` shows of an instance: who is how near to a limit, read once, and the JSON document of it. */
+#ifndef WEIR_REPORT_FLOWS_H
+#define WEIR_REPORT_FLOWS_H
+
+#include <jansson.h>
+
+#include "instance/instance.h"
+#include "watch/breakers.h"
+#include "watch/connections.h"
+#include "watch/flows.h"
+#include "watch/penalties.h"
+
+struct weir_flows_view {
+	const struct weir_instance *instance; /* the caller's */
+	struct weir_flows flows;
+	struct weir_connection_flows connections;
+	struct weir_breaker_flows breakers;
+	struct weir_penalised_flows penalties;
+	bool has_connections, has_breakers, has_penalties; /* rules ask for them */
+	bool has_windows; /* some rule is about neither connections nor requests, or there is no rule of these */
+};
+
+/* The `most` busiest flows of each sort. weir_flows_view_free() frees *ret_view, which keeps `instance`. */
+int weir_flows_view_read(const struct weir_instance *instance, size_t most, struct weir_flows_view *ret_view,
+			 struct weir_diag *diag);
+void weir_flows_view_free(struct weir_flows_view *view);
+
+/* Whose flow it is; NULL: not known. */
+const struct weir_rule_info *weir_flow_rule(const struct weir_instance *instance, const struct weir_flow_use *use);
+
+/* What part of its threshold a flow has used; 0 without a threshold. */
+double weir_flow_share(const struct weir_flow_use *use);
+double weir_connection_share(const struct weir_connection_use *use);
+
+/* What `weir flows --json` prints (docs/json.md). NULL: out of memory. */
+json_t *weir_flows_describe(const struct weir_flows_view *view);
+
+#endif
