@@ -60,7 +60,7 @@ static void mistake_in_an_override_is_told_at_its_place(void **state)
 		{OVERRIDES("[{source: 10.0.0.0/8}]"), 5, 15, "the override has no threshold", "0 to block"},
 		{OVERRIDES("[{source: 10.0.0.0/8, treshold: 1, threshold: 1}]"), 5, 36,
 		 "override has no field 'treshold'", "'threshold'"},
-		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1k}]"), 5, 47, "'1k' is not a number", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, threshold: 1K}]"), 5, 47, "'1K' is not a number", NULL},
 		{OVERRIDES("[{source: 10.0.0.0/8, threshold: -1}]"), 5, 47, "negative", NULL},
 		{OVERRIDES("[{source: 10.0.0.1/8, threshold: 1}]"), 5, 24, "host bits", "10.0.0.0/8"},
 		{OVERRIDES("[{source: x, threshold: 1}]"), 5, 24, "no IP address", NULL},

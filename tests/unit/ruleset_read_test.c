@@ -70,6 +70,132 @@ static void every_field_of_a_rule_is_read(void **state)
 	assert_true(bench->ruleset->settings.observes);
 }
 
+static void rate_is_threshold_interval_and_unit_in_one(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads(bench,
+		     RESOURCES "rules:\n"
+			       "- {resource: dns, rate: 100Mbit/s}\n"
+			       "- {resource: dns, threshold: 12500000, statIntervalInMs: 1000, unit: bytes}\n"
+			       "- {resource: dns, rate: 6/min}\n"
+			       "- {resource: dns, threshold: 6, statInterval: 1m}\n"
+			       "- {resource: dns, rate: 10MB/s, window: tokens, burst: 64KiB}\n"
+			       "- {resource: dns, rate: 5k/10s, tokenCalculateStrategy: WarmUp, warmUpPeriod: 2m}\n"
+			       "- {resource: dns, rate: 5/s, controlBehavior: Throttling, maxQueueingTime: 2s}\n");
+	rules = bench->ruleset->rules;
+	for (size_t i = 0; i < 4; i += 2) {
+		assert_true(rules[i].threshold_micro == rules[i + 1].threshold_micro);
+		assert_true(rules[i].interval_ns == rules[i + 1].interval_ns);
+		assert_int_equal(rules[i].counts_bytes, rules[i + 1].counts_bytes);
+	}
+	assert_true(rules[0].counts_bytes && !rules[2].counts_bytes);
+	assert_true(rules[4].burst_micro == 65536 * WEIR_MICRO);
+	assert_true(rules[5].interval_ns == 10000000000);
+	assert_int_equal(rules[5].warm_up.period_s, 120);
+	assert_int_equal(rules[6].queueing_ms_max, 2000);
+}
+
+static void every_time_may_bring_its_unit(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_settings *settings;
+	const struct weir_ruleset_rule *rules;
+
+	assert_reads(bench, "settings: {controllerTimeout: 5s, halfOpenTimeout: 3s, tcpIdleTimeout: 1h,\n"
+			    "           otherIdleTimeout: 90s, closedTimeout: 1m}\n" RESOURCES
+			    "rules: [{resource: dns, rate: 5/s, blockDuration: 10s, blockDurationMax: 1h}]\n"
+			    "circuitBreakers: [{resource: web, strategy: SlowRequestRatio, threshold: 0.5,\n"
+			    "  statInterval: 10s, retryTimeout: 1m, maxAllowedRt: 500ms, minRequestAmount: 1k}]\n");
+	settings = &bench->ruleset->settings;
+	rules = bench->ruleset->rules;
+	assert_int_equal(settings->controller_timeout_ms, 5000);
+	assert_int_equal(settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF], 3000);
+	assert_int_equal(settings->connection_timeout_ms[1], 3600000);
+	assert_int_equal(settings->connection_timeout_ms[2], 90000);
+	assert_int_equal(settings->connection_timeout_ms[3], 60000);
+	assert_int_equal(rules[0].penalty_ms, 10000);
+	assert_int_equal(rules[0].penalty_ms_max, 3600000);
+	assert_true(rules[1].breaker.interval_ns == 10000000000);
+	assert_true(rules[1].breaker.retry_ns == 60000000000);
+	assert_true(rules[1].breaker.max_rt_ns == 500000000);
+	assert_int_equal(rules[1].breaker.min_requests, 1000);
+}
+
+static void counts_and_bytes_may_have_prefixes(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset_rule *rule;
+
+	assert_reads(bench,
+		     "settings: {flowsPerCpu: 64Ki, timedEntries: 1M, connections: 256Ki, connectionFlows: 4Ki}\n"
+		     "resources: [{name: dns, flow: source}, {name: web}]\n"
+		     "rules:\n- {resource: dns, threshold: 1.5k, overrides: [{source: 10.0.0.0/8, threshold: 2M}]}\n"
+		     "- {resource: web, metricType: Concurrency, threshold: 20k}\n"
+		     "- {resource: web, unit: bytes, tokenCalculateStrategy: MemoryAdaptive, "
+		     "lowMemUsageThreshold: 80Mbit,\n   highMemUsageThreshold: 1MB, memLowWaterMarkBytes: 1.5GiB, "
+		     "memHighWaterMarkBytes: 3G}\n");
+	assert_int_equal(bench->ruleset->settings.flows_per_cpu, 65536);
+	assert_int_equal(bench->ruleset->settings.timed_entries, 1000000);
+	assert_int_equal(bench->ruleset->settings.connections, 262144);
+	assert_int_equal(bench->ruleset->settings.connection_flows, 4096);
+	rule = bench->ruleset->rules;
+	assert_true(rule[0].threshold_micro == 1500 * WEIR_MICRO);
+	assert_true(rule[0].overrides[0].threshold_micro == 2000000 * WEIR_MICRO);
+	assert_true(rule[1].threshold_micro == 20000 * WEIR_MICRO);
+	assert_true(rule[2].memory.low_units == 10000000);
+	assert_true(rule[2].memory.high_units == 1000000);
+	assert_true(rule[2].memory.low_mark_bytes == 1610612736);
+	assert_true(rule[2].memory.high_mark_bytes == 3000000000);
+}
+
+static void one_anchored_value_means_what_each_of_its_fields_says(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 1, statInterval: &t 1m}, "
+				      "{resource: dns, threshold: 1, statInterval: *t}]\n");
+	assert_true(bench->ruleset->rules[1].interval_ns == 60000000000);
+	assert_int_equal(read_texts(bench,
+				    RESOURCES "rules: [{resource: dns, threshold: 1, statInterval: &t 1m}, "
+					      "{resource: dns, threshold: 1, statIntervalInMs: *t}]\n",
+				    NULL, NULL),
+			 -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "statIntervalInMs: '1m' is not a whole number");
+}
+
+static void one_setting_may_be_written_in_two_ways(void **state)
+{
+	static const char rules[] = RESOURCES "rules: [{resource: dns, threshold: 1}]\n";
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, rules, "settings: {controllerTimeout: 5s, flowsPerCpu: 1Ki}\n",
+				    "settings: {controllerTimeoutInMs: 5000, flowsPerCpu: 1024}\n"),
+			 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_int_equal(read_texts(bench, rules, "settings: {controllerTimeout: 5s}\n",
+				    "settings: {controllerTimeoutInMs: 5001}\n"),
+			 -EINVAL);
+}
+
+static void numbers_in_lists_of_sentinels_are_plain(void **state)
+{
+	static const char *const lists[] = {
+		"[{resource: dns, threshold: 20k}]",
+		"[{resource: dns, threshold: \"5\"}]",
+		"[{resource: dns, threshold: 5, statIntervalInMs: 1k}]",
+		"[{resource: dns, tokenCalculateStrategy: 2, lowMemUsageThreshold: 1k, highMemUsageThreshold: 1,\n"
+		"memLowWaterMarkBytes: 1, memHighWaterMarkBytes: 2}]",
+		"[{resource: dns, strategy: 2, threshold: 5, retryTimeoutMs: 1, statIntervalMs: 1000, "
+		"minRequestAmount: 1k}]",
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		assert_int_equal(read_texts(bench, RESOURCES, lists[i], NULL), -EINVAL);
+}
+
 /* Who asks for it over SSH is shut out. */
 static void drop_of_all_that_is_unmatched_is_warned_of(void **state)
 {
@@ -420,6 +546,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(defaults_are_those_of_the_rules_reference),
 		TEST(every_field_of_a_rule_is_read),
+		TEST(rate_is_threshold_interval_and_unit_in_one),
+		TEST(every_time_may_bring_its_unit),
+		TEST(counts_and_bytes_may_have_prefixes),
+		TEST(one_anchored_value_means_what_each_of_its_fields_says),
+		TEST(one_setting_may_be_written_in_two_ways),
+		TEST(numbers_in_lists_of_sentinels_are_plain),
 		TEST(drop_of_all_that_is_unmatched_is_warned_of),
 		TEST(every_setting_of_the_controller_is_read),
 		TEST(every_condition_of_a_match_is_read),

@@ -83,57 +83,6 @@ static void number_beyond_what_64_bits_hold_is_no_smaller_one(void **state)
 		       "out of range", "");
 }
 
-static void threshold_is_exact_in_millionths(void **state)
-{
-	static const struct {
-		const char *token;
-		uint64_t micro;
-	} good[] = {
-		{"0", 0},
-		{"1", 1000000},
-		{"0.5", 500000},
-		{"2.9", 2900000},
-		{"0.000001", 1},
-		{"0.100000", 100000},
-		{"1000000", 1000000000000},
-		{"10000000000000", 10000000000000000000ull},
-	};
-	uint64_t micro;
-
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_int_equal(weir_parse_threshold(good[i].token, &micro, &refusal), 0);
-		assert_true(micro == good[i].micro);
-	}
-}
-
-static void threshold_refuses_what_is_no_rate(void **state)
-{
-	static const struct {
-		const char *token, *message;
-	} bad[] = {
-		{"20k", "is not a number"},
-		{"nan", "is not a number"},
-		{"inf", "is not a number"},
-		{"", "is not a number"},
-		{".5", "is not a number"},
-		{"5.", "is not a number"},
-		{"1e3", "is not a number"},
-		{"1.2.3", "is not a number"},
-		{"0x10", "is not a number"},
-		{"1.5k", "is not a number"},
-		{"-1", "is negative"},
-		{"-0.5", "is negative"},
-		{"1.0000001", "more than six decimals"},
-		{"007", "begins with a zero"},
-		{"10000000000001", "out of range"},
-		{"99999999999999999999", "out of range"},
-	};
-	uint64_t micro;
-
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_refused(weir_parse_threshold(bad[i].token, &micro, &refusal), bad[i].token, bad[i].message, "");
-}
-
 static void json_threshold_is_exact_whatever_its_spelling(void **state)
 {
 	static const struct {
@@ -536,26 +485,6 @@ static void nearest_finds_what_was_meant_and_nothing_else(void **state)
 	assert_null(weir_nearest("x", words, 0, sizeof(*words)));
 }
 
-static void duration_is_numbers_with_units_the_longer_first(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t ms;
-	} good[] = {{"1ms", 1},		{"90s", 90000},		{"10m", 600000},
-		    {"1h30m", 5400000}, {"7d", 604800000},	{"1d2h3m4s5ms", 93784005},
-		    {"0h5s", 5000},	{"3650d", 315360000000}};
-	static const char *const bad[] = {"",	  "5",	 "0s",	 "h",	  "1x",	     "1 h",   "30m1h",
-					  "1h1h", "-1h", "1.5h", "3651d", "3650d1s", "1hour", "99999999999999999999s"};
-	uint64_t ns;
-
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(weir_parse_duration(good[i].text, &ns, &refusal), 0);
-		assert_int_equal(ns, good[i].ms * 1000000);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_refused(weir_parse_duration(bad[i], &ns, &refusal), bad[i], "is no duration", "1h30m");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -563,8 +492,6 @@ int main(void)
 		cmocka_unit_test(number_refuses_all_but_plain_decimals),
 		cmocka_unit_test(number_refuses_signs_leading_zeros_and_overflow),
 		cmocka_unit_test(number_beyond_what_64_bits_hold_is_no_smaller_one),
-		cmocka_unit_test(threshold_is_exact_in_millionths),
-		cmocka_unit_test(threshold_refuses_what_is_no_rate),
 		cmocka_unit_test(json_threshold_is_exact_whatever_its_spelling),
 		cmocka_unit_test(json_threshold_refuses_what_is_no_rate),
 		cmocka_unit_test(prefixes_sort_by_family_address_and_length),
@@ -585,7 +512,6 @@ int main(void)
 		cmocka_unit_test(flow_field_is_in_the_key_once),
 		cmocka_unit_test(name_has_1_to_127_bytes_of_utf8),
 		cmocka_unit_test(utf8_refuses_overlong_surrogate_and_cut_characters),
-		cmocka_unit_test(duration_is_numbers_with_units_the_longer_first),
 		cmocka_unit_test(nearest_finds_what_was_meant_and_nothing_else),
 	};
 

@@ -7,6 +7,7 @@
 #include "cmd.h"
 #include "options.h"
 #include "print.h"
+#include "rules/quantity.h"
 #include "rules/values.h"
 #include "timed/timed.h"
 

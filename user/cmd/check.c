@@ -455,6 +455,18 @@ static void print_threshold(uint64_t micro)
 	printf("%llu%s%s", (unsigned long long)(micro / WEIR_MICRO), digits ? "." : "", decimals);
 }
 
+/* " (100 Mbit/s)" of bytes in an interval, as links are measured. */
+static void print_bit_rate(uint64_t micro, uint64_t interval_ns)
+{
+	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
+	double rate = (double)micro / WEIR_MICRO * 8 * WEIR_NSEC_PER_SEC / interval_ns;
+	size_t unit = 0;
+
+	for (; rate >= 1000 && unit + 1 < ARRAY_SIZE(units); unit++)
+		rate /= 1000;
+	printf(" (%.4g %s)", rate, units[unit]);
+}
+
 /* "20 packets per 1 s", and how that moves. */
 static void print_limit(const struct weir_ruleset_rule *rule)
 {
@@ -466,6 +478,8 @@ static void print_limit(const struct weir_ruleset_rule *rule)
 		print_threshold(rule->threshold_micro);
 	printf(" %s per ", rule->counts_bytes ? "bytes" : "packets");
 	print_time(rule->interval_ns);
+	if (rule->counts_bytes && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		print_bit_rate(rule->threshold_micro, rule->interval_ns);
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
 		printf(" (down to %llu as memory in use grows from %llu to %llu bytes)",
 		       (unsigned long long)memory->high_units, (unsigned long long)memory->low_mark_bytes,

@@ -65,7 +65,9 @@ static uint64_t read_number(struct weir_reader *reader, const struct reading *re
 	const struct weir_node *value = reading->value[field];
 	uint64_t number = 0;
 
-	if (value)
+	if (value && field == WEIR_BREAKER_MIN_REQUESTS && !reading->is_sentinel)
+		weir_read_count(reader, value, weir_breaker_field_names[field], false, 0, high, NULL, &number);
+	else if (value)
 		weir_read_number(reader, value, weir_breaker_field_names[field], 0, high, &number);
 	return number;
 }
@@ -136,7 +138,7 @@ static void read_threshold(struct weir_reader *reader, struct reading *reading)
 	if (value && !weir_read_word(reader, value, "threshold", &word))
 		return;
 	if (value && (reading->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
-					   : weir_parse_threshold(word, &micro, &refusal))) {
+					   : weir_parse_threshold(word, false, &micro, &refusal))) {
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 		return;
 	}

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "rules/parse.h"
+#include "rules/quantity.h"
 
 /* ---- complaints ---- */
 
@@ -131,9 +132,9 @@ static const char *advice_for(const char *word)
 	static const struct {
 		const char *word, *advice;
 	} known[] = {
-		{"rate", "write 'threshold' units, packets or bytes, per 'statIntervalInMs' milliseconds"},
-		{"bits", "write 'bytes', and an eighth of the number of bits as the threshold"},
-		{"bit", "write 'bytes', and an eighth of the number of bits as the threshold"},
+		{"rate", "a rule has one; here, write 'threshold'"},
+		{"bits", "write 'rate: 100Mbit/s' in place of threshold and unit"},
+		{"bit", "write 'rate: 100Mbit/s' in place of threshold and unit"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
@@ -163,6 +164,52 @@ static void complain_unknown_field(struct weir_reader *reader, const struct weir
 	weir_complain(reader, key, hint, "%s has no field '%.*s'", what, WEIR_SHOWN(key->text));
 }
 
+/* ---- fields without their unit of time ---- */
+
+static const struct {
+	const char *suffix;
+	uint64_t ns;
+} time_suffixes[] = {{"InMs", 1000000}, {"Ms", 1000000}, {"Sec", WEIR_NSEC_PER_SEC}};
+
+/* The unit of time that a field's name ends in, and how many bytes that is; 0: none. */
+static uint64_t time_unit_ns(const char *field, size_t *ret_suffix_bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(time_suffixes); i++) {
+		*ret_suffix_bytes = strlen(time_suffixes[i].suffix);
+		if (strlen(field) > *ret_suffix_bytes &&
+		    !strcmp(field + strlen(field) - *ret_suffix_bytes, time_suffixes[i].suffix))
+			return time_suffixes[i].ns;
+	}
+	return 0;
+}
+
+/* "statInterval" for statIntervalInMs. */
+static bool is_timed_name(const char *name, const char *field)
+{
+	size_t suffix_bytes;
+
+	return time_unit_ns(field, &suffix_bytes) && strlen(name) == strlen(field) - suffix_bytes &&
+	       !strncmp(name, field, strlen(name));
+}
+
+/* An anchored value may stand for another field, too: this one is a node of its own. */
+static const struct weir_node *make_timed(struct weir_reader *reader, const struct weir_node *value, const char *name)
+{
+	struct weir_node **slot, *timed = malloc(sizeof(*timed));
+
+	slot = weir_array_add((void **)&reader->timed, reader->timed_count, sizeof(*slot));
+	if (!slot || !timed) {
+		free(timed);
+		reader->is_out_of_memory = true;
+		return NULL;
+	}
+	*timed = *value;
+	timed->timed_name = name;
+	*slot = timed;
+	reader->timed_count++;
+	return timed;
+}
+
 static void read_field(struct weir_reader *reader, const struct weir_node *key, const struct weir_node *value,
 		       const char *what, const char *const *fields, size_t count, const struct weir_node **keys,
 		       const struct weir_node **values)
@@ -173,7 +220,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 		weir_complain(reader, key, NULL, "the name of a field must be a word, not %s", kind_name(key));
 		return;
 	}
-	while (i < count && strcmp(key->text, fields[i]))
+	while (i < count && strcmp(key->text, fields[i]) && !is_timed_name(key->text, fields[i]))
 		i++;
 	if (i == count) {
 		complain_unknown_field(reader, key, what, fields, count);
@@ -182,7 +229,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 			      keys[i]->place.line);
 	} else {
 		keys[i] = key;
-		values[i] = value;
+		values[i] = strcmp(key->text, fields[i]) ? make_timed(reader, value, key->text) : value;
 	}
 }
 
@@ -252,27 +299,95 @@ static void complain_refused(struct weir_reader *reader, const struct weir_node 
 	weir_complain(reader, node, refusal->hint[0] ? refusal->hint : NULL, "%s: %s", field, refusal->message);
 }
 
+const char *weir_written_name(const struct weir_node *node, const char *field)
+{
+	return node->timed_name ?: field;
+}
+
 bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 		      uint64_t high, uint64_t *ret_number)
 {
 	return weir_read_number_of(reader, node, field, low, high, NULL, ret_number);
 }
 
+/* "1m" where milliseconds are wanted: the field has a name that takes it. */
+static void advise_timed_name(const char *field, const char *word, uint64_t low, uint64_t high,
+			      struct weir_refusal *refusal)
+{
+	size_t suffix_bytes;
+	uint64_t unit_ns = time_unit_ns(field, &suffix_bytes), number;
+	struct weir_refusal ignored;
+
+	if (unit_ns && isdigit((unsigned char)word[0]) && word[strspn(word, "0123456789")] &&
+	    !weir_parse_time(word, unit_ns, low, high, &number, &ignored))
+		weir_advise(refusal, "write %llu, or '%.*s: %.*s'", (unsigned long long)number,
+			    (int)(strlen(field) - suffix_bytes), field, WEIR_SHOWN(word));
+}
+
+/* In place of what is said of the range, which is not all; but not of what is said of leading zeros. */
+static void take_advice(const char *advice, struct weir_refusal *refusal)
+{
+	if (advice && !strncmp(refusal->hint, "write ", strlen("write ")))
+		weir_advise(refusal, "%s", advice);
+}
+
 bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 			 uint64_t high, const char *advice, uint64_t *ret_number)
+{
+	struct weir_refusal refusal;
+	size_t suffix_bytes;
+	const char *word;
+
+	if (!weir_read_word(reader, node, field, &word))
+		return false;
+	if (node->timed_name) {
+		if (!weir_parse_time(word, time_unit_ns(field, &suffix_bytes), low, high, ret_number, &refusal))
+			return true;
+	} else {
+		if (!weir_parse_number(word, low, high, ret_number, &refusal))
+			return true;
+		take_advice(advice, &refusal);
+		advise_timed_name(field, word, low, high, &refusal);
+	}
+	complain_refused(reader, node, weir_written_name(node, field), &refusal);
+	return false;
+}
+
+bool weir_read_count(struct weir_reader *reader, const struct weir_node *node, const char *field, bool counts_bytes,
+		     uint64_t low, uint64_t high, const char *advice, uint64_t *ret_number)
 {
 	struct weir_refusal refusal;
 	const char *word;
 
 	if (!weir_read_word(reader, node, field, &word))
 		return false;
-	if (!weir_parse_number(word, low, high, ret_number, &refusal))
+	if (!weir_parse_count(word, counts_bytes, low, high, ret_number, &refusal))
 		return true;
-	/* Not in place of what is said of leading zeros. */
-	if (advice && !strncmp(refusal.hint, "write ", strlen("write ")))
-		snprintf(refusal.hint, sizeof(refusal.hint), "%s", advice);
+	if (!isdigit((unsigned char)word[0]) || !word[strspn(word, "0123456789")])
+		take_advice(advice, &refusal);
 	complain_refused(reader, node, field, &refusal);
 	return false;
+}
+
+static bool peek_number(const struct weir_node *node, const char *field, uint64_t *ret_number)
+{
+	struct weir_refusal ignored;
+	size_t suffix_bytes;
+
+	if (node->timed_name)
+		return !weir_parse_time(node->text, time_unit_ns(field, &suffix_bytes), 0, UINT32_MAX, ret_number,
+					&ignored);
+	return !weir_parse_count(node->text, false, 0, UINT64_MAX, ret_number, &ignored);
+}
+
+bool weir_is_same_value(const struct weir_node *left, const struct weir_node *right, const char *field)
+{
+	uint64_t one, other;
+
+	if (left->kind != WEIR_NODE_WORD || right->kind != WEIR_NODE_WORD)
+		return true;
+	return (!left->timed_name == !right->timed_name && !strcmp(left->text, right->text)) ||
+	       (peek_number(left, field, &one) && peek_number(right, field, &other) && one == other);
 }
 
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,

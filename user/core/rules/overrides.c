@@ -94,7 +94,7 @@ static void read_threshold(struct overrides *overrides, const struct weir_node *
 
 	if (!weir_read_word(overrides->reader, node, "threshold", &word))
 		return;
-	if (weir_parse_threshold(word, micro, &refusal))
+	if (weir_parse_threshold(word, overrides->rule->counts_bytes, micro, &refusal))
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	else if (*micro)
 		/* 0 is how one says that a flow is blocked. */

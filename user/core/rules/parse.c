@@ -438,6 +438,9 @@ static void free_reader(struct weir_reader *reader)
 	free(reader->resource_nodes);
 	free(reader->rule_nodes);
 	free(reader->resource_rules);
+	for (size_t i = 0; i < reader->timed_count; i++)
+		free(reader->timed[i]);
+	free(reader->timed);
 }
 
 int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,

@@ -37,7 +37,9 @@ struct weir_reader {
 	const struct weir_node **resource_nodes; /* what to point at, by resource */
 	const struct weir_node **rule_nodes;	 /* ... by rule */
 	size_t *resource_rules;			 /* how many rules each resource has had so far */
-	bool is_incomplete;			 /* a file could not be read: what others name may be in it */
+	struct weir_node **timed;		 /* values of fields whose names leave out the unit of time */
+	size_t timed_count;
+	bool is_incomplete; /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
 	size_t mistakes; /* told or not: the same twice, or one too many */
@@ -58,7 +60,8 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
 /* ---- maps ---- */
 
 /*
- * Sort the fields of a map: values[i] becomes the value of the field fields[i], or NULL. Complains of
+ * Sort the fields of a map: values[i] becomes the value of the field fields[i], or NULL. A field whose name ends in a
+ * unit of time (InMs, Ms, Sec) may be written without it; its value is a duration then (quantity.h). Complains of
  * unknown fields (and says which was meant), of fields given twice or without a value, and when the
  * node is no map. `what` is what the map describes: "rule". With `may_be_empty` a field without
  * a value is as good as absent (a heading under which everything is commented out).
@@ -73,11 +76,19 @@ void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *no
 /* ---- words: each returns false, having complained, when the node is not what it must be ---- */
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);
+/* Plain digits; where the field's name left out its unit of time, a duration in that unit. */
 bool weir_read_number(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 		      uint64_t high, uint64_t *ret_number);
 /* The same where what to write is not all that is read: "write 10 to 20, or 0 for the default". */
 bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 			 uint64_t high, const char *advice, uint64_t *ret_number);
+/* A quantity, of bytes with `counts_bytes`: "20k", "256Ki", "8GiB". `advice` may be NULL. */
+bool weir_read_count(struct weir_reader *reader, const struct weir_node *node, const char *field, bool counts_bytes,
+		     uint64_t low, uint64_t high, const char *advice, uint64_t *ret_number);
+/* What the value of a field is called in messages: the field's name as it was written. */
+const char *weir_written_name(const struct weir_node *node, const char *field);
+/* Do two values of a field come to the same, however they are written? */
+bool weir_is_same_value(const struct weir_node *left, const struct weir_node *right, const char *field);
 /* For readers to whom a number in quotes is a text; true for all other nodes. */
 bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *node);
 /* One of `names`; with `has_numbers` also its index in digits, as Sentinel writes enums. */

@@ -15,7 +15,8 @@
 
 #define NAME_OF_FIELD(constant, name) name,
 #define NAME_OF_NUMBER(constant, name, high, advice) name,
-const char *const weir_rule_fields[RULE_FIELD_COUNT] = {WEIR_RULE_FIELDS(NAME_OF_FIELD, NAME_OF_NUMBER)};
+const char *const weir_rule_fields[RULE_FIELD_COUNT] = {
+	WEIR_RULE_FIELDS(NAME_OF_FIELD, NAME_OF_NUMBER, NAME_OF_NUMBER, NAME_OF_NUMBER)};
 
 /* ---- resource and name ---- */
 
@@ -119,6 +120,59 @@ static bool may_be_number(struct weir_reader *reader, const struct weir_draft *d
 	return !draft->is_sentinel || weir_check_unquoted(reader, value);
 }
 
+/* The fields that a rate stands in place of. */
+static void check_rate_alone(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	static const enum weir_rule_field fields[] = {RULE_THRESHOLD, RULE_INTERVAL, RULE_UNIT};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (draft->value[fields[i]])
+			weir_complain(reader, draft->value[fields[i]], "leave one of them out",
+				      "'rate' says it already, so there can be no '%s'",
+				      weir_written_name(draft->value[fields[i]], weir_rule_fields[fields[i]]));
+}
+
+/* "10MB/s": the threshold, the interval and the unit in one. */
+static void read_rate(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_RATE];
+	char interval[WEIR_DURATION_TEXT_BYTES];
+	struct weir_refusal refusal;
+	const char *word;
+
+	if (!value || draft->is_sentinel)
+		return;
+	check_rate_alone(reader, draft);
+	/* Of a rate that is wrong, too, it is not to be said that the rule has no threshold. */
+	draft->value[RULE_THRESHOLD] = value;
+	draft->has_rate = true;
+	draft->rate.interval_ns = INTERVAL_MS_DEFAULT * NSEC_PER_MSEC;
+	if (!weir_read_word(reader, value, "rate", &word))
+		return;
+	if (weir_parse_rate(word, &draft->rate, &refusal))
+		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	else if (draft->rate.interval_ns < INTERVAL_MS_MIN * NSEC_PER_MSEC ||
+		 draft->rate.interval_ns > INTERVAL_MS_MAX * NSEC_PER_MSEC)
+		weir_complain(reader, value, "write an interval of 10ms to 1d",
+			      "rate: an interval of %s is out of range",
+			      weir_format_duration(draft->rate.interval_ns, interval));
+}
+
+static void take_rate(struct weir_reader *reader, struct weir_draft *draft)
+{
+	struct weir_ruleset_rule *rule = draft->rule;
+
+	rule->interval_ns = draft->rate.interval_ns;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		weir_complain(reader, draft->value[RULE_RATE],
+			      "write lowMemUsageThreshold and highMemUsageThreshold, per statInterval",
+			      "MemoryAdaptive has two thresholds, and no rate");
+		return;
+	}
+	draft->has_threshold = true;
+	rule->threshold_micro = draft->rate.micro;
+}
+
 static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_THRESHOLD];
@@ -128,10 +182,14 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 	const char *word;
 	int err;
 
+	if (draft->has_rate) {
+		take_rate(reader, draft);
+		return;
+	}
 	if (!value || !may_be_number(reader, draft, value) || !weir_read_word(reader, value, "threshold", &word))
 		return;
 	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
-				 : weir_parse_threshold(word, &micro, &refusal);
+				 : weir_parse_threshold(word, draft->rule->counts_bytes, &micro, &refusal);
 	/* Sentinel ignores the threshold of a MemoryAdaptive rule, but for its sign. */
 	if (err && (is_used || !draft->is_sentinel || word[0] == '-'))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
@@ -149,8 +207,8 @@ static void read_burst(struct weir_reader *reader, struct weir_draft *draft)
 
 	if (!value || !weir_read_word(reader, value, "burst", &word))
 		return;
-	if (weir_parse_threshold(word, &micro, &refusal) || micro < WEIR_MICRO)
-		weir_complain(reader, value, "write what a bucket holds, 1 or more, in digits: 'burst: 1500'",
+	if (weir_parse_threshold(word, draft->rule->counts_bytes, &micro, &refusal) || micro < WEIR_MICRO)
+		weir_complain(reader, value, "write what a bucket holds, 1 or more: 'burst: 1500', 'burst: 64k'",
 			      "'%.*s' is no burst", WEIR_SHOWN(word));
 	else
 		draft->rule->burst_micro = micro;
@@ -162,10 +220,14 @@ static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 	const struct weir_node *value = draft->value[RULE_INTERVAL];
 	uint64_t interval_ms = 0;
 
+	if (draft->has_rate)
+		return;
 	if (value && may_be_number(reader, draft, value) &&
 	    weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
 	    interval_ms && interval_ms < INTERVAL_MS_MIN) {
-		weir_complain(reader, value, advice, "statIntervalInMs: '%s' is out of range", value->text);
+		weir_complain(reader, value,
+			      value->timed_name ? "write 10ms to 1d, or 0 for the default of 1s" : advice,
+			      "%s: '%s' is out of range", weir_written_name(value, "statIntervalInMs"), value->text);
 		return;
 	}
 	draft->rule->interval_ns = (interval_ms ?: INTERVAL_MS_DEFAULT) * NSEC_PER_MSEC;
@@ -232,40 +294,61 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	struct weir_ruleset_rule *rule = draft->rule;
 	const struct weir_kind *kind;
 
+	read_rate(reader, draft);
 	rule->strategy = read_choice(reader, draft, RULE_STRATEGY, weir_strategy_names, WEIR_STRATEGY_COUNT, true);
 	rule->behavior = read_choice(reader, draft, RULE_BEHAVIOR, weir_behavior_names, WEIR_BEHAVIOR_COUNT, true);
 	rule->relation = read_choice(reader, draft, RULE_RELATION, weir_relation_names, WEIR_RELATION_COUNT, true);
-	rule->counts_bytes = read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
+	rule->counts_bytes = draft->has_rate ? draft->rate.counts_bytes
+					     : read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
 	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
 	rule->metric = read_metric(reader, draft);
 	kind = weir_kind_of(rule);
+	if (draft->has_rate && !kind->has_interval)
+		weir_complain(reader, draft->value[RULE_RATE], "write 'threshold', without a time",
+			      "%s counts what is open at once, and has no rate", kind->metric_name);
 	if (kind->check_choices)
 		kind->check_choices(reader, draft);
 }
 
 /* ---- Sentinel's other fields ---- */
 
+/* In lists of Sentinel's all are plain. */
+enum number_form { FORM_NUMBER, FORM_COUNT, FORM_BYTES };
+
+struct number {
+	enum weir_rule_field field;
+	uint64_t high;
+	const char *advice; /* for rules that use the field; others may have less in it */
+	enum number_form form;
+};
+
+static bool read_one_number(struct weir_reader *reader, struct weir_draft *draft, const struct number *number)
+{
+	const struct weir_node *value = draft->value[number->field];
+	const char *name = weir_rule_fields[number->field];
+	const bool counts_bytes = number->form == FORM_BYTES || draft->rule->counts_bytes;
+	uint64_t *read = &draft->number[number->field];
+
+	if (!may_be_number(reader, draft, value))
+		return false;
+	return draft->is_sentinel || number->form == FORM_NUMBER
+		       ? weir_read_number_of(reader, value, name, 0, number->high, number->advice, read)
+		       : weir_read_count(reader, value, name, counts_bytes, 0, number->high, number->advice, read);
+}
+
 static void read_numbers(struct weir_reader *reader, struct weir_draft *draft)
 {
-	static const struct {
-		enum weir_rule_field field;
-		uint64_t high;
-		const char *advice; /* for rules that use the field; others may have less in it */
-	} numbers[] = {
+	static const struct number numbers[] = {
 #define NO_NUMBER(constant, name)
-#define NUMBER(constant, name, high, advice) {RULE_##constant, high, advice},
-		WEIR_RULE_FIELDS(NO_NUMBER, NUMBER)};
+#define NUMBER(constant, name, high, advice) {RULE_##constant, high, advice, FORM_NUMBER},
+#define COUNT(constant, name, high, advice) {RULE_##constant, high, advice, FORM_COUNT},
+#define BYTES(constant, name, high, advice) {RULE_##constant, high, advice, FORM_BYTES},
+		WEIR_RULE_FIELDS(NO_NUMBER, NUMBER, COUNT, BYTES)};
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		enum weir_rule_field field = numbers[i].field;
-
-		if (draft->value[field])
-			draft->is_misread[field] =
-				!may_be_number(reader, draft, draft->value[field]) ||
-				!weir_read_number_of(reader, draft->value[field], weir_rule_fields[field], 0,
-						     numbers[i].high, numbers[i].advice, &draft->number[field]);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (draft->value[numbers[i].field])
+			draft->is_misread[numbers[i].field] = !read_one_number(reader, draft, &numbers[i]);
 }
 
 static void keep_high_mark(const struct weir_draft *draft)

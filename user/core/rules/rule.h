@@ -7,17 +7,20 @@
 #define WEIR_RULES_RULE_H
 
 #include "rules/parse.h"
+#include "rules/quantity.h"
 
 /*
  * The fields of a rule. A NUMBER is a plain one, of Sentinel's: its largest value, as wide as Sentinel-Go's own (uint32
  * and int64) or as what it stands for can be, and what to write, for rules that use the field. It is read into
- * weir_draft.number, for the rule's kind or strategy to keep.
+ * weir_draft.number, for the rule's kind or strategy to keep. A COUNT is one that may have a prefix in weir's own files
+ * ("20k"), of what the rule counts; of BYTES also a unit ("8GiB").
  */
-#define WEIR_RULE_FIELDS(FIELD, NUMBER)                                                                                \
+#define WEIR_RULE_FIELDS(FIELD, NUMBER, COUNT, BYTES)                                                                  \
 	FIELD(NAME, "name")                                                                                            \
 	FIELD(RESOURCE, "resource")                                                                                    \
 	FIELD(METRIC, "metricType")                                                                                    \
 	FIELD(THRESHOLD, "threshold")                                                                                  \
+	FIELD(RATE, "rate")                                                                                            \
 	FIELD(INTERVAL, "statIntervalInMs")                                                                            \
 	FIELD(SAMPLES, "sampleCount")                                                                                  \
 	FIELD(STRATEGY, "tokenCalculateStrategy")                                                                      \
@@ -27,10 +30,10 @@
 	NUMBER(MAX_QUEUEING, "maxQueueingTimeMs", UINT32_MAX, NULL)                                                    \
 	NUMBER(WARM_UP_PERIOD, "warmUpPeriodSec", WEIR_WARM_UP_PERIOD_S_MAX, "write 1 to 31536000")                    \
 	NUMBER(COLD_FACTOR, "warmUpColdFactor", UINT32_MAX, "write 2 to 4294967295, or 0 for the default of 3")        \
-	NUMBER(LOW_USAGE, "lowMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")               \
-	NUMBER(HIGH_USAGE, "highMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")             \
-	NUMBER(LOW_MARK, "memLowWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                          \
-	NUMBER(HIGH_MARK, "memHighWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                        \
+	COUNT(LOW_USAGE, "lowMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")                \
+	COUNT(HIGH_USAGE, "highMemUsageThreshold", WEIR_THRESHOLD_UNITS_MAX, "write 1 to 10000000000000")              \
+	BYTES(LOW_MARK, "memLowWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                           \
+	BYTES(HIGH_MARK, "memHighWaterMarkBytes", INT64_MAX, "write 1 to 9223372036854775807")                         \
 	FIELD(UNIT, "unit")                                                                                            \
 	FIELD(WINDOW, "window")                                                                                        \
 	FIELD(BURST, "burst")                                                                                          \
@@ -41,7 +44,10 @@
 
 #define WEIR_RULE_FIELD(constant, name) RULE_##constant,
 #define WEIR_RULE_NUMBER(constant, name, high, advice) RULE_##constant,
-enum weir_rule_field { WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER) RULE_FIELD_COUNT };
+enum weir_rule_field {
+	WEIR_RULE_FIELDS(WEIR_RULE_FIELD, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER, WEIR_RULE_NUMBER) RULE_FIELD_COUNT
+};
+_Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
 #define WEIR_RULE_FIELDS_ALL ((1u << RULE_FIELD_COUNT) - 1) /* a bit for each */
 
 /* Of rules that reject. */
@@ -63,6 +69,8 @@ struct weir_draft {
 	bool is_sentinel;	   /* an object of a list of Sentinel's rules */
 	bool is_isolation;	   /* ... that is one of Sentinel-Go's isolation rules */
 	bool has_threshold, has_resource;
+	bool has_rate;			   /* `rate` stands for the threshold, the interval and the unit */
+	struct weir_rate rate;		   /* then */
 	size_t mistakes_before;		   /* the reader's, when it came to this rule */
 	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
 	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */

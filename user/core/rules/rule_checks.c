@@ -124,7 +124,8 @@ static void check_penalty(struct weir_reader *reader, const struct weir_draft *d
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (draft->value[fields[i]] && !number[fields[i]] && !draft->is_misread[fields[i]])
 			weir_complain(reader, draft->value[fields[i]], "write 1 to 4294967295, or leave it out",
-				      "%s: '0' is out of range", weir_rule_fields[fields[i]]);
+				      "%s: '0' is out of range",
+				      weir_written_name(draft->value[fields[i]], weir_rule_fields[fields[i]]));
 	if (!number[RULE_BLOCK_DURATION_MAX] || draft->is_misread[RULE_BLOCK_DURATION])
 		return;
 	if (!draft->value[RULE_BLOCK_DURATION])

@@ -132,14 +132,25 @@ static void read_number(struct weir_reader *reader, const struct weir_node *cons
 		*number = read;
 }
 
+/* The same of things that are counted. */
+static void read_count(struct weir_reader *reader, const struct weir_node *const values[], enum setting setting,
+		       uint32_t low, uint32_t high, uint32_t *number)
+{
+	uint64_t read;
+
+	if (values[setting] &&
+	    weir_read_count(reader, values[setting], setting_names[setting], false, low, high, NULL, &read))
+		*number = read;
+}
+
 static void read_connections(struct weir_reader *reader, const struct weir_node *const values[],
 			     struct weir_settings *settings)
 {
 	uint32_t timeout_ms;
 
-	read_number(reader, values, SETTING_CONNECTIONS, CONNECTIONS_MIN, CONNECTIONS_MAX, &settings->connections);
-	read_number(reader, values, SETTING_CONNECTION_FLOWS, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX,
-		    &settings->connection_flows);
+	read_count(reader, values, SETTING_CONNECTIONS, CONNECTIONS_MIN, CONNECTIONS_MAX, &settings->connections);
+	read_count(reader, values, SETTING_CONNECTION_FLOWS, CONNECTION_FLOWS_MIN, CONNECTION_FLOWS_MAX,
+		   &settings->connection_flows);
 	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++) {
 		timeout_ms = settings->connection_timeout_ms[i];
 		read_number(reader, values, SETTING_CONNECTION_TIMEOUTS + i, CONNECTION_TIMEOUT_MS_MIN,
@@ -156,7 +167,7 @@ static void merge(struct weir_reader *reader, const struct weir_node *value, con
 		*first = value;
 		return;
 	}
-	if (value->kind != WEIR_NODE_WORD || (*first)->kind != WEIR_NODE_WORD || !strcmp(value->text, (*first)->text))
+	if (weir_is_same_value(value, *first, name))
 		return;
 	weir_complain(reader, value, "files merge: set it in one of them, or in both to the same",
 		      "'%s' is '%.*s' here, but '%.*s' in %s:%d", name, WEIR_SHOWN(value->text),
@@ -170,8 +181,8 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	const struct weir_node *values[WEIR_SETTING_COUNT];
 
 	weir_read_fields(reader, node, "settings", setting_names, WEIR_SETTING_COUNT, false, values);
-	read_number(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
-		    &settings->flows_per_cpu);
+	read_count(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
+		   &settings->flows_per_cpu);
 	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
 	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
 	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
@@ -182,7 +193,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_number(reader, values, SETTING_CONTROLLER_TIMEOUT, CONTROLLER_TIMEOUT_MS_MIN, CONTROLLER_TIMEOUT_MS_MAX,
 		    &settings->controller_timeout_ms);
 	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
-	read_number(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
+	read_count(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
 	read_connections(reader, values, settings);
 	if (values[SETTING_NON_IP] && settings->drop_non_ip)
 		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
@@ -190,8 +201,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
 			  "have resources for all that is to come in: SSH, DHCP, DNS, ICMP and the answers to this "
-			  "host's "
-			  "own requests, too; 'weir run --observe' shows what would go",
+			  "host's own requests, too; 'weir run --observe' shows what would go",
 			  "'unmatched: drop' drops all that is in no resource");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		if (values[i])

@@ -43,7 +43,7 @@ const struct weir_number_name weir_dscp_names[] = {
 
 /* ---- refusals ---- */
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct weir_refusal *refusal, const char *format, ...)
+int weir_refuse(struct weir_refusal *refusal, const char *format, ...)
 {
 	va_list args;
 
@@ -54,8 +54,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct weir_refusal *ref
 	return -EINVAL;
 }
 
-/* Add to a refusal what to write instead. */
-__attribute__((format(printf, 2, 3))) static int advise(struct weir_refusal *refusal, const char *format, ...)
+int weir_advise(struct weir_refusal *refusal, const char *format, ...)
 {
 	va_list args;
 
@@ -82,23 +81,25 @@ int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
 	uint32_t code;
 
 	if (!bytes) {
-		refuse(reterr_refusal, "the name is empty");
-		return advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
+		weir_refuse(reterr_refusal, "the name is empty");
+		return weir_advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
 	}
 	if (bytes >= WEIR_NAME_BYTES) {
-		refuse(reterr_refusal, "name '%.*s...' is %zu bytes long", WEIR_SHOWN(text), bytes);
-		return advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
+		weir_refuse(reterr_refusal, "name '%.*s...' is %zu bytes long", WEIR_SHOWN(text), bytes);
+		return weir_advise(reterr_refusal, "write a name of 1 to %d bytes", WEIR_NAME_BYTES - 1);
 	}
 	for (const char *at = text; *at; at += length) {
 		length = weir_utf8_character(at, strlen(at), &code);
 		if (!length)
-			return refuse(reterr_refusal, "name '%.*s' is not UTF-8", WEIR_SHOWN(text));
+			return weir_refuse(reterr_refusal, "name '%.*s' is not UTF-8", WEIR_SHOWN(text));
 		if (code == ';') {
-			refuse(reterr_refusal, "name '%.*s' contains ';'", WEIR_SHOWN(text));
-			return advise(reterr_refusal, "leave it out: ';' separates names where several are printed");
+			weir_refuse(reterr_refusal, "name '%.*s' contains ';'", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal,
+					   "leave it out: ';' separates names where several are printed");
 		}
 		if (code < ' ' || (code >= 0x7f && code <= 0x9f))
-			return refuse(reterr_refusal, "name '%.*s' contains a control character", WEIR_SHOWN(text));
+			return weir_refuse(reterr_refusal, "name '%.*s' contains a control character",
+					   WEIR_SHOWN(text));
 	}
 	return 0;
 }
@@ -190,21 +191,22 @@ static int parse_digits(const char *text, size_t bytes, uint64_t low, uint64_t h
 	if (!is_digits(text, bytes)) {
 		bool is_negative = bytes > 1 && text[0] == '-' && is_digits(text + 1, bytes - 1);
 
-		refuse(reterr_refusal, is_negative ? "'%.*s' is negative" : "'%.*s' is not a whole number", shown,
-		       text);
-		return advise(reterr_refusal, "write %llu to %llu in digits", (unsigned long long)low,
-			      (unsigned long long)high);
+		weir_refuse(reterr_refusal, is_negative ? "'%.*s' is negative" : "'%.*s' is not a whole number", shown,
+			    text);
+		return weir_advise(reterr_refusal, "write %llu to %llu in digits", (unsigned long long)low,
+				   (unsigned long long)high);
 	}
 	while (zeros < bytes - 1 && text[zeros] == '0')
 		zeros++;
 	if (zeros) {
-		refuse(reterr_refusal, "'%.*s' begins with a zero", shown, text);
-		return advise(reterr_refusal, "numbers are decimal here: write %.*s",
-			      shown - (int)zeros > 0 ? shown - (int)zeros : 1, text + zeros);
+		weir_refuse(reterr_refusal, "'%.*s' begins with a zero", shown, text);
+		return weir_advise(reterr_refusal, "numbers are decimal here: write %.*s",
+				   shown - (int)zeros > 0 ? shown - (int)zeros : 1, text + zeros);
 	}
 	if (!read_digits(text, bytes, high, ret_number) || *ret_number < low) {
-		refuse(reterr_refusal, "'%.*s' is out of range", shown, text);
-		return advise(reterr_refusal, "write %llu to %llu", (unsigned long long)low, (unsigned long long)high);
+		weir_refuse(reterr_refusal, "'%.*s' is out of range", shown, text);
+		return weir_advise(reterr_refusal, "write %llu to %llu", (unsigned long long)low,
+				   (unsigned long long)high);
 	}
 	return 0;
 }
@@ -218,38 +220,6 @@ int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *r
 	if (!err)
 		*ret_number = number;
 	return err;
-}
-
-int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal)
-{
-	static const char *const form = "write units per interval in digits, with at most six decimals: 20000 or 0.5";
-	size_t whole_bytes = strcspn(text, "."), decimals = 0;
-	uint64_t units, micro = 0;
-	int err;
-
-	if (text[0] == '-') {
-		refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write 0 to block everything");
-	}
-	if (text[whole_bytes])
-		decimals = strlen(text + whole_bytes + 1);
-	if (!is_digits(text, whole_bytes) || (text[whole_bytes] && !is_digits(text + whole_bytes + 1, decimals))) {
-		refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "%s", form);
-	}
-	if (decimals > 6) {
-		refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "%s", form);
-	}
-	err = parse_digits(text, whole_bytes, 0, WEIR_THRESHOLD_UNITS_MAX, &units, reterr_refusal);
-	if (err)
-		return err;
-	if (decimals)
-		read_digits(text + whole_bytes + 1, decimals, WEIR_MICRO, &micro);
-	for (size_t i = decimals; i < 6; i++)
-		micro *= 10;
-	*ret_micro = units * WEIR_MICRO + micro;
-	return 0;
 }
 
 /* ---- numbers as JSON writes them ---- */
@@ -334,21 +304,21 @@ int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir
 	struct scientific number;
 
 	if (text[0] == '-') {
-		refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write 0 to block everything");
+		weir_refuse(reterr_refusal, "threshold '%.*s' is negative", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write 0 to block everything");
 	}
 	if (!split_json_number(text, &number)) {
-		refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write a number as JSON has it: 20000, 0.5 or 2e4");
+		weir_refuse(reterr_refusal, "threshold '%.*s' is not a number", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write a number as JSON has it: 20000, 0.5 or 2e4");
 	}
 	trim_zeros(&number);
 	if (number.bytes && number.exponent < -6) {
-		refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "thresholds are kept exactly: round it to six decimals");
+		weir_refuse(reterr_refusal, "threshold '%.*s' has more than six decimals", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "thresholds are kept exactly: round it to six decimals");
 	}
 	if (!scale_to_micro(&number, ret_micro)) {
-		refuse(reterr_refusal, "threshold '%.*s' is out of range", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write 0 to %llu", WEIR_THRESHOLD_UNITS_MAX);
+		weir_refuse(reterr_refusal, "threshold '%.*s' is out of range", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write 0 to %llu", WEIR_THRESHOLD_UNITS_MAX);
 	}
 	return 0;
 }
@@ -369,8 +339,8 @@ int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_ran
 			return err;
 	}
 	if (to < from) {
-		refuse(reterr_refusal, "range '%.*s' runs backwards", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write %u-%u", (unsigned int)to, (unsigned int)from);
+		weir_refuse(reterr_refusal, "range '%.*s' runs backwards", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write %u-%u", (unsigned int)to, (unsigned int)from);
 	}
 	*ret_range = (struct weir_range){.low = from, .high = to};
 	return 0;
@@ -392,19 +362,19 @@ int weir_parse_named_range(const char *text, uint32_t high, const struct weir_nu
 	err = weir_parse_range(text, high, ret_range, reterr_refusal);
 	if (!err || !isalpha((unsigned char)text[0]))
 		return err;
-	refuse(reterr_refusal, "'%.*s' is neither a number nor a name", WEIR_SHOWN(text));
+	weir_refuse(reterr_refusal, "'%.*s' is neither a number nor a name", WEIR_SHOWN(text));
 	nearest = weir_nearest(text, names, count, sizeof(*names));
 	if (nearest)
-		return advise(reterr_refusal, "did you mean '%s'?", nearest);
-	return advise(reterr_refusal, "write 0 to %u, or a name such as %s", high, names[0].name);
+		return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);
+	return weir_advise(reterr_refusal, "write 0 to %u, or a name such as %s", high, names[0].name);
 }
 
 /* ---- addresses ---- */
 
 static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 {
-	refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
-	return advise(reterr_refusal, "write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32");
+	weir_refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
+	return weir_advise(reterr_refusal, "write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32");
 }
 
 /* Zero the bits after the prefix. True when one of them was set. */
@@ -442,15 +412,15 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 	if (text[address_bytes]) {
 		err = weir_parse_number(text + address_bytes + 1, 0, whole, &bits, reterr_refusal);
 		if (err) {
-			refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
-			return advise(reterr_refusal, "write 0 to %u after the '/'", (unsigned int)whole);
+			weir_refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal, "write 0 to %u after the '/'", (unsigned int)whole);
 		}
 	}
 	prefix.bits = bits;
 	if (clear_host_bits(&prefix)) {
-		refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
-			      weir_format_prefix(&prefix, network), address);
+		weir_refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
+				   weir_format_prefix(&prefix, network), address);
 	}
 	*ret_prefix = prefix;
 	return 0;
@@ -507,10 +477,11 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 		return err;
 	}
 	nearest = weir_nearest(text, protocols, ARRAY_SIZE(protocols), sizeof(protocols[0]));
-	refuse(reterr_refusal, "'%.*s' is not a known protocol", WEIR_SHOWN(text));
+	weir_refuse(reterr_refusal, "'%.*s' is not a known protocol", WEIR_SHOWN(text));
 	if (nearest)
-		return advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
-	return advise(reterr_refusal, "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
+		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
+	return weir_advise(reterr_refusal,
+			   "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
 }
 
 /* The bit of the flag that `bytes` bytes at `text` name, or 0. */
@@ -536,10 +507,10 @@ int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, str
 		bytes = strcspn(at, ", ");
 		bit = tcp_flag(at, bytes);
 		if (!bit) {
-			refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
-			return advise(reterr_refusal,
-				      "flags are fin syn rst psh ack urg ece cwr, separated by commas, '!' "
-				      "before those that must not be set: \"syn,!ack\"");
+			weir_refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
+			return weir_advise(reterr_refusal,
+					   "flags are fin syn rst psh ack urg ece cwr, separated by commas, '!' "
+					   "before those that must not be set: \"syn,!ack\"");
 		}
 		*side |= bit;
 		at += bytes;
@@ -547,13 +518,13 @@ int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, str
 		if (!*at)
 			break;
 		if (*at != ',') {
-			refuse(reterr_refusal, "TCP flags '%.*s' are not separated by commas", WEIR_SHOWN(text));
-			return advise(reterr_refusal, "write them as \"syn,!ack\"");
+			weir_refuse(reterr_refusal, "TCP flags '%.*s' are not separated by commas", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal, "write them as \"syn,!ack\"");
 		}
 	}
 	if (flags.set & flags.clear) {
-		refuse(reterr_refusal, "'%.*s' wants one flag both set and not set", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "name each flag once; for either of two, write a list: [syn, fin]");
+		weir_refuse(reterr_refusal, "'%.*s' wants one flag both set and not set", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "name each flag once; for either of two, write a list: [syn, fin]");
 	}
 	*ret_flags = flags;
 	return 0;
@@ -576,7 +547,7 @@ static int parse_word(const char *text, const struct word *words, size_t count, 
 			return 0;
 		}
 	}
-	refuse(reterr_refusal, "'%.*s' is not known", WEIR_SHOWN(text));
+	weir_refuse(reterr_refusal, "'%.*s' is not known", WEIR_SHOWN(text));
 	for (size_t i = 0; i < count; i++)
 		used += snprintf(reterr_refusal->hint + used, sizeof(reterr_refusal->hint) - used, "%s%s",
 				 i == 0		 ? "write "
@@ -610,13 +581,13 @@ int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct we
 	size_t bytes = strlen(text);
 
 	if (!bytes || bytes >= IF_NAMESIZE) {
-		refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
-			      IF_NAMESIZE - 1);
+		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
+				   IF_NAMESIZE - 1);
 	}
 	if (!strcmp(text, ".") || !strcmp(text, "..") || strpbrk(text, "/: \t\n\v\f\r")) {
-		refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
+		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
 	}
 	memcpy(ret_name, text, bytes + 1);
 	return 0;
@@ -650,14 +621,16 @@ static int parse_key_lengths(const char *text, const char *lengths, uint8_t fami
 	} else if (families == 2) {
 		is_valid = read_prefix_length(lengths, strlen(lengths), 128, &bits[1]);
 	} else {
-		refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource takes IPv4 and IPv6",
-		       WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write both, first of IPv4 and then of IPv6, as in source/24/56; or say "
-					      "'family: ipv4' in the match");
+		weir_refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource takes IPv4 and IPv6",
+			    WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal,
+				   "write both, first of IPv4 and then of IPv6, as in source/24/56; or say "
+				   "'family: ipv4' in the match");
 	}
 	if (!is_valid) {
-		refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
-		return advise(reterr_refusal, "write 1 to 32 bits of IPv4 and 1 to 128 of IPv6, as in source/24/56");
+		weir_refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal,
+				   "write 1 to 32 bits of IPv4 and 1 to 128 of IPv6, as in source/24/56");
 	}
 	return 0;
 }
@@ -696,18 +669,18 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	       (strncmp(text, weir_key_field_names[bit], name_bytes) || weir_key_field_names[bit][name_bytes]))
 		bit++;
 	if (bit == WEIR_KEY_FIELD_COUNT) {
-		refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
 		return advise_key_fields(reterr_refusal);
 	}
 	field = 1u << bit;
 	if (flow->fields & field) {
-		refuse(reterr_refusal, "'%s' is in the flow key twice", weir_key_field_names[bit]);
-		return advise(reterr_refusal, "leave one of them out");
+		weir_refuse(reterr_refusal, "'%s' is in the flow key twice", weir_key_field_names[bit]);
+		return weir_advise(reterr_refusal, "leave one of them out");
 	}
 	if (lengths && !is_address[bit]) {
-		refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is no address", WEIR_SHOWN(text),
-		       weir_key_field_names[bit]);
-		return advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
+		weir_refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is no address", WEIR_SHOWN(text),
+			    weir_key_field_names[bit]);
+		return weir_advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
 	}
 	if (lengths) {
 		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);

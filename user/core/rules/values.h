@@ -20,6 +20,10 @@ struct weir_refusal {
 	char hint[224]; /* empty: none */
 };
 
+/* Write why, without advice; then what to write instead. Both return -EINVAL. */
+int weir_refuse(struct weir_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int weir_advise(struct weir_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* For messages: "%.*s" of a token, cut after some 60 bytes at the end of a character. */
 #define WEIR_SHOWN(text) weir_shown_bytes(text), (text)
 int weir_shown_bytes(const char *text);
@@ -31,18 +35,11 @@ int weir_shown_bytes(const char *text);
 int weir_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number,
 		      struct weir_refusal *reterr_refusal);
 
-/* A decimal of at most six places, 0 to WEIR_THRESHOLD_UNITS_MAX, exactly, in millionths. */
-int weir_parse_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
-
-/* The same of JSON's grammar, exponent included ("1e3", "12.50"), as Sentinel's users keep it. It is the value that has
- * at most six decimals, not its spelling: 1.0000000 is 1.
+/* A decimal of at most six places, 0 to WEIR_THRESHOLD_UNITS_MAX, exactly, in millionths, by JSON's grammar, exponent
+ * included ("1e3", "12.50"), as Sentinel's users keep it. It is the value that has at most six decimals, not its
+ * spelling: 1.0000000 is 1. weir's own thresholds are in quantity.h.
  */
 int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir_refusal *reterr_refusal);
-
-/* "90s", "10m", "1h30m", "7d", in ns: whole numbers with the units d, h, m, s and ms, each at most once and in this
- * order; at least 1 ms, and at most ten years.
- */
-int weir_parse_duration(const char *text, uint64_t *ret_ns, struct weir_refusal *reterr_refusal);
 
 /* "53" or "1024-65535", both ends included and within 0 to `high`. */
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range,

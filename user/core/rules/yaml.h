@@ -40,6 +40,7 @@ struct weir_node {
 	struct weir_node **items; /* of a list; of a map: key, value, key, value ... */
 	size_t count;		  /* of items: twice the fields of a map */
 	size_t weight;		  /* nodes it stands for, itself included; 0 while it is not complete */
+	const char *timed_name;	  /* of a field's value that says its unit of time: the field's name, without that */
 	const struct weir_document *document;
 	struct weir_place place;
 };

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/quantity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+
+/* ---- amounts: a number, a prefix, a unit ---- */
+
+/* SI powers of ten, and IEC's of two, which end in 'i'. */
+static const struct {
+	const char *name;
+	uint64_t factor;
+} prefixes[] = {
+	{"Ki", 1ull << 10}, {"Mi", 1ull << 20},	  {"Gi", 1ull << 30},
+	{"Ti", 1ull << 40}, {"k", 1000},	  {"M", 1000000},
+	{"G", 1000000000},  {"T", 1000000000000}, {"", 1},
+};
+
+static const struct {
+	const char *name;
+	bool is_bytes;
+	unsigned int divisor;
+} units[] = {{"", false, 1}, {"B", true, 1}, {"bit", true, 8}};
+
+struct amount {
+	unsigned __int128 micro; /* below 2^125: 20 digits, six decimals and a prefix of 2^40 */
+	bool is_bytes;		 /* the text says so */
+};
+
+/* 64 bits have no more. */
+#define DIGITS_MAX 20
+#define TOO_MUCH                                                                                                       \
+	((unsigned __int128)1 << 126) /* a multiple of every divisor, and an eighth of it is too much as well */
+#define DECIMALS_MAX 6
+
+/* How much of the text is a number: "12.5". 0: none. */
+static size_t number_bytes(const char *text, size_t bytes)
+{
+	size_t whole = strspn(text, "0123456789"), decimals;
+
+	if (!whole || whole >= bytes || text[whole] != '.')
+		return whole < bytes ? whole : bytes;
+	decimals = strspn(text + whole + 1, "0123456789");
+	return decimals ? whole + 1 + decimals : 0;
+}
+
+/* In millionths, of at most DIGITS_MAX digits and DECIMALS_MAX decimals. */
+static unsigned __int128 read_micro(const char *text, size_t bytes)
+{
+	unsigned __int128 micro = 0;
+	size_t decimals = 0;
+	bool is_decimal = false;
+
+	for (size_t i = 0; i < bytes; i++) {
+		is_decimal |= text[i] == '.';
+		if (text[i] == '.')
+			continue;
+		micro = micro * 10 + (text[i] - '0');
+		decimals += is_decimal;
+	}
+	for (; decimals < DECIMALS_MAX; decimals++)
+		micro *= 10;
+	return micro;
+}
+
+/* What follows the number: is it a prefix and a unit? */
+static bool read_suffix(const char *suffix, size_t bytes, uint64_t *ret_factor, unsigned int *ret_divisor,
+			bool *ret_is_bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		size_t length = strlen(prefixes[i].name);
+
+		if (length > bytes || memcmp(suffix, prefixes[i].name, length))
+			continue;
+		for (size_t j = 0; j < ARRAY_SIZE(units); j++) {
+			if (strlen(units[j].name) != bytes - length ||
+			    memcmp(suffix + length, units[j].name, bytes - length))
+				continue;
+			*ret_factor = prefixes[i].factor;
+			*ret_divisor = units[j].divisor;
+			*ret_is_bytes = units[j].is_bytes;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- what was meant ---- */
+
+/* Words that other tools have for our units, in any case. */
+static const struct {
+	const char *word;
+	const char *units[2]; /* that it may mean */
+} strange_units[] = {
+	{"", {"", NULL}},	 {"b", {"bit", "B"}},	{"bps", {"bit", "B"}},	{"bit", {"bit", NULL}},
+	{"bits", {"bit", NULL}}, {"byte", {"B", NULL}}, {"bytes", {"B", NULL}}, {"p", {"", NULL}},
+	{"pps", {"", NULL}},	 {"pkt", {"", NULL}},	{"pkts", {"", NULL}},	{"packet", {"", NULL}},
+	{"packets", {"", NULL}}, {"qps", {"", NULL}},	{"rps", {"", NULL}},
+};
+
+/* Up to four readings of a suffix, each a prefix and a unit. */
+struct readings {
+	char words[4][8];
+	size_t count;
+};
+
+static void add_reading(struct readings *readings, const char *prefix, const char *unit)
+{
+	if (readings->count < ARRAY_SIZE(readings->words))
+		snprintf(readings->words[readings->count++], sizeof(readings->words[0]), "%s%s", prefix, unit);
+}
+
+/* "K", "mb", "Mbps": what could be meant. */
+static void find_readings(const char *suffix, size_t bytes, struct readings *readings)
+{
+	static const char letters[] = "kmgt";
+	const char *letter = bytes ? strchr(letters, tolower((unsigned char)suffix[0])) : NULL;
+	bool is_binary = letter && bytes > 1 && tolower((unsigned char)suffix[1]) == 'i';
+	const char *unit = suffix + !!letter + is_binary;
+	size_t unit_bytes = bytes - (unit - suffix);
+
+	for (size_t i = 0; i < ARRAY_SIZE(strange_units); i++) {
+		const char *const *meant = strange_units[i].units;
+		size_t meanings = 1 + !!meant[1];
+
+		if (strlen(strange_units[i].word) != unit_bytes || strncasecmp(strange_units[i].word, unit, unit_bytes))
+			continue;
+		/* 'B' alone is always bytes; "bps" is bits to most, and bytes to tc. */
+		if (unit_bytes == 1 && unit[0] == 'B')
+			meant = &strange_units[i].units[1], meanings = 1;
+		for (size_t j = 0; j < meanings; j++) {
+			char prefix[3] = "";
+
+			if (letter) {
+				prefix[0] = *letter == 'k' ? is_binary ? 'K' : 'k' : toupper(*letter);
+				prefix[1] = is_binary ? 'i' : '\0';
+			}
+			add_reading(readings, prefix, meant[j]);
+			if (suffix[0] == 'K' && !is_binary)
+				add_reading(readings, "Ki", meant[j]);
+		}
+		return;
+	}
+}
+
+/* "write 20k or 20Ki": the readings of text that is a number and a strange suffix, with `tail` behind each. */
+static bool advise_readings(const char *text, size_t bytes, const char *tail, struct weir_refusal *refusal)
+{
+	size_t number = number_bytes(text, bytes), used = 0;
+	struct readings readings = {};
+
+	if (!number || number > 40)
+		return false;
+	find_readings(text + number, bytes - number, &readings);
+	for (size_t i = 0; i < readings.count && used < sizeof(refusal->hint); i++)
+		used += snprintf(refusal->hint + used, sizeof(refusal->hint) - used, "%s%.*s%s%s",
+				 i == 0			  ? "write "
+				 : i + 1 < readings.count ? ", "
+							  : " or ",
+				 (int)number, text, readings.words[i], tail);
+	return readings.count;
+}
+
+/* "1,5k", "1 000", "1_000": without the marks, and with a point for a single comma. */
+static bool advise_without_marks(const char *text, size_t bytes, const char *tail, struct weir_refusal *refusal)
+{
+	char plain[48], pointed[48];
+	size_t kept = 0, commas = 0, marks = 0;
+
+	if (bytes >= sizeof(plain) || !bytes || !isdigit((unsigned char)text[0]))
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		commas += text[i] == ',';
+		marks += strchr(" _',", text[i]) != NULL;
+		pointed[i] = text[i] == ',' ? '.' : text[i];
+		if (!strchr(" _',", text[i]))
+			plain[kept++] = text[i];
+	}
+	plain[kept] = pointed[bytes] = '\0';
+	if (!marks)
+		return false;
+	if (commas == 1 && marks == 1)
+		weir_advise(refusal, "write %s%s if the comma begins the decimals, %s%s if it parts thousands", pointed,
+			    tail, plain, tail);
+	else
+		weir_advise(refusal, "write %s%s, without blanks or marks", plain, tail);
+	return true;
+}
+
+/* Why this is no amount, and what to write. `what` is the subject, with a blank behind it, or "". */
+static int refuse_amount(const char *what, const char *text, size_t bytes, const char *tail, const char *form,
+			 struct weir_refusal *refusal)
+{
+	weir_refuse(refusal, "%s'%.*s' is not a number%s", what, WEIR_SHOWN(text), tail[0] ? " per time" : "");
+	if (advise_without_marks(text, bytes, tail, refusal) || advise_readings(text, bytes, tail, refusal))
+		return -EINVAL;
+	return weir_advise(refusal, "%s", form);
+}
+
+static int read_amount(const char *what, const char *text, size_t bytes, const char *tail, const char *form,
+		       struct amount *ret_amount, struct weir_refusal *refusal)
+{
+	size_t number = number_bytes(text, bytes), whole = strspn(text, "0123456789");
+	uint64_t factor;
+	unsigned int divisor;
+	unsigned __int128 micro;
+	bool is_bytes;
+
+	if (text[0] == '-' && number_bytes(text + 1, bytes - 1)) {
+		weir_refuse(refusal, "%s'%.*s' is negative", what, WEIR_SHOWN(text));
+		return weir_advise(refusal, "write 0%s to block everything", tail);
+	}
+	if (!number || !read_suffix(text + number, bytes - number, &factor, &divisor, &is_bytes))
+		return refuse_amount(what, text, bytes, tail, form, refusal);
+	if (whole > 1 && text[0] == '0') {
+		weir_refuse(refusal, "%s'%.*s' begins with a zero", what, WEIR_SHOWN(text));
+		return weir_advise(refusal, "numbers are decimal here: write %s",
+				   text + strspn(text, "0") - (strspn(text, "0") == whole));
+	}
+	if (number > whole + 1 + DECIMALS_MAX) {
+		weir_refuse(refusal, "%s'%.*s' has more than six decimals", what, WEIR_SHOWN(text));
+		return weir_advise(refusal, "%s", form);
+	}
+	micro = whole > DIGITS_MAX ? TOO_MUCH : read_micro(text, number) * factor;
+	if (micro % divisor) {
+		weir_refuse(refusal, "%s'%.*s' has more than six decimals", what, WEIR_SHOWN(text));
+		return weir_advise(refusal, "a bit is 0.125 bytes: write whole bits");
+	}
+	*ret_amount = (struct amount){.micro = micro / divisor, .is_bytes = is_bytes};
+	return 0;
+}
+
+static int refuse_range(const char *what, const char *text, const char *tail, struct weir_refusal *refusal)
+{
+	weir_refuse(refusal, "%s'%.*s' is out of range", what, WEIR_SHOWN(text));
+	return weir_advise(refusal, "write 0%s to %llu%s", tail, WEIR_THRESHOLD_UNITS_MAX, tail);
+}
+
+int weir_parse_threshold(const char *text, bool counts_bytes, uint64_t *ret_micro, struct weir_refusal *reterr_refusal)
+{
+	static const char *const form =
+		"write digits, with at most six decimals, and k, M, G, T, or Ki, Mi, Gi, Ti: 20000, 20k or 0.5";
+	struct amount amount;
+	int err = read_amount("threshold ", text, strlen(text), "", form, &amount, reterr_refusal);
+
+	if (err)
+		return err;
+	if (amount.is_bytes && !counts_bytes) {
+		weir_refuse(reterr_refusal, "threshold '%.*s' is of bytes, and the rule counts packets",
+			    WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal,
+				   "add 'unit: bytes', or write 'rate: %.*s/s' in place of the "
+				   "threshold",
+				   WEIR_SHOWN(text));
+	}
+	if (amount.micro > (unsigned __int128)WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO)
+		return refuse_range("threshold ", text, "", reterr_refusal);
+	*ret_micro = amount.micro;
+	return 0;
+}
+
+int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t high, uint64_t *ret_count,
+		     struct weir_refusal *reterr_refusal)
+{
+	struct weir_refusal refusal;
+	struct amount amount;
+	char form[96];
+
+	/* What plain numbers are refused for is said as everywhere. */
+	if (!text[strspn(text, "-0123456789")])
+		return weir_parse_number(text, low, high, ret_count, reterr_refusal);
+	snprintf(form, sizeof(form), "write %llu to %llu in digits", (unsigned long long)low, (unsigned long long)high);
+	if (read_amount("", text, strlen(text), "", form, &amount, &refusal)) {
+		weir_refuse(reterr_refusal, "'%.*s' is not a whole number", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "%s", refusal.hint);
+	}
+	if (amount.micro < (unsigned __int128)low * WEIR_MICRO || amount.micro > (unsigned __int128)high * WEIR_MICRO) {
+		weir_refuse(reterr_refusal, "'%.*s' is out of range", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write %llu to %llu", (unsigned long long)low,
+				   (unsigned long long)high);
+	}
+	if (amount.micro % WEIR_MICRO || (amount.is_bytes && !counts_bytes)) {
+		weir_refuse(reterr_refusal, "'%.*s' is not a whole number", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "%s", form);
+	}
+	*ret_count = amount.micro / WEIR_MICRO;
+	return 0;
+}
+
+/* ---- durations ---- */
+
+#define DURATION_NS_MAX (3650ull * 86400 * WEIR_NSEC_PER_SEC) /* ten years: chosen, not derived */
+#define DURATION_DIGITS_MAX 12
+
+/* The longer first; the first name is the one that is printed. */
+static const struct {
+	const char *names[3];
+	uint64_t ns;
+} times[] = {
+	{{"d", "day"}, 86400 * WEIR_NSEC_PER_SEC},
+	{{"h", "hour"}, 3600 * WEIR_NSEC_PER_SEC},
+	{{"m", "min", "minute"}, 60 * WEIR_NSEC_PER_SEC},
+	{{"s", "sec", "second"}, WEIR_NSEC_PER_SEC},
+	{{"ms"}, 1000000},
+};
+
+/* The unit that these letters name, of those from `first` on; ARRAY_SIZE(times): none. */
+static size_t find_time(const char *at, size_t bytes, size_t first)
+{
+	for (; first < ARRAY_SIZE(times); first++)
+		for (size_t i = 0; i < ARRAY_SIZE(times[0].names) && times[first].names[i]; i++)
+			if (strlen(times[first].names[i]) == bytes && !memcmp(at, times[first].names[i], bytes))
+				return first;
+	return first;
+}
+
+/* Any duration, 0 included, or false. */
+static bool read_duration(const char *text, uint64_t *ret_ns)
+{
+	uint64_t ns = 0, number;
+	const char *at = text;
+	size_t unit = 0;
+
+	while (*at) {
+		size_t digits = strspn(at, "0123456789"), letters = 0;
+
+		if (!digits || digits > DURATION_DIGITS_MAX)
+			return false;
+		number = strtoull(at, NULL, 10);
+		at += digits;
+		while (isalpha((unsigned char)at[letters]))
+			letters++;
+		unit = find_time(at, letters, unit);
+		if (unit == ARRAY_SIZE(times) || number > DURATION_NS_MAX / times[unit].ns)
+			return false;
+		ns += number * times[unit++].ns;
+		at += letters;
+	}
+	*ret_ns = ns;
+	return at != text;
+}
+
+int weir_parse_duration(const char *text, uint64_t *ret_ns, struct weir_refusal *reterr_refusal)
+{
+	uint64_t ns;
+
+	if (!read_duration(text, &ns) || !ns || ns > DURATION_NS_MAX) {
+		weir_refuse(reterr_refusal, "'%.*s' is no duration", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write 90s, 10m, 1h30m or 7d: 1ms to 3650d, the longer units first");
+	}
+	*ret_ns = ns;
+	return 0;
+}
+
+const char *weir_format_duration(uint64_t ns, char ret_text[WEIR_DURATION_TEXT_BYTES])
+{
+	size_t used = 0;
+
+	snprintf(ret_text, WEIR_DURATION_TEXT_BYTES, "0");
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		if (ns / times[i].ns)
+			used += snprintf(ret_text + used, WEIR_DURATION_TEXT_BYTES - used, "%llu%s",
+					 (unsigned long long)(ns / times[i].ns), times[i].names[0]);
+		ns %= times[i].ns;
+	}
+	return ret_text;
+}
+
+int weir_parse_time(const char *text, uint64_t unit_ns, uint64_t low, uint64_t high, uint64_t *ret_number,
+		    struct weir_refusal *reterr_refusal)
+{
+	char lowest[WEIR_DURATION_TEXT_BYTES], highest[WEIR_DURATION_TEXT_BYTES];
+	uint64_t ns = 0;
+
+	weir_format_duration(low * unit_ns, lowest);
+	weir_format_duration(high * unit_ns, highest);
+	if (strcmp(text, "0") && !read_duration(text, &ns)) {
+		weir_refuse(reterr_refusal, "'%.*s' is no duration", WEIR_SHOWN(text));
+		if (text[0] && !text[strspn(text, "0123456789")])
+			return weir_advise(reterr_refusal, "say of what: %ss, %sms or %sm", text, text, text);
+		return weir_advise(reterr_refusal, "write 500ms, 90s, 10m, 1h30m or 7d: %s to %s", lowest, highest);
+	}
+	if (ns % unit_ns || ns / unit_ns < low || ns / unit_ns > high) {
+		weir_refuse(reterr_refusal, "'%.*s' is out of range", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write %s to %s%s", lowest, highest,
+				   ns % unit_ns ? ", in whole seconds" : "");
+	}
+	*ret_number = ns / unit_ns;
+	return 0;
+}
+
+/* ---- rates ---- */
+
+static const char *const rate_form = "write 20/s, 6/min, 5k/10s, 10MB/s or 100Mbit/s";
+
+/* "s" is "1s". */
+static bool read_interval(const char *text, uint64_t *ret_ns)
+{
+	char once[16];
+
+	if (!isalpha((unsigned char)text[0]))
+		return read_duration(text, ret_ns) && *ret_ns;
+	return snprintf(once, sizeof(once), "1%s", text) < (int)sizeof(once) && read_duration(once, ret_ns);
+}
+
+/* "100Mbps", "20": no '/', but it can be told what is missing. */
+static int refuse_without_interval(const char *text, struct weir_refusal *refusal)
+{
+	weir_refuse(refusal, "rate '%.*s' does not say in what time", WEIR_SHOWN(text));
+	if (advise_without_marks(text, strlen(text), "/s", refusal) ||
+	    advise_readings(text, strlen(text), "/s", refusal))
+		return -EINVAL;
+	return weir_advise(refusal, "%s", rate_form);
+}
+
+int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_refusal *reterr_refusal)
+{
+	const char *slash = strchr(text, '/');
+	struct amount amount;
+	uint64_t interval_ns;
+	char tail[20];
+	int err;
+
+	if (!slash)
+		return refuse_without_interval(text, reterr_refusal);
+	snprintf(tail, sizeof(tail), "%s", slash);
+	err = read_amount("rate ", text, slash - text, tail, rate_form, &amount, reterr_refusal);
+	if (err)
+		return err;
+	if (!read_interval(slash + 1, &interval_ns)) {
+		weir_refuse(reterr_refusal, "rate '%.*s' has no interval after the '/'", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write s, min, h or d there, or so many of them, as in 5/10s");
+	}
+	if (amount.micro > (unsigned __int128)WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO)
+		return refuse_range("rate ", text, tail, reterr_refusal);
+	*ret_rate = (struct weir_rate){amount.micro, interval_ns, amount.is_bytes};
+	return 0;
+}
