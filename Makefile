@@ -7,7 +7,7 @@
 
 # ---- settings ----
 
-# Variables: CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
+# Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
 ifeq ($(SANITIZE),1)
@@ -23,6 +23,11 @@ BPF_CLANG ?= clang
 OTHER_CLANG := clang-19
 BPFTOOL ?= bpftool
 PREFIX ?= /usr/local
+SBINDIR ?= $(PREFIX)/sbin
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/weir
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -58,7 +63,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help deps demo install clean compile_commands.json \
+.PHONY: FORCE all help deps demo man install uninstall clean compile_commands.json \
 	tests test test-unit test-bpf test-e2e test-vm model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
@@ -66,7 +71,9 @@ all: $(BUILD)/weir
 
 help:
 	@echo 'make              build $(BUILD)/weir'
-	@echo 'make install      into PREFIX (default /usr/local)'
+	@echo 'make install      weir, man pages, docs, sample rules and completion, into PREFIX (default /usr/local)'
+	@echo 'make uninstall    takes away again what it installed'
+	@echo 'make man          build the man pages only'
 	@echo 'make deps         install the Debian packages that building, testing and checking need'
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
 	@echo
@@ -155,6 +162,9 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 includes_skeleton = $(shell grep -rlE --include='*.c' '^\#include ".*\.skel\.h"' $(1))
 $(call objects,$(call includes_skeleton,user tests/bpf)): | $(SKELETONS)
 
+# Man pages, made below.
+MAN := $(addprefix $(BUILD)/man/,weir.8 weir-rules.5 weir-replay.1)
+
 # ---- the tests ----
 
 # The oracle, with its packets and random rule sets, knows as little of the kernel as core. The rest of tests/lib loads the program.
@@ -219,7 +229,7 @@ $(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS)
 HAS_OTHER := $(shell command -v $(OTHER_CLANG))
 OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
-tests: $(BUILD)/weir $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
+tests: $(BUILD)/weir $(MAN) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
@@ -236,7 +246,7 @@ test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
 model:
 	tests/model/run all
 
-test-e2e: $(BUILD)/weir $(TOOLS)
+test-e2e: $(BUILD)/weir $(MAN) $(TOOLS)
 	BUILD=$(BUILD) exec tests/run e2e
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
@@ -303,10 +313,10 @@ bench-shortcuts:
 # `make test` runs them, too, as tests/check/run: one line for each in the sum.
 check: check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy
 
-C_SRC := $(call sources,user tests)
-FORMATTED := $(sort $(shell find bpf include user tests -name '*.[ch]'))
+C_SRC := $(call sources,user tests docs)
+FORMATTED := $(sort $(shell find bpf include user tests docs -name '*.[ch]'))
 SCRIPTS = $(sort $(shell find .ci tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
-	$(shell find tests -name '*.sh'))
+	$(shell find tests -name '*.sh') contrib/completion/weir.bash)
 
 format:
 	clang-format -i $(FORMATTED)
@@ -361,10 +371,59 @@ $(call checked,tidy): $(BUILD)/check/tidy/%.ok: %.c .clang-tidy tests/.clang-tid
 deps:
 	@tests/deps
 
-install: $(BUILD)/weir
-	install -D -m 0755 $(BUILD)/weir $(DESTDIR)$(PREFIX)/sbin/weir
-	install -d $(DESTDIR)$(PREFIX)/share/weir/rules
-	install -m 0644 rules/* $(DESTDIR)$(PREFIX)/share/weir/rules/
+# Man pages: what --help says, by a program that prints the tables of options and commands, and pages of docs/.
+MAN_DATE = $(shell date -u $(if $(SOURCE_DATE_EPOCH),-d @$(SOURCE_DATE_EPOCH),-r CHANGELOG.md) +%F)
+MAN_COMMANDS := $(BUILD)/docs/man/commands
+
+man: $(MAN)
+
+$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/man/commands.body: $(MAN_COMMANDS)
+	@mkdir -p $(@D)
+	$(call step,GEN,$@) $< >$@
+
+$(BUILD)/man/replay-command.body: $(MAN_COMMANDS)
+	@mkdir -p $(@D)
+	$(call step,GEN,$@) $< replay >$@
+
+$(BUILD)/man/%.body: docs/%.md docs/man/markdown.awk
+	@mkdir -p $(@D)
+	$(call step,GEN,$@) awk -v SKIP=$(if $(filter replay,$*),1,0) -f docs/man/markdown.awk $< >$@
+
+# What is installed elsewhere says so.
+$(BUILD)/paths: FORCE
+	$(call write_if_changed,$(SBINDIR) $(DOCDIR))
+
+# A line @NAME.body@ of a template stands for that text.
+$(BUILD)/man/weir.8: $(BUILD)/man/commands.body
+$(BUILD)/man/weir-rules.5: $(BUILD)/man/rules.body
+$(BUILD)/man/weir-replay.1: $(BUILD)/man/replay-command.body $(BUILD)/man/replay.body
+$(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
+	$(call step,GEN,$@) sed $(foreach body,$(filter %.body,$^),-e '/^@$(notdir $(body))@$$/{r $(body)' -e 'd;}') \
+		-e 's|@VERSION@|$(VERSION)|; s|@DATE@|$(MAN_DATE)|; s|@DOCDIR@|$(DOCDIR)|' $< >$@
+
+# Each file that is installed: what it is here, its mode, and where it goes. Both targets go by this one list.
+INSTALLED = \
+	$(BUILD)/weir:0755:$(SBINDIR)/weir \
+	$(foreach page,$(MAN),$(page):0644:$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	$(foreach page,README.md CHANGELOG.md LICENSE,$(page):0644:$(DOCDIR)/$(page)) \
+	$(foreach page,$(wildcard docs/*.md docs/*.svg docs/*.png),$(page):0644:$(DOCDIR)/$(page)) \
+	$(foreach file,$(wildcard rules/*),$(file):0644:$(DOCDIR)/$(file)) \
+	contrib/completion/weir.bash:0644:$(BASHDIR)/weir \
+	contrib/completion/_weir:0644:$(ZSHDIR)/_weir
+
+part = $(word $(1),$(subst :, ,$(2)))
+
+install: $(BUILD)/weir $(MAN)
+	@$(foreach file,$(INSTALLED),install -D -m $(call part,2,$(file)) $(call part,1,$(file)) \
+		$(DESTDIR)$(call part,3,$(file)) &&) echo 'installed weir $(VERSION) in $(DESTDIR)$(PREFIX)'
+
+# Directories of weir's own go as well, once they are empty.
+uninstall:
+	@rm -f $(foreach file,$(INSTALLED),$(DESTDIR)$(call part,3,$(file)))
+	@rmdir $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/rules $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
 # README's picture: a minute of connections replayed against the sample rule (root).
 .PHONY: docs/warm-up.svg

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "complete.h"
 #include "options.h"
 #include "version.h"
 
@@ -43,6 +44,8 @@ int main(int argc, char **argv)
 		weir_print_version();
 		return WEIR_EXIT_OK;
 	}
+	if (!strcmp(argv[1], "--complete"))
+		return weir_complete(argc - 2, argv + 2);
 	entry = weir_command_find(argv[1]);
 	if (entry)
 		return run(entry, argc - 1, argv + 1);

@@ -153,16 +153,37 @@ int weir_host_check_privilege(struct weir_diag *diag)
 	return -EPERM;
 }
 
+static void free_interfaces(struct if_nameindex **interfaces)
+{
+	if_freenameindex(*interfaces);
+}
+
+int weir_host_interfaces(struct weir_names *ret_names)
+{
+	_cleanup_(free_interfaces) struct if_nameindex *interfaces = if_nameindex();
+	_cleanup_(weir_names_free) struct weir_names names = {};
+
+	if (!interfaces)
+		return -errno;
+	for (struct if_nameindex *i = interfaces; i->if_index; i++)
+		if (weir_names_add(&names, i->if_name))
+			return -ENOMEM;
+	*ret_names = names;
+	names = (struct weir_names){};
+	return 0;
+}
+
 /* "lo, eth0, ..." of the present network namespace. */
 static void list_interfaces(char *text, size_t text_bytes)
 {
-	struct if_nameindex *interfaces = if_nameindex();
+	_cleanup_(weir_names_free) struct weir_names names = {};
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (struct if_nameindex *i = interfaces; i && i->if_index && used + IF_NAMESIZE + 8 < text_bytes; i++)
-		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "there is: ", i->if_name);
-	if_freenameindex(interfaces);
+	if (weir_host_interfaces(&names))
+		return;
+	for (size_t i = 0; i < names.count && used + IF_NAMESIZE + 8 < text_bytes; i++)
+		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "there is: ", names.names[i]);
 }
 
 int weir_host_ifindex(const char *name, struct weir_diag *diag)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "host/names.h"
 
 /* Possible CPUs (not only those online: per-CPU maps have a copy for each), or -errno. */
 int weir_host_cpus(void);
@@ -53,6 +54,9 @@ int weir_host_ifindex(const char *name, struct weir_diag *diag);
 
 /* The same for weir_compile_options.ifindex: 0 when there is none. */
 uint32_t weir_host_find_ifindex(const char *name, void *unused);
+
+/* Those of the present network namespace, in the kernel's order. Returns 0 or -errno. */
+int weir_host_interfaces(struct weir_names *ret_names);
 
 /* Go into a network namespace, given by name (as `ip netns` knows it) or path. */
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag);

@@ -19,6 +19,19 @@ static void close_directory(DIR **directory)
 		closedir(*directory);
 }
 
+int weir_names_add(struct weir_names *names, const char *name)
+{
+	char **slot = weir_array_add((void **)&names->names, names->count, sizeof(*slot));
+
+	if (!slot)
+		return -ENOMEM;
+	*slot = strdup(name);
+	if (!*slot)
+		return -ENOMEM;
+	names->count++;
+	return 0;
+}
+
 int weir_names_read(const char *path, struct weir_names *ret_names)
 {
 	_cleanup_(close_directory) DIR *directory = opendir(path);
@@ -28,17 +41,8 @@ int weir_names_read(const char *path, struct weir_names *ret_names)
 	if (!directory)
 		return -errno;
 	while ((entry = readdir(directory))) {
-		char **name;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		name = weir_array_add((void **)&names.names, names.count, sizeof(*name));
-		if (!name)
+		if (entry->d_name[0] != '.' && weir_names_add(&names, entry->d_name))
 			return -ENOMEM;
-		*name = strdup(entry->d_name);
-		if (!*name)
-			return -ENOMEM;
-		names.count++;
 	}
 	if (names.count)
 		qsort(names.names, names.count, sizeof(*names.names), compare_names);

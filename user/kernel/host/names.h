@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The names in a directory, as a sorted list. Says nothing of what they name.
+ * Lists of names, as those in a directory. Says nothing of what they name.
  */
 #ifndef WEIR_HOST_NAMES_H
 #define WEIR_HOST_NAMES_H
@@ -14,6 +14,9 @@ struct weir_names {
 
 /* Names in a directory but for hidden ones, sorted. Returns 0 or -errno. */
 int weir_names_read(const char *path, struct weir_names *ret_names);
+/* A copy of `name`, at the end. Returns 0 or -ENOMEM. */
+int weir_names_add(struct weir_names *names, const char *name);
+
 void weir_names_free(struct weir_names *names);
 
 #endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What man pages say of weir's commands, from the tables that --help prints. With the name of a command: its
+ * description, options, example and exit codes, as sections; without one: all commands, a subsection each.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "options.h"
+
+/* Text as it is: no character has a meaning to roff. */
+static void print_literal(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] == '\\')
+			fputs("\\e", stdout);
+		else if (text[i] == '-')
+			fputs("\\-", stdout);
+		else if (text[i] == '\'')
+			fputs("\\(aq", stdout);
+		else if (text[i] == '^')
+			fputs("\\(ha", stdout);
+		else
+			putchar(text[i]);
+	}
+}
+
+/* The end of what is quoted here, or NULL: it is an apostrophe. */
+static const char *find_quoted_end(const char *start, const char *quote)
+{
+	const char *end;
+
+	if (quote > start && isalnum((unsigned char)quote[-1]))
+		return NULL;
+	for (end = quote + 1; (end = strchr(end, '\'')); end++)
+		if (end > quote + 1 && !isalnum((unsigned char)end[1]))
+			return end;
+	return NULL;
+}
+
+/* Sentences of --help, one a line, in which what is quoted is bold. */
+static void print_prose(const char *text)
+{
+	for (const char *at = text; *at; at++) {
+		const char *end = *at == '\'' ? find_quoted_end(text, at) : NULL;
+
+		if (end) {
+			fputs("\\fB", stdout);
+			print_literal(at + 1, end - at - 1);
+			fputs("\\fR", stdout);
+			at = end;
+		} else if (*at == ' ' && at > text && at[-1] == '.') {
+			putchar('\n');
+		} else if (*at == '\n') {
+			putchar(at[1] == '\n' ? '\n' : at > text && at[-1] == '.' ? '\n' : ' ');
+			if (at[1] == '\n') {
+				puts(".PP");
+				at++;
+			}
+		} else if (*at == '.' && (at == text || at[-1] == '\n')) {
+			fputs("\\&.", stdout);
+		} else {
+			print_literal(at, 1);
+		}
+	}
+	putchar('\n');
+}
+
+static void print_options(const struct weir_command *command)
+{
+	const struct weir_option *option;
+
+	for (size_t place = 0; (option = weir_command_option(command, place)); place++) {
+		if (!strcmp(option->name, "help"))
+			continue; /* every command has it */
+		printf(".TP\n");
+		if (option->is_short)
+			printf("\\fB\\-%c\\fR, ", option->letter);
+		fputs("\\fB\\-\\-", stdout);
+		print_literal(option->name, strlen(option->name));
+		fputs("\\fR", stdout);
+		if (option->argument)
+			printf(" \\fI%s\\fR", option->argument);
+		putchar('\n');
+		print_prose(option->help);
+	}
+}
+
+static void print_example(const struct weir_command *command)
+{
+	puts(".EX");
+	print_literal(command->example, strlen(command->example));
+	puts("\n.EE");
+}
+
+static void print_synopsis(const struct weir_command *command)
+{
+	printf("\\fBweir %s\\fR [\\fIOPTIONS\\fR]", command->name);
+	if (command->arguments) {
+		fputs(" \\fI", stdout);
+		print_literal(command->arguments, strlen(command->arguments));
+		fputs("\\fR", stdout);
+	}
+	putchar('\n');
+}
+
+static void print_all(void)
+{
+	puts(".PD 0");
+	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++) {
+		printf(".TP 10\n.B %s\n", entry->command->name);
+		print_prose(entry->does);
+	}
+	puts(".PD\n.PP\nEvery command has\n.BR \\-\\-help .");
+	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++) {
+		printf(".SS \"weir %s\"\n", entry->command->name);
+		print_synopsis(entry->command);
+		puts(".PP");
+		print_prose(entry->command->about);
+		print_options(entry->command);
+		puts(".PP");
+		print_example(entry->command);
+	}
+}
+
+static void print_one(const struct weir_command *command)
+{
+	puts(".SH SYNOPSIS");
+	print_synopsis(command);
+	puts(".SH DESCRIPTION");
+	print_prose(command->about);
+	puts(".SH OPTIONS");
+	print_options(command);
+	puts(".SH EXAMPLE");
+	print_example(command);
+	puts(".SH \"EXIT STATUS\"");
+	print_prose(weir_command_exits(command));
+}
+
+int main(int argc, char **argv)
+{
+	const struct weir_command_entry *entry = argc > 1 ? weir_command_find(argv[1]) : NULL;
+
+	if (argc > 1 && !entry) {
+		fprintf(stderr, "no command '%s'\n", argv[1]);
+		return EXIT_FAILURE;
+	}
+	if (entry)
+		print_one(entry->command);
+	else
+		print_all();
+	return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
