@@ -154,6 +154,52 @@ start_blast() { # OPTION...: send in the background, what was sent goes into $wo
 
 wait_blast() { wait "$blast_pid" || fail "the traffic generator failed"; }
 
+# The echo server in the far namespace, on port 80, into $work/server; and clients of it, into $work/NAME.
+start_server() { # OPTION...
+	: >"$work/server"
+	ip netns exec "$far" "$BUILD/tests/tools/echo_server" "$@" >"$work/server" 2>"$work/server.err" &
+	server_pid=$!
+	children+=("$server_pid")
+	await "$work/server" ready
+}
+
+start_crowd() { # NAME OPTION...
+	local name=$1
+	shift
+	: >"$work/$name"
+	ip netns exec "$near" "$BUILD/tests/tools/crowd" --server "$far_address" "$@" >"$work/$name" 2>"$work/$name.err" &
+	crowd_pid=$!
+	children+=("$crowd_pid")
+}
+
+# A figure of its last line: opened, refused, rounds, disturbed, ...
+of_crowd() { # NAME FIGURE
+	awk -v f="$2" '$1 == "final" { if (f == "opened") print $2; for (i = 3; i < NF; i += 2) if ($i == f) print $(i + 1) }' "$work/$1"
+}
+
+await() { # FILE WORD: a tool prints it
+	within 60 grep -q "$2" "$1" || fail "'$2' did not come: $(cat "$1" "$1.err")"
+}
+
+# What claims compare. Each says what is wrong.
+equals() { # WHAT HAVE WANT
+	[ "$2" = "$3" ] && return
+	echo "    $1: $2 instead of $3"
+	return 1
+}
+
+between() { # WHAT HAVE LEAST MOST
+	[ "$2" -ge "$3" ] && [ "$2" -le "$4" ] && return
+	echo "    $1: $2, not from $3 to $4"
+	return 1
+}
+
+at_least() { # WHAT HAVE LEAST
+	[ "$2" -ge "$3" ] && return
+	echo "    $1: $2, less than $3"
+	return 1
+}
+
 # Figures of a source: sent, and of the sink's last line (packets, windows, least, most, worst).
 sent() { awk -v s="$1" '$1 == "final" && $2 == s { print $3 }' "$work/blast"; }
 received() { awk -v s="$1" -v f="${2:-packets}" '$1 == "final" && $2 == s {

@@ -40,6 +40,7 @@
 #define BATCH 64		      /* packets handed to the kernel in one call */
 #define BACKLOG_NS (200 * 1000000ull) /* what a thread that was held up makes good; more is not sent */
 #define SPOOFED_NET 0x0b000000u	      /* 11.0.0.0 */
+#define SOURCE_PORT 40000	      /* the first */
 
 struct source {
 	char name[INET6_ADDRSTRLEN];
@@ -49,6 +50,7 @@ struct source {
 	uint16_t port; /* 0: the common one */
 	uint16_t vlan; /* 0: untagged */
 	bool is_tcp;
+	uint32_t ports;	  /* as many source ports, one after the other; 0: always the first */
 	uint32_t spoofed; /* as many addresses, one after the other; 0: this one */
 	uint8_t frame[FRAME_BYTES_MAX];
 	size_t frame_bytes, ip_offset;
@@ -133,7 +135,7 @@ static void build_frame(struct source *source, const uint8_t destination_mac[6],
 		memcpy(at + 12, source->address, 4);
 		memcpy(at + 16, destination, 4);
 	}
-	put16(at + header_bytes, 40000);
+	put16(at + header_bytes, SOURCE_PORT);
 	put16(at + header_bytes + 2, source->port ? source->port : port);
 	if (source->is_tcp) {
 		at[header_bytes + 12] = 5 << 4;
@@ -153,6 +155,17 @@ static void spoof(const struct source *source, uint8_t *frame, uint32_t index)
 
 	memcpy(frame + source->ip_offset + 12, &address, sizeof(address));
 	put_checksums(frame + source->ip_offset, false, source->is_tcp, source->frame_bytes - source->ip_offset - 20);
+}
+
+/* Source port number `index`: a SYN from another port is another connection. */
+static void change_port(const struct source *source, uint8_t *frame, uint32_t index)
+{
+	bool is_ipv6 = source->family == AF_INET6;
+	uint8_t *ip = frame + source->ip_offset;
+	size_t header_bytes = is_ipv6 ? 40 : 20;
+
+	put16(ip + header_bytes, SOURCE_PORT + index % source->ports);
+	put_checksums(ip, is_ipv6, source->is_tcp, source->frame_bytes - source->ip_offset - header_bytes);
 }
 
 /* ---- sending ---- */
@@ -188,20 +201,23 @@ static unsigned int due_packets(struct sender *self, size_t which_source, uint64
 static void send_packets(struct sender *self, size_t which_source, unsigned int count)
 {
 	const struct source *source = &sources[which_source];
+	bool differ = source->spoofed || source->ports;
 	uint64_t now_ns = weir_host_now_ns();
 	int done;
 
 	for (unsigned int i = 0; i < count; i++) {
-		uint8_t *frame = self->frames[source->spoofed ? i : 0];
+		uint8_t *frame = self->frames[differ ? i : 0];
 
 		self->pieces[i].iov_len = source->frame_bytes;
 		self->pieces[i].iov_base = frame;
-		if (i > 0 && !source->spoofed)
+		if (i > 0 && !differ)
 			continue;
 		memcpy(frame, source->frame, source->frame_bytes);
 		stamp_put(frame, source->frame_bytes, now_ns);
 		if (source->spoofed)
 			spoof(source, frame, (self->sent[which_source] + i) * thread_count + self->which);
+		if (source->ports)
+			change_port(source, frame, (self->sent[which_source] + i) * thread_count + self->which);
 	}
 	done = sendmmsg(self->socket, self->messages, count, 0);
 	if (done < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR) {
@@ -318,7 +334,8 @@ static void send_from_all_cpus(unsigned int cpus_wanted)
 
 static const char help[] =
 	"usage: blast -i IFACE --dst-mac MAC --dst ADDRESS [--dst6 ADDRESS] --source SOURCE... [options]\n"
-	"  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,vlan=N]\n"
+	"  SOURCE            ADDRESS,rate=PACKETS_A_SECOND[,tcp][,port=N][,ports=N][,vlan=N]\n"
+	"                    tcp: SYNs; port: the destination's; ports: from so many source ports in turn\n"
 	"  --port N          destination port (53)\n"
 	"  --seconds N       how long (5)\n"
 	"  --cpus N          threads, one a CPU (2)\n"
@@ -348,6 +365,8 @@ static void parse_source(char *text)
 			source->rate = number("rate", part + 5);
 		else if (!strncmp(part, "port=", 5))
 			source->port = number("port", part + 5);
+		else if (!strncmp(part, "ports=", 6))
+			source->ports = number("ports", part + 6);
 		else if (!strncmp(part, "vlan=", 5))
 			source->vlan = number("vlan", part + 5);
 		else if (!strcmp(part, "tcp"))
