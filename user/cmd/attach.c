@@ -15,7 +15,8 @@ const struct weir_command weir_attach_command = {
 	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
 		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
 		 "move\n"
-		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.",
+		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir "
+		 "control'." WEIR_ABOUT_FILES,
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml",
 };
 

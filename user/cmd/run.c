@@ -33,7 +33,7 @@ const struct weir_command weir_run_command = {
 		 "them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
 		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
 		 "to other interfaces. An interface that goes is told of; when it comes back it has to be attached\n"
-		 "anew.",
+		 "anew." WEIR_ABOUT_FILES,
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
 };
 
