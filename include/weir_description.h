@@ -22,6 +22,16 @@ struct weir_table_version {
 };
 
 /*
+ * The interfaces that an instance is wanted on, as `-i` names them: a name, a pattern (fnmatch(3)), or either of them
+ * behind '!', which is an exception from the patterns.
+ */
+#define WEIR_WANTED_BYTES 32
+#define WEIR_WANTED_MAX 256
+struct weir_wanted {
+	char word[WEIR_WANTED_BYTES]; /* empty: no more of them */
+};
+
+/*
  * Map `instance`, one element. All versions of weir find the fields up to `netns` where they are. The rest is laid out
  * as WEIR_ABI_VERSION says, which stands for this struct and nothing else.
  */
@@ -62,7 +72,11 @@ struct weir_instance_info {
 	__u32 token_sets;
 	__u32 observes;	     /* nothing is dropped: weir_config.observes */
 	__u32 timed_entries; /* addresses that there is room for */
-	__u32 pad;
+	/* How to be put on an interface that comes. */
+	struct weir_wanted wanted[WEIR_WANTED_MAX];
+	__u32 attach_mode;    /* enum weir_attach_mode */
+	__u32 allows_merging; /* in skb mode packets that were merged may count as one */
+	__u32 paces;	      /* weir_config.paces of the last load */
 };
 
 /* MemoryAdaptive, as the user wrote it. */

@@ -1,31 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir attach: put rules on interfaces and leave; they go on in the kernel. */
+#include <errno.h>
+
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
+#include "host/host.h"
 #include "options.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
 	.options = "iImgNoh",
 	.arguments = "FILE...",
-	.arguments_min = 1,
+	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
 	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
 		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
 		 "move\n"
-		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir "
-		 "control'." WEIR_ABOUT_FILES,
-	.example = "  weir attach -i eth0 rules/dns-per-client.yaml",
+		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.\n"
+		 "Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
+		 "quotes) means all interfaces of such a name that there are, but never 'lo'; '!veth0' excepts one.\n"
+		 "Beside a controller those that come later are limited as well.",
+	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
+
+/* Without a rule file: more interfaces for what is attached. */
+static int add(const struct weir_options *options, const struct weir_attach_options *attach_options,
+	       struct weir_diag *diag)
+{
+	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+
+	if (!err && options->observes)
+		err = weir_diag_error(diag, NULL, NULL, "name the rule files, too, or leave it out",
+				      "--observe goes with rules, and none are named");
+	weir_hold_signals();
+	if (!err)
+		err = weir_instance_add(attach_options, diag);
+	if (err != -ENOENT)
+		return err;
+	weir_diag_free(diag);
+	return weir_diag_error(
+		diag, NULL, NULL, "'weir attach -i IFACE FILE...' attaches one",
+		"which rule file? instance '%s' is not attached, and has no rules to put on more interfaces",
+		options->instance);
+}
 
 static int attach(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = weir_options_attach(options);
-	int err = weir_options_read_rules(options, &ruleset, diag);
+	int err;
 
+	if (!options->argument_count)
+		return add(options, &attach_options, diag);
+	err = weir_options_read_rules(options, &ruleset, diag);
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);

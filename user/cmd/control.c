@@ -17,7 +17,10 @@ const struct weir_command weir_control_command = {
 		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
 		"memory in\n"
 		"use as long as this runs. SIGINT, SIGTERM and SIGHUP end it, and so does a detach; the rules then go\n"
-		"on with safe thresholds. What fails is told, and tried again. 'weir run' does the same for what it\n"
+		"on with safe thresholds. Interfaces that come, or come back, are limited as 'weir run' does it, in "
+		"the\n"
+		"network namespace that this runs in. What fails is told, and tried again. 'weir run' does the same "
+		"for what it\n"
 		"attached.",
 	.example = "  weir control --instance main",
 };

@@ -9,11 +9,13 @@ const struct weir_command weir_detach_command = {
 	.name = "detach",
 	.options = "iINh",
 	.holds_signals = true,
-	.about =
-		"Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-		"and nothing is left. An interface that was renamed is named as 'weir status' shows it. Where packets\n"
-		"were held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
-		"--netns says where.",
+	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
+		 "and nothing is left. One that a pattern means is excepted from then on; a pattern ('veth*', as it "
+		 "was\n"
+		 "given) takes off all that it means. An interface that was renamed is named as 'weir status' shows "
+		 "it. Where packets\n"
+		 "were held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
+		 "--netns says where.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 

@@ -16,7 +16,7 @@
 #define HELP_COLUMNS 80
 
 static const struct weir_option known_options[] = {
-	{'i', true, "interface", "IFACE", "interface; may be given several times"},
+	{'i', true, "interface", "IFACE", "interface, 'PATTERN*' or '!EXCEPTION'; may be given several times"},
 	{'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
 	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
@@ -124,12 +124,30 @@ bool weir_interface_name_is_valid(const char *name)
 	return name[0] && strlen(name) < IF_NAMESIZE;
 }
 
+/* A name, or what stands for names (weir_wanted): '!' before it excepts. */
+static bool is_interface_word(const char *word)
+{
+	if (*word == '!')
+		word++;
+	if (!strpbrk(word, "*?["))
+		return weir_interface_name_is_valid(word);
+	return strlen(word) < WEIR_WANTED_BYTES - 1;
+}
+
+static bool has_interface(const struct weir_options *options)
+{
+	for (size_t i = 0; i < options->interface_count; i++)
+		if (options->interfaces[i][0] != '!')
+			return true;
+	return false;
+}
+
 static int add_interface(const struct weir_command *command, struct weir_options *options, const char *name)
 {
 	const char **slot;
 
-	if (!weir_interface_name_is_valid(name))
-		return refuse(command, "'%s' cannot be the name of an interface", name);
+	if (!is_interface_word(name))
+		return refuse(command, "'%s' cannot be the name of an interface, or a pattern of names", name);
 	for (size_t i = 0; i < options->interface_count; i++)
 		if (!strcmp(options->interfaces[i], name))
 			return 0;
@@ -276,7 +294,7 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 		return refuse(command, "%s is missing", command->arguments);
 	if (ret_options->argument_count > command->arguments_max)
 		return refuse(command, "what is '%s'?", ret_options->arguments[command->arguments_max]);
-	if (command->needs_interface && !ret_options->interface_count) {
+	if (command->needs_interface && !has_interface(ret_options)) {
 		fprintf(stderr, "weir %s: which interface? 'weir %s -i IFACE %s'\n", command->name, command->name,
 			command->arguments);
 		return WEIR_EXIT_WRONG + 1;

@@ -21,7 +21,7 @@ const struct weir_command weir_reload_command = {
 		"network namespace that these are in (--netns).\n"
 		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
 		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until\n"
-		"the new ones are in place." WEIR_ABOUT_FILES,
+		"the new ones are in place.",
 	.example = "  weir reload rules/dns-per-client.yaml",
 };
 

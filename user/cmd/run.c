@@ -23,18 +23,21 @@ const struct weir_command weir_run_command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
-		 "detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
-		 "same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
-		 "As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
-		 "printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
-		 "cannot be read again); in a terminal 'weir reload' does so.\n"
-		 "A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
-		 "them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
-		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
-		 "to other interfaces. An interface that goes is told of; when it comes back it has to be attached\n"
-		 "anew." WEIR_ABOUT_FILES,
-	.example = "  weir run -i eth0 rules/dns-per-client.yaml",
+	.about =
+		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
+		"detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
+		"same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
+		"As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
+		"printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
+		"cannot be read again); in a terminal 'weir reload' does so.\n"
+		"A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
+		"them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
+		"well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
+		"to other interfaces. Interfaces are watched: one that goes is told of, and limited again when it\n"
+		"comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
+		"never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single ones.",
+	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"
+		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml",
 };
 
 /* An instance that this command controls. */
@@ -90,7 +93,8 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 	if (weir_instance_is_attached_as(&attach_options, &there)) {
 		run->attached_ns = there.attached_ns;
 		run->leaves = options->keeps || !there.ends_with_run;
-		return take_over(options->instance, ruleset, run, diag);
+		err = take_over(options->instance, ruleset, run, diag);
+		return err ? err : weir_instance_want(options->instance, &attach_options, diag);
 	}
 	run->leaves = options->keeps;
 	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);

@@ -36,12 +36,30 @@ static const char *const timeout_words[WEIR_CONNECTION_CLASSES] = {
 
 /* ---- for people ---- */
 
+/* As they were asked for, where that is more than the names of those that are there. */
+static void print_wanted(const struct weir_instance *instance)
+{
+	const struct weir_wanted *wanted = instance->info.wanted;
+
+	if (!weir_instance_has_patterns(instance))
+		return;
+	fputs("  wanted on:", stdout);
+	for (size_t i = 0; i < WEIR_WANTED_MAX && wanted[i].word[0]; i++)
+		printf(" %s", wanted[i].word);
+	putchar('\n');
+}
+
 static void print_links(const struct weir_instance *instance)
 {
 	static const char *const headings[] = {"interface", "mode", ">ifindex", ">program"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 	char option[WEIR_INSTANCE_OPTION_BYTES];
 
+	print_wanted(instance);
+	if (!instance->link_count && weir_instance_has_patterns(instance)) {
+		puts("  attached to no interface: none that it is wanted on is there");
+		return;
+	}
 	if (!instance->link_count) {
 		printf("  attached to no interface: an attach or a detach was cut short; 'weir detach%s' clears it "
 		       "away\n",

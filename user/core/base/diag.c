@@ -124,6 +124,18 @@ void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, c
 	va_end(args);
 }
 
+void weir_diag_note(struct weir_diag *diag, const char *format, ...)
+{
+	const size_t count = diag->count;
+	va_list args;
+
+	va_start(args, format);
+	add(diag, true, NULL, NULL, NULL, format, args);
+	va_end(args);
+	if (diag->count > count)
+		diag->entries[count].is_note = true;
+}
+
 int weir_diag_fail(struct weir_diag *diag, int err, const char *hint, const char *format, ...)
 {
 	_cleanup_(weir_freep) char *message = NULL;
@@ -242,7 +254,10 @@ static void print_entry(const struct weir_diag_entry *entry, FILE *stream)
 {
 	if (entry->file)
 		fprintf(stream, "%s:%d:%d: ", entry->file, entry->line, entry->column);
-	fprintf(stream, "%s%s\n", entry->is_warning ? "warning: " : "",
+	fprintf(stream, "%s%s\n",
+		entry->is_note	    ? "note: "
+		: entry->is_warning ? "warning: "
+				    : "",
 		entry->message ? entry->message : "out of memory");
 	if (entry->source_line)
 		print_source(entry, stream);
@@ -270,4 +285,20 @@ void weir_diag_free(struct weir_diag *diag)
 	}
 	free(diag->entries);
 	*diag = (struct weir_diag){};
+}
+
+void weir_diag_move(struct weir_diag *diag, struct weir_diag *from, bool as_warnings)
+{
+	diag->errors += as_warnings ? 0 : from->errors;
+	for (size_t i = 0; i < from->count; i++) {
+		struct weir_diag_entry *entry = weir_array_add((void **)&diag->entries, diag->count, sizeof(*entry));
+
+		if (!entry)
+			break;
+		*entry = from->entries[i];
+		from->entries[i] = (struct weir_diag_entry){};
+		entry->is_warning |= as_warnings;
+		diag->count++;
+	}
+	weir_diag_free(from);
 }

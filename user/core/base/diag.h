@@ -34,12 +34,13 @@ struct weir_diag_entry {
 	char *message;
 	char *hint; /* or NULL */
 	bool is_warning;
+	bool is_note; /* good news, or neither: an interface has come */
 };
 
 struct weir_diag {
 	struct weir_diag_entry *entries;
 	size_t count;
-	size_t errors; /* entries that are not warnings */
+	size_t errors; /* entries that are neither warnings nor notes */
 };
 
 /*
@@ -52,6 +53,9 @@ int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, cons
 /* The same, which is no mistake: what it is about goes on. */
 void weir_diag_warning(struct weir_diag *diag, const struct weir_place *place, const char *source_line,
 		       const char *hint, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The same, of what is no cause for worry: printed as "note: ...", after all else. */
+void weir_diag_note(struct weir_diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Something failed without a position: "MESSAGE: strerror(err)" when err is not 0. Returns -err
  * (-EINVAL when err is 0).
@@ -68,5 +72,8 @@ void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text)
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);
 void weir_diag_free(struct weir_diag *diag);
+
+/* Move all entries from one to the other; as_warnings: its mistakes are none where they go. */
+void weir_diag_move(struct weir_diag *diag, struct weir_diag *from, bool as_warnings);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_file.h"
 #include "base/util.h"
-#include "rules/files.h"
 
 #define FLOWS_PER_CPU_DEFAULT 262144
 #define TIMED_ENTRIES_DEFAULT 65536
@@ -34,6 +34,47 @@ static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match
 
 /* ---- files ---- */
 
+static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+	size_t bytes = 0, room = 0;
+
+	do {
+		if (room - bytes < 2) {
+			char *grown = realloc(text, room = room ? 2 * room : 65536);
+
+			if (!grown)
+				return -ENOMEM;
+			text = grown;
+		}
+		errno = 0;
+		bytes += fread(text + bytes, 1, room - bytes - 1, stream);
+		if (ferror(stream))
+			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
+		if (bytes > WEIR_YAML_BYTES_MAX)
+			return weir_diag_fail(diag, 0, "split it: rule files merge", "'%s' is larger than 16 MB", file);
+	} while (!feof(stream));
+	text[bytes] = '\0';
+	*ret_text = TAKE_PTR(text);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int read_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
+{
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	int err;
+
+	if (!strcmp(path, "-"))
+		return read_stream(stdin, file, diag, ret_text, ret_bytes);
+	err = weir_text_file_open(path, &stream);
+	if (err) {
+		weir_diag_error(diag, NULL, NULL, NULL, "cannot open '%s': %s", file, weir_text_file_explain(err));
+		return err;
+	}
+	return read_stream(stream, file, diag, ret_text, ret_bytes);
+}
+
 static int read_document(struct weir_reader *reader, const char *path, size_t i)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -45,46 +86,34 @@ static int read_document(struct weir_reader *reader, const char *path, size_t i)
 	if (!ruleset->file_names[i])
 		return -ENOMEM;
 	ruleset->file_count = i + 1;
-	err = weir_read_rule_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
+	err = read_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
 	if (err)
 		return err;
 	return weir_document_parse(ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
 }
 
 /* Read what can be read: the mistakes of the other files shall be told as well. */
-static void read_documents(struct weir_reader *reader, const struct weir_rule_files *files)
+static void read_documents(struct weir_reader *reader, const char *const *paths, size_t path_count)
 {
 	bool has_stdin = false;
 
-	reader->documents = calloc(files->count + 1, sizeof(*reader->documents));
-	reader->ruleset->file_names = calloc(files->count + 1, sizeof(*reader->ruleset->file_names));
-	reader->ruleset->file_texts = calloc(files->count + 1, sizeof(*reader->ruleset->file_texts));
+	reader->documents = calloc(path_count + 1, sizeof(*reader->documents));
+	reader->ruleset->file_names = calloc(path_count + 1, sizeof(*reader->ruleset->file_names));
+	reader->ruleset->file_texts = calloc(path_count + 1, sizeof(*reader->ruleset->file_texts));
 	if (!reader->documents || !reader->ruleset->file_names || !reader->ruleset->file_texts) {
 		reader->is_out_of_memory = true;
 		return;
 	}
-	reader->document_count = files->count;
-	for (size_t i = 0; i < files->count; i++) {
-		const bool is_stdin = !strcmp(files->paths[i], "-");
-		int err = has_stdin && is_stdin
+	reader->document_count = path_count;
+	for (size_t i = 0; i < path_count; i++) {
+		int err = has_stdin && !strcmp(paths[i], "-")
 				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
-				  : read_document(reader, files->paths[i], i);
+				  : read_document(reader, paths[i], i);
 
-		has_stdin |= is_stdin;
+		has_stdin |= !strcmp(paths[i], "-");
 		reader->is_incomplete |= err != 0;
 		reader->is_out_of_memory |= err == -ENOMEM;
 	}
-}
-
-static void read_arguments(struct weir_reader *reader, const char *const *arguments, size_t argument_count)
-{
-	_cleanup_(weir_rule_files_free) struct weir_rule_files files = {};
-
-	weir_find_rule_files(arguments, argument_count, &files, reader->diag);
-	reader->is_incomplete = files.is_incomplete;
-	reader->is_out_of_memory = files.is_out_of_memory;
-	if (!reader->is_out_of_memory)
-		read_documents(reader, &files);
 }
 
 /* ---- the parts of one file ---- */
@@ -434,7 +463,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 		.drop_malformed = true,
 		.drop_unsupported = true,
 	};
-	read_arguments(&reader, paths, path_count);
+	read_documents(&reader, paths, path_count);
 	if (!reader.is_out_of_memory)
 		read_parts(&reader);
 	if (reader.is_out_of_memory)

@@ -18,6 +18,7 @@
 #include "host/host.h"
 #include "host/load.h"
 #include "host/memory.h"
+#include "network/link_watch.h"
 #include "program/array.h"
 #include "program/signals.h"
 #include "program/thresholds.h"
@@ -36,6 +37,11 @@
 /* A reload writes descriptions in two steps, a few milliseconds apart. Who reads in between reads again. */
 #define SETTLE_ATTEMPTS 50
 #define SETTLE_PAUSE_NS 10000000
+
+/* Interfaces that come are looked for at most so often, however many events there are, and as soon again when another
+ * command is at work. Chosen, not derived: a fifth of the 100 ms that one may go without limits.
+ */
+#define FOLLOW_MS 20
 
 /* Until a tick that failed is tried again. Chosen, not derived: often enough for what is over soon, and not so often
  * that its words fill a log.
@@ -65,6 +71,10 @@ struct weir_controller {
 	uint64_t sampled_ns;
 	struct weir_cpu_times cpu_times;
 	struct weir_control *control; /* mapped */
+	int link_watch_fd;	      /* -1: of another network namespace, which nobody watches from here */
+	struct weir_follow follow;
+	uint64_t followed_ns;
+	bool must_follow; /* something has come or gone, or another command was at work the last time */
 };
 
 static size_t control_bytes(void)
@@ -311,6 +321,15 @@ static void beat(struct weir_controller *controller)
 	__atomic_store_n(&controller->control->heartbeat_ns, weir_host_now_ns(), __ATOMIC_RELEASE);
 }
 
+/* Interfaces that have come since. What fails is told, and tried with the next event. */
+static void follow_interfaces(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
+{
+	controller->followed_ns = now_ns;
+	weir_link_watch_drain(controller->link_watch_fd);
+	weir_instance_watch_links(controller->instance, diag);
+	controller->must_follow = weir_instance_follow(controller->instance, &controller->follow, diag) == -EBUSY;
+}
+
 /* Each costs some calls of the kernel: once a second, however often the memory is read. */
 static void watch_links(struct weir_controller *controller, uint64_t now_ns, struct weir_diag *diag)
 {
@@ -318,6 +337,7 @@ static void watch_links(struct weir_controller *controller, uint64_t now_ns, str
 		return;
 	controller->watched_ns = now_ns;
 	weir_instance_watch_links(controller->instance, diag);
+	controller->must_follow |= controller->follow.refused_count && controller->link_watch_fd >= 0;
 }
 
 static int step(struct weir_controller *controller, struct weir_diag *diag)
@@ -329,6 +349,8 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 		read_memory(controller, now_ns, diag);
 	sample(controller, now_ns);
 	watch_links(controller, now_ns, diag);
+	if (controller->must_follow)
+		follow_interfaces(controller, now_ns, diag);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
@@ -367,22 +389,39 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
-/* The next tick is due (0), or wake_fd can be read (1). */
+/* How long until interfaces may be looked for again, in milliseconds; -1: nothing keeps us. */
+static int follow_pause_ms(const struct weir_controller *controller)
+{
+	const uint64_t passed_ms = (weir_host_now_ns() - controller->followed_ns) / 1000000;
+
+	if (controller->link_watch_fd < 0)
+		return -1;
+	if (passed_ms < FOLLOW_MS)
+		return FOLLOW_MS - passed_ms;
+	return controller->must_follow ? 0 : -1;
+}
+
+/* The next tick is due, or there are interfaces to look at (0), or wake_fd can be read (1). */
 static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct weir_diag *diag)
 {
 	struct pollfd polled[] = {
 		{.fd = wake_fd, .events = POLLIN},
 		{.fd = controller->timer_fd, .events = POLLIN},
 		{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
+		{.fd = -1, .events = POLLIN},
 	};
+	const int pause_ms = follow_pause_ms(controller);
 	int err = arm(controller, diag);
 
 	if (err)
 		return err;
-	if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+	if (pause_ms < 0)
+		polled[3].fd = controller->link_watch_fd;
+	if (poll(polled, ARRAY_SIZE(polled), pause_ms) < 0 && errno != EINTR)
 		return weir_diag_fail(diag, errno, NULL, "cannot wait for the next tick");
 	if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) /* the cgroup is gone: it would never end */
 		weir_memory_forget_pressure(controller->memory);
+	controller->must_follow |= polled[3].revents != 0;
 	return polled[0].revents != 0;
 }
 
@@ -415,6 +454,18 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 
 /* ---- the contract ---- */
 
+/* From here on none is missed: those that came before are looked for in the first step. */
+static int watch_interfaces(struct weir_controller *controller, struct weir_diag *diag)
+{
+	if (controller->instance->info.netns != weir_host_netns())
+		return 0;
+	controller->link_watch_fd = weir_link_watch_open();
+	if (controller->link_watch_fd < 0)
+		return weir_diag_fail(diag, -controller->link_watch_fd, NULL, "cannot watch for interfaces");
+	controller->must_follow = true;
+	return 0;
+}
+
 int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
 			 struct weir_diag *diag)
 {
@@ -424,7 +475,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 	if (!controller)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot control instance '%s'", instance);
 	snprintf(controller->name, sizeof(controller->name), "%s", instance);
-	controller->lock_fd = controller->timer_fd = -1;
+	controller->lock_fd = controller->timer_fd = controller->link_watch_fd = -1;
 
 	/* First, as it says it best when nothing is attached. */
 	err = weir_instance_open_now(instance, &controller->instance, diag);
@@ -441,7 +492,9 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 	controller->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (controller->timer_fd < 0)
 		return weir_diag_fail(diag, errno, NULL, "cannot make the controller's timer");
-	err = step(controller, diag);
+	err = watch_interfaces(controller, diag);
+	if (!err)
+		err = step(controller, diag);
 	if (err)
 		return err;
 	*ret_controller = TAKE_PTR(controller);
@@ -461,6 +514,8 @@ void weir_controller_free(struct weir_controller *controller)
 	weir_memory_free(controller->memory);
 	weir_signals_close(controller->signals);
 	weir_instance_free(controller->instance);
+	weir_follow_free(&controller->follow);
+	weir_closep(&controller->link_watch_fd);
 	weir_closep(&controller->timer_fd);
 	weir_closep(&controller->lock_fd);
 	free(controller);

@@ -257,6 +257,18 @@ int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag)
 	}
 }
 
+int weir_bpffs_try_lock(int *ret_lock_fd)
+{
+	_cleanup_(weir_closep) int fd = open(weir_bpffs_base(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	*ret_lock_fd = TAKE_FD(fd);
+	return 0;
+}
+
 bool weir_bpffs_is_locked(void)
 {
 	_cleanup_(weir_closep) int fd = open(weir_bpffs_base(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

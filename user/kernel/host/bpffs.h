@@ -30,6 +30,9 @@ const char *weir_bpffs_base(void);
  */
 int weir_bpffs_lock(int *ret_lock_fd, struct weir_diag *diag);
 
+/* The same without waiting: -EBUSY when another holds it, -ENOENT when there is no such directory. */
+int weir_bpffs_try_lock(int *ret_lock_fd);
+
 /* Whether a command holds that lock now. */
 bool weir_bpffs_is_locked(void);
 

@@ -19,34 +19,17 @@
 #include "pace/pace.h"
 #include "program/array.h"
 
+/* Which interfaces are asked for, and which of them are there. */
+struct plan {
+	const struct weir_attach_options *options;
+	struct weir_wanted wanted[WEIR_WANTED_MAX];
+	struct weir_targets targets;
+};
+
 /* ---- refusals ---- */
 
-static int refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag)
-{
-	char name[16], hint[224], owner[WEIR_INSTANCE_NAME_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
-	struct weir_device device = {};
-	uint32_t program_id;
-
-	if (weir_device_read(interface, ifindex, &device))
-		return 0;
-	program_id = weir_device_program(&device);
-	if (!program_id)
-		return 0;
-	weir_program_name(program_id, name);
-	if (weir_instance_of_program(program_id, owner))
-		snprintf(hint, sizeof(hint), "it is weir itself: 'weir detach%s' takes it off",
-			 weir_instance_option(owner, option));
-	else
-		snprintf(hint, sizeof(hint),
-			 "take it off first: 'ip link set dev %s %s off', or the program that attached it", interface,
-			 weir_device_xdp_word(&device));
-	weir_diag_error(diag, NULL, NULL, hint, "'%s' already has an XDP program: '%s' (id %u)", interface, name,
-			program_id);
-	return -EBUSY;
-}
-
 /* What can be refused before anything is touched. */
-static int check_host(const struct weir_attach_options *options, struct weir_diag *diag)
+static int check_host(const struct weir_targets *targets, struct weir_diag *diag)
 {
 	int err = 0;
 
@@ -63,14 +46,10 @@ static int check_host(const struct weir_attach_options *options, struct weir_dia
 			"(/sys/devices/system/cpu/possible): some would be overlooked, and limits not be exact");
 		return -EOPNOTSUPP;
 	}
-	for (size_t i = 0; i < options->interface_count; i++) {
-		int ifindex = weir_host_ifindex(options->interfaces[i], diag);
-
-		if (ifindex < 0)
-			err = ifindex;
-		else if (refuse_other_program(options->interfaces[i], ifindex, diag))
+	for (size_t i = 0; i < targets->count; i++)
+		if (targets->targets[i].is_named &&
+		    weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex, diag))
 			err = -EBUSY;
-	}
 	return err;
 }
 
@@ -101,7 +80,7 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 
 	if (!weir_instance_exists(instance))
 		return 0;
-	if (!weir_instance_count_live_links(instance))
+	if (!weir_instance_count_live_links(instance) && !weir_instance_is_controlled(instance))
 		return weir_instance_remove(instance, diag);
 	name_interfaces(instance, words);
 	snprintf(hint, sizeof(hint), "'weir reload%s' replaces its rules, 'weir detach%s' takes it off%s",
@@ -113,104 +92,6 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 			 weir_instance_option(instance, option));
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is already attached to %s", instance, words);
 	return -EEXIST;
-}
-
-/* ---- one interface ---- */
-
-static int explain_link_failure(const char *interface, uint32_t ifindex, int err, bool is_native,
-				struct weir_diag *diag)
-{
-	const char *mode = is_native ? "native" : "skb", *why = strerror(-err);
-	const char *hint = "'weir doctor INTERFACE' tells more";
-
-	if (err == -EBUSY || err == -EEXIST) {
-		int busy = refuse_other_program(interface, ifindex, diag);
-
-		if (busy)
-			return busy;
-	}
-	if (is_native && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
-		why = "the driver has no XDP support";
-		hint = "try '--mode skb' (slower), or another interface";
-	} else if (is_native && (err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC)) {
-		why = "the driver refuses it as the interface is set up now (MTU, LRO or number of queues)";
-		hint = "'weir doctor INTERFACE' tells more; '--mode skb' always works, but is slower";
-	}
-	weir_diag_error(diag, NULL, NULL, hint, "cannot attach to '%s' in %s mode: %s (%s)", interface, mode, why,
-			strerrorname_np(-err));
-	return err;
-}
-
-/* The driver's own no; anything else would fail in skb mode as well, or hide a mistake. */
-static bool is_refused_by_driver(int err)
-{
-	return err == -EOPNOTSUPP || err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC;
-}
-
-/* Returns the link, or -errno. */
-static int create_link(int program_fd, uint32_t ifindex, bool is_native)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
-
-	return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
-}
-
-/* What is merged before skb mode sees it is judged as one packet: other limits than those that were written. */
-static int check_merging(const struct weir_attach_options *options, const char *interface, uint32_t ifindex,
-			 struct weir_diag *diag)
-{
-	struct weir_merging merging;
-	char hint[224];
-
-	if (!weir_merging_find(interface, ifindex, &merging))
-		return 0;
-	snprintf(hint, sizeof(hint),
-		 "'ethtool -K %s %s off'; or '--allow-gro': then what was merged counts as one packet",
-		 merging.interface, merging.offload);
-	if (options->allows_merging) {
-		weir_diag_warning(diag, NULL, NULL, NULL,
-				  "%s of '%s' merges packets before skb mode sees them on '%s': each counts as one",
-				  merging.offload, merging.interface, interface);
-		return 0;
-	}
-	weir_diag_error(
-		diag, NULL, NULL, hint,
-		"cannot attach to '%s' in skb mode: %s of '%s' merges packets before they are judged, and limits "
-		"would let many times as much through",
-		interface, merging.offload, merging.interface);
-	return -EOPNOTSUPP;
-}
-
-static int attach_interface(const struct weir_attach_options *options, int program_fd, bool paces,
-			    const char *interface, struct weir_diag *diag)
-{
-	_cleanup_(weir_closep) int link_fd = -1;
-	char pin[WEIR_LINK_PIN_BYTES];
-	bool is_native = options->mode != WEIR_MODE_SKB;
-	int err, ifindex, native_err = 0;
-
-	ifindex = weir_host_ifindex(interface, diag);
-	if (ifindex < 0)
-		return ifindex;
-	link_fd = create_link(program_fd, ifindex, is_native);
-	if (options->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)) {
-		native_err = link_fd;
-		is_native = false;
-		link_fd = create_link(program_fd, ifindex, false);
-	}
-	if (link_fd < 0)
-		return explain_link_failure(interface, ifindex, link_fd, is_native, diag);
-	if (paces && !is_native)
-		return weir_pace_refuse_skb(interface, diag);
-	err = is_native ? 0 : check_merging(options, interface, ifindex, diag);
-	if (err)
-		return err;
-	if (native_err)
-		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
-				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
-				  strerrorname_np(-native_err));
-	weir_link_pin(interface, is_native, pin);
-	return weir_pin(options->instance, pin, link_fd, diag);
 }
 
 /* ---- the instance ---- */
@@ -244,44 +125,67 @@ static int pin_maps(const char *instance, const struct weir_object *object, stru
 	return err ? err : weir_pin(instance, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 }
 
-static int attach_pace(const struct weir_attach_options *options, struct weir_diag *diag)
+static int attach_pace(const char *instance, const struct weir_targets *targets, struct weir_diag *diag)
 {
-	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(options->interface_count + 1, sizeof(*ifindexes));
+	_cleanup_(weir_freep) uint32_t *ifindexes = calloc(targets->count + 1, sizeof(*ifindexes));
 
 	if (!ifindexes)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot attach instance '%s'", options->instance);
-	for (size_t i = 0; i < options->interface_count; i++) {
-		int ifindex = weir_host_ifindex(options->interfaces[i], diag);
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot attach instance '%s'", instance);
+	for (size_t i = 0; i < targets->count; i++)
+		ifindexes[i] = targets->targets[i].ifindex;
+	return weir_pace_attach(instance, ifindexes, targets->count, diag);
+}
 
-		if (ifindex < 0)
-			return ifindex;
-		ifindexes[i] = ifindex;
+/* What a pattern means may be refused for reasons of its own: then the others are limited all the same. */
+static int put_links(const struct weir_link_terms *terms, const struct weir_targets *targets, struct weir_diag *diag)
+{
+	size_t put = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct weir_target *target = &targets->targets[i];
+		struct weir_diag told = {};
+
+		err = weir_instance_put_link(terms, target->name, target->ifindex, NULL, &told);
+		weir_diag_move(diag, &told, err && !target->is_named);
+		if (err && target->is_named)
+			return err;
+		put += !err;
 	}
-	return weir_pace_attach(options->instance, ifindexes, options->interface_count, diag);
+	return put ? 0 : err;
 }
 
 /* Under the lock. Fills first, attaches last. */
-static int pin_and_attach(const struct weir_attach_options *options, const struct weir_settings *settings,
-			  const struct weir_image *image, const struct weir_object *object, uint64_t *ret_attached_ns,
-			  struct weir_diag *diag)
+static int pin_and_attach(const struct plan *plan, const struct weir_settings *settings, const struct weir_image *image,
+			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
+	const struct weir_attach_options *options = plan->options;
+	const struct weir_link_terms terms = {
+		.instance = options->instance,
+		.mode = options->mode,
+		.allows_merging = options->allows_merging,
+		.paces = image->config.paces,
+		.program_fd = weir_object_program_fd(object),
+	};
 	struct weir_instance_info info = {};
 	int err;
 
 	weir_instance_update_info(&info, settings, image, object);
 	info.ends_with_run = options->ends_with_run;
+	memcpy(info.wanted, plan->wanted, sizeof(info.wanted));
+	info.attach_mode = options->mode;
+	info.allows_merging = options->allows_merging;
 	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);
 	err = pin_maps(options->instance, object, diag);
 	if (!err && image->config.paces)
-		err = attach_pace(options, diag);
+		err = attach_pace(options->instance, &plan->targets, diag);
 	if (!err && options->is_controlled)
 		err = publish_and_beat(settings, image, object, diag);
-	for (size_t i = 0; !err && i < options->interface_count; i++)
-		err = attach_interface(options, weir_object_program_fd(object), image->config.paces,
-				       options->interfaces[i], diag);
+	if (!err)
+		err = put_links(&terms, &plan->targets, diag);
 	if (err) {
 		struct weir_diag ignored = {};
 
@@ -295,17 +199,55 @@ static int pin_and_attach(const struct weir_attach_options *options, const struc
 }
 
 /* No XDP program is on any of the interfaces: another instance could be attached there. */
-static bool are_free(const struct weir_attach_options *options)
+static bool are_free(const struct weir_targets *targets)
 {
-	for (size_t i = 0; i < options->interface_count; i++) {
-		const uint32_t ifindex = if_nametoindex(options->interfaces[i]);
+	for (size_t i = 0; i < targets->count; i++) {
 		struct weir_device device = {};
 
-		if (!ifindex || weir_device_read(options->interfaces[i], ifindex, &device) ||
+		if (weir_device_read(targets->targets[i].name, targets->targets[i].ifindex, &device) ||
 		    weir_device_program(&device))
 			return false;
 	}
-	return true;
+	return targets->count;
+}
+
+/* Where nobody watches, a pattern that means nothing now will never mean anything. */
+static int refuse_no_target(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL,
+			"'weir run' waits for interfaces to come, and 'ip link' shows those there are",
+			"no interface of this network namespace is meant by '-i %s'", options->interfaces[0]);
+	return -ENODEV;
+}
+
+static void free_plan(struct plan *plan)
+{
+	weir_targets_free(&plan->targets);
+}
+
+static int make_plan(const struct weir_attach_options *options, struct plan *plan, struct weir_diag *diag)
+{
+	int err = 0;
+
+	plan->options = options;
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = weir_wanted_add(plan->wanted, options->interfaces[i], diag);
+	if (err)
+		return err;
+	err = weir_targets_find(plan->wanted, &plan->targets);
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot list the interfaces") : 0;
+}
+
+static int check_plan(const struct plan *plan, struct weir_diag *diag)
+{
+	int err = check_host(&plan->targets, diag);
+	int absent = weir_targets_expect(plan->wanted, diag);
+
+	if (!err)
+		err = absent;
+	if (!err && !plan->targets.count && !plan->options->is_controlled)
+		err = refuse_no_target(plan->options, diag);
+	return err;
 }
 
 int weir_instance_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
@@ -313,6 +255,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(free_plan) struct plan plan = {};
 	struct weir_object_options fresh = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
 	struct weir_image_memory memory;
@@ -320,12 +263,14 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 
 	err = weir_host_check_privilege(diag);
 	if (!err)
+		err = make_plan(options, &plan, diag);
+	if (!err)
 		err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
 		return err;
-	err = refuse_second_attach(options->instance, are_free(options), diag);
+	err = refuse_second_attach(options->instance, are_free(&plan.targets), diag);
 	if (!err)
-		err = check_host(options, diag);
+		err = check_plan(&plan, diag);
 	if (!err)
 		err = weir_instance_check_marks(ruleset, diag);
 	if (!err)
@@ -341,22 +286,21 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 		err = weir_not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(
-			pin_and_attach(options, &ruleset->settings, image, object, ret_attached_ns, diag));
+			pin_and_attach(&plan, &ruleset->settings, image, object, ret_attached_ns, diag));
 	weir_bpffs_tidy();
 	return err;
 }
 
 /* ---- attached already ---- */
 
-static bool has_link(const struct weir_instance *instance, const char *interface, enum weir_attach_mode mode)
+static bool has_link(const struct weir_instance *instance, const char *interface)
 {
 	const uint32_t ifindex = if_nametoindex(interface);
 
 	for (size_t i = 0; i < instance->link_count; i++) {
 		const struct weir_link *link = &instance->links[i];
 
-		if (ifindex && link->ifindex == ifindex &&
-		    (mode == WEIR_MODE_AUTO || link->is_native == (mode == WEIR_MODE_NATIVE)))
+		if (ifindex && link->ifindex == ifindex)
 			return true;
 	}
 	return false;
@@ -371,6 +315,30 @@ static size_t count_live(const struct weir_instance *instance)
 	return live;
 }
 
+/* To all that the options mean, whether by name or not, and nothing else. */
+static bool is_on_same(const struct weir_instance *instance, const struct weir_attach_options *options)
+{
+	size_t live = count_live(instance);
+
+	if (weir_wanted_is(instance->info.wanted, options->interfaces, options->interface_count))
+		return live || weir_wanted_has_patterns(instance->info.wanted);
+	if (live != options->interface_count)
+		return false;
+	for (size_t i = 0; i < options->interface_count; i++)
+		if (!has_link(instance, options->interfaces[i]))
+			return false;
+	return true;
+}
+
+static bool has_mode(const struct weir_instance *instance, enum weir_attach_mode mode)
+{
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex && mode != WEIR_MODE_AUTO &&
+		    instance->links[i].is_native != (mode == WEIR_MODE_NATIVE))
+			return false;
+	return true;
+}
+
 bool weir_instance_is_attached_as(const struct weir_attach_options *options, struct weir_attachment *ret_attachment)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -378,11 +346,9 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 	int err = weir_instance_open(options->instance, &instance, &ignored);
 
 	weir_diag_free(&ignored);
-	if (err || count_live(instance) != options->interface_count || instance->info.netns != weir_host_netns())
+	if (err || instance->info.netns != weir_host_netns() || !has_mode(instance, options->mode) ||
+	    !is_on_same(instance, options))
 		return false;
-	for (size_t i = 0; i < options->interface_count; i++)
-		if (!has_link(instance, options->interfaces[i], options->mode))
-			return false;
 	*ret_attachment = (struct weir_attachment){
 		.attached_ns = instance->info.attached_ns,
 		.ends_with_run = instance->info.ends_with_run,

@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -14,8 +15,8 @@
 #include "pace/pace.h"
 #include "pins/info.h"
 
-/* Off the interface at once, and not when the kernel gets to the last reference. */
-static void remove_link(const char *instance, const char *pin)
+/* At once, and not when the kernel gets to the last reference. */
+void weir_instance_remove_link(const char *instance, const char *pin)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
 
@@ -50,7 +51,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
 	for (size_t i = 0; i < pins.count; i++)
 		if (weir_is_link_pin(pins.names[i]))
-			remove_link(instance, pins.names[i]);
+			weir_instance_remove_link(instance, pins.names[i]);
 	remove_pace(instance, was_live, diag);
 	for (size_t i = 0; i < pins.count; i++)
 		if (!weir_is_link_pin(pins.names[i]))
@@ -61,8 +62,7 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 	return 0;
 }
 
-/* Take pacing off the interfaces that have no link any more. */
-static void trim_pace(const char *instance)
+void weir_instance_trim_pace(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	_cleanup_(weir_freep) uint32_t *ifindexes = NULL;
@@ -81,18 +81,76 @@ static void trim_pace(const char *instance)
 		weir_pace_trim(instance, ifindexes, count);
 }
 
-static int detach_one(const char *instance, const char *interface, struct weir_diag *diag)
+/* All links to interfaces that nothing means any more. */
+static void remove_unwanted(const struct weir_instance *instance)
 {
-	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_instance_find_link(instance, interface, pin, diag);
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (weir_wanted_means(instance->info.wanted, link->interface) ||
+		    weir_wanted_means(instance->info.wanted, link->attached_as))
+			continue;
+		weir_link_pin(link->attached_as, link->is_native, pin);
+		weir_instance_remove_link(instance->name, pin);
+	}
+}
+
+static int remove_pattern(struct weir_instance *instance, const char *pattern, struct weir_diag *diag)
+{
+	int err = weir_instance_expect_wanted(instance, pattern, diag);
 
 	if (err)
 		return err;
-	remove_link(instance, pin);
-	if (!weir_instance_count_links(instance))
-		return weir_instance_remove(instance, diag);
-	trim_pace(instance);
+	weir_wanted_remove(instance->info.wanted, pattern);
+	remove_unwanted(instance);
 	return 0;
+}
+
+/* What a pattern means stays off as an exception. */
+static int unwant(struct weir_instance *instance, const char *interface, struct weir_diag *diag)
+{
+	char exception[WEIR_WANTED_BYTES];
+
+	weir_wanted_remove(instance->info.wanted, interface);
+	if (!weir_wanted_means(instance->info.wanted, interface))
+		return 0;
+	snprintf(exception, sizeof(exception), "!%s", interface);
+	return weir_wanted_add(instance->info.wanted, exception, diag);
+}
+
+static int remove_named(struct weir_instance *instance, const char *interface, struct weir_diag *diag)
+{
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = weir_instance_find_link(instance->name, interface, pin, diag);
+	char attached_as[IF_NAMESIZE];
+	bool is_native;
+
+	if (!err)
+		err = unwant(instance, interface, diag);
+	/* One that was renamed is wanted by its old name. */
+	if (!err && weir_link_pin_parse(pin, attached_as, &is_native) && strcmp(attached_as, interface) != 0)
+		err = unwant(instance, attached_as, diag);
+	if (!err)
+		weir_instance_remove_link(instance->name, pin);
+	return err;
+}
+
+/* Under the lock, so that no controller puts back what is taken off before it is not wanted any more. */
+static int detach_one(const char *name, const char *interface, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open_as_is(name, &instance, diag);
+
+	if (!err)
+		err = weir_word_is_pattern(interface) ? remove_pattern(instance, interface, diag)
+						      : remove_named(instance, interface, diag);
+	if (err)
+		return err;
+	if (!weir_instance_count_links(name) && !weir_wanted_has_patterns(instance->info.wanted))
+		return weir_instance_remove(name, diag);
+	weir_instance_trim_pace(name);
+	return instance->is_all_foreign ? 0 : weir_instance_write_info(instance, diag);
 }
 
 /* The instance of this name is the one that was attached at attached_ns. */

@@ -88,6 +88,9 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 /* Say that a reload of it was cut short. Returns -EAGAIN. */
 int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 
+/* It is wanted on interfaces by a pattern: it may be on none of them, and wait. */
+bool weir_instance_has_patterns(const struct weir_instance *instance);
+
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
@@ -111,7 +114,9 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 
 struct weir_attach_options {
 	const char *instance;
-	const char *const *interfaces; /* of the present network namespace, no two the same */
+	/* Of the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
+	 * patterns, which begin with '!'. A pattern means no loopback interface. */
+	const char *const *interfaces;
 	size_t interface_count;
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
@@ -132,6 +137,29 @@ struct weir_attachment {
 	uint64_t attached_ns; /* tells it from a later one of the same name */
 	bool ends_with_run;   /* as it was attached */
 };
+
+/*
+ * Put the program in force on more interfaces: on all that the options name and on those that their patterns mean, or,
+ * when one of them fails, on none. They are wanted from then on. -ENOENT: the instance is not attached.
+ */
+int weir_instance_add(const struct weir_attach_options *options, struct weir_diag *diag);
+
+/* From now on these are the interfaces that an attached instance is wanted on; weir_instance_follow does the rest. */
+int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag);
+
+/* Interfaces that were refused when they came: each is told of once. Starts as {}. */
+struct weir_follow {
+	uint32_t *refused; /* ifindex */
+	size_t refused_count;
+};
+
+/*
+ * Put the program on interfaces that are wanted and have come, or come back, since: to be called whenever links have
+ * changed (network/link_watch.h). Notes each in diag, and warns of one that refuses. Does nothing in another network
+ * namespace than the instance's. -EBUSY: another command is at work; ask again soon.
+ */
+int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag);
+void weir_follow_free(struct weir_follow *follow);
 
 /*
  * Whether the instance is attached already as the options ask: to these interfaces of the present network namespace,
@@ -172,7 +200,8 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, e
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag);
 
 /*
- * Take the program off `interface`, or all of them (NULL); with the last one the instance goes.
+ * Take the program off `interface`, a name or a pattern that was asked for, or off all of them (NULL). It is not wanted
+ * there any more. With the last one the instance goes, unless it waits for others by a pattern.
  * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.
  */
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag);

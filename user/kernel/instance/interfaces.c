@@ -6,10 +6,22 @@
 #include "instance/parts.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include "base/util.h"
 #include "host/bpffs.h"
 #include "host/host.h"
+
+bool weir_instance_is_controlled(const char *name)
+{
+	_cleanup_(weir_closep) int fd = -1;
+	char path[PATH_MAX];
+
+	weir_pin_path(name, NULL, path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
 
 bool weir_is_link_pin(const char *pin)
 {
@@ -68,17 +80,44 @@ int weir_instance_find_link(const char *name, const char *interface, char ret_pi
 	return err;
 }
 
+int weir_instance_expect_wanted(const struct weir_instance *instance, const char *pattern, struct weir_diag *diag)
+{
+	if (weir_wanted_names(instance->info.wanted, pattern))
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is", "instance '%s' does not watch for '%s'",
+			instance->name, pattern);
+	return -ENOENT;
+}
+
 int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
 {
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	char pin[WEIR_LINK_PIN_BYTES];
 	int err = weir_instance_expect_attached(name, diag);
 
-	return err ? err : weir_instance_find_link(name, interface, pin, diag);
+	if (err || !weir_word_is_pattern(interface))
+		return err ? err : weir_instance_find_link(name, interface, pin, diag);
+	err = weir_instance_open(name, &instance, diag);
+	return err ? err : weir_instance_expect_wanted(instance, interface, diag);
+}
+
+/* In the instance's own namespace the controller sees interfaces come. */
+static const char *gone_hint(const struct weir_instance *instance, char hint[256])
+{
+	char option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (instance->info.netns == weir_host_netns())
+		return "should it come back, it is limited again";
+	snprintf(hint, 256,
+		 "should it come back, nothing is limited there: 'weir control%s' watches for that in the network "
+		 "namespace of its interfaces",
+		 weir_instance_option(instance->name, option));
+	return hint;
 }
 
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag)
 {
-	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+	char hint[256];
 
 	/* Elsewhere they keep those of the last reload: to go there each time may mean to search all processes. */
 	if (instance->info.netns == weir_host_netns())
@@ -94,12 +133,8 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 		if (weir_link_read(instance->name, pin, &now) || now.ifindex)
 			continue;
 		link->ifindex = 0;
-		snprintf(hint, sizeof(hint),
-			 "should it come back, nothing is limited there until it is attached anew: 'weir detach%s', "
-			 "then 'weir run' or 'weir attach'",
-			 weir_instance_option(instance->name, option));
-		weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the limits with it",
-				  link->interface);
+		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
+				  "interface '%s' is gone, and the limits with it", link->interface);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include "host/host.h"
 #include "host/memory.h"
 #include "pins/info.h"
+#include "program/array.h"
 #include "program/thresholds.h"
 
 int weir_not_the_rules(int err)
@@ -80,6 +81,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
 	info->observes = config->observes;
+	info->paces = config->paces;
 	info->timing_count = image->timing_count;
 	info->throttle_sets = config->throttle_sets;
 	info->warming_sets = config->warming_sets;
@@ -98,6 +100,14 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
 	if (settings->memory_cgroup)
 		strncpy(info->memory_cgroup, settings->memory_cgroup, sizeof(info->memory_cgroup) - 1);
+}
+
+int weir_instance_write_info(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	int err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
+		   : 0;
 }
 
 static struct weir_memory_use read_memory_use(const struct weir_settings *settings)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the files of an instance need of each other, private to this directory: read.c reads, tables.c knows which of
- * its tables are another version's, interfaces.c which interfaces it is on, detach.c takes it off, attach.c and
- * reload.c put rules in force, and load.c is what those two do alike. Whoever changes an instance holds the lock
+ * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, detach.c
+ * takes it off, attach.c and reload.c put rules in force, load.c is what those two do alike, link.c puts a program on
+ * one interface, and follow.c does so where one is added, or comes. Whoever changes an instance holds the lock
  * (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_PARTS_H
@@ -47,6 +48,9 @@ int weir_instance_accept_foreign(const struct weir_instance *instance, enum weir
 
 /* ---- interfaces.c ---- */
 
+/* A process is its controller (control/controller.h). */
+bool weir_instance_is_controlled(const char *name);
+
 /* Whether a pin of this name is one of a link. */
 bool weir_is_link_pin(const char *pin);
 
@@ -62,7 +66,67 @@ size_t weir_instance_count_live_links(const char *instance);
 int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
 			    struct weir_diag *diag);
 
+/* ---- wanted.c ---- */
+
+/* It means interfaces by their look, or excepts some: it need not mean one that is there. */
+bool weir_word_is_pattern(const char *word);
+
+/* Words in weir_instance_info.wanted, which has WEIR_WANTED_MAX. Adding one that is there changes nothing; -ENOSPC:
+ * there is no room. Removing says whether it was there. */
+int weir_wanted_add(struct weir_wanted *wanted, const char *word, struct weir_diag *diag);
+bool weir_wanted_remove(struct weir_wanted *wanted, const char *word);
+
+/* An interface of this name is wanted: by name, or by a pattern and no exception. */
+bool weir_wanted_means(const struct weir_wanted *wanted, const char *name);
+bool weir_wanted_names(const struct weir_wanted *wanted, const char *name); /* by name, or as this very word */
+bool weir_wanted_has_patterns(const struct weir_wanted *wanted);
+
+/* They are these words, whatever is excepted. */
+bool weir_wanted_is(const struct weir_wanted *wanted, const char *const *words, size_t count);
+
+/* Interfaces of the present network namespace that are there, and wanted. */
+struct weir_target {
+	char name[IF_NAMESIZE];
+	uint32_t ifindex;
+	bool is_named; /* by its own name: who asks for it wants to know when it cannot be */
+};
+struct weir_targets {
+	struct weir_target *targets;
+	size_t count;
+};
+int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets); /* 0 or -errno */
+void weir_targets_free(struct weir_targets *targets);
+
+/* Fail with -ENODEV, and say so, unless each that is wanted by its name is there. */
+int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag);
+
+/* Fail with -ENOENT, and say so, unless it is wanted by this very pattern. */
+int weir_instance_expect_wanted(const struct weir_instance *instance, const char *pattern, struct weir_diag *diag);
+
+/* ---- link.c ---- */
+
+/* Fail with -EBUSY, and say whose it is, if an XDP program is on the interface. */
+int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag);
+
+/* How a loaded program is put on interfaces. */
+struct weir_link_terms {
+	const char *instance;
+	enum weir_attach_mode mode;
+	bool allows_merging, paces;
+	int program_fd;
+};
+
+/* Put it on one, and pin the link. When it fails nothing is left. *ret_is_native may be NULL. */
+int weir_instance_put_link(const struct weir_link_terms *terms, const char *interface, uint32_t ifindex,
+			   bool *ret_is_native, struct weir_diag *diag);
+
 /* ---- detach.c ---- */
+
+/* Off one interface, of this pin. */
+void weir_instance_remove_link(const char *instance, const char *pin);
+
+/* Take pacing off the interfaces that have no link any more. */
+void weir_instance_trim_pace(const char *instance);
 
 /* Links first, so that no program runs without its pins; then what holds packets for it. */
 int weir_instance_remove(const char *instance, struct weir_diag *diag);
@@ -85,6 +149,8 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 /* What the instance's info says after a load; `info` is what it said before. */
 void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,
 			       const struct weir_image *image, const struct weir_object *object);
+
+int weir_instance_write_info(const struct weir_instance *instance, struct weir_diag *diag);
 
 /* Thresholds that move, as they are to be now (weir_thresholds_publish). */
 int weir_instance_publish(const struct weir_settings *settings, const struct weir_image *image,

@@ -258,6 +258,8 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (instance->links[i].ifindex)
 			return 0;
+	if (weir_instance_is_controlled(instance->name)) /* which waits for them */
+		return 0;
 	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
 			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");

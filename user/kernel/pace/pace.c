@@ -50,6 +50,12 @@ void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE])
 	snprintf(ret_name, IF_NAMESIZE, LONG_DEVICE_PREFIX "%010llx", (unsigned long long)hash & 0xffffffffffull);
 }
 
+bool weir_pace_is_device(const char *name)
+{
+	return !strncmp(name, DEVICE_PREFIX, strlen(DEVICE_PREFIX)) ||
+	       !strncmp(name, LONG_DEVICE_PREFIX, strlen(LONG_DEVICE_PREFIX));
+}
+
 static const char *pin_name(const char *prefix, uint32_t ifindex, char buffer[32])
 {
 	snprintf(buffer, 32, "%s%u", prefix, ifindex);
@@ -197,17 +203,23 @@ static int put_filter(struct weir_netlink *netlink, const char *instance, uint32
 	return err ? explain(netlink, err, "filter", diag) : 0;
 }
 
-static int set_up(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+/* `adds`: the device is there as long as the instance has a filter somewhere. */
+static int set_up(const char *instance, const uint32_t *ifindexes, size_t count, bool adds, struct weir_diag *diag)
 {
 	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	char name[IF_NAMESIZE];
 	uint32_t device = 0;
 	int err;
 
 	err = weir_netlink_open(&netlink, NETLINK_ROUTE);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot open a netlink socket");
-	err = make_device(&netlink, instance, &device, diag);
+	weir_pace_device(instance, name);
+	if (adds && weir_pace_is_attached(instance))
+		device = if_nametoindex(name);
+	if (!device)
+		err = make_device(&netlink, instance, &device, diag);
 	if (err)
 		return err;
 	err = load_program(instance, &skel);
@@ -219,7 +231,8 @@ static int set_up(const char *instance, const uint32_t *ifindexes, size_t count,
 	return err;
 }
 
-int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+static int set_up_there(const char *instance, const uint32_t *ifindexes, size_t count, bool adds,
+			struct weir_diag *diag)
 {
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	int err = enter_netns_of(instance, &back_fd);
@@ -227,10 +240,21 @@ int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t cou
 	if (err)
 		return weir_diag_fail(diag, -err, NULL,
 				      "cannot pace: cannot enter the network namespace of instance '%s'", instance);
-	err = set_up(instance, ifindexes, count, diag);
+	return set_up(instance, ifindexes, count, adds, diag);
+}
+
+int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag)
+{
+	int err = set_up_there(instance, ifindexes, count, false, diag);
+
 	if (err)
 		weir_pace_detach(instance);
 	return err;
+}
+
+int weir_pace_add(const char *instance, uint32_t ifindex, struct weir_diag *diag)
+{
+	return set_up_there(instance, &ifindex, 1, true, diag);
 }
 
 bool weir_pace_is_attached(const char *instance)

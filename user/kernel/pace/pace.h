@@ -51,6 +51,8 @@ int weir_pace_check(struct weir_diag *diag);
 
 /* Name of an instance's ifb. */
 void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE]);
+/* An ifb of ours may be called so. */
+bool weir_pace_is_device(const char *name);
 
 /*
  * Make the ifb and put the filter on the interfaces of these numbers, in the instance's network namespace. The
@@ -58,6 +60,9 @@ void weir_pace_device(const char *instance, char ret_name[IF_NAMESIZE]);
  * left is replaced. When it fails, weir_pace_detach has been called.
  */
 int weir_pace_attach(const char *instance, const uint32_t *ifindexes, size_t count, struct weir_diag *diag);
+
+/* The same on one more interface of an instance that paces, or is about to: nothing is taken off when it fails. */
+int weir_pace_add(const char *instance, uint32_t ifindex, struct weir_diag *diag);
 
 /* The instance paces now: it has a filter somewhere. */
 bool weir_pace_is_attached(const char *instance);

@@ -111,6 +111,15 @@ static json_t *describe_links(const struct weir_instance *instance)
 	return links;
 }
 
+static json_t *describe_wanted(const struct weir_instance *instance)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; i < WEIR_WANTED_MAX && instance->info.wanted[i].word[0]; i++)
+		weir_json_append(&words, weir_json_text(instance->info.wanted[i].word));
+	return words;
+}
+
 static json_t *describe_resources(const struct weir_instance *instance)
 {
 	json_t *resources = json_array();
@@ -309,14 +318,15 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
 			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
 			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
 			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
-			 describe_netns(instance), "links", describe_links(instance), "settings",
-			 describe_settings(instance), "counts", describe_counts(instance), "timed",
-			 describe_timed(view), "controller", describe_controller(&view->controller), "memory",
-			 describe_memory(view), "system", describe_signals(&view->signals), "resources",
-			 describe_resources(instance), "rules", describe_rules(view));
+			 describe_netns(instance), "links", describe_links(instance), "wanted",
+			 describe_wanted(instance), "settings", describe_settings(instance), "counts",
+			 describe_counts(instance), "timed", describe_timed(view), "controller",
+			 describe_controller(&view->controller), "memory", describe_memory(view), "system",
+			 describe_signals(&view->signals), "resources", describe_resources(instance), "rules",
+			 describe_rules(view));
 }

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * More interfaces for an instance that is attached: those that an operator adds, and those that come, or come back,
+ * and are wanted (wanted.c). The program in force is put on them; no rule changes, and no state.
+ */
+#include "instance/parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "pace/pace.h"
+#include "program/array.h"
+
+static int read_info(const struct weir_instance *instance, struct weir_instance_info *ret_info)
+{
+	return weir_array_read(instance->map_fd[WEIR_MAP_INSTANCE], ret_info, 1, sizeof(*ret_info));
+}
+
+static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)
+{
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex == ifindex)
+			return &instance->links[i];
+	return NULL;
+}
+
+static int read_links_again(struct weir_instance *instance, struct weir_diag *diag)
+{
+	weir_freep(&instance->links);
+	instance->links = NULL;
+	instance->link_count = 0;
+	return weir_instance_read_links(instance, diag);
+}
+
+/* The filter that delays packets comes first, as it does at attach. */
+static int put_on(const struct weir_instance *instance, const struct weir_link_terms *terms,
+		  const struct weir_target *target, struct weir_diag *diag)
+{
+	bool is_native = true;
+	int err = terms->paces ? weir_pace_add(instance->name, target->ifindex, diag) : 0;
+
+	if (!err)
+		err = weir_instance_put_link(terms, target->name, target->ifindex, &is_native, diag);
+	if (!err)
+		weir_diag_note(diag, "interface '%s' is limited now, in %s mode", target->name,
+			       is_native ? "native" : "skb");
+	else if (terms->paces)
+		weir_instance_trim_pace(instance->name);
+	return err;
+}
+
+/* ---- by an operator ---- */
+
+/* What was taken off by name is no exception any more when it is asked for. */
+static int want(struct weir_instance *instance, const char *word, struct weir_diag *diag)
+{
+	char exception[WEIR_WANTED_BYTES + 1];
+
+	snprintf(exception, sizeof(exception), "!%s", word);
+	weir_wanted_remove(instance->info.wanted, exception);
+	if (weir_word_is_pattern(word))
+		return weir_wanted_add(instance->info.wanted, word, diag);
+	if (weir_wanted_means(instance->info.wanted, word))
+		return 0;
+	return weir_wanted_add(instance->info.wanted, word, diag);
+}
+
+static void take_off_again(const struct weir_instance *instance, const char *const *put, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (!weir_link_find(instance->name, put[i], pin))
+			weir_instance_remove_link(instance->name, pin);
+	}
+	weir_instance_trim_pace(instance->name);
+}
+
+/* All that the words mean now, or none. */
+static int put_all(struct weir_instance *instance, const struct weir_link_terms *terms,
+		   const struct weir_targets *targets, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) const char **put = calloc(targets->count + 1, sizeof(*put));
+	size_t count = 0;
+	int err = put ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot attach instance '%s'", instance->name);
+
+	for (size_t i = 0; !err && i < targets->count; i++) {
+		if (find_link(instance, targets->targets[i].ifindex))
+			continue;
+		err = weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex, diag);
+		if (!err)
+			err = put_on(instance, terms, &targets->targets[i], diag);
+		if (!err)
+			put[count++] = targets->targets[i].name;
+	}
+	if (!err)
+		err = weir_instance_write_info(instance, diag);
+	if (err && put)
+		take_off_again(instance, put, count);
+	return err;
+}
+
+static int expect_here(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	if (instance->info.netns == weir_host_netns())
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "'weir status' says where it is; '--netns NAME' goes there",
+			"instance '%s' is in another network namespace", instance->name);
+	return -ENODEV;
+}
+
+static int open_terms(const struct weir_instance *instance, struct weir_link_terms *ret_terms, struct weir_diag *diag)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	*ret_terms = (struct weir_link_terms){
+		.instance = instance->name,
+		.mode = info->attach_mode,
+		.allows_merging = info->allows_merging,
+		.paces = info->paces,
+		.program_fd = weir_pin_open(instance->name, WEIR_PIN_PROGRAM),
+	};
+	if (ret_terms->program_fd >= 0)
+		return 0;
+	return weir_diag_fail(diag, -ret_terms->program_fd, NULL, "cannot open the program of instance '%s'",
+			      instance->name);
+}
+
+static void close_terms(const struct weir_link_terms *terms)
+{
+	weir_closep(&terms->program_fd);
+}
+
+static int add_words(struct weir_instance *instance, const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = -1};
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	int err = expect_here(instance, diag);
+
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = want(instance, options->interfaces[i], diag);
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		if (!weir_word_is_pattern(options->interfaces[i]))
+			err = weir_host_ifindex(options->interfaces[i], diag) < 0 ? -ENODEV : 0;
+	if (!err)
+		err = open_terms(instance, &terms, diag);
+	if (err)
+		return err;
+	if (options->mode != WEIR_MODE_AUTO)
+		terms.mode = options->mode;
+	terms.allows_merging |= options->allows_merging;
+	instance->info.allows_merging = terms.allows_merging;
+	err = weir_targets_find(instance->info.wanted, &targets);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
+	return put_all(instance, &terms, &targets, diag);
+}
+
+int weir_instance_add(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_instance_open(options->instance, &instance, diag);
+
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(options->instance, &instance, diag);
+	if (!err && instance->is_all_foreign)
+		err = weir_instance_fail_foreign(instance, diag);
+	return err ? err : add_words(instance, options, diag);
+}
+
+int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_bpffs_lock(&lock_fd, diag);
+
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (err)
+		return err;
+	memset(instance->info.wanted, 0, sizeof(instance->info.wanted));
+	instance->info.attach_mode = options->mode;
+	instance->info.allows_merging = options->allows_merging;
+	for (size_t i = 0; !err && i < options->interface_count; i++)
+		err = weir_wanted_add(instance->info.wanted, options->interfaces[i], diag);
+	return err ? err : weir_instance_write_info(instance, diag);
+}
+
+/* ---- as they come ---- */
+
+static bool is_refused(const struct weir_follow *follow, uint32_t ifindex)
+{
+	for (size_t i = 0; i < follow->refused_count; i++)
+		if (follow->refused[i] == ifindex)
+			return true;
+	return false;
+}
+
+/* It is tried again with each event, and told of once. When memory is out it is told of again, ignoring. */
+static void note_refused(struct weir_follow *follow, uint32_t ifindex)
+{
+	uint32_t *slot = weir_array_add((void **)&follow->refused, follow->refused_count, sizeof(*slot));
+
+	if (!slot)
+		return;
+	*slot = ifindex;
+	follow->refused_count++;
+}
+
+/* Whose interface has gone, and what it was called is not wanted by name: nobody would ever take them off. */
+static void forget_gone(const struct weir_instance *instance)
+{
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (link->ifindex || weir_wanted_names(instance->info.wanted, link->attached_as))
+			continue;
+		weir_link_pin(link->attached_as, link->is_native, pin);
+		weir_unpin(instance->name, pin);
+	}
+}
+
+static bool lacks_one(const struct weir_instance *instance, const struct weir_targets *targets)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (!find_link(instance, targets->targets[i].ifindex))
+			return true;
+	return false;
+}
+
+/* Under the lock: what is attached now, and not when it was looked at. */
+static int put_what_came(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
+{
+	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = -1};
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	int err = read_links_again(instance, diag);
+
+	if (!err)
+		err = weir_targets_find(instance->info.wanted, &targets);
+	if (!err)
+		err = open_terms(instance, &terms, diag);
+	if (err)
+		return err;
+	forget_gone(instance);
+	for (size_t i = 0; i < targets.count; i++) {
+		const struct weir_target *target = &targets.targets[i];
+		struct weir_diag told = {};
+
+		if (find_link(instance, target->ifindex))
+			continue;
+		err = put_on(instance, &terms, target, &told);
+		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
+			weir_diag_free(&told); /* gone again meanwhile, or told already */
+			continue;
+		}
+		weir_diag_move(diag, &told, err);
+		if (err)
+			note_refused(follow, target->ifindex);
+	}
+	return read_links_again(instance, diag);
+}
+
+int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
+{
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	_cleanup_(weir_closep) int lock_fd = -1;
+	struct weir_instance_info info;
+	int err;
+
+	if (instance->info.netns != weir_host_netns())
+		return 0;
+	err = read_info(instance, &info);
+	if (!err && info.generation != instance->info.generation)
+		return 0; /* a reload: it is opened anew at once, and asked again */
+	if (!err)
+		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
+	if (!err)
+		err = weir_targets_find(instance->info.wanted, &targets);
+	follow->refused_count =
+		follow->refused_count && !err && lacks_one(instance, &targets) ? follow->refused_count : 0;
+	if (err || !lacks_one(instance, &targets))
+		return err;
+	err = weir_bpffs_try_lock(&lock_fd);
+	return err ? err : put_what_came(instance, follow, diag);
+}
+
+void weir_follow_free(struct weir_follow *follow)
+{
+	free(follow->refused);
+	*follow = (struct weir_follow){};
+}

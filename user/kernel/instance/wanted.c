@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which interfaces an instance is wanted on (struct weir_wanted): words as `-i` has them, and which interfaces of a
+ * network namespace they mean now. Nothing is attached here.
+ */
+#include "instance/parts.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "pace/pace.h"
+
+#define EXCEPT '!'
+
+bool weir_word_is_pattern(const char *word)
+{
+	return word[0] == EXCEPT || strpbrk(word, "*?[");
+}
+
+/* Never the loopback interface, or a device of ours that paces: who means those says so by name. */
+static bool is_for_patterns(const char *name)
+{
+	return strcmp(name, "lo") != 0 && !weir_pace_is_device(name);
+}
+
+static bool is_word(const struct weir_wanted *wanted, const char *word)
+{
+	return !strncmp(wanted->word, word, sizeof(wanted->word));
+}
+
+static size_t count_words(const struct weir_wanted *wanted)
+{
+	size_t count = 0;
+
+	while (count < WEIR_WANTED_MAX && wanted[count].word[0])
+		count++;
+	return count;
+}
+
+static bool has_word(const struct weir_wanted *wanted, const char *word)
+{
+	for (size_t i = 0; i < count_words(wanted); i++)
+		if (is_word(&wanted[i], word))
+			return true;
+	return false;
+}
+
+bool weir_wanted_names(const struct weir_wanted *wanted, const char *name)
+{
+	return has_word(wanted, name);
+}
+
+bool weir_wanted_means(const struct weir_wanted *wanted, const char *name)
+{
+	bool is_meant = false;
+
+	if (weir_wanted_names(wanted, name))
+		return true;
+	if (!is_for_patterns(name))
+		return false;
+	for (size_t i = 0; i < count_words(wanted); i++) {
+		const char *word = wanted[i].word;
+
+		if (word[0] == EXCEPT && !fnmatch(word + 1, name, 0))
+			return false;
+		is_meant |= weir_word_is_pattern(word) && word[0] != EXCEPT && !fnmatch(word, name, 0);
+	}
+	return is_meant;
+}
+
+bool weir_wanted_has_patterns(const struct weir_wanted *wanted)
+{
+	for (size_t i = 0; i < count_words(wanted); i++)
+		if (wanted[i].word[0] != EXCEPT && weir_word_is_pattern(wanted[i].word))
+			return true;
+	return false;
+}
+
+bool weir_instance_has_patterns(const struct weir_instance *instance)
+{
+	return weir_wanted_has_patterns(instance->info.wanted);
+}
+
+int weir_wanted_add(struct weir_wanted *wanted, const char *word, struct weir_diag *diag)
+{
+	const size_t count = count_words(wanted);
+
+	if (has_word(wanted, word))
+		return 0;
+	if (count == WEIR_WANTED_MAX) {
+		weir_diag_error(diag, NULL, NULL, "one pattern can stand for many: '-i \"veth*\"'",
+				"'%s' is one interface too many: an instance has at most %d names, patterns and "
+				"exceptions",
+				word, WEIR_WANTED_MAX);
+		return -ENOSPC;
+	}
+	wanted[count] = (struct weir_wanted){};
+	strncpy(wanted[count].word, word, sizeof(wanted[count].word) - 1);
+	return 0;
+}
+
+bool weir_wanted_remove(struct weir_wanted *wanted, const char *word)
+{
+	const size_t count = count_words(wanted);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_word(&wanted[i], word))
+			continue;
+		memmove(&wanted[i], &wanted[i + 1], (count - i - 1) * sizeof(*wanted));
+		wanted[count - 1] = (struct weir_wanted){};
+		return true;
+	}
+	return false;
+}
+
+/* Exceptions are left out: a detach of one interface leaves them. */
+static size_t count_meanings(const struct weir_wanted *wanted)
+{
+	size_t meanings = 0;
+
+	for (size_t i = 0; i < count_words(wanted); i++)
+		meanings += wanted[i].word[0] != EXCEPT;
+	return meanings;
+}
+
+bool weir_wanted_is(const struct weir_wanted *wanted, const char *const *words, size_t count)
+{
+	size_t meanings = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (words[i][0] == EXCEPT)
+			continue;
+		if (!has_word(wanted, words[i]))
+			return false;
+		meanings++;
+	}
+	return meanings == count_meanings(wanted);
+}
+
+/* ---- the interfaces of the present network namespace ---- */
+
+static int add_target(struct weir_targets *targets, const char *name, uint32_t ifindex, bool is_named)
+{
+	struct weir_target *target =
+		weir_array_add((void **)&targets->targets, targets->count, sizeof(*targets->targets));
+
+	if (!target)
+		return -ENOMEM;
+	strncpy(target->name, name, sizeof(target->name) - 1);
+	target->ifindex = ifindex;
+	target->is_named = is_named;
+	targets->count++;
+	return 0;
+}
+
+int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets)
+{
+	struct if_nameindex *interfaces = if_nameindex();
+	struct weir_targets targets = {};
+	int err = interfaces ? 0 : -errno;
+
+	for (struct if_nameindex *i = interfaces; !err && i->if_index; i++)
+		if (weir_wanted_means(wanted, i->if_name))
+			err = add_target(&targets, i->if_name, i->if_index, weir_wanted_names(wanted, i->if_name));
+	if (interfaces)
+		if_freenameindex(interfaces);
+	if (err)
+		weir_targets_free(&targets);
+	else
+		*ret_targets = targets;
+	return err;
+}
+
+int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count_words(wanted); i++) {
+		int ifindex = weir_word_is_pattern(wanted[i].word) ? 0 : weir_host_ifindex(wanted[i].word, diag);
+
+		if (ifindex < 0)
+			err = ifindex;
+	}
+	return err;
+}
+
+void weir_targets_free(struct weir_targets *targets)
+{
+	free(targets->targets);
+	*targets = (struct weir_targets){};
+}

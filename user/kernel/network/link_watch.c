@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "network/link_watch.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+
+/* Larger than any message of one link without its statistics; what is longer is cut, and nobody reads it. */
+#define PIECE_BYTES 4096
+/* More than this at once is heard of again at once. Chosen, not derived. */
+#define PIECES_MAX 4096
+
+int weir_link_watch_open(void)
+{
+	const struct sockaddr_nl groups = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	_cleanup_(weir_closep) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&groups, sizeof(groups)))
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+void weir_link_watch_drain(int fd)
+{
+	char piece[PIECE_BYTES];
+
+	/* ENOBUFS says that events were lost: there is something to look at, as with any other. */
+	for (int i = 0; i < PIECES_MAX; i++)
+		if (recv(fd, piece, sizeof(piece), 0) < 0 && errno != ENOBUFS && errno != EINTR)
+			return;
+}
