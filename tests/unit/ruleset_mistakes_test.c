@@ -13,6 +13,12 @@
 #include "base/util.h"
 #include "ruleset_bench.h"
 
+#define BREAKER(fields) RESOURCES "circuitBreakers:\n- {" fields "}\n"
+/* Of what a breaker needs, all but strategy and threshold; and all. */
+#define TIMES ", resource: web, statIntervalMs: 1000, retryTimeoutMs: 3000"
+#define RATIO "strategy: ErrorRatio, threshold: 0.5" TIMES
+#define SLOW "strategy: SlowRequestRatio, threshold: 0.5" TIMES
+
 /* ---- mistakes, one a file ---- */
 
 static void mistake_in_the_form_is_told_at_its_place(void **state)
@@ -160,6 +166,8 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		{RULE("warmUpPeriodSec: soon"), 5, 20, "not a whole number", NULL},
 		{RULE("capacity: 7"), 5, 3, "rule has no field 'capacity'", "known fields: name, resource"},
 		{RULE("window: tokens\n  burst: 0.999999"), 6, 10, "'0.999999' is no burst", "1 or more"},
+		{RULE("window: tokens\n  relationStrategy: AssociatedResource\n  refResource: web"), 5, 11,
+		 "'window: tokens' counts none", NULL},
 		{RULE("window: tokens\n  burst: many"), 6, 10, "'many' is no burst", "'burst: 1500'"},
 		{RULE("window: tokens\n  tokenCalculateStrategy: MemoryAdaptive\n  lowMemUsageThreshold: 2\n"
 		      "  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n  memHighWaterMarkBytes: 2"),
@@ -233,6 +241,93 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		assert_tells_one(*state, &samples[i], true);
+}
+
+static void mistake_in_a_breaker_is_told_at_its_place(void **state)
+{
+	static const struct sample samples[] = {
+		{BREAKER("threshold: 0.5" TIMES), 3, 3, "the circuit breaker has no strategy",
+		 "SlowRequestRatio, ErrorRatio or ErrorCount"},
+		{BREAKER("strategy: 3, threshold: 0.5" TIMES), 3, 14, "'3' is no value of 'strategy'",
+		 "SlowRequestRatio, ErrorRatio or ErrorCount; its number, 0 to 2"},
+		{BREAKER("strategy: errorRatio, threshold: 0.5" TIMES), 3, 14, "'errorRatio' is no value of",
+		 "'ErrorRatio'"},
+		{BREAKER("strategy: ErrorRatio" TIMES), 3, 3, "the circuit breaker has no threshold",
+		 "'threshold: 0.5'"},
+		{BREAKER("strategy: ErrorCount" TIMES), 3, 3, "the circuit breaker has no threshold",
+		 "'threshold: 10'"},
+		{BREAKER("strategy: ErrorRatio, threshold: 1.000001" TIMES), 3, 37,
+		 "is out of range: ErrorRatio is a ratio", "0 to 1"},
+		{BREAKER("strategy: ErrorCount, threshold: 10000001" TIMES), 3, 37,
+		 "is out of range: ErrorCount is a number", "0 to 10000000"},
+		{BREAKER("strategy: ErrorRatio, threshold: 0.0000005" TIMES), 3, 37, "six decimals", NULL},
+		{BREAKER("strategy: ErrorRatio, threshold: half" TIMES), 3, 37, "'half' is not a number", NULL},
+		{BREAKER("strategy: ErrorRatio, threshold: -0.5" TIMES), 3, 37, "'-0.5' is negative", NULL},
+		{BREAKER("strategy: ErrorRatio, threshold: 0.5, statIntervalMs: 1000, retryTimeoutMs: 3000"), 3, 3,
+		 "the rule has no resource", "resource: NAME"},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: wbe, statIntervalMs: 1000, retryTimeoutMs: 3000"), 3,
+		 43, "no resource 'wbe'", "'web'"},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: web, retryTimeoutMs: 3000"), 3, 3,
+		 "needs a statIntervalMs of at least 1", "'statIntervalMs: 1000'"},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: web, statIntervalMs: 1000"), 3, 3,
+		 "needs a retryTimeoutMs of at least 1", "'retryTimeoutMs: 1000'"},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: web, statIntervalMs: 0, retryTimeoutMs: 3000"), 3, 64,
+		 "needs a statIntervalMs of at least 1", NULL},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: web, statIntervalMs: 86400001, retryTimeoutMs: 1"), 3,
+		 64, "statIntervalMs: '86400001' is out of range", "0 to 86400000"},
+		{BREAKER("strategy: 1, threshold: 0.5, resource: web, statIntervalMs: 1, retryTimeoutMs: 86400001"), 3,
+		 83, "retryTimeoutMs: '86400001' is out of range", NULL},
+		{BREAKER(RATIO ", minRequestAmount: 10000001"), 3, 119, "minRequestAmount: '10000001' is out of range",
+		 "0 to 10000000"},
+		{BREAKER(RATIO ", statSlidingWindowBucketCount: 11"), 3, 131,
+		 "statSlidingWindowBucketCount: '11' is out of range", "0 to 10"},
+		{BREAKER(RATIO ", probeNum: 1000001"), 3, 111, "probeNum: '1000001' is out of range", "0 to 1000000"},
+		{BREAKER(RATIO ", probeNum: few"), 3, 111, "probeNum: 'few' is not a whole number", NULL},
+		{BREAKER(SLOW), 3, 3, "needs a maxAllowedRtMs of at least 1", "'maxAllowedRtMs: 1000'"},
+		{BREAKER(SLOW ", maxAllowedRtMs: 86400001"), 3, 123, "maxAllowedRtMs: '86400001' is out of range",
+		 NULL},
+		{BREAKER(RATIO ", mode: obsrve"), 3, 107, "'obsrve' is no value of 'mode'", "'observe'"},
+		{BREAKER(RATIO ", probes: 3"), 3, 101, "a circuit breaker has no field 'probes'", NULL},
+		{BREAKER(RATIO ", sampleCount: 2"), 3, 101, "a circuit breaker has no field 'sampleCount'",
+		 "known fields: name, resource, strategy"},
+		{BREAKER("Strategy: 1, strategy: 1, threshold: 1" TIMES), 3, 4,
+		 "a circuit breaker has no field 'Strategy'", "did you mean 'strategy'?"},
+		{RESOURCES "circuitBreakers: {resource: web}\n", 2, 18, "'circuitBreakers' must be a list", "'- '"},
+		{RESOURCES "circuitBreakers: [web]\n", 2, 19, "a circuit breaker must be a map of fields", "name"},
+		{"resources: [{name: web, match: {protocol: udp}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "'web' cannot hold a TCP opening, so it cannot have a circuit breaker", "match protocol tcp"},
+		{"resources: [{name: web, match: {fragment: later}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "'web' cannot hold a TCP opening", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void breaker_that_is_surely_not_meant_so_is_warned_of(void **state)
+{
+	static const struct sample samples[] = {
+		{BREAKER(RATIO ", statSlidingWindowBucketCount: 7"), 3, 131,
+		 "1000 ms are no whole number of ms in 7 buckets: as in Sentinel, there is one",
+		 "divides statIntervalMs"},
+		{BREAKER("strategy: ErrorCount, threshold: 0" TIMES), 3, 37,
+		 "opens the breaker with the first outcomes", "such as 0.5"},
+		{BREAKER(RATIO ", maxAllowedRtMs: 5"), 3, 117, "'maxAllowedRtMs' has no effect", "leave it out"},
+		{BREAKER(SLOW ", maxAllowedRtMs: 10000"), 3, 123, "no request is slow before it has failed",
+		 "raise settings.halfOpenTimeoutInMs"},
+		{"resources: [{name: web, match: {tcpFlags: syn}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "takes only some packets of a connection: its match has 'tcpFlags'", "match by addresses and ports"},
+		{"resources: [{name: web, match: {length: '40-60'}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "its match has 'length'", NULL},
+		{"resources: [{name: web, match: {dscp: 0}}]\ncircuitBreakers:\n- {" RATIO "}\n", 3, 52,
+		 "its match has 'dscp'", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(bench, &samples[i], true);
+	assert_reads(bench, BREAKER(SLOW ", maxAllowedRtMs: 9999, statSlidingWindowBucketCount: 10, id: 7"));
+	assert_reads(bench, BREAKER("strategy: ErrorCount, threshold: 10000000, minRequestAmount: 0" TIMES));
 }
 
 static void legal_edges_are_not_warned_of(void **state)
@@ -317,6 +412,8 @@ int main(void)
 		TEST(mistake_in_a_match_is_told_at_its_place),
 		TEST(mistake_in_a_rule_is_told_at_its_place),
 		TEST(legal_but_surely_not_meant_is_warned_of),
+		TEST(mistake_in_a_breaker_is_told_at_its_place),
+		TEST(breaker_that_is_surely_not_meant_so_is_warned_of),
 		TEST(legal_edges_are_not_warned_of),
 		TEST(caret_stands_under_the_token_whatever_is_before_it),
 		TEST(long_line_is_shown_around_the_token),

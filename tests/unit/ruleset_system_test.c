@@ -93,6 +93,10 @@ static void mistakes_are_told_where_they_are(void **state)
 		{SYSTEM("metricType: 0, triggerCount: 1, strategy: 2"), 3, 46, "'2' is no value of 'strategy'",
 		 "BBR (1)"},
 		{SYSTEM("metricType: 0, triggerCount: 1, mode: maybe"), 3, 42, "'maybe' is no value of 'mode'", NULL},
+		{SYSTEM("metricType: 3, triggerCount: 1, mod: observe"), 3, 36,
+		 "a rule of 'systemRules' has no field 'mod'", "did you mean 'mode'?"},
+		{SYSTEM("metricType: 3, triggerCount: 1, comment: x"), 3, 36, "has no field 'comment'",
+		 "known fields: metricType, triggerCount, strategy, name, mode or id"},
 		{RESOURCES "systemRules: {metricType: 0}\n", 2, 14, "'systemRules' must be a list", "'- '"},
 	};
 	static const struct sample warnings[] = {
@@ -108,6 +112,27 @@ static void mistakes_are_told_where_they_are(void **state)
 		assert_tells_one(bench, &samples[i], false);
 	for (size_t i = 0; i < ARRAY_SIZE(warnings); i++)
 		assert_tells_one(bench, &warnings[i], true);
+}
+
+/* As Sentinel-Go's decoder does. What means something to weir alone is warned of. */
+static void list_in_a_file_of_its_own_may_have_other_fields(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, RESOURCES,
+				    "[{\"metricType\": 3, \"triggerCount\": 5, \"comment\": \"x\"}]\n", NULL),
+			 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_int_equal(bench->ruleset->rule_count, 1);
+}
+
+static void a_strategy_of_0_is_no_bbr(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, SYSTEM("metricType: Load, triggerCount: 5, strategy: 0"));
+	assert_false(bench->ruleset->rules[0].is_bbr);
+	assert_int_equal(bench->diag.count, 0);
 }
 
 static void more_than_a_packet_can_meet_are_refused(void **state)
@@ -247,6 +272,8 @@ int main(void)
 		TEST(system_rules_come_first_in_the_order_of_the_files),
 		TEST(every_metric_has_a_word_and_a_number),
 		TEST(mistakes_are_told_where_they_are),
+		TEST(list_in_a_file_of_its_own_may_have_other_fields),
+		TEST(a_strategy_of_0_is_no_bbr),
 		TEST(more_than_a_packet_can_meet_are_refused),
 		TEST(a_rule_is_told_what_it_judges_and_from_where_on),
 		TEST(only_rules_that_go_by_connections_have_them_followed),

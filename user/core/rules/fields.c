@@ -143,8 +143,8 @@ static const char *advice_for(const char *word)
 	return NULL;
 }
 
-static void complain_unknown_field(struct weir_reader *reader, const struct weir_node *key, const char *what,
-				   const char *const *fields, size_t count)
+void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_node *key, const char *what,
+				 const char *const *fields, size_t count)
 {
 	char hint[640] = "known fields: ";
 	size_t used = strlen(hint);
@@ -223,7 +223,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 	while (i < count && strcmp(key->text, fields[i]) && !is_timed_name(key->text, fields[i]))
 		i++;
 	if (i == count) {
-		complain_unknown_field(reader, key, what, fields, count);
+		weir_complain_unknown_field(reader, key, what, fields, count);
 	} else if (keys[i]) {
 		weir_complain(reader, key, "leave one of them out", "'%s' is given twice: first in line %d", fields[i],
 			      keys[i]->place.line);

@@ -69,6 +69,10 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);
 
+/* Complains of a field that is none of `fields`, and says which may have been meant. */
+void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_node *key, const char *what,
+				 const char *const *fields, size_t count);
+
 /* Complains of a node that is no map; `fields` are some that it could have. */
 void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
 			  const char *const *fields, size_t count);

@@ -112,16 +112,31 @@ static void tell_of_stranger(struct weir_reader *reader, const struct weir_senti
 		      weir_sentinel_owner(kind), kind->title);
 }
 
+/* Where weir's own rules stand, a slip of the pen must not be taken for a field that does not matter. */
+static void complain_in_weirs_file(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
+				   const struct weir_node *key)
+{
+	size_t count = 0;
+	char what[64];
+
+	while (kind->weirs_fields[count])
+		count++;
+	snprintf(what, sizeof(what), "a rule of '%s'", kind->name);
+	weir_complain_unknown_field(reader, key, what, kind->weirs_fields, count);
+}
+
 static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *key,
 		       const struct weir_node *value)
 {
 	const struct weir_sentinel_kind *kind = rule->kind;
 	const struct weir_sentinel_field *own = weir_sentinel_own_field(kind, key->text);
 
-	if (!own && kind->is_weirs && !strcasecmp(key->text, weir_rule_fields[RULE_NAME])) {
+	if (!own && kind->weirs_fields && !strcasecmp(key->text, weir_rule_fields[RULE_NAME])) {
 		rule->draft.value[RULE_NAME] = value;
-	} else if (!own && kind->is_weirs && !strcasecmp(key->text, weir_rule_fields[RULE_MODE])) {
+	} else if (!own && kind->weirs_fields && !strcasecmp(key->text, weir_rule_fields[RULE_MODE])) {
 		rule->draft.value[RULE_MODE] = value;
+	} else if (!own && rule->is_in_weirs_file && !weir_sentinel_kinds_with(key->text)) {
+		complain_in_weirs_file(reader, kind, key);
 	} else if (!own) {
 		tell_of_stranger(reader, kind, key, value);
 	} else if (kind->is_java && strcmp(own->name, key->text)) {
@@ -137,7 +152,8 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	}
 }
 
-static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kind *kind, const struct weir_node *item)
+static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kind *kind, bool is_named,
+		      const struct weir_node *item)
 {
 	static const char *const examples[] = {"resource", "threshold"};
 	const struct weir_node *node = weir_sentinel_rule_in(item);
@@ -145,6 +161,7 @@ static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kin
 		.kind = kind,
 		.node = node,
 		.draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes},
+		.is_in_weirs_file = is_named && kind->weirs_fields,
 	};
 
 	if (node->kind != WEIR_NODE_MAP) {
@@ -175,5 +192,5 @@ void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node 
 		return;
 	}
 	for (size_t i = 0; i < list->count; i++)
-		read_rule(reader, kind, list->items[i]);
+		read_rule(reader, kind, name != NULL, list->items[i]);
 }

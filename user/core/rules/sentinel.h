@@ -45,6 +45,7 @@ struct weir_sentinel_rule {
 	const struct weir_node *node;				  /* the map with its fields */
 	const struct weir_node *values[WEIR_SENTINEL_FIELDS_MAX]; /* by weir_sentinel_kind.fields; NULL: absent */
 	struct weir_draft draft;				  /* what it comes to in weir's words */
+	bool is_in_weirs_file;					  /* and one of its own lists (weirs_fields) */
 	struct weir_node words[RULE_FIELD_COUNT]; /* values of the draft that the file has in other words */
 	char texts[RULE_FIELD_COUNT][24];	  /* ... their texts, where these are numbers */
 };
@@ -53,7 +54,8 @@ struct weir_sentinel_kind {
 	const char *name;  /* the field of a rule file that such a list stands under; NULL: there is none */
 	const char *title; /* "flow rules" */
 	bool is_java;	   /* field names match exactly, else without regard to case */
-	bool is_weirs;	   /* weir's own files have such lists, too: their rules may have `name` and `mode` */
+	/* Weir's own files have such lists, too: what their rules may have, with `name` and `mode`; ends with NULL. */
+	const char *const *weirs_fields;
 	const struct weir_sentinel_field *fields;
 	size_t field_count;
 	/* Without any of these it is no such list, or one whose rules Sentinel itself refuses; NULL: it needs none. */

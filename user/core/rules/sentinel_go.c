@@ -275,6 +275,8 @@ static const struct weir_sentinel_field system_fields[] = {
 	{"id", OWN},
 };
 
+static const char *const weirs_system_fields[] = {"metricType", "triggerCount", "strategy", "name", "mode", "id", NULL};
+
 static const char *const system_needs[] = {"triggerCount", "strategy", NULL};
 
 static void read_system(struct weir_reader *reader, struct weir_sentinel_rule *rule)
@@ -294,7 +296,7 @@ static void read_system(struct weir_reader *reader, struct weir_sentinel_rule *r
 const struct weir_sentinel_kind weir_sentinel_system = {
 	.name = "systemRules",
 	.title = "system rules",
-	.is_weirs = true,
+	.weirs_fields = weirs_system_fields,
 	FIELDS(system),
 	.needs = system_needs,
 	.read = read_system,

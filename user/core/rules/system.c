@@ -54,7 +54,8 @@ static bool read_strategy(struct weir_reader *reader, const struct weir_node *no
 		return false;
 	if (!strcasecmp(word, "BBR") || !strcmp(word, "1"))
 		return true;
-	if (strcasecmp(word, "NoAdaptive") && strcmp(word, "-1"))
+	/* Sentinel-Go adapts with BBR alone, and 0 is what a rule of its has that says nothing. */
+	if (strcasecmp(word, "NoAdaptive") && strcmp(word, "-1") && strcmp(word, "0"))
 		weir_complain(reader, node, "write NoAdaptive (-1) or BBR (1)", "'%.*s' is no value of 'strategy'",
 			      WEIR_SHOWN(word));
 	return false;

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The CSV files of `weir replay --system` and `--memory`: what is read, and each mistake, where, and what to do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "replay/memory_csv.h"
+#include "replay/system_csv.h"
+
+#define LINE "1,0.5,0.25\n"
+
+struct csv {
+	char path[32];
+	struct weir_system_sample *samples;
+	size_t count;
+	struct weir_diag diag;
+};
+
+static void forget(struct csv *csv)
+{
+	free(csv->samples);
+	csv->samples = NULL;
+	csv->count = 0;
+	weir_diag_free(&csv->diag);
+	csv->diag = (struct weir_diag){};
+}
+
+static int make(void **state)
+{
+	struct csv *csv = calloc(1, sizeof(*csv));
+	int fd;
+
+	assert_non_null(csv);
+	strcpy(csv->path, "/tmp/weir-csv-XXXXXX");
+	fd = mkstemp(csv->path);
+	assert_true(fd >= 0);
+	close(fd);
+	*state = csv;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct csv *csv = *state;
+
+	unlink(csv->path);
+	forget(csv);
+	free(csv);
+	return 0;
+}
+
+static void write_text(const struct csv *csv, const char *text)
+{
+	FILE *stream = fopen(csv->path, "w");
+
+	assert_non_null(stream);
+	assert_true(fputs(text, stream) >= 0);
+	assert_int_equal(fclose(stream), 0);
+}
+
+static int read_text(struct csv *csv, const char *text)
+{
+	forget(csv);
+	write_text(csv, text);
+	return weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag);
+}
+
+static void samples_are_read_in_millionths_rounded_up(void **state)
+{
+	struct csv *csv = *state;
+
+	assert_int_equal(read_text(csv, "time_ns,load1,cpu_usage\r\n"
+					"1700000000000000000,0.75,0.31\r\n"
+					"\n"
+					"1700000000000000000,4294967295,1\n"
+					"18446744073709551615,12.0000001,0.9999991\n"
+					"18446744073709551615,0,0.000000"),
+			 0);
+	assert_int_equal(csv->diag.count, 0);
+	assert_int_equal(csv->count, 4);
+	assert_true(csv->samples[0].time_ns == 1700000000000000000);
+	assert_int_equal(csv->samples[0].load1_micro, 750000);
+	assert_int_equal(csv->samples[0].cpu_micro, 310000);
+	assert_true(csv->samples[1].load1_micro == 4294967295000000);
+	assert_int_equal(csv->samples[1].cpu_micro, 1000000);
+	assert_true(csv->samples[2].time_ns == UINT64_MAX);
+	assert_int_equal(csv->samples[2].load1_micro, 12000001);
+	assert_int_equal(csv->samples[2].cpu_micro, 1000000);
+	assert_int_equal(csv->samples[3].cpu_micro, 0);
+}
+
+static void file_without_samples_has_none(void **state)
+{
+	struct csv *csv = *state;
+
+	assert_int_equal(read_text(csv, ""), 0);
+	assert_int_equal(csv->count, 0);
+	assert_int_equal(read_text(csv, "time_ns,load1,cpu_usage\n"), 0);
+	assert_int_equal(csv->count, 0);
+}
+
+static void mistake_is_told_at_its_line_with_what_to_do(void **state)
+{
+	static const char not_one[] = "not a sample 'time_ns,load1,cpu_usage'";
+	static const char three[] = "write three numbers, as in 1700000000000000000,0.75,0.31";
+	static const struct {
+		const char *text;
+		int line;
+		const char *message, *hint;
+	} mistakes[] = {
+		{"load1,cpu_usage\n" LINE, 1, not_one, three},
+		{LINE "time_ns,load1,cpu_usage\n", 2, not_one, three}, /* it stands at the top, or nowhere */
+		{LINE "2\n", 2, not_one, three},
+		{LINE "2,1\n", 2, not_one, three},
+		{LINE "2,1,\n", 2, not_one, three},
+		{LINE "2,,0.5\n", 2, not_one, three},
+		{LINE ",1,0.5\n", 2, not_one, three},
+		{LINE "2,1,0.5,\n", 2, not_one, three},
+		{LINE "2,1,0.5,7\n", 2, not_one, three},
+		{LINE "2;1;0.5\n", 2, not_one, three},
+		{LINE " 2,1,0.5\n", 2, not_one, three},
+		{LINE "2,1,0.5 \n", 2, not_one, three},
+		{LINE "2.5,1,0.5\n", 2, not_one, three},
+		{LINE "-2,1,0.5\n", 2, not_one, three},
+		{LINE "2,-1,0.5\n", 2, not_one, three},
+		{LINE "2,+1,0.5\n", 2, not_one, three},
+		{LINE "2,1.,0.5\n", 2, not_one, three},
+		{LINE "2,.5,0.5\n", 2, not_one, three},
+		{LINE "2,1.2.3,0.5\n", 2, not_one, three},
+		{LINE "2,1e2,0.5\n", 2, not_one, three},
+		{LINE "2,nan,0.5\n", 2, not_one, three},
+		{LINE "2,1,31%\n", 2, not_one, three},
+		{LINE "18446744073709551616,1,0.5\n", 2, not_one, three},
+		{LINE "2,4294967296,0.5\n", 2, not_one, three},
+		{LINE "2,1,1.0000001\n", 2, "a cpu_usage above 1", "write the busy share of all CPUs, 0 to 1"},
+		{LINE "2,1,80\n", 2, "a cpu_usage above 1", "write the busy share of all CPUs, 0 to 1"},
+		{"5,1,0.5\n\n4,1,0.5\n", 3, "sample is earlier than the one before", "sort the samples by time"},
+	};
+	struct csv *csv = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mistakes); i++) {
+		const struct weir_diag_entry *entry;
+
+		assert_int_equal(read_text(csv, mistakes[i].text), -EINVAL);
+		assert_int_equal(csv->diag.count, 1);
+		entry = csv->diag.entries;
+		if (entry->line != mistakes[i].line || strcmp(entry->message, mistakes[i].message) ||
+		    strcmp(entry->hint, mistakes[i].hint) || strcmp(entry->file, csv->path))
+			fail_msg("%s:%d: %s (%s) of:\n%s", entry->file, entry->line, entry->message, entry->hint,
+				 mistakes[i].text);
+		assert_null(csv->samples);
+	}
+}
+
+static void all_mistakes_of_a_file_are_told(void **state)
+{
+	struct csv *csv = *state;
+
+	assert_int_equal(read_text(csv, "9,1,0.5\nx\n8,1,2\n"), -EINVAL);
+	/* Not a sample; above 1; earlier than the last that could be read. */
+	assert_int_equal(csv->diag.count, 3);
+	assert_int_equal(csv->diag.entries[0].line, 2);
+	assert_int_equal(csv->diag.entries[2].line, 3);
+}
+
+static void file_that_is_not_there_is_named(void **state)
+{
+	struct csv *csv = *state;
+
+	assert_int_equal(weir_system_csv_read("/nowhere/cpu.csv", &csv->samples, &csv->count, &csv->diag), -EINVAL);
+	assert_non_null(strstr(csv->diag.entries[0].message, "cannot open system samples '/nowhere/cpu.csv'"));
+	forget(csv);
+	assert_int_equal(weir_system_csv_read("/", &csv->samples, &csv->count, &csv->diag), -EINVAL);
+	assert_int_equal(csv->diag.count, 1);
+	assert_non_null(csv->diag.entries);
+	assert_non_null(strstr(csv->diag.entries[0].message, "Is a directory"));
+}
+
+static void memory_readings_are_read_in_the_same_way(void **state)
+{
+	_cleanup_(weir_freep) struct weir_memory_reading *readings = NULL;
+	struct csv *csv = *state;
+	size_t count = 0;
+
+	write_text(csv, "time_ns,used_bytes\n1,18446744073709551615\n");
+	assert_int_equal(weir_memory_csv_read(csv->path, &readings, &count, &csv->diag), 0);
+	assert_int_equal(count, 1);
+	assert_true(readings[0].used_bytes == UINT64_MAX);
+	write_text(csv, "2,1\n1,1\n3,1.5\n");
+	assert_int_equal(weir_memory_csv_read(csv->path, &readings, &count, &csv->diag), -EINVAL);
+	assert_int_equal(csv->diag.count, 2);
+	assert_string_equal(csv->diag.entries[0].hint, "sort the readings by time");
+	assert_string_equal(csv->diag.entries[1].message, "not a memory reading 'time_ns,used_bytes'");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(samples_are_read_in_millionths_rounded_up),
+		TEST(file_without_samples_has_none),
+		TEST(mistake_is_told_at_its_line_with_what_to_do),
+		TEST(all_mistakes_of_a_file_are_told),
+		TEST(file_that_is_not_there_is_named),
+		TEST(memory_readings_are_read_in_the_same_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
