@@ -10,6 +10,7 @@
 #include "admit.h"
 #include "pace.h"
 #include "parse.h"
+#include "report.h"
 #include "stats.h"
 #include "timed.h"
 #include "verdict.h"
@@ -50,20 +51,6 @@ static __always_inline void weir_enter_lab(struct weir_scratch *s, struct weir_c
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
 	if (weir_counts_connections() || weir_has_breakers())
 		weir_monotonic_ns(s);
-}
-
-/* Tell the lab what became of the packet. */
-static __always_inline void weir_report(const struct weir_scratch *s, enum weir_verdict verdict)
-{
-	struct weir_lab *l = weir_lab();
-
-	if (!l)
-		return;
-	l->verdict = verdict;
-	l->rule = verdict == WEIR_VERDICT_BLOCK ? s->blocking_rule : WEIR_NO_RULE;
-	l->wait_ns = verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
-	l->resource_count = s->resource_count;
-	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
 }
 
 /* Out of line, for frames of an unusual shape: the way of all others stays short. */

@@ -7,6 +7,16 @@
 #define WEIR_ABI_LAB_H
 
 #include "weir_sizes.h"
+#include "weir_state.h"
+
+/* Which flow the packet is of under one of its rules: what its state is found by in every table. */
+struct weir_lab_flow {
+	struct weir_flow_key key;
+	__u64 hash;  /* of shared sets: the tag, and in the lowest bits the set */
+	__u64 other; /* the same of an associated rule's meter, or of the packet's connection */
+	__u32 tag;   /* of its rows; of an associated rule those of the meter. 0: it has none, or lone ones */
+	__u32 place; /* of the rule */
+};
 
 #define WEIR_NO_RULE 0xffffffffu
 struct weir_lab {
@@ -15,13 +25,16 @@ struct weir_lab {
 	__u64 tick_late_ns; /* how long before clock_ns the latest tick was */
 	__u32 frame_bytes;  /* length on the wire; 0: that of the frame given */
 	__u32 ifindex;
+	__u32 tells_flows; /* fill in flow[]: nothing that replay has time for */
+	__u32 pad;
 	/* out */
 	__u32 verdict; /* enum weir_verdict */
 	__u32 rule;    /* place of the enforced rule that blocked, or WEIR_NO_RULE */
 	__u64 wait_ns; /* the wait that throttling asks for */
 	__u32 resource_count;
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
-	__u32 pad;
+	__u32 flow_count;
+	struct weir_lab_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of judgement */
 };
 
 /* What bpf/tick.bpf.c reads: jiffies, and CLOCK_MONOTONIC right after. */

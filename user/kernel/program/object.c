@@ -13,19 +13,13 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "program/lists.h"
+#include "program/parts.h"
 #include "program/penalties.h"
 #include "program/tick.h"
 #include "weir.skel.h"
 
 /* Of the verifier's log the last lines tell; the rest is how it got there. */
 #define LOG_LINES 8
-
-struct weir_object {
-	struct weir_bpf *skel;
-	struct weir_lab *lab;
-	__u64 seed[16];
-	uint64_t tick_origin_ns;
-};
 
 /* ---- what libbpf says ---- */
 
@@ -399,7 +393,7 @@ static size_t lab_bytes(void)
 	return (sizeof(struct weir_lab) + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-static int map_lab(struct weir_object *object, struct weir_diag *diag)
+int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag)
 {
 	void *lab = mmap(NULL, lab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(object->skel->maps.lab), 0);
 
@@ -411,32 +405,44 @@ static int map_lab(struct weir_object *object, struct weir_diag *diag)
 
 /* ---- the contract ---- */
 
-int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
-		     struct weir_object **ret_object, struct weir_diag *diag)
+struct weir_object *weir_object_open(void)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = calloc(1, sizeof(*object));
+
+	libbpf_set_print(listen_to_libbpf); /* else it talks to whoever looks at stderr */
+	if (object)
+		object->skel = weir_bpf__open();
+	return object && object->skel ? TAKE_PTR(object) : NULL;
+}
+
+int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag)
+{
 	_cleanup_(free_listener) struct listener listener = {};
 	int err;
 
-	if (!object)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot load the BPF program");
 	start_listening(&listener);
-	object->skel = weir_bpf__open();
-	if (!object->skel)
-		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
-	err = configure(object, image, options, diag);
-	if (err)
-		return err;
 	err = weir_bpf__load(object->skel);
 	stop_listening(&listener);
-	if (err)
-		return explain_load_failure(err, &listener, diag);
+	return err ? explain_load_failure(err, &listener, diag) : 0;
+}
 
-	err = fill_generation(object, image, diag);
+int weir_object_load(const struct weir_image *image, const struct weir_object_options *options,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
+	int err;
+
+	if (!object)
+		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
+	err = configure(object, image, options, diag);
+	if (!err)
+		err = weir_object_load_opened(object, diag);
+	if (!err)
+		err = fill_generation(object, image, diag);
 	if (!err)
 		err = fill_instance(object, image, options, diag);
 	if (!err && options->is_virtual)
-		err = map_lab(object, diag);
+		err = weir_object_map_lab(object, diag);
 	if (err)
 		return err;
 	*ret_object = TAKE_PTR(object);
@@ -504,9 +510,9 @@ static int compare_resources(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
+int weir_object_judge_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = 1);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = frame_bytes, .repeat = (int)times);
 	int err = bpf_prog_test_run_opts(weir_object_program_fd(object), &options);
 
 	if (err)
@@ -516,4 +522,9 @@ int weir_object_judge(const struct weir_object *object, const void *frame, __u32
 		qsort(object->lab->resource, object->lab->resource_count, sizeof(object->lab->resource[0]),
 		      compare_resources);
 	return (int)options.retval;
+}
+
+int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes)
+{
+	return weir_object_judge_many(object, frame, frame_bytes, 1);
 }

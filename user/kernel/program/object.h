@@ -90,4 +90,7 @@ volatile struct weir_lab *weir_object_lab(const struct weir_object *object);
  */
 int weir_object_judge(const struct weir_object *object, const void *frame, __u32 frame_bytes);
 
+/* The same `times` times, one after the other at the same instant: the lab tells of the last. */
+int weir_object_judge_many(const struct weir_object *object, const void *frame, __u32 frame_bytes, __u32 times);
+
 #endif

@@ -25,9 +25,8 @@ bool weir_borrowing_is_used(const struct weir_instance *instance)
 	return false;
 }
 
-/* Units of one bucket, counted as the program counts them: from a ring before time zero. */
-static uint64_t units_of(const struct weir_borrowing *flow, uint32_t tag, const struct weir_rule_info *rule,
-			 uint64_t bucket)
+uint64_t weir_borrowing_units(const struct weir_borrowing *flow, uint32_t tag, const struct weir_rule_info *rule,
+			      uint64_t bucket)
 {
 	const uint64_t ring = 2ull * rule->identity.samples, word = flow->cell[bucket % ring];
 	const uint8_t unit_bits = weir_borrowing_unit_bits(rule->identity.interval_ns);
@@ -46,9 +45,9 @@ static void add_up(const struct scan *scan, const struct weir_borrowing *flow, c
 
 	use->units = use->borrowed = 0;
 	for (uint64_t age = 0; age < samples; age++)
-		use->units += units_of(flow, use->tag, rule, now - age);
+		use->units += weir_borrowing_units(flow, use->tag, rule, now - age);
 	for (uint64_t ahead = 1; ahead <= samples; ahead++)
-		use->borrowed += units_of(flow, use->tag, rule, now + ahead);
+		use->borrowed += weir_borrowing_units(flow, use->tag, rule, now + ahead);
 }
 
 /* A cell tells whether it is of this flow under a rule with such buckets, and not which rule that is. */

@@ -16,6 +16,10 @@ struct weir_borrowing_use {
 	uint64_t borrowed; /* in buckets yet to come */
 };
 
+/* Units of one bucket, counted as the program counts them: from a ring before time zero. */
+uint64_t weir_borrowing_units(const struct weir_borrowing *flow, uint32_t tag, const struct weir_rule_info *rule,
+			      uint64_t bucket);
+
 bool weir_borrowing_is_used(const struct weir_instance *instance);
 
 /* Show each flow whose windows are not all empty to `add`. Returns 0 or -errno. */

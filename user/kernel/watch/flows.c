@@ -11,22 +11,14 @@
 #include "tables/rule_kind.h"
 #include "watch/borrowing.h"
 #include "watch/overrides.h"
-#include "weir_window.h"
-
-/* A row of any format, as one CPU left it. */
-struct row {
-	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
-	uint32_t timing;
-	uint64_t newest, lease;
-	uint64_t threshold; /* the word it was last judged by; of a narrow row only the version is known */
-	uint64_t cell[WEIR_RING_CELLS];
-};
+#include "watch/rows.h"
 
 /* What one row adds to its flow. */
 struct piece {
-	uint32_t tag, set, timing;
+	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
+	uint32_t timing;
 	uint64_t newest, threshold; /* of the row */
-	uint64_t rest, oldest;	    /* oldest: to be weighed (smooth windows) */
+	struct weir_row_sum sum;
 };
 
 /* A flow whose key was noted; sorted by the three that find it. */
@@ -237,42 +229,7 @@ static void read_clock(struct scan *scan)
 	scan->now_ns = weir_host_now_ns();
 }
 
-static uint64_t present_bucket(const struct scan *scan, const struct weir_timing *timing)
-{
-	uint64_t bucket = scan->now_ns / timing->bucket_ns;
-
-	return bucket > timing->base_bucket ? bucket - timing->base_bucket : 0;
-}
-
-/* Add what the row has spent within the window as it is now. Newer buckets belong to it too. */
-static void add_row(const struct scan *scan, const struct weir_timing *timing, const struct row *row, uint64_t unspent,
-		    struct piece *piece)
-{
-	uint64_t present = present_bucket(scan, timing);
-
-	for (uint32_t age = 0; age < WEIR_RING_CELLS && age <= row->newest; age++) {
-		uint64_t bucket = row->newest - age;
-		uint64_t units = row->cell[bucket % WEIR_RING_CELLS] & ~unspent;
-
-		if (bucket + timing->window_cells <= present)
-			break;
-		if (age == 0)
-			units -= row->lease < units ? row->lease : units;
-		if (timing->window == WEIR_WINDOW_SMOOTH && bucket + timing->window_cells - 1 == present)
-			piece->oldest += units;
-		else
-			piece->rest += units;
-	}
-}
-
-static uint64_t window_units(const struct scan *scan, const struct weir_timing *timing, const struct piece *piece)
-{
-	if (!piece->oldest)
-		return piece->rest;
-	return piece->rest + weir_smooth_share(piece->oldest, timing->bucket_ns, scan->now_ns % timing->bucket_ns);
-}
-
-static void collect_row(struct scan *scan, const struct row *row, uint64_t unspent)
+static void collect_row(struct scan *scan, const struct weir_row *row, uint32_t set)
 {
 	const struct weir_timing *timing = &scan->instance->timings[row->timing];
 	struct piece *piece = &scan->pieces[scan->piece_count];
@@ -281,68 +238,35 @@ static void collect_row(struct scan *scan, const struct row *row, uint64_t unspe
 		return;
 	*piece = (struct piece){
 		.tag = row->tag,
-		.set = row->set,
+		.set = set,
 		.timing = row->timing,
 		.newest = row->newest,
 		.threshold = row->threshold,
 	};
-	add_row(scan, timing, row, unspent, piece);
-	if (piece->rest || piece->oldest)
+	weir_row_add(timing, scan->now_ns, row, &piece->sum);
+	if (piece->sum.rest || piece->sum.oldest)
 		scan->piece_count++;
 }
 
 static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narrow, uint32_t set)
 {
-	struct row row = {
-		.tag = narrow->tag,
-		.set = canonical_set(set, narrow->tag, WEIR_STORAGE_NARROW),
-		.timing = narrow->tag & (WEIR_TIMINGS_NARROW - 1),
-		.newest = narrow->newest,
-		.lease = narrow->lease & WEIR_NARROW_FULL ? 0 : narrow->lease,
-		.threshold = WEIR_THRESHOLD_WORD(0, narrow->version),
-	};
+	struct weir_row row = weir_row_of_narrow(narrow);
 
-	for (int i = 0; i < WEIR_RING_CELLS; i++)
-		row.cell[i] = narrow->cell[i];
-	collect_row(scan, &row, WEIR_NARROW_UNSPENT);
+	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_NARROW));
 }
 
 static void collect_medium(struct scan *scan, const struct weir_medium_row *medium, uint32_t set)
 {
-	struct row row = {
-		.tag = medium->tag,
-		.set = canonical_set(set, medium->tag, WEIR_STORAGE_MEDIUM),
-		.timing = medium->tag & (WEIR_TIMINGS_NARROW - 1),
-		.newest = medium->newest,
-		.lease = medium->lease,
-		.threshold = WEIR_THRESHOLD_WORD(medium->units, medium->version),
-	};
+	struct weir_row row = weir_row_of_medium(medium);
 
-	for (int i = 0; i < WEIR_RING_CELLS; i++)
-		row.cell[i] = medium->cell[i];
-	collect_row(scan, &row, WEIR_MEDIUM_UNSPENT);
-}
-
-static struct row widen(const struct weir_wide_row *wide, uint32_t set)
-{
-	struct row row = {
-		.tag = wide->tag,
-		.set = set,
-		.timing = wide->timing,
-		.newest = wide->newest,
-		.lease = wide->lease,
-		.threshold = wide->threshold,
-	};
-
-	memcpy(row.cell, wide->cell, sizeof(row.cell));
-	return row;
+	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_MEDIUM));
 }
 
 static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, uint32_t set)
 {
-	struct row row = widen(wide, canonical_set(set, wide->tag, WEIR_STORAGE_WIDE));
+	struct weir_row row = weir_row_of_wide(wide);
 
-	collect_row(scan, &row, WEIR_WIDE_UNSPENT);
+	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_WIDE));
 }
 
 /* ---- from rows to flows ---- */
@@ -367,15 +291,15 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 	const struct noted key = {.storage = storage, .tag = pieces->tag, .set = pieces->set};
 	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
 	struct weir_flow_use use = {};
-	struct piece sum = {};
+	struct weir_row_sum sum = {};
 
 	if (is_of_meter(pieces, noted, storage))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		sum.rest += pieces[i].rest;
-		sum.oldest += pieces[i].oldest;
+		sum.rest += pieces[i].sum.rest;
+		sum.oldest += pieces[i].sum.oldest;
 	}
-	use.units = window_units(scan, &scan->instance->timings[pieces->timing], &sum);
+	use.units = weir_row_units(&scan->instance->timings[pieces->timing], scan->now_ns, &sum);
 	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, pieces->timing);
 	if (noted) {
 		use.has_key = true;
@@ -457,18 +381,18 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_flow_use use = {.rule_slot = slot};
 	const struct weir_timing *timing;
-	struct piece sum = {};
+	struct weir_row_sum sum = {};
 
 	if (!has_rows(rule) || rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
 		return 0;
 	timing = &scan->instance->timings[rule->timing];
 	read_clock(scan);
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		struct row row = widen(&rows[cpu], 0);
+		struct weir_row row = weir_row_of_wide(&rows[cpu]);
 
-		add_row(scan, timing, &row, WEIR_WIDE_UNSPENT, &sum);
+		weir_row_add(timing, scan->now_ns, &row, &sum);
 	}
-	use.units = window_units(scan, timing, &sum);
+	use.units = weir_row_units(timing, scan->now_ns, &sum);
 	use.has_threshold = true;
 	use.threshold = threshold_in_force(scan, slot);
 	if (use.units)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the lab is told of a packet: its verdict, its resources and rules, and, if it asks, which flow the packet is of
+ * under each rule. So userspace finds a flow's state without a second idea of keys and hashes.
+ */
+#ifndef WEIR_REPORT_H
+#define WEIR_REPORT_H
+
+#include "connection_table.h"
+
+/* Fill in the flow of the packet's rule number `nth`. */
+__noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u32 nth)
+{
+	const struct weir_rule *rule, *counted;
+	struct weir_lab_flow *flow;
+	struct weir_flow_id id;
+	__u32 place;
+
+	if (!s || !l || nth >= WEIR_PACKET_RULES_MAX)
+		return 0;
+	flow = &l->flow[nth];
+	place = s->rule[nth];
+	rule = weir_rule(place);
+	flow->place = place;
+	flow->hash = weir_hash_key(s, place);
+	flow->key = s->key;
+	flow->other = 0;
+	flow->tag = 0;
+	counted = rule->kind == WEIR_KIND_ASSOCIATED ? weir_rule(rule->meter) : rule;
+	if (rule->kind == WEIR_KIND_ASSOCIATED)
+		flow->other = weir_hash_key(s, rule->meter);
+	if (rule->kind == WEIR_KIND_CONNECTIONS || rule->kind == WEIR_KIND_BREAKER) {
+		id = weir_connection_id(rule, &s->packet, 0);
+		flow->other = (__u64)id.tag << 32 | id.set;
+	}
+	if (counted->storage == WEIR_STORAGE_NARROW || counted->storage == WEIR_STORAGE_MEDIUM)
+		flow->tag = weir_flow_id(s, counted, WEIR_NARROW).tag;
+	else if (counted->storage == WEIR_STORAGE_WIDE)
+		flow->tag = weir_flow_id(s, counted, WEIR_WIDE).tag;
+	return 0;
+}
+
+/* Tell the lab what became of the packet. */
+static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdict verdict)
+{
+	struct weir_lab *l = weir_lab();
+
+	if (!l)
+		return;
+	l->verdict = verdict;
+	l->rule = verdict == WEIR_VERDICT_BLOCK ? s->blocking_rule : WEIR_NO_RULE;
+	l->wait_ns = verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
+	l->resource_count = s->resource_count;
+	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
+	if (!l->tells_flows)
+		return;
+	l->flow_count = s->resource_count ? s->rule_count : 0;
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < l->flow_count; i++)
+		weir_report_flow(s, l, i);
+}
+
+#endif

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir explain: what would become of this packet now, and why? */
+#include <errno.h>
+#include <getopt.h>
+#include <linux/if_ether.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "explain/explain.h"
+#include "frames/compose.h"
+#include "frames/link_type.h"
+#include "host/host.h"
+#include "options.h"
+#include "print.h"
+#include "print_explain.h"
+#include "replay/capture.h"
+#include "rules/values.h"
+#include "timed/timed.h"
+
+static const struct weir_option own_options[] = {
+	{'S', false, "src", "ADDRESS", "source address"},
+	{'D', false, "dst", "ADDRESS", "destination address"},
+	{'p', false, "proto", "NAME", "protocol: tcp, udp, icmp and so on, or a number"},
+	{'s', false, "sport", "PORT", "source port"},
+	{'d', false, "dport", "PORT", "destination port"},
+	{'F', false, "flags", "FLAGS", "TCP flags that are set: syn, or syn,ack and so on"},
+	{'t', false, "icmp-type", "N", "type of ICMP or ICMPv6"},
+	{'v', false, "vlan", "N", "VLAN of the outer tag (with --proto and without this: no tag)"},
+	{'q', false, "dscp", "N", "code point, by name or number (with --proto and without this: 0)"},
+	{'L', false, "length", "BYTES", "length of the frame (without this the shortest there is)"},
+	{'i', false, "interface", "IFACE", "the interface that it comes in at"},
+	{'c', false, "pcap", "FILE", "take the packet from a capture"},
+	{'P', false, "packet", "N", "which one of it, from 1 (default: the first)"},
+	{'r', true, "rules", "FILE...", "ask these rule files, not what is attached"},
+	{},
+};
+
+const struct weir_command weir_explain_command = {
+	.name = "explain",
+	.own_options = own_options,
+	.options = "INjh",
+	.about =
+		"What would become of a packet now, and why: which resources and rules it meets, which flow it is of\n"
+		"under each rule, what that flow has used, what is left, when it frees, and why the threshold is what\n"
+		"it is. The attached program itself is asked, in a copy: nothing is sent, and nothing changes. What "
+		"is\n"
+		"not said of the packet is not guessed: with --src alone all rules are shown whose flows go by that.",
+	.example = "  weir explain --src 198.51.100.7 --dst 192.0.2.53 --proto udp --dport 53\n"
+		   "  weir explain --src 198.51.100.7\n"
+		   "  weir explain -r rules/dns-per-client.yaml --pcap traffic.pcap --packet 7",
+	.exits = "0 done, whatever the verdict, 1 it failed, 2 the request or a file that it reads is wrong",
+};
+
+struct explain_request {
+	const char *instance, *netns, *interface, *pcap;
+	uint64_t packet_number;
+	bool wants_json;
+	const char **files;
+	size_t file_count;
+	struct weir_packet_words words;
+	struct weir_prefix source;
+	uint32_t known; /* enum weir_match_field, or-ed */
+	uint8_t *frame;
+	struct weir_question question;
+	char text[512]; /* of the packet */
+	json_t *fields; /* likewise */
+};
+
+static void free_request(struct explain_request *request)
+{
+	free(request->files);
+	free(request->frame);
+	json_decref(request->fields);
+}
+
+static int wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int wrong(const char *format, ...)
+{
+	va_list args;
+
+	fputs("weir explain: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\n'weir explain --help' shows options and an example\n", stderr);
+	return -EINVAL;
+}
+
+/* ---- options ---- */
+
+static int refuse(const char *option, const struct weir_refusal *refusal)
+{
+	return wrong("--%s: %s%s%s", option, refusal->message, refusal->hint[0] ? ": " : "", refusal->hint);
+}
+
+static int read_address(struct explain_request *request, const char *option, const char *text, uint8_t address[16])
+{
+	struct weir_refusal refusal;
+	struct weir_prefix prefix;
+
+	if (weir_parse_prefix(text, &prefix, &refusal))
+		return refuse(option, &refusal);
+	if (prefix.bits != (prefix.family == 6 ? 128 : 32))
+		return wrong("--%s: '%s' is a prefix: write one address", option, text);
+	if (request->words.family && request->words.family != prefix.family)
+		return wrong("--src and --dst are of different families");
+	request->words.family = prefix.family;
+	memcpy(address, prefix.address, 16);
+	return 0;
+}
+
+static int read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *ret_number)
+{
+	struct weir_refusal refusal;
+
+	return weir_parse_number(text, least, most, ret_number, &refusal) ? refuse(option, &refusal) : 0;
+}
+
+static int read_port(struct explain_request *request, const char *option, const char *text, uint32_t field,
+		     uint16_t *ret_port)
+{
+	uint64_t number;
+	int err = read_number(option, text, 0, UINT16_MAX, &number);
+
+	if (err)
+		return err;
+	*ret_port = number;
+	request->known |= field;
+	return 0;
+}
+
+static int read_flags(struct explain_request *request, const char *text)
+{
+	struct weir_refusal refusal;
+	struct weir_tcp_flags flags;
+
+	if (weir_parse_tcp_flags(text, &flags, &refusal))
+		return refuse("flags", &refusal);
+	request->words.tcp_flags = flags.set;
+	request->known |= WEIR_MATCH_TCP_FLAGS;
+	return 0;
+}
+
+static int read_dscp(struct explain_request *request, const char *text)
+{
+	struct weir_refusal refusal;
+	struct weir_range range;
+
+	if (weir_parse_named_range(text, 63, weir_dscp_names, &range, &refusal))
+		return refuse("dscp", &refusal);
+	if (range.low != range.high)
+		return wrong("--dscp: '%s' is a range: write one code point", text);
+	request->words.dscp = range.low;
+	request->known |= WEIR_MATCH_DSCP;
+	return 0;
+}
+
+static int read_protocol(struct explain_request *request, const char *text)
+{
+	struct weir_refusal refusal;
+
+	if (weir_parse_protocol(text, &request->words.protocol, &refusal))
+		return refuse("proto", &refusal);
+	request->known |= WEIR_MATCH_KIND;
+	return 0;
+}
+
+static int take_file(struct explain_request *request, const char *path)
+{
+	const char **slot = weir_array_add((void **)&request->files, request->file_count, sizeof(*slot));
+
+	if (!slot)
+		return wrong("out of memory");
+	*slot = path;
+	request->file_count++;
+	return 0;
+}
+
+static int take_packet_option(struct explain_request *request, int option, const char *argument)
+{
+	uint64_t number = 0;
+	int err = 0;
+
+	switch (option) {
+	case 'S':
+		request->known |= WEIR_MATCH_SOURCE;
+		return read_address(request, "src", argument, request->words.source);
+	case 'D':
+		request->known |= WEIR_MATCH_DESTINATION;
+		return read_address(request, "dst", argument, request->words.destination);
+	case 'p':
+		return read_protocol(request, argument);
+	case 's':
+		return read_port(request, "sport", argument, WEIR_MATCH_SOURCE_PORT, &request->words.source_port);
+	case 'd':
+		return read_port(request, "dport", argument, WEIR_MATCH_DESTINATION_PORT,
+				 &request->words.destination_port);
+	case 'F':
+		return read_flags(request, argument);
+	case 't':
+		err = read_number("icmp-type", argument, 0, 255, &number);
+		request->words.icmp_type = number;
+		request->known |= WEIR_MATCH_ICMP_TYPE;
+		return err;
+	case 'v':
+		err = read_number("vlan", argument, 0, 4095, &number);
+		request->words.vlan = number;
+		request->words.has_vlan = true;
+		request->known |= WEIR_MATCH_VLAN;
+		return err;
+	case 'q':
+		return read_dscp(request, argument);
+	default:
+		err = read_number("length", argument, ETH_HLEN, WEIR_COMPOSED_BYTES_MAX, &number);
+		request->words.frame_bytes = number;
+		request->known |= WEIR_MATCH_LENGTH;
+		return err;
+	}
+}
+
+static int take_option(struct explain_request *request, int option, const char *argument)
+{
+	switch (option) {
+	case 'I':
+		if (!weir_instance_name_is_valid(argument))
+			return wrong("'%s' cannot name an instance", argument);
+		request->instance = argument;
+		return 0;
+	case 'N':
+		request->netns = argument;
+		return 0;
+	case 'i':
+		if (!weir_interface_name_is_valid(argument))
+			return wrong("'%s' cannot be the name of an interface", argument);
+		request->interface = argument;
+		return 0;
+	case 'c':
+		request->pcap = argument;
+		return 0;
+	case 'P':
+		return read_number("packet", argument, 1, UINT64_MAX, &request->packet_number);
+	case 'r':
+		return take_file(request, argument);
+	case 'j':
+		request->wants_json = true;
+		return 0;
+	case '?':
+		fputs("'weir explain --help' shows options and an example\n", stderr); /* getopt has said why */
+		return -EINVAL;
+	default:
+		return take_packet_option(request, option, argument);
+	}
+}
+
+/* ---- the packet that is described ---- */
+
+static bool has_ports(uint8_t protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
+	       protocol == IPPROTO_UDPLITE || protocol == IPPROTO_DCCP;
+}
+
+static bool has_icmp_type(uint8_t protocol)
+{
+	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
+}
+
+/* With the protocol it is known which of the other fields the packet has; an odd tag or code point would be said. */
+static void complete(struct explain_request *request)
+{
+	const uint8_t protocol = request->words.protocol;
+
+	if (!(request->known & WEIR_MATCH_KIND)) {
+		request->words.protocol = IPPROTO_UDP; /* a header that all fields fit into; it is not said */
+		return;
+	}
+	request->known |= WEIR_MATCH_VLAN | WEIR_MATCH_DSCP;
+	if (!has_ports(protocol))
+		request->known |= WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
+	if (protocol != IPPROTO_TCP)
+		request->known |= WEIR_MATCH_TCP_FLAGS;
+	if (!has_icmp_type(protocol))
+		request->known |= WEIR_MATCH_ICMP_TYPE;
+}
+
+static int check_described(const struct explain_request *request)
+{
+	const uint32_t known = request->known;
+	const uint8_t protocol = request->words.protocol;
+
+	if (request->packet_number)
+		return wrong("--packet goes with --pcap");
+	if (!(known & WEIR_MATCH_SOURCE))
+		return wrong("which packet? '--src ADDRESS' at least, or '--pcap FILE'");
+	if (!(known & WEIR_MATCH_KIND))
+		return 0;
+	if (known & (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT) && !has_ports(protocol))
+		return wrong("--sport and --dport: packets of this protocol have no ports");
+	if (known & WEIR_MATCH_TCP_FLAGS && protocol != IPPROTO_TCP)
+		return wrong("--flags goes with '--proto tcp'");
+	if (known & WEIR_MATCH_ICMP_TYPE && !has_icmp_type(protocol))
+		return wrong("--icmp-type goes with '--proto icmp' or 'icmpv6'");
+	return 0;
+}
+
+static void describe_address(const struct explain_request *request, const char *name, const uint8_t address[16],
+			     char text[WEIR_PREFIX_TEXT_BYTES])
+{
+	struct weir_prefix prefix = {.family = request->words.family, .bits = request->words.family == 6 ? 128 : 32};
+
+	memcpy(prefix.address, address, sizeof(prefix.address));
+	weir_format_prefix(&prefix, text);
+	json_object_set_new(request->fields, name, json_string(text));
+}
+
+static void add_text(struct explain_request *request, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(struct explain_request *request, const char *format, ...)
+{
+	const size_t used = strlen(request->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(request->text + used, sizeof(request->text) - used, format, args);
+	va_end(args);
+}
+
+static void add_number(struct explain_request *request, uint32_t said, uint32_t field, const char *name,
+		       const char *before, unsigned int number)
+{
+	if (!(said & field))
+		return;
+	add_text(request, "%s%u", before, number);
+	json_object_set_new(request->fields, name, json_integer(number));
+}
+
+static void describe_flags(struct explain_request *request)
+{
+	json_t *flags = json_array();
+
+	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++) {
+		if (!(request->words.tcp_flags >> bit & 1))
+			continue;
+		add_text(request, "%s%s", json_array_size(flags) ? "," : ", ", weir_tcp_flag_names[bit]);
+		weir_json_append(&flags, json_string(weir_tcp_flag_names[bit]));
+	}
+	json_object_set_new(request->fields, "tcpFlags", flags);
+}
+
+/* In words, what was said; not what follows from it. */
+static void describe(struct explain_request *request, uint32_t said)
+{
+	const char *protocol = weir_protocol_name(request->words.protocol);
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	if (said & WEIR_MATCH_KIND && protocol) {
+		add_text(request, "%s ", protocol);
+		json_object_set_new(request->fields, "protocol", json_string(protocol));
+	} else if (said & WEIR_MATCH_KIND) {
+		add_text(request, "protocol %u ", request->words.protocol);
+		json_object_set_new(request->fields, "protocol", json_integer(request->words.protocol));
+	}
+	describe_address(request, "source", request->words.source, text);
+	add_text(request, "from %s", text);
+	add_number(request, said, WEIR_MATCH_SOURCE_PORT, "sourcePort", " port ", request->words.source_port);
+	if (said & WEIR_MATCH_DESTINATION) {
+		describe_address(request, "destination", request->words.destination, text);
+		add_text(request, " to %s", text);
+	}
+	add_number(request, said, WEIR_MATCH_DESTINATION_PORT, "destinationPort",
+		   said & WEIR_MATCH_DESTINATION ? " port " : " to port ", request->words.destination_port);
+	if (said & WEIR_MATCH_TCP_FLAGS)
+		describe_flags(request);
+	add_number(request, said, WEIR_MATCH_ICMP_TYPE, "icmpType", ", type ", request->words.icmp_type);
+	add_number(request, said, WEIR_MATCH_VLAN, "vlan", ", VLAN ", request->words.vlan);
+	add_number(request, said, WEIR_MATCH_DSCP, "dscp", ", DSCP ", request->words.dscp);
+	add_number(request, ~0u, 1, "length", ", ", request->question.wire_bytes);
+	add_text(request, " bytes");
+}
+
+static int compose(struct explain_request *request)
+{
+	const uint32_t said = request->known;
+	uint32_t bytes;
+
+	complete(request);
+	bytes = weir_compose_frame(&request->words, request->frame);
+	if (!bytes)
+		return wrong("--length: the shortest frame of such a packet has %u bytes",
+			     weir_shortest_frame(&request->words));
+	request->question.frame_bytes = request->question.wire_bytes = bytes;
+	describe(request, said);
+	return 0;
+}
+
+/* ---- the packet of a capture ---- */
+
+static int take_frame(struct explain_request *request, enum weir_link_type link_type, const struct weir_frame *frame,
+		      struct weir_diag *diag)
+{
+	struct weir_ethernet ethernet;
+	uint32_t bytes;
+
+	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
+		return weir_diag_error(diag, NULL, NULL, NULL, "packet %llu of '%s' has no whole link header",
+				       (unsigned long long)request->packet_number, request->pcap);
+	/* As in replay: what was cut off is zeros. */
+	bytes = ethernet.wire_bytes < WEIR_COMPOSED_BYTES_MAX ? ethernet.wire_bytes : WEIR_COMPOSED_BYTES_MAX;
+	memset(request->frame, 0, bytes);
+	memcpy(request->frame, &ethernet.header, ETH_HLEN);
+	memcpy(request->frame + ETH_HLEN, ethernet.payload,
+	       ethernet.payload_bytes < bytes - ETH_HLEN ? ethernet.payload_bytes : bytes - ETH_HLEN);
+	request->question.frame_bytes = bytes;
+	request->question.wire_bytes = ethernet.wire_bytes;
+	request->known = WEIR_MATCH_ALL & ~WEIR_MATCH_INTERFACE;
+	add_text(request, "packet %llu of %s, %u bytes", (unsigned long long)request->packet_number, request->pcap,
+		 ethernet.wire_bytes);
+	json_object_set_new(request->fields, "pcap", weir_json_text(request->pcap));
+	json_object_set_new(request->fields, "number", json_integer(request->packet_number));
+	json_object_set_new(request->fields, "length", json_integer(ethernet.wire_bytes));
+	return 0;
+}
+
+static int read_capture(struct explain_request *request, struct weir_diag *diag)
+{
+	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
+	struct weir_frame frame;
+	int got = weir_capture_open(request->pcap, &capture, diag);
+
+	if (got)
+		return got;
+	if (!request->packet_number)
+		request->packet_number = 1;
+	for (uint64_t number = 1; number <= request->packet_number; number++) {
+		got = weir_capture_next(capture, &frame, diag);
+		if (got < 0)
+			return got;
+		if (!got)
+			return weir_diag_error(diag, NULL, NULL, NULL, "'%s' has %llu packets", request->pcap,
+					       (unsigned long long)number - 1);
+	}
+	return take_frame(request, weir_capture_link_type(capture), &frame, diag);
+}
+
+/* ---- the command ---- */
+
+static int find_interface(struct explain_request *request, struct weir_diag *diag)
+{
+	int ifindex;
+
+	if (!request->interface)
+		return 0;
+	ifindex = weir_host_ifindex(request->interface, diag);
+	if (ifindex < 0)
+		return ifindex;
+	request->question.ifindex = ifindex;
+	request->known |= WEIR_MATCH_INTERFACE;
+	add_text(request, ", at %s", request->interface);
+	json_object_set_new(request->fields, "interface", weir_json_text(request->interface));
+	return 0;
+}
+
+static int ask(struct explain_request *request, struct weir_ruleset **ret_ruleset,
+	       struct weir_explanation *ret_explanation, struct weir_diag *diag)
+{
+	int err;
+
+	request->question.frame = request->frame;
+	request->question.known = request->known;
+	request->question.is_ipv6 = request->words.family == 6;
+	if (!request->file_count)
+		return weir_explain_instance(request->instance, &request->question, ret_explanation, diag);
+	err = weir_ruleset_read(request->files, request->file_count, ret_ruleset, diag);
+	return err ? err : weir_explain_ruleset(*ret_ruleset, &request->question, ret_explanation, diag);
+}
+
+static int explain(struct explain_request *request, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_explanation_free) struct weir_explanation explanation = {};
+	int err;
+
+	request->frame = calloc(1, WEIR_COMPOSED_BYTES_MAX);
+	request->fields = json_object();
+	if (!request->frame || !request->fields)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot make the packet");
+	err = weir_host_check_privilege(diag);
+	if (!err)
+		err = request->pcap ? read_capture(request, diag) : compose(request);
+	if (!err && request->netns)
+		err = weir_host_enter_netns(request->netns, diag);
+	if (!err)
+		err = find_interface(request, diag);
+	if (!err)
+		err = ask(request, &ruleset, &explanation, diag);
+	if (err)
+		return err;
+	if (request->wants_json)
+		return weir_json_print(weir_json_explanation(&explanation, json_incref(request->fields)), diag);
+	weir_print_explanation(&explanation, request->text);
+	return weir_flush_results(diag);
+}
+
+static int check_request(const struct explain_request *request)
+{
+	if (request->pcap && request->known)
+		return wrong("--pcap says all of the packet: leave the other options out");
+	return request->pcap ? 0 : check_described(request);
+}
+
+int weir_cmd_explain(int argc, char **argv)
+{
+	_cleanup_(free_request) struct explain_request request = {.instance = WEIR_INSTANCE_DEFAULT};
+	struct option long_options[WEIR_OPTIONS_MAX + 1];
+	char short_options[WEIR_SHORT_OPTIONS_BYTES];
+	struct weir_diag diag = {};
+	int option;
+
+	weir_command_list_options(&weir_explain_command, long_options, short_options);
+	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		if (option == 'h') {
+			weir_command_print_help(&weir_explain_command, stdout);
+			return WEIR_EXIT_OK;
+		}
+		if (take_option(&request, option, optarg))
+			return WEIR_EXIT_WRONG;
+	}
+	for (; optind < argc; optind++) {
+		if (!request.file_count) {
+			wrong("what is '%s'?", argv[optind]);
+			return WEIR_EXIT_WRONG;
+		}
+		if (take_file(&request, argv[optind]))
+			return WEIR_EXIT_WRONG;
+	}
+	if (check_request(&request))
+		return WEIR_EXIT_WRONG;
+	return weir_exit_code(explain(&request, &diag), &diag);
+}

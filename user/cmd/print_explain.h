@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How an explanation is printed, for people and as JSON. */
+#ifndef WEIR_PRINT_EXPLAIN_H
+#define WEIR_PRINT_EXPLAIN_H
+
+#include "explain/explain.h"
+#include "print.h"
+
+/* `packet` says what was asked: in words, and as fields, which are taken. */
+void weir_print_explanation(const struct weir_explanation *explanation, const char *packet);
+json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t *packet);
+
+/* The options that say these fields (enum weir_match_field, or-ed): "--dport, --flags". */
+const char *weir_format_options(uint32_t fields, char words[WEIR_WORDS_BYTES]);
+
+#endif

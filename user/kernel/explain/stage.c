@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "explain/stage.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/copy.h"
+
+/* Both candidate sets of a flow lie in one chunk, and the lab has one of each format. */
+#define LAB_CHUNK 0
+
+static bool is_per_cpu(__u32 type)
+{
+	return type == BPF_MAP_TYPE_PERCPU_ARRAY;
+}
+
+/* Values of per-CPU maps cross the system call in multiples of eight bytes. */
+static size_t round_up(size_t bytes)
+{
+	return (bytes + 7) / 8 * 8;
+}
+
+/* ---- props ---- */
+
+static struct weir_prop *add_prop(struct weir_stage *stage, enum weir_instance_map map, int lab_fd, uint32_t key)
+{
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+	struct weir_prop *prop;
+
+	if (lab_fd < 0 || bpf_obj_get_info_by_fd(lab_fd, &info, &info_bytes))
+		return NULL;
+	prop = weir_array_add((void **)&stage->props, stage->prop_count, sizeof(*prop));
+	if (!prop)
+		return NULL;
+	*prop = (struct weir_prop){
+		.map = map,
+		.fd = lab_fd,
+		.key = key,
+		.value = calloc(is_per_cpu(info.type) ? stage->cpus : 1, round_up(info.value_size)),
+	};
+	if (!prop->value)
+		return NULL;
+	stage->prop_count++;
+	return prop;
+}
+
+static int live_fd(const struct weir_stage *stage, enum weir_instance_map map)
+{
+	return stage->instance ? stage->instance->map_fd[map] : -1;
+}
+
+/* An element that has the same key in both. */
+static int add_element(struct weir_stage *stage, enum weir_instance_map map, uint32_t key)
+{
+	const int fd = live_fd(stage, map);
+	struct weir_prop *prop;
+
+	if (weir_stage_find(stage, map, key))
+		return 0;
+	prop = add_prop(stage, map, weir_object_map_fd(stage->object, map), key);
+	if (!prop)
+		return -ENOMEM;
+	return fd >= 0 && bpf_map_lookup_elem(fd, &key, prop->value) ? -errno : 0;
+}
+
+/* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
+static int add_shared(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash,
+		      enum weir_instance_map lone, enum weir_instance_map sets, uint32_t set_count)
+{
+	if (!rule->key_fields)
+		return add_element(stage, lone, rule->slot);
+	return set_count ? add_element(stage, sets, (uint32_t)hash & (set_count - 1)) : 0;
+}
+
+/* ---- rows ---- */
+
+/* What differs from one format to the other. */
+struct format {
+	enum weir_instance_map map;
+	size_t row_bytes;
+	uint32_t sets_per_chunk, page_sets;
+	uint32_t live_sets;
+};
+
+static struct format format_of(const struct weir_stage *stage, uint8_t storage)
+{
+	const struct weir_instance_info *info = stage->instance ? &stage->instance->info : NULL;
+
+	switch (storage) {
+	case WEIR_STORAGE_NARROW:
+		return (struct format){WEIR_MAP_NARROW_FLOWS, sizeof(struct weir_narrow_row),
+				       WEIR_NARROW_SETS_PER_CHUNK, WEIR_NARROW_PAGE_SETS, info ? info->narrow_sets : 0};
+	case WEIR_STORAGE_MEDIUM:
+		return (struct format){WEIR_MAP_MEDIUM_FLOWS, sizeof(struct weir_medium_row),
+				       WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_MEDIUM_PAGE_SETS, info ? info->medium_sets : 0};
+	default:
+		return (struct format){WEIR_MAP_WIDE_FLOWS, sizeof(struct weir_wide_row), WEIR_WIDE_SETS_PER_CHUNK,
+				       WEIR_WIDE_PAGE_SETS, info ? info->wide_sets : 0};
+	}
+}
+
+/* The row of this tag in a set of a chunk, or a free one (tag 0); NULL. All formats begin with the tag. */
+static uint8_t *find_row(uint8_t *chunk, const struct format *format, uint32_t set, uint32_t tag)
+{
+	uint8_t *rows = chunk + (size_t)set * WEIR_WAYS * format->row_bytes;
+
+	for (int way = 0; way < WEIR_WAYS; way++) {
+		uint8_t *row = rows + way * format->row_bytes;
+		uint32_t found;
+
+		memcpy(&found, row, sizeof(found));
+		if (found == tag)
+			return row;
+	}
+	return NULL;
+}
+
+/* The same in either of a flow's two sets. */
+static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, uint64_t hash, uint32_t tag,
+				 uint32_t wanted)
+{
+	const uint32_t set = (uint32_t)hash & (format->sets_per_chunk - 1);
+	uint8_t *row = find_row(chunk, format, set, wanted);
+
+	return row ? row : find_row(chunk, format, WEIR_OTHER_SET(set, tag, format->page_sets), wanted);
+}
+
+/* Take this flow's rows over from the chunk that they are in to the lab's. */
+static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
+{
+	const struct format format = format_of(stage, counted->storage);
+	_cleanup_(weir_freep) uint8_t *chunks = calloc(stage->cpus, WEIR_CHUNK_BYTES);
+	uint8_t *lab = (uint8_t *)(uintptr_t)weir_stage_find(stage, format.map, LAB_CHUNK);
+	struct weir_prop *prop;
+	uint32_t key;
+
+	if (!lab) {
+		prop = add_prop(stage, format.map, weir_object_map_fd(stage->object, format.map), LAB_CHUNK);
+		lab = prop ? prop->value : NULL;
+	}
+	if (!lab || !chunks)
+		return -ENOMEM;
+	if (!format.live_sets)
+		return 0;
+	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
+	if (bpf_map_lookup_elem(live_fd(stage, format.map), &key, chunks))
+		return -errno;
+	for (int cpu = 0; cpu < stage->cpus; cpu++) {
+		const size_t offset = (size_t)cpu * WEIR_CHUNK_BYTES;
+		const uint8_t *from = find_row_of_flow(chunks + offset, &format, hash, tag, tag);
+		uint8_t *to = from ? find_row_of_flow(lab + offset, &format, hash, tag, 0) : NULL;
+
+		if (to)
+			memcpy(to, from, format.row_bytes);
+	}
+	return 0;
+}
+
+bool weir_stage_row(const struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag,
+		    int cpu, struct weir_row *ret_row)
+{
+	const struct format format = format_of(stage, counted->storage);
+	const uint8_t *row;
+	uint8_t *chunks;
+
+	if (counted->storage == WEIR_STORAGE_LONE) {
+		const struct weir_wide_row *rows = weir_stage_find(stage, WEIR_MAP_LONE_ROWS, counted->slot);
+
+		if (rows)
+			*ret_row = weir_row_of_wide(&rows[cpu]);
+		return rows;
+	}
+	chunks = (uint8_t *)(uintptr_t)weir_stage_find(stage, format.map, LAB_CHUNK);
+	row = chunks ? find_row_of_flow(chunks + (size_t)cpu * WEIR_CHUNK_BYTES, &format, hash, tag, tag) : NULL;
+	if (!row)
+		return false;
+	if (counted->storage == WEIR_STORAGE_NARROW)
+		*ret_row = weir_row_of_narrow((const struct weir_narrow_row *)row);
+	else if (counted->storage == WEIR_STORAGE_MEDIUM)
+		*ret_row = weir_row_of_medium((const struct weir_medium_row *)row);
+	else
+		*ret_row = weir_row_of_wide((const struct weir_wide_row *)row);
+	return true;
+}
+
+static int add_window(struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
+{
+	if (counted->storage == WEIR_STORAGE_LONE)
+		return add_element(stage, WEIR_MAP_LONE_ROWS, counted->slot);
+	return add_rows(stage, counted, hash, tag);
+}
+
+/* ---- connections and breakers ---- */
+
+static int add_connections(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+{
+	const struct weir_config *config = weir_object_config(stage->object);
+	int err = add_shared(stage, rule, flow->hash, WEIR_MAP_LONE_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS,
+			     config->connection_flow_sets);
+
+	if (!err && config->connection_sets)
+		err = add_element(stage, WEIR_MAP_CONNECTIONS, (uint32_t)flow->other & (config->connection_sets - 1));
+	return err;
+}
+
+/* The requests of a breaker that wait for their time-outs. */
+static int add_groups(struct weir_stage *stage, enum weir_instance_map map, uint32_t ring, uint32_t shift)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < 1u << shift; i++)
+		err = add_element(stage, map, (ring << shift) + i);
+	return err;
+}
+
+static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+{
+	const struct weir_config *config = weir_object_config(stage->object);
+	const uint32_t index = config->breaker_sets ? (uint32_t)flow->hash & (config->breaker_sets - 1) : 0;
+	const struct weir_breaker_set *set;
+	int err = add_shared(stage, rule, flow->hash, WEIR_MAP_LONE_BREAKERS, WEIR_MAP_BREAKERS, config->breaker_sets);
+
+	if (!err && config->request_sets)
+		err = add_element(stage, WEIR_MAP_REQUESTS, (uint32_t)flow->other & (config->request_sets - 1));
+	if (err)
+		return err;
+	if (!rule->key_fields)
+		return add_groups(stage, WEIR_MAP_LONE_GROUPS, rule->slot, config->lone_ring_shift);
+	set = weir_stage_find(stage, WEIR_MAP_BREAKERS, index);
+	for (uint32_t way = 0; !err && set && way < WEIR_BREAKER_WAYS; way++)
+		if (set->tag[way] == flow->hash >> 32)
+			err = add_groups(stage, WEIR_MAP_REQUEST_GROUPS, index * 8 + way, config->ring_shift);
+	return err;
+}
+
+/* ---- the contract ---- */
+
+static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
+{
+	const struct weir_config *config = weir_object_config(stage->object);
+	const struct weir_generation *generation = weir_object_generation(stage->object);
+
+	switch (rule->kind) {
+	case WEIR_KIND_WINDOW:
+		return add_window(stage, rule, flow->hash, flow->tag);
+	case WEIR_KIND_ASSOCIATED:
+		return add_window(stage, &generation->rules[rule->meter % WEIR_RULES_MAX], flow->other, flow->tag);
+	case WEIR_KIND_THROTTLE:
+		return add_shared(stage, rule, flow->hash, WEIR_MAP_THROTTLED_RESOURCES, WEIR_MAP_THROTTLED_FLOWS,
+				  config->throttle_sets);
+	case WEIR_KIND_TOKENS:
+		return add_shared(stage, rule, flow->hash, WEIR_MAP_TOKEN_RESOURCES, WEIR_MAP_TOKEN_FLOWS,
+				  config->token_sets);
+	case WEIR_KIND_BORROWING:
+		return add_shared(stage, rule, flow->hash, WEIR_MAP_BORROWING_RESOURCES, WEIR_MAP_BORROWING_FLOWS,
+				  config->borrowing_sets);
+	case WEIR_KIND_CONNECTIONS:
+		return add_connections(stage, rule, flow);
+	case WEIR_KIND_BREAKER:
+		return add_breaker(stage, rule, flow);
+	default:
+		return 0;
+	}
+}
+
+int weir_stage_add(struct weir_stage *stage, const struct weir_lab_flow *flow)
+{
+	const struct weir_config *config = weir_object_config(stage->object);
+	const struct weir_rule *rule = &weir_object_generation(stage->object)->rules[flow->place % WEIR_RULES_MAX];
+	int err = add_kind(stage, rule, flow);
+
+	if (!err && rule->warms_flows && config->warming_sets)
+		err = add_element(stage, WEIR_MAP_WARMING_FLOWS, (uint32_t)flow->hash & (config->warming_sets - 1));
+	if (!err && rule->penalty_ms)
+		err = add_element(stage, WEIR_MAP_PENALISED_RULES, rule->slot);
+	if (!err && rule->penalty_ms && rule->key_fields && config->penalty_sets)
+		err = add_element(stage, WEIR_MAP_PENALISED_FLOWS, (uint32_t)flow->hash & (config->penalty_sets - 1));
+	return err;
+}
+
+/* A map that begins empty each time: counters of the trial, and what the program remembers between packets. */
+static int add_empty(struct weir_stage *stage, int fd)
+{
+	return add_prop(stage, WEIR_MAP_COUNT, fd, 0) ? 0 : -ENOMEM;
+}
+
+int weir_stage_begin(struct weir_stage *stage, const struct weir_object *object, const struct weir_instance *instance)
+{
+	int err;
+
+	*stage = (struct weir_stage){.object = object, .instance = instance, .cpus = weir_host_cpus()};
+	if (stage->cpus < 0)
+		return stage->cpus;
+	err = add_empty(stage, weir_object_own_map_fd(object, "scratch"));
+	if (!err)
+		err = add_empty(stage, weir_object_map_fd(object, WEIR_MAP_TOTALS));
+	if (!err)
+		err = add_element(stage, WEIR_MAP_HANDSHAKES, 0);
+	return err;
+}
+
+int weir_stage_set(const struct weir_stage *stage)
+{
+	for (size_t i = 0; i < stage->prop_count; i++)
+		if (bpf_map_update_elem(stage->props[i].fd, &stage->props[i].key, stage->props[i].value, BPF_ANY))
+			return -errno;
+	return 0;
+}
+
+const void *weir_stage_find(const struct weir_stage *stage, enum weir_instance_map map, uint32_t key)
+{
+	for (size_t i = 0; i < stage->prop_count; i++)
+		if (stage->props[i].map == map && stage->props[i].key == key)
+			return stage->props[i].value;
+	return NULL;
+}
+
+void weir_stage_free(struct weir_stage *stage)
+{
+	for (size_t i = 0; i < stage->prop_count; i++)
+		free(stage->props[i].value);
+	free(stage->props);
+	*stage = (struct weir_stage){};
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "program/copy.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "program/maps.h"
+#include "program/object.h"
+#include "program/parts.h"
+#include "weir.skel.h"
+
+/* Maps that the program only reads: those of a generation, and what userspace tells it. */
+static const char *const shared_names[] = {
+	"vectors",     "thresholds",	  "interfaces",	    "prefix_nodes", "overrides",
+	"timings",     "list_roots",	  "list_buckets",   "list_words",   "listed_prefixes",
+	"timed_state", "timed_addresses", "timed_prefixes",
+};
+
+static bool is_shared(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(shared_names); i++)
+		if (!strcmp(shared_names[i], name))
+			return true;
+	return false;
+}
+
+static bool is_in_one_chunk(const char *name)
+{
+	return !strcmp(name, "narrow_flows") || !strcmp(name, "medium_flows") || !strcmp(name, "wide_flows") ||
+	       !strcmp(name, "presence") || !strcmp(name, "talkers");
+}
+
+static int fail_foreign(struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "'weir reload' puts this version's program in force, and keeps the windows",
+			"the program that is attached is not the one of this weir: another version or build loaded it");
+	return -EPROTO;
+}
+
+/* ---- before the load ---- */
+
+/* Global data, as the attached program has it. */
+static int read_data(const struct bpf_map *map, __u32 program_id)
+{
+	_cleanup_(weir_closep) int fd = weir_program_map_open(program_id, bpf_map__name(map));
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info), zero = 0;
+	size_t bytes;
+	void *data = (void *)(uintptr_t)bpf_map__initial_value((struct bpf_map *)(uintptr_t)map, &bytes);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	if (!data || info.value_size != bytes)
+		return -EPROTO;
+	return bpf_map_lookup_elem(fd, &zero, data) ? -errno : 0;
+}
+
+static __u32 at_most(__u32 sets, __u32 most)
+{
+	return sets < most ? sets : most;
+}
+
+/* In the lab a tick is a nanosecond, and without shortcuts nothing is remembered from one packet to the next. */
+static void configure(struct weir_config *config, __u32 fields)
+{
+	config->match_fields &= fields;
+	config->is_virtual = 1;
+	config->shortcuts = 0;
+	config->tick_ns = 1;
+	config->tick_origin_ns = 0;
+	config->narrow_sets = at_most(config->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	config->medium_sets = at_most(config->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
+	config->wide_sets = at_most(config->wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
+}
+
+static int copy_data(struct weir_object *object, __u32 program_id, __u32 fields, __u32 *ret_fields)
+{
+	const struct weir_bpf *skel = object->skel;
+	int err = read_data(skel->maps.rodata, program_id);
+
+	if (!err)
+		err = read_data(skel->maps.bss, program_id);
+	if (err)
+		return err;
+	*ret_fields = skel->rodata->config.match_fields;
+	configure((struct weir_config *)(uintptr_t)&skel->rodata->config, fields);
+	for (int place = 0; place < WEIR_RULES_MAX; place++)
+		skel->bss->generation.rules[place].asks_all = 1;
+	return 0;
+}
+
+static int copy_map(struct bpf_map *map, __u32 program_id)
+{
+	const char *name = bpf_map__name(map);
+	_cleanup_(weir_closep) int fd = weir_program_map_open(program_id, name);
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (fd == -ENOENT)
+		return bpf_map__set_max_entries(map, 1); /* a description, which the program does not use */
+	if (fd < 0)
+		return fd;
+	if (is_shared(name))
+		return bpf_map__reuse_fd(map, fd);
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return -errno;
+	return bpf_map__set_max_entries(map, is_in_one_chunk(name) ? 1 : info.max_entries);
+}
+
+static int copy_maps(struct weir_object *object, __u32 program_id)
+{
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, object->skel->obj) if (!err && !bpf_map__is_internal(map)) err =
+		copy_map(map, program_id);
+	return err;
+}
+
+/* ---- after it ---- */
+
+/* The same instructions, and so the same layout of all that was copied. */
+static int compare_programs(const struct weir_object *object, __u32 program_id, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);
+	__u8 theirs[WEIR_PROGRAM_TAG_BYTES], ours[WEIR_PROGRAM_TAG_BYTES];
+	int err = fd < 0 ? fd : weir_program_tag(fd, theirs);
+
+	if (!err)
+		err = weir_program_tag(weir_object_program_fd(object), ours);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at the program that is attached");
+	return memcmp(theirs, ours, sizeof(ours)) ? fail_foreign(diag) : 0;
+}
+
+int weir_object_copy(__u32 program_id, __u32 fields, struct weir_object **ret_copy, __u32 *ret_fields,
+		     struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = weir_object_open();
+	int err;
+
+	if (!object)
+		return weir_diag_fail(diag, errno, NULL, "cannot open the BPF object");
+	err = copy_data(object, program_id, fields, ret_fields);
+	if (!err)
+		err = copy_maps(object, program_id);
+	if (err == -EPROTO)
+		return fail_foreign(diag);
+	if (err)
+		return weir_diag_fail(diag, -err, err == -EPERM ? "run it as root, or with CAP_SYS_ADMIN" : NULL,
+				      "cannot look at the program that is attached");
+	err = weir_object_load_opened(object, diag);
+	if (!err)
+		err = compare_programs(object, program_id, diag);
+	if (!err)
+		err = weir_object_map_lab(object, diag);
+	if (!err)
+		*ret_copy = TAKE_PTR(object);
+	return err;
+}
+
+struct weir_generation *weir_object_generation(const struct weir_object *object)
+{
+	return &object->skel->bss->generation;
+}
+
+const struct weir_config *weir_object_config(const struct weir_object *object)
+{
+	return (const struct weir_config *)(uintptr_t)&object->skel->rodata->config;
+}
