@@ -46,10 +46,10 @@ static void mistake_in_the_form_is_told_at_its_place(void **state)
 		{"a: !!int 3\n", 1, 4, "tags mean nothing", NULL},
 		{"resources:\n- <<: {}\n  name: a\n", 2, 3, "no field '<<'", "merge keys"},
 		{"a: \"x\\0y\"\n", 1, 4, "zero byte", NULL},
-		{"a: {\n", 2, 1, "not valid YAML", NULL},
+		{"a: {\n", 1, 4, "not valid YAML: '{' is not closed", "write the '}'"},
 		{"a: b: c\n", 1, 5, "not valid YAML", NULL},
 		{"rules:\n\t- a\n", 2, 1, "not valid YAML", "never with tabs"},
-		{"a: \"x\n", 1, 5, "not valid YAML", NULL},
+		{"a: \"x\n", 1, 4, "the quote that begins here is not closed", "same quote"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)

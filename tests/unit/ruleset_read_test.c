@@ -395,7 +395,10 @@ static void mistakes_of_all_files_are_told_in_one_go(void **state)
 			   "rules:\n- resource: r\n  treshold: 5\n- resource: r\n  threshold: 1\n  window: leep\n",
 			   "settings: [\n"),
 		-EINVAL);
-	assert_tells(bench, "c.yaml:2:1: not valid YAML: flow sequence without a closing bracket\n"
+	assert_tells(bench, "c.yaml:1:11: not valid YAML: '[' is not closed\n"
+			    "    settings: [\n"
+			    "              ^\n"
+			    "    write the ']' that ends it\n"
 			    "a.yaml:3:17: vlan: '5000' is out of range\n"
 			    "    match: {vlan: 5000}\n"
 			    "                  ^~~~\n"

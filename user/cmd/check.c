@@ -767,7 +767,9 @@ static void warn_of_memory(const struct weir_settings *settings, struct weir_dia
 				  weir_memory_explain(settings->memory_cgroup, err));
 }
 
-static int check(char **files, int file_count, const struct check_options *options, struct weir_diag *diag)
+/* What would be loaded goes to stdout, or, for JSON, to *ret_document. */
+static int check(char **files, int file_count, const struct check_options *options, json_t **ret_document,
+		 struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
@@ -790,8 +792,10 @@ static int check(char **files, int file_count, const struct check_options *optio
 		warn_of_pace(diag);
 	warn_of_memory(&ruleset->settings, diag);
 	weir_image_memory(image, cpus, &memory);
-	if (options->wants_json)
-		return weir_json_print(describe(ruleset, image, &memory, cpus), diag);
+	if (options->wants_json) {
+		*ret_document = describe(ruleset, image, &memory, cpus);
+		return *ret_document ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot describe the rules");
+	}
 	print_text(ruleset, image, &memory, cpus);
 	return weir_flush_results(diag);
 }
@@ -829,14 +833,29 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 	return WEIR_EXIT_WRONG + 1;
 }
 
+/* The document with all that is to be said of the files, which is then not said on stderr as well. Takes it. */
+static int print_json(json_t *document, int err, struct weir_diag *diag)
+{
+	int printed;
+
+	weir_diag_sort(diag);
+	weir_json_add_diag(diag, document);
+	weir_diag_free(diag);
+	printed = weir_json_print(document, diag);
+	return err ?: printed;
+}
+
 int weir_cmd_check(int argc, char **argv)
 {
 	struct check_options options = {};
 	struct weir_diag diag = {};
+	json_t *document = NULL;
 	int err, exit_code = parse_options(argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;
-	err = check(argv + optind, argc - optind, &options, &diag);
+	err = check(argv + optind, argc - optind, &options, &document, &diag);
+	if (options.wants_json)
+		err = print_json(document ?: json_object(), err, &diag);
 	return weir_exit_code(err, &diag);
 }

@@ -221,6 +221,19 @@ static struct rank *rank_entries(const struct weir_diag *diag)
 	return ranks;
 }
 
+void weir_diag_sort(struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct rank *ranks = rank_entries(diag);
+	struct weir_diag_entry *sorted = ranks ? calloc(diag->count + 1, sizeof(*sorted)) : NULL;
+
+	if (!sorted)
+		return;
+	for (size_t i = 0; i < diag->count; i++)
+		sorted[i] = *ranks[i].entry;
+	memcpy(diag->entries, sorted, diag->count * sizeof(*sorted));
+	free(sorted);
+}
+
 /* The line, and under the token a caret and tildes. A tab is repeated, so that it is as wide below. */
 static void print_source(const struct weir_diag_entry *entry, FILE *stream)
 {

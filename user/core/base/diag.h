@@ -69,6 +69,9 @@ const char *weir_text_line(const char *text, int line);
 /* Give entries about this file the line that they point at, should they have none yet. */
 void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text);
 
+/* Put entries in the order in which they are printed. Without memory for that they stay as they are. */
+void weir_diag_sort(struct weir_diag *diag);
+
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);
 void weir_diag_free(struct weir_diag *diag);

@@ -135,6 +135,23 @@ static const char *advice_for(const char *word)
 		{"rate", "a rule has one; here, write 'threshold'"},
 		{"bits", "write 'rate: 100Mbit/s' in place of threshold and unit"},
 		{"bit", "write 'rate: 100Mbit/s' in place of threshold and unit"},
+		{"limit", "write 'rate: 20/s', or 'threshold: 20'"},
+		{"pps", "write 'rate: 20/s'"},
+		{"bps", "write 'rate: 100Mbit/s'"},
+		{"interval", "write 'statInterval: 1m'; or 'rate: 6/min', which has it in it"},
+		{"per", "write 'rate: 6/min'"},
+		{"action", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
+		{"target", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
+		{"src", "write 'source'"},
+		{"saddr", "write 'source'"},
+		{"dst", "write 'destination'"},
+		{"daddr", "write 'destination'"},
+		{"sport", "write 'sourcePort'"},
+		{"dport", "write 'destinationPort'"},
+		{"port", "write 'destinationPort' or 'sourcePort'"},
+		{"iif", "write 'interface'"},
+		{"iifname", "write 'interface'"},
+		{"key", "write 'flow: source'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
@@ -235,13 +252,23 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 
 #define FIELDS_MAX 32
 
+/* "name:dns", "name = dns": to YAML that is one word. */
+static bool is_unspaced(const struct weir_node *node)
+{
+	return node->kind == WEIR_NODE_WORD && !node->is_quoted && strpbrk(node->text, ":=") &&
+	       isalpha((unsigned char)node->text[0]);
+}
+
 void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
 			  const char *const *fields, size_t count)
 {
 	char hint[640] = "write fields such as 'name: value': ";
 	size_t used = strlen(hint);
 
-	join_names(fields, count, hint + used, sizeof(hint) - used);
+	if (is_unspaced(node))
+		snprintf(hint, sizeof(hint), "write a ':' and a blank between name and value: 'name: value'");
+	else
+		join_names(fields, count, hint + used, sizeof(hint) - used);
 	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, kind_name(node));
 }
 

@@ -170,13 +170,22 @@ static void read_resource(struct weir_reader *reader, const struct weir_node *no
 	read_prioritized(reader, values[RESOURCE_PRIORITIZED], resource);
 }
 
+/* "-name: dns" is a map, of a field "-name"; what only looks like a blank after the '-' makes one, too. */
+static const char *advice_for_list(const struct weir_node *node)
+{
+	if (node->kind == WEIR_NODE_MAP && node->count && node->items[0]->kind == WEIR_NODE_WORD &&
+	    node->items[0]->text[0] == '-')
+		return "write a plain blank after the '-': '- name: ...'";
+	return "begin each of them with '- '";
+}
+
 static void read_list(struct weir_reader *reader, const struct weir_node *node, const char *field,
 		      void (*read)(struct weir_reader *, const struct weir_node *))
 {
 	if (!node)
 		return;
 	if (node->kind != WEIR_NODE_LIST) {
-		weir_complain(reader, node, "begin each of them with '- '", "'%s' must be a list", field);
+		weir_complain(reader, node, advice_for_list(node), "'%s' must be a list", field);
 		return;
 	}
 	for (size_t i = 0; i < node->count; i++)

@@ -323,11 +323,28 @@ int weir_parse_json_threshold(const char *text, uint64_t *ret_micro, struct weir
 	return 0;
 }
 
+/* "80,443" and "1024:65535", as iptables has them. */
+static void advise_range(const char *text, struct weir_refusal *refusal)
+{
+	const char *colon = strchr(text, ':');
+
+	if (!text[strspn(text, "0123456789-, ")] && strchr(text, ','))
+		weir_advise(refusal, "write a list: [%.*s]", WEIR_SHOWN(text));
+	else if (colon && !text[strspn(text, "0123456789:")])
+		weir_advise(refusal, "write %.*s-%.*s", (int)(colon - text), text, WEIR_SHOWN(colon + 1));
+}
+
 int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_range, struct weir_refusal *reterr_refusal)
 {
 	const char *dash = text[0] == '-' ? NULL : strchr(text, '-');
 	uint64_t from, to;
 	int err;
+
+	if (text[strspn(text, "0123456789-")] && isdigit((unsigned char)text[0])) {
+		err = weir_parse_number(text, 0, high, &from, reterr_refusal);
+		advise_range(text, reterr_refusal);
+		return err;
+	}
 
 	err = parse_digits(text, dash ? (size_t)(dash - text) : strlen(text), 0, high, &from, reterr_refusal);
 	if (err)
@@ -374,6 +391,9 @@ int weir_parse_named_range(const char *text, uint32_t high, const struct weir_nu
 static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 {
 	weir_refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
+	if (strchr(text, ','))
+		return weir_advise(reterr_refusal, "write several as a list, with commas between: [192.0.2.1, "
+						   "198.51.100.0/24]");
 	return weir_advise(reterr_refusal, "write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32");
 }
 
@@ -400,7 +420,7 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 	uint64_t bits, whole;
 	int err;
 
-	if (address_bytes >= sizeof(address))
+	if (address_bytes >= sizeof(address) || strchr(text, ','))
 		return refuse_address(text, reterr_refusal);
 	memcpy(address, text, address_bytes);
 	address[address_bytes] = '\0';

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 #include "rules/values.h"
+#include "rules/yaml_syntax.h"
 
 /* A byte of the text and where that is for people. Moved rather than found anew: tokens come nearly in
  * order, and counting each from the start of its line would take hours for 16 MB of JSON on one line.
@@ -386,16 +387,6 @@ static int check_brackets(struct builder *builder)
 	return 0;
 }
 
-/* What people run into, and libfyaml's message does not help with. */
-static const char *syntax_hint(const char *line, const char *message)
-{
-	if (line && memchr(line, '\t', strspn(line, " \t")))
-		return "YAML is indented with spaces, never with tabs";
-	if (strstr(message, "cannot start with '@'"))
-		return "YAML keeps '@' for itself: put the name in quotes, \"@FILE\"";
-	return NULL;
-}
-
 /* What libfyaml collected when it gave up. */
 static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
@@ -404,12 +395,15 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 	bool was_told = false;
 
 	while ((error = fy_diag_errors_iterate(syntax, &iterator))) {
-		struct weir_place place = {
-			.file = builder->document->file, .line = error->line, .column = error->column, .width = 1};
-		const char *line = weir_document_line(builder->document, place.line);
+		struct weir_syntax_error explained = {.line = error->line, .column = error->column};
+		struct weir_place place = {.file = builder->document->file, .width = 1};
 
-		weir_diag_error(builder->diag, &place, line, syntax_hint(line, error->msg), "not valid YAML: %s",
-				error->msg);
+		snprintf(explained.message, sizeof(explained.message), "%s", error->msg);
+		weir_explain_syntax(builder->document->text, builder->document->bytes, &explained);
+		place.line = explained.line;
+		place.column = explained.column;
+		weir_diag_error(builder->diag, &place, weir_document_line(builder->document, place.line),
+				explained.hint[0] ? explained.hint : NULL, "not valid YAML: %s", explained.message);
 		was_told = true;
 	}
 	if (!was_told)

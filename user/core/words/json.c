@@ -36,6 +36,25 @@ void weir_json_append(json_t **list, json_t *item)
 	*list = NULL;
 }
 
+static json_t *json_entry(const struct weir_diag_entry *entry)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "file", entry->file ? weir_json_text(entry->file) : json_null(),
+			 "line", entry->file ? json_integer(entry->line) : json_null(), "column",
+			 entry->file ? json_integer(entry->column) : json_null(), "message",
+			 weir_json_text(entry->message ?: "out of memory"), "advice",
+			 entry->hint ? weir_json_text(entry->hint) : json_null());
+}
+
+void weir_json_add_diag(const struct weir_diag *diag, json_t *fields)
+{
+	json_t *mistakes = json_array(), *warnings = json_array();
+
+	for (size_t i = 0; i < diag->count; i++)
+		weir_json_append(diag->entries[i].is_warning ? &warnings : &mistakes, json_entry(&diag->entries[i]));
+	json_object_set_new(fields, "mistakes", mistakes);
+	json_object_set_new(fields, "warnings", warnings);
+}
+
 json_t *weir_json_tally(const struct weir_tally *tally)
 {
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);

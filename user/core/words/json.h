@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/diag.h"
 #include "weir_abi.h"
 #include "words/words.h"
 
@@ -17,6 +18,11 @@
  * each that is not.
  */
 json_t *weir_json_text(const char *text);
+
+/* Add lists "mistakes" and "warnings" to an object: each with its file, line and column (null where it has none), what
+ * is wrong, and what to write (null: it is not known).
+ */
+void weir_json_add_diag(const struct weir_diag *diag, json_t *fields);
 
 /* Add to a list, which takes the item. Should there be none, as memory is out, the list becomes NULL, and with it all
  * that it is packed into: a document never lacks an item in silence.

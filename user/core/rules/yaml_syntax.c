@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/yaml_syntax.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/utf8.h"
+#include "base/util.h"
+
+__attribute__((format(printf, 2, 3))) static void advise(struct weir_syntax_error *error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error->hint, sizeof(error->hint), format, args);
+	va_end(args);
+}
+
+/* ---- brackets ---- */
+
+#define DEPTH_MAX 64
+
+/* '[' and '{' that are open, outermost first: where. Quotes and comments are left out as YAML would. */
+struct brackets {
+	size_t open[DEPTH_MAX];
+	size_t depth;
+};
+
+/* The end of what begins with a quote; without a closing one, of the line. */
+static size_t skip_quoted(const char *text, size_t at, size_t end)
+{
+	const char quote = text[at];
+	size_t start = at;
+
+	for (at++; at < end && text[at] != quote; at++)
+		at += quote == '"' && text[at] == '\\';
+	if (at < end)
+		return at;
+	return start + strcspn(text + start, "\n");
+}
+
+/* Does a token of its own begin here? Elsewhere in a word brackets, quotes and '#' are letters. */
+static bool begins_token(const char *text, size_t at, size_t depth)
+{
+	while (at && (text[at - 1] == ' ' || text[at - 1] == '\t'))
+		at--;
+	return !at || strchr("\r\n:-[]{},", text[at - 1]) || (depth && strchr("'\"", text[at - 1]));
+}
+
+static void scan_brackets(const char *text, size_t end, struct brackets *brackets)
+{
+	brackets->depth = 0;
+	for (size_t at = 0; at < end; at++) {
+		const char c = text[at];
+
+		if (c == '#' && (!at || strchr(" \t\r\n", text[at - 1])))
+			at += strcspn(text + at, "\n");
+		else if ((c == '"' || c == '\'') && begins_token(text, at, brackets->depth))
+			at = skip_quoted(text, at, end);
+		else if ((c == '[' || c == '{') && brackets->depth < DEPTH_MAX &&
+			 (brackets->depth || begins_token(text, at, 0)))
+			brackets->open[brackets->depth++] = at;
+		else if ((c == ']' || c == '}') && brackets->depth)
+			brackets->depth--;
+	}
+}
+
+/* ---- places ---- */
+
+static size_t line_start(const char *text, int line)
+{
+	return (weir_text_line(text, line) ?: text + strlen(text)) - text;
+}
+
+static void point_at(const char *text, size_t offset, struct weir_syntax_error *error)
+{
+	error->line = error->column = 1;
+	for (size_t at = 0; at < offset; at++) {
+		error->column += !weir_utf8_continues(text[at]);
+		if (text[at] == '\n') {
+			error->line++;
+			error->column = 1;
+		}
+	}
+}
+
+static size_t offset_of(const char *text, const struct weir_syntax_error *error)
+{
+	size_t at = line_start(text, error->line);
+
+	for (int column = 1; column < error->column && text[at] && text[at] != '\n'; column++)
+		for (at++; weir_utf8_continues(text[at]);)
+			at++;
+	return at;
+}
+
+/* ---- one kind of mistake each: true when it was that ---- */
+
+/* A bracket that stays open swallows lines, and the error is where these make no sense to it. */
+static bool explain_open_bracket(const char *text, size_t bytes, struct weir_syntax_error *error)
+{
+	const int stumbled_line = error->line;
+	struct brackets whole, before;
+	size_t open;
+
+	scan_brackets(text, bytes, &whole);
+	scan_brackets(text, offset_of(text, error), &before);
+	if (!whole.depth || !before.depth)
+		return false;
+	open = before.open[before.depth - 1];
+	point_at(text, open, error);
+	snprintf(error->message, sizeof(error->message), "'%c' is not closed", text[open]);
+	if (stumbled_line > error->line + 1 || (stumbled_line > error->line && text[line_start(text, stumbled_line)]))
+		advise(error, "write the '%c' that ends it: line %d is read as a part of it",
+		       text[open] == '[' ? ']' : '}', error->line + 1);
+	else
+		advise(error, "write the '%c' that ends it", text[open] == '[' ? ']' : '}');
+	return true;
+}
+
+static bool explain_mismatch(const char *text, struct weir_syntax_error *error)
+{
+	struct brackets before;
+
+	scan_brackets(text, offset_of(text, error), &before);
+	if (!before.depth)
+		return false;
+	advise(error, "first close the '%c' of before with '%c'", text[before.open[before.depth - 1]],
+	       text[before.open[before.depth - 1]] == '[' ? ']' : '}');
+	return true;
+}
+
+/* A quote that stays open swallows lines, too: its own place is where it begins. */
+static void explain_open_quote(const char *text, struct weir_syntax_error *error)
+{
+	size_t at = offset_of(text, error);
+
+	if (at && text[at] != '"' && text[at] != '\'' && (text[at - 1] == '"' || text[at - 1] == '\''))
+		error->column--;
+	snprintf(error->message, sizeof(error->message), "the quote that begins here is not closed on this line");
+	advise(error, "write the same quote at the end of the value");
+}
+
+/* "name dns", or a line that is indented too far below "name: dns". */
+static void explain_plain_key(const char *text, struct weir_syntax_error *error)
+{
+	size_t at = offset_of(text, error), start = line_start(text, error->line), next;
+	const char *colon = memchr(text + start, ':', at - start);
+
+	if (colon) {
+		for (next = at + strcspn(text + at, "\n"); text[next] == '\n';)
+			next += 1 + strspn(text + next + 1, " ");
+		point_at(text, next, error);
+		snprintf(error->message, sizeof(error->message), "this line is indented too far");
+		advise(error, "begin it in the same column as the line above, which has a value already");
+		return;
+	}
+	snprintf(error->message, sizeof(error->message), "there is no ':' after the name of a field");
+	advise(error, "write 'name: value', with a blank after the ':'");
+}
+
+/* ---- texts ---- */
+
+/* What libfyaml says, in part, and what helps. */
+static const struct {
+	const char *said, *message, *hint;
+} remedies[] = {
+	{"may not be used as indentation", NULL, "YAML is indented with spaces, never with tabs"},
+	{"tab used as indentation", NULL, "YAML is indented with spaces, never with tabs"},
+	{"cannot start with '@'", NULL, "YAML keeps '@' for itself: put the name in quotes, \"@FILE\""},
+	{"cannot start with", NULL, "YAML keeps this character for itself: put the word in quotes"},
+	{"invalid alias", NULL, "to YAML a word that begins with '*' is an alias; put it in quotes: \"*\""},
+	{"expected '-' indicator", "this line is indented otherwise than the fields above",
+	 "the fields of one item begin in the same column"},
+	{"indentation in mapping", "this line is indented otherwise than the fields above",
+	 "the fields of one item begin in the same column"},
+	{"at the end of block sequence", "this line is indented otherwise than the fields above",
+	 "the fields of one item begin in the same column"},
+	{"in sequence while in mapping", "this '-' is indented otherwise than those above",
+	 "the items of one list begin in the same column"},
+	{"wrongly indented sequence item", "this '-' is indented otherwise than those above",
+	 "the items of one list begin in the same column"},
+	{"invalid value after mapping", "there is no ':' after the name of a field",
+	 "write 'name: value', with a blank after the ':'"},
+	{"missing comma", "a ',' is missing before this", "put one between each two: [a, b], {name: x, flow: source}"},
+	{"extra closing", "this bracket closes nothing", "leave it out, or open one before"},
+	{"nested block mapping on the same line", "there is a second ': ' on this line",
+	 "put a value with a ':' in it in quotes; or begin a new line, indented further"},
+	{"block sequence on the same line", "a list cannot begin on the line of its name",
+	 "begin the '-' on a line of its own, or write the list in brackets: [a, b]"},
+	{"trailing content after", "something stands behind the closing quote",
+	 "put the whole value in quotes, or none of it"},
+	{"escape", NULL, "in double quotes '\\' has a meaning of its own: use single quotes"},
+	{"invalid mapping in plain multiline", "this line is indented otherwise than the fields above",
+	 "the fields of a file begin in the first column"},
+	{"missing document start", "no field of a rule file begins here",
+	 "a rule file begins with 'resources:' or 'rules:'"},
+};
+
+static void explain_by_table(struct weir_syntax_error *error)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++) {
+		if (!strstr(error->message, remedies[i].said))
+			continue;
+		advise(error, "%s", remedies[i].hint);
+		if (remedies[i].message)
+			snprintf(error->message, sizeof(error->message), "%s", remedies[i].message);
+		return;
+	}
+}
+
+/* The quote itself, not what stands behind it. */
+static bool is_of_open_quote(const char *message)
+{
+	return strstr(message, "quoted scalar") && !strstr(message, "trailing content") && !strstr(message, "escape");
+}
+
+/* Is the mistake in brackets that were opened before? */
+static bool explain_brackets(const char *text, size_t bytes, struct weir_syntax_error *error)
+{
+	if (strstr(error->message, "mismatched") && explain_mismatch(text, error))
+		return true;
+	return !strstr(error->message, "extra closing") && explain_open_bracket(text, bytes, error);
+}
+
+void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_error *error)
+{
+	const size_t start = line_start(text, error->line), indent = strspn(text + start, " \t");
+
+	error->hint[0] = '\0';
+	if (memchr(text + start, '\t', indent))
+		advise(error, "YAML is indented with spaces, never with tabs");
+	else if (is_of_open_quote(error->message))
+		explain_open_quote(text, error);
+	else if (!explain_brackets(text, bytes, error) && strstr(error->message, "multiline plain key"))
+		explain_plain_key(text, error);
+	else if (!error->hint[0])
+		explain_by_table(error);
+}
