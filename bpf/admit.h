@@ -8,14 +8,17 @@
 #define WEIR_ADMIT_H
 
 #include "kinds.h"
+#include "offenders.h"
 #include "penalties.h"
 #include "rule_list.h"
 #include "shortcuts.h"
 
-/* A rule that observes lets the packet pass without a claim, so that its own window does not count it. */
+/* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow. A rule that
+ * observes lets the packet pass without a claim, so that its own window does not count it. */
 static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	weir_count_block(rule, s->packet.frame_bytes);
+	weir_note_block(s, rule);
 	if (rule->observes)
 		return WEIR_ANSWER_ADMIT;
 	s->blocking_rule = rule->place;

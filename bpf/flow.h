@@ -30,6 +30,24 @@ static __always_inline void weir_mask_address(__u8 *ret_address, const __be32 ad
 	words[3] = is_ipv6 ? address[3] & mask6[3] : 0;
 }
 
+/* Half of an IPv6 address, as it was copied. */
+static __always_inline __u64 weir_half(const __be32 address[4], const int half)
+{
+	typedef __u64 __attribute__((may_alias)) half_address;
+
+	return ((const half_address *)address)[half];
+}
+
+/* Is the packet from that source, of its own family, under the rule's mask? Both are aligned to 64 bits. */
+static __always_inline bool weir_is_source(const struct weir_packet *pkt, const struct weir_rule *rule,
+					   const __be32 source[4])
+{
+	if (!pkt->is_ipv6)
+		return (pkt->source[0] & rule->source_mask4) == source[0];
+	return !(((weir_half(pkt->source, 0) & weir_half(rule->source_mask6, 0)) ^ weir_half(source, 0)) |
+		 ((weir_half(pkt->source, 1) & weir_half(rule->source_mask6, 1)) ^ weir_half(source, 1)));
+}
+
 /* How a field is taken from the packet, by its form in WEIR_KEY_FIELDS (weir_fields.h). A packet without ports or tag
  * has a number beyond the field's bits (WEIR_PORT_NONE, WEIR_VLAN_NONE), which becomes 0.
  */

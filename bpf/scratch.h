@@ -118,6 +118,18 @@ struct weir_full_source {
 	__u8 pad;
 } __attribute__((aligned(8)));
 
+/* The flow whose drop this CPU has counted last, and its place (offenders.h). */
+struct weir_last_offender {
+	__be32 source[4];	  /* under the rule's mask. Aligned, to be compared by 64 bits */
+	struct weir_flow_id flow; /* as rows go by it */
+	__u32 tag;
+	__u32 index; /* of its set */
+	__u32 rule;  /* its place, and 1; 0: there was none yet */
+	__u8 way;
+	__u8 is_ipv6;
+	__u8 pad[2];
+} __attribute__((aligned(8)));
+
 /* One CPU's idea of the time, in buckets of one timing (clock.h). */
 struct weir_clock {
 	__u64 bucket;	/* relative to the timing's base */
@@ -311,6 +323,12 @@ struct weir_scratch {
 		narrow_clock[WEIR_TIMINGS_NARROW]; /* for narrow and medium rows; wide ones go by map `clocks` */
 
 	/* what some packets use */
+	struct weir_last_offender last_offender;
+	__u64 offences_tick;	/* the tick of the latest drop that was not of the last offender */
+	__u32 offences_left;	/* in that tick, to be counted one by one */
+	__u32 offences_gap;	/* beyond these: so many are not counted before one is */
+	__u32 offences_skipped; /* ... and so many have not been, so far */
+	__u32 offences_random;
 	struct weir_sum sum;
 	struct weir_allowed allowed;
 	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */

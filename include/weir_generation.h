@@ -251,7 +251,7 @@ struct weir_config {
 	__u32 penalises; /* some rule has penalties */
 	__u32 penalty_sets;
 	__u32 token_sets;
-	__u32 pad3;
+	__u32 notes_offenders;	   /* drops are counted by flow: map `offenders` */
 	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
 	__u32 borrowing_sets;	   /* a power of two; 0: no such table */
 	__u32 pad2;

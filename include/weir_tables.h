@@ -28,6 +28,8 @@
 	TABLE(PRESENCE, presence, struct weir_presence_line, 64, 1)                                                    \
 	TABLE(LONE_ROWS, lone_rows, struct weir_wide_row, 128, 1)                                                      \
 	TABLE(TALKERS, talkers, struct weir_talker, 64, 1)                                                             \
+	TABLE(OFFENDERS, offenders, struct weir_offender_set, 384, 1)                                                  \
+	TABLE(OFFENDER_KEYS, offender_keys, struct weir_offender, 80, 1)                                               \
 	TABLE(RULE_COUNTERS, rule_counters, struct weir_rule_counters, 80, 1)                                          \
 	TABLE(RESOURCE_COUNTERS, resource_counters, struct weir_resource_counters, 800, 1)                             \
 	TABLE(TOTALS, totals, struct weir_totals, 432, 2)                                                              \

@@ -47,6 +47,7 @@ static const struct part {
 	{'y', FULL, bench_syn_flood, "S10e: a SYN flood end to end, beside peers"},
 	{'t', FULL, bench_tcp, "S14: legitimate TCP through a rule, and through eight"},
 	{'x', NAMED, bench_shortcuts, "what each shortcut is worth; only when named"},
+	{'d', NAMED, bench_offenders, "what counting drops by flow costs; only when named"},
 	{'z', NAMED, bench_penalties, "penalised flows beside full ones; only when named"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},

@@ -41,6 +41,7 @@ void bench_lists(struct rig *rig, struct report *report);
 void bench_shortcuts(struct rig *rig, struct report *report);
 
 /* Packets of penalised sources, beside those of full ones. */
+void bench_offenders(struct rig *rig, struct report *report);
 void bench_penalties(struct rig *rig, struct report *report);
 
 /* One of thousands of resources, of several kinds. */

@@ -207,9 +207,13 @@ static void describe_limit(const struct rig_limit *limit, size_t i, struct weir_
 
 /* Compile and load. now_ns: with is_virtual, where the clock will begin. */
 static struct weir_object *load(const struct weir_ruleset *ruleset, bool is_virtual, uint64_t now_ns,
-				uint32_t without_shortcuts)
+				uint32_t without_shortcuts, bool forgets_offenders)
 {
-	struct weir_compile_options compile = {.cpus = weir_host_cpus(), .now_ns = is_virtual ? now_ns : rig_now_ns()};
+	struct weir_compile_options compile = {
+		.cpus = weir_host_cpus(),
+		.now_ns = is_virtual ? now_ns : rig_now_ns(),
+		.forgets_offenders = forgets_offenders,
+	};
 	struct weir_object_options options = {.is_virtual = is_virtual, .without_shortcuts = without_shortcuts};
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_object *object = NULL;
@@ -240,7 +244,7 @@ struct weir_object *rig_load(const struct rig_limit *limits, size_t limit_count,
 		snprintf(names[i], sizeof(names[i]), "limit%zu", i);
 		describe_limit(&limits[i], i, &ruleset, &ports[i], names[i]);
 	}
-	return load(&ruleset, is_virtual, now_ns, 0);
+	return load(&ruleset, is_virtual, now_ns, 0, false);
 }
 
 /* In memory: rule files of thousands of rules need no place on a disk. */
@@ -279,7 +283,16 @@ static void play_controller(const struct weir_object *object)
 struct weir_object *rig_load_text_without(const char *text, uint32_t without_shortcuts)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_text(text);
-	struct weir_object *object = load(ruleset, false, 0, without_shortcuts);
+	struct weir_object *object = load(ruleset, false, 0, without_shortcuts, false);
+
+	play_controller(object);
+	return object;
+}
+
+struct weir_object *rig_load_text_without_offenders(const char *text)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_text(text);
+	struct weir_object *object = load(ruleset, false, 0, 0, true);
 
 	play_controller(object);
 	return object;

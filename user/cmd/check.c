@@ -360,14 +360,15 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus", (json_int_t)cpus,
-			 "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
+			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
 			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
 			 "connectionsBytes", (json_int_t)memory->connections, "breakersBytes",
 			 (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
-			 (json_int_t)memory->counters, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
-			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
+			 (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders, "matchingBytes",
+			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
+			 (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -592,8 +593,8 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"wide rows", memory->wide_table},	  {"who has seen a flow", memory->presence},
 		{"flows all CPUs share", memory->shared}, {"connections", memory->connections},
 		{"circuit breakers", memory->breakers},	  {"rows of whole resources", memory->lone_rows},
-		{"counters", memory->counters},		  {"matching", memory->matching},
-		{"allow and deny lists", memory->lists},
+		{"counters", memory->counters},		  {"drops by flow", memory->offenders},
+		{"matching", memory->matching},		  {"allow and deny lists", memory->lists},
 	};
 
 	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, weir_plural(cpus),

@@ -126,6 +126,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	image->flows_per_cpu =
 		round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
 	config->cpus = options->cpus;
+	config->notes_offenders = !options->forgets_offenders;
 	config->resource_count = image->resource_count;
 	config->drop_malformed = settings->drop_malformed;
 	config->drop_unsupported = settings->drop_unsupported;
@@ -276,6 +277,10 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  sizeof(struct weir_totals) + (uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES +
 			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
 	memory.counters = percpu_bytes(memory.counters, cpus);
+	if (config->notes_offenders)
+		memory.offenders =
+			(uint64_t)cpus * WEIR_OFFENDER_SETS *
+			(sizeof(struct weir_offender_set) + WEIR_OFFENDER_WAYS * sizeof(struct weir_offender));
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			  (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
@@ -285,8 +290,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
-		       memory.connections + memory.breakers + memory.lone_rows + memory.counters + memory.matching +
-		       memory.lists;
+		       memory.connections + memory.breakers + memory.lone_rows + memory.counters + memory.offenders +
+		       memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

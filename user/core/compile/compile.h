@@ -31,10 +31,11 @@ struct weir_previous {
 };
 
 struct weir_compile_options {
-	uint32_t cpus;	  /* possible CPUs */
-	uint64_t now_ns;  /* the data plane's clock now (replay: the first packet's time or earlier) */
-	uint64_t span_ns; /* how far after now_ns rows must tell times apart; narrow and medium rows are used
+	uint32_t cpus;		/* possible CPUs */
+	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */
+	uint64_t span_ns;	/* how far after now_ns rows must tell times apart; narrow and medium rows are used
 					 * only when this many ns fit into 2^32 buckets. 0: six years */
+	bool forgets_offenders; /* drops are not counted by flow: to measure what that costs */
 	const struct weir_previous *previous; /* NULL: first load */
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
 	 * then matches nothing, with a warning). NULL: no interface matches.
@@ -136,6 +137,7 @@ struct weir_image_memory {
 	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t presence;	      /* shared by all CPUs */
 	uint64_t lone_rows, counters; /* likewise */
+	uint64_t offenders;	      /* drops by flow, of each CPU */
 	uint64_t matching;	      /* classes, vectors, prefixes, rules */
 	uint64_t lists;		      /* allow and deny */
 	uint64_t total;
@@ -170,6 +172,12 @@ static inline uint32_t weir_image_connection_slots(const struct weir_image *imag
 static inline uint32_t weir_image_borrowing_slots(const struct weir_image *image)
 {
 	return image->config.borrowing_sets ? image->rule_slots : 0;
+}
+
+/* Entries of map `offenders`: every CPU has as many. */
+static inline uint32_t weir_image_offender_sets(const struct weir_image *image)
+{
+	return image->config.notes_offenders ? image->config.cpus * WEIR_OFFENDER_SETS : 0;
 }
 
 /* Entries of map `lone_breakers`, likewise. */

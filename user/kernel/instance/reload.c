@@ -113,6 +113,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	if (is_replaced(instance, image, WEIR_MAP_RULE_COUNTERS) ||
 	    is_replaced(instance, image, WEIR_MAP_RESOURCE_COUNTERS))
 		bytes += memory.counters;
+	if (is_replaced(instance, image, WEIR_MAP_OFFENDERS))
+		bytes += memory.offenders;
 	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_BORROWING_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS) ||

@@ -36,6 +36,9 @@ static const struct {
 	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALTY_KEYS},
 	{WEIR_MAP_PENALTY_KEYS, WEIR_MAP_PENALISED_FLOWS},
 	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALISED_RULES},
+	/* Whose drops they are. */
+	{WEIR_MAP_OFFENDERS, WEIR_MAP_OFFENDER_KEYS},
+	{WEIR_MAP_OFFENDER_KEYS, WEIR_MAP_OFFENDERS},
 	/* Whether there are any is said apart from them. */
 	{WEIR_MAP_TIMED_ADDRESSES, WEIR_MAP_TIMED_STATE},
 	{WEIR_MAP_TIMED_PREFIXES, WEIR_MAP_TIMED_STATE},
@@ -96,6 +99,8 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_PRESENCE] = "which CPUs have seen a flow is learned anew",
 	[WEIR_MAP_LONE_ROWS] = "windows of resources without a flow key start empty",
 	[WEIR_MAP_TALKERS] = "'weir flows' shows the keys of flows only as they come again",
+	[WEIR_MAP_OFFENDERS] = "drops of flows are counted from now on only",
+	[WEIR_MAP_OFFENDER_KEYS] = "whose drops were counted is forgotten",
 	[WEIR_MAP_RULE_COUNTERS] = "counters of rules start at 0",
 	[WEIR_MAP_RESOURCE_COUNTERS] = "counters of resources start at 0",
 	[WEIR_MAP_TOTALS] = "counters of verdicts start at 0",

@@ -4,6 +4,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/util.h"
 
@@ -131,4 +133,25 @@ int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, 
 			return err;
 	}
 	return 0;
+}
+
+/* An array map keeps its values in multiples of eight bytes, as all structs of weir_abi.h are. */
+static size_t mapped_bytes(uint32_t count, size_t value_bytes)
+{
+	size_t page_bytes = sysconf(_SC_PAGESIZE);
+
+	return (count * value_bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes)
+{
+	void *values = mmap(NULL, mapped_bytes(count, value_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+
+	return values == MAP_FAILED ? NULL : values;
+}
+
+void weir_array_unmap(void *values, uint32_t count, size_t value_bytes)
+{
+	if (values)
+		munmap(values, mapped_bytes(count, value_bytes));
 }

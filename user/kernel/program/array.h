@@ -29,6 +29,13 @@ int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_
  */
 int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values);
 
+/*
+ * The entries of an array that can be mapped, as the program reads and writes them meanwhile. NULL, with errno, when
+ * they cannot be had. Unmapping NULL is fine.
+ */
+void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes);
+void weir_array_unmap(void *values, uint32_t count, size_t value_bytes);
+
 /* Write `count` entries of an array, those of `keys`. */
 int weir_array_write_some(int map_fd, const uint32_t *keys, const void *values, uint32_t count, size_t value_bytes);
 

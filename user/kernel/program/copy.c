@@ -29,7 +29,8 @@ static bool is_shared(const char *name)
 static bool is_in_one_chunk(const char *name)
 {
 	return !strcmp(name, "narrow_flows") || !strcmp(name, "medium_flows") || !strcmp(name, "wide_flows") ||
-	       !strcmp(name, "presence") || !strcmp(name, "talkers");
+	       !strcmp(name, "presence") || !strcmp(name, "talkers") || !strcmp(name, "offenders") ||
+	       !strcmp(name, "offender_keys");
 }
 
 static int fail_foreign(struct weir_diag *diag)
@@ -70,6 +71,7 @@ static void configure(struct weir_config *config, __u32 fields)
 	config->match_fields &= fields;
 	config->is_virtual = 1;
 	config->shortcuts = 0;
+	config->notes_offenders = 0;
 	config->tick_ns = 1;
 	config->tick_origin_ns = 0;
 	config->narrow_sets = at_most(config->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);

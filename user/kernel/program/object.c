@@ -13,6 +13,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "program/lists.h"
+#include "program/offenders.h"
 #include "program/parts.h"
 #include "program/penalties.h"
 #include "program/tick.h"
@@ -127,6 +128,8 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.interfaces, image->interface_count},
 		{skel->maps.rule_info, image->rule_slots},
 		{skel->maps.rule_counters, image->rule_slots},
+		{skel->maps.offenders, weir_image_offender_sets(image)},
+		{skel->maps.offender_keys, weir_image_offender_sets(image) * WEIR_OFFENDER_WAYS},
 		{skel->maps.lone_rows, image->rule_slots},
 		{skel->maps.rule_seconds, image->rule_slots},
 		{skel->maps.warm_states, image->rule_slots},
@@ -344,6 +347,20 @@ static int forget_penalties(const struct weir_object *object, const struct weir_
 	return 0;
 }
 
+static int forget_offenders(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	struct weir_offenders offenders = {};
+	int err = weir_offenders_map(&offenders, bpf_map__fd(skel->maps.offenders),
+				     bpf_map__fd(skel->maps.offender_keys), bpf_map__max_entries(skel->maps.offenders));
+
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "offenders");
+	weir_offenders_forget(&offenders, image->fresh_rule_slots, image->rule_slots);
+	weir_offenders_unmap(&offenders);
+	return 0;
+}
+
 /*
  * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
  * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
@@ -381,6 +398,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_PENALISED_RULES] > 0)
 		err = forget_penalties(object, image, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_OFFENDERS] > 0)
+		err = forget_offenders(object, image, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);
 	return err;

@@ -2,31 +2,9 @@
 #include "program/penalties.h"
 
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "program/array.h"
 #include "tables/penalties.h"
-
-/* An array map keeps its values in multiples of eight bytes, which all of these are. */
-static size_t mapped_bytes(uint32_t count, size_t value_bytes)
-{
-	size_t page_bytes = sysconf(_SC_PAGESIZE);
-
-	return (count * value_bytes + page_bytes - 1) / page_bytes * page_bytes;
-}
-
-static void *map_array(int fd, uint32_t count, size_t value_bytes)
-{
-	void *values = mmap(NULL, mapped_bytes(count, value_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return values == MAP_FAILED ? NULL : values;
-}
-
-static void unmap_array(void *values, uint32_t count, size_t value_bytes)
-{
-	if (values)
-		munmap(values, mapped_bytes(count, value_bytes));
-}
 
 int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
 		       uint32_t set_count, uint32_t rule_slots)
@@ -34,11 +12,11 @@ int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int k
 	struct weir_penalties penalties = {.set_count = set_count, .rule_slots = rule_slots};
 	int err = 0;
 
-	penalties.sets = map_array(flows_fd, set_count, sizeof(*penalties.sets));
+	penalties.sets = weir_array_map(flows_fd, set_count, sizeof(*penalties.sets));
 	if (penalties.sets)
-		penalties.keys = map_array(keys_fd, set_count * WEIR_PENALTY_WAYS, sizeof(*penalties.keys));
+		penalties.keys = weir_array_map(keys_fd, set_count * WEIR_PENALTY_WAYS, sizeof(*penalties.keys));
 	if (penalties.keys)
-		penalties.rules = map_array(rules_fd, rule_slots, sizeof(*penalties.rules));
+		penalties.rules = weir_array_map(rules_fd, rule_slots, sizeof(*penalties.rules));
 	if (!penalties.rules)
 		err = -errno;
 	if (err)
@@ -50,9 +28,9 @@ int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int k
 
 void weir_penalties_unmap(struct weir_penalties *penalties)
 {
-	unmap_array(penalties->sets, penalties->set_count, sizeof(*penalties->sets));
-	unmap_array(penalties->keys, penalties->set_count * WEIR_PENALTY_WAYS, sizeof(*penalties->keys));
-	unmap_array(penalties->rules, penalties->rule_slots, sizeof(*penalties->rules));
+	weir_array_unmap(penalties->sets, penalties->set_count, sizeof(*penalties->sets));
+	weir_array_unmap(penalties->keys, penalties->set_count * WEIR_PENALTY_WAYS, sizeof(*penalties->keys));
+	weir_array_unmap(penalties->rules, penalties->rule_slots, sizeof(*penalties->rules));
 	*penalties = (struct weir_penalties){};
 }
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Offenders: how many packets of each flow a rule has blocked, or would have if it did not observe. Every CPU has a
+ * table of its own, of sets of 14 flows, and a flow belongs to one set. While the set has room its counts are exact.
+ * When it is full, a packet of a flow that has no place takes that of a flow which has no more to show than the set has
+ * missed; where there is none, the packet is missed. So no flow lacks more packets than its set has missed, and these
+ * are at most a fifteenth of the set's drops (Misra and Gries, "Finding repeated elements", 1982; the bound is that of
+ * space-saving, as Agarwal et al. show in "Mergeable summaries", 2012).
+ *
+ * A flow that has not been dropped for an hour gives up its place to another, and begins anew if it comes back: else
+ * yesterday's flood would keep today's out. Nothing is decided by all this. It takes no lock, and reads no clock but
+ * the tick.
+ */
+#ifndef WEIR_OFFENDERS_H
+#define WEIR_OFFENDERS_H
+
+#include "shared_set.h"
+
+/* How often a full set is searched for flows that have been quiet for an hour. Chosen, not derived. */
+#define WEIR_OFFENDER_SEARCH_NS WEIR_NSEC_PER_SEC
+
+/* A drop that is not of the flow before takes 100 ns and more to count: a CPU counts one in so many ns, 244,000 a
+ * second, which is some 3 % of its time, and goes by samples beyond. Chosen, not derived.
+ */
+#define WEIR_OFFENCE_NS 4096
+
+static __always_inline struct weir_offender_set *weir_offenders_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&offenders, &index);
+}
+
+/* The packet's time, as places have it. */
+static __always_inline __u32 weir_offender_time(const struct weir_scratch *s)
+{
+	return weir_tick_time_ns(s->tick) >> WEIR_OFFENDER_TIME_SHIFT;
+}
+
+/* Is that so long ago? In a capture the clock may go back. */
+static __always_inline bool weir_is_offence_past(__u32 now, __u32 then, __u64 ns)
+{
+	return (__s32)(now - then) >= (__s32)(ns >> WEIR_OFFENDER_TIME_SHIFT);
+}
+
+/* ---- a place for a flow that has none ---- */
+
+/* The way with the lowest sum of packets, and that sum times 16; that of a free way counts as 0. */
+static __always_inline __u64 weir_least_offender(const struct weir_offender_set *set)
+{
+	__u64 least = ~0ull >> 1;
+
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_OFFENDER_WAYS; way++) {
+		__u64 packets = set->sum[way].packets * weir_top_bit(-(__u64)set->tag[way]);
+
+		least = weir_lesser(packets * 16 + way, least);
+		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
+	}
+	return least;
+}
+
+/* A flow that was quiet for so long that it may be forgotten, or WEIR_OFFENDER_WAYS. */
+static __always_inline __u32 weir_find_quiet_offender(struct weir_offender_set *set, __u32 now)
+{
+	if (!weir_is_offence_past(now, set->searched_at, WEIR_OFFENDER_SEARCH_NS))
+		return WEIR_OFFENDER_WAYS;
+	set->searched_at = now;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_OFFENDER_WAYS; way++)
+		if (weir_is_offence_past(now, set->last[way], WEIR_OFFENDER_QUIET_NS))
+			return way;
+	return WEIR_OFFENDER_WAYS;
+}
+
+/* The way for one flow more, or WEIR_OFFENDER_WAYS: then its drop is missed. */
+static __always_inline __u32 weir_choose_offender(struct weir_offender_set *set, __u32 now, __u32 weight)
+{
+	__u64 least = weir_least_offender(set);
+	__u32 way;
+
+	if (weir_is_offence_past(now, set->missed_at, WEIR_OFFENDER_QUIET_NS))
+		set->missed = 0;
+	if (least < 16)
+		return least;
+	way = least & 15;
+	if (least / 16 > set->missed) {
+		way = weir_find_quiet_offender(set, now);
+		if (way < WEIR_OFFENDER_WAYS)
+			return way;
+		set->missed += weight;
+	}
+	set->missed_at = now;
+	return way;
+}
+
+/* Give place `way` of set `index` to the packet's flow. */
+static __always_inline void weir_place_offender(struct weir_scratch *s, const struct weir_rule *rule,
+						struct weir_offender_set *set, __u32 index, __u32 way, __u32 tag,
+						__u64 hash)
+{
+	__u32 *at = WEIR_ELEMENT(set->tag, way);
+	struct weir_offender *whose;
+
+	index = index * WEIR_OFFENDER_WAYS + way;
+	whose = bpf_map_lookup_elem(&offender_keys, &index);
+	if (!whose || !at || way >= WEIR_OFFENDER_WAYS)
+		return;
+	/* Readers take a place for valid when both tags are the same, before and after they have read it. */
+	WRITE_ONCE(whose->tag, 0);
+	weir_order(s);
+	WRITE_ONCE(*at, tag);
+	set->sum[way].packets = whose->missed = set->missed;
+	set->sum[way].bytes = 0;
+	whose->hash = hash;
+	whose->first = weir_offender_time(s);
+	whose->rule_slot = rule->slot;
+	whose->observed = config.observes || rule->observes;
+	weir_make_key(&whose->key, rule, &s->packet);
+	weir_order(s);
+	WRITE_ONCE(whose->tag, tag);
+}
+
+/* ---- counting ---- */
+
+/* Count the packet, and those that it stands for, at a place, if it is still this flow's. */
+static __always_inline bool weir_count_offence(const struct weir_scratch *s, struct weir_offender_set *set, __u32 way,
+					       __u32 tag, __u32 weight)
+{
+	OPAQUE(way);
+	if (way >= WEIR_OFFENDER_WAYS || set->tag[way] != tag)
+		return false;
+	set->sum[way].packets += weight;
+	set->sum[way].bytes += (__u64)s->packet.frame_bytes * weight;
+	set->last[way] = weir_offender_time(s);
+	return true;
+}
+
+/*
+ * How many packets does this one stand for? So many drops a tick are counted one by one; of those beyond about every
+ * 16th, which stands for those before it, too; 0: this one is not counted. The gaps are random, so that nobody's
+ * packets fit them, and every flow gets what is its own on average.
+ */
+static __always_inline __u32 weir_offence_weight(struct weir_scratch *s)
+{
+	__u32 weight;
+
+	if (config.is_virtual)
+		return 1;
+	if (s->offences_tick != s->tick) {
+		s->offences_tick = s->tick;
+		s->offences_left = config.tick_ns / WEIR_OFFENCE_NS;
+	}
+	if (s->offences_left) {
+		s->offences_left--;
+		return 1;
+	}
+	if (s->offences_skipped < s->offences_gap) {
+		s->offences_skipped++;
+		return 0;
+	}
+	weight = s->offences_skipped + 1;
+	s->offences_skipped = 0;
+	s->offences_random = s->offences_random * 1664525u + 1013904223u; /* Knuth, TAOCP 2, 3.3.4 */
+	s->offences_gap = s->offences_random >> 27;
+	return weight;
+}
+
+/* What is counted at a place is an estimate from now on. */
+static __always_inline void weir_estimate(struct weir_offender_set *set, __u32 way)
+{
+	OPAQUE(way);
+	if (way < WEIR_OFFENDER_WAYS)
+		set->sum[way].bytes |= WEIR_OFFENDER_ESTIMATED;
+}
+
+/* Out of line: a packet of the flow that was blocked last does not come here. */
+__noinline int weir_note_offender(struct weir_scratch *s, __u32 place, __u32 weight)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_last_offender *last;
+	struct weir_offender_set *set;
+	__u32 tag, way, index;
+	__u64 hash;
+
+	if (!s)
+		return 0;
+	hash = weir_flow_hash(s, rule);
+	/* What would have been dropped has another place than what was. */
+	tag = hash >> 32 ^ (config.observes || rule->observes);
+	if (!tag)
+		tag = 2;
+	index = bpf_get_smp_processor_id() * WEIR_OFFENDER_SETS + (hash & (WEIR_OFFENDER_SETS - 1));
+	set = weir_offenders_at(index);
+	if (!set)
+		return 0;
+	way = weir_find_tag(set, WEIR_OFFENDER_WAYS, tag);
+	FORGET(s->forgotten, way);
+	if (way >= WEIR_OFFENDER_WAYS) {
+		way = weir_choose_offender(set, weir_offender_time(s), weight);
+		FORGET(s->forgotten, way);
+		weir_place_offender(s, rule, set, index, way, tag, hash);
+	}
+	if (!weir_count_offence(s, set, way, tag, weight))
+		return 0;
+	if (weight > 1)
+		weir_estimate(set, way);
+	last = &s->last_offender;
+	last->tag = tag;
+	last->index = index;
+	last->flow = s->flow;
+	last->rule = rule->place + 1;
+	last->way = way;
+	last->is_ipv6 = s->packet.is_ipv6;
+	weir_mask_address((__u8 *)last->source, s->packet.source, rule->source_mask6, rule->source_mask4,
+			  s->packet.is_ipv6);
+	return 0;
+}
+
+/* Is the packet of the flow that this CPU counted last, under that rule? False when it cannot be told cheaply. */
+static __always_inline bool weir_is_last_offender(const struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_last_offender *last = &s->last_offender;
+
+	if (last->rule != rule->place + 1u)
+		return false;
+	if (rule->key_fields == WEIR_KEY_SOURCE)
+		return last->is_ipv6 == s->packet.is_ipv6 && weir_is_source(&s->packet, rule, last->source);
+	if (!rule->key_fields)
+		return true;
+	/* Other kinds do not look for rows; nor is a row looked for while the flow is penalised. */
+	return rule->kind == WEIR_KIND_WINDOW && !rule->penalty_ms && last->flow.tag == s->flow.tag &&
+	       last->flow.set == s->flow.set;
+}
+
+/* The packet's flow is blocked by this rule, or would be. A flood of one flow costs a comparison and two sums. */
+static __always_inline void weir_note_block(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 weight;
+
+	if (!config.notes_offenders)
+		return;
+	if (likely(weir_is_last_offender(s, rule))) {
+		struct weir_offender_set *set = weir_offenders_at(s->last_offender.index);
+
+		if (set && weir_count_offence(s, set, s->last_offender.way, s->last_offender.tag, 1))
+			return;
+	}
+	weight = weir_offence_weight(s);
+	if (weight)
+		weir_note_offender(s, rule->place, weight);
+}
+
+#endif
