@@ -44,6 +44,15 @@ void bench_shortcuts(struct rig *rig, struct report *report);
 void bench_offenders(struct rig *rig, struct report *report);
 void bench_penalties(struct rig *rig, struct report *report);
 
+/* S15: openings under circuit breakers, and packets that open nothing. */
+void bench_breakers(struct rig *rig, struct report *report);
+
+/* S16: inbound packets under a system rule. */
+void bench_system(struct rig *rig, struct report *report);
+
+/* S17: packets of a prioritised resource, those that borrow among them. */
+void bench_borrowing(struct rig *rig, struct report *report);
+
 /* One of thousands of resources, of several kinds. */
 void bench_resources(struct rig *rig, struct report *report);
 

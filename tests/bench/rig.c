@@ -313,6 +313,8 @@ struct weir_rule_counters rig_rule_counters(const struct weir_object *object, ui
 	if (err)
 		rig_fail(err, "cannot read the counters of a rule");
 	for (int cpu = 0; cpu < cpus; cpu++) {
+		sum.blocked.packets += counters[cpu].blocked.packets;
+		sum.delayed += counters[cpu].delayed;
 		sum.evicted += counters[cpu].evicted;
 		sum.stalled += counters[cpu].stalled;
 		sum.leases += counters[cpu].leases;
