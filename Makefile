@@ -7,6 +7,7 @@
 
 # ---- settings ----
 
+# WITHOUT="metrics" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd).
 # Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
@@ -17,6 +18,9 @@ else
 BUILD ?= build
 SANITIZE_FLAGS :=
 endif
+
+WITHOUT ?=
+has = $(if $(filter $(1),$(WITHOUT)),,yes)
 
 CC ?= gcc
 BPF_CLANG ?= clang
@@ -32,7 +36,7 @@ VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 CORE_LIBS = $(shell pkg-config --libs libfyaml jansson)
-LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson)
+LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson $(if $(call has,metrics),libmicrohttpd))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
 CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
@@ -110,14 +114,18 @@ help:
 core_SRC := $(call sources,user/core)
 kernel_SRC := $(call sources,user/kernel)
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
+# Of a feature that is left out there is only what says so.
+serve_SRC := $(if $(call has,metrics),$(filter-out user/serve/no_%,$(call sources,user/serve)),user/serve/listen.c user/serve/no_server.c)
 CORE := $(BUILD)/libweir-core.a
 KERNEL := $(BUILD)/libweir-kernel.a
+SERVE := $(BUILD)/libweir-serve.a
 
-$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(KERNEL) $(CORE)
+$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(CORE): $(call objects,$(core_SRC))
 $(KERNEL): $(call objects,$(kernel_SRC))
+$(SERVE): $(call objects,$(serve_SRC))
 
 # From nothing each time, as `ar` would keep members whose source has gone; and by `q`, which takes two members of one name.
 $(BUILD)/libweir-%.a: $(BUILD)/libweir-%.members
@@ -377,7 +385,7 @@ MAN_COMMANDS := $(BUILD)/docs/man/commands
 
 man: $(MAN)
 
-$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(KERNEL) $(CORE)
+$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/man/commands.body: $(MAN_COMMANDS)

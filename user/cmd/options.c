@@ -30,6 +30,11 @@ static const struct weir_option known_options[] = {
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
 	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end it at once"},
+	{'L', false, "listen", "ADDRESS",
+	 "serve /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, unix:/run/weir/main.sock; may be "
+	 "given several times"},
+	{'Y', false, "listen-anywhere", NULL,
+	 "allow --listen to be an address that other hosts can reach: no password, no TLS"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
 	{'h', true, "help", NULL, "this text"},
@@ -159,6 +164,17 @@ static int add_interface(const struct weir_command *command, struct weir_options
 	return 0;
 }
 
+static int add_listen(const struct weir_command *command, struct weir_options *options, const char *address)
+{
+	const char **slot = weir_array_add((void **)&options->listen, options->listen_count, sizeof(*slot));
+
+	if (!slot)
+		return refuse(command, "out of memory");
+	*slot = address;
+	options->listen_count++;
+	return 0;
+}
+
 static int set_mode(const struct weir_command *command, struct weir_options *options, const char *word)
 {
 	static const struct {
@@ -212,6 +228,11 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		if (!optarg[0])
 			return refuse(command, "'' cannot name a network namespace");
 		options->netns = optarg;
+		return 0;
+	case 'L':
+		return add_listen(command, options, optarg);
+	case 'Y':
+		options->listens_anywhere = true;
 		return 0;
 	case 'g':
 		options->allows_merging = true;
@@ -305,7 +326,8 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 void weir_options_free(struct weir_options *options)
 {
 	free(options->interfaces);
-	options->interfaces = NULL;
+	free(options->listen);
+	options->interfaces = options->listen = NULL;
 }
 
 static bool ignores_hangups(void)

@@ -59,6 +59,9 @@ struct weir_options {
 	const char *lasts; /* --for; NULL: not given */
 	const char *rule;  /* its name; NULL: any */
 	uint32_t most;
+	const char **listen; /* addresses, as they were given */
+	size_t listen_count;
+	bool listens_anywhere;
 	char **arguments;
 	size_t argument_count;
 };

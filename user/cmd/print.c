@@ -113,11 +113,10 @@ int weir_flush_results(struct weir_diag *diag)
 
 int weir_json_print(json_t *document, struct weir_diag *diag)
 {
-	/* Six decimals of 2^29 at least, and 2.9 is not 2.8999999999999999. */
 	int err = document ? 0 : ENOMEM;
 
 	errno = 0;
-	if (document && json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
+	if (document && json_dumpf(document, stdout, WEIR_JSON_FLAGS))
 		err = errno ? errno : ENOMEM;
 	json_decref(document);
 	if (err)

@@ -15,10 +15,11 @@
 #include "control/controller.h"
 #include "options.h"
 #include "print_reload.h"
+#include "server.h"
 
 const struct weir_command weir_run_command = {
 	.name = "run",
-	.options = "iImgNokh",
+	.options = "iImgNokLYh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -37,7 +38,8 @@ const struct weir_command weir_run_command = {
 		"comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
 		"never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single ones.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"
-		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml",
+		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml\n"
+		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",
 };
 
 /* An instance that this command controls. */
@@ -46,10 +48,12 @@ struct run {
 	uint64_t attached_ns;
 	bool leaves, observes;		    /* in the end it stays attached; nothing is dropped, at the start */
 	struct weir_controller *controller; /* NULL: not yet */
+	struct weir_server server;
 };
 
 static void free_run(struct run *run)
 {
+	weir_server_free(&run->server);
 	weir_controller_free(run->controller);
 }
 
@@ -124,7 +128,7 @@ static void refuse_reload(const struct weir_options *options)
 /* The process is in its network namespace already. What ends a command ends this one while it reads, which may take for
  * ever (a pipe), and no more after that: half a reload would stay behind.
  */
-static void reload(const struct weir_options *options)
+static int reload(const struct weir_options *options)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
@@ -151,6 +155,7 @@ static void reload(const struct weir_options *options)
 		fputs("weir run: reloaded, ", stderr);
 		weir_print_reload(&result, stderr);
 	}
+	return err;
 }
 
 /* What runs beside the controller, which must not miss a tick while a long list is read. */
@@ -162,13 +167,15 @@ struct reloads {
 /* The child: it ends with its parent, and is no controller. */
 __attribute__((noreturn)) static void reload_and_exit(const struct weir_options *options, struct run *run, pid_t parent)
 {
+	int err;
+
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);
 	weir_controller_leave(run->controller);
-	reload(options);
+	err = reload(options);
 	fflush(NULL);
-	_exit(0);
+	_exit(weir_exit_code_of(err));
 }
 
 static void start_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
@@ -177,6 +184,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 
 	if (reads_standard_input(options)) {
 		refuse_reload(options);
+		weir_server_note_reload(&run->server, true);
 		return;
 	}
 	if (reloads->child) {
@@ -201,10 +209,18 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
 		return;
 	reloads->child = 0;
+	weir_server_note_reload(&run->server, !WIFEXITED(status) || WEXITSTATUS(status) != WEIR_EXIT_OK);
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "weir run: a reload was ended by signal %d\n", WTERMSIG(status));
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
+}
+
+/* One signal may stand for several. */
+static void end_child(const struct weir_options *options, struct run *run, struct reloads *reloads)
+{
+	end_reload(options, run, reloads);
+	weir_server_look(&run->server, options->instance, run->controller);
 }
 
 /* One that reads its files still is ended, one that is further comes to its end. */
@@ -228,7 +244,7 @@ static bool take_signal(const struct weir_options *options, int signal_fd, struc
 	if (signal_info.ssi_signo == SIGHUP && run->hangup == WEIR_HANGUP_RELOADS)
 		start_reload(options, run, reloads);
 	else if (signal_info.ssi_signo == SIGCHLD)
-		end_reload(options, run, reloads);
+		end_child(options, run, reloads);
 	else
 		return true;
 	return false;
@@ -274,10 +290,12 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	if (err)
 		return err;
 	weir_tell(diag); /* warnings, of now */
+	weir_server_start(&run->server, options->instance, run->controller);
 	do
 		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, run, &reloads));
 	stop_reloading(&reloads);
+	weir_server_free(&run->server);
 	weir_controller_free(TAKE_PTR(run->controller));
 	return err;
 }
@@ -333,7 +351,9 @@ int weir_cmd_run(int argc, char **argv)
 	if (exit_code)
 		return exit_code - 1;
 	run.hangup = weir_hangup_meaning();
-	err = start(&options, &run, &diag);
+	err = weir_server_open(&options, &run.server, &diag);
+	if (!err)
+		err = start(&options, &run, &diag);
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;

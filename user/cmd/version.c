@@ -8,6 +8,7 @@
 
 #include "commit.h"
 #include "program/libbpf_version.h"
+#include "serve/serve.h"
 #include "weir_abi.h"
 
 void weir_print_version(void)
@@ -15,6 +16,6 @@ void weir_print_version(void)
 	/* Binaries of one ABI share what is pinned, whatever their commits are. */
 	printf("weir %s ABI %u\n", WEIR_RELEASE, WEIR_ABI_VERSION);
 	/* libpcap's own phrase has its name in it. */
-	printf("libbpf %s, libfyaml %s, jansson %s, %s\n", weir_libbpf_version(), fy_library_version(),
-	       jansson_version_str(), pcap_lib_version());
+	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
+	       jansson_version_str(), weir_serve_version(), pcap_lib_version());
 }

@@ -85,6 +85,12 @@ static inline bool weir_warms_flows(const struct weir_rule_info *rule)
 	return rule->strategy == WEIR_STRATEGY_WARM_UP && !rule->moves;
 }
 
+/* A threshold of its own is in force at every moment, for all of its flows but those with overrides. */
+static inline bool weir_has_one_threshold(const struct weir_rule_info *rule)
+{
+	return !weir_warms_flows(rule) && !weir_has_signal(rule) && !weir_is_breaker(rule);
+}
+
 /* What it blocks it goes on blocking, flow by flow; or all packets of its resource together. */
 static inline bool weir_penalises_flows(const struct weir_rule_info *rule)
 {

@@ -14,6 +14,11 @@
 #include "weir_abi.h"
 #include "words/words.h"
 
+/* How documents are written: indented, and reals with six decimals of 2^29 at least, so that 2.9 is not
+ * 2.8999999999999999.
+ */
+#define WEIR_JSON_FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
+
 /* A string of what need not be UTF-8, as JSON has to be: the name of an interface may be any bytes. U+FFFD stands for
  * each that is not.
  */

@@ -87,6 +87,23 @@ int weir_instance_expect_attached(const char *name, struct weir_diag *diag)
 
 /* ---- reading what is attached ---- */
 
+bool weir_instance_refresh(struct weir_instance *instance)
+{
+	struct weir_instance_info info;
+	struct weir_link *links;
+	bool is_foreign;
+	size_t count;
+
+	if (!instance->is_settled || !weir_instance_exists(instance->name) ||
+	    weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &info, &is_foreign) || is_foreign ||
+	    info.generation != instance->info.generation || weir_links_read(instance->name, &links, &count))
+		return false;
+	free(instance->links);
+	instance->links = links;
+	instance->link_count = count;
+	return true;
+}
+
 static void *read_all(int map_fd, uint32_t count, size_t value_bytes)
 {
 	_cleanup_(weir_freep) void *values = calloc(count + 1, value_bytes);

@@ -164,6 +164,23 @@ static json_t *describe_penalties(const struct weir_instance *instance, const st
 	return json_pack("{s:I, s:o}", "active", (json_int_t)flows->active, "flows", longest);
 }
 
+static void keep_at_most(size_t *count, size_t most)
+{
+	if (*count > most)
+		*count = most;
+}
+
+json_t *weir_flows_describe_most(const struct weir_flows_view *view, size_t most)
+{
+	struct weir_flows_view part = *view; /* borrows all from it */
+
+	keep_at_most(&part.flows.count, most);
+	keep_at_most(&part.connections.count, most);
+	keep_at_most(&part.breakers.count, most);
+	keep_at_most(&part.penalties.count, most);
+	return weir_flows_describe(&part);
+}
+
 json_t *weir_flows_describe(const struct weir_flows_view *view)
 {
 	const struct weir_instance *instance = view->instance;

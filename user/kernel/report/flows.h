@@ -36,4 +36,7 @@ double weir_connection_share(const struct weir_connection_use *use);
 /* What `weir flows --json` prints (docs/json.md). NULL: out of memory. */
 json_t *weir_flows_describe(const struct weir_flows_view *view);
 
+/* The same of at most so many of each sort. */
+json_t *weir_flows_describe_most(const struct weir_flows_view *view, size_t most);
+
 #endif

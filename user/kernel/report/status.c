@@ -152,9 +152,8 @@ static json_t *describe_rules(const struct weir_status_view *view)
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
 		json_object_set_new(rule, "thresholdNow",
-				    weir_warms_flows(info) || weir_has_signal(info) || weir_is_breaker(info)
-					    ? json_null()
-					    : json_integer(view->controller.thresholds[i]));
+				    weir_has_one_threshold(info) ? json_integer(view->controller.thresholds[i])
+								 : json_null());
 		if (info->penalty_ms && view->penalties.by_rule)
 			json_object_set_new(rule, "penalisedFlows",
 					    json_integer(view->penalties.by_rule[instance->rule_order[i]]));

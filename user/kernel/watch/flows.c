@@ -35,12 +35,14 @@ struct scan {
 	struct weir_talker *talkers;
 	struct noted *noted;
 	size_t noted_count, talker_count;
-	struct piece *pieces; /* of the chunk at hand */
-	size_t piece_count;
+	struct piece *pieces;		    /* of the chunk at hand */
+	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
 	struct weir_flow_use *uses;
 	size_t use_count, most;
 	uint64_t active;
+	uint64_t *rows_by_cpu; /* of the table at hand: those whose windows are not empty */
+	struct weir_table_use narrow, medium, wide;
 	int overrides_fd;
 };
 
@@ -326,7 +328,14 @@ static void add_flows_of_chunk(struct scan *scan, uint32_t storage)
 				break;
 		add_flow(scan, &scan->pieces[first], next - first, storage);
 	}
-	scan->piece_count = 0;
+	scan->piece_count = scan->counted_pieces = 0;
+}
+
+/* What has been collected of this chunk since the CPU before. */
+static void count_rows(struct scan *scan, int cpu)
+{
+	scan->rows_by_cpu[cpu] += scan->piece_count - scan->counted_pieces;
+	scan->counted_pieces = scan->piece_count;
 }
 
 static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data)
@@ -335,11 +344,13 @@ static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void 
 	struct scan *scan = data;
 
 	read_clock(scan);
-	for (int cpu = 0; cpu < cpus; cpu++)
+	for (int cpu = 0; cpu < cpus; cpu++) {
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
 				collect_narrow(scan, &chunks[cpu].row[i],
 					       index * WEIR_NARROW_SETS_PER_CHUNK + i / WEIR_WAYS);
+		count_rows(scan, cpu);
+	}
 	add_flows_of_chunk(scan, WEIR_STORAGE_NARROW);
 	return 0;
 }
@@ -350,11 +361,13 @@ static int scan_medium_chunk(uint32_t index, const void *values, int cpus, void 
 	struct scan *scan = data;
 
 	read_clock(scan);
-	for (int cpu = 0; cpu < cpus; cpu++)
+	for (int cpu = 0; cpu < cpus; cpu++) {
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
 				collect_medium(scan, &chunks[cpu].row[i],
 					       index * WEIR_MEDIUM_SETS_PER_CHUNK + i / WEIR_WAYS);
+		count_rows(scan, cpu);
+	}
 	add_flows_of_chunk(scan, WEIR_STORAGE_MEDIUM);
 	return 0;
 }
@@ -365,11 +378,13 @@ static int scan_wide_chunk(uint32_t index, const void *values, int cpus, void *d
 	struct scan *scan = data;
 
 	read_clock(scan);
-	for (int cpu = 0; cpu < cpus; cpu++)
+	for (int cpu = 0; cpu < cpus; cpu++) {
 		for (uint32_t i = 0; i < ARRAY_SIZE(chunks->row); i++)
 			if (chunks[cpu].row[i].tag)
 				collect_wide(scan, &chunks[cpu].row[i],
 					     index * WEIR_WIDE_SETS_PER_CHUNK + i / WEIR_WAYS);
+		count_rows(scan, cpu);
+	}
 	add_flows_of_chunk(scan, WEIR_STORAGE_WIDE);
 	return 0;
 }
@@ -440,26 +455,41 @@ static int prepare(struct scan *scan)
 	scan->pieces =
 		calloc((size_t)ARRAY_SIZE(((struct weir_narrow_chunk *)0)->row) * scan->cpus, sizeof(*scan->pieces));
 	scan->uses = calloc(2 * scan->most, sizeof(*scan->uses));
-	return scan->pieces && scan->uses ? 0 : -ENOMEM;
+	scan->rows_by_cpu = calloc(scan->cpus, sizeof(*scan->rows_by_cpu));
+	return scan->pieces && scan->uses && scan->rows_by_cpu ? 0 : -ENOMEM;
+}
+
+/* A table of rows: `sets` sets in chunks of chunk_sets. */
+static int scan_rows(struct scan *scan, enum weir_instance_map map, uint32_t sets, uint32_t chunk_sets,
+		     size_t chunk_bytes, weir_percpu_visit *visit, struct weir_table_use *use)
+{
+	int err;
+
+	memset(scan->rows_by_cpu, 0, scan->cpus * sizeof(*scan->rows_by_cpu));
+	err = weir_percpu_scan(scan->instance->map_fd[map], sets / chunk_sets, chunk_bytes, visit, scan);
+	use->room = (uint64_t)sets * WEIR_WAYS;
+	for (int cpu = 0; cpu < scan->cpus; cpu++)
+		if (scan->rows_by_cpu[cpu] > use->rows)
+			use->rows = scan->rows_by_cpu[cpu];
+	return err;
 }
 
 static int scan_tables(struct scan *scan)
 {
 	const struct weir_instance_info *info = &scan->instance->info;
-	const int *map_fd = scan->instance->map_fd;
 	int err;
 
-	err = weir_percpu_scan(map_fd[WEIR_MAP_NARROW_FLOWS], info->narrow_sets / WEIR_NARROW_SETS_PER_CHUNK,
-			       sizeof(struct weir_narrow_chunk), scan_narrow_chunk, scan);
+	err = scan_rows(scan, WEIR_MAP_NARROW_FLOWS, info->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK,
+			sizeof(struct weir_narrow_chunk), scan_narrow_chunk, &scan->narrow);
 	if (!err)
-		err = weir_percpu_scan(map_fd[WEIR_MAP_MEDIUM_FLOWS], info->medium_sets / WEIR_MEDIUM_SETS_PER_CHUNK,
-				       sizeof(struct weir_medium_chunk), scan_medium_chunk, scan);
+		err = scan_rows(scan, WEIR_MAP_MEDIUM_FLOWS, info->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK,
+				sizeof(struct weir_medium_chunk), scan_medium_chunk, &scan->medium);
 	if (!err)
-		err = weir_percpu_scan(map_fd[WEIR_MAP_WIDE_FLOWS], info->wide_sets / WEIR_WIDE_SETS_PER_CHUNK,
-				       sizeof(struct weir_wide_chunk), scan_wide_chunk, scan);
+		err = scan_rows(scan, WEIR_MAP_WIDE_FLOWS, info->wide_sets, WEIR_WIDE_SETS_PER_CHUNK,
+				sizeof(struct weir_wide_chunk), scan_wide_chunk, &scan->wide);
 	if (!err)
-		err = weir_percpu_scan(map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots, sizeof(struct weir_wide_row),
-				       scan_lone_rows, scan);
+		err = weir_percpu_scan(scan->instance->map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots,
+				       sizeof(struct weir_wide_row), scan_lone_rows, scan);
 	if (!err)
 		err = weir_borrowing_scan(scan->instance, scan->now_ns, add_borrowing, scan);
 	return err;
@@ -472,6 +502,7 @@ static void free_scan(struct scan *scan)
 	free(scan->noted);
 	free(scan->pieces);
 	free(scan->uses);
+	free(scan->rows_by_cpu);
 	weir_closep(&scan->overrides_fd);
 }
 
@@ -509,6 +540,9 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		.busiest = TAKE_PTR(scan.uses),
 		.count = scan.use_count,
 		.active = scan.active,
+		.narrow = scan.narrow,
+		.medium = scan.medium,
+		.wide = scan.wide,
 	};
 	return 0;
 }

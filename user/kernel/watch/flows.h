@@ -20,10 +20,17 @@ struct weir_flow_use {
 	uint64_t threshold; /* units, of this flow: an override's, or as it has warmed up, when it was last judged */
 };
 
+/* How full a table of rows is. */
+struct weir_table_use {
+	uint64_t rows; /* whose windows are not empty, on the CPU that has most of them */
+	uint64_t room; /* rows of a CPU */
+};
+
 struct weir_flows {
 	struct weir_flow_use *busiest; /* by units / threshold, then by units, falling */
 	size_t count;		       /* at most what was asked for */
 	uint64_t active;	       /* flows whose window is not empty */
+	struct weir_table_use narrow, medium, wide;
 };
 
 /* The busiest `most` flows. The caller owns *ret_flows. */

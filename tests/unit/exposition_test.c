@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Metrics as text: both formats byte for byte, labels of any bytes, and which format a header asks for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exposition/exposition.h"
+
+static const struct weir_metric_family packets = {"t_packets", WEIR_METRIC_COUNTER, NULL, "Packets."};
+static const struct weir_metric_family delay = {"t_delay_seconds", WEIR_METRIC_HISTOGRAM, "seconds", "Delays."};
+static const struct weir_metric_family build = {"t_build", WEIR_METRIC_INFO, NULL, "The program."};
+
+static void assert_text(const struct weir_exposition *exposition, const char *expected)
+{
+	assert_false(exposition->is_cut);
+	assert_int_equal(exposition->bytes, strlen(expected));
+	assert_memory_equal(exposition->text, expected, exposition->bytes);
+}
+
+static void write_both(struct weir_exposition *exposition)
+{
+	struct weir_labels labels = {};
+
+	weir_labels_add(&labels, "rule", "a");
+	weir_labels_add(&labels, "resource", "b");
+	weir_exposition_begin(exposition, &packets);
+	weir_exposition_count(exposition, &labels, UINT64_MAX);
+	weir_exposition_count(exposition, NULL, 0);
+	weir_exposition_begin(exposition, &build);
+	weir_exposition_value(exposition, NULL, 1);
+	weir_exposition_end(exposition);
+}
+
+static void old_format_names_the_samples_in_its_head_lines(void **state)
+{
+	struct weir_exposition exposition = {};
+
+	write_both(&exposition);
+	assert_text(&exposition, "# HELP t_packets_total Packets.\n"
+				 "# TYPE t_packets_total counter\n"
+				 "t_packets_total{rule=\"a\",resource=\"b\"} 18446744073709551615\n"
+				 "t_packets_total 0\n"
+				 "# HELP t_build_info The program.\n"
+				 "# TYPE t_build_info gauge\n"
+				 "t_build_info 1\n");
+	weir_exposition_free(&exposition);
+}
+
+static void openmetrics_names_the_family_and_ends(void **state)
+{
+	struct weir_exposition exposition = {.is_openmetrics = true};
+
+	write_both(&exposition);
+	assert_text(&exposition, "# HELP t_packets Packets.\n"
+				 "# TYPE t_packets counter\n"
+				 "t_packets_total{rule=\"a\",resource=\"b\"} 18446744073709551615\n"
+				 "t_packets_total 0\n"
+				 "# HELP t_build The program.\n"
+				 "# TYPE t_build info\n"
+				 "t_build_info 1\n"
+				 "# EOF\n");
+	weir_exposition_free(&exposition);
+}
+
+/* 3 us and 5 us lie below 4 us and 8 us; what the last step has is above every bound. */
+static void histogram_counts_up_to_each_bound(void **state)
+{
+	static const uint64_t steps[] = {0, 1, 1, 2};
+	struct weir_exposition exposition = {.is_openmetrics = true};
+
+	weir_exposition_begin(&exposition, &delay);
+	weir_exposition_powers(&exposition, NULL, steps, 4, 1500008);
+	assert_text(&exposition, "# HELP t_delay_seconds Delays.\n"
+				 "# TYPE t_delay_seconds histogram\n"
+				 "# UNIT t_delay_seconds seconds\n"
+				 "t_delay_seconds_bucket{le=\"2e-06\"} 0\n"
+				 "t_delay_seconds_bucket{le=\"4e-06\"} 1\n"
+				 "t_delay_seconds_bucket{le=\"8e-06\"} 2\n"
+				 "t_delay_seconds_bucket{le=\"+Inf\"} 4\n"
+				 "t_delay_seconds_count 4\n"
+				 "t_delay_seconds_sum 1.500008\n");
+	weir_exposition_free(&exposition);
+}
+
+static void values_of_labels_are_escaped_and_made_utf8(void **state)
+{
+	struct weir_labels labels = {};
+
+	weir_labels_add(&labels, "a", "\"\\\n");
+	weir_labels_add(&labels, "b", "\xff\xc3\xa9{},");
+	labels.text[labels.bytes] = '\0';
+	assert_string_equal(labels.text, "a=\"\\\"\\\\\\n\",b=\"\xef\xbf\xbd\xc3\xa9{},\"");
+}
+
+/* Never half of one, which would be no exposition at all. */
+static void label_that_does_not_fit_is_left_out_whole(void **state)
+{
+	char value[WEIR_LABELS_BYTES] = "";
+	struct weir_labels labels = {};
+	size_t before;
+
+	weir_labels_add(&labels, "a", "1");
+	before = labels.bytes;
+	memset(value, 'x', sizeof(value) - before - 5); /* ,b="" and one too many */
+	value[sizeof(value) - before - 4] = '\0';
+	weir_labels_add(&labels, "b", value);
+	assert_true(labels.bytes <= WEIR_LABELS_BYTES);
+	before = labels.bytes;
+	weir_labels_add(&labels, "c", value);
+	assert_int_equal(labels.bytes, before);
+}
+
+static void text_of_megabytes_is_whole(void **state)
+{
+	struct weir_exposition exposition = {};
+
+	weir_exposition_begin(&exposition, &packets);
+	for (uint64_t i = 0; i < 100000; i++)
+		weir_exposition_count(&exposition, NULL, 1000000 + i);
+	assert_false(exposition.is_cut);
+	assert_memory_equal(exposition.text + exposition.bytes - 24, "t_packets_total 1099999\n", 24);
+	weir_exposition_free(&exposition);
+}
+
+static void format_is_the_one_that_is_asked_for(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool is_openmetrics;
+	} cases[] = {
+		/* Prometheus 2.42 */
+		{"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+		 "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		 true},
+		{"text/plain;version=0.0.4;q=0.5,application/openmetrics-text; version=1.0.0 ; q=0.6", true},
+		{"application/openmetrics-text", true},
+		{"application/openmetrics-text;q=0.5, text/plain", false},
+		{"application/openmetrics-text;q=0", false},
+		{"application/openmetrics-text;version=0.0.1", false},
+		{"text/plain", false},
+		{"*/*", false},
+		{"", false},
+		{";;,,=;q=", false},
+		{NULL, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(weir_exposition_is_openmetrics(cases[i].accept), cases[i].is_openmetrics);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(old_format_names_the_samples_in_its_head_lines),
+		cmocka_unit_test(openmetrics_names_the_family_and_ends),
+		cmocka_unit_test(histogram_counts_up_to_each_bound),
+		cmocka_unit_test(values_of_labels_are_escaped_and_made_utf8),
+		cmocka_unit_test(label_that_does_not_fit_is_left_out_whole),
+		cmocka_unit_test(text_of_megabytes_is_whole),
+		cmocka_unit_test(format_is_the_one_that_is_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

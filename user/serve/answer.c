@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "serve/answer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "exposition/exposition.h"
+#include "host/host.h"
+#include "rules/values.h"
+#include "serve/metrics.h"
+#include "words/json.h"
+
+#define TYPE_JSON "application/json"
+#define FLOWS_DEFAULT 20 /* as `weir flows` */
+
+/* Who asks for flows again and again has new ones in at most this many times what reading them takes; 20: a twentieth
+ * of a CPU. Their number in /metrics changes less, and may be older.
+ */
+#define FLOWS_PATIENCE 20
+#define METRICS_PATIENCE 300
+
+/* ---- replies ---- */
+
+/* Takes the document; NULL: there was no memory for it. */
+static void reply_json(struct weir_reply *reply, unsigned int status, json_t *document)
+{
+	char *text = document ? json_dumps(document, WEIR_JSON_FLAGS) : NULL;
+	size_t bytes = text ? strlen(text) : 0;
+
+	json_decref(document);
+	reply->status = text ? status : 500;
+	reply->type = TYPE_JSON;
+	reply->body = text;
+	reply->bytes = bytes;
+	if (text)
+		reply->body[reply->bytes++] = '\n'; /* in place of the zero */
+}
+
+/* The words of an error and, if there are any, what to do. */
+static void reply_words(struct weir_reply *reply, unsigned int status, const char *error, const char *hint)
+{
+	reply_json(reply, status,
+		   json_pack("{s:o, s:o*}", "error", weir_json_text(error), "hint",
+			     hint ? weir_json_text(hint) : NULL));
+}
+
+/* Takes what there is in the diag. The instance may come back: 503. */
+static void reply_failure(struct weir_reply *reply, int err, struct weir_diag *diag)
+{
+	const struct weir_diag_entry *first = diag->count ? &diag->entries[0] : NULL;
+
+	reply_words(reply, 503, first ? first->message : strerror(-err), first ? first->hint : NULL);
+	weir_diag_free(diag);
+}
+
+/* The document, unless there was an error instead of it. */
+static void reply_or_fail(struct weir_reply *reply, int err, json_t **document, struct weir_diag *diag)
+{
+	if (err)
+		reply_failure(reply, err, diag);
+	else
+		reply_json(reply, 200, *document);
+	weir_diag_free(diag); /* a warning, perhaps */
+}
+
+/* ---- what there is ---- */
+
+static int take_status(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
+{
+	const struct weir_instance *instance;
+	_cleanup_(weir_status_free) struct weir_status_view view = {};
+	int err = weir_source_open(source, &instance, diag);
+
+	if (!err)
+		err = weir_status_read(instance, &view, diag);
+	if (!err)
+		*ret_document = json_pack("{s:[o]}", "instances", weir_status_describe(&view));
+	return err;
+}
+
+static void answer_status(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_diag diag = {};
+	json_t *document;
+
+	reply_or_fail(reply, take_status(source, &document, &diag), &document, &diag);
+}
+
+static int take_stats(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
+{
+	const struct weir_instance *instance;
+	_cleanup_(weir_stats_free) struct weir_stats_view view = {};
+	int err = weir_source_open(source, &instance, diag);
+
+	if (!err)
+		err = weir_stats_read(instance, &view, diag);
+	if (!err)
+		*ret_document = weir_stats_describe(&view);
+	return err;
+}
+
+static void answer_stats(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_diag diag = {};
+	json_t *document;
+
+	reply_or_fail(reply, take_stats(source, &document, &diag), &document, &diag);
+}
+
+static int take_flows(struct weir_source *source, size_t most, json_t **ret_document, struct weir_diag *diag)
+{
+	const struct weir_instance *instance;
+	int err = weir_source_open(source, &instance, diag);
+
+	if (!err)
+		err = weir_source_read_flows(source, instance, FLOWS_PATIENCE, diag);
+	if (!err)
+		*ret_document = weir_flows_describe_most(&source->flows, most);
+	return err;
+}
+
+static void answer_flows(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	uint64_t most = FLOWS_DEFAULT;
+	struct weir_refusal refusal;
+	struct weir_diag diag = {};
+	json_t *document;
+
+	if (request->number && weir_parse_number(request->number, 1, WEIR_SOURCE_FLOWS, &most, &refusal)) {
+		reply_words(reply, 400, refusal.message, refusal.hint);
+		return;
+	}
+	reply_or_fail(reply, take_flows(source, most, &document, &diag), &document, &diag);
+	if (reply->status == 200)
+		reply->age_s = weir_source_flows_age_ns(source) / WEIR_NSEC_PER_SEC;
+}
+
+static void free_reading(struct weir_reading *reading)
+{
+	weir_status_free(&reading->status);
+	weir_stats_free(&reading->stats);
+}
+
+static int take_metrics(struct weir_source *source, struct weir_exposition *exposition, struct weir_diag *diag)
+{
+	_cleanup_(free_reading) struct weir_reading reading = {};
+	int err = weir_source_open(source, &reading.instance, diag);
+
+	if (!err)
+		err = weir_source_read_flows(source, reading.instance, METRICS_PATIENCE, diag);
+	if (!err)
+		err = weir_status_read(reading.instance, &reading.status, diag);
+	if (!err)
+		err = weir_stats_read(reading.instance, &reading.stats, diag);
+	if (!err)
+		weir_metrics_write(source, &reading, exposition);
+	return !err && exposition->is_cut ? -ENOMEM : err;
+}
+
+static void answer_metrics(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_exposition exposition = {.is_openmetrics = weir_exposition_is_openmetrics(request->accept)};
+	struct weir_diag diag = {};
+	int err = take_metrics(source, &exposition, &diag);
+
+	if (err) {
+		weir_exposition_free(&exposition);
+		reply_failure(reply, err, &diag);
+		return;
+	}
+	weir_diag_free(&diag);
+	reply->status = 200;
+	reply->type = weir_exposition_type(exposition.is_openmetrics);
+	reply->body = exposition.text;
+	reply->bytes = exposition.bytes;
+}
+
+static void answer_index(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply);
+
+static const struct route {
+	const char *path;
+	void (*answer)(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply);
+} routes[] = {
+	{"/metrics", answer_metrics},	 {"/api/v1", answer_index},	  {"/api/v1/status", answer_status},
+	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows},
+};
+
+static void answer_index(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	json_t *paths = json_array();
+
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+		weir_json_append(&paths, json_string(routes[i].path));
+	reply_json(reply, 200, json_pack("{s:s, s:o}", "instance", source->instance_name, "paths", paths));
+}
+
+/* ---- the request ---- */
+
+/* "127.0.0.1:9617", "[::1]", "localhost:80": nobody's domain. */
+static bool is_nobodys_name(const char *host)
+{
+	char name[INET6_ADDRSTRLEN + 1];
+	struct in6_addr address6;
+	struct in_addr address;
+	size_t bytes;
+
+	if (host[0] == '[') {
+		bytes = strcspn(++host, "]");
+		if (bytes >= sizeof(name))
+			return false;
+		memcpy(name, host, bytes);
+		name[bytes] = '\0';
+		return inet_pton(AF_INET6, name, &address6) == 1;
+	}
+	bytes = strcspn(host, ":");
+	if (bytes >= sizeof(name))
+		return false;
+	memcpy(name, host, bytes);
+	name[bytes] = '\0';
+	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
+}
+
+/* Whether the request is turned away, whatever it asks for. */
+static bool is_refused(const struct weir_request *request, struct weir_reply *reply)
+{
+	if (strcmp(request->method, "GET") && strcmp(request->method, "HEAD")) {
+		reply->allow = "GET, HEAD";
+		reply_words(reply, 405, "nothing can be changed here", "use GET or HEAD");
+		return true;
+	}
+	if (request->has_body) {
+		reply_words(reply, 413, "a request has no body here", NULL);
+		return true;
+	}
+	if (request->is_loopback && request->host && *request->host && !is_nobodys_name(request->host)) {
+		reply_words(
+			reply, 421, "this is not the host that you ask for",
+			"use the address that weir listens on, or 'localhost', as Host; a reverse proxy can set it");
+		return true;
+	}
+	return false;
+}
+
+void weir_answer(struct weir_source *source, const struct weir_request *request, struct weir_reply *ret_reply)
+{
+	*ret_reply = (struct weir_reply){};
+	if (is_refused(request, ret_reply))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+		if (!strcmp(routes[i].path, request->path)) {
+			routes[i].answer(source, request, ret_reply);
+			return;
+		}
+	reply_words(ret_reply, 404, "there is nothing at this path", "'/api/v1' lists what there is");
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From a request to its reply: what is at which path. Knows nothing of connections. */
+#ifndef WEIR_SERVE_ANSWER_H
+#define WEIR_SERVE_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "serve/source.h"
+
+struct weir_request {
+	const char *method, *path;
+	const char *host;   /* the header; NULL: none */
+	const char *accept; /* the header; NULL: none */
+	const char *number; /* ?number=; NULL: not given */
+	bool has_body;
+	/* It came to an address of the loopback, where only a browser that another host's page misleads (DNS
+	 * rebinding) names a host.
+	 */
+	bool is_loopback;
+};
+
+struct weir_reply {
+	unsigned int status; /* of HTTP */
+	const char *type;    /* of the body */
+	const char *allow;   /* NULL, or the methods that would do */
+	char *body;	     /* malloc'ed, unless it is_static */
+	size_t bytes;
+	bool is_static;
+	unsigned int age_s; /* how old it is */
+};
+
+/* There always is a reply; without memory for its body that is empty, and the status 500. */
+void weir_answer(struct weir_source *source, const struct weir_request *request, struct weir_reply *ret_reply);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "serve/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+
+#define UNIX_PREFIX "unix:"
+#define BACKLOG 64
+
+static int refuse(const char *address, const char *why, struct weir_diag *diag)
+{
+	return weir_diag_error(diag, NULL, NULL, "write '127.0.0.1:9617', '[::1]:9617' or 'unix:/run/weir/main.sock'",
+			       "cannot listen on '%s': %s", address, why);
+}
+
+/* ---- addresses of the network ---- */
+
+static bool is_loopback(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+/* Split "127.0.0.1:9617" or "[::1]:9617" into host and port, which end with zeros in `text`. */
+static bool split(char *text, char **ret_host, char **ret_port)
+{
+	char *colon = strrchr(text, ':');
+
+	if (!colon || colon == text)
+		return false;
+	*colon = '\0';
+	*ret_port = colon + 1;
+	*ret_host = text;
+	if (text[0] != '[')
+		return !strchr(text, ':');
+	if (colon[-1] != ']')
+		return false;
+	colon[-1] = '\0';
+	*ret_host = text + 1;
+	return true;
+}
+
+static int bind_to(const struct addrinfo *found, const char *address, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int fd =
+		socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+	const int yes = 1;
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
+	    bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, BACKLOG))
+		return weir_diag_fail(diag, errno, NULL, "cannot listen on '%s'", address);
+	return TAKE_FD(fd);
+}
+
+static int listen_tcp(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
+{
+	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+	_cleanup_(weir_freep) char *text = strdup(address);
+	struct addrinfo *found;
+	char *host, *port;
+	int fd;
+
+	if (!text)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot listen on '%s'", address);
+	if (!split(text, &host, &port))
+		return refuse(address, "that is no address with a port", diag);
+	if (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 || atoi(port) > 65535)
+		return refuse(address, "its port is none", diag);
+	if (getaddrinfo(host, port, &hints, &found))
+		return refuse(address, "its address is none; a name is not looked up", diag);
+	ret_listener->is_loopback = is_loopback(found->ai_addr);
+	if (!ret_listener->is_loopback && !anywhere)
+		fd = weir_diag_error(diag, NULL, NULL,
+				     "there is no password and no TLS: put a reverse proxy before 127.0.0.1, or say "
+				     "--listen-anywhere as well",
+				     "refuses to listen on '%s': other hosts can reach it", address);
+	else
+		fd = bind_to(found, address, diag);
+	freeaddrinfo(found);
+	ret_listener->fd = fd;
+	return fd < 0 ? fd : 0;
+}
+
+/* ---- unix sockets ---- */
+
+/* Somebody has left it who listens no more. */
+static bool is_left_behind(const struct sockaddr_un *name)
+{
+	_cleanup_(weir_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat status;
+
+	return fd >= 0 && !lstat(name->sun_path, &status) && S_ISSOCK(status.st_mode) &&
+	       connect(fd, (const struct sockaddr *)name, sizeof(*name)) && errno == ECONNREFUSED;
+}
+
+/* The mode is right from the first moment on. */
+static int bind_private(int fd, const struct sockaddr_un *name)
+{
+	const mode_t before = umask(0117);
+	int err = bind(fd, (const struct sockaddr *)name, sizeof(*name)) ? -errno : 0;
+
+	umask(before);
+	return err;
+}
+
+static int listen_unix(const char *address, struct weir_listener *ret_listener, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const char *path = address + strlen(UNIX_PREFIX);
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int err;
+
+	if (path[0] != '/' || strlen(path) >= sizeof(name.sun_path))
+		return refuse(address, "its path does not begin with '/', or is longer than 107 characters", diag);
+	strcpy(name.sun_path, path);
+	if (fd < 0)
+		return weir_diag_fail(diag, errno, NULL, "cannot listen on '%s'", address);
+	err = bind_private(fd, &name);
+	if (err == -EADDRINUSE && is_left_behind(&name) && !unlink(path))
+		err = bind_private(fd, &name);
+	if (!err && listen(fd, BACKLOG))
+		err = -errno;
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot listen on '%s'", address);
+	strcpy(ret_listener->path, path);
+	ret_listener->is_loopback = true;
+	ret_listener->fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* ---- the contract ---- */
+
+int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
+{
+	struct weir_listener listener = {.fd = -1};
+	int err = strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) ? listen_tcp(address, anywhere, &listener, diag)
+								     : listen_unix(address, &listener, diag);
+
+	if (!err)
+		*ret_listener = listener;
+	return err;
+}
+
+void weir_listener_close(struct weir_listener *listener)
+{
+	if (listener->path[0])
+		unlink(listener->path);
+	weir_closep(&listener->fd);
+	*listener = (struct weir_listener){.fd = -1};
+}

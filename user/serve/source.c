@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "serve/source.h"
+
+#include "base/util.h"
+#include "host/host.h"
+
+int weir_source_open(struct weir_source *source, const struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	int err;
+
+	if (!source->instance || !weir_instance_refresh(source->instance)) {
+		weir_instance_free(TAKE_PTR(source->instance));
+		err = weir_instance_open(source->instance_name, &source->instance, diag);
+		if (err)
+			return err;
+	}
+	*ret_instance = source->instance;
+	return 0;
+}
+
+static void forget_flows(struct weir_source *source)
+{
+	weir_flows_view_free(&source->flows);
+	weir_instance_free(TAKE_PTR(source->flows_instance));
+	source->flows_read_ns = 0;
+}
+
+uint64_t weir_source_flows_age_ns(const struct weir_source *source)
+{
+	return weir_host_now_ns() - source->flows_read_ns;
+}
+
+/* It tells of rules that are in force, and is young enough. */
+static bool is_fresh(const struct weir_source *source, const struct weir_instance *instance, unsigned int patience)
+{
+	return source->flows_read_ns && source->flows_instance->info.attached_ns == instance->info.attached_ns &&
+	       source->flows_instance->info.generation == instance->info.generation &&
+	       weir_source_flows_age_ns(source) < patience * source->flows_cost_ns;
+}
+
+int weir_source_read_flows(struct weir_source *source, const struct weir_instance *now, unsigned int patience,
+			   struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	const uint64_t begun_ns = weir_host_now_ns();
+	int err;
+
+	if (is_fresh(source, now, patience))
+		return 0;
+	forget_flows(source);
+	err = weir_instance_open(source->instance_name, &instance, diag); /* one that is kept */
+	if (!err)
+		err = weir_flows_view_read(instance, WEIR_SOURCE_FLOWS, &source->flows, diag);
+	if (err)
+		return err;
+	source->flows_instance = TAKE_PTR(instance);
+	source->flows_read_ns = weir_host_now_ns();
+	source->flows_cost_ns = source->flows_read_ns - begun_ns;
+	return 0;
+}
+
+void weir_source_free(struct weir_source *source)
+{
+	weir_instance_free(TAKE_PTR(source->instance));
+	forget_flows(source);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where replies come from: the instance, read anew for each, and its flows, which are read less often, as that takes
+ * long. Never more than one reader at a time.
+ */
+#ifndef WEIR_SERVE_SOURCE_H
+#define WEIR_SERVE_SOURCE_H
+
+#include <stdint.h>
+
+#include "report/flows.h"
+#include "serve/serve.h"
+
+/* Flows that are kept of a reading: as many as may be asked for. */
+#define WEIR_SOURCE_FLOWS 1000
+
+struct weir_source {
+	const char *instance_name;
+	const struct weir_serve_notes *notes;
+	struct weir_instance *instance; /* kept open from one reply to the next; NULL: not yet */
+	/* The last reading of the flows, with the instance that it is of. */
+	struct weir_instance *flows_instance;
+	struct weir_flows_view flows;
+	uint64_t flows_read_ns, flows_cost_ns; /* when, 0: never; and how long it took */
+};
+
+/* The instance as it is now, opened anew only when it is another; it holds until the next call. */
+int weir_source_open(struct weir_source *source, const struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/*
+ * Read the flows of the instance, which is as it is now, unless the last reading is of it and younger than `patience`
+ * times what it took. So whoever asks, however often, costs at most one part in `patience` of a CPU. source->flows
+ * holds until the next call.
+ */
+int weir_source_read_flows(struct weir_source *source, const struct weir_instance *now, unsigned int patience,
+			   struct weir_diag *diag);
+
+/* How old the last reading of the flows is. */
+uint64_t weir_source_flows_age_ns(const struct weir_source *source);
+
+void weir_source_free(struct weir_source *source);
+
+#endif
