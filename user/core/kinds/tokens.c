@@ -18,8 +18,21 @@ static bool is_chosen(const struct weir_choices *choices)
 	       choices->behavior == WEIR_BEHAVIOR_REJECT && choices->relation == WEIR_RELATION_CURRENT;
 }
 
+static void keep_numbers(const struct weir_draft *draft)
+{
+	draft->rule->burst_beyond_micro = draft->number[RULE_BURST_COUNT] * WEIR_MICRO;
+}
+
 static void check(struct weir_reader *reader, const struct weir_draft *draft)
 {
+	const uint64_t beyond_micro = draft->rule->burst_beyond_micro;
+
+	if (draft->value[RULE_BURST_COUNT] && draft->value[RULE_BURST])
+		weir_complain(reader, draft->value[RULE_BURST_COUNT], "leave one of them out",
+			      "a rule has a burst or a burstCount, not both");
+	else if (draft->rule->threshold_micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - beyond_micro)
+		weir_complain(reader, draft->value[RULE_BURST_COUNT], "lower the one or the other",
+			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	if (draft->rule->strategy != WEIR_STRATEGY_DIRECT)
 		weir_complain(reader, weir_draft_at(draft, RULE_STRATEGY), "use Direct, or another window",
 			      "'window: tokens' needs a threshold that does not move");
@@ -55,8 +68,9 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 const struct weir_kind weir_kind_tokens = {
 	.is_chosen = is_chosen,
 	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_SAMPLES | 1u << RULE_REF_RESOURCE),
-	.own_fields = 1u << RULE_BURST,
+	.own_fields = 1u << RULE_BURST | 1u << RULE_BURST_COUNT,
 	.own_condition = "window tokens",
+	.keep_numbers = keep_numbers,
 	.threshold_hint = "say how many tokens a flow gains in an interval: 'threshold: 1000'",
 	.below_one = "a threshold of 0 admits nothing",
 	.below_one_hint = "a flow that gains no tokens has none",

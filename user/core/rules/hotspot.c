@@ -140,7 +140,7 @@ static const struct weir_node *at_of(const struct weir_sentinel_rule *rule, cons
 }
 
 /* N tokens come in a duration, and a value that is new has N + burst. A value with a threshold of its own has a burst
- * of its own, too: where there are such, weir_read_hotspot says by how much it is more.
+ * of its own, too.
  */
 static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_hotspot *hotspot)
 {
@@ -148,7 +148,9 @@ static void say_tokens(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	if (hotspot->threshold > WEIR_HOTSPOT_UNITS_MAX - hotspot->burst)
 		weir_complain(reader, at_of(rule, hotspot->burst_at), "lower the one or the other",
 			      "the threshold and the burstCount are more than %llu together", WEIR_HOTSPOT_UNITS_MAX);
-	else if (hotspot->threshold && hotspot->burst && !hotspot->items)
+	else if (hotspot->items)
+		weir_sentinel_say_number(rule, RULE_BURST_COUNT, at_of(rule, hotspot->burst_at), hotspot->burst);
+	else if (hotspot->threshold && hotspot->burst)
 		weir_sentinel_say_number(rule, RULE_BURST, at_of(rule, hotspot->burst_at),
 					 hotspot->threshold + hotspot->burst);
 }
@@ -181,8 +183,6 @@ void weir_read_hotspot(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		say_items(reader, rule, hotspot, resource, read_item, &overrides);
 	say_choices(reader, rule, hotspot);
 	weir_read_draft(reader, &rule->draft);
-	if (rule->draft.rule && rule->draft.rule->window == WEIR_WINDOW_TOKENS && hotspot->items)
-		rule->draft.rule->burst_beyond_micro = hotspot->burst * WEIR_MICRO;
 	free(overrides.entries);
 	free(overrides.list.items);
 }

@@ -96,6 +96,9 @@ static void read_threshold(struct overrides *overrides, const struct weir_node *
 		return;
 	if (weir_parse_threshold(word, overrides->rule->counts_bytes, micro, &refusal))
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+	else if (*micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - overrides->rule->burst_beyond_micro)
+		weir_complain(overrides->reader, node, "lower the one or the other",
+			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	else if (*micro)
 		/* 0 is how one says that a flow is blocked. */
 		weir_warn_of_small_threshold(overrides->reader, node, *micro, overrides->rule);

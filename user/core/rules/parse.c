@@ -9,10 +9,6 @@
 #include "base/text_file.h"
 #include "base/util.h"
 
-#define FLOWS_PER_CPU_DEFAULT 262144
-#define TIMED_ENTRIES_DEFAULT 65536
-#define CONNECTIONS_DEFAULT 131072
-
 enum top_field {
 	TOP_SETTINGS,
 	TOP_RESOURCES,
@@ -97,14 +93,6 @@ static void read_documents(struct weir_reader *reader, const char *const *paths,
 {
 	bool has_stdin = false;
 
-	reader->documents = calloc(path_count + 1, sizeof(*reader->documents));
-	reader->ruleset->file_names = calloc(path_count + 1, sizeof(*reader->ruleset->file_names));
-	reader->ruleset->file_texts = calloc(path_count + 1, sizeof(*reader->ruleset->file_texts));
-	if (!reader->documents || !reader->ruleset->file_names || !reader->ruleset->file_texts) {
-		reader->is_out_of_memory = true;
-		return;
-	}
-	reader->document_count = path_count;
 	for (size_t i = 0; i < path_count; i++) {
 		int err = has_stdin && !strcmp(paths[i], "-")
 				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
@@ -442,6 +430,7 @@ static void free_reader(struct weir_reader *reader)
 {
 	for (size_t i = 0; i < reader->document_count; i++)
 		weir_document_free(reader->documents[i]);
+	weir_ruleset_free(reader->ruleset);
 	free(reader->documents);
 	free(reader->resource_names);
 	free(reader->resource_nodes);
@@ -452,34 +441,67 @@ static void free_reader(struct weir_reader *reader)
 	free(reader->timed);
 }
 
+static int begin_reading(struct weir_reader *reader, size_t documents)
+{
+	reader->ruleset = calloc(1, sizeof(*reader->ruleset));
+	reader->documents = calloc(documents + 1, sizeof(*reader->documents));
+	if (!reader->ruleset || !reader->documents)
+		return weir_diag_fail(reader->diag, ENOMEM, NULL, "cannot read rule files");
+	reader->document_count = documents;
+	reader->ruleset->settings = weir_default_settings;
+	reader->ruleset->file_names = calloc(documents + 1, sizeof(*reader->ruleset->file_names));
+	reader->ruleset->file_texts = calloc(documents + 1, sizeof(*reader->ruleset->file_texts));
+	if (!reader->ruleset->file_names || !reader->ruleset->file_texts)
+		return weir_diag_fail(reader->diag, ENOMEM, NULL, "cannot read rule files");
+	return 0;
+}
+
+/* Once there are documents. `errors` is how many mistakes were told before them. */
+static int finish_reading(struct weir_reader *reader, size_t errors, struct weir_ruleset **ret_ruleset)
+{
+	if (!reader->is_out_of_memory)
+		read_parts(reader);
+	if (reader->is_out_of_memory)
+		return weir_diag_fail(reader->diag, ENOMEM, NULL, "cannot read rule files");
+	if (reader->diag->errors > errors)
+		return -EINVAL;
+	keep_texts(reader);
+	*ret_ruleset = TAKE_PTR(reader->ruleset);
+	return 0;
+}
+
 int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
 		      struct weir_diag *diag)
 {
-	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
-	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag, .ruleset = ruleset};
-	size_t errors = diag->errors;
+	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag};
+	const size_t errors = diag->errors;
+	int err = begin_reading(&reader, path_count);
 
-	if (!ruleset)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
-	ruleset->settings = (struct weir_settings){
-		.flows_per_cpu = FLOWS_PER_CPU_DEFAULT,
-		.timed_entries = TIMED_ENTRIES_DEFAULT,
-		.controller_timeout_ms = 3000,
-		.occupy_timeout_ms = 500, /* Sentinel (Java)'s: OccupyTimeoutProperty */
-		.connections = CONNECTIONS_DEFAULT,
-		/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
-		.connection_timeout_ms = {10000, 600000, 120000, 10000},
-		.drop_malformed = true,
-		.drop_unsupported = true,
-	};
+	if (err)
+		return err;
 	read_documents(&reader, paths, path_count);
-	if (!reader.is_out_of_memory)
-		read_parts(&reader);
-	if (reader.is_out_of_memory)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read rule files");
-	if (diag->errors > errors)
-		return -EINVAL;
-	keep_texts(&reader);
-	*ret_ruleset = TAKE_PTR(ruleset);
-	return 0;
+	return finish_reading(&reader, errors, ret_ruleset);
+}
+
+int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
+		       struct weir_diag *diag)
+{
+	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag};
+	const size_t errors = diag->errors;
+	int err = begin_reading(&reader, 1);
+	char *copy;
+
+	if (err)
+		return err;
+	reader.ruleset->file_names[0] = strdup(name);
+	reader.ruleset->file_count = 1;
+	copy = strndup(text, bytes);
+	if (!copy || !reader.ruleset->file_names[0]) {
+		free(copy);
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read '%s'", name);
+	}
+	err = weir_document_parse(reader.ruleset->file_names[0], copy, strlen(copy), &reader.documents[0], diag);
+	reader.is_incomplete = err != 0;
+	reader.is_out_of_memory = err == -ENOMEM;
+	return finish_reading(&reader, errors, ret_ruleset);
 }

@@ -110,8 +110,30 @@ void weir_read_items(struct weir_reader *reader, const struct weir_node *node, c
 
 /* ---- the parts of a file ---- */
 
+/* In the order of docs/rules.md. */
+enum weir_setting {
+	SETTING_FLOWS_PER_CPU,
+	SETTING_MALFORMED,
+	SETTING_UNSUPPORTED,
+	SETTING_NON_IP,
+	SETTING_UNMATCHED,
+	SETTING_MODE,
+	SETTING_MEMORY,
+	SETTING_THROTTLING,
+	SETTING_CONTROLLER_TIMEOUT,
+	SETTING_OCCUPY_TIMEOUT,
+	SETTING_TIMED_ENTRIES,
+	SETTING_CONNECTIONS,
+	SETTING_CONNECTION_FLOWS,
+	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
+	WEIR_SETTING_COUNT = SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES
+};
+extern const char *const weir_setting_names[WEIR_SETTING_COUNT];
+
+/* Where no file says otherwise. */
+extern const struct weir_settings weir_default_settings;
+
 /* Merge one file's settings; first[] remembers which node set each field, over all files. */
-#define WEIR_SETTING_COUNT 17
 void weir_read_settings(struct weir_reader *reader, const struct weir_node *node,
 			const struct weir_node *first[WEIR_SETTING_COUNT]);
 

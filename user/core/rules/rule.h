@@ -37,6 +37,7 @@
 	FIELD(UNIT, "unit")                                                                                            \
 	FIELD(WINDOW, "window")                                                                                        \
 	FIELD(BURST, "burst")                                                                                          \
+	NUMBER(BURST_COUNT, "burstCount", WEIR_THRESHOLD_UNITS_MAX, "write 0 to 10000000000000")                       \
 	FIELD(MODE, "mode")                                                                                            \
 	FIELD(OVERRIDES, "overrides")                                                                                  \
 	NUMBER(BLOCK_DURATION, "blockDurationInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")              \

@@ -209,6 +209,10 @@ bool weir_rule_can_lend(const struct weir_ruleset_rule *rule);
 int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
 		      struct weir_diag *diag);
 
+/* The same of one rule file that is a text already; `name` is what messages call it. */
+int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct weir_ruleset **ret_ruleset,
+		       struct weir_diag *diag);
+
 /*
  * Does the machine have the memory that MemoryAdaptive rules speak of? A high water mark above `total_bytes`
  * would never be reached, and is a mistake (docs/semantics.md, 7): -EINVAL, all of them in *diag. 0 bytes:

@@ -30,25 +30,7 @@ _Static_assert(CONNECTIONS_MAX / 2ull * WEIR_CONNECTION_WAYS <= WEIR_CONNECTION_
 #define CONNECTION_TIMEOUT_MS_MIN 1000
 #define CONNECTION_TIMEOUT_MS_MAX 86400000
 
-enum setting {
-	SETTING_FLOWS_PER_CPU,
-	SETTING_MALFORMED,
-	SETTING_UNSUPPORTED,
-	SETTING_NON_IP,
-	SETTING_UNMATCHED,
-	SETTING_MODE,
-	SETTING_MEMORY,
-	SETTING_THROTTLING,
-	SETTING_CONTROLLER_TIMEOUT,
-	SETTING_OCCUPY_TIMEOUT,
-	SETTING_TIMED_ENTRIES,
-	SETTING_CONNECTIONS,
-	SETTING_CONNECTION_FLOWS,
-	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
-};
-_Static_assert(SETTING_CONNECTION_TIMEOUTS + WEIR_CONNECTION_CLASSES == WEIR_SETTING_COUNT, "");
-
-static const char *const setting_names[WEIR_SETTING_COUNT] = {
+const char *const weir_setting_names[WEIR_SETTING_COUNT] = {
 	"flowsPerCpu",
 	"malformed",
 	"unsupported",
@@ -68,7 +50,19 @@ static const char *const setting_names[WEIR_SETTING_COUNT] = {
 	"closedTimeoutInMs",
 };
 
-const char *const *const weir_connection_timeout_names = setting_names + SETTING_CONNECTION_TIMEOUTS;
+const char *const *const weir_connection_timeout_names = weir_setting_names + SETTING_CONNECTION_TIMEOUTS;
+
+const struct weir_settings weir_default_settings = {
+	.flows_per_cpu = 262144,
+	.timed_entries = 65536,
+	.controller_timeout_ms = 3000,
+	.occupy_timeout_ms = 500, /* Sentinel (Java)'s: OccupyTimeoutProperty */
+	.connections = 131072,
+	/* RFC 4787, REQ-5, of all but TCP; the others are chosen, not derived (why: docs/connections.md). */
+	.connection_timeout_ms = {10000, 600000, 120000, 10000},
+	.drop_malformed = true,
+	.drop_unsupported = true,
+};
 
 static void read_policy(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *drops)
 {
@@ -123,23 +117,23 @@ static void read_throttling(struct weir_reader *reader, const struct weir_node *
 }
 
 /* A number that fits in 32 bits; `number` stays as it is when the setting is absent, or wrong. */
-static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum setting setting,
+static void read_number(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
 			uint32_t low, uint32_t high, uint32_t *number)
 {
 	uint64_t read;
 
-	if (values[setting] && weir_read_number(reader, values[setting], setting_names[setting], low, high, &read))
+	if (values[setting] && weir_read_number(reader, values[setting], weir_setting_names[setting], low, high, &read))
 		*number = read;
 }
 
 /* The same of things that are counted. */
-static void read_count(struct weir_reader *reader, const struct weir_node *const values[], enum setting setting,
+static void read_count(struct weir_reader *reader, const struct weir_node *const values[], enum weir_setting setting,
 		       uint32_t low, uint32_t high, uint32_t *number)
 {
 	uint64_t read;
 
 	if (values[setting] &&
-	    weir_read_count(reader, values[setting], setting_names[setting], false, low, high, NULL, &read))
+	    weir_read_count(reader, values[setting], weir_setting_names[setting], false, low, high, NULL, &read))
 		*number = read;
 }
 
@@ -180,7 +174,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	struct weir_settings *settings = &reader->ruleset->settings;
 	const struct weir_node *values[WEIR_SETTING_COUNT];
 
-	weir_read_fields(reader, node, "settings", setting_names, WEIR_SETTING_COUNT, false, values);
+	weir_read_fields(reader, node, "settings", weir_setting_names, WEIR_SETTING_COUNT, false, values);
 	read_count(reader, values, SETTING_FLOWS_PER_CPU, FLOWS_PER_CPU_MIN, FLOWS_PER_CPU_MAX,
 		   &settings->flows_per_cpu);
 	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
@@ -205,7 +199,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 			  "'unmatched: drop' drops all that is in no resource");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		if (values[i])
-			merge(reader, values[i], setting_names[i], &first[i]);
+			merge(reader, values[i], weir_setting_names[i], &first[i]);
 }
 
 /* Is there room for what the rules count? Returns how many need settings for that. */
@@ -265,5 +259,5 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 			weir_warn(reader, first[i], "leave it out",
 				  "'%s' has no effect: no rule has metricType Concurrency, and there is no circuit "
 				  "breaker",
-				  setting_names[i]);
+				  weir_setting_names[i]);
 }

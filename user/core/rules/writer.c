@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/writer.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+
+#define MICRO 1000000u
+
+/* ---- words ---- */
+
+/* What YAML would read as something other than a text, or what only looks like it to people. */
+static bool is_reserved(const char *text)
+{
+	static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(reserved); i++)
+		if (!strcasecmp(text, reserved[i]))
+			return true;
+	return false;
+}
+
+/* Digits with a dash or a slash between, or more than one dot: a range, or an address, and to YAML a text. */
+static bool is_range(const char *text)
+{
+	size_t bytes = strspn(text, "0123456789"), dots = 0;
+
+	if (!bytes || strspn(text, "0123456789-./") != strlen(text))
+		return false;
+	for (const char *at = text; *at; at++)
+		dots += *at == '.';
+	return dots > 1 || strpbrk(text, "-/");
+}
+
+/* A letter, then letters, digits and what means nothing to YAML within a word. */
+static bool is_plain(const char *text)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	static const char others[] = "0123456789_-./#";
+	size_t first = strspn(text, letters), bytes = first;
+
+	while (text[bytes] && (strchr(letters, text[bytes]) || strchr(others, text[bytes])))
+		bytes++;
+	return is_range(text) || (first && !text[bytes] && !is_reserved(text));
+}
+
+/* Escapes that YAML and JSON have in common (RFC 8259, 7): of controls, and of what YAML takes for the end of a line or
+ * refuses to print.
+ */
+static void write_quoted(FILE *stream, const char *text)
+{
+	size_t left = strlen(text);
+	uint32_t code;
+
+	fputc('"', stream);
+	while (left) {
+		size_t bytes = weir_utf8_character(text, left, &code) ?: 1;
+
+		if (*text == '"' || *text == '\\')
+			fprintf(stream, "\\%c", *text);
+		else if (bytes > 1 ? code < 0xa0 || code == 0x2028 || code == 0x2029 || code == 0xfeff ||
+					     (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff
+				   : (unsigned char)*text < ' ' || *text == 0x7f)
+			fprintf(stream, "\\u%04x", bytes > 1 ? code : (unsigned char)*text);
+		else
+			fwrite(text, 1, bytes, stream);
+		text += bytes;
+		left -= bytes;
+	}
+	fputc('"', stream);
+}
+
+/* ---- where they stand ---- */
+
+static struct weir_written_level *level_of(struct weir_writer *writer)
+{
+	return &writer->level[writer->depth - 1];
+}
+
+static void indent(const struct weir_writer *writer, unsigned int levels)
+{
+	fprintf(writer->stream, "%*s", 2 * (int)levels, "");
+}
+
+static void begin_yaml(struct weir_writer *writer, const struct weir_written_level *level)
+{
+	/* The first entry of an item stands behind the item's dash. */
+	if (writer->depth > 1 && !level->key && !level->is_list && !level->count)
+		return;
+	if (level->count || writer->depth > 1)
+		fputc('\n', writer->stream);
+	indent(writer, writer->depth - 1);
+	if (level->is_list)
+		fputs("- ", writer->stream);
+}
+
+static void begin_json(struct weir_writer *writer, const struct weir_written_level *level)
+{
+	fputs(level->count ? ",\n" : "\n", writer->stream);
+	indent(writer, writer->depth);
+}
+
+static void begin_entry(struct weir_writer *writer, const char *key);
+
+/* What the level is an entry of has begun by then. */
+static void begin_level(struct weir_writer *writer) // NOLINT(misc-no-recursion): see begin_entry()
+{
+	struct weir_written_level *level = level_of(writer);
+	const bool is_json = writer->form == WEIR_FORM_JSON;
+
+	writer->depth--;
+	begin_entry(writer, level->key);
+	writer->depth++;
+	level->is_begun = true;
+	if (level->is_inline || is_json)
+		fprintf(writer->stream, "%s%c", level->key ? " " : "", level->is_list ? '[' : '{');
+}
+
+/* All that comes before a value. */
+static void begin_entry(struct weir_writer *writer, const char *key) // NOLINT(misc-no-recursion): as deep as a file
+{
+	struct weir_written_level *level = level_of(writer);
+
+	if (!level->is_begun)
+		begin_level(writer);
+	if (level->is_inline)
+		fputs(level->count ? ", " : "", writer->stream);
+	else if (writer->form == WEIR_FORM_YAML)
+		begin_yaml(writer, level);
+	else
+		begin_json(writer, level);
+	level->count++;
+	if (key)
+		fprintf(writer->stream, writer->form == WEIR_FORM_JSON ? "\"%s\":" : "%s:", key);
+}
+
+static void begin_value(struct weir_writer *writer, const char *key)
+{
+	begin_entry(writer, key);
+	if (key)
+		fputc(' ', writer->stream);
+}
+
+static void open_level(struct weir_writer *writer, struct weir_written_level level)
+{
+	writer->level[writer->depth++] = level;
+}
+
+/* ---- the contract ---- */
+
+void weir_write_document(struct weir_writer *writer)
+{
+	if (writer->form == WEIR_FORM_JSON)
+		fputc('{', writer->stream);
+	open_level(writer, (struct weir_written_level){.is_begun = true});
+}
+
+void weir_write_document_end(struct weir_writer *writer)
+{
+	writer->depth--;
+	fputs(writer->form == WEIR_FORM_JSON ? "\n}\n" : "\n", writer->stream);
+}
+
+void weir_write_map(struct weir_writer *writer, const char *key)
+{
+	open_level(writer, (struct weir_written_level){.key = key});
+}
+
+void weir_write_list(struct weir_writer *writer, const char *key)
+{
+	open_level(writer, (struct weir_written_level){.key = key, .is_list = true});
+}
+
+void weir_write_inline_list(struct weir_writer *writer, const char *key)
+{
+	open_level(writer, (struct weir_written_level){.key = key, .is_list = true, .is_inline = true});
+}
+
+void weir_write_end(struct weir_writer *writer)
+{
+	const struct weir_written_level level = *level_of(writer);
+
+	writer->depth--;
+	if (!level.is_begun)
+		return;
+	if (level.is_inline) {
+		fputc(']', writer->stream);
+	} else if (writer->form == WEIR_FORM_JSON) {
+		fputc('\n', writer->stream);
+		indent(writer, writer->depth);
+		fputc(level.is_list ? ']' : '}', writer->stream);
+	}
+}
+
+void weir_write_empty_list(struct weir_writer *writer, const char *key)
+{
+	begin_value(writer, key);
+	fputs("[]", writer->stream);
+}
+
+void weir_write_word(struct weir_writer *writer, const char *key, const char *text)
+{
+	begin_value(writer, key);
+	if (writer->form == WEIR_FORM_YAML && is_plain(text))
+		fputs(text, writer->stream);
+	else
+		write_quoted(writer->stream, text);
+}
+
+void weir_write_number(struct weir_writer *writer, const char *key, uint64_t number)
+{
+	begin_value(writer, key);
+	fprintf(writer->stream, "%llu", (unsigned long long)number);
+}
+
+void weir_write_micro(struct weir_writer *writer, const char *key, uint64_t micro)
+{
+	unsigned int fraction = micro % MICRO, places = 6;
+
+	weir_write_number(writer, key, micro / MICRO);
+	if (!fraction)
+		return;
+	for (; fraction % 10 == 0; fraction /= 10)
+		places--;
+	fprintf(writer->stream, ".%0*u", (int)places, fraction);
+}
