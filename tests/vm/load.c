@@ -528,7 +528,7 @@ static void live_reload(void)
 	int err;
 
 	ruleset->rules[0].threshold_micro = 7 * WEIR_MICRO;
-	err = weir_instance_reload(LIVE_INSTANCE, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
+	err = weir_instance_reload(LIVE_INSTANCE, ruleset, &(struct weir_reload_options){}, &result, &diag);
 	weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
 	weir_ruleset_free(ruleset);

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "host/host.h"
+#include "rules/quantity.h"
 #include "rules/values.h"
 
 #define MOST_DEFAULT 20
@@ -25,6 +26,9 @@ static const struct weir_option known_options[] = {
 	{'o', false, "observe", NULL, "judge and count everything, and drop nothing"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
+	{'c', false, "confirm", "TIME",
+	 "the rules before return after that time (60s, 5m), unless 'weir confirm' comes"},
+	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
 	{'a', false, "all", NULL, "all that there are"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
@@ -212,6 +216,23 @@ static int set_most(const struct weir_command *command, struct weir_options *opt
 	return 0;
 }
 
+/* A second is the least that a person can answer in; after a day nobody remembers. Chosen, not derived. */
+#define CONFIRM_NS_MIN WEIR_NSEC_PER_SEC
+#define CONFIRM_NS_MAX (86400 * WEIR_NSEC_PER_SEC)
+
+static int set_confirm(const struct weir_command *command, struct weir_options *options, const char *text)
+{
+	struct weir_refusal refusal;
+	uint64_t ns;
+
+	if (weir_parse_duration(text, &ns, &refusal))
+		return refuse(command, "--confirm: %s: %s", refusal.message, refusal.hint);
+	if (ns < CONFIRM_NS_MIN || ns > CONFIRM_NS_MAX)
+		return refuse(command, "--confirm: '%s' is out of range: write 1s to 24h", text);
+	options->confirm_ns = ns;
+	return 0;
+}
+
 static int set_option(const struct weir_command *command, struct weir_options *options, int letter)
 {
 	switch (letter) {
@@ -245,6 +266,11 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'f':
 		options->starts_afresh = true;
+		return 0;
+	case 'c':
+		return set_confirm(command, options, optarg);
+	case 'b':
+		options->means_before = true;
 		return 0;
 	case 'r':
 		options->rule = optarg;

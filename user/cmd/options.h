@@ -56,8 +56,10 @@ struct weir_options {
 	bool starts_afresh;
 	bool means_all;
 	bool lists, removes;
-	const char *lasts; /* --for; NULL: not given */
-	const char *rule;  /* its name; NULL: any */
+	bool means_before;   /* the rule set before the one in force */
+	uint64_t confirm_ns; /* 0: not given */
+	const char *lasts;   /* --for; NULL: not given */
+	const char *rule;    /* its name; NULL: any */
 	uint32_t most;
 	const char **listen; /* addresses, as they were given */
 	size_t listen_count;

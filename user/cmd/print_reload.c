@@ -55,13 +55,34 @@ static json_t *names_of(const struct weir_rule_changes *changes, enum weir_rule_
 	return names;
 }
 
-json_t *weir_json_reload(const char *instance, const struct weir_reload_result *result)
+static json_t *describe(const char *instance, const struct weir_reload_result *result)
 {
-	return json_pack("{s:s, s:I, s:s, s:i, s:i, s:o, s:o, s:o, s:{s:i, s:i}, s:{s:i, s:i}}", "instance", instance,
-			 "generation", (json_int_t)result->generation, "mode",
+	return json_pack("{s:s, s:I, s:s, s:i, s:i, s:o, s:o, s:o, s:{s:i, s:i}, s:{s:i, s:i}, s:o}", "instance",
+			 instance, "generation", (json_int_t)result->generation, "mode",
 			 result->observes_now ? "observe" : "enforce", "ruleCount", result->rules, "keptRuleCount",
 			 result->kept_rules, "removed", names_of(&result->changes, WEIR_RULE_REMOVED), "changed",
 			 names_of(&result->changes, WEIR_RULE_CHANGED), "added",
 			 names_of(&result->changes, WEIR_RULE_ADDED), "allow", "before", result->allow_before, "now",
-			 result->allow_now, "deny", "before", result->deny_before, "now", result->deny_now);
+			 result->allow_now, "deny", "before", result->deny_before, "now", result->deny_now,
+			 "returnsSeconds", result->returns_s ? json_integer(result->returns_s) : json_null());
+}
+
+static void print_unconfirmed(const char *instance, const struct weir_reload_result *result)
+{
+	char option[WEIR_INSTANCE_OPTION_BYTES];
+
+	if (result->returns_s)
+		fprintf(stderr, "not confirmed: the rules before return in %llu s; 'weir confirm%s' keeps these\n",
+			(unsigned long long)result->returns_s, weir_instance_option(instance, option));
+}
+
+int weir_tell_reload(const char *instance, bool wants_json, const struct weir_reload_result *result,
+		     struct weir_diag *diag)
+{
+	if (wants_json)
+		return weir_json_print(describe(instance, result), diag);
+	fprintf(stderr, "generation %llu: ", (unsigned long long)result->generation);
+	weir_print_reload(result, stderr);
+	print_unconfirmed(instance, result);
+	return 0;
 }

@@ -6,7 +6,7 @@
 #ifndef WEIR_PRINT_RELOAD_H
 #define WEIR_PRINT_RELOAD_H
 
-#include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "instance/instance.h"
@@ -14,7 +14,8 @@
 /* "3 rules, of which 1 keeps its windows", then a line for what was removed, changed and added. */
 void weir_print_reload(const struct weir_reload_result *result, FILE *stream);
 
-/* The same, with all names. */
-json_t *weir_json_reload(const char *instance, const struct weir_reload_result *result);
+/* All of it, with the generation: as words, or with all names as JSON. */
+int weir_tell_reload(const char *instance, bool wants_json, const struct weir_reload_result *result,
+		     struct weir_diag *diag);
 
 #endif

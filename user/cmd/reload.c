@@ -4,12 +4,11 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "options.h"
-#include "print.h"
 #include "print_reload.h"
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",
-	.options = "INofjh",
+	.options = "INcofjh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -21,30 +20,30 @@ const struct weir_command weir_reload_command = {
 		"network namespace that these are in (--netns).\n"
 		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
 		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until\n"
-		"the new ones are in place.",
-	.example = "  weir reload rules/dns-per-client.yaml",
+		"the new ones are in place.\n"
+		"With --confirm the rules before return by themselves unless 'weir confirm' comes in time: for rules\n"
+		"that might shut out who types them. The kernel itself returns, whatever becomes of this command and\n"
+		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.",
+	.example = "  weir reload rules/dns-per-client.yaml\n"
+		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };
 
 static int reload(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
+	const struct weir_reload_options how = {
+		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+		.confirm_ns = options->confirm_ns,
+	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
 	weir_hold_signals();
 	if (!err)
-		err = weir_instance_reload(options->instance, ruleset,
-					   options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN
-								  : WEIR_RELOAD_REFUSE_FOREIGN,
-					   &result, diag);
+		err = weir_instance_reload(options->instance, ruleset, &how, &result, diag);
 	if (err)
 		return err;
-	if (options->wants_json) {
-		err = weir_json_print(weir_json_reload(options->instance, &result), diag);
-	} else {
-		fprintf(stderr, "generation %llu: ", (unsigned long long)result.generation);
-		weir_print_reload(&result, stderr);
-	}
+	err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
 	return err ? err : weir_controller_warn(options->instance, diag);
 }
 

@@ -42,6 +42,8 @@ const struct weir_command weir_run_command = {
 		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",
 };
 
+static const struct weir_reload_options keeps_foreign = {.foreign = WEIR_RELOAD_REFUSE_FOREIGN};
+
 /* An instance that this command controls. */
 struct run {
 	enum weir_hangup hangup;
@@ -73,7 +75,7 @@ static int take_over(const char *instance, const struct weir_ruleset *ruleset, s
 	else if (err)
 		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
 	if (!err)
-		err = weir_instance_reload(instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, diag);
+		err = weir_instance_reload(instance, ruleset, &keeps_foreign, &result, diag);
 	if (err)
 		return err;
 	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, ", instance);
@@ -145,7 +147,7 @@ static int reload(const struct weir_options *options)
 		ruleset->settings.observes |= options->observes;
 	weir_hold_signals();
 	if (!err)
-		err = weir_instance_reload(options->instance, ruleset, WEIR_RELOAD_REFUSE_FOREIGN, &result, &diag);
+		err = weir_instance_reload(options->instance, ruleset, &keeps_foreign, &result, &diag);
 	weir_tell(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);

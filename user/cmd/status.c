@@ -276,13 +276,17 @@ static void print_text(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
-	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES];
+	char attached[WEIR_WORDS_BYTES], loaded[WEIR_WORDS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
 	uint64_t now_ns = weir_host_now_ns();
 
 	printf("instance %s: attached %s ago, generation %llu loaded %s ago\n", instance->name,
 	       weir_format_age(now_ns - info->attached_ns, attached), (unsigned long long)info->generation,
 	       weir_format_age(now_ns - info->loaded_ns, loaded));
 	print_netns(instance);
+	if (instance->unconfirmed.is_so)
+		printf("  unconfirmed: the rules before return in %llu s; 'weir confirm%s' keeps these\n",
+		       (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed),
+		       weir_instance_option(instance->name, option));
 	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
 	       weir_plural(instance->resource_count), instance->rule_count, weir_plural(instance->rule_count),
 	       info->flows_per_cpu);

@@ -30,6 +30,13 @@ struct weir_previous {
 	uint32_t presence_cells, presence_shift; /* likewise */
 };
 
+/*
+ * As if the latest load had not been: `rules` and `resources` are what was described before it, by slot. What was in
+ * use then is so again; what only that load brought starts cooling; what both have stays as it is now.
+ */
+void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
+			     const struct weir_resource_info *resources, uint64_t now_ns);
+
 struct weir_compile_options {
 	uint32_t cpus;		/* possible CPUs */
 	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/util.h"
 #include "thresholds/tokens.h"
 #include "weir_borrowing.h"
@@ -223,19 +224,6 @@ static bool is_forgotten(const struct slotting *slotting, const struct weir_rule
 	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo), its constants. */
-#define DIGEST_BASIS 0xcbf29ce484222325ull
-#define DIGEST_PRIME 0x100000001b3ull
-
-static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t count)
-{
-	const uint8_t *at = bytes;
-
-	while (count--)
-		digest = (digest ^ *at++) * DIGEST_PRIME;
-	return digest;
-}
-
 /* What tells one list of overrides from another, whatever their order: a sum of what each of them is hashed to. */
 static uint64_t digest_of_overrides(const struct weir_ruleset_rule *rule)
 {
@@ -244,12 +232,12 @@ static uint64_t digest_of_overrides(const struct weir_ruleset_rule *rule)
 
 	for (size_t i = 0; i < rule->override_count; i++) {
 		const struct weir_override *override = &rule->overrides[i];
-		uint64_t digest = digest_bytes(DIGEST_BASIS, &field, sizeof(field));
+		uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, &field, sizeof(field));
 
-		digest = digest_bytes(digest, &override->prefix.family, sizeof(override->prefix.family));
-		digest = digest_bytes(digest, &override->prefix.bits, sizeof(override->prefix.bits));
-		digest = digest_bytes(digest, override->prefix.address, sizeof(override->prefix.address));
-		digest = digest_bytes(digest, &override->threshold_micro, sizeof(override->threshold_micro));
+		digest = weir_digest(digest, &override->prefix.family, sizeof(override->prefix.family));
+		digest = weir_digest(digest, &override->prefix.bits, sizeof(override->prefix.bits));
+		digest = weir_digest(digest, override->prefix.address, sizeof(override->prefix.address));
+		digest = weir_digest(digest, &override->threshold_micro, sizeof(override->threshold_micro));
 		sum += digest *
 		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of what is linear hides changes */
 	}
@@ -512,41 +500,67 @@ static int make_room(struct slotting *slotting)
 }
 
 /* When nothing remembers a rule any more that is not used from now on. */
-static uint64_t free_after_ns(const struct slotting *slotting, const struct weir_rule_info *rule)
+static uint64_t free_after_ns(const struct weir_rule_info *rule, const struct weir_previous *previous, uint64_t now_ns)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	uint64_t interval_ns = rule->identity.interval_ns;
 
 	if (kind->rule_memory_ns)
-		return slotting->now_ns + kind->rule_memory_ns(slotting->previous);
+		return now_ns + kind->rule_memory_ns(previous);
 	/* Strict and smooth windows look one bucket further back than their interval. */
-	return slotting->now_ns + interval_ns + (rule->identity.samples ? interval_ns / rule->identity.samples : 0);
+	return now_ns + interval_ns + (rule->identity.samples ? interval_ns / rule->identity.samples : 0);
+}
+
+static void cool(struct weir_rule_info *rule, const struct weir_previous *previous, uint64_t now_ns)
+{
+	if (weir_shares_flows(rule))
+		rule->flows_until_ns = now_ns + rule->queueing_ns_max;
+	rule->state = WEIR_SLOT_COOLING;
+	rule->free_after_ns = free_after_ns(rule, previous, now_ns);
+}
+
+static void cool_resource(struct weir_resource_info *resource, uint64_t now_ns)
+{
+	resource->state = WEIR_SLOT_COOLING;
+	resource->free_after_ns = now_ns + RESOURCE_COOLING_NS;
+}
+
+void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
+			     const struct weir_resource_info *resources, uint64_t now_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < previous->rule_slots; i++) {
+		bool was_used = rules[i].state == WEIR_SLOT_USED, is_used = previous->rules[i].state == WEIR_SLOT_USED;
+
+		if (was_used && !is_used)
+			previous->rules[i] = rules[i];
+		else if (is_used && !was_used)
+			cool(&previous->rules[i], previous, now_ns);
+	}
+	for (i = 0; i < previous->resource_slots; i++) {
+		bool was_used = resources[i].state == WEIR_SLOT_USED;
+		bool is_used = previous->resources[i].state == WEIR_SLOT_USED;
+
+		if (was_used && !is_used)
+			previous->resources[i] = resources[i];
+		else if (is_used && !was_used)
+			cool_resource(&previous->resources[i], now_ns);
+	}
 }
 
 /* Everything that was in use starts cooling; describing the kept ones takes them back. */
 static void cool_all(struct slotting *slotting)
 {
 	struct weir_image *image = slotting->image;
-	struct weir_resource_info *resource;
-	struct weir_rule_info *rule;
 	uint32_t i;
 
-	for (i = 0; i < image->rule_slots; i++) {
-		rule = &image->rule_info[i];
-		if (rule->state != WEIR_SLOT_USED)
-			continue;
-		if (weir_shares_flows(rule))
-			rule->flows_until_ns = slotting->now_ns + rule->queueing_ns_max;
-		rule->state = WEIR_SLOT_COOLING;
-		rule->free_after_ns = free_after_ns(slotting, rule);
-	}
-	for (i = 0; i < image->resource_slots; i++) {
-		resource = &image->resource_info[i];
-		if (resource->state != WEIR_SLOT_USED)
-			continue;
-		resource->state = WEIR_SLOT_COOLING;
-		resource->free_after_ns = slotting->now_ns + RESOURCE_COOLING_NS;
-	}
+	for (i = 0; i < image->rule_slots; i++)
+		if (image->rule_info[i].state == WEIR_SLOT_USED)
+			cool(&image->rule_info[i], slotting->previous, slotting->now_ns);
+	for (i = 0; i < image->resource_slots; i++)
+		if (image->resource_info[i].state == WEIR_SLOT_USED)
+			cool_resource(&image->resource_info[i], slotting->now_ns);
 }
 
 static bool is_free(uint32_t state, uint64_t free_after_ns, uint64_t now_ns)
@@ -653,9 +667,9 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 /* What tells this rule's buckets from those that another left at its slot. */
 static uint32_t mark_of(const struct slotting *slotting, uint32_t slot)
 {
-	uint64_t digest = digest_bytes(DIGEST_BASIS, &slotting->now_ns, sizeof(slotting->now_ns));
+	uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, &slotting->now_ns, sizeof(slotting->now_ns));
 
-	digest = digest_bytes(digest, &slot, sizeof(slot));
+	digest = weir_digest(digest, &slot, sizeof(slot));
 	return (uint32_t)(digest ^ digest >> 32) | 1;
 }
 

@@ -358,10 +358,26 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	return 0;
 }
 
+/* The program has returned to the rules before by itself: their thresholds move from now on. It is tried once; the
+ * rules may have been confirmed, too.
+ */
+static void return_unconfirmed(struct weir_controller *controller, struct weir_diag *diag)
+{
+	struct weir_unconfirmed *unconfirmed = &controller->instance->unconfirmed;
+
+	if (!weir_unconfirmed_is_over(unconfirmed))
+		return;
+	unconfirmed->is_so = false;
+	weir_instance_return(controller->name, diag); /* a warning says what comes of it */
+}
+
 static int tick(struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t generation;
 	int err;
+
+	if (controller->instance)
+		return_unconfirmed(controller, diag);
 
 	if (controller->signals) { /* else the last tick failed to open it all */
 		err = read_generation(controller, &generation);

@@ -424,14 +424,6 @@ static int follow_controller(struct work *work)
 				sizeof(signals));
 }
 
-static uint32_t program_of(const struct weir_instance *instance)
-{
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex)
-			return instance->links[i].program_id;
-	return instance->link_count ? instance->links[0].program_id : 0;
-}
-
 int weir_explain_instance(const char *name, const struct weir_question *question,
 			  struct weir_explanation *ret_explanation, struct weir_diag *diag)
 {
@@ -442,8 +434,8 @@ int weir_explain_instance(const char *name, const struct weir_question *question
 	if (!err)
 		err = weir_controller_look(result.opened, &result.controller, diag);
 	if (!err)
-		err = weir_object_copy(program_of(result.opened), question->known, &result.object, &work.asked_fields,
-				       diag);
+		err = weir_object_copy(weir_instance_program_id(result.opened), question->known, &result.object,
+				       &work.asked_fields, diag);
 	if (err)
 		return err;
 	result.instance = result.opened->name;

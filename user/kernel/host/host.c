@@ -58,6 +58,14 @@ uint64_t weir_host_now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
+uint64_t weir_host_boot_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
 uint64_t weir_host_tick_ns(void)
 {
 	struct timespec tick;

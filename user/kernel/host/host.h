@@ -25,6 +25,9 @@ bool weir_host_cpus_have_gaps(void);
 /* The data plane's clock: CLOCK_MONOTONIC. */
 uint64_t weir_host_now_ns(void);
 
+/* CLOCK_BOOTTIME: nobody can set it, and it goes on while the machine sleeps. */
+uint64_t weir_host_boot_ns(void);
+
 /* Length of a jiffy, or 0 when it cannot be told. */
 uint64_t weir_host_tick_ns(void);
 

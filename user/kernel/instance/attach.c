@@ -110,6 +110,18 @@ static int publish_and_beat(const struct weir_settings *settings, const struct w
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the first heartbeat") : 0;
 }
 
+static int pin_history(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_closep) int fd = -1;
+	int err = weir_instance_keep(ruleset, 1, &history.sets[0], diag);
+
+	if (err)
+		return err;
+	fd = weir_instance_write_history(instance, &history, diag);
+	return fd < 0 ? fd : weir_pin(instance, WEIR_PIN_HISTORY, fd, diag);
+}
+
 static int pin_maps(const char *instance, const struct weir_object *object, struct weir_diag *diag)
 {
 	char path[PATH_MAX];
@@ -156,7 +168,7 @@ static int put_links(const struct weir_link_terms *terms, const struct weir_targ
 }
 
 /* Under the lock. Fills first, attaches last. */
-static int pin_and_attach(const struct plan *plan, const struct weir_settings *settings, const struct weir_image *image,
+static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ruleset, const struct weir_image *image,
 			  const struct weir_object *object, uint64_t *ret_attached_ns, struct weir_diag *diag)
 {
 	const struct weir_attach_options *options = plan->options;
@@ -167,6 +179,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_settings *s
 		.paces = image->config.paces,
 		.program_fd = weir_object_program_fd(object),
 	};
+	const struct weir_settings *settings = &ruleset->settings;
 	struct weir_instance_info info = {};
 	int err;
 
@@ -180,6 +193,8 @@ static int pin_and_attach(const struct plan *plan, const struct weir_settings *s
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);
 	err = pin_maps(options->instance, object, diag);
+	if (!err)
+		err = pin_history(options->instance, ruleset, diag);
 	if (!err && image->config.paces)
 		err = attach_pace(options->instance, &plan->targets, diag);
 	if (!err && options->is_controlled)
@@ -285,8 +300,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = weir_not_the_rules(weir_object_load(image, &fresh, &object, diag));
 	if (!err)
-		err = weir_not_the_rules(
-			pin_and_attach(&plan, &ruleset->settings, image, object, ret_attached_ns, diag));
+		err = weir_not_the_rules(pin_and_attach(&plan, ruleset, image, object, ret_attached_ns, diag));
 	weir_bpffs_tidy();
 	return err;
 }

@@ -121,7 +121,7 @@ static int open_terms(const struct weir_instance *instance, struct weir_link_ter
 		.mode = info->attach_mode,
 		.allows_merging = info->allows_merging,
 		.paces = info->paces,
-		.program_fd = weir_pin_open(instance->name, WEIR_PIN_PROGRAM),
+		.program_fd = weir_instance_open_program(instance),
 	};
 	if (ret_terms->program_fd >= 0)
 		return 0;

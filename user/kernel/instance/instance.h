@@ -19,6 +19,7 @@
 #include "pins/pins.h"
 #include "program/object.h"
 #include "compile/rule_changes.h"
+#include "rules/history.h"
 
 #define WEIR_INSTANCE_DEFAULT "main"
 #define WEIR_INSTANCE_NAME_BYTES 64
@@ -27,6 +28,13 @@ enum weir_attach_mode {
 	WEIR_MODE_AUTO,	  /* native, or where that does not work skb, with a warning */
 	WEIR_MODE_NATIVE, /* in the driver */
 	WEIR_MODE_SKB,	  /* after the driver: any interface, but slower */
+};
+
+/* Rules that are to be confirmed (docs/changing.md). */
+struct weir_unconfirmed {
+	bool is_so;
+	uint64_t returns_ns; /* CLOCK_BOOTTIME: from then on the rules before are in force */
+	uint64_t generation; /* of those that are not confirmed */
 };
 
 struct weir_instance {
@@ -42,6 +50,7 @@ struct weir_instance {
 	uint32_t rule_count, resource_count;
 	struct weir_link *links;
 	size_t link_count;
+	struct weir_unconfirmed unconfirmed;
 	bool is_settled; /* each place is one rule's: not so while a reload describes old and new ones together */
 	/* Tables of another version (enum weir_state_table), with those that are of no use without them. They are not
 	 * open: map_fd is -1.
@@ -96,6 +105,9 @@ int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag);
 
 /* It is wanted on interfaces by a pattern: it may be on none of them, and wait. */
 bool weir_instance_has_patterns(const struct weir_instance *instance);
+
+/* The program that judges, whether it is on the links itself or has a guard there; 0: none. */
+uint32_t weir_instance_program_id(const struct weir_instance *instance);
 
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
@@ -176,6 +188,7 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 
 struct weir_reload_result {
 	uint64_t generation;
+	uint64_t returns_s;	    /* it is to be confirmed until then; 0: it is not */
 	uint32_t rules, kept_rules; /* kept: with their windows and counters */
 	struct weir_rule_changes changes;
 	/* prefixes in the lists; before: 0 of what another version attached */
@@ -191,6 +204,11 @@ enum weir_reload_foreign {
 	WEIR_RELOAD_REPLACE_FOREIGN, /* they start afresh, with a warning */
 };
 
+struct weir_reload_options {
+	enum weir_reload_foreign foreign;
+	uint64_t confirm_ns; /* the rules before return so long after, unless these are confirmed; 0: these stay */
+};
+
 /*
  * Replace the rules, atomically for every packet. When anything fails the old ones go on; -EINVAL means that the new
  * ones are wrong. But WEIR_RELOAD_NOT_DESCRIBED: the new ones are in force, and what says so to other commands could
@@ -198,8 +216,34 @@ enum weir_reload_foreign {
  * frees *ret_result, which is touched only on success.
  */
 #define WEIR_RELOAD_NOT_DESCRIBED (-EUCLEAN)
-int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,
-			 struct weir_reload_result *ret_result, struct weir_diag *diag);
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
+			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag);
+
+/*
+ * The rule set before the last reload takes the place of the one in force, as a reload does; a second rollback goes
+ * forth again. Where the last reload is not confirmed, it is as if that had never been. -ENOENT: there is none.
+ */
+int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag);
+
+/* Rules that were reloaded to be confirmed stay. -ENOENT: there are none. -ETIME: too late. *ret_generation: theirs. */
+int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct weir_diag *diag);
+
+/* The moment to return is past. Whoever opens the instance then brings its descriptions in line with what the program
+ * does since.
+ */
+bool weir_unconfirmed_is_over(const struct weir_unconfirmed *unconfirmed);
+
+/* Does so: the rules before are described as what is in force, and the guard is taken off. Warns that it did, or that
+ * it failed (-errno). Every open of an instance does it; who keeps one open watches the time.
+ */
+int weir_instance_return(const char *name, struct weir_diag *diag);
+
+/* Until it returns, in whole seconds and rounded up; 0: it is over. */
+uint64_t weir_unconfirmed_left_s(const struct weir_unconfirmed *unconfirmed);
+
+/* What is kept of its rule sets (rules/history.h): empty where nothing is. The caller frees *ret_history. */
+void weir_instance_history(const struct weir_instance *instance, struct weir_history *ret_history);
 
 /* Fail with -ENOENT, and say so, unless the instance is attached to this interface (weir_link_find says what a name
  * means). */

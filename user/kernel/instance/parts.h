@@ -3,13 +3,15 @@
  * What the files of an instance need of each other, private to this directory: read.c reads, tables.c knows which of
  * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, detach.c
  * takes it off, attach.c and reload.c put rules in force, load.c is what those two do alike, link.c puts a program on
- * one interface, and follow.c does so where one is added, or comes. Whoever changes an instance holds the lock
+ * one interface, follow.c does so where one is added, or comes, programs.c knows what is on the links, and turn.c,
+ * history.c and guard.c are about going back. Whoever changes an instance holds the lock
  * (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_PARTS_H
 #define WEIR_INSTANCE_PARTS_H
 
 #include "instance/instance.h"
+#include "program/guard.h"
 
 /* ---- read.c ---- */
 
@@ -130,6 +132,90 @@ void weir_instance_trim_pace(const char *instance);
 
 /* Links first, so that no program runs without its pins; then what holds packets for it. */
 int weir_instance_remove(const char *instance, struct weir_diag *diag);
+
+/* ---- programs.c ---- */
+
+/* A program that links have now, one for all of them as a rule: to put it back should the next link refuse. */
+struct weir_old_program {
+	uint32_t id;
+	int fd;
+};
+
+void weir_old_programs_free(struct weir_old_program **programs);
+
+/* Before anything is changed: one more than there are, the last with id 0. The caller frees *ret_programs. */
+int weir_instance_open_programs(const struct weir_instance *instance, struct weir_old_program **ret_programs,
+				struct weir_diag *diag);
+
+/* Put another program on every link, or on none. Each packet meets the old rules or the new ones. */
+int weir_instance_swap_links(const struct weir_instance *instance, int program_fd, struct weir_old_program *old,
+			     struct weir_diag *diag);
+
+/* ---- history.c ---- */
+
+/* To be kept as that of a generation. NULL, with a warning, where it is too large. */
+int weir_instance_keep(const struct weir_ruleset *ruleset, uint64_t generation, struct weir_kept_set **ret_set,
+		       struct weir_diag *diag);
+
+/* A descriptor of a map that holds it, or -errno and why. */
+int weir_instance_write_history(const char *instance, const struct weir_history *history, struct weir_diag *diag);
+
+/* ---- guard.c ---- */
+
+/* The guard of rules that are to be confirmed: until returns_ns packets go to the program new_fd, then to old_fd. It is
+ * pinned, and on no link yet. The caller frees *ret_guard.
+ */
+int weir_guard_set_up(const struct weir_instance *instance, int new_fd, int old_fd, uint64_t returns_ns,
+		      struct weir_guard_object **ret_guard, struct weir_diag *diag);
+void weir_guard_remove(const char *instance);
+
+/* Fills instance->unconfirmed, once its links are read. */
+void weir_guard_look(struct weir_instance *instance);
+
+/* A guard is on a link, though its rules are confirmed: who confirmed them was killed. */
+bool weir_guard_is_left(const struct weir_instance *instance);
+
+/* What belongs on a link now: the program, or its guard. A descriptor, or -errno. */
+int weir_instance_open_program(const struct weir_instance *instance);
+
+/* They stay. -ETIME: too late, and the old ones are in force. */
+int weir_guard_confirm(const char *instance);
+
+/* What runs, as if the rules that the guard is there for had never been loaded. */
+void weir_guard_take_back(const struct weir_instance *instance, struct weir_previous *previous);
+
+/* ---- turn.c ---- */
+
+/* A turn from one rule set to another. */
+struct weir_turning {
+	enum weir_turn turn;
+	const struct weir_ruleset *ruleset;
+	struct weir_ruleset *kept;   /* that is it, if it is one that was kept */
+	struct weir_history history; /* as it will be */
+	uint64_t returns_ns;	     /* CLOCK_BOOTTIME; 0: it is not to be confirmed */
+};
+
+void weir_turning_free(struct weir_turning *turning);
+
+/*
+ * What a turn comes to, under the lock: which rule set, and what is kept then. Rules that are not confirmed yet are not
+ * reloaded; a rollback of them is their return. 1: nothing is to be done, another command has returned them.
+ */
+int weir_turning_plan(struct weir_instance *instance, enum weir_turn turn, const struct weir_ruleset *ruleset,
+		      const struct weir_reload_options *options, struct weir_turning *ret_turning,
+		      struct weir_diag *diag);
+
+/* Take a guard off the links whose rules are confirmed. */
+int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag);
+
+/* ---- reload.c ---- */
+
+/* A reload (`ruleset`), a rollback or a return (NULL). *ret_result is touched only when it returns 0; 1: nothing was to
+ * be done.
+ */
+int weir_instance_turn(const char *name, enum weir_turn turn, const struct weir_ruleset *ruleset,
+		       const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+		       struct weir_diag *diag);
 
 /* ---- load.c ---- */
 

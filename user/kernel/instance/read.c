@@ -255,6 +255,7 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 		err = weir_instance_read_links(instance, diag);
 	if (err)
 		return err;
+	weir_guard_look(instance);
 	instance->is_settled = instance->is_all_foreign || is_settled(instance);
 	*ret_instance = TAKE_PTR(instance);
 	return 0;
@@ -300,8 +301,8 @@ static int open_when_quiet(const char *name, struct weir_instance **ret_instance
 	return err;
 }
 
-static int open_listed(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
-		       struct weir_diag *diag)
+static int open_soon(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
+		     struct weir_diag *diag)
 {
 	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
 	int err = weir_instance_open_as_is(name, ret_instance, &in_between);
@@ -313,6 +314,20 @@ static int open_listed(const char *name, bool waits_for_reload, struct weir_inst
 	if (!err)
 		weir_instance_free(TAKE_PTR(*ret_instance));
 	return open_when_quiet(name, ret_instance, diag);
+}
+
+static int open_listed(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
+		       struct weir_diag *diag)
+{
+	int err = open_soon(name, waits_for_reload, ret_instance, diag);
+
+	if (err || !*ret_instance || !weir_unconfirmed_is_over(&(*ret_instance)->unconfirmed))
+		return err;
+	/* The program has returned to the rules before, and nobody has described them yet. */
+	if (weir_instance_return(name, diag))
+		return 0; /* told: what is opened is what was described last */
+	weir_instance_free(TAKE_PTR(*ret_instance));
+	return open_soon(name, waits_for_reload, ret_instance, diag);
 }
 
 int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag)

@@ -314,43 +314,20 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 
 /* ---- pins ---- */
 
-static const char *new_pin(const char *pin, char buffer[64])
-{
-	snprintf(buffer, 64, "%s" WEIR_PIN_NEW, pin);
-	return buffer;
-}
-
-static int pin_anew(const char *instance, const char *pin, int fd, struct weir_diag *diag)
-{
-	char buffer[64];
-
-	weir_unpin(instance, new_pin(pin, buffer)); /* of a reload that was killed */
-	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
-}
-
-/* In one step for those who look: rename replaces. */
-static int take_new_pin(const char *instance, const char *pin, struct weir_diag *diag)
-{
-	char from[PATH_MAX], to[PATH_MAX], buffer[64];
-
-	weir_pin_path(instance, new_pin(pin, buffer), from);
-	weir_pin_path(instance, pin, to);
-	if (rename(from, to))
-		return weir_diag_fail(diag, errno, NULL, "cannot replace '%s'", to);
-	return 0;
-}
-
 static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
-			const struct weir_object *object, struct weir_diag *diag)
+			const struct weir_object *object, const struct weir_turning *turning, struct weir_diag *diag)
 {
-	int err = pin_anew(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+	_cleanup_(weir_closep) int history_fd = weir_instance_write_history(instance->name, &turning->history, diag);
+	int err = history_fd < 0 ? history_fd : weir_pin_new(instance->name, WEIR_PIN_HISTORY, history_fd, diag);
 
 	if (!err)
-		err = pin_anew(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
+		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+	if (!err)
+		err = weir_pin_new(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
 		if (is_replaced(instance, image, map))
-			err = pin_anew(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
-				       diag);
+			err = weir_pin_new(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
+					   diag);
 	return err;
 }
 
@@ -394,10 +371,12 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 	_Static_assert(WEIR_MAP_INSTANCE == 0, "the description's pin is taken first");
 	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
 		if (is_replaced(instance, image, map))
-			err = take_new_pin(instance->name, weir_instance_map_name(map), diag);
+			err = weir_pin_take_new(instance->name, weir_instance_map_name(map), diag);
 	if (!err)
-		err = take_new_pin(instance->name, WEIR_PIN_THRESHOLDS, diag);
-	return err ? err : take_new_pin(instance->name, WEIR_PIN_PROGRAM, diag);
+		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
+	if (!err)
+		err = weir_pin_take_new(instance->name, WEIR_PIN_THRESHOLDS, diag);
+	return err ? err : weir_pin_take_new(instance->name, WEIR_PIN_PROGRAM, diag);
 }
 
 static bool is_table_of_ours(const char *name)
@@ -422,133 +401,11 @@ static void drop_old_tables(const struct weir_instance *instance)
 
 static void drop_new_pins(const struct weir_instance *instance)
 {
-	char buffer[64];
-
-	weir_unpin(instance->name, new_pin(WEIR_PIN_THRESHOLDS, buffer));
-	weir_unpin(instance->name, new_pin(WEIR_PIN_PROGRAM, buffer));
+	weir_unpin_new(instance->name, WEIR_PIN_HISTORY);
+	weir_unpin_new(instance->name, WEIR_PIN_THRESHOLDS);
+	weir_unpin_new(instance->name, WEIR_PIN_PROGRAM);
 	for (int map = 0; map < WEIR_MAP_COUNT; map++)
-		weir_unpin(instance->name, new_pin(weir_instance_map_name(map), buffer));
-}
-
-/* ---- links ---- */
-
-/* A program that links have now, one for all of them as a rule: to put it back should the next link refuse. */
-struct old_program {
-	uint32_t id;
-	int fd;
-};
-
-/* One more than there are, the last with id 0. */
-static void free_programs(struct old_program **programs)
-{
-	for (struct old_program *program = *programs; program && program->id; program++)
-		weir_closep(&program->fd);
-	free(*programs);
-}
-
-static bool is_program(int fd, uint32_t id)
-{
-	struct bpf_prog_info info = {};
-	__u32 info_bytes = sizeof(info);
-
-	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes) && info.id == id;
-}
-
-/* By its pin, or that of a reload that was cut short; by its number, which takes CAP_SYS_ADMIN, where another version
- * has pinned none. Returns a descriptor or -errno.
- */
-static int open_program(const char *instance, uint32_t id)
-{
-	char buffer[64];
-	const char *const pins[] = {WEIR_PIN_PROGRAM, new_pin(WEIR_PIN_PROGRAM, buffer)};
-
-	for (size_t i = 0; i < ARRAY_SIZE(pins); i++) {
-		_cleanup_(weir_closep) int fd = weir_pin_open(instance, pins[i]);
-
-		if (is_program(fd, id))
-			return TAKE_FD(fd);
-	}
-	return bpf_prog_get_fd_by_id(id);
-}
-
-static struct old_program *find_program(struct old_program *programs, uint32_t id)
-{
-	while (programs->id && programs->id != id)
-		programs++;
-	return programs;
-}
-
-/* Before anything is changed. The caller frees *ret_programs. */
-static int open_programs(const struct weir_instance *instance, struct old_program **ret_programs,
-			 struct weir_diag *diag)
-{
-	_cleanup_(free_programs) struct old_program *programs = calloc(instance->link_count + 1, sizeof(*programs));
-
-	if (!programs)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
-	for (size_t i = 0; i < instance->link_count; i++) {
-		const struct weir_link *link = &instance->links[i];
-		struct old_program *program = find_program(programs, link->program_id);
-
-		if (!link->ifindex || program->id)
-			continue;
-		program->fd = open_program(instance->name, link->program_id);
-		if (program->fd < 0)
-			return weir_diag_fail(diag, -program->fd, "the old rules go on",
-					      "cannot open the program on '%s'", link->interface);
-		program->id = link->program_id;
-	}
-	*ret_programs = TAKE_PTR(programs);
-	return 0;
-}
-
-/* Its descriptor is not kept: there may be more interfaces than a process may have descriptors. */
-static int swap_link(const struct weir_instance *instance, const struct weir_link *link, int program_fd)
-{
-	_cleanup_(weir_closep) int fd = -1;
-	char pin[WEIR_LINK_PIN_BYTES];
-
-	weir_link_pin(link->attached_as, link->is_native, pin);
-	fd = weir_pin_open(instance->name, pin);
-	if (fd < 0)
-		return fd;
-	return bpf_link_update(fd, program_fd, NULL) ? -errno : 0;
-}
-
-static void warn_gone(const struct weir_instance *instance, const struct weir_link *link, struct weir_diag *diag)
-{
-	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
-
-	snprintf(hint, sizeof(hint), "'weir detach%s -i %s' forgets it", weir_instance_option(instance->name, option),
-		 link->interface);
-	weir_diag_warning(diag, NULL, NULL, hint, "interface '%s' is gone, and the rules with it", link->interface);
-}
-
-/* Put the new program on every link, or on none. Each packet meets the old rules or the new ones. */
-static int swap_links(const struct weir_instance *instance, int program_fd, struct old_program *old,
-		      struct weir_diag *diag)
-{
-	size_t done = 0;
-	int err = 0;
-
-	for (; !err && done < instance->link_count; done += !err) {
-		const struct weir_link *link = &instance->links[done];
-
-		if (!link->ifindex) {
-			warn_gone(instance, link, diag);
-			continue;
-		}
-		err = swap_link(instance, link, program_fd);
-		if (err)
-			weir_diag_fail(diag, -err, "the old rules go on", "cannot replace the program on '%s'",
-				       link->interface);
-	}
-	/* The same call that has just worked the other way round. */
-	while (err && done--)
-		if (instance->links[done].ifindex)
-			swap_link(instance, &instance->links[done],
-				  find_program(old, instance->links[done].program_id)->fd);
-	return err;
+		weir_unpin_new(instance->name, weir_instance_map_name(map));
 }
 
 /* ---- putting it together ---- */
@@ -627,33 +484,64 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 		   : 0;
 }
 
+/* Rules that are to be confirmed are not on the links themselves: their guard is. */
+static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
+			 const struct weir_turning *turning, struct weir_old_program *old, struct weir_diag *diag)
+{
+	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
+	int err;
+
+	if (!turning->returns_ns)
+		return weir_instance_swap_links(instance, weir_object_program_fd(object), old, diag);
+	if (old[0].id && old[1].id) {
+		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+		snprintf(hint, sizeof(hint), "'weir reload%s FILE...' puts that right",
+			 weir_instance_option(instance->name, option));
+		weir_diag_error(diag, NULL, NULL, hint,
+				"a reload of instance '%s' was cut short: there is no one rule set to return to",
+				instance->name);
+		return -EAGAIN;
+	}
+	err = weir_guard_set_up(instance, weir_object_program_fd(object), old[0].fd, turning->returns_ns, &guard, diag);
+	if (!err)
+		err = weir_instance_swap_links(instance, weir_guard_program_fd(guard), old, diag);
+	if (err)
+		weir_guard_remove(instance->name);
+	return err;
+}
+
 /* Up to the swap everything can be undone; after it the new rules are in force. */
-static int swap_in(struct weir_instance *instance, const struct weir_settings *settings, const struct weir_image *image,
+static int swap_in(struct weir_instance *instance, const struct weir_turning *turning, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
-	_cleanup_(free_programs) struct old_program *old = NULL;
+	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
+	const struct weir_settings *settings = &turning->ruleset->settings;
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_diag ignored = {};
 	int err;
 
-	err = open_programs(instance, &old, diag);
+	err = weir_instance_open_programs(instance, &old, diag);
 	if (err)
 		return err;
 	err = describe_both(instance, image, diag);
 	if (!err)
-		err = pin_new_maps(instance, image, object, diag);
+		err = pin_new_maps(instance, image, object, turning, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
 	if (!err)
-		err = swap_links(instance, weir_object_program_fd(object), old, diag);
+		err = swap_programs(instance, object, turning, old, diag);
 	if (err) {
 		drop_new_pins(instance);
 		write_descriptions(instance, instance->rules, instance->resources, &ignored);
 		weir_diag_free(&ignored);
 		return err;
 	}
-	if (!make_known(instance, settings, image, object, diag))
+	if (!make_known(instance, settings, image, object, diag)) {
+		if (!turning->returns_ns)
+			weir_guard_remove(instance->name); /* of what was on the links before, if there is one */
 		return 0;
+	}
 	snprintf(hint, sizeof(hint), "once more: 'weir reload%s FILE...'",
 		 weir_instance_option(instance->name, option));
 	weir_diag_error(diag, NULL, NULL, hint,
@@ -708,59 +596,104 @@ static void describe_result(const struct weir_instance *instance, const struct w
 	*ret_result = result;
 }
 
-int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset, enum weir_reload_foreign foreign,
-			 struct weir_reload_result *ret_result, struct weir_diag *diag)
+/* Checks, and the image. Changes nothing. */
+static int prepare(struct weir_instance *instance, const struct weir_turning *turning, struct weir_image **ret_image,
+		   struct weir_diag *diag)
 {
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_previous previous = what_runs(instance);
+	int err = check_links(instance, diag);
+
+	if (!err)
+		err = check_netns(instance, turning->ruleset, diag);
+	if (!err)
+		err = weir_instance_check_marks(turning->ruleset, diag);
+	if (err)
+		return err;
+	if (instance->unconfirmed.is_so)
+		weir_guard_take_back(instance, &previous);
+	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, ret_image, diag);
+	if (!err)
+		err = check_span(instance, *ret_image, diag);
+	if (!err)
+		err = weir_instance_check_memory(new_bytes(instance, *ret_image), diag);
+	return err;
+}
+
+/* Packets that wait, when all is decided: while rules are not confirmed, those before may need it yet. */
+static void finish_pace(const struct weir_instance *instance, const struct weir_turning *turning, bool paces)
+{
+	if (!paces && !turning->returns_ns && weir_pace_is_attached(instance->name))
+		weir_pace_detach(instance->name);
+}
+
+/* Under the lock. */
+static int turn(struct weir_instance *instance, const struct weir_turning *turning,
+		struct weir_reload_result *ret_result, struct weir_diag *diag)
+{
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	_cleanup_(weir_closep) int lock_fd = -1;
-	struct weir_instance_info before;
-	struct weir_previous previous;
+	const struct weir_instance_info before = instance->info;
 	bool paces_anew = false;
-	int err;
+	int err = prepare(instance, turning, &image, diag);
 
-	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
-	err = weir_instance_open_any(name, &instance, diag);
-	if (err)
-		return err;
-	weir_instance_free(TAKE_PTR(instance));
-	err = weir_bpffs_lock(&lock_fd, diag);
-	if (!err)
-		err = weir_instance_open_as_is(name, &instance, diag);
-	if (!err)
-		err = weir_instance_accept_foreign(instance, foreign, diag);
-	if (!err)
-		err = check_links(instance, diag);
-	if (!err)
-		err = check_netns(instance, ruleset, diag);
-	if (!err)
-		err = weir_instance_check_marks(ruleset, diag);
-	if (err)
-		return err;
-
-	before = instance->info;
-	previous = what_runs(instance);
-	err = weir_instance_build_image(ruleset, instance->is_all_foreign ? NULL : &previous, &image, diag);
-	if (!err)
-		err = check_span(instance, image, diag);
-	if (!err)
-		err = weir_instance_check_memory(new_bytes(instance, image), diag);
 	if (!err)
 		err = weir_not_the_rules(load_over(instance, image, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
-		err = weir_not_the_rules(swap_in(instance, &ruleset->settings, image, object, diag));
+		err = weir_not_the_rules(swap_in(instance, turning, image, object, diag));
 	if (!err)
 		err = replace_pace(instance, image, diag);
 	/* The new rules, which pace, may be in force all the same. */
-	if (err ? paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED : !image->config.paces && weir_pace_is_attached(name))
-		weir_pace_detach(name);
+	if (err && paces_anew && err != WEIR_RELOAD_NOT_DESCRIBED)
+		weir_pace_detach(instance->name);
 	if (err)
 		return err;
+	finish_pace(instance, turning, image->config.paces);
 	describe_result(instance, &before, image, ret_result, diag);
+	if (turning->returns_ns)
+		ret_result->returns_s = weir_unconfirmed_left_s(
+			&(struct weir_unconfirmed){.is_so = true, .returns_ns = turning->returns_ns});
 	return 0;
+}
+
+/* Rules that were kept may be put in force again from anywhere: interfaces are named where the instance is. */
+static int go_there(const struct weir_instance *instance, enum weir_turn turn, int *back_fd)
+{
+	return turn == WEIR_TURN_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
+}
+
+int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct weir_ruleset *ruleset,
+		       const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+		       struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_turning_free) struct weir_turning turning = {};
+	_cleanup_(weir_closep) int lock_fd = -1;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	int err = weir_bpffs_lock(&lock_fd, diag);
+
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err)
+		err = weir_instance_accept_foreign(instance, options->foreign, diag);
+	if (!err)
+		err = weir_turning_plan(instance, turn_to, ruleset, options, &turning, diag);
+	if (err)
+		return err;
+	go_there(instance, turning.turn, &back_fd); /* where it cannot be found, rules that need it are refused */
+	return turn(instance, &turning, ret_result, diag);
+}
+
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
+			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	return err ? err : weir_instance_turn(name, WEIR_TURN_LOADED, ruleset, options, ret_result, diag);
 }
 
 void weir_reload_result_free(struct weir_reload_result *result)

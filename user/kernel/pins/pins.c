@@ -13,6 +13,9 @@
 #define NATIVE_PREFIX "native-"
 #define SKB_PREFIX "skb-"
 
+/* Of a pin that is about to replace the one without. */
+#define NEW_SUFFIX "-new"
+
 void weir_pin_path(const char *instance, const char *pin, char *path)
 {
 	snprintf(path, PATH_MAX, "%s/%s%s%s", weir_bpffs_base(), instance, pin ? "/" : "", pin ? pin : "");
@@ -76,6 +79,49 @@ void weir_unpin(const char *instance, const char *pin)
 
 	weir_pin_path(instance, pin, path);
 	unlink(path);
+}
+
+/* ---- pins that replace others ---- */
+
+#define NEW_PIN_BYTES 64
+
+static const char *new_pin(const char *pin, char buffer[NEW_PIN_BYTES])
+{
+	snprintf(buffer, NEW_PIN_BYTES, "%s" NEW_SUFFIX, pin);
+	return buffer;
+}
+
+int weir_pin_new(const char *instance, const char *pin, int fd, struct weir_diag *diag)
+{
+	char buffer[NEW_PIN_BYTES];
+
+	weir_unpin_new(instance, pin); /* of a reload that was killed */
+	return weir_pin(instance, new_pin(pin, buffer), fd, diag);
+}
+
+int weir_pin_take_new(const char *instance, const char *pin, struct weir_diag *diag)
+{
+	char from[PATH_MAX], to[PATH_MAX], buffer[NEW_PIN_BYTES];
+
+	weir_pin_path(instance, new_pin(pin, buffer), from);
+	weir_pin_path(instance, pin, to);
+	if (rename(from, to))
+		return weir_diag_fail(diag, errno, NULL, "cannot replace '%s'", to);
+	return 0;
+}
+
+void weir_unpin_new(const char *instance, const char *pin)
+{
+	char buffer[NEW_PIN_BYTES];
+
+	weir_unpin(instance, new_pin(pin, buffer));
+}
+
+int weir_pin_open_new(const char *instance, const char *pin)
+{
+	char buffer[NEW_PIN_BYTES];
+
+	return weir_pin_open(instance, new_pin(pin, buffer));
 }
 
 int weir_pins_read(const char *instance, struct weir_names *ret_pins)

@@ -19,7 +19,8 @@
 
 #define WEIR_PIN_THRESHOLDS "thresholds"
 #define WEIR_PIN_PROGRAM "program" /* so that a reload can put it back without CAP_SYS_ADMIN */
-#define WEIR_PIN_NEW "-new"	   /* suffix of a pin that is about to replace the one without */
+#define WEIR_PIN_GUARD "guard"	   /* the program on the links while its rules are not confirmed */
+#define WEIR_PIN_HISTORY "history"
 
 /* Path of a pin of an instance, or (pin NULL) of its directory. `path` has PATH_MAX bytes. */
 void weir_pin_path(const char *instance, const char *pin, char *path);
@@ -39,6 +40,16 @@ bool weir_link_pin_parse(const char *pin, char ret_interface[IF_NAMESIZE], bool 
 int weir_pins_read(const char *instance, struct weir_names *ret_pins);
 
 int weir_pin(const char *instance, const char *pin, int fd, struct weir_diag *diag);
+
+/* A pin that is about to replace the one of this name; one that was left there goes. */
+int weir_pin_new(const char *instance, const char *pin, int fd, struct weir_diag *diag);
+/* It does so, in one step for those who look: rename replaces. */
+int weir_pin_take_new(const char *instance, const char *pin, struct weir_diag *diag);
+/* It does not, after all. */
+void weir_unpin_new(const char *instance, const char *pin);
+/* Opened as it would be then. */
+int weir_pin_open_new(const char *instance, const char *pin);
+
 int weir_pin_open(const char *instance, const char *pin);
 void weir_unpin(const char *instance, const char *pin);
 

@@ -311,21 +311,29 @@ static json_t *describe_foreign_tables(const struct weir_instance *instance)
 	return names;
 }
 
+/* Null where all is confirmed. */
+static json_t *describe_unconfirmed(const struct weir_instance *instance)
+{
+	if (!instance->unconfirmed.is_so)
+		return json_null();
+	return json_integer(weir_unconfirmed_left_s(&instance->unconfirmed));
+}
+
 json_t *weir_status_describe(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
-			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
-			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
-			 (now_ns - info->loaded_ns) / 1e9, "limitsHoldSeconds", describe_span(instance), "netns",
-			 describe_netns(instance), "links", describe_links(instance), "wanted",
-			 describe_wanted(instance), "settings", describe_settings(instance), "counts",
-			 describe_counts(instance), "timed", describe_timed(view), "controller",
-			 describe_controller(&view->controller), "memory", describe_memory(view), "system",
-			 describe_signals(&view->signals), "resources", describe_resources(instance), "rules",
-			 describe_rules(view));
+	return json_pack(
+		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+		describe_foreign_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
+		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
+		describe_unconfirmed(instance), "limitsHoldSeconds", describe_span(instance), "netns",
+		describe_netns(instance), "links", describe_links(instance), "wanted", describe_wanted(instance),
+		"settings", describe_settings(instance), "counts", describe_counts(instance), "timed",
+		describe_timed(view), "controller", describe_controller(&view->controller), "memory",
+		describe_memory(view), "system", describe_signals(&view->signals), "resources",
+		describe_resources(instance), "rules", describe_rules(view));
 }

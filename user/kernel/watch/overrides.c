@@ -9,10 +9,9 @@
 
 int weir_overrides_open(const struct weir_instance *instance)
 {
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex)
-			return weir_program_map_open(instance->links[i].program_id, "overrides");
-	return -ENOENT;
+	const uint32_t program_id = weir_instance_program_id(instance);
+
+	return program_id ? weir_program_map_open(program_id, "overrides") : -ENOENT;
 }
 
 int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct weir_flow_key *key, uint64_t *ret_units)

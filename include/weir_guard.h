@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the guard of an unconfirmed rule set goes by (bpf/guard.bpf.c). Userspace writes, the program reads. Its maps
+ * live from a reload that is to be confirmed until that is decided.
+ */
+#ifndef WEIR_ABI_GUARD_H
+#define WEIR_ABI_GUARD_H
+
+#include <linux/types.h>
+
+enum weir_guard_set { WEIR_GUARD_NEW, WEIR_GUARD_OLD, WEIR_GUARD_SETS };
+
+#define WEIR_GUARD_NEVER (~0ull) /* confirmed: the new rules stay */
+
+/* Map `guard`, one element. */
+struct weir_guard {
+	__u64 returns_ns; /* CLOCK_BOOTTIME: from then on the old rules are in force */
+	__u64 generation; /* of the rule set that is not confirmed */
+};
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir confirm: rules that were reloaded to be confirmed stay. */
+#include "base/util.h"
+#include "cmd.h"
+#include "options.h"
+#include "print.h"
+
+const struct weir_command weir_confirm_command = {
+	.name = "confirm",
+	.options = "Ijh",
+	.holds_signals = true,
+	.about =
+		"Keep the rules that 'weir reload --confirm' put in force. Without it the rules before return when the "
+		"time is over. Type it in the session that the rules might have cut off: that it arrives is the "
+		"proof.",
+	.example = "  weir reload --confirm 60s rules/ssh.yaml && weir confirm",
+};
+
+static int confirm(const struct weir_options *options, struct weir_diag *diag)
+{
+	uint64_t generation;
+	int err = weir_instance_confirm(options->instance, &generation, diag);
+
+	if (err)
+		return err;
+	if (options->wants_json)
+		return weir_json_print(json_pack("{s:s, s:I}", "instance", options->instance, "generation",
+						 (json_int_t)generation),
+				       diag);
+	fprintf(stderr, "generation %llu stays\n", (unsigned long long)generation);
+	return 0;
+}
+
+int weir_cmd_confirm(int argc, char **argv)
+{
+	return weir_command_run(&weir_confirm_command, argc, argv, confirm);
+}

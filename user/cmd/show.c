@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir show: the rule set in force, as a rule file. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "options.h"
+#include "rules/emit.h"
+
+const struct weir_command weir_show_command = {
+	.name = "show",
+	.options = "bIjh",
+	.about = "Print the rule set in force as one rule file, which loads as the same: whatever files, lists and "
+		 "lists of Sentinel's it came from, with all names, and without what is so by default. The comment at "
+		 "its top says which files these were, and has a hash: two sets with the same hash are the same. "
+		 "--json prints it as JSON, which loads as well. It is kept with what is attached, and needs none of "
+		 "the files any more.",
+	.example = "  weir show >rules.yaml\n"
+		   "  weir show --before",
+};
+
+static int fail_not_kept(const struct weir_options *options, const struct weir_history *history, struct weir_diag *diag)
+{
+	char option[WEIR_INSTANCE_OPTION_BYTES], hint[128];
+
+	snprintf(hint, sizeof(hint), "'weir reload%s FILE...' keeps it",
+		 weir_instance_option(options->instance, option));
+	if (history->sets[0])
+		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has no rule set before the one in force",
+				options->instance);
+	else
+		weir_diag_error(
+			diag, NULL, NULL, hint,
+			"the rule set of instance '%s' is not kept: another version of weir loaded it, or it is "
+			"too large",
+			options->instance);
+	return -ENOENT;
+}
+
+/* A name may hold what would end the comment. */
+static void print_files(const char *files)
+{
+	while (*files) {
+		size_t bytes = strcspn(files, "\n");
+
+		printf("#   ");
+		for (size_t i = 0; i < bytes; i++)
+			putchar((unsigned char)files[i] < ' ' || files[i] == 0x7f ? '?' : files[i]);
+		putchar('\n');
+		files += bytes + (files[bytes] != '\0');
+	}
+}
+
+static void print_comment(const struct weir_options *options, const struct weir_kept_set *set)
+{
+	static const char *const turns[WEIR_TURN_COUNT] = {
+		[WEIR_TURN_LOADED] = "loaded from",
+		[WEIR_TURN_ROLLBACK] = "by a rollback, and loaded from",
+		[WEIR_TURN_RETURNED] = "returned, as the next was not confirmed, and loaded from",
+	};
+
+	printf("# instance %s, generation %llu, hash %016llx, %s\n", options->instance,
+	       (unsigned long long)set->generation, (unsigned long long)set->digest, turns[set->turn]);
+	print_files(set->files);
+}
+
+static int print(const struct weir_options *options, const struct weir_kept_set *set, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	int err = weir_kept_set_read(set, &ruleset, diag);
+
+	if (err)
+		return -EIO;
+	if (!options->wants_json)
+		print_comment(options, set);
+	weir_ruleset_emit(ruleset, options->wants_json ? WEIR_FORM_JSON : WEIR_FORM_YAML, true, stdout);
+	if (fflush(stdout) || ferror(stdout))
+		return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot write the rule set");
+	return 0;
+}
+
+static int show(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	int err = weir_instance_open(options->instance, &instance, diag);
+
+	if (err)
+		return err;
+	weir_instance_history(instance, &history);
+	if (!history.sets[options->means_before])
+		return fail_not_kept(options, &history, diag);
+	return print(options, history.sets[options->means_before], diag);
+}
+
+int weir_cmd_show(int argc, char **argv)
+{
+	return weir_command_run(&weir_show_command, argc, argv, show);
+}

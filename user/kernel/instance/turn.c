@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Going from one rule set to another, and back: which one is meant, what is kept of both, and who decides about rules
+ * that are to be confirmed. How rules are replaced is reload.c's.
+ */
+#include "instance/parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "pace/pace.h"
+
+void weir_turning_free(struct weir_turning *turning)
+{
+	weir_ruleset_free(turning->kept);
+	weir_history_free(&turning->history);
+}
+
+/* ---- refusals ---- */
+
+static int refuse_unconfirmed(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	weir_instance_option(instance->name, option);
+	snprintf(hint, sizeof(hint), "'weir confirm%s' keeps them, 'weir rollback%s' takes them back; then reload",
+		 option, option);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"the rules of instance '%s' are not confirmed yet: those before return in %llu s",
+			instance->name, (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
+	return -EBUSY;
+}
+
+static int fail_no_set_before(const struct weir_instance *instance, const struct weir_history *history,
+			      struct weir_diag *diag)
+{
+	const char *why = history->sets[0] ? "nothing was reloaded since, or it has been taken back"
+					   : "none is kept of what another version of weir loaded, or of what is too "
+					     "large";
+
+	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' puts any other in force",
+			"instance '%s' has no rule set before this one: %s", instance->name, why);
+	return -ENOENT;
+}
+
+static int fail_no_way_back(const struct weir_instance *instance, const char *why, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "reload without '--confirm'",
+			"instance '%s' could not return from these rules: %s", instance->name, why);
+	return -ENOENT;
+}
+
+/* ---- which rule set ---- */
+
+static int read_kept(struct weir_turning *turning, struct weir_kept_set *set, uint64_t generation,
+		     struct weir_diag *diag)
+{
+	int err = weir_kept_set_read(set, &turning->kept, diag);
+
+	if (err)
+		return weir_not_the_rules(err);
+	turning->ruleset = turning->kept;
+	set->generation = generation;
+	set->turn = turning->turn;
+	return 0;
+}
+
+static int plan_load(const struct weir_instance *instance, const struct weir_reload_options *options,
+		     struct weir_turning *turning, struct weir_diag *diag)
+{
+	struct weir_kept_set *set = NULL;
+	int err = weir_instance_keep(turning->ruleset, instance->info.generation + 1, &set, diag);
+
+	if (err)
+		return err;
+	if (options->confirm_ns && (!set || !turning->history.sets[0])) {
+		err = fail_no_way_back(instance, set ? "those in force are not kept, reload them once" : "too large",
+				       diag);
+		weir_kept_set_free(set);
+		return err;
+	}
+	if (options->confirm_ns)
+		turning->returns_ns = weir_host_boot_ns() + options->confirm_ns;
+	if (set)
+		weir_history_push(&turning->history, set, options->confirm_ns);
+	else
+		weir_history_free(&turning->history);
+	return 0;
+}
+
+static int plan_rollback(const struct weir_instance *instance, struct weir_turning *turning, struct weir_diag *diag)
+{
+	if (!turning->history.sets[1])
+		return fail_no_set_before(instance, &turning->history, diag);
+	weir_history_swap(&turning->history);
+	return read_kept(turning, turning->history.sets[0], instance->info.generation + 1, diag);
+}
+
+/* A reload that was killed may have put its rules on the links, and not into the history. */
+static void forget_unconfirmed(const struct weir_instance *instance, struct weir_history *history)
+{
+	if (history->sets[0] && history->sets[0]->generation == instance->unconfirmed.generation)
+		weir_history_return(history);
+}
+
+static int plan_return(const struct weir_instance *instance, struct weir_turning *turning, struct weir_diag *diag)
+{
+	forget_unconfirmed(instance, &turning->history);
+	if (!turning->history.sets[0])
+		return fail_no_set_before(instance, &turning->history, diag);
+	return read_kept(turning, turning->history.sets[0], instance->info.generation + 1, diag);
+}
+
+int weir_turning_plan(struct weir_instance *instance, enum weir_turn turn, const struct weir_ruleset *ruleset,
+		      const struct weir_reload_options *options, struct weir_turning *ret_turning,
+		      struct weir_diag *diag)
+{
+	const struct weir_unconfirmed *unconfirmed = &instance->unconfirmed;
+	struct weir_turning turning = {.turn = turn, .ruleset = ruleset};
+	int err = 0;
+
+	if (turn == WEIR_TURN_RETURNED && !unconfirmed->is_so)
+		return 1;
+	if (turn == WEIR_TURN_LOADED && unconfirmed->is_so && !weir_unconfirmed_is_over(unconfirmed))
+		return refuse_unconfirmed(instance, diag);
+	if (turn == WEIR_TURN_ROLLBACK && unconfirmed->is_so)
+		turning.turn = WEIR_TURN_RETURNED;
+	if (weir_guard_is_left(instance))
+		err = weir_instance_finish_confirm(instance, diag);
+	if (err)
+		return err;
+	weir_instance_history(instance, &turning.history);
+	if (turning.turn == WEIR_TURN_LOADED) {
+		if (unconfirmed->is_so)
+			forget_unconfirmed(instance, &turning.history);
+		err = plan_load(instance, options, &turning, diag);
+	} else if (turning.turn == WEIR_TURN_ROLLBACK) {
+		err = plan_rollback(instance, &turning, diag);
+	} else {
+		err = plan_return(instance, &turning, diag);
+	}
+	if (err) {
+		weir_turning_free(&turning);
+		return err;
+	}
+	*ret_turning = turning;
+	return 0;
+}
+
+/* ---- back ---- */
+
+int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag)
+{
+	static const struct weir_reload_options options;
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	return err ? err : weir_instance_turn(name, WEIR_TURN_ROLLBACK, NULL, &options, ret_result, diag);
+}
+
+int weir_instance_return(const char *name, struct weir_diag *diag)
+{
+	static const struct weir_reload_options options;
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
+	struct weir_diag told = {};
+	int err = weir_instance_turn(name, WEIR_TURN_RETURNED, NULL, &options, &result, &told);
+
+	if (err > 0) { /* another command was faster */
+		weir_diag_free(&told);
+		return 0;
+	}
+	if (err) {
+		weir_diag_warning(diag, NULL, NULL, "'weir rollback', or 'weir reload FILE...', puts that right",
+				  "instance '%s' limits by the rules before, as the last were not confirmed; but what "
+				  "is shown of it is not true: %s",
+				  name, told.count ? told.entries[0].message : strerrorname_np(-err));
+	} else {
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "the rules of instance '%s' were not confirmed in time: those before are in force "
+				  "again",
+				  name);
+	}
+	weir_diag_free(&told);
+	return err;
+}
+
+/* ---- to stay ---- */
+
+/* The guard and the rules that it hands packets to judge alike from now on. */
+int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
+	_cleanup_(weir_closep) int program_fd = weir_pin_open(instance->name, WEIR_PIN_PROGRAM);
+	int err;
+
+	if (program_fd < 0)
+		return weir_diag_fail(diag, -program_fd, NULL, "cannot open the program of instance '%s'",
+				      instance->name);
+	err = weir_instance_open_programs(instance, &old, diag);
+	if (!err)
+		err = weir_instance_swap_links(instance, program_fd, old, diag);
+	if (!err)
+		err = weir_instance_read_links(instance, diag); /* they have another program now */
+	if (!err)
+		weir_guard_remove(instance->name);
+	return err;
+}
+
+static int confirm_history(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_closep) int fd = -1;
+	int err;
+
+	weir_instance_history(instance, &history);
+	weir_history_confirm(&history);
+	fd = weir_instance_write_history(instance->name, &history, diag);
+	err = fd < 0 ? fd : weir_pin_new(instance->name, WEIR_PIN_HISTORY, fd, diag);
+	return err ? err : weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
+}
+
+static int fail_late(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "reload them once more",
+			"too late: the rules of instance '%s' were not "
+			"confirmed in time, and those before are in force again",
+			instance->name);
+	return -ETIME;
+}
+
+static int fail_nothing_to_confirm(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && history.sets[0]->turn == WEIR_TURN_RETURNED)
+		return fail_late(instance, diag);
+	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules are to stay",
+			instance->name);
+	return -ENOENT;
+}
+
+/* Under the lock. */
+static int confirm(struct weir_instance *instance, struct weir_diag *diag)
+{
+	int err;
+
+	if (!instance->unconfirmed.is_so && !weir_guard_is_left(instance))
+		return fail_nothing_to_confirm(instance, diag);
+	if (!instance->is_settled)
+		return weir_instance_fail_unsettled(instance->name, diag);
+	err = instance->unconfirmed.is_so ? weir_guard_confirm(instance->name) : 0;
+	if (err == -ETIME)
+		return fail_late(instance, diag);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot confirm the rules of instance '%s'", instance->name);
+	/* Decided: what is left is to tidy up, which whoever comes next does as well. */
+	err = weir_instance_finish_confirm(instance, diag);
+	if (!err)
+		err = confirm_history(instance, diag);
+	if (!err && !instance->info.paces && weir_pace_is_attached(instance->name))
+		weir_pace_detach(instance->name);
+	return err;
+}
+
+int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_instance_open_any(name, &instance, diag); /* before the lock; it returns what is over */
+
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err && instance->is_all_foreign)
+		err = weir_instance_fail_foreign(instance, diag);
+	if (!err)
+		err = confirm(instance, diag);
+	if (!err)
+		*ret_generation = instance->info.generation;
+	return err;
+}
