@@ -419,6 +419,7 @@ INSTALLED = \
 	$(foreach page,README.md CHANGELOG.md LICENSE,$(page):0644:$(DOCDIR)/$(page)) \
 	$(foreach page,$(wildcard docs/*.md docs/*.svg docs/*.png),$(page):0644:$(DOCDIR)/$(page)) \
 	$(foreach file,$(wildcard rules/*),$(file):0644:$(DOCDIR)/$(file)) \
+	$(foreach file,$(wildcard contrib/grafana/* contrib/prometheus/*),$(file):0644:$(DOCDIR)/$(notdir $(file))) \
 	contrib/completion/weir.bash:0644:$(BASHDIR)/weir \
 	contrib/completion/_weir:0644:$(ZSHDIR)/_weir
 
