@@ -36,7 +36,7 @@ VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 CORE_LIBS = $(shell pkg-config --libs libfyaml jansson)
-LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson $(if $(call has,metrics),libmicrohttpd))
+LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
 CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)

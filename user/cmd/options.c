@@ -32,6 +32,7 @@ static const struct weir_option known_options[] = {
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
 	{'a', false, "all", NULL, "all that there are"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
+	{'1', false, "once", NULL, "print once what happens in a second, and end"},
 	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end it at once"},
 	{'L', false, "listen", "ADDRESS",
@@ -277,6 +278,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'F':
 		options->lasts = optarg;
+		return 0;
+	case '1':
+		options->once = true;
 		return 0;
 	case 'l':
 		options->lists = true;

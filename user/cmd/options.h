@@ -60,6 +60,7 @@ struct weir_options {
 	uint64_t confirm_ns; /* 0: not given */
 	const char *lasts;   /* --for; NULL: not given */
 	const char *rule;    /* its name; NULL: any */
+	bool once;
 	uint32_t most;
 	const char **listen; /* addresses, as they were given */
 	size_t listen_count;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir top: rules and busiest flows, as they are now and again every second. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "host/host.h"
+#include "options.h"
+#include "print.h"
+#include "top_screen.h"
+
+#define PERIOD_MS 1000
+
+const struct weir_command weir_top_command = {
+	.name = "top",
+	.options = "1nINjh",
+	.about = "Show rules and the busiest flows on the whole terminal, anew each second: what is offered, admitted\n"
+		 "and dropped, the limit in force, the share of it that the busiest flow has used, and the last\n"
+		 "minute. 'h' shows the keys. A reload is followed; a detach ends it. --once and --json print one\n"
+		 "second, for scripts.",
+	.example = "  weir top\n  weir top --once",
+};
+
+/* ---- once ---- */
+
+static void print_rules(const struct weir_top *top)
+{
+	static const char *const headings[] = {"rule",	     "resource",  ">offered/s", ">admitted/s",
+					       ">dropped/s", "limit now", ">share"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < top->rule_count; i++) {
+		const struct weir_top_rule *rule = &top->rules[i];
+
+		weir_table_cell(&table, "%s%s", rule->name, rule->observes ? " (observes)" : "");
+		weir_table_cell(&table, "%s", rule->resource[0] ? rule->resource : "-");
+		weir_table_cell(&table, "%.0f", rule->rates.offered);
+		weir_table_cell(&table, "%.0f", rule->rates.admitted);
+		weir_table_cell(&table, "%.0f", rule->rates.dropped);
+		weir_table_cell(&table, "%s", rule->limit);
+		if (rule->share < 0)
+			weir_table_cell(&table, "-");
+		else
+			weir_table_cell(&table, "%.0f %%", 100 * rule->share);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_flows(const struct weir_top *top, size_t most)
+{
+	static const char *const headings[] = {"rule", ">in window", ">threshold", ">share", "flow"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < top->flow_count && i < most; i++) {
+		const struct weir_top_flow *flow = &top->flow_lines[i];
+
+		weir_table_cell(&table, "%s", flow->rule);
+		weir_table_cell(&table, "%llu", (unsigned long long)flow->units);
+		if (flow->share < 0) {
+			weir_table_cell(&table, "?");
+			weir_table_cell(&table, "?");
+		} else {
+			weir_table_cell(&table, "%llu", (unsigned long long)flow->threshold);
+			weir_table_cell(&table, "%.0f %%", 100 * flow->share);
+		}
+		weir_table_cell(&table, "%s", flow->text);
+	}
+	weir_table_print(&table, stdout);
+}
+
+static int print_once(struct weir_top *top, const struct weir_options *options, struct weir_diag *diag)
+{
+	const struct timespec second = {.tv_sec = 1};
+	int err;
+
+	nanosleep(&second, NULL);
+	err = weir_top_read(top, diag);
+	if (err)
+		return err;
+	if (options->wants_json)
+		return weir_json_print(weir_top_describe(top), diag);
+	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s; %llu active flow%s\n\n",
+	       top->instance->name, top->total.offered, top->total.admitted, top->total.dropped,
+	       (unsigned long long)top->flows.flows.active, weir_plural(top->flows.flows.active));
+	print_rules(top);
+	if (top->flow_count) {
+		putchar('\n');
+		print_flows(top, options->most);
+	}
+	return weir_flush_results(diag);
+}
+
+/* ---- on the screen ---- */
+
+static int open_signals(struct weir_diag *diag)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+}
+
+/* Until the next reading. Returns whether it is time to end. */
+static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top *top, int signal_fd)
+{
+	const uint64_t end_ns = weir_host_now_ns() + PERIOD_MS * 1000000ull;
+	struct pollfd polled[] = {
+		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = signal_fd, .events = POLLIN},
+	};
+
+	for (;;) {
+		const uint64_t now_ns = weir_host_now_ns();
+
+		if (now_ns >= end_ns)
+			return false;
+		/* A window that changes its size interrupts: ncurses has noted it. */
+		if (poll(polled, ARRAY_SIZE(polled), (end_ns - now_ns) / 1000000 + 1) < 0 && errno != EINTR)
+			return true;
+		if (polled[1].revents || polled[0].revents & (POLLHUP | POLLERR | POLLNVAL) ||
+		    weir_top_screen_take_keys(screen))
+			return true;
+		weir_top_screen_draw(screen, top);
+	}
+}
+
+static int show(struct weir_top *top, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
+	struct weir_top_screen screen = {};
+	int err = signal_fd < 0 ? signal_fd : weir_top_screen_begin(diag);
+
+	if (err)
+		return err;
+	do {
+		if (!screen.is_frozen)
+			err = weir_top_read(top, diag);
+		if (!err)
+			weir_top_screen_draw(&screen, top);
+	} while (!err && !wait_for_keys(&screen, top, signal_fd));
+	weir_top_screen_end();
+	return err;
+}
+
+static int open_and_show(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_top_close) struct weir_top top = {};
+	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+
+	if (!err)
+		err = weir_top_open(options->instance, &top, diag);
+	if (err)
+		return err;
+	if (options->once || options->wants_json)
+		return print_once(&top, options, diag);
+	err = show(&top, diag);
+	if (err != -ENOENT)
+		return err == -ENOTTY ? -EINVAL : err;
+	fprintf(stderr, "weir top: instance '%s' was detached\n", options->instance);
+	return 0;
+}
+
+int weir_cmd_top(int argc, char **argv)
+{
+	return weir_command_run(&weir_top_command, argc, argv, open_and_show);
+}

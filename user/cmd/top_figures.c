@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "top_figures.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "tables/rule_kind.h"
+#include "words/json.h"
+#include "words/key.h"
+
+#define NSEC_PER_SEC 1e9
+
+/* Reading all flows of a full table takes a while: it is done so seldom that it costs at most a fiftieth of a CPU. */
+#define FLOWS_COST_PART 50
+#define FLOWS_PERIOD_NS 1000000000ull
+
+/* ---- reading ---- */
+
+static int open_instance(struct weir_top *top, const char *name, struct weir_diag *diag)
+{
+	struct weir_instance *instance = NULL;
+	int err = weir_instance_open(name, &instance, diag);
+
+	if (err)
+		return err;
+	weir_flows_view_free(&top->flows);
+	weir_counters_free(&top->before);
+	weir_counters_free(&top->counters);
+	weir_instance_free(top->instance);
+	top->instance = instance;
+	top->has_before = false;
+	top->flows_ns = 0;
+	return 0;
+}
+
+static int read_flows(struct weir_top *top, struct weir_diag *diag)
+{
+	const uint64_t now_ns = weir_host_now_ns();
+	const uint64_t pause_ns = top->flows_cost_ns * FLOWS_COST_PART;
+	int err;
+
+	if (top->flows_ns && now_ns - top->flows_ns < (pause_ns > FLOWS_PERIOD_NS ? pause_ns : FLOWS_PERIOD_NS) / 2)
+		return 0;
+	weir_flows_view_free(&top->flows);
+	err = weir_flows_view_read(top->instance, WEIR_TOP_FLOWS_MAX, &top->flows, diag);
+	top->flows_ns = now_ns;
+	top->flows_cost_ns = weir_host_now_ns() - now_ns;
+	return err;
+}
+
+static int read_counters(struct weir_top *top, struct weir_diag *diag)
+{
+	weir_counters_free(&top->before);
+	top->before = top->counters;
+	top->has_before = top->counters.rules != NULL;
+	top->counters = (struct weir_counters){};
+	return weir_counters_read(top->instance, &top->counters, diag);
+}
+
+/* ---- figures ---- */
+
+/* Counters of a slot begin anew when another rule gets it. */
+static double rate(uint64_t now, uint64_t before, double seconds)
+{
+	return seconds > 0 && now >= before ? (now - before) / seconds : 0;
+}
+
+static double seconds_between(const struct weir_top *top)
+{
+	return top->has_before ? (top->counters.now_ns - top->before.now_ns) / NSEC_PER_SEC : 0;
+}
+
+static uint64_t dropped_of(const struct weir_totals *totals)
+{
+	uint64_t dropped = 0;
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+		dropped += totals->would_drop[verdict].packets;
+		if (weir_verdict_drops(verdict))
+			dropped += totals->verdict[verdict].packets;
+	}
+	return dropped;
+}
+
+static void set_total(struct weir_top *top)
+{
+	const double seconds = seconds_between(top);
+	const struct weir_totals *now = &top->counters.totals, *before = &top->before.totals;
+
+	top->total = (struct weir_top_rates){};
+	if (!top->has_before)
+		return;
+	top->total.offered = rate(now->seen.packets, before->seen.packets, seconds);
+	top->total.dropped = rate(dropped_of(now), dropped_of(before), seconds);
+	top->total.admitted = top->total.offered > top->total.dropped ? top->total.offered - top->total.dropped : 0;
+}
+
+static double share_of_busiest(const struct weir_top *top, uint32_t slot)
+{
+	double most = -1;
+
+	for (size_t i = 0; i < top->flows.flows.count; i++) {
+		const struct weir_flow_use *use = &top->flows.flows.busiest[i];
+
+		if (use->rule_slot == slot && use->has_threshold && weir_flow_share(use) > most)
+			most = weir_flow_share(use);
+	}
+	for (size_t i = 0; i < top->flows.connections.count; i++) {
+		const struct weir_connection_use *use = &top->flows.connections.most[i];
+
+		if (use->rule_slot == slot && use->has_threshold && weir_connection_share(use) > most)
+			most = weir_connection_share(use);
+	}
+	return most;
+}
+
+/* Rules that count nothing, or that have a threshold for each flow, say what the user wrote. */
+static void set_limit(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)
+{
+	const struct weir_rule_info *rule = &top->instance->rules[line->slot];
+	char words[WEIR_WORDS_BYTES], interval[32], threshold[16];
+
+	if (weir_has_signal(rule) || weir_is_breaker(rule) || weir_warms_flows(rule) || weir_has_connections(rule)) {
+		snprintf(line->limit, sizeof(line->limit), "%s", weir_format_limit(rule, words));
+		return;
+	}
+	weir_format_interval(rule->identity.interval_ns, interval, sizeof(interval));
+	snprintf(line->limit, sizeof(line->limit), "%s%s per %s",
+		 weir_top_number(top->controller.thresholds[place], threshold), rule->identity.counts_bytes ? " B" : "",
+		 interval);
+}
+
+static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)
+{
+	const uint32_t slot = top->instance->rule_order[place];
+	const struct weir_rule_info *rule = &top->instance->rules[slot];
+	const struct weir_rule_counters *now = &top->counters.rules[slot];
+	const double seconds = seconds_between(top);
+
+	*line = (struct weir_top_rule){
+		.name = rule->name,
+		.resource = rule->resource_name,
+		.slot = slot,
+		.observes = rule->observes,
+		.share = share_of_busiest(top, slot),
+	};
+	set_limit(top, place, line);
+	if (rule->resource_name[0]) {
+		const struct weir_resource_sum *sum = &top->counters.resources[rule->resource_slot];
+
+		line->passed_by_second = sum->passed_by_second;
+		line->blocked_by_second = sum->blocked_by_second;
+	}
+	if (!top->has_before)
+		return;
+	line->rates.dropped =
+		rate(now->blocked.packets + now->would_drop.packets,
+		     top->before.rules[slot].blocked.packets + top->before.rules[slot].would_drop.packets, seconds);
+	if (rule->resource_name[0]) {
+		const struct weir_resource_sum *sum = &top->counters.resources[rule->resource_slot];
+		const struct weir_resource_sum *before = &top->before.resources[rule->resource_slot];
+
+		line->rates.admitted = rate(sum->passed.packets, before->passed.packets, seconds);
+		line->rates.offered =
+			line->rates.admitted + rate(sum->blocked.packets, before->blocked.packets, seconds);
+	}
+}
+
+static void set_flow(const struct weir_top *top, const struct weir_flow_use *use, struct weir_top_flow *line)
+{
+	const struct weir_rule_info *rule = weir_flow_rule(top->instance, use);
+	char words[WEIR_WORDS_BYTES];
+
+	*line = (struct weir_top_flow){
+		.rule = rule ? rule->name : "?",
+		.units = use->units,
+		.threshold = use->has_threshold ? use->threshold : 0,
+		.share = use->has_threshold ? weir_flow_share(use) : -1,
+	};
+	if (rule && use->has_key)
+		snprintf(line->text, sizeof(line->text), "%s", weir_format_key(&rule->identity, &use->key, words));
+	else
+		snprintf(line->text, sizeof(line->text), "%s",
+			 rule && !rule->identity.key_fields ? "(the whole resource)" : "?");
+}
+
+static int set_lines(struct weir_top *top, struct weir_diag *diag)
+{
+	const size_t rules = top->instance->rule_count, flows = top->flows.flows.count;
+
+	free(top->rules);
+	free(top->flow_lines);
+	top->rules = calloc(rules + 1, sizeof(*top->rules));
+	top->flow_lines = calloc(flows + 1, sizeof(*top->flow_lines));
+	top->rule_count = top->flow_count = 0;
+	if (!top->rules || !top->flow_lines)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot show instance '%s'", top->instance->name);
+	set_total(top);
+	for (size_t i = 0; i < rules; i++)
+		set_rule(top, i, &top->rules[top->rule_count++]);
+	for (size_t i = 0; i < flows; i++)
+		set_flow(top, &top->flows.flows.busiest[i], &top->flow_lines[top->flow_count++]);
+	return 0;
+}
+
+/* ---- the contract ---- */
+
+int weir_top_read(struct weir_top *top, struct weir_diag *diag)
+{
+	char name[WEIR_INSTANCE_NAME_BYTES];
+	int err = 0;
+
+	snprintf(name, sizeof(name), "%s", top->instance->name);
+	if (!weir_instance_refresh(top->instance))
+		err = open_instance(top, name, diag);
+	if (err == -ENOENT)
+		weir_diag_free(diag);
+	free(top->controller.thresholds);
+	top->controller = (struct weir_controller_report){};
+	if (!err)
+		err = read_counters(top, diag);
+	if (!err)
+		err = weir_controller_look(top->instance, &top->controller, diag);
+	if (!err)
+		err = read_flows(top, diag);
+	return err ? err : set_lines(top, diag);
+}
+
+int weir_top_open(const char *name, struct weir_top *top, struct weir_diag *diag)
+{
+	int err = open_instance(top, name, diag);
+
+	return err ? err : weir_top_read(top, diag);
+}
+
+void weir_top_close(struct weir_top *top)
+{
+	free(top->rules);
+	free(top->flow_lines);
+	free(top->controller.thresholds);
+	weir_flows_view_free(&top->flows);
+	weir_counters_free(&top->before);
+	weir_counters_free(&top->counters);
+	weir_instance_free(top->instance);
+	*top = (struct weir_top){};
+}
+
+const char *weir_top_number(double number, char text[16])
+{
+	static const char units[] = " kMGT";
+	size_t unit = 0;
+
+	while (number >= 9999.5 && unit < sizeof(units) - 2) {
+		number /= 1000;
+		unit++;
+	}
+	if (!unit)
+		snprintf(text, 16, number < 9.95 && number != (uint64_t)number ? "%.1f" : "%.0f", number);
+	else
+		snprintf(text, 16, number < 99.95 ? "%.1f%c" : "%.0f%c", number, units[unit]);
+	return text;
+}
+
+/* ---- JSON ---- */
+
+static json_t *describe_rates(const struct weir_top_rates *rates)
+{
+	return json_pack("{s:f, s:f, s:f}", "offered", rates->offered, "admitted", rates->admitted, "dropped",
+			 rates->dropped);
+}
+
+static json_t *describe_rule(const struct weir_top_rule *rule)
+{
+	return json_pack("{s:s, s:o, s:b, s:o, s:s, s:o}", "name", rule->name, "resource",
+			 rule->resource[0] ? json_string(rule->resource) : json_null(), "observes", rule->observes,
+			 "packetsPerSecond", describe_rates(&rule->rates), "limitNow", rule->limit, "share",
+			 rule->share < 0 ? json_null() : json_real(rule->share));
+}
+
+json_t *weir_top_describe(const struct weir_top *top)
+{
+	json_t *rules = json_array();
+
+	for (size_t i = 0; i < top->rule_count; i++)
+		weir_json_append(&rules, describe_rule(&top->rules[i]));
+	return json_pack("{s:s, s:f, s:o, s:o, s:o}", "instance", top->instance->name, "seconds", seconds_between(top),
+			 "packetsPerSecond", describe_rates(&top->total), "rules", rules, "flows",
+			 weir_flows_describe(&top->flows));
+}

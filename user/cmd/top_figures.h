@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What `weir top` shows: figures of now, by rule and by flow, from two readings of the counters one after the other.
+ * Knows nothing of terminals.
+ */
+#ifndef WEIR_TOP_FIGURES_H
+#define WEIR_TOP_FIGURES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "control/controller.h"
+#include "instance/instance.h"
+#include "report/flows.h"
+#include "watch/counters.h"
+#include "words/words.h"
+
+#define WEIR_TOP_FLOWS_MAX 200
+
+/* Packets a second. */
+struct weir_top_rates {
+	double offered, admitted, dropped; /* where rules only observe, dropped is what they would drop */
+};
+
+struct weir_top_rule {
+	const char *name, *resource; /* the instance's; resource is empty for a system rule */
+	uint32_t slot;
+	bool observes;
+	struct weir_top_rates rates;			      /* offered and admitted: of its resource */
+	char limit[48];					      /* in force now: "1000 per 1 s" */
+	double share;					      /* of its busiest flow; below 0: none is known */
+	const uint64_t *passed_by_second, *blocked_by_second; /* WEIR_MINUTE, of its resource; NULL: none */
+};
+
+struct weir_top_flow {
+	const char *rule; /* "?": more than one may own it */
+	char text[WEIR_WORDS_BYTES];
+	uint64_t units, threshold;
+	double share; /* below 0: not known */
+};
+
+struct weir_top {
+	struct weir_instance *instance;
+	struct weir_counters counters, before;
+	bool has_before; /* else all rates are 0: the first reading, or the first of this rule set */
+	struct weir_controller_report controller;
+	struct weir_flows_view flows;
+	uint64_t flows_ns, flows_cost_ns; /* when they were read, and how long that took */
+	struct weir_top_rates total;
+	struct weir_top_rule *rules; /* in the order of the files */
+	size_t rule_count;
+	struct weir_top_flow *flow_lines;
+	size_t flow_count;
+};
+
+/* The first reading; weir_top_close() frees *top in any case. */
+int weir_top_open(const char *name, struct weir_top *top, struct weir_diag *diag);
+
+/* Once more; a reload is followed. -ENOENT: the instance was detached, without a word. */
+int weir_top_read(struct weir_top *top, struct weir_diag *diag);
+void weir_top_close(struct weir_top *top);
+
+/* "1.24M", "950", "0.5": at most six characters. */
+const char *weir_top_number(double number, char text[16]);
+
+/* {"seconds", "total", "rules", "flows"}; NULL: out of memory. */
+json_t *weir_top_describe(const struct weir_top *top);
+
+#endif

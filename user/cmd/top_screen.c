@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "top_screen.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <wchar.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "report/status.h"
+
+#define NAME_COLUMNS 16
+#define RATE_COLUMNS 10
+#define LIMIT_COLUMNS 14
+#define SHARE_COLUMNS 6
+#define UNITS_COLUMNS 11
+#define WIDE_COLUMNS 110 /* from here on there is room for the resource */
+#define TEXT_MAX 512
+
+enum { PAIR_DROPS = 1, PAIR_NEAR, PAIR_GOOD };
+
+static bool has_utf8;
+
+/* ---- the terminal ---- */
+
+/* After a mistake of ours the terminal must be of use to whoever looks for it. */
+static void end_and_die(int number)
+{
+	endwin();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+int weir_top_screen_begin(struct weir_diag *diag)
+{
+	static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT};
+
+	setlocale(LC_CTYPE, "");
+	has_utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !newterm(NULL, stdout, stdin)) {
+		weir_diag_error(diag, NULL, NULL, "'weir top --once' prints once, and needs no terminal",
+				"this is no terminal that a screen can be drawn on%s",
+				getenv("TERM") ? "" : ": TERM is not set");
+		return -ENOTTY;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
+		signal(fatal[i], end_and_die);
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(50);
+	curs_set(0);
+	if (has_colors() && !getenv("NO_COLOR")) {
+		start_color();
+		use_default_colors();
+		init_pair(PAIR_DROPS, COLOR_RED, -1);
+		init_pair(PAIR_NEAR, COLOR_YELLOW, -1);
+		init_pair(PAIR_GOOD, COLOR_GREEN, -1);
+	}
+	return 0;
+}
+
+void weir_top_screen_end(void)
+{
+	endwin();
+}
+
+/* ---- pieces of a line ---- */
+
+/* Text in so many columns, cut with an ellipsis; returns the column after them. */
+static int put(int y, int x, int columns, bool is_right, const char *text)
+{
+	wchar_t wide[TEXT_MAX];
+	size_t length = mbstowcs(wide, text, TEXT_MAX - 1);
+	int used = 0;
+	size_t kept = 0;
+
+	if (columns <= 0 || length == (size_t)-1)
+		return x + (columns > 0 ? columns : 0);
+	wide[length < TEXT_MAX - 1 ? length : TEXT_MAX - 1] = L'\0';
+	while (wide[kept]) {
+		int width = wcwidth(wide[kept]);
+
+		if (width < 0) {
+			wide[kept] = L'?';
+			width = 1;
+		}
+		if (used + width > columns)
+			break;
+		used += width;
+		kept++;
+	}
+	if (wide[kept] && kept)
+		wide[kept - 1] = has_utf8 ? L'\u2026' : L'~';
+	mvaddnwstr(y, is_right ? x + columns - used : x, wide, kept);
+	return x + columns;
+}
+
+static int put_number(int y, int x, int columns, double number)
+{
+	char text[16];
+
+	return put(y, x, columns, true, weir_top_number(number, text));
+}
+
+static int put_share(int y, int x, double share)
+{
+	char text[16] = "-";
+	const int pair = share >= 1 ? PAIR_DROPS : share >= 0.8 ? PAIR_NEAR : 0;
+
+	if (share >= 0)
+		snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+	attron(COLOR_PAIR(pair));
+	x = put(y, x, SHARE_COLUMNS, true, text);
+	attroff(COLOR_PAIR(pair));
+	return x;
+}
+
+/* The last seconds that are over, the newest to the right; of each what was offered, as part of the highest. */
+static void put_spark(int y, int x, int columns, const struct weir_top_rule *rule)
+{
+	static const char *const blocks[] = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
+					     "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char *const plain[] = {" ", ".", ".", ":", "-", "=", "+", "*", "#"};
+	const int seconds = columns < WEIR_MINUTE - 1 ? columns : WEIR_MINUTE - 1;
+	uint64_t most = 1;
+
+	if (!rule->passed_by_second)
+		return;
+	for (int i = 0; i < WEIR_MINUTE - 1; i++) {
+		uint64_t offered = rule->passed_by_second[i] + rule->blocked_by_second[i];
+
+		most = offered > most ? offered : most;
+	}
+	for (int i = 0; i < seconds; i++) {
+		const int second = WEIR_MINUTE - 1 - seconds + i;
+		const uint64_t offered = rule->passed_by_second[second] + rule->blocked_by_second[second];
+		const size_t level = offered ? 1 + offered * 7 / most : 0;
+
+		if (rule->blocked_by_second[second])
+			attron(COLOR_PAIR(PAIR_DROPS));
+		mvaddstr(y, x + i, has_utf8 ? blocks[level] : plain[level]);
+		attroff(COLOR_PAIR(PAIR_DROPS));
+	}
+}
+
+/* ---- what is shown, and in which order ---- */
+
+static bool is_meant(const struct weir_top_screen *screen, const char *one, const char *two)
+{
+	return !screen->filter[0] || strcasestr(one, screen->filter) || strcasestr(two, screen->filter);
+}
+
+static enum weir_top_sort compare_sort; /* qsort(3) hands nothing on */
+
+static int compare_rules(const void *left, const void *right)
+{
+	const struct weir_top_rule *a = *(const struct weir_top_rule *const *)left;
+	const struct weir_top_rule *b = *(const struct weir_top_rule *const *)right;
+	double difference = 0;
+
+	if (compare_sort == WEIR_TOP_BY_NAME && strcmp(a->name, b->name))
+		return strcmp(a->name, b->name);
+	if (compare_sort == WEIR_TOP_BY_OFFERED)
+		difference = b->rates.offered - a->rates.offered;
+	if (compare_sort == WEIR_TOP_BY_DROPPED)
+		difference = b->rates.dropped - a->rates.dropped;
+	if (compare_sort == WEIR_TOP_BY_SHARE)
+		difference = b->share - a->share;
+	if (difference)
+		return difference < 0 ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+/* The caller frees what is returned; NULL: out of memory. */
+static const struct weir_top_rule **choose_rules(const struct weir_top_screen *screen, const struct weir_top *top,
+						 size_t *ret_count)
+{
+	const struct weir_top_rule **chosen = calloc(top->rule_count + 1, sizeof(*chosen));
+	size_t count = 0;
+
+	for (size_t i = 0; chosen && i < top->rule_count; i++)
+		if (is_meant(screen, top->rules[i].name, top->rules[i].resource))
+			chosen[count++] = &top->rules[i];
+	compare_sort = screen->sort;
+	if (chosen)
+		qsort(chosen, count, sizeof(*chosen), compare_rules);
+	*ret_count = count;
+	return chosen;
+}
+
+/* ---- panes ---- */
+
+static const char *const sort_words[WEIR_TOP_SORTS] = {"rule files", "offered", "dropped", "share", "name"};
+
+static void draw_head(const struct weir_top_screen *screen, const struct weir_top *top)
+{
+	const struct weir_instance *instance = top->instance;
+	char line[TEXT_MAX], age[WEIR_WORDS_BYTES], clock[16], number[4][16];
+	const time_t now = time(NULL);
+	size_t used;
+
+	strftime(clock, sizeof(clock), "%T", localtime(&now));
+	used = snprintf(line, sizeof(line), "weir top: %s on", instance->name);
+	for (size_t i = 0; i < instance->link_count && used < sizeof(line) - 64; i++)
+		if (instance->links[i].ifindex)
+			used += snprintf(line + used, sizeof(line) - used, " %s", instance->links[i].interface);
+	snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
+		 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
+	attron(A_BOLD);
+	put(0, 0, COLS - 10, false, line);
+	put(0, COLS - 9, 9, true, screen->is_frozen ? "FROZEN" : clock);
+	attroff(A_BOLD);
+	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  dropped %s/s  flows %s  controller %s",
+		 weir_top_number(top->total.offered, number[0]), weir_top_number(top->total.admitted, number[1]),
+		 weir_top_number(top->total.dropped, number[2]), weir_top_number(top->flows.flows.active, number[3]),
+		 weir_controller_state_names[top->controller.state]);
+	put(1, 0, COLS, false, line);
+}
+
+static void draw_heading(int y, bool is_focused)
+{
+	move(y, 0);
+	chgat(-1, A_REVERSE | (is_focused ? A_BOLD : 0), 0, NULL);
+}
+
+static int draw_rule_headings(int y)
+{
+	int x = 0;
+
+	attron(A_REVERSE);
+	mvhline(y, 0, ' ', COLS);
+	x = put(y, x, NAME_COLUMNS, false, "RULE");
+	if (COLS >= WIDE_COLUMNS)
+		x = put(y, x + 1, NAME_COLUMNS, false, "RESOURCE");
+	x = put(y, x, RATE_COLUMNS, true, "OFFERED/s");
+	x = put(y, x, RATE_COLUMNS + 1, true, "ADMITTED/s");
+	x = put(y, x, RATE_COLUMNS, true, "DROPPED/s");
+	x = put(y, x + 1, LIMIT_COLUMNS, false, "LIMIT NOW");
+	x = put(y, x, SHARE_COLUMNS, true, "SHARE");
+	put(y, x + 1, COLS - x - 1, false, "LAST MINUTE");
+	attroff(A_REVERSE);
+	return y + 1;
+}
+
+static void draw_rule(int y, const struct weir_top_rule *rule)
+{
+	const bool drops = rule->rates.dropped > 0 && !rule->observes;
+	char name[WEIR_NAME_BYTES + 16];
+	int x = 0;
+
+	snprintf(name, sizeof(name), "%s%s", rule->name, rule->observes ? " (observes)" : "");
+	x = put(y, x, NAME_COLUMNS, false, name);
+	if (COLS >= WIDE_COLUMNS)
+		x = put(y, x + 1, NAME_COLUMNS, false, rule->resource);
+	x = put_number(y, x, RATE_COLUMNS, rule->rates.offered);
+	x = put_number(y, x, RATE_COLUMNS + 1, rule->rates.admitted);
+	attron(COLOR_PAIR(drops ? PAIR_DROPS : 0));
+	x = put_number(y, x, RATE_COLUMNS, rule->rates.dropped);
+	attroff(COLOR_PAIR(drops ? PAIR_DROPS : 0));
+	x = put(y, x + 1, LIMIT_COLUMNS, false, rule->limit);
+	x = put_share(y, x, rule->share);
+	put_spark(y, x + 1, COLS - x - 1, rule);
+}
+
+static size_t scroll_to(size_t first, size_t count, size_t lines)
+{
+	return count <= lines ? 0 : first > count - lines ? count - lines : first;
+}
+
+/* Returns the line after it. */
+static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
+{
+	size_t count = 0;
+	_cleanup_(weir_freep) const struct weir_top_rule **rules = choose_rules(screen, top, &count);
+
+	y = draw_rule_headings(y);
+	screen->first_rule = scroll_to(screen->first_rule, count, lines);
+	for (int i = 0; rules && i < lines && screen->first_rule + i < count; i++)
+		draw_rule(y + i, rules[screen->first_rule + i]);
+	if (!screen->is_in_flows)
+		draw_heading(y - 1, true);
+	return y + lines;
+}
+
+static void draw_flow(int y, const struct weir_top_flow *flow)
+{
+	const int text_columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+	int x = put(y, 0, text_columns, false, flow->text);
+
+	x = put(y, x + 1, NAME_COLUMNS, false, flow->rule);
+	x = put_number(y, x, UNITS_COLUMNS, flow->units);
+	x = flow->share < 0 ? put(y, x, UNITS_COLUMNS, true, "?") : put_number(y, x, UNITS_COLUMNS, flow->threshold);
+	put_share(y, x, flow->share);
+}
+
+static void draw_flows(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
+{
+	const int text_columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+	size_t passed_by = 0, drawn = 0, count = 0;
+	int x;
+
+	attron(A_REVERSE | (screen->is_in_flows ? A_BOLD : 0));
+	mvhline(y, 0, ' ', COLS);
+	x = put(y, 0, text_columns, false, "BUSIEST FLOWS");
+	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
+	x = put(y, x, UNITS_COLUMNS, true, "IN WINDOW");
+	x = put(y, x, UNITS_COLUMNS, true, "THRESHOLD");
+	put(y, x, SHARE_COLUMNS, true, "SHARE");
+	attroff(A_REVERSE | A_BOLD);
+	for (size_t i = 0; i < top->flow_count; i++)
+		count += is_meant(screen, top->flow_lines[i].text, top->flow_lines[i].rule);
+	screen->first_flow = scroll_to(screen->first_flow, count, lines);
+	for (size_t i = 0; i < top->flow_count && drawn < (size_t)lines; i++) {
+		if (!is_meant(screen, top->flow_lines[i].text, top->flow_lines[i].rule))
+			continue;
+		if (passed_by++ < screen->first_flow)
+			continue;
+		draw_flow(y + 1 + (int)drawn++, &top->flow_lines[i]);
+	}
+}
+
+static void draw_foot(const struct weir_top_screen *screen)
+{
+	char line[TEXT_MAX];
+
+	if (screen->is_filtering)
+		snprintf(line, sizeof(line), "filter: %s_   (Enter keeps it, Esc takes it away)", screen->filter);
+	else
+		snprintf(line, sizeof(line), "q quit  s sort: %s  / filter%s%s  space freeze  Tab pane  h help",
+			 sort_words[screen->sort], screen->filter[0] ? ": " : "", screen->filter);
+	attron(A_DIM);
+	put(LINES - 1, 0, COLS, false, line);
+	attroff(A_DIM);
+}
+
+static void draw_help(void)
+{
+	static const char *const lines[] = {
+		"q            quit",
+		"s            sort rules by the next column: rule files, offered, dropped, share, name",
+		"/            show only rules and flows with some text; Esc shows all again",
+		"space        freeze, and go on",
+		"Tab          rules or flows: what the arrows scroll",
+		"arrows, j k  scroll by a line; PgUp, PgDn by ten; Home to the top",
+		"",
+		"Rates are packets a second since the last reading. 'offered' and 'admitted' are of the",
+		"rule's resource, 'dropped' of the rule alone; where it observes, what it would drop.",
+		"'share' is of the rule's busiest flow. The last minute is what was offered each second;",
+		"red are the seconds in which something was dropped.",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + 3 < LINES - 1; i++)
+		put(3 + i, 2, COLS - 4, false, lines[i]);
+}
+
+void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top)
+{
+	const int lines = LINES - 6; /* for rules and flows together */
+	int rules = (int)top->rule_count;
+
+	erase();
+	draw_head(screen, top);
+	if (screen->shows_help) {
+		draw_help();
+	} else if (lines > 1) {
+		if (rules > (lines + 1) / 2)
+			rules = (lines + 1) / 2;
+		draw_flows(screen, top, draw_rules(screen, top, 3, rules) + (LINES > 12), lines - rules);
+	}
+	draw_foot(screen);
+	refresh();
+}
+
+/* ---- keys ---- */
+
+static void type_filter(struct weir_top_screen *screen, int key)
+{
+	const size_t length = strlen(screen->filter);
+
+	if (key == 27)
+		screen->filter[0] = '\0';
+	if (key == 27 || key == '\n' || key == KEY_ENTER)
+		screen->is_filtering = false;
+	else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length)
+		screen->filter[length - 1] = '\0';
+	else if (key >= ' ' && key < 127 && length < sizeof(screen->filter) - 1)
+		screen->filter[length] = key; /* the rest is zeros */
+	if (length && !screen->filter[length - 1])
+		memset(screen->filter + length - 1, 0, sizeof(screen->filter) - length + 1);
+	if (!screen->filter[0])
+		memset(screen->filter, 0, sizeof(screen->filter));
+}
+
+static void scroll_by(struct weir_top_screen *screen, long lines)
+{
+	size_t *first = screen->is_in_flows ? &screen->first_flow : &screen->first_rule;
+
+	*first = lines < 0 && *first < (size_t)-lines ? 0 : *first + lines;
+}
+
+static bool take_key(struct weir_top_screen *screen, int key)
+{
+	switch (key) {
+	case 'q':
+		return true;
+	case 's':
+		screen->sort = (screen->sort + 1) % WEIR_TOP_SORTS;
+		break;
+	case '/':
+		screen->is_filtering = true;
+		break;
+	case 27:
+		memset(screen->filter, 0, sizeof(screen->filter));
+		screen->shows_help = false;
+		break;
+	case ' ':
+		screen->is_frozen = !screen->is_frozen;
+		break;
+	case '\t':
+		screen->is_in_flows = !screen->is_in_flows;
+		break;
+	case 'h':
+	case '?':
+		screen->shows_help = !screen->shows_help;
+		break;
+	case KEY_DOWN:
+	case 'j':
+		scroll_by(screen, 1);
+		break;
+	case KEY_UP:
+	case 'k':
+		scroll_by(screen, -1);
+		break;
+	case KEY_NPAGE:
+		scroll_by(screen, 10);
+		break;
+	case KEY_PPAGE:
+		scroll_by(screen, -10);
+		break;
+	case KEY_HOME:
+		screen->first_rule = screen->first_flow = 0;
+		break;
+	}
+	return false;
+}
+
+bool weir_top_screen_take_keys(struct weir_top_screen *screen)
+{
+	int key;
+
+	while ((key = getch()) != ERR) {
+		if (screen->is_filtering)
+			type_filter(screen, key);
+		else if (take_key(screen, key))
+			return true;
+	}
+	return false;
+}
