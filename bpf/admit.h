@@ -108,7 +108,11 @@ static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
 		return weir_ask_first_penalising(s, rule);
 	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
-		return weir_finish_rule(s, weir_try_rules(s, 0));
+		s->claim[0].kind = WEIR_CLAIM_NONE;
+		answer = WEIR_ANSWER_BLOCK;
+		if (!(config.kinds >> WEIR_KIND_TOKENS & 1) || !weir_is_spent_source(s, rule))
+			answer = weir_try_rules(s, 0);
+		return weir_finish_rule(s, answer);
 	}
 	s->claim[0].kind = WEIR_CLAIM_NONE;
 	answer = weir_shortcut(s, rule, &s->claim[0], true, WEIR_NARROW);

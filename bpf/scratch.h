@@ -105,13 +105,15 @@ struct weir_flow_id {
 	__u32 set; /* the first of the flow's two candidate sets */
 };
 
-/* A flow keyed by source that the packet's first rule has found full, or penalised: while jiffies are less than so many
- * after since_jiffies, it is.
+/* A flow keyed by source that the packet's first rule has found full, penalised, or out of tokens: while jiffies are
+ * less than so many after since_jiffies, it is.
  */
 struct weir_full_source {
 	__be32 source[4]; /* under the rule's mask. Aligned, to be compared by 64 bits */
 	__u64 since_jiffies;
 	__u64 sure_jiffies;
+	__u64 since_ns; /* ... and to the ns, of tokens: for sure_ns after this; 0: not known */
+	__u64 sure_ns;
 	__u32 tag;
 	__u16 place; /* of the rule */
 	__u8 is_ipv6;
@@ -234,7 +236,6 @@ struct weir_token_view {
 	struct weir_token_clock clock;
 	__u64 now; /* virtual, as in a bucket's word */
 	__u64 capacity;
-	__u64 full_factor;
 	__u32 epoch;
 	__u32 batch_max;
 	__u32 mark;
@@ -248,6 +249,7 @@ struct weir_taken {
 	__u64 now;    /* V */
 	__u64 now_ns;
 	__u64 whole; /* V grows by less than one more than that a ns */
+	__u64 lacks; /* of a packet that was blocked: how much V has to grow until it fits; 0: nobody knows */
 };
 
 /* What a judgement looks at: whose rows, from which bucket. Scalars only, and in memory, because the parts of a

@@ -12,21 +12,28 @@
 
 /* ---- pushed by the controller ---- */
 
-/* What was pushed expires with the controller's heartbeat. In replay the controller is in step. */
-static __always_inline bool weir_check_stale(struct weir_scratch *s)
+/* What was pushed expires with the controller's heartbeat: at this time, or 0 where there is none. In replay the
+ * controller is in step.
+ */
+static __always_inline __u64 weir_expiry_ns(void)
 {
 	const struct weir_control *signs;
 	__u64 heartbeat_ns;
 	__u32 zero = 0;
 
 	if (config.is_virtual)
-		return false;
+		return ~0ull;
 	signs = bpf_map_lookup_elem(&control, &zero);
 	if (!signs)
-		return true;
+		return 0;
 	heartbeat_ns = READ_ONCE(signs->heartbeat_ns);
-	/* By the tick: reading the clock would wait for the lines that are being fetched. */
-	return !heartbeat_ns || weir_tick_time_ns(s->tick) >= heartbeat_ns + READ_ONCE(signs->validity_ns);
+	return heartbeat_ns ? heartbeat_ns + READ_ONCE(signs->validity_ns) : 0;
+}
+
+/* By the tick: reading the clock would wait for the lines that are being fetched. */
+static __always_inline bool weir_check_stale(struct weir_scratch *s)
+{
+	return !config.is_virtual && weir_tick_time_ns(s->tick) >= weir_expiry_ns();
 }
 
 /* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it

@@ -24,8 +24,11 @@
 
 #include "claims.h"
 #include "shared_set.h"
+#include "shortcuts.h"
 #include "threshold.h"
 
+/* Tries to read a clock that was pushed; the controller got in between each time, though it rests for milliseconds. */
+#define WEIR_PUSHED_ATTEMPTS 4
 /* Tries to change a bucket; another CPU got in between each time. Eight in a row have not been seen. */
 #define WEIR_TOKEN_ATTEMPTS 8
 
@@ -37,32 +40,51 @@ static __always_inline void weir_read_override_tokens(struct weir_scratch *s, co
 
 	if (!found)
 		return;
-	s->tokens.clock = (struct weir_token_clock){.whole = found->tokens.whole, .fraction = found->tokens.fraction};
+	s->tokens.clock = (struct weir_token_clock){.rate = found->tokens.rate};
 	s->tokens.capacity = found->tokens.capacity;
-	s->tokens.full_factor = found->tokens.full_factor;
 	s->tokens.batch_max = found->tokens.batch_max;
 	s->tokens.mark = found->tokens.mark;
 }
 
-/* Fill in s->tokens for the packet in hand, but the owner. */
+/* The clock of a rule whose rate moves: as it was pushed, and since that expired at the rule's own rate. */
+static __always_inline bool weir_read_moving_clock(struct weir_scratch *s, const struct weir_rule *rule, __u32 place)
+{
+	const struct weir_pushed *pushed = bpf_map_lookup_elem(&thresholds, &place);
+
+	for (int attempt = 0; pushed && attempt < WEIR_PUSHED_ATTEMPTS; attempt++) {
+		__u64 word = READ_ONCE(pushed->word);
+
+		weir_order(s);
+		s->tokens.clock = word >> WEIR_THRESHOLD_BITS & 1 ? pushed->clock[1] : pushed->clock[0];
+		weir_order(s);
+		if (READ_ONCE(pushed->word) != word)
+			continue;
+		weir_expire_token_clock(&s->tokens.clock, weir_expiry_ns(), weir_now_ns(s), &rule->tokens.clock.rate);
+		return true;
+	}
+	return false;
+}
+
+/* Fill in s->tokens for the packet in hand, but the owner. False: its clock cannot be read. */
 __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_token_time time;
 
 	if (!s)
-		return 0;
+		return false;
 	s->tokens.clock = rule->tokens.clock;
 	s->tokens.capacity = rule->tokens.capacity;
-	s->tokens.full_factor = rule->tokens.full_factor;
 	s->tokens.batch_max = rule->tokens.batch_max;
 	s->tokens.mark = rule->tokens.mark;
 	if (config.has_overrides && rule->has_overrides)
 		weir_read_override_tokens(s, rule, place);
+	if (config.has_moving && rule->threshold_moves && !weir_read_moving_clock(s, rule, place))
+		return false;
 	time = weir_token_time(&s->tokens.clock, weir_now_ns(s));
 	s->tokens.now = weir_token_word(&time);
 	s->tokens.epoch = weir_token_epoch(&time);
-	return 0;
+	return true;
 }
 
 /* ---- the flow's bucket ---- */
@@ -118,28 +140,42 @@ __noinline __u32 weir_insert_bucket(struct weir_scratch *s, struct weir_token_se
 	return WEIR_WAY(way);
 }
 
-/* Find or insert the bucket of this packet's flow; s->view and s->row_number then say whose and where it is. */
-static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, const struct weir_rule *rule)
+/* The set of the packet's flow, which s->view then names. Both of its lines are fetched while the clock is read. */
+static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	struct weir_token_set *set;
-	__u32 index = rule->slot, way;
+	__u32 index;
 
 	s->view.slot = rule->slot;
-	s->view.flow.tag = 0;
-	s->tokens.owner = s->tokens.mark;
-	if (!rule->key_fields)
-		return bpf_map_lookup_elem(&token_resources, &index);
 	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.token_sets);
-	s->tokens.owner ^= s->view.flow.tag;
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&token_flows, &index);
-	if (!set)
-		return NULL;
-	way = weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag);
+	if (set) {
+		(void)READ_ONCE(set->tag[0]);
+		(void)READ_ONCE(set->bucket[WEIR_TOKEN_WAYS - 1].word);
+	}
+	return set;
+}
+
+/* Find or insert the flow's bucket in its set; s->row_number then says where it is. */
+static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set)
+{
+	__u32 way = weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag);
+
 	if (way == WEIR_TOKEN_WAYS)
 		way = weir_insert_bucket(s, set);
 	s->row_number = way;
 	return WEIR_ELEMENT(set->bucket, way);
+}
+
+/* The one bucket of a whole resource. */
+static __always_inline struct weir_token_bucket *weir_lone_bucket(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 index = rule->slot;
+
+	s->view.slot = rule->slot;
+	s->view.flow.tag = 0;
+	return bpf_map_lookup_elem(&token_resources, &index);
 }
 
 /* Is the entry that weir_get_bucket() found still the flow's? */
@@ -160,20 +196,48 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 }
 
 /* Note about when the flow's bucket is full, for those who look for a victim. */
-__noinline int weir_note_full(struct weir_scratch *s, __u64 lacks)
+static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_token_set *set, __u64 lacks)
 {
-	struct weir_token_set *set;
-	__u32 index, *full_at;
+	__u32 *full_at = WEIR_ELEMENT(set->full_at, s->row_number);
 
-	if (!s)
-		return 0;
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&token_flows, &index);
-	full_at = set ? WEIR_ELEMENT(set->full_at, s->row_number) : NULL;
 	if (full_at)
-		WRITE_ONCE(*full_at, weir_token_step(weir_now_ns(s)) + 1 +
-					     (__u32)weir_product_high(lacks, s->tokens.full_factor));
-	return 0;
+		WRITE_ONCE(*full_at,
+			   weir_token_step(weir_now_ns(s)) + 1 + weir_token_steps(&s->tokens.clock.rate, lacks));
+}
+
+/* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
+
+/* So long at most: a packet that another CPU was judging then may put its tokens back. Chosen, not derived: a thousand
+ * times as long as that takes, and few questions asked in a flood.
+ */
+#define WEIR_SPENT_REMEMBERED_NS 1000000ull
+
+/* The packet's flow lacks so much virtual time that a packet of one unit fits. Exact to the nanosecond: a token that
+ * comes within this tick is not kept waiting for the next one.
+ */
+static __always_inline void weir_remember_spent(struct weir_scratch *s, const struct weir_rule *rule, __u64 lacks)
+{
+	bool is_known = s->full_source.tag == s->view.flow.tag;
+	__u64 wait_ns;
+
+	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->key_fields != WEIR_KEY_SOURCE || rule->counts_bytes ||
+	    rule->threshold_moves)
+		return;
+	/* Virtual time is rounded at both ends. */
+	wait_ns = weir_lesser(weir_token_wait_ns(&s->tokens.clock.rate, lacks - 1), WEIR_SPENT_REMEMBERED_NS);
+	weir_remember_source(s, rule, s->view.flow.tag, s->tick, wait_ns / config.tick_ns);
+	s->full_source.since_ns = weir_now_ns(s);
+	if (is_known)
+		s->full_source.sure_ns = wait_ns;
+}
+
+/* The packet is of that flow. */
+static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->kind != WEIR_KIND_TOKENS || !weir_is_same_source(s, rule))
+		return false;
+	return s->tick - s->full_source.since_jiffies < s->full_source.sure_jiffies ||
+	       (s->full_source.sure_ns && weir_now_ns(s) - s->full_source.since_ns < s->full_source.sure_ns);
 }
 
 /* ---- the decision ---- */
@@ -245,6 +309,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 					continue;
 				if (!refused)
 					__sync_val_compare_and_swap(&bucket->word, word, word | WEIR_BUCKET_REFUSED);
+				taken->lacks = ahead + cost - s->tokens.capacity;
 				return WEIR_ANSWER_BLOCK;
 			}
 		}
@@ -270,7 +335,7 @@ static __always_inline void weir_claim_tokens(struct weir_scratch *s, struct wei
 	taken->now = s->tokens.now;
 	taken->word = (taken->now + lacks) & WEIR_TOKEN_TIME_MASK;
 	taken->now_ns = weir_now_ns(s);
-	taken->whole = s->tokens.clock.whole;
+	taken->whole = s->tokens.clock.rate.whole;
 	claim->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
 	claim->cell = s->row_number;
 	claim->tag = s->view.flow.tag;
@@ -283,6 +348,7 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 	struct weir_token_bucket *bucket;
+	struct weir_token_set *set = NULL;
 	struct weir_taken *taken;
 	enum weir_answer answer;
 	__u64 batch, lacks;
@@ -291,24 +357,36 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 		return WEIR_ANSWER_ERROR;
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	claim->kind = WEIR_CLAIM_NONE;
-	weir_find_tokens(s, place);
+	taken->lacks = 0;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
+	if (rule->key_fields)
+		set = weir_token_set(s, rule);
+	if (!weir_find_tokens(s, place)) {
+		weir_count_stall(rule->slot);
+		return WEIR_ANSWER_BLOCK;
+	}
 	if (batch > s->tokens.batch_max)
 		return WEIR_ANSWER_BLOCK;
-	bucket = weir_get_bucket(s, rule);
+	if (rule->key_fields)
+		bucket = set ? weir_get_bucket(s, set) : NULL;
+	else
+		bucket = weir_lone_bucket(s, rule);
+	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
 	if (!bucket) {
 		weir_count_stall(rule->slot);
 		return WEIR_ANSWER_BLOCK;
 	}
 	/* No more than the capacity: the batch is no more than a full bucket has. */
 	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
+	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
+		weir_remember_spent(s, rule, taken->lacks);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	lacks = taken->word;
 	weir_claim_tokens(s, claim, taken, lacks);
 	claim->batch = batch;
-	if (rule->key_fields)
-		weir_note_full(s, lacks);
+	if (set)
+		weir_note_full(s, set, lacks);
 	return answer;
 }
 

@@ -194,8 +194,9 @@ struct weir_override_units {
 	union {
 		struct weir_cost cost; /* throttling */
 		struct {
-			__u64 fraction, capacity, full_factor;
-			__u32 whole, batch_max, mark, pad;
+			struct weir_token_rate rate;
+			__u64 capacity;
+			__u32 batch_max, mark;
 		} tokens; /* as in struct weir_tokens; the clock starts at 0, and the unit is the rule's */
 	};
 };

@@ -19,7 +19,7 @@
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
 	TABLE(INSTANCE, instance, struct weir_instance_info, 10560, WEIR_ABI_VERSION)                                  \
-	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 720, 2)                                                     \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 728, 3)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
@@ -66,7 +66,7 @@
  * Of a generation, and so made anew by every load; but commands of another version read and write it while it is in
  * force, so it has a version, too. That of `overrides`, which `weir flows` reads, is the same.
  */
-#define WEIR_SHOWN_TABLES(TABLE) TABLE(THRESHOLDS, thresholds, struct weir_pushed, 80, 2)
+#define WEIR_SHOWN_TABLES(TABLE) TABLE(THRESHOLDS, thresholds, struct weir_pushed, 112, 3)
 
 #define WEIR_CHECK_TABLE(identifier, map, type, bytes, version)                                                        \
 	_Static_assert(sizeof(type) == (bytes), "another layout of " #map " needs another version");                   \

@@ -10,6 +10,9 @@
  * of this is exact. Otherwise `rate` has a fraction. V is then rounded down to a whole number, and the fraction is
  * rounded up to 64 bits, so that what is a whole number in truth is the same here. V is less than two from the truth,
  * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/tokens.c says how large `unit` is).
+ *
+ * Where the rate moves, V goes on from where it is: what a bucket lacks stays the same. Each change begins with all 64
+ * bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.
  */
 #ifndef WEIR_TOKENS_H
 #define WEIR_TOKENS_H
@@ -20,23 +23,30 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+/* How virtual time grows, a ns. */
+struct weir_token_rate {
+	__u64 fraction; /* of 2^64 parts */
+	__u32 whole;	/* below 2^WEIR_TOKEN_RATE_BITS */
+	__u32 pad;
+};
+
 /* Virtual time, from one moment on. */
 struct weir_token_clock {
 	__u64 start_ns;
-	__u64 high;	/* at start_ns: 2^32 each */
-	__u32 low;	/* ... and the rest */
-	__u32 whole;	/* a ns: below 2^WEIR_TOKEN_RATE_BITS */
-	__u64 fraction; /* ... and of 2^64 parts */
+	__u64 high; /* at start_ns: 2^32 each */
+	__u64 rest; /* ... of 2^64 parts */
+	__u32 low;  /* ... and between the two */
+	__u32 pad;
+	struct weir_token_rate rate;
 };
 
 /* What a rule, or an override, needs to judge by tokens. */
 struct weir_tokens {
 	struct weir_token_clock clock;
-	__u64 unit;	   /* virtual time of a token */
-	__u64 capacity;	   /* of a full bucket */
-	__u64 full_factor; /* of 2^64: steps of 2^WEIR_TOKEN_STEP_BITS ns that a virtual time takes */
-	__u32 batch_max;   /* the largest packet that a full bucket has tokens for; 0: none, ever */
-	__u32 mark;	   /* of this virtual time, in its buckets: others' are then taken for full */
+	__u64 unit;	 /* virtual time of a token */
+	__u64 capacity;	 /* of a full bucket */
+	__u32 batch_max; /* the largest packet that a full bucket has tokens for; 0: none, ever */
+	__u32 mark;	 /* of this virtual time, in its buckets: others' are then taken for full */
 };
 
 #define WEIR_TOKEN_RATE_BITS 27
@@ -62,6 +72,7 @@ struct weir_tokens {
 
 struct weir_token_time {
 	__u64 high; /* 2^32 each */
+	__u64 rest; /* of 2^64 parts */
 	__u32 low;
 };
 
@@ -79,14 +90,59 @@ static __always_inline __u64 weir_product_high(__u64 a, __u64 b)
 static __always_inline struct weir_token_time weir_token_time(const struct weir_token_clock *clock, __u64 now_ns)
 {
 	__u64 ns = now_ns > clock->start_ns ? now_ns - clock->start_ns : 0;
-	__u64 low = clock->low + (ns & 0xffffffff) * clock->whole;
-	__u64 parts = weir_product_high(ns, clock->fraction);
+	__u64 low = clock->low + (ns & 0xffffffff) * clock->rate.whole;
+	__u64 parts = weir_product_high(ns, clock->rate.fraction), rest = clock->rest + ns * clock->rate.fraction;
 
+	parts += rest < clock->rest;
 	low += parts & 0xffffffff;
 	return (struct weir_token_time){
-		.high = clock->high + (ns >> 32) * clock->whole + (parts >> 32) + (low >> 32),
+		.high = clock->high + (ns >> 32) * clock->rate.whole + (parts >> 32) + (low >> 32),
 		.low = (__u32)low,
+		.rest = rest,
 	};
+}
+
+/* From that moment on virtual time grows at another rate. Nothing of it is lost, and nothing is added. */
+static __always_inline void weir_turn_token_clock(struct weir_token_clock *clock, __u64 at_ns,
+						  const struct weir_token_rate *rate)
+{
+	struct weir_token_time time = weir_token_time(clock, at_ns);
+
+	clock->start_ns = at_ns;
+	clock->high = time.high;
+	clock->low = time.low;
+	clock->rest = time.rest;
+	clock->rate = *rate;
+}
+
+/* Of a rule whose rate moves: what was pushed expires at expiry_ns (0: it has been expired ever since it was pushed).
+ * From then on virtual time grows at the rule's own rate.
+ */
+static __always_inline void weir_expire_token_clock(struct weir_token_clock *clock, __u64 expiry_ns, __u64 now_ns,
+						    const struct weir_token_rate *own)
+{
+	if (now_ns >= expiry_ns)
+		weir_turn_token_clock(clock, expiry_ns > clock->start_ns ? expiry_ns : clock->start_ns, own);
+}
+
+/* How many steps of 2^WEIR_TOKEN_STEP_BITS ns virtual time takes to grow by so much: never fewer than it takes. */
+static __always_inline __u32 weir_token_steps(const struct weir_token_rate *rate, __u64 growth)
+{
+	__u64 step = (__u64)rate->whole << WEIR_TOKEN_STEP_BITS | rate->fraction >> (64 - WEIR_TOKEN_STEP_BITS);
+	__u64 steps = step ? growth / step + 1 : ~0ull;
+
+	return steps >> 31 ? 0x7fffffff : steps;
+}
+
+/* How many ns virtual time takes to grow by so much: never more than it takes, and by a sixteenth less at most. */
+static __always_inline __u64 weir_token_wait_ns(const struct weir_token_rate *rate, __u64 growth)
+{
+	__u64 parts; /* 2^24 in a ns; the remainder makes one more at most */
+
+	if (rate->whole >> 12)
+		return growth / ((__u64)rate->whole + 1);
+	parts = ((__u64)rate->whole << 24 | rate->fraction >> 40) + 1;
+	return growth >> 40 ? growth / parts << 24 : (growth << 24) / parts;
 }
 
 static __always_inline __u64 weir_token_word(const struct weir_token_time *time)

@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
+#include "../lib/lab_rounds.h"
 #include "../lib/lab_setup.h"
 #include "base/util.h"
 
@@ -239,6 +242,102 @@ static void a_clock_that_goes_back_fills_nothing(void **state)
 	lab_finish(&lab);
 }
 
+/* ---- rates that move ---- */
+
+/* 100 a second all cold are 33 and a third: a token each 30 ms, to the nanosecond. */
+static void a_resource_that_warms_up_gains_at_the_rate_of_each_second(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+	uint64_t i;
+
+	setup_resources(&setup, 1);
+	setup.resource[0].flow = (struct weir_flow){};
+	setup_rule(&setup, 0, warm_up_of(100, SECOND, 10));
+	setup.rule[0].window = WEIR_WINDOW_TOKENS;
+	setup.rule[0].burst_micro = 10 * WEIR_MICRO;
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 20), 10);
+	for (i = 1; i < 34; i++) {
+		assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + i * 30 * MS - 1, 2), 0);
+		assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + i * 30 * MS, 2), 1);
+	}
+	for (i = 6; i < 40; i++)
+		lab_saturate(&lab, HOST, i);
+	/* warm: a token each 10 ms */
+	lab_send(&lab, HOST, 40 * SECOND, 2);
+	for (i = 1; i < 9; i++)
+		assert_int_equal(lab_send(&lab, HOST, 40 * SECOND + i * 100 * MS, 20), 10);
+	lab_finish(&lab);
+}
+
+/* 1000 a second, then 100: what is in the bucket stays, and comes no faster than it was to come. */
+static void memory_moves_the_rate_and_not_the_tokens(void **state)
+{
+	static const struct random_reading readings[] = {
+		{5 * SECOND, 1024}, {6 * SECOND + 5 * MS, 9999}, {8 * SECOND, 1024}};
+	struct setup setup;
+	struct lab lab;
+
+	setup_resources(&setup, 1);
+	setup_rule(&setup, 0, tokens_of(0, SECOND, 20));
+	setup.rule[0].strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	setup.rule[0].memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	lab_start(&lab, &setup);
+	lab_readings(&lab, readings, ARRAY_SIZE(readings));
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND, 30), 20);
+	assert_int_equal(lab_send(&lab, HOST, 5 * SECOND + 3 * MS, 30), 3);
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND, 30), 20);
+	/* five ms at the old rate, then one token each ten */
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND + 15 * MS - 1, 30), 5);
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND + 15 * MS, 30), 1);
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND + 5 * MS - 1, 30), 0); /* no reading of before comes back */
+	assert_int_equal(lab_send(&lab, HOST, 6 * SECOND + 115 * MS, 30), 10);
+	assert_int_equal(lab_send(&lab, HOST, 8 * SECOND, 30), 20);
+	assert_int_equal(lab_send(&lab, HOST, 8 * SECOND + MS, 30), 1);
+	lab_finish(&lab);
+}
+
+/* ---- random rules and traffic ---- */
+
+/* Buckets wherever there can be some; many whose blocked flows are penalised, and some that hold more than the
+ * threshold, as a hotspot rule's do.
+ */
+static struct weir_ruleset *random_buckets(struct random *random)
+{
+	struct weir_ruleset *ruleset = random_ruleset(random);
+	size_t i;
+
+	for (i = 0; i < ruleset->rule_count; i++) {
+		struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (rule->metric != WEIR_METRIC_RATE || rule->lends || rule->behavior != WEIR_BEHAVIOR_REJECT ||
+		    rule->relation != WEIR_RELATION_CURRENT || random_percent(random, 10) ||
+		    (rule->strategy == WEIR_STRATEGY_WARM_UP && ruleset->resources[rule->resource].flow.fields))
+			continue;
+		rule->window = WEIR_WINDOW_TOKENS;
+		if (!rule->burst_micro && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE && random_percent(random, 50))
+			rule->burst_beyond_micro = random_below(random, 20 * WEIR_MICRO);
+		else if (!rule->burst_micro && random_percent(random, 50))
+			rule->burst_micro = random_between(random, WEIR_MICRO, 50 * WEIR_MICRO);
+		if (!rule->penalty_ms && random_percent(random, 30))
+			rule->penalty_ms = rule->penalty_ms_max = random_between(random, 1, 400);
+	}
+	return ruleset;
+}
+
+static void agrees_with_the_model_on_random_buckets(void **state)
+{
+	const struct lab_rounds rounds = {
+		.rounds = 60,
+		.packets = 4000,
+		.rules = random_buckets,
+		.traffic = random_packets,
+	};
+
+	lab_rounds_agree(&rounds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +352,9 @@ int main(void)
 		cmocka_unit_test(a_flow_under_an_override_gains_by_it),
 		cmocka_unit_test(a_flow_that_was_silent_for_very_long_has_a_full_bucket),
 		cmocka_unit_test(a_clock_that_goes_back_fills_nothing),
+		cmocka_unit_test(a_resource_that_warms_up_gains_at_the_rate_of_each_second),
+		cmocka_unit_test(memory_moves_the_rate_and_not_the_tokens),
+		cmocka_unit_test(agrees_with_the_model_on_random_buckets),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -116,9 +116,13 @@ static void lab_step(struct lab *lab, uint64_t time_ns)
 	struct weir_memory_use memory = {};
 	size_t i;
 
-	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++)
+	for (i = 0; i < lab->reading_count && lab->readings[i].time_ns <= time_ns; i++) {
 		memory = (struct weir_memory_use){true, lab->readings[i].used_bytes, UINT64_MAX};
-	assert_int_equal(weir_thresholds_step(lab->thresholds, time_ns, &memory), 0);
+		if (i >= lab->past_readings)
+			assert_int_equal(weir_thresholds_follow(lab->thresholds, lab->readings[i].time_ns, &memory), 0);
+	}
+	lab->past_readings = i;
+	assert_int_equal(weir_thresholds_follow(lab->thresholds, time_ns, &memory), 0);
 	if (lab->ruleset->rule_count && lab->ruleset->rules[0].system)
 		publish_signals(lab, time_ns);
 }

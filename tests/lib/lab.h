@@ -33,7 +33,7 @@ struct lab {
 	struct weir_object *object;
 	struct weir_thresholds *thresholds;
 	const struct random_reading *readings; /* of memory, in order of time */
-	size_t reading_count;
+	size_t reading_count, past_readings;
 	struct weir_signals_map *signals;
 	const struct random_sample *samples; /* of load and CPU usage, likewise */
 	size_t sample_count;

@@ -64,6 +64,8 @@ struct model {
 	uint64_t second;    /* the latest that any packet was seen in */
 	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
 	uint64_t *would_drop, *threshold, *borrowed;
+	struct model_rates *rates; /* of rules with tokens whose rate moves for all flows */
+	size_t past_readings;	   /* the latest that any packet has seen */
 	struct model_connections *connections;
 	/* system rules, which are the first of the rule set */
 	struct model_system *system;
@@ -103,6 +105,7 @@ static void add_system_rules(struct model *model)
 struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifindex)
 {
 	struct model *model = calloc(1, sizeof(*model));
+	size_t i;
 
 	assert(model);
 	model->ruleset = ruleset;
@@ -110,10 +113,15 @@ struct model *model_new(const struct weir_ruleset *ruleset, model_ifindex ifinde
 	model->would_drop = calloc(ruleset->rule_count + 1, sizeof(*model->would_drop));
 	model->threshold = calloc(ruleset->rule_count + 1, sizeof(*model->threshold));
 	model->borrowed = calloc(ruleset->rule_count + 1, sizeof(*model->borrowed));
-	assert(model->would_drop && model->threshold && model->borrowed);
+	model->rates = calloc(ruleset->rule_count + 1, sizeof(*model->rates));
+	assert(model->would_drop && model->threshold && model->borrowed && model->rates);
 	model->connections = model_connections_new(ruleset);
 	add_system_rules(model);
 	model->breakers = model_breakers_new();
+	for (i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+			model_rates_turn(&model->rates[i], 0,
+					 (struct model_ratio){ruleset->rules[i].memory.high_units, 1});
 	return model;
 }
 
@@ -140,6 +148,9 @@ void model_free(struct model *model)
 	free(model->samples);
 	model_breakers_free(model->breakers);
 	free(model->readings);
+	for (i = 0; i < model->ruleset->rule_count; i++)
+		model_rates_free(&model->rates[i]);
+	free(model->rates);
 	free(model->would_drop);
 	free(model->threshold);
 	free(model->borrowed);
@@ -245,6 +256,7 @@ static void slices_forget(struct slices *slices, uint64_t number)
 
 struct judging {
 	const struct weir_ruleset_rule *rule;
+	struct model_rates *rates; /* the rule's */
 	uint64_t time_ns;
 	uint64_t units;		/* the packet's batch */
 	struct flow *own_flow;	/* of the rule's resource */
@@ -307,6 +319,7 @@ static struct judging judging_of(struct model *model, size_t place, uint64_t tim
 
 	return (struct judging){
 		.rule = rule,
+		.rates = &model->rates[place],
 		.time_ns = time_ns,
 		.units = rule->counts_bytes ? packet->frame_bytes : 1,
 		.own_flow = flow_get(model, &own),
@@ -342,10 +355,17 @@ static void warm_up(const struct model *model, const struct judging *judging)
 		flow->is_warming = true;
 		flow->second = now;
 		flow->stored = model_warm_up_max(rule, judging->threshold_micro);
+		if (has_tokens(rule))
+			model_rates_turn(judging->rates, 0,
+					 model_warm_up(rule, judging->threshold_micro, flow->stored));
 	}
-	for (; flow->second < now; flow->second++)
+	for (; flow->second < now; flow->second++) {
 		flow->stored = model_warm_up_sync(rule, judging->threshold_micro, flow->stored,
 						  passed_in(&flow->seconds, flow->second));
+		if (has_tokens(rule))
+			model_rates_turn(judging->rates, (flow->second + 1) * WEIR_NSEC_PER_SEC,
+					 model_warm_up(rule, judging->threshold_micro, flow->stored));
+	}
 	slices_forget(&flow->seconds, flow->second);
 }
 
@@ -358,6 +378,27 @@ static struct model_ratio memory_adaptive(const struct model *model, const struc
 		if (model->readings[i - 1].time_ns <= judging->time_ns)
 			return model_memory_adaptive(memory, model->readings[i - 1].used_bytes);
 	return (struct model_ratio){memory->high_units, 1};
+}
+
+/* Rates of tokens go by all readings up to the latest packet's time, and never back. */
+static void turn_rates_by_memory(struct model *model, uint64_t time_ns)
+{
+	size_t i;
+
+	for (; model->past_readings < model->reading_count; model->past_readings++) {
+		const struct reading *reading = &model->readings[model->past_readings];
+
+		if (reading->time_ns > time_ns)
+			break;
+		for (i = 0; i < model->ruleset->rule_count; i++) {
+			const struct weir_ruleset_rule *rule = &model->ruleset->rules[i];
+
+			if (!has_tokens(rule) || rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
+				continue;
+			model_rates_turn(&model->rates[i], reading->time_ns,
+					 model_memory_adaptive(&rule->memory, reading->used_bytes));
+		}
+	}
 }
 
 static struct model_ratio allowed_now(const struct model *model, const struct judging *judging)
@@ -510,17 +551,28 @@ const struct model_key *model_flow_with_breaker(const struct model *model, size_
 
 /* ---- all rules of a packet ---- */
 
+/* Those that the flow's bucket goes by; a threshold that does not move becomes *constant. */
+static struct model_rates rates_of(const struct judging *judging, struct model_rate *constant)
+{
+	if (judging->rule->strategy != WEIR_STRATEGY_DIRECT)
+		return *judging->rates;
+	*constant = (struct model_rate){.allowed = model_direct(judging->threshold_micro)};
+	return (struct model_rates){constant, 1};
+}
+
 static bool limit_admits(const struct model *model, const struct judging *judging, struct model_ratio allowed,
 			 uint64_t *ret_wait_ns)
 {
 	struct flow *flow = judging->own_flow;
+	struct model_rate constant;
+	struct model_rates rates = rates_of(judging, &constant);
 
 	if (model_lends(model->ruleset, judging->rule))
 		return model_lender_admits(&flow->lender, model->ruleset, judging->rule, allowed, judging->time_ns,
 					   ret_wait_ns);
 	if (has_tokens(judging->rule))
-		return model_tokens_admit(&flow->bucket, judging->rule, judging->threshold_micro, judging->units,
-					  judging->time_ns);
+		return model_tokens_admit(&flow->bucket, judging->rule, judging->threshold_micro, &rates,
+					  judging->units, judging->time_ns);
 	return window_admits(judging, allowed);
 }
 
@@ -557,6 +609,8 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 {
 	struct judging judging = judging_of(model, place, time_ns, packet);
 	struct model_breaker_rule breaker_rule;
+	struct model_rate constant;
+	struct model_rates rates = rates_of(&judging, &constant);
 
 	if (is_breaker(judging.rule)) {
 		breaker_rule = model_breaker_rule_of(model->ruleset, place);
@@ -581,8 +635,7 @@ static void rule_counts(struct model *model, size_t place, uint64_t time_ns, con
 		slices_add(&judging.read_flow->seconds, time_ns / WEIR_NSEC_PER_SEC, judging.units);
 	}
 	if (has_tokens(judging.rule))
-		model_tokens_take(&judging.own_flow->bucket, judging.rule, judging.threshold_micro, judging.units,
-				  time_ns);
+		model_tokens_take(&judging.own_flow->bucket, judging.rule, &rates, judging.units, time_ns);
 	else if (judging.rule->behavior == WEIR_BEHAVIOR_REJECT)
 		window_count(&judging);
 }
@@ -733,6 +786,7 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 		model->second = time_ns / WEIR_NSEC_PER_SEC;
 	if (time_ns > model->latest_ns)
 		model->latest_ns = time_ns;
+	turn_rates_by_memory(model, time_ns);
 	switch (model_parse(frame, frame_bytes, &packet)) {
 	case CLASS_MALFORMED:
 		return class_decision(settings->drop_malformed, WEIR_VERDICT_MALFORMED_PASS,

@@ -317,16 +317,18 @@ static void random_behavior(struct random *random, const struct weir_ruleset *ru
 }
 
 /* Buckets that are full at once, or not for long; a rate and a burst with denominators of their own. */
-static void random_tokens(struct random *random, struct weir_ruleset_rule *rule)
+static void random_tokens(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
 {
 	static const uint64_t bursts[] = {1, 1, 2, 3, 10, 20, 100, 1000, 1000000};
 	static const uint64_t byte_bursts[] = {1, 60, 61, 1514, 3000, 9014, 65536, 1000000, 5000000000};
 
-	if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->behavior != WEIR_BEHAVIOR_REJECT ||
-	    rule->relation != WEIR_RELATION_CURRENT || !random_percent(random, 30))
+	if (rule->behavior != WEIR_BEHAVIOR_REJECT || rule->relation != WEIR_RELATION_CURRENT ||
+	    !random_percent(random, 30))
 		return;
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP && ruleset->resources[rule->resource].flow.fields)
+		return; /* flows do not warm up by themselves */
 	rule->window = WEIR_WINDOW_TOKENS;
-	if (random_percent(random, 30))
+	if (rule->strategy == WEIR_STRATEGY_DIRECT && random_percent(random, 30))
 		rule->threshold_micro += random_below(random, WEIR_MICRO);
 	if (random_percent(random, 30))
 		return;
@@ -435,7 +437,7 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 	random_behavior(random, ruleset, &rule);
 	if (rule.behavior == WEIR_BEHAVIOR_REJECT && random_percent(random, 25))
 		random_penalty(random, &rule);
-	random_tokens(random, &rule);
+	random_tokens(random, ruleset, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
 	rule.lends = ruleset->resources[resource].is_prioritized && weir_rule_can_lend(&rule);

@@ -347,6 +347,63 @@ static void version_comes_round_after_255(void **state)
 	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(WEIR_THRESHOLD_MASK, 0));
 }
 
+/* ---- rates of tokens ---- */
+
+static uint64_t virtual_time(const struct weir_pushed *pushed, uint64_t now_ns)
+{
+	struct weir_token_clock clock;
+	struct weir_token_time time;
+
+	weir_control_read_clock(pushed, &clock);
+	time = weir_token_time(&clock, now_ns);
+	return time.high << 32 | time.low;
+}
+
+static const struct weir_allowance per_ns[] = {
+	{.units = 0},
+	{.units = 1, .rate.whole = 1},
+	{.units = 2, .rate.whole = 2},
+	{.units = 3, .rate = {.whole = 2, .fraction = 1ull << 63}},
+};
+
+static void virtual_time_goes_on_from_where_it_is_at_another_rate(void **state)
+{
+	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(1, 1), .clock[1].rate.whole = 1};
+
+	assert_true(weir_control_publish_rate(&pushed, &per_ns[2], 1000));
+	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(2, 2));
+	assert_int_equal(virtual_time(&pushed, 1000), 1000);
+	assert_int_equal(virtual_time(&pushed, 1010), 1020);
+	assert_false(weir_control_publish_rate(&pushed, &per_ns[2], 1020));
+	/* halves of a unit are kept from one change to the next */
+	assert_true(weir_control_publish_rate(&pushed, &per_ns[3], 1020));
+	assert_true(weir_control_publish_rate(&pushed, &per_ns[1], 1021));
+	assert_true(weir_control_publish_rate(&pushed, &per_ns[3], 1022));
+	assert_int_equal(virtual_time(&pushed, 1022), 1043);
+	assert_int_equal(virtual_time(&pushed, 1023), 1046);
+	/* before the latest change it stands still, and cannot be changed */
+	assert_int_equal(virtual_time(&pushed, 0), 1043);
+	assert_false(weir_control_publish_rate(&pushed, &per_ns[1], 1021));
+}
+
+/* The rule's own rate is one a ns. */
+static void a_rate_that_expired_was_the_rules_own_since_then(void **state)
+{
+	const struct weir_rule_info rule = {.tokens.clock.rate.whole = 1};
+	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(2, 1)};
+
+	pushed.clock[1] = (struct weir_token_clock){.start_ns = 100, .rate.whole = 2};
+	weir_control_expire(&pushed, &rule, 200, 199);
+	assert_int_equal(virtual_time(&pushed, 300), 400);
+	weir_control_expire(&pushed, &rule, 200, 300);
+	assert_int_equal(virtual_time(&pushed, 200), 200);
+	assert_int_equal(virtual_time(&pushed, 300), 300);
+	/* nobody has been there since it was pushed */
+	assert_true(weir_control_publish_rate(&pushed, &per_ns[2], 300));
+	weir_control_expire(&pushed, &rule, 0, 350);
+	assert_int_equal(virtual_time(&pushed, 350), 350);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +424,8 @@ int main(void)
 		cmocka_unit_test(only_what_changed_is_pushed),
 		cmocka_unit_test(cost_goes_to_the_copy_that_the_new_version_names),
 		cmocka_unit_test(version_comes_round_after_255),
+		cmocka_unit_test(virtual_time_goes_on_from_where_it_is_at_another_rate),
+		cmocka_unit_test(a_rate_that_expired_was_the_rules_own_since_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,9 +169,9 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		{RULE("window: tokens\n  relationStrategy: AssociatedResource\n  refResource: web"), 5, 11,
 		 "'window: tokens' counts none", NULL},
 		{RULE("window: tokens\n  burst: many"), 6, 10, "'many' is no burst", "'burst: 1500'"},
-		{RULE("window: tokens\n  tokenCalculateStrategy: MemoryAdaptive\n  lowMemUsageThreshold: 2\n"
-		      "  highMemUsageThreshold: 1\n  memLowWaterMarkBytes: 1\n  memHighWaterMarkBytes: 2"),
-		 6, 27, "'window: tokens' needs a threshold that does not move", "use Direct"},
+		{"resources:\n- {name: r, flow: source}\nrules:\n- resource: r\n  threshold: 9\n  window: tokens\n"
+		 "  tokenCalculateStrategy: WarmUp\n  warmUpPeriodSec: 9\n",
+		 7, 27, "'window: tokens' cannot warm up each flow by itself", "a resource without a flow key"},
 		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
 		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
 		{RULE("blockDurationInMs: 0"), 5, 22, "blockDurationInMs: '0' is out of range",

@@ -59,7 +59,7 @@ static void a_bucket_and_a_nanosecond_keep_within_their_bounds(void **state)
 		weir_tokens_make(&rule, &tokens);
 		assert_true(tokens.unit > 0);
 		assert_true(tokens.capacity <= WEIR_TOKEN_CAPACITY_MAX);
-		assert_true(tokens.clock.whole < 1u << WEIR_TOKEN_RATE_BITS);
+		assert_true(tokens.clock.rate.whole < 1u << WEIR_TOKEN_RATE_BITS);
 		assert_true((u128)tokens.batch_max * tokens.unit <= tokens.capacity);
 	}
 }
@@ -77,7 +77,7 @@ static void virtual_time_is_the_threshold_at_every_nanosecond(void **state)
 
 		weir_tokens_make(&rule, &tokens);
 		if (samples[i].is_exact)
-			assert_int_equal(tokens.clock.fraction, 0);
+			assert_int_equal(tokens.clock.rate.fraction, 0);
 		for (size_t t = 0; t < ARRAY_SIZE(times_ns); t++) {
 			/* ns * micro * unit / (interval * 10^6), in two steps that fit */
 			const u128 den = (u128)rule.interval_ns * WEIR_MICRO,

@@ -802,6 +802,8 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 	written->threshold = WEIR_THRESHOLD_WORD(terms->units, plan->version);
 	written->kind = terms->kind;
 	written->needs_allowed = weir_kinds[terms->kind]->needs_allowed || terms->moves || terms->warms_flows;
+	if (weir_kinds[terms->kind]->has_tokens)
+		written->needs_allowed = false; /* what moves is its clock */
 	written->threshold_moves = terms->moves;
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;

@@ -87,10 +87,8 @@ static void write_override_tokens(const struct weir_ruleset_rule *rule, const st
 	struct weir_tokens tokens;
 
 	weir_tokens_override(rule, written->threshold_micro, of_rule->unit, &tokens);
-	units->tokens.whole = tokens.clock.whole;
-	units->tokens.fraction = tokens.clock.fraction;
+	units->tokens.rate = tokens.clock.rate;
 	units->tokens.capacity = tokens.capacity;
-	units->tokens.full_factor = tokens.full_factor;
 	units->tokens.batch_max = tokens.batch_max;
 	units->tokens.mark = mark_of_override(of_rule->mark, written->threshold_micro);
 }

@@ -25,17 +25,20 @@ static void keep_numbers(const struct weir_draft *draft)
 
 static void check(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	const uint64_t beyond_micro = draft->rule->burst_beyond_micro;
+	const struct weir_ruleset_rule *rule = draft->rule;
+	const uint64_t beyond_micro = rule->burst_beyond_micro;
 
 	if (draft->value[RULE_BURST_COUNT] && draft->value[RULE_BURST])
 		weir_complain(reader, draft->value[RULE_BURST_COUNT], "leave one of them out",
 			      "a rule has a burst or a burstCount, not both");
-	else if (draft->rule->threshold_micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - beyond_micro)
+	else if (rule->threshold_micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - beyond_micro)
 		weir_complain(reader, draft->value[RULE_BURST_COUNT], "lower the one or the other",
 			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
-	if (draft->rule->strategy != WEIR_STRATEGY_DIRECT)
-		weir_complain(reader, weir_draft_at(draft, RULE_STRATEGY), "use Direct, or another window",
-			      "'window: tokens' needs a threshold that does not move");
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP && draft->has_resource &&
+	    reader->ruleset->resources[rule->resource].flow.fields)
+		weir_complain(reader, weir_draft_at(draft, RULE_STRATEGY),
+			      "use Direct or MemoryAdaptive, another window, or a resource without a flow key",
+			      "'window: tokens' cannot warm up each flow by itself");
 }
 
 static void warn(struct weir_reader *reader, const struct weir_draft *draft)

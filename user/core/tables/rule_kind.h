@@ -61,16 +61,22 @@ static inline bool weir_lends_to_flows(const struct weir_rule_info *rule)
 	return weir_lends(rule) && rule->identity.key_fields;
 }
 
+/* It goes by token buckets. */
+static inline bool weir_has_tokens(const struct weir_rule_info *rule)
+{
+	return weir_kind_of_info(rule)->has_tokens;
+}
+
 /* Its flows have token buckets, in a table that all CPUs share. */
 static inline bool weir_has_token_flows(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->has_tokens && rule->identity.key_fields;
+	return weir_has_tokens(rule) && rule->identity.key_fields;
 }
 
 /* All packets of its resource share one. */
 static inline bool weir_has_token_resource(const struct weir_rule_info *rule)
 {
-	return weir_kind_of_info(rule)->has_tokens && !rule->identity.key_fields;
+	return weir_has_tokens(rule) && !rule->identity.key_fields;
 }
 
 /* A system rule that compares a signal of the host, and counts nothing. */

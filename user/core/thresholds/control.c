@@ -7,6 +7,8 @@
 #include "kind/kind.h"
 #include "rules/ruleset.h"
 #include "thresholds/memory_adaptive.h"
+#include "thresholds/tokens.h"
+#include "thresholds/warm_up.h"
 #include "weir_warm_up.h"
 
 /* Of seconds that nobody knows singly, so many are gone through. Chosen, not derived: it bounds the time of
@@ -163,6 +165,9 @@ static void allow_by_memory(const struct weir_rule_info *rule, const struct weir
 	allowance->units = weir_memory_adaptive_units(&rule->memory, used_bytes);
 	if (weir_kind_of_info(rule)->has_cost)
 		weir_memory_adaptive_cost(&rule->memory, used_bytes, rule->identity.interval_ns, &allowance->cost);
+	if (weir_kind_of_info(rule)->has_tokens)
+		weir_memory_adaptive_token_rate(&rule->memory, used_bytes, rule->identity.interval_ns,
+						rule->tokens.unit, &allowance->rate);
 }
 
 void weir_control_allow(const struct weir_rule_info *rule, const struct weir_warm_state *state,
@@ -176,6 +181,27 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 	ret_allowance->units = weir_warm_up_units(&rule->warm_up, state->stored);
 	if (weir_kind_of_info(rule)->has_cost)
 		weir_warm_up_cost(&rule->warm_up, state->stored, &ret_allowance->cost);
+	if (weir_kind_of_info(rule)->has_tokens)
+		weir_warm_up_token_rate(&rule->warm_up, state->stored, rule->identity.interval_ns, rule->tokens.unit,
+					&ret_allowance->rate);
+}
+
+/* A cost or, not both, a clock. */
+static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_cost *cost,
+		    const struct weir_token_clock *clock)
+{
+	uint8_t version = (pushed->word >> WEIR_THRESHOLD_BITS) + 1;
+
+	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
+	 * must be seen before this is overwritten.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (clock)
+		pushed->clock[version & 1] = *clock;
+	else
+		pushed->cost[version & 1] = *cost;
+	/* It is there before the word that points to it. */
+	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(units, version), __ATOMIC_RELEASE);
 }
 
 bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowance *allowance)
@@ -186,13 +212,42 @@ bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowanc
 	if ((word & WEIR_THRESHOLD_MASK) == allowance->units &&
 	    !memcmp(&pushed->cost[version & 1], &allowance->cost, sizeof(allowance->cost)))
 		return false;
-	version++;
-	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
-	 * must be seen before this is overwritten.
-	 */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	pushed->cost[version & 1] = allowance->cost;
-	/* The cost is there before the word that points to it. */
-	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(allowance->units, version), __ATOMIC_RELEASE);
+	publish(pushed, allowance->units, &allowance->cost, NULL);
 	return true;
+}
+
+void weir_control_read_clock(const struct weir_pushed *pushed, struct weir_token_clock *ret_clock)
+{
+	uint64_t word;
+
+	/* Until nothing was pushed while it was read. */
+	do {
+		word = __atomic_load_n(&pushed->word, __ATOMIC_ACQUIRE);
+		*ret_clock = pushed->clock[word >> WEIR_THRESHOLD_BITS & 1];
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(&pushed->word, __ATOMIC_RELAXED) != word);
+}
+
+bool weir_control_publish_rate(struct weir_pushed *pushed, const struct weir_allowance *allowance, uint64_t at_ns)
+{
+	struct weir_token_clock clock;
+
+	weir_control_read_clock(pushed, &clock);
+	if (at_ns < clock.start_ns || weir_tokens_same_rate(&clock.rate, &allowance->rate))
+		return false;
+	weir_turn_token_clock(&clock, at_ns, &allowance->rate);
+	publish(pushed, allowance->units, NULL, &clock);
+	return true;
+}
+
+void weir_control_expire(struct weir_pushed *pushed, const struct weir_rule_info *rule, uint64_t expiry_ns,
+			 uint64_t now_ns)
+{
+	struct weir_token_clock clock;
+
+	weir_control_read_clock(pushed, &clock);
+	if (now_ns < expiry_ns || weir_tokens_same_rate(&clock.rate, &rule->tokens.clock.rate))
+		return;
+	weir_expire_token_clock(&clock, expiry_ns, now_ns, &rule->tokens.clock.rate);
+	publish(pushed, pushed->word & WEIR_THRESHOLD_MASK, NULL, &clock);
 }

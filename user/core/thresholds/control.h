@@ -25,8 +25,9 @@ struct weir_memory_use {
 
 /* What a rule allows now. */
 struct weir_allowance {
-	uint64_t units;	       /* floor(allowed), per interval */
-	struct weir_cost cost; /* of rules that throttle; else zero */
+	uint64_t units;		     /* floor(allowed), per interval */
+	struct weir_cost cost;	     /* of rules that throttle; else zero */
+	struct weir_token_rate rate; /* of rules with tokens; else zero */
 };
 
 /* The rule's threshold comes from the controller, second by second; else, if it moves, from memory. */
@@ -54,5 +55,17 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
  * Who publishes is alone in doing so. Returns whether anything was stored.
  */
 bool weir_control_publish(struct weir_pushed *pushed, const struct weir_allowance *allowance);
+
+/* The clock of a rule with tokens, as it was pushed last. Somebody else may be pushing. */
+void weir_control_read_clock(const struct weir_pushed *pushed, struct weir_token_clock *ret_clock);
+
+/* The same for a rule with tokens: from at_ns on virtual time grows at the new rate. A time before the latest change
+ * changes nothing.
+ */
+bool weir_control_publish_rate(struct weir_pushed *pushed, const struct weir_allowance *allowance, uint64_t at_ns);
+
+/* Push what has come of a clock that expired: since then the program has gone by the rule's own rate. */
+void weir_control_expire(struct weir_pushed *pushed, const struct weir_rule_info *rule, uint64_t expiry_ns,
+			 uint64_t now_ns);
 
 #endif

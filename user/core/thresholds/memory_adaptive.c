@@ -3,6 +3,7 @@
 
 #include "rules/values.h"
 #include "thresholds/cost.h"
+#include "thresholds/tokens.h"
 
 struct rational {
 	unsigned __int128 num, den;
@@ -56,4 +57,12 @@ void weir_memory_adaptive_cost(const struct weir_memory_adaptive *params, uint64
 	struct rational units = allowed(params, used_bytes);
 
 	weir_cost_make(interval_ns, units.num, units.den, ret_cost);
+}
+
+void weir_memory_adaptive_token_rate(const struct weir_memory_adaptive *params, uint64_t used_bytes,
+				     uint64_t interval_ns, uint64_t unit, struct weir_token_rate *ret_rate)
+{
+	struct rational units = allowed(params, used_bytes);
+
+	weir_tokens_rate(units.num, units.den, interval_ns, unit, ret_rate);
 }

@@ -18,9 +18,9 @@ uint64_t weir_tokens_burst_micro(const struct weir_ruleset_rule *rule, uint64_t 
 	uint64_t burst_micro = rule->burst_micro;
 
 	if (!burst_micro)
-		burst_micro = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE
-				      ? rule->memory.low_units * WEIR_MICRO
-				      : threshold_micro + rule->burst_beyond_micro;
+		burst_micro = (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
+									       : threshold_micro) +
+			      rule->burst_beyond_micro;
 	return burst_micro < WEIR_MICRO ? WEIR_MICRO : burst_micro;
 }
 
@@ -108,7 +108,7 @@ static uint64_t choose_unit(const struct weir_ruleset_rule *rule)
 /* ---- rates ---- */
 
 /* unit * num / den, virtual time a ns: den below 2^126. One bit of the unit after the other, then of the fraction. */
-static void set_rate(u128 num, u128 den, uint64_t unit, struct weir_token_clock *clock)
+static void set_rate(u128 num, u128 den, uint64_t unit, struct weir_token_rate *rate)
 {
 	u128 whole = 0, rest = 0, num_whole = num / den, num_rest = num % den;
 
@@ -122,25 +122,22 @@ static void set_rate(u128 num, u128 den, uint64_t unit, struct weir_token_clock 
 		whole += rest / den;
 		rest %= den;
 	}
-	clock->whole = (uint32_t)whole;
-	clock->fraction = 0;
+	*rate = (struct weir_token_rate){.whole = (uint32_t)whole};
 	for (int bit = 0; bit < 64; bit++) {
 		rest *= 2;
-		clock->fraction = clock->fraction << 1 | (rest >= den);
+		rate->fraction = rate->fraction << 1 | (rest >= den);
 		if (rest >= den)
 			rest -= den;
 	}
 	/* Rounded up: include/weir_tokens.h. */
-	if (rest && clock->fraction != UINT64_MAX)
-		clock->fraction++;
+	if (rest && rate->fraction != UINT64_MAX)
+		rate->fraction++;
 }
 
-/* Steps of 2^20 ns in a unit of virtual time, of 2^64 parts. */
-static uint64_t full_factor(const struct weir_token_clock *clock)
+void weir_tokens_rate(u128 allowed_num, u128 allowed_den, uint64_t interval_ns, uint64_t unit,
+		      struct weir_token_rate *ret_rate)
 {
-	u128 step = ((u128)clock->whole << WEIR_TOKEN_STEP_BITS) + (clock->fraction >> (64 - WEIR_TOKEN_STEP_BITS));
-
-	return step > 1 ? (uint64_t)(((u128)1 << 64) / step) : UINT64_MAX;
+	set_rate(allowed_num, allowed_den * interval_ns, unit, ret_rate);
 }
 
 static void set_terms(const struct weir_ruleset_rule *rule, uint64_t threshold_micro, struct weir_tokens *tokens)
@@ -148,8 +145,7 @@ static void set_terms(const struct weir_ruleset_rule *rule, uint64_t threshold_m
 	const uint64_t burst_micro = weir_tokens_burst_micro(rule, threshold_micro);
 	const uint64_t burst = burst_micro / WEIR_MICRO;
 
-	set_rate(threshold_micro, (u128)rule->interval_ns * WEIR_MICRO, tokens->unit, &tokens->clock);
-	tokens->full_factor = full_factor(&tokens->clock);
+	weir_tokens_rate(threshold_micro, WEIR_MICRO, rule->interval_ns, tokens->unit, &tokens->clock.rate);
 	tokens->capacity = (uint64_t)((u128)burst_micro * tokens->unit / WEIR_MICRO);
 	/* Nothing is gained: nothing is given. */
 	tokens->batch_max = !threshold_micro ? 0 : burst < UINT32_MAX ? (uint32_t)burst : UINT32_MAX;
@@ -186,7 +182,7 @@ static bool serves(const struct weir_ruleset_rule *rule, uint64_t unit, const st
 	if (!unit || unit > unit_max(rule))
 		return false;
 	set_terms(rule, first_threshold_micro(rule), &with);
-	if ((with.clock.fraction && !tokens->clock.fraction) ||
+	if ((with.clock.rate.fraction && !tokens->clock.rate.fraction) ||
 	    (u128)with.capacity * WEIR_MICRO != (u128)weir_tokens_burst_micro(rule, first_threshold_micro(rule)) * unit)
 		return unit >= 1ull << 32;
 	return true;
@@ -197,19 +193,15 @@ bool weir_tokens_continue(const struct weir_ruleset_rule *rule, const struct wei
 {
 	const struct weir_token_clock *before = &previous->clock;
 	struct weir_tokens next = {.unit = previous->unit, .mark = previous->mark};
-	struct weir_token_time time;
+	struct weir_token_rate rate;
 
 	if (!previous->mark || !serves(rule, previous->unit, tokens))
 		return false;
 	set_terms(rule, first_threshold_micro(rule), &next);
-	if (next.clock.whole == before->whole && next.clock.fraction == before->fraction) {
-		next.clock = *before;
-	} else {
-		time = weir_token_time(before, now_ns);
-		next.clock.start_ns = now_ns;
-		next.clock.high = time.high;
-		next.clock.low = time.low;
-	}
+	rate = next.clock.rate;
+	next.clock = *before;
+	if (!weir_tokens_same_rate(&rate, &before->rate))
+		weir_turn_token_clock(&next.clock, now_ns, &rate);
 	*tokens = next;
 	return true;
 }

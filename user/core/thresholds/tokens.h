@@ -20,6 +20,15 @@
  */
 uint64_t weir_tokens_burst_micro(const struct weir_ruleset_rule *rule, uint64_t threshold_micro);
 
+/* allowed_num / allowed_den units per interval, in virtual time a ns. allowed_den * interval_ns must be below 2^126. */
+void weir_tokens_rate(unsigned __int128 allowed_num, unsigned __int128 allowed_den, uint64_t interval_ns, uint64_t unit,
+		      struct weir_token_rate *ret_rate);
+
+static inline bool weir_tokens_same_rate(const struct weir_token_rate *a, const struct weir_token_rate *b)
+{
+	return a->whole == b->whole && a->fraction == b->fraction;
+}
+
 /* A rule with tokens that begins: virtual time is 0 at time 0. The mark is left 0. */
 void weir_tokens_make(const struct weir_ruleset_rule *rule, struct weir_tokens *ret_tokens);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kind/kind.h"
+#include "thresholds/tokens.h"
 
 /* What struct weir_warm_up promises to those who compute in 64 bits. */
 #define NUMBER_END ((unsigned __int128)1 << 62)
@@ -73,4 +74,17 @@ int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_u
 	params.refill_below = params.refill / cold_factor;
 	*ret_params = params;
 	return 0;
+}
+
+/* The bounds of struct weir_warm_up keep den below 2^109, with the interval. */
+void weir_warm_up_token_rate(const struct weir_warm_up *params, uint64_t stored, uint64_t interval_ns, uint64_t unit,
+			     struct weir_token_rate *ret_rate)
+{
+	unsigned __int128 num = params->limit_num, den = params->limit_den;
+
+	if (params->ramp && stored > params->warning) {
+		num *= params->ramp;
+		den *= (stored - params->warning) * params->cold_less_one + params->ramp;
+	}
+	weir_tokens_rate(num, den, interval_ns, unit, ret_rate);
 }

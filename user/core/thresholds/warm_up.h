@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "rules/ruleset.h"
+#include "weir_tokens.h"
 #include "weir_warm_up.h"
 
 /*
@@ -17,5 +18,9 @@
  * numbers exceed the bounds that struct weir_warm_up names.
  */
 int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_up *ret_params, struct weir_diag *diag);
+
+/* What `stored` tokens allow, as the rate of token buckets with this unit (thresholds/tokens.h). */
+void weir_warm_up_token_rate(const struct weir_warm_up *params, uint64_t stored, uint64_t interval_ns, uint64_t unit,
+			     struct weir_token_rate *ret_rate);
 
 #endif

@@ -340,6 +340,12 @@ static void watch_links(struct weir_controller *controller, uint64_t now_ns, str
 	controller->must_follow |= controller->follow.refused_count && controller->link_watch_fd >= 0;
 }
 
+/* When what was pushed expires, or has expired; 0: long ago. */
+static uint64_t expiry_ns(const struct weir_control *control)
+{
+	return control->heartbeat_ns ? control->heartbeat_ns + control->validity_ns : 0;
+}
+
 static int step(struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t now_ns = weir_host_now_ns();
@@ -351,6 +357,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	watch_links(controller, now_ns, diag);
 	if (controller->must_follow)
 		follow_interfaces(controller, now_ns, diag);
+	weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
 	err = weir_thresholds_step(controller->thresholds, now_ns, &controller->memory_use);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what passed in instance '%s'", controller->name);
@@ -517,12 +524,24 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 	return 0;
 }
 
+/* The program is to go by the rules' own rates from now on. */
+static void expire_now(struct weir_controller *controller)
+{
+	const uint64_t now_ns = weir_host_now_ns();
+
+	if (!controller->thresholds)
+		return;
+	weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
+	weir_thresholds_expire(controller->thresholds, now_ns, now_ns);
+}
+
 void weir_controller_free(struct weir_controller *controller)
 {
 	if (!controller)
 		return;
 	if (controller->control) {
 		/* Whoever has it mapped has the lock: the next controller's heartbeat is not undone. */
+		expire_now(controller);
 		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
 		munmap(controller->control, control_bytes());
 	}

@@ -406,6 +406,25 @@ static int explain(struct work *work, struct weir_diag *diag)
 
 /* ---- of an instance ---- */
 
+/* Virtual time that moves is the lab's as it is now, with or without a controller. */
+static int read_clocks(struct work *work)
+{
+	struct weir_generation *generation = weir_object_generation(work->result->object);
+	const struct weir_instance *instance = work->result->opened;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < instance->rule_count; i++) {
+		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
+		struct weir_rule *rule = &generation->rules[info->place % WEIR_RULES_MAX];
+
+		if (!info->moves || rule->kind != WEIR_KIND_TOKENS)
+			continue;
+		rule->threshold_moves = 0;
+		err = weir_instance_read_clock(instance, info, &rule->tokens.clock);
+	}
+	return err;
+}
+
 /* What the controller tells the program holds only while it is alive; in the lab nothing goes stale by itself. */
 static int follow_controller(struct work *work)
 {
@@ -413,7 +432,10 @@ static int follow_controller(struct work *work)
 	const struct weir_instance *instance = work->result->opened;
 	uint32_t zero = 0;
 	struct weir_signals signals = {};
+	int err = read_clocks(work);
 
+	if (err)
+		return err;
 	if (work->result->controller.state != WEIR_CONTROLLER_RUNNING) {
 		for (uint32_t place = 0; place < work->rule_count; place++)
 			generation->rules[place].threshold_moves = 0;

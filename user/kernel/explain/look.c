@@ -190,8 +190,7 @@ static struct weir_tokens tokens_in_force(const struct weir_rule *rule, const st
 
 	if (!override)
 		return tokens;
-	tokens.clock =
-		(struct weir_token_clock){.whole = override->tokens.whole, .fraction = override->tokens.fraction};
+	tokens.clock = (struct weir_token_clock){.rate = override->tokens.rate};
 	tokens.capacity = override->tokens.capacity;
 	tokens.mark = override->tokens.mark;
 	return tokens;

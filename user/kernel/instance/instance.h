@@ -115,6 +115,12 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 /* How long its limits hold yet, from now (tables/narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 
+/* The virtual time of a rule with tokens as it is now, its rate with it: of a rule whose rate moves, what the program
+ * goes by. Returns 0 or -errno.
+ */
+int weir_instance_read_clock(const struct weir_instance *instance, const struct weir_rule_info *rule,
+			     struct weir_token_clock *ret_clock);
+
 /* Whether it is another version's, so far that it cannot be opened or shown. *ret_head: what all versions share, as in
  * pins/info.h.
  */

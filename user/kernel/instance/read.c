@@ -6,6 +6,7 @@
 #include "instance/parts.h"
 
 #include <assert.h>
+#include <bpf/bpf.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -281,6 +282,43 @@ uint64_t weir_instance_left_ns(const struct weir_instance *instance)
 {
 	return weir_narrow_left_ns(instance->rules, instance->info.rule_slots, instance->timings,
 				   instance->info.timing_count, weir_host_now_ns());
+}
+
+/* ---- virtual time ---- */
+
+/* As it was pushed last: read until it is the same twice, because a controller may be pushing. */
+static int read_pushed(const struct weir_instance *instance, uint32_t place, struct weir_pushed *ret_pushed)
+{
+	struct weir_pushed again;
+
+	do {
+		if (bpf_map_lookup_elem(instance->thresholds_fd, &place, ret_pushed) ||
+		    bpf_map_lookup_elem(instance->thresholds_fd, &place, &again))
+			return -errno;
+	} while (ret_pushed->word != again.word);
+	return 0;
+}
+
+int weir_instance_read_clock(const struct weir_instance *instance, const struct weir_rule_info *rule,
+			     struct weir_token_clock *ret_clock)
+{
+	struct weir_control control;
+	struct weir_pushed pushed;
+	uint32_t zero = 0;
+	int err;
+
+	*ret_clock = rule->tokens.clock;
+	if (!rule->moves || instance->is_foreign[WEIR_MAP_THRESHOLDS] || instance->is_foreign[WEIR_MAP_CONTROL])
+		return 0;
+	err = read_pushed(instance, rule->place, &pushed);
+	if (err)
+		return err;
+	if (bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_CONTROL], &zero, &control))
+		return -errno;
+	*ret_clock = pushed.clock[pushed.word >> WEIR_THRESHOLD_BITS & 1];
+	weir_expire_token_clock(ret_clock, control.heartbeat_ns ? control.heartbeat_ns + control.validity_ns : 0,
+				weir_host_now_ns(), &rule->tokens.clock.rate);
+	return 0;
 }
 
 /* ---- reading while a command may be at work on it ---- */

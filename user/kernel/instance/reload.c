@@ -18,6 +18,7 @@
 #include "pins/info.h"
 #include "program/array.h"
 #include "tables/narrow_span.h"
+#include "tables/rule_kind.h"
 
 /* ---- what stays, and what is made anew ---- */
 
@@ -129,10 +130,28 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	return bytes;
 }
 
-static struct weir_previous what_runs(const struct weir_instance *instance)
+/* The rules with their virtual times as they are now, where buckets go on from. The caller's to free. */
+static struct weir_rule_info *rules_now(const struct weir_instance *instance)
+{
+	const uint32_t slots = instance->info.rule_slots;
+	struct weir_rule_info *rules = calloc(slots + 1, sizeof(*rules));
+
+	if (!rules || instance->is_all_foreign)
+		return rules;
+	for (uint32_t slot = 0; slot < slots; slot++) {
+		rules[slot] = instance->rules[slot];
+		/* A virtual time that cannot be read has not moved since the load. */
+		if (rules[slot].state == WEIR_SLOT_USED && weir_has_tokens(&rules[slot]))
+			weir_instance_read_clock(instance, &instance->rules[slot], &rules[slot].tokens.clock);
+	}
+	return rules;
+}
+
+/* Borrows all that it points to. */
+static struct weir_previous what_runs(const struct weir_instance *instance, struct weir_rule_info *rules)
 {
 	struct weir_previous previous = {
-		.rules = instance->rules,
+		.rules = rules,
 		.resources = instance->resources,
 		.timings = instance->timings,
 		.rule_slots = instance->info.rule_slots,
@@ -600,7 +619,8 @@ static void describe_result(const struct weir_instance *instance, const struct w
 static int prepare(struct weir_instance *instance, const struct weir_turning *turning, struct weir_image **ret_image,
 		   struct weir_diag *diag)
 {
-	struct weir_previous previous = what_runs(instance);
+	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
+	struct weir_previous previous;
 	int err = check_links(instance, diag);
 
 	if (!err)
@@ -609,6 +629,10 @@ static int prepare(struct weir_instance *instance, const struct weir_turning *tu
 		err = weir_instance_check_marks(turning->ruleset, diag);
 	if (err)
 		return err;
+	rules = rules_now(instance);
+	if (!rules)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	previous = what_runs(instance, rules);
 	if (instance->unconfirmed.is_so)
 		weir_guard_take_back(instance, &previous);
 	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, ret_image, diag);

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "tables/rule_kind.h"
 
 /* Slots that are not asked for are read along when there are so few of them between two that are: cheaper than
  * another system call. Chosen, not derived.
@@ -38,7 +39,8 @@ struct weir_thresholds {
 	uint32_t run_count;
 	struct weir_rule_seconds *seconds; /* room for a run */
 	uint64_t synced_s;
-	bool is_synced; /* synced_s says when */
+	bool is_synced;	   /* synced_s says when */
+	bool warms_tokens; /* the rate of some rule with tokens moves by the second */
 	bool saves_states;
 	uint32_t cpus;
 	struct weir_moving_fds fds;
@@ -64,8 +66,10 @@ static int list_moving(struct weir_thresholds *thresholds, const struct weir_thr
 		for (uint32_t slot = 0; slot < maps->rule_slots; slot++) {
 			const struct weir_rule_info *rule = &maps->rules[slot];
 
-			if (moves(rule, maps->rule_count) && weir_control_warms_up(rule) == (pass == 0))
-				thresholds->moving[thresholds->count++] = (struct moving){.rule = *rule, .slot = slot};
+			if (!moves(rule, maps->rule_count) || weir_control_warms_up(rule) != (pass == 0))
+				continue;
+			thresholds->moving[thresholds->count++] = (struct moving){.rule = *rule, .slot = slot};
+			thresholds->warms_tokens |= pass == 0 && weir_has_tokens(rule);
 		}
 		if (pass == 0)
 			thresholds->warm_count = thresholds->count;
@@ -188,7 +192,10 @@ static void publish(struct weir_thresholds *thresholds, uint32_t index, const st
 	struct weir_allowance allowance;
 
 	weir_control_allow(rule, state, memory, now_ns, &allowance);
-	weir_control_publish(&thresholds->pushed[rule->place], &allowance);
+	if (weir_has_tokens(rule))
+		weir_control_publish_rate(&thresholds->pushed[rule->place], &allowance, now_ns);
+	else
+		weir_control_publish(&thresholds->pushed[rule->place], &allowance);
 }
 
 static int sync_run(struct weir_thresholds *thresholds, const struct run *run, uint64_t now_ns)
@@ -238,6 +245,36 @@ int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, co
 	for (uint32_t i = thresholds->warm_count; i < thresholds->count; i++)
 		publish(thresholds, i, memory, now_ns);
 	return err;
+}
+
+/* A capture may be silent for years; then the rest of the silence is one step. By then even a slow rule is cold. */
+#define STEPS_MAX 100000u
+
+int weir_thresholds_follow(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory)
+{
+	uint64_t now_s = now_ns / WEIR_NSEC_PER_SEC, second;
+	uint32_t steps = 0;
+	int err = 0;
+
+	if (!thresholds->warms_tokens) /* nobody can tell */
+		return weir_thresholds_step(thresholds, now_ns, memory);
+	if (!thresholds->is_synced) {
+		err = sync_warming(thresholds, 0); /* cold for ever */
+		thresholds->synced_s = now_s ? now_s - 1 : 0;
+	}
+	for (second = thresholds->synced_s + 1; !err && steps < STEPS_MAX && second <= now_s; second++, steps++)
+		err = sync_warming(thresholds, second * WEIR_NSEC_PER_SEC);
+	return err ?: weir_thresholds_step(thresholds, now_ns, memory);
+}
+
+void weir_thresholds_expire(struct weir_thresholds *thresholds, uint64_t expiry_ns, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < thresholds->count; i++) {
+		const struct weir_rule_info *rule = &thresholds->moving[i].rule;
+
+		if (weir_has_tokens(rule))
+			weir_control_expire(&thresholds->pushed[rule->place], rule, expiry_ns, now_ns);
+	}
 }
 
 /* ---- loads ---- */

@@ -52,6 +52,14 @@ uint64_t weir_thresholds_units(const struct weir_thresholds *thresholds, uint32_
  */
 int weir_thresholds_step(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory);
 
+/* The same for who looks at a capture: as a controller that is never late, at each whole second since the last step. */
+int weir_thresholds_follow(struct weir_thresholds *thresholds, uint64_t now_ns, const struct weir_memory_use *memory);
+
+/* What was pushed expired at that time (now_ns: expires now): push what the program has gone by since. Of rules with
+ * tokens, whose virtual time goes on from there.
+ */
+void weir_thresholds_expire(struct weir_thresholds *thresholds, uint64_t expiry_ns, uint64_t now_ns);
+
 /*
  * WarmUp rules that are new to their slot in `image` begin now, all cold. `previous` has the rules by slot as they were
  * before the load; NULL: there was none.

@@ -200,17 +200,36 @@ static int open_thresholds(struct attempt *attempt, struct weir_diag *diag)
 	return weir_thresholds_open(&maps, &attempt->thresholds, diag);
 }
 
-/* A reading holds from its own time on; for a packet whose clock went back, one from before may hold again. */
-static bool find_reading(struct attempt *attempt, uint64_t now_ns)
+/* The memory in use by the readings that are past. */
+static struct weir_memory_use memory_use(const struct attempt *attempt)
 {
-	const struct readings *readings = attempt->readings;
-	size_t before = attempt->past_readings;
+	struct weir_memory_use memory = {.holds_until_ns = UINT64_MAX};
 
-	while (attempt->past_readings < readings->count && readings->list[attempt->past_readings].time_ns <= now_ns)
+	if (attempt->past_readings) {
+		memory.is_known = true;
+		memory.used_bytes = attempt->readings->list[attempt->past_readings - 1].used_bytes;
+	}
+	return memory;
+}
+
+/* A reading holds from its own time on; for a packet whose clock went back, one from before may hold again. */
+static int pass_readings(struct attempt *attempt, uint64_t now_ns, bool *ret_passes)
+{
+	const struct weir_memory_reading *list = attempt->readings->list;
+	size_t before = attempt->past_readings;
+	struct weir_memory_use memory;
+	int err = 0;
+
+	while (!err && attempt->past_readings < attempt->readings->count &&
+	       list[attempt->past_readings].time_ns <= now_ns) {
 		attempt->past_readings++;
-	while (attempt->past_readings > 0 && readings->list[attempt->past_readings - 1].time_ns > now_ns)
+		memory = memory_use(attempt);
+		err = weir_thresholds_follow(attempt->thresholds, list[attempt->past_readings - 1].time_ns, &memory);
+	}
+	while (attempt->past_readings > 0 && list[attempt->past_readings - 1].time_ns > now_ns)
 		attempt->past_readings--;
-	return attempt->past_readings != before;
+	*ret_passes = attempt->past_readings != before;
+	return err;
 }
 
 /* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the
@@ -218,18 +237,18 @@ static bool find_reading(struct attempt *attempt, uint64_t now_ns)
  */
 static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
 {
-	struct weir_memory_use memory = {.holds_until_ns = UINT64_MAX};
+	struct weir_memory_use memory;
+	bool passes_readings;
 	int err;
 
 	if (!weir_thresholds_count(attempt->thresholds))
 		return 0;
-	if (!find_reading(attempt, now_ns) && now_ns < attempt->next_second_ns)
+	err = pass_readings(attempt, now_ns, &passes_readings);
+	if (!err && !passes_readings && now_ns < attempt->next_second_ns)
 		return 0;
-	if (attempt->past_readings) {
-		memory.is_known = true;
-		memory.used_bytes = attempt->readings->list[attempt->past_readings - 1].used_bytes;
-	}
-	err = weir_thresholds_step(attempt->thresholds, now_ns, &memory);
+	memory = memory_use(attempt);
+	if (!err)
+		err = weir_thresholds_follow(attempt->thresholds, now_ns, &memory);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot move the thresholds");
 	if (now_ns >= attempt->next_second_ns)
