@@ -5,23 +5,26 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
+#include "explain/session.h"
 #include "host/host.h"
 #include "options.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
-	.options = "iImgNoh",
+	.options = "iImgNoxh",
 	.arguments = "FILE...",
 	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
-		 "pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
-		 "move\n"
-		 "(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.\n"
-		 "Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
-		 "quotes) means all interfaces of such a name that there are, but never 'lo'; '!veth0' excepts one.\n"
-		 "Beside a controller those that come later are limited as well.",
+	.about =
+		"Load rule files and attach them to interfaces. Nothing needs to stay running: links and maps are\n"
+		"pinned under /sys/fs/bpf/weir. When anything fails nothing is left behind. Rules whose thresholds "
+		"move\n"
+		"(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.\n"
+		"Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
+		"quotes) means all interfaces of such a name that there are, but never 'lo'; '!veth0' excepts one.\n"
+		"Beside a controller those that come later are limited as well. Rules that would drop the SSH session\n"
+		"that it is typed in, or let fewer than ten of its packets a second through, are refused.",
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
 
@@ -55,6 +58,8 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 	if (!options->argument_count)
 		return add(options, &attach_options, diag);
 	err = weir_options_read_rules(options, &ruleset, diag);
+	if (!err && !options->forces)
+		err = weir_session_check_attach(&attach_options, ruleset, diag);
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);

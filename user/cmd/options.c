@@ -29,6 +29,7 @@ static const struct weir_option known_options[] = {
 	{'c', false, "confirm", "TIME",
 	 "the rules before return after that time (60s, 5m), unless 'weir confirm' comes"},
 	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
+	{'x', false, "force", NULL, "even if it would shut out the SSH session that it is typed in"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
 	{'a', false, "all", NULL, "all that there are"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
@@ -272,6 +273,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return set_confirm(command, options, optarg);
 	case 'b':
 		options->means_before = true;
+		return 0;
+	case 'x':
+		options->forces = true;
 		return 0;
 	case 'r':
 		options->rule = optarg;

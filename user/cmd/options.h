@@ -54,6 +54,7 @@ struct weir_options {
 	bool allows_merging;
 	bool observes; /* whatever settings.mode says */
 	bool starts_afresh;
+	bool forces; /* whatever becomes of the session that it is typed in */
 	bool means_all;
 	bool lists, removes;
 	bool means_before;   /* the rule set before the one in force */

@@ -3,12 +3,13 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
+#include "explain/session.h"
 #include "options.h"
 #include "print_reload.h"
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",
-	.options = "INcofjh",
+	.options = "INcofxjh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -23,7 +24,9 @@ const struct weir_command weir_reload_command = {
 		"the new ones are in place.\n"
 		"With --confirm the rules before return by themselves unless 'weir confirm' comes in time: for rules\n"
 		"that might shut out who types them. The kernel itself returns, whatever becomes of this command and\n"
-		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.",
+		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.\n"
+		"Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
+		"second through, are refused.",
 	.example = "  weir reload rules/dns-per-client.yaml\n"
 		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };
@@ -38,6 +41,8 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
+	if (!err && !options->forces)
+		err = weir_session_check_reload(options->instance, ruleset, diag);
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &how, &result, diag);

@@ -13,30 +13,33 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
+#include "explain/session.h"
 #include "options.h"
 #include "print_reload.h"
 #include "server.h"
 
 const struct weir_command weir_run_command = {
 	.name = "run",
-	.options = "iImgNokLYh",
+	.options = "iImgNokLYxh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about =
-		"Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
-		"detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
-		"same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
-		"As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
-		"printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
-		"cannot be read again); in a terminal 'weir reload' does so.\n"
-		"A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
-		"them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
-		"well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
-		"to other interfaces. Interfaces are watched: one that goes is told of, and limited again when it\n"
-		"comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
-		"never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single ones.",
+	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
+		 "detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
+		 "same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
+		 "As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
+		 "printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
+		 "cannot be read again); in a terminal 'weir reload' does so.\n"
+		 "A run that is killed leaves its rules attached: the next one on the same interfaces goes on with\n"
+		 "them, as a reload does, and takes them off in the end. What 'weir attach' left it goes on with as\n"
+		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
+		 "to other interfaces. Interfaces are watched: one that goes is told of, and limited again when it\n"
+		 "comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
+		 "never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single "
+		 "ones.\n"
+		 "Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
+		 "second through, are refused.",
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"
 		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml\n"
 		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",
@@ -90,6 +93,8 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 	struct weir_attachment there;
 	int err = weir_options_read_rules(options, &ruleset, diag);
 
+	if (!err && !options->forces)
+		err = weir_session_check_attach(&attach_options, ruleset, diag);
 	if (err)
 		return err;
 	run->observes = ruleset->settings.observes;

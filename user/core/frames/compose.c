@@ -8,6 +8,7 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 
 #define VLAN_TAG_BYTES 4
@@ -50,7 +51,7 @@ static void put_be16(uint8_t *at, uint16_t number)
 
 static void write_ethernet(const struct weir_packet_words *words, uint8_t *frame)
 {
-	uint8_t *type = frame + 2 * ETH_ALEN;
+	uint8_t *type = frame + offsetof(struct ethhdr, h_proto);
 
 	if (words->has_vlan) {
 		put_be16(type, ETH_P_8021Q);

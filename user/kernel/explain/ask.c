@@ -8,17 +8,13 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "compile/compile.h"
 #include "explain/fields.h"
+#include "explain/lab.h"
 #include "explain/look.h"
 #include "host/host.h"
 #include "kind/kind.h"
 #include "program/array.h"
 #include "program/copy.h"
-
-/* One chunk of narrow rows: room for all flows of one packet. */
-#define LAB_FLOWS_PER_CPU 512
-#define LAB_CONNECTIONS 1024
 
 /* The work on one explanation, which owns what is behind the pointers. */
 struct work {
@@ -36,7 +32,7 @@ struct work {
 	/* So little is said of the packet that it could be of more resources than any packet is of: one is asked
 	 * after the other, and these are the vectors as they were.
 	 */
-	uint64_t *words;
+	__u64 *words;
 	cpu_set_t before;
 };
 
@@ -204,7 +200,7 @@ static int find_flows_one_by_one(struct work *work)
 
 	if (!config->has_only_words)
 		return -E2BIG;
-	work->words = malloc(sizeof(generation->only_word));
+	work->words = calloc(WEIR_ONLY_WORDS, sizeof(*work->words));
 	if (!work->words)
 		return -ENOMEM;
 	memcpy(work->words, generation->only_word, sizeof(generation->only_word));
@@ -475,61 +471,19 @@ int weir_explain_instance(const char *name, const struct weir_question *question
 
 /* ---- of a rule set ---- */
 
-/* The stage has one chunk of each format (weir_object_copy()). */
-static void limit_sets(struct weir_config *config)
-{
-	if (config->narrow_sets > WEIR_NARROW_SETS_PER_CHUNK)
-		config->narrow_sets = WEIR_NARROW_SETS_PER_CHUNK;
-	if (config->medium_sets > WEIR_MEDIUM_SETS_PER_CHUNK)
-		config->medium_sets = WEIR_MEDIUM_SETS_PER_CHUNK;
-	if (config->wide_sets > WEIR_WIDE_SETS_PER_CHUNK)
-		config->wide_sets = WEIR_WIDE_SETS_PER_CHUNK;
-}
-
-/* Tables for one packet: the smallest there are. */
-static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, struct weir_explanation *result,
-		       uint32_t *ret_fields, struct weir_diag *diag)
-{
-	const int cpus = weir_host_cpus();
-	struct weir_compile_options options = {
-		.cpus = cpus,
-		.now_ns = weir_host_now_ns(),
-		.ifindex = weir_host_find_ifindex,
-	};
-	struct weir_ruleset small = *ruleset;
-	int err;
-
-	if (cpus < 0)
-		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
-	small.settings.flows_per_cpu = LAB_FLOWS_PER_CPU;
-	small.settings.connections = LAB_CONNECTIONS;
-	small.settings.connection_flows = LAB_CONNECTIONS;
-	err = weir_image_build(&small, &options, &result->image, diag);
-	if (err)
-		return err;
-	*ret_fields = result->image->config.match_fields;
-	result->image->config.match_fields &= fields;
-	limit_sets(&result->image->config);
-	return 0;
-}
-
 int weir_explain_ruleset(const struct weir_ruleset *ruleset, const struct weir_question *question,
 			 struct weir_explanation *ret_explanation, struct weir_diag *diag)
 {
-	const struct weir_object_options options = {
-		.is_virtual = true,
-		.now_ns = weir_host_now_ns(),
-		.without_shortcuts = WEIR_SHORTCUTS_ALL,
-	};
 	_cleanup_(weir_explanation_free) struct weir_explanation result = {};
 	_cleanup_(free_work) struct work work = {.result = &result, .question = question, .ruleset = ruleset};
-	int err = build_image(ruleset, question->known, &result, &work.asked_fields, diag);
+	struct weir_lab_program lab;
+	int err = weir_lab_open(ruleset, question->known, &lab, diag);
 
 	if (err)
 		return err;
-	err = weir_object_load(result.image, &options, &result.object, diag);
-	if (err)
-		return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+	result.image = lab.image;
+	result.object = lab.object;
+	work.asked_fields = lab.asked_fields;
 	work.infos = result.image->rule_info;
 	work.slots = result.image->rule_slots;
 	work.rule_count = result.image->rule_count;

@@ -144,7 +144,7 @@ static void look_at_lending(const struct weir_look *look, const struct weir_lab_
 		window = way >= 0 ? &set->flow[way] : NULL;
 	}
 	explained->has_window = bucket_ns;
-	if (!bucket_ns || !window || 2 * samples > WEIR_EXPLAINED_BUCKETS)
+	if (!bucket_ns || !window || samples > WEIR_SAMPLES_MAX)
 		return;
 	present = look->now_ns / bucket_ns + 2 * samples; /* counted from a ring before time zero */
 	explained->bucket_count = 2 * samples;
@@ -329,7 +329,7 @@ static bool find_override(const struct weir_stage *stage, const struct weir_rule
 		return false;
 	for (; bits; bits--) {
 		wanted.prefix_bits = WEIR_OVERRIDE_FIXED_BITS + bits - 1;
-		if (bpf_map_lookup_elem(fd, &wanted, &shorter) || memcmp(&shorter, ret_units, sizeof(shorter)))
+		if (bpf_map_lookup_elem(fd, &wanted, &shorter) || shorter.units != ret_units->units)
 			break;
 	}
 	*ret_bits = bits;

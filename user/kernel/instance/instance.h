@@ -149,6 +149,9 @@ struct weir_attach_options {
 	bool allows_merging; /* packets that were merged may count as one in skb mode (network/merging.h) */
 };
 
+/* Whether they mean the interface of this name: by name, or by a pattern and no exception. */
+bool weir_attach_means(const struct weir_attach_options *options, const char *interface);
+
 /*
  * Load the rules and put them on the interfaces: maps first, links last. When anything fails nothing
  * is left behind; -EINVAL means that the rules are wrong. *diag may hold warnings after success. *ret_attached_ns (may

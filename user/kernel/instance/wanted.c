@@ -193,3 +193,15 @@ void weir_targets_free(struct weir_targets *targets)
 	free(targets->targets);
 	*targets = (struct weir_targets){};
 }
+
+bool weir_attach_means(const struct weir_attach_options *options, const char *interface)
+{
+	struct weir_wanted wanted[WEIR_WANTED_MAX] = {};
+	struct weir_diag ignored = {}; /* too many words: the attach will say so */
+
+	for (size_t i = 0; i < options->interface_count; i++)
+		if (weir_wanted_add(wanted, options->interfaces[i], &ignored))
+			break;
+	weir_diag_free(&ignored);
+	return weir_wanted_means(wanted, interface);
+}

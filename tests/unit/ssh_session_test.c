@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What sshd says of a session, and where it is in an environment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "frames/ssh_session.h"
+
+#define TCP 6
+#define PSH_ACK 0x18
+
+static void session_over_ipv4_is_a_packet_from_the_client(void **state)
+{
+	const uint8_t client[16] = {203, 0, 113, 5}, server[16] = {198, 51, 100, 1};
+	struct weir_packet_words words;
+
+	assert_true(weir_ssh_session_parse("203.0.113.5 50022 198.51.100.1 22", &words));
+	assert_int_equal(words.family, 4);
+	assert_int_equal(words.protocol, TCP);
+	assert_int_equal(words.tcp_flags, PSH_ACK);
+	assert_memory_equal(words.source, client, sizeof(client));
+	assert_memory_equal(words.destination, server, sizeof(server));
+	assert_int_equal(words.source_port, 50022);
+	assert_int_equal(words.destination_port, 22);
+	assert_int_equal(words.frame_bytes, 14 + 20 + 20 + 64);
+}
+
+static void zone_of_an_address_is_left_out(void **state)
+{
+	struct weir_packet_words words;
+
+	assert_true(weir_ssh_session_parse("fe80::1%eth0 1 fe80::2%eth0 22", &words));
+	assert_int_equal(words.family, 6);
+	assert_int_equal(words.source[0], 0xfe);
+	assert_int_equal(words.source[15], 1);
+	assert_int_equal(words.destination[15], 2);
+}
+
+static void ipv4_in_ipv6_is_ipv4(void **state)
+{
+	const uint8_t client[16] = {203, 0, 113, 5};
+	struct weir_packet_words words;
+
+	assert_true(weir_ssh_session_parse("::ffff:203.0.113.5 1 198.51.100.1 22", &words));
+	assert_int_equal(words.family, 4);
+	assert_memory_equal(words.source, client, sizeof(client));
+}
+
+static void other_text_is_no_session(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"203.0.113.5",
+		"203.0.113.5 50022 198.51.100.1",
+		"203.0.113.5 50022 198.51.100.1 22 more",
+		"203.0.113.5 70000 198.51.100.1 22",
+		"203.0.113.5 50022 198.51.100.1 ssh",
+		"203.0.113.500 50022 198.51.100.1 22",
+		"203.0.113.5 50022 fe80::1 22",
+	};
+	struct weir_packet_words words;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		assert_false(weir_ssh_session_parse(texts[i], &words));
+}
+
+static void variable_is_found_by_its_whole_name(void **state)
+{
+	static const char environment[] = "OLD_SSH=1\0SSHX=2\0SSH=3\0SSH_TTY=4";
+
+	assert_string_equal(weir_environment_find(environment, sizeof(environment), "SSH"), "3");
+	assert_string_equal(weir_environment_find(environment, sizeof(environment), "SSH_TTY"), "4");
+	assert_null(weir_environment_find(environment, sizeof(environment), "TTY"));
+	assert_null(weir_environment_find(environment, 0, "SSH"));
+}
+
+/* It was longer than what was read of it. */
+static void entry_that_is_cut_short_is_not_believed(void **state)
+{
+	static const char environment[] = {'A', '=', '1', '\0', 'B', '=', '2'};
+
+	assert_string_equal(weir_environment_find(environment, sizeof(environment), "A"), "1");
+	assert_null(weir_environment_find(environment, sizeof(environment), "B"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(session_over_ipv4_is_a_packet_from_the_client),
+		cmocka_unit_test(zone_of_an_address_is_left_out),
+		cmocka_unit_test(ipv4_in_ipv6_is_ipv4),
+		cmocka_unit_test(other_text_is_no_session),
+		cmocka_unit_test(variable_is_found_by_its_whole_name),
+		cmocka_unit_test(entry_that_is_cut_short_is_not_believed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who limits a remote machine may shut himself out. Before rules are put in force the program is asked, in the lab,
+ * what they would do to the SSH session that the command is typed in.
+ */
+#ifndef WEIR_EXPLAIN_SESSION_H
+#define WEIR_EXPLAIN_SESSION_H
+
+#include "instance/instance.h"
+
+/*
+ * 0, or -EINVAL and what would happen: the rule set would drop packets of the session, or let fewer than ten a second
+ * through. 0 as well when there is no session to be seen (SSH_CONNECTION, of this process or of one that it comes
+ * from), or its server address is on no interface that the options name.
+ */
+int weir_session_check_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
+			      struct weir_diag *diag);
+
+/* The same of the interfaces that an instance is attached to. */
+int weir_session_check_reload(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag);
+
+#endif
