@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir flows: who is how near to a limit now. */
+#include <errno.h>
+
 #include "base/util.h"
 #include "cmd.h"
+#include "host/host.h"
 #include "options.h"
 #include "print.h"
 #include "print_breakers.h"
+#include "print_drops.h"
 #include "print_penalties.h"
+#include "report/drops.h"
 #include "report/flows.h"
+#include "rules/quantity.h"
 #include "watch/borrowing.h"
+
+static const struct weir_option own_options[] = {
+	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},
+	{'s', false, "since", "TIME", "... and again in the last TIME: 90s, 10m, 1h30m"},
+	{'r', false, "rule", "NAME", "... by this rule"},
+	{},
+};
 
 const struct weir_command weir_flows_command = {
 	.name = "flows",
+	.own_options = own_options,
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
@@ -19,8 +33,10 @@ const struct weir_command weir_flows_command = {
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
 		 "flows that are penalised, those that have longest yet first; and circuit breakers: those\n"
-		 "that are open, or nearest to it.",
-	.example = "  weir flows -n 5",
+		 "that are open, or nearest to it. With --dropped: who lost packets since it was attached, how many,\n"
+		 "and when; of rules that observe, what would have been dropped.",
+	.example = "  weir flows -n 5\n"
+		   "  weir flows --dropped --since 10m",
 };
 
 static void print_threshold(struct weir_table *table, bool is_known, uint64_t threshold, double part)
@@ -126,12 +142,54 @@ static void print_breakers(const struct weir_instance *instance, const struct we
 	       (unsigned long long)flows->half_open);
 }
 
+static int read_request(const struct weir_options *options, struct weir_drops_wanted *ret_wanted,
+			struct weir_diag *diag)
+{
+	struct weir_refusal refusal;
+	uint64_t lately_ns = 0, now_ns = weir_host_now_ns();
+
+	if (!options->wants_dropped && (options->lasts || options->rule)) {
+		weir_diag_error(diag, NULL, NULL, "write '--dropped', too", "'%s' is about dropped flows",
+				options->lasts ? "--since" : "--rule");
+		return -EINVAL;
+	}
+	if (options->lasts && weir_parse_duration(options->lasts, &lately_ns, &refusal)) {
+		weir_diag_error(diag, NULL, NULL, refusal.hint, "--since: %s", refusal.message);
+		return -EINVAL;
+	}
+	*ret_wanted = (struct weir_drops_wanted){
+		.rule = options->rule,
+		.since_ns = lately_ns && lately_ns < now_ns ? now_ns - lately_ns : 0,
+		.most = options->most,
+	};
+	return 0;
+}
+
+static int show_drops(const struct weir_instance *instance, const struct weir_drops_wanted *wanted, bool wants_json,
+		      struct weir_diag *diag)
+{
+	_cleanup_(weir_drops_free) struct weir_drops drops = {};
+	int err = weir_drops_read(instance, wanted, &drops, diag);
+
+	if (err)
+		return err;
+	if (wants_json)
+		return weir_json_print(weir_drops_describe(instance, &drops), diag);
+	weir_print_drops(instance, &drops);
+	return weir_flush_results(diag);
+}
+
 static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_flows_view_free) struct weir_flows_view view = {};
-	int err = weir_instance_open(options->instance, &instance, diag);
+	struct weir_drops_wanted wanted;
+	int err = read_request(options, &wanted, diag);
 
+	if (!err)
+		err = weir_instance_open(options->instance, &instance, diag);
+	if (!err && options->wants_dropped)
+		return show_drops(instance, &wanted, options->wants_json, diag);
 	if (!err)
 		err = weir_flows_view_read(instance, options->most, &view, diag);
 	if (err)

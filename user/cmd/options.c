@@ -280,7 +280,11 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'r':
 		options->rule = optarg;
 		return 0;
+	case 'd':
+		options->wants_dropped = true;
+		return 0;
 	case 'F':
+	case 's':
 		options->lasts = optarg;
 		return 0;
 	case '1':

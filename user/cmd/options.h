@@ -57,9 +57,10 @@ struct weir_options {
 	bool forces; /* whatever becomes of the session that it is typed in */
 	bool means_all;
 	bool lists, removes;
+	bool wants_dropped;
 	bool means_before;   /* the rule set before the one in force */
 	uint64_t confirm_ns; /* 0: not given */
-	const char *lasts;   /* --for; NULL: not given */
+	const char *lasts;   /* --for, --since; NULL: not given */
 	const char *rule;    /* its name; NULL: any */
 	bool once;
 	uint32_t most;

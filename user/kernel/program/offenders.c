@@ -76,14 +76,40 @@ void weir_offenders_visit(const struct weir_offenders *offenders, uint64_t now_n
 				visit(&offence, data);
 }
 
+/* Of one CPU's set: what came before it got its place there; without a place, what the set has missed. */
+static uint64_t missed_in_set(const struct weir_offenders *offenders, uint32_t set, const struct weir_offence *offence)
+{
+	const struct weir_offender *whose = &offenders->whose[set * WEIR_OFFENDER_WAYS];
+
+	for (uint32_t way = 0; way < WEIR_OFFENDER_WAYS; way++)
+		if (offenders->sets[set].tag[way] && whose[way].tag == offenders->sets[set].tag[way] &&
+		    whose[way].hash == offence->hash && !whose[way].observed == !offence->is_observed)
+			return whose[way].missed;
+	return offenders->sets[set].missed;
+}
+
+uint64_t weir_offence_missed(const struct weir_offenders *offenders, const struct weir_offence *offence)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t set = offence->hash % WEIR_OFFENDER_SETS; set < offenders->set_count; set += WEIR_OFFENDER_SETS)
+		sum += missed_in_set(offenders, set, offence);
+	return sum;
+}
+
 uint64_t weir_offenders_missed(const struct weir_offenders *offenders)
 {
-	uint64_t most = 0;
+	uint64_t sum = 0;
 
-	for (uint32_t set = 0; set < offenders->set_count; set++)
-		if (offenders->sets[set].missed > most)
-			most = offenders->sets[set].missed;
-	return most;
+	for (uint32_t first = 0; first < offenders->set_count; first += WEIR_OFFENDER_SETS) {
+		uint64_t most = 0;
+
+		for (uint32_t set = first; set < first + WEIR_OFFENDER_SETS && set < offenders->set_count; set++)
+			if (offenders->sets[set].missed > most)
+				most = offenders->sets[set].missed;
+		sum += most;
+	}
+	return sum;
 }
 
 /* No program knows a rule in these slots now, so nobody counts there; but a CPU may just give such a place away. */

@@ -40,7 +40,10 @@ typedef void weir_offence_visit(const struct weir_offence *offence, void *data);
 void weir_offenders_visit(const struct weir_offenders *offenders, uint64_t now_ns, weir_offence_visit *visit,
 			  void *data);
 
-/* The most that any flow which is not shown may have lost on one CPU. */
+/* At most so many packets of the flow were dropped without being counted, on all CPUs together. */
+uint64_t weir_offence_missed(const struct weir_offenders *offenders, const struct weir_offence *offence);
+
+/* No flow that is not shown has lost more packets, on all CPUs together. */
 uint64_t weir_offenders_missed(const struct weir_offenders *offenders);
 
 /* Forget the flows of these slots, which another rule is to have. */

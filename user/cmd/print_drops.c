@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "print_drops.h"
+
+#include "base/util.h"
+#include "print.h"
+
+static const char *format_ago(uint64_t now_ns, uint64_t then_ns, char words[WEIR_WORDS_BYTES])
+{
+	return weir_format_age(now_ns > then_ns ? now_ns - then_ns : 0, words);
+}
+
+static void print_offence(struct weir_table *table, const struct weir_instance *instance,
+			  const struct weir_offence *offence, uint64_t now_ns)
+{
+	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot];
+	char words[WEIR_WORDS_BYTES];
+
+	weir_table_cell(table, "%s%s", rule->name, offence->is_observed ? " (would drop)" : "");
+	weir_table_cell(table, "%s%llu%s", offence->is_estimated ? "~" : "", (unsigned long long)offence->packets,
+			offence->missed ? "+" : "");
+	weir_table_cell(table, "%s%llu", offence->is_estimated ? "~" : "", (unsigned long long)offence->bytes);
+	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->first_ns, words));
+	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->last_ns, words));
+	weir_table_cell(table, "%s",
+			rule->identity.key_fields ? weir_format_key(&rule->identity, &offence->key, words)
+						  : "(the whole resource)");
+}
+
+/* What marks in the table mean. */
+static void print_legend(const struct weir_drops *drops)
+{
+	uint64_t missed = 0;
+	bool is_estimated = false;
+
+	for (size_t i = 0; i < drops->count; i++) {
+		is_estimated |= drops->worst[i].is_estimated;
+		if (drops->worst[i].missed > missed)
+			missed = drops->worst[i].missed;
+	}
+	if (is_estimated)
+		printf("~ by samples: there was more to drop than is counted one by one\n");
+	if (missed)
+		printf("+ up to %llu more, before it was known\n", (unsigned long long)missed);
+	if (drops->missed)
+		printf("a flow that is not known lost at most %llu\n", (unsigned long long)drops->missed);
+}
+
+void weir_print_drops(const struct weir_instance *instance, const struct weir_drops *drops)
+{
+	static const char *const headings[] = {"rule",	      ">packets",   ">bytes",
+					       ">first drop", ">last drop", "dropped flow"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+
+	for (size_t i = 0; i < drops->count; i++)
+		print_offence(&table, instance, &drops->worst[i], drops->now_ns);
+	weir_table_print(&table, stdout);
+	printf("%s%llu dropped flow%s, %llu packet%s\n", drops->count ? "\n" : "", (unsigned long long)drops->flows,
+	       weir_plural(drops->flows), (unsigned long long)drops->packets, weir_plural(drops->packets));
+	print_legend(drops);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/drops.h"
+
+#include "base/util.h"
+#include "words/json.h"
+#include "words/key.h"
+
+static json_t *describe_offence(const struct weir_instance *instance, const struct weir_offence *offence,
+				uint64_t now_ns)
+{
+	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot];
+
+	return json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
+			 rule->system ? NULL : rule->resource_name, "key",
+			 rule->identity.key_fields ? weir_json_key(&rule->identity, &offence->key) : json_object(),
+			 "wouldDrop", offence->is_observed, "packets", (json_int_t)offence->packets, "bytes",
+			 (json_int_t)offence->bytes, "isEstimated", offence->is_estimated, "missedPacketsMax",
+			 (json_int_t)offence->missed, "firstNs", (json_int_t)offence->first_ns, "lastNs",
+			 (json_int_t)offence->last_ns, "lastAgoMs",
+			 (json_int_t)(now_ns > offence->last_ns ? (now_ns - offence->last_ns) / 1000000 : 0));
+}
+
+json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops)
+{
+	json_t *worst = json_array();
+
+	for (size_t i = 0; i < drops->count; i++)
+		weir_json_append(&worst, describe_offence(instance, &drops->worst[i], drops->now_ns));
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "instance", instance->name, "nowNs",
+			 (json_int_t)drops->now_ns, "dropped", (json_int_t)drops->flows, "packets",
+			 (json_int_t)drops->packets, "bytes", (json_int_t)drops->bytes, "missedPacketsMax",
+			 (json_int_t)drops->missed, "flows", worst);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `weir flows --dropped --json` prints (docs/json.md), of what watch/offenders.h has read. */
+#ifndef WEIR_REPORT_DROPS_H
+#define WEIR_REPORT_DROPS_H
+
+#include <jansson.h>
+
+#include "watch/offenders.h"
+
+/* NULL: out of memory. */
+json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops);
+
+#endif
