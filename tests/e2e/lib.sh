@@ -15,6 +15,7 @@ stalls=$BUILD/tests/tools/stalls
 tag=weir$$
 near=$tag-near
 far=$tag-far
+mid=$tag-mid # made by make_slow_path alone
 instance=$tag
 far_mac=02:00:00:00:00:02
 far_address=10.1.0.254
@@ -91,6 +92,7 @@ clean_up() {
 		echo "left behind: instance '$instance'" >&2
 	ip netns del "$near" 2>/dev/null
 	ip netns del "$far" 2>/dev/null
+	ip netns del "$mid" 2>/dev/null
 	[ -z "$work" ] || rm -rf "$work"
 }
 
@@ -199,6 +201,33 @@ at_least() { # WHAT HAVE LEAST
 	echo "    $1: $2, less than $3"
 	return 1
 }
+
+# Put a third namespace between the two ends, in which a tool passes everything on: the receiver's answers after as many
+# ms as it is told. The sender's end has 10.1.0.1.
+make_slow_path() { # MS
+	ip netns add "$mid" || fail "cannot make a network namespace"
+	ip -n "$near" link del out
+	ip -n "$near" link add out type veth peer name client netns "$mid" || fail "cannot make a veth pair"
+	ip -n "$far" link add in address "$far_mac" type veth peer name server netns "$mid" || fail "cannot make a veth pair"
+	ip netns exec "$mid" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	ip -n "$near" address add 10.1.0.1/8 dev out
+	ip -n "$far" address add "$far_address/8" dev in
+	ip -n "$near" link set out up
+	ip -n "$far" link set in up
+	ip -n "$mid" link set client up
+	ip -n "$mid" link set server up
+	mkfifo "$work/delays"
+	: >"$work/delay"
+	ip netns exec "$mid" "$BUILD/tests/tools/delay" --client client --server server --ms "$1" <"$work/delays" >"$work/delay" 2>"$work/delay.err" &
+	children+=("$!")
+	exec 7>"$work/delays"
+	await "$work/delay" ready
+}
+set_delay() { # MS
+	echo "$1" >&7
+	within 10 grep -q " $1\$" "$work/delay" || fail "the delay: $(cat "$work/delay.err")"
+}
+changed_ms() { awk -v ms="$1" '$1 == "changed" && $3 == ms { print $2 }' "$work/delay"; }
 
 # Figures of a source: sent, and of the sink's last line (packets, windows, least, most, worst).
 sent() { awk -v s="$1" '$1 == "final" && $2 == s { print $3 }' "$work/blast"; }
