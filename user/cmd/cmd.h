@@ -18,6 +18,7 @@ int weir_cmd_check(int argc, char **argv);
 int weir_cmd_run(int argc, char **argv);
 int weir_cmd_attach(int argc, char **argv);
 int weir_cmd_reload(int argc, char **argv);
+int weir_cmd_diff(int argc, char **argv);
 int weir_cmd_confirm(int argc, char **argv);
 int weir_cmd_rollback(int argc, char **argv);
 int weir_cmd_show(int argc, char **argv);
@@ -36,9 +37,10 @@ int weir_cmd_doctor(int argc, char **argv);
 
 /* What each says of itself (options.h). */
 extern const struct weir_command weir_check_command, weir_run_command, weir_attach_command, weir_reload_command,
-	weir_confirm_command, weir_rollback_command, weir_show_command, weir_detach_command, weir_control_command,
-	weir_status_command, weir_stats_command, weir_flows_command, weir_top_command, weir_explain_command,
-	weir_block_command, weir_allow_command, weir_release_command, weir_replay_command, weir_doctor_command;
+	weir_diff_command, weir_confirm_command, weir_rollback_command, weir_show_command, weir_detach_command,
+	weir_control_command, weir_status_command, weir_stats_command, weir_flows_command, weir_top_command,
+	weir_explain_command, weir_block_command, weir_allow_command, weir_release_command, weir_replay_command,
+	weir_doctor_command;
 
 /* All of them, in the order of 'weir --help'; the last has no `run`. */
 struct weir_command_entry {

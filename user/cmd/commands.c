@@ -12,6 +12,7 @@ const struct weir_command_entry weir_commands[] = {
 	{&weir_run_command, weir_cmd_run, "attach, control and stay: reload on SIGHUP, detach on SIGINT or SIGTERM"},
 	{&weir_attach_command, weir_cmd_attach, "attach to interfaces and return; it goes on in the kernel"},
 	{&weir_reload_command, weir_cmd_reload, "replace the rules of what is attached, atomically"},
+	{&weir_diff_command, weir_cmd_diff, "what a reload would change, keep and begin anew"},
 	{&weir_confirm_command, weir_cmd_confirm, "keep rules that were reloaded to be confirmed"},
 	{&weir_rollback_command, weir_cmd_rollback, "return to the rule set before the last reload"},
 	{&weir_show_command, weir_cmd_show, "the rule set in force, as a rule file"},

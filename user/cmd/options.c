@@ -28,6 +28,8 @@ static const struct weir_option known_options[] = {
 	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
 	{'c', false, "confirm", "TIME",
 	 "the rules before return after that time (60s, 5m), unless 'weir confirm' comes"},
+	{'D', false, "dry-run", NULL, "do all but the reload, the kernel's part too, and say what it would change"},
+	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any trouble"},
 	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
 	{'x', false, "force", NULL, "even if it would shut out the SSH session that it is typed in"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
@@ -271,6 +273,12 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'c':
 		return set_confirm(command, options, optarg);
+	case 'D':
+		options->is_dry_run = true;
+		return 0;
+	case 'E':
+		options->tells_by_exit_code = true;
+		return 0;
 	case 'b':
 		options->means_before = true;
 		return 0;

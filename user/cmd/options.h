@@ -58,10 +58,12 @@ struct weir_options {
 	bool means_all;
 	bool lists, removes;
 	bool wants_dropped;
-	bool means_before;   /* the rule set before the one in force */
-	uint64_t confirm_ns; /* 0: not given */
-	const char *lasts;   /* --for, --since; NULL: not given */
-	const char *rule;    /* its name; NULL: any */
+	bool is_dry_run;
+	bool tells_by_exit_code; /* whether something differs */
+	bool means_before;	 /* the rule set before the one in force */
+	uint64_t confirm_ns;	 /* 0: not given */
+	const char *lasts;	 /* --for, --since; NULL: not given */
+	const char *rule;	 /* its name; NULL: any */
 	bool once;
 	uint32_t most;
 	const char **listen; /* addresses, as they were given */

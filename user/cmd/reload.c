@@ -5,11 +5,12 @@
 #include "control/controller.h"
 #include "explain/session.h"
 #include "options.h"
+#include "print_diff.h"
 #include "print_reload.h"
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",
-	.options = "INcofxjh",
+	.options = "INcDofxjh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -26,10 +27,21 @@ const struct weir_command weir_reload_command = {
 		"that might shut out who types them. The kernel itself returns, whatever becomes of this command and\n"
 		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.\n"
 		"Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
-		"second through, are refused.",
+		"second through, are refused.\n"
+		"With --dry-run everything is checked, the program is loaded by the kernel and thrown away, and it "
+		"says what would change, as 'weir diff' does.",
 	.example = "  weir reload rules/dns-per-client.yaml\n"
 		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };
+
+static int try_reload(const struct weir_options *options, const struct weir_ruleset *ruleset,
+		      const struct weir_reload_options *how, struct weir_diag *diag)
+{
+	_cleanup_(weir_reload_forecast_free) struct weir_reload_forecast forecast = {};
+	int err = weir_instance_foresee(options->instance, ruleset, how, true, &forecast, diag);
+
+	return err ? err : weir_print_forecast(options->instance, options->wants_json, &forecast, diag);
+}
 
 static int reload(const struct weir_options *options, struct weir_diag *diag)
 {
@@ -44,6 +56,8 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	if (!err && !options->forces)
 		err = weir_session_check_reload(options->instance, ruleset, diag);
 	weir_hold_signals();
+	if (!err && options->is_dry_run)
+		return try_reload(options, ruleset, &how, diag);
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &how, &result, diag);
 	if (err)

@@ -304,6 +304,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->bit);
 	free(image->vectors);
 	free(image->rules);
+	free(image->why_anew);
 	free(image->pushed);
 	free(image->overrides);
 	free(image->resources);

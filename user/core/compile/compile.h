@@ -133,6 +133,7 @@ struct weir_image {
 	uint32_t packet_resources_max;	  /* that could be proved within the compiler's patience */
 	uint32_t allow_count, deny_count; /* prefixes in lists */
 	uint32_t kept_rules;		  /* rules that keep their windows across this load */
+	const char **why_anew;		  /* by place: why one that was there does not; else NULL */
 };
 
 /* Bytes that the maps of an image take on a machine with `cpus` possible CPUs. */

@@ -31,6 +31,7 @@ struct plan {
 	uint8_t storage;	   /* enum weir_storage */
 	uint8_t version;	   /* of its threshold */
 	struct weir_tokens tokens; /* if it has them */
+	const char *why_anew;	   /* there was such a rule, and its slot is not kept; else NULL */
 };
 
 struct slotting {
@@ -185,19 +186,39 @@ static int name_resource_slots(const struct weir_previous *previous, struct name
 	return 0;
 }
 
-static bool is_same_rule(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
-			 const struct weir_rule_info *info)
+/* The first member in which two identities differ, as rule files call it. */
+static const char *name_difference(const struct weir_rule_identity *a, const struct weir_rule_identity *b)
+{
+	if (a->metric != b->metric)
+		return "another metricType";
+	if (a->interval_ns != b->interval_ns)
+		return "another statIntervalInMs";
+	if (a->samples != b->samples)
+		return "another sampleCount";
+	if (a->window != b->window)
+		return "another window";
+	return a->counts_bytes != b->counts_bytes ? "another unit" : "another flow key";
+}
+
+/* What makes the rule another than the one described; NULL: it is the same. */
+static const char *find_difference(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+				   const struct weir_rule_info *info)
 {
 	struct weir_rule_identity identity = identity_of(slotting, rule);
 
 	/* What a breaker counts depends on these. */
-	if (weir_is_breaker(info) &&
-	    (info->breaker.strategy != rule->breaker.strategy || info->breaker.max_rt_ns != rule->breaker.max_rt_ns))
-		return false;
+	if (weir_is_breaker(info) && info->breaker.strategy != rule->breaker.strategy)
+		return "another strategy";
+	if (weir_is_breaker(info) && info->breaker.max_rt_ns != rule->breaker.max_rt_ns)
+		return "another maxAllowedRtMs";
+	if (memcmp(&info->identity, &identity, sizeof(identity)))
+		return name_difference(&info->identity, &identity);
 	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
-	return !memcmp(&info->identity, &identity, sizeof(identity)) &&
-	       info->is_meter == terms_of(slotting, rule)->is_meter &&
-	       (!weir_kind_of_info(info)->has_interval || info->timing < slotting->previous->timing_count);
+	if (info->is_meter != terms_of(slotting, rule)->is_meter)
+		return "it was no rule of its own";
+	if (weir_kind_of_info(info)->has_interval && info->timing >= slotting->previous->timing_count)
+		return "its description is damaged";
+	return NULL;
 }
 
 /*
@@ -269,8 +290,9 @@ static uint8_t next_version(const struct slotting *slotting, const struct weir_r
 	return version == last ? 1 : version + 1;
 }
 
-static bool starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
-			const struct weir_rule_info *info)
+/* Why a rule that is the same begins with empty windows all the same, which is told; NULL: it does not. */
+static const char *starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			       const struct weir_rule_info *info)
 {
 	bool shares_flows = weir_shares_flows(info);
 	const char *why = NULL;
@@ -293,7 +315,8 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	const struct weir_rule_info *info = &slotting->previous->rules[slot];
 	const struct weir_terms *terms = terms_of(slotting, rule);
 
-	if (!is_same_rule(slotting, rule, info) || starts_anew(slotting, rule, info))
+	plan->why_anew = find_difference(slotting, rule, info) ?: starts_anew(slotting, rule, info);
+	if (plan->why_anew)
 		return;
 	plan->slot = slot;
 	plan->version = next_version(slotting, rule, info);
@@ -877,9 +900,11 @@ static int write_rules(struct slotting *slotting)
 
 	image->rules = calloc(count + 1, sizeof(*image->rules));
 	image->pushed = calloc(count + 1, sizeof(*image->pushed));
-	if (!image->rules || !image->pushed)
+	image->why_anew = calloc(count + 1, sizeof(*image->why_anew));
+	if (!image->rules || !image->pushed || !image->why_anew)
 		return weir_compile_no_memory(slotting->diag);
 	for (i = 0; i < count; i++) {
+		image->why_anew[i] = slotting->plans[i].why_anew;
 		write_rule(slotting, i);
 		push_first(&image->rules[i], &image->pushed[i]);
 	}

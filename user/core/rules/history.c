@@ -69,8 +69,8 @@ static size_t unpack_listed(const struct weir_kept_set *set, struct weir_listed 
 		const bool is_ipv6 = at[1] & LISTED_IPV6;
 		struct weir_listed *entry = &listed[count];
 
-		if (end - at < (ptrdiff_t)(LISTED_HEAD_BYTES + address_bytes(is_ipv6)))
-			break;
+		if (end - at < (ptrdiff_t)(LISTED_HEAD_BYTES + address_bytes(is_ipv6)) || at[0] > (is_ipv6 ? 128 : 32))
+			break; /* not what was packed */
 		*entry = (struct weir_listed){.denies = at[1] & LISTED_DENIES};
 		entry->prefix.family = is_ipv6 ? 6 : 4;
 		entry->prefix.bits = at[0];

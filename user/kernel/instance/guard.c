@@ -48,18 +48,18 @@ static int pin_copy(const char *instance, const char *pin, const void *values, u
 	return weir_pin(instance, pin, fd, diag);
 }
 
-static int pin_descriptions(const struct weir_instance *instance, struct weir_diag *diag)
+static int pin_descriptions(const struct weir_instance *instance, const struct weir_rule_info *rules,
+			    struct weir_diag *diag)
 {
-	int err = pin_copy(instance->name, pins[PIN_RULES], instance->rules, instance->info.rule_slots,
-			   sizeof(*instance->rules), diag);
+	int err = pin_copy(instance->name, pins[PIN_RULES], rules, instance->info.rule_slots, sizeof(*rules), diag);
 
 	return err ? err
 		   : pin_copy(instance->name, pins[PIN_RESOURCES], instance->resources, instance->info.resource_slots,
 			      sizeof(*instance->resources), diag);
 }
 
-int weir_guard_set_up(const struct weir_instance *instance, int new_fd, int old_fd, uint64_t returns_ns,
-		      struct weir_guard_object **ret_guard, struct weir_diag *diag)
+int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules, int new_fd, int old_fd,
+		      uint64_t returns_ns, struct weir_guard_object **ret_guard, struct weir_diag *diag)
 {
 	const struct weir_guard state = {.returns_ns = returns_ns, .generation = instance->info.generation + 1};
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
@@ -71,7 +71,7 @@ int weir_guard_set_up(const struct weir_instance *instance, int new_fd, int old_
 	if (!err)
 		err = weir_pin(instance->name, pins[PIN_SETS], weir_guard_sets_fd(guard), diag);
 	if (!err)
-		err = pin_descriptions(instance, diag);
+		err = pin_descriptions(instance, rules, diag);
 	if (!err)
 		err = weir_pin(instance->name, pins[PIN_PROGRAM], weir_guard_program_fd(guard), diag);
 	if (err) {

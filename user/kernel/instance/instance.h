@@ -18,6 +18,7 @@
 #include "pins/links.h"
 #include "pins/pins.h"
 #include "program/object.h"
+#include "compile/forecast.h"
 #include "compile/rule_changes.h"
 #include "rules/history.h"
 
@@ -228,6 +229,26 @@ struct weir_reload_options {
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
 			 struct weir_diag *diag);
+
+/* What a reload would change, keep, begin anew, and cost. */
+struct weir_reload_forecast {
+	struct weir_forecast changes;
+	bool is_before_known;  /* what is in force was kept: then lines are compared, and not only names */
+	uint64_t needed_bytes; /* beside what there is, until the old rules are gone */
+	uint64_t total_bytes;  /* of the instance's maps, then and (0: unknown) now */
+	uint64_t total_bytes_before;
+	uint64_t compile_ns, load_ns; /* what it took just now; load_ns 0: it was not loaded */
+};
+
+/*
+ * Judge a reload, and change nothing: the same checks, and the same compiler over the same descriptions. With `loads`
+ * the kernel is asked, too, whether it takes the program and its maps; and rules that are not confirmed are in the way,
+ * as they are for a reload. The caller frees *ret_forecast.
+ */
+int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
+			  const struct weir_reload_options *options, bool loads,
+			  struct weir_reload_forecast *ret_forecast, struct weir_diag *diag);
+void weir_reload_forecast_free(struct weir_reload_forecast *forecast);
 
 /*
  * The rule set before the last reload takes the place of the one in force, as a reload does; a second rollback goes

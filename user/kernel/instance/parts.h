@@ -163,10 +163,10 @@ int weir_instance_write_history(const char *instance, const struct weir_history 
 /* ---- guard.c ---- */
 
 /* The guard of rules that are to be confirmed: until returns_ns packets go to the program new_fd, then to old_fd. It is
- * pinned, and on no link yet. The caller frees *ret_guard.
+ * pinned, and on no link yet. `rules` are the old ones as they are now. The caller frees *ret_guard.
  */
-int weir_guard_set_up(const struct weir_instance *instance, int new_fd, int old_fd, uint64_t returns_ns,
-		      struct weir_guard_object **ret_guard, struct weir_diag *diag);
+int weir_guard_set_up(const struct weir_instance *instance, const struct weir_rule_info *rules, int new_fd, int old_fd,
+		      uint64_t returns_ns, struct weir_guard_object **ret_guard, struct weir_diag *diag);
 void weir_guard_remove(const char *instance);
 
 /* Fills instance->unconfirmed, once its links are read. */
@@ -192,10 +192,14 @@ struct weir_turning {
 	const struct weir_ruleset *ruleset;
 	struct weir_ruleset *kept;   /* that is it, if it is one that was kept */
 	struct weir_history history; /* as it will be */
-	uint64_t returns_ns;	     /* CLOCK_BOOTTIME; 0: it is not to be confirmed */
+	uint64_t confirm_ns;	     /* how long there is to confirm it, from the swap on; 0: it is not to be */
+	uint64_t returns_ns;	     /* CLOCK_BOOTTIME, from the swap on; 0: it is not to be confirmed */
 };
 
 void weir_turning_free(struct weir_turning *turning);
+
+/* Rules that are not confirmed yet are not reloaded: -EBUSY. */
+int weir_turning_check(const struct weir_instance *instance, enum weir_turn turn, struct weir_diag *diag);
 
 /*
  * What a turn comes to, under the lock: which rule set, and what is kept then. Rules that are not confirmed yet are not

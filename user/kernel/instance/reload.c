@@ -210,7 +210,7 @@ static const struct weir_rule_info *rules_that_warm(const struct weir_instance *
 	return instance->is_foreign[WEIR_MAP_WARM_STATES] ? NULL : instance->rules;
 }
 
-static int load_over(const struct weir_instance *instance, const struct weir_image *image,
+static int load_over(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
 		     struct weir_object **ret_object, struct weir_diag *diag)
 {
 	struct weir_object_options options = {
@@ -218,6 +218,7 @@ static int load_over(const struct weir_instance *instance, const struct weir_ima
 		.tick_origin_ns = instance->is_all_foreign ? 0 : instance->info.tick_origin_ns,
 		.now_ns = weir_host_now_ns(),
 		.previous_rules = rules_that_warm(instance),
+		.is_trial = is_trial,
 	};
 
 	for (int map = 0; map < WEIR_MAP_COUNT; map++)
@@ -442,22 +443,27 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 	return weir_pace_attach(instance->name, ifindexes, count, diag);
 }
 
-/*
- * Rules that pace where the old ones did not. *ret_is_new: it has to be taken off again if the reload fails. Where
- * another version's tc program paces, it goes on until the rules are swapped.
- */
-static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
-		      struct weir_diag *diag)
+/* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
+static int check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
-	int err;
-
 	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_MAP_PACE]))
 		return 0;
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (!instance->links[i].is_native)
 			return weir_pace_refuse_skb(instance->links[i].interface, diag);
-	err = weir_pace_check(diag);
-	if (err || instance->is_foreign[WEIR_MAP_PACE])
+	return weir_pace_check(diag);
+}
+
+/*
+ * *ret_is_new: it has to be taken off again if the reload fails. Where another version's tc program paces, it goes on
+ * until the rules are swapped.
+ */
+static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
+		      struct weir_diag *diag)
+{
+	int err = check_pace(instance, image, diag);
+
+	if (err || !image->config.paces || weir_pace_is_attached(instance->name) || instance->is_foreign[WEIR_MAP_PACE])
 		return err;
 	err = attach_pace(instance, diag);
 	*ret_is_new = !err;
@@ -505,12 +511,13 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 
 /* Rules that are to be confirmed are not on the links themselves: their guard is. */
 static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
-			 const struct weir_turning *turning, struct weir_old_program *old, struct weir_diag *diag)
+			 struct weir_turning *turning, struct weir_old_program *old, struct weir_diag *diag)
 {
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
+	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
 	int err;
 
-	if (!turning->returns_ns)
+	if (!turning->confirm_ns)
 		return weir_instance_swap_links(instance, weir_object_program_fd(object), old, diag);
 	if (old[0].id && old[1].id) {
 		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -522,7 +529,12 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 				instance->name);
 		return -EAGAIN;
 	}
-	err = weir_guard_set_up(instance, weir_object_program_fd(object), old[0].fd, turning->returns_ns, &guard, diag);
+	rules = rules_now(instance);
+	if (!rules)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	turning->returns_ns = weir_host_boot_ns() + turning->confirm_ns;
+	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, turning->returns_ns, &guard,
+				diag);
 	if (!err)
 		err = weir_instance_swap_links(instance, weir_guard_program_fd(guard), old, diag);
 	if (err)
@@ -531,7 +543,7 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 }
 
 /* Up to the swap everything can be undone; after it the new rules are in force. */
-static int swap_in(struct weir_instance *instance, const struct weir_turning *turning, const struct weir_image *image,
+static int swap_in(struct weir_instance *instance, struct weir_turning *turning, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
@@ -633,7 +645,8 @@ static int prepare(struct weir_instance *instance, const struct weir_turning *tu
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
 	previous = what_runs(instance, rules);
-	if (instance->unconfirmed.is_so)
+	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
+	if (turning->turn == WEIR_TURN_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
 	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, ret_image, diag);
 	if (!err)
@@ -651,8 +664,8 @@ static void finish_pace(const struct weir_instance *instance, const struct weir_
 }
 
 /* Under the lock. */
-static int turn(struct weir_instance *instance, const struct weir_turning *turning,
-		struct weir_reload_result *ret_result, struct weir_diag *diag)
+static int turn(struct weir_instance *instance, struct weir_turning *turning, struct weir_reload_result *ret_result,
+		struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
@@ -661,7 +674,7 @@ static int turn(struct weir_instance *instance, const struct weir_turning *turni
 	int err = prepare(instance, turning, &image, diag);
 
 	if (!err)
-		err = weir_not_the_rules(load_over(instance, image, &object, diag));
+		err = weir_not_the_rules(load_over(instance, image, false, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
@@ -718,6 +731,123 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 	int err = weir_instance_open_any(name, &instance, diag);
 
 	return err ? err : weir_instance_turn(name, WEIR_TURN_LOADED, ruleset, options, ret_result, diag);
+}
+
+/* ---- without doing it ---- */
+
+static void read_before(const struct weir_instance *instance, struct weir_ruleset **ret_before)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	struct weir_diag ignored = {};
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0])
+		weir_kept_set_read(history.sets[0], ret_before, &ignored);
+	weir_diag_free(&ignored);
+}
+
+/* What the maps of these rules take; 0: unknown. */
+static uint64_t bytes_of(const struct weir_ruleset *ruleset, const struct weir_previous *previous)
+{
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	struct weir_image_memory memory;
+	struct weir_diag ignored = {};
+	int err = ruleset ? weir_instance_build_image(ruleset, previous, &image, &ignored) : -ENOENT;
+
+	weir_diag_free(&ignored);
+	if (err)
+		return 0;
+	weir_image_memory(image, image->config.cpus, &memory);
+	return memory.total;
+}
+
+static void find_emptied(const struct weir_instance *instance, const struct weir_image *image,
+			 struct weir_forecast *forecast)
+{
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		struct weir_change *change = &forecast->rules.all[i];
+
+		if (!change->keeps_state || !weir_instance_empties(instance, &image->rule_info[image->rules[i].slot]))
+			continue;
+		change->keeps_state = false;
+		change->why_anew = "another version of weir laid out its table";
+		forecast->kept_rules--;
+	}
+}
+
+/* The kernel takes the program, and its maps. They are gone again at once. */
+static int try_load(const struct weir_instance *instance, const struct weir_image *image, uint64_t *ret_load_ns,
+		    struct weir_diag *diag)
+{
+	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
+	const uint64_t start_ns = weir_host_now_ns();
+	int err = weir_not_the_rules(load_over(instance, image, true, &object, diag));
+
+	if (!err)
+		err = weir_not_the_rules(check_pace(instance, image, diag));
+	*ret_load_ns = weir_host_now_ns() - start_ns;
+	return err;
+}
+
+/* Under the lock. */
+static int foresee(struct weir_instance *instance, const struct weir_turning *turning, bool loads,
+		   struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *before = NULL;
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	_cleanup_(weir_freep) struct weir_rule_info *rules = rules_now(instance);
+	const struct weir_previous previous = what_runs(instance, rules);
+	struct weir_reload_forecast result = {};
+	const uint64_t start_ns = weir_host_now_ns();
+	struct weir_image_memory memory;
+	int err =
+		rules ? prepare(instance, turning, &image, diag)
+		      : weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules of instance '%s'", instance->name);
+
+	result.compile_ns = weir_host_now_ns() - start_ns;
+	if (!err && loads)
+		err = try_load(instance, image, &result.load_ns, diag);
+	if (err)
+		return err;
+	weir_image_memory(image, image->config.cpus, &memory);
+	result.total_bytes = memory.total;
+	result.needed_bytes = new_bytes(instance, image);
+	read_before(instance, &before);
+	result.total_bytes_before = bytes_of(before, &previous);
+	result.is_before_known = before != NULL;
+	err = weir_forecast_make(before, turning->ruleset, &previous, image, &result.changes);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot compare the rules of instance '%s'", instance->name);
+	find_emptied(instance, image, &result.changes);
+	*ret_forecast = result;
+	return 0;
+}
+
+int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
+			  const struct weir_reload_options *options, bool loads,
+			  struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_turning turning = {.turn = WEIR_TURN_LOADED, .ruleset = ruleset};
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err)
+		err = weir_instance_accept_foreign(instance, options->foreign, diag);
+	if (!err && loads)
+		err = weir_turning_check(instance, turning.turn, diag);
+	return err ? err : foresee(instance, &turning, loads, ret_forecast, diag);
+}
+
+void weir_reload_forecast_free(struct weir_reload_forecast *forecast)
+{
+	weir_forecast_free(&forecast->changes);
 }
 
 void weir_reload_result_free(struct weir_reload_result *result)

@@ -82,8 +82,7 @@ static int plan_load(const struct weir_instance *instance, const struct weir_rel
 		weir_kept_set_free(set);
 		return err;
 	}
-	if (options->confirm_ns)
-		turning->returns_ns = weir_host_boot_ns() + options->confirm_ns;
+	turning->confirm_ns = options->confirm_ns;
 	if (set)
 		weir_history_push(&turning->history, set, options->confirm_ns);
 	else
@@ -114,18 +113,27 @@ static int plan_return(const struct weir_instance *instance, struct weir_turning
 	return read_kept(turning, turning->history.sets[0], instance->info.generation + 1, diag);
 }
 
+int weir_turning_check(const struct weir_instance *instance, enum weir_turn turn, struct weir_diag *diag)
+{
+	const struct weir_unconfirmed *unconfirmed = &instance->unconfirmed;
+
+	if (turn == WEIR_TURN_LOADED && unconfirmed->is_so && !weir_unconfirmed_is_over(unconfirmed))
+		return refuse_unconfirmed(instance, diag);
+	return 0;
+}
+
 int weir_turning_plan(struct weir_instance *instance, enum weir_turn turn, const struct weir_ruleset *ruleset,
 		      const struct weir_reload_options *options, struct weir_turning *ret_turning,
 		      struct weir_diag *diag)
 {
 	const struct weir_unconfirmed *unconfirmed = &instance->unconfirmed;
 	struct weir_turning turning = {.turn = turn, .ruleset = ruleset};
-	int err = 0;
+	int err = weir_turning_check(instance, turn, diag);
 
+	if (err)
+		return err;
 	if (turn == WEIR_TURN_RETURNED && !unconfirmed->is_so)
 		return 1;
-	if (turn == WEIR_TURN_LOADED && unconfirmed->is_so && !weir_unconfirmed_is_over(unconfirmed))
-		return refuse_unconfirmed(instance, diag);
 	if (turn == WEIR_TURN_ROLLBACK && unconfirmed->is_so)
 		turning.turn = WEIR_TURN_RETURNED;
 	if (weir_guard_is_left(instance))

@@ -458,7 +458,7 @@ int weir_object_load(const struct weir_image *image, const struct weir_object_op
 		err = weir_object_load_opened(object, diag);
 	if (!err)
 		err = fill_generation(object, image, diag);
-	if (!err)
+	if (!err && !options->is_trial)
 		err = fill_instance(object, image, options, diag);
 	if (!err && options->is_virtual)
 		err = weir_object_map_lab(object, diag);

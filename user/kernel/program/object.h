@@ -52,6 +52,7 @@ struct weir_object_options {
 	__u64 now_ns;		 /* the program's clock: WarmUp rules that are new are cold then */
 	/* the rules by slot, as they were before this load; NULL: there was none */
 	const struct weir_rule_info *previous_rules;
+	bool is_trial; /* it is only to be seen whether it loads: nothing is written to maps that go on */
 	int reuse_fd[WEIR_MAP_COUNT]; /* maps to go on with; 0 or less: make it anew */
 };
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir diff: what a reload of these files would change. */
+#include <errno.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "options.h"
+#include "print_diff.h"
+
+const struct weir_command weir_diff_command = {
+	.name = "diff",
+	.options = "EINofjh",
+	.arguments = "FILE...",
+	.arguments_min = 1,
+	.arguments_max = SIZE_MAX,
+	.about = "Say what a reload of these files would change of the rules in force: settings, lists, resources and "
+		 "rules, line by line; which rules keep their windows and counters, and which begin anew, and why; and "
+		 "what memory it takes. It is the reload's own judgement, without the reload. Nothing changes. 'weir "
+		 "reload --dry-run' asks the kernel, too.",
+	.example = "  weir diff rules/dns-per-client.yaml\n"
+		   "  weir diff --exit-code /etc/weir/rules.yaml || weir reload /etc/weir/rules.yaml",
+	.exits = "0 done, 1 it failed, 2 the request or a rule file is wrong; with --exit-code 0 nothing would change, "
+		 "1 something would, 2 any trouble",
+};
+
+/* What act returns when something would change, and the exit code is to say so. */
+#define DIFFERS 1
+
+static int diff(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_reload_forecast_free) struct weir_reload_forecast forecast = {};
+	const struct weir_reload_options how = {
+		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+	};
+	int err = weir_options_read_rules(options, &ruleset, diag);
+
+	if (!err)
+		err = weir_instance_foresee(options->instance, ruleset, &how, false, &forecast, diag);
+	if (!err)
+		err = weir_print_forecast(options->instance, options->wants_json, &forecast, diag);
+	if (err)
+		return options->tells_by_exit_code ? -EINVAL : err; /* 1 is taken */
+	return options->tells_by_exit_code && forecast.changes.changes_anything ? DIFFERS : 0;
+}
+
+int weir_cmd_diff(int argc, char **argv)
+{
+	return weir_command_run(&weir_diff_command, argc, argv, diff);
+}
