@@ -97,6 +97,7 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 
 static void print_verdict(const struct weir_explanation *explanation)
 {
+	const bool is_timed = explanation->list_ends_ns != WEIR_TRIAL_NEVER;
 	char words[WEIR_WORDS_BYTES];
 
 	if (explanation->unknown) {
@@ -110,11 +111,14 @@ static void print_verdict(const struct weir_explanation *explanation)
 		     explanation->blocked_by ? explanation->blocked_by->name : "?");
 		return;
 	case WEIR_VERDICT_DENY:
-		line("verdict", "%s: the source is in a 'deny' list, or blocked by 'weir block'",
-		     explanation->passes ? "passes, would be dropped" : "DROPPED");
+		line("verdict", "%s: the source is %s%s", explanation->passes ? "passes, would be dropped" : "DROPPED",
+		     is_timed ? "blocked by 'weir block', for " : "in a 'deny' list",
+		     is_timed ? format_time(explanation->list_ends_ns, words) : "");
 		return;
 	case WEIR_VERDICT_ALLOW:
-		line("verdict", "passes: the source is in an 'allow' list, or allowed by 'weir allow'");
+		line("verdict", "passes: the source is %s%s",
+		     is_timed ? "allowed by 'weir allow', for " : "in an 'allow' list",
+		     is_timed ? format_time(explanation->list_ends_ns, words) : "");
 		return;
 	case WEIR_VERDICT_PASS:
 		if (explanation->delay_ns)
@@ -126,14 +130,6 @@ static void print_verdict(const struct weir_explanation *explanation)
 		line("verdict", "%s: %s", explanation->passes ? "passes" : "DROPPED",
 		     weir_verdict_names[explanation->verdict]);
 	}
-}
-
-static void print_order(const struct weir_explanation *explanation)
-{
-	char words[WEIR_WORDS_BYTES];
-
-	if (explanation->has_order)
-		line("ends", "in %s", format_time(explanation->order_ns, words));
 }
 
 static void print_resources(const struct weir_explanation *explanation)
@@ -328,7 +324,6 @@ void weir_print_explanation(const struct weir_explanation *explanation, const ch
 	else
 		line("of", "these files, as if nothing had come before");
 	print_verdict(explanation);
-	print_order(explanation);
 	print_resources(explanation);
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		print_rule(explanation, &explanation->rules[i]);
@@ -429,6 +424,15 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	return fields;
 }
 
+/* Of a timed entry; null of a list, and where neither decides. */
+static json_t *json_list_end(const struct weir_explanation *explanation)
+{
+	if ((explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
+	    explanation->list_ends_ns == WEIR_TRIAL_NEVER)
+		return json_null();
+	return json_integer(explanation->list_ends_ns);
+}
+
 json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t *packet)
 {
 	const bool is_known = !explanation->unknown;
@@ -438,11 +442,11 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t
 		weir_json_append(&resources, json_string(explanation->resources[i]));
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		weir_json_append(&rules, json_rule(explanation, &explanation->rules[i]));
-	return json_pack("{s:s?, s:I, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o}", "instance", explanation->instance,
-			 "nowNs", (json_int_t)explanation->now_ns, "packet", packet, "verdict",
+	return json_pack("{s:s?, s:I, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o}", "instance",
+			 explanation->instance, "nowNs", (json_int_t)explanation->now_ns, "packet", packet, "verdict",
 			 is_known ? weir_verdict_names[explanation->verdict] : NULL, "passes",
 			 is_known ? json_boolean(explanation->passes) : json_null(), "rule",
 			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "delayNs",
-			 (json_int_t)explanation->delay_ns, "dependsOn", field_names(explanation->unknown), "resources",
-			 resources, "rules", rules);
+			 (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation), "dependsOn",
+			 field_names(explanation->unknown), "resources", resources, "rules", rules);
 }

@@ -280,7 +280,7 @@ static int try_rule(struct work *work, const struct weir_lab_flow *flow, struct 
 		err = weir_look_again(&(struct weir_look){.stage = &work->stage}, flow, explained);
 	}
 	if (!err)
-		err = weir_trial_wait(&work->trial, &explained->frees_ns);
+		err = weir_trial_wait(&work->trial, WEIR_VERDICT_BLOCK, &explained->frees_ns);
 	if (!err && !work->ruleset && counts_packets(rule)) {
 		explained->has_left = true;
 		err = weir_trial_count(&work->trial, WEIR_EXPLAINED_MOST, &explained->left);
@@ -362,6 +362,8 @@ static int find_verdict(struct work *work)
 	result->verdict = lab->verdict;
 	result->passes = action == XDP_PASS;
 	result->delay_ns = lab->wait_ns;
+	if (result->verdict == WEIR_VERDICT_DENY || result->verdict == WEIR_VERDICT_ALLOW)
+		return weir_trial_wait(&work->trial, result->verdict, &result->list_ends_ns);
 	for (uint32_t i = 0; i < work->flow_count; i++)
 		if (lab->rule == work->flows[i].place)
 			result->blocked_by = result->rules[i].info;
@@ -504,9 +506,4 @@ void weir_explanation_free(struct weir_explanation *explanation)
 	weir_image_free(explanation->image);
 	weir_instance_free(explanation->opened);
 	*explanation = (struct weir_explanation){};
-}
-
-uint32_t weir_explain_interface(const struct weir_instance *instance)
-{
-	return instance->link_count == 1 ? instance->links[0].ifindex : 0;
 }

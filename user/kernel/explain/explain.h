@@ -94,8 +94,8 @@ struct weir_explanation {
 	bool passes;				 /* where nothing is dropped (mode: observe) all does */
 	const struct weir_rule_info *blocked_by; /* NULL: no rule */
 	uint64_t delay_ns;
-	bool has_order;	   /* a timed entry (weir block, weir allow) decides */
-	uint64_t order_ns; /* for so long yet */
+	/* verdicts ALLOW and DENY: a list says so (WEIR_TRIAL_NEVER), or a timed entry that ends then */
+	uint64_t list_ends_ns;
 	/* what the pointers point into */
 	struct weir_instance *opened;
 	struct weir_object *object;
@@ -111,8 +111,5 @@ int weir_explain_ruleset(const struct weir_ruleset *ruleset, const struct weir_q
 			 struct weir_explanation *ret_explanation, struct weir_diag *diag);
 
 void weir_explanation_free(struct weir_explanation *explanation);
-
-/* The interface that packets of this instance come in at, when there is only one; else 0. */
-uint32_t weir_explain_interface(const struct weir_instance *instance);
 
 #endif

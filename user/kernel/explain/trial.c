@@ -71,45 +71,43 @@ int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *re
 					  sizeof(struct weir_totals), add_passed, ret_count);
 }
 
-/* Does it pass at that time? 1, 0 or -errno. */
-static int passes_at(const struct weir_trial *trial, uint64_t time_ns)
+/* Is its verdict another than `verdict` at that time? 1, 0 or -errno. */
+static int differs_at(const struct weir_trial *trial, uint64_t time_ns, uint32_t verdict)
 {
 	int err = weir_trial_judge(trial, time_ns);
 
-	return err < 0 ? err : weir_object_lab(trial->stage->object)->verdict == WEIR_VERDICT_PASS;
+	return err < 0 ? err : weir_object_lab(trial->stage->object)->verdict != verdict;
 }
 
-int weir_trial_wait(const struct weir_trial *trial, uint64_t *ret_wait_ns)
+int weir_trial_wait(const struct weir_trial *trial, uint32_t verdict, uint64_t *ret_wait_ns)
 {
-	uint64_t blocked_ns = 0, passed_ns;
-	int passes = passes_at(trial, trial->now_ns);
+	uint64_t same_ns = 0, other_ns;
+	int differs = differs_at(trial, trial->now_ns, verdict);
 
-	if (passes < 0)
-		return passes;
 	*ret_wait_ns = 0;
-	if (passes)
-		return 0;
-	for (passed_ns = FIRST_STEP_NS; passed_ns <= LONGEST_WAIT_NS; passed_ns *= 2) {
-		passes = passes_at(trial, trial->now_ns + passed_ns);
-		if (passes)
+	if (differs)
+		return differs < 0 ? differs : 0;
+	for (other_ns = FIRST_STEP_NS; other_ns <= LONGEST_WAIT_NS; other_ns *= 2) {
+		differs = differs_at(trial, trial->now_ns + other_ns, verdict);
+		if (differs)
 			break;
-		blocked_ns = passed_ns;
+		same_ns = other_ns;
 	}
 	*ret_wait_ns = WEIR_TRIAL_NEVER;
-	if (passes <= 0)
-		return passes;
-	while (passed_ns - blocked_ns > 1) {
-		const uint64_t middle_ns = blocked_ns + (passed_ns - blocked_ns) / 2;
+	if (differs <= 0)
+		return differs;
+	while (other_ns - same_ns > 1) {
+		const uint64_t middle_ns = same_ns + (other_ns - same_ns) / 2;
 
-		passes = passes_at(trial, trial->now_ns + middle_ns);
-		if (passes < 0)
-			return passes;
-		if (passes)
-			passed_ns = middle_ns;
+		differs = differs_at(trial, trial->now_ns + middle_ns, verdict);
+		if (differs < 0)
+			return differs;
+		if (differs)
+			other_ns = middle_ns;
 		else
-			blocked_ns = middle_ns;
+			same_ns = middle_ns;
 	}
-	*ret_wait_ns = passed_ns;
+	*ret_wait_ns = other_ns;
 	return 0;
 }
 

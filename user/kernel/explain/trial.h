@@ -29,8 +29,10 @@ int weir_trial_judge(const struct weir_trial *trial, uint64_t time_ns);
 int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *ret_count);
 
 #define WEIR_TRIAL_NEVER UINT64_MAX
-/* How long until the packet passes, if none comes until then: 0 now, WEIR_TRIAL_NEVER not in ten years. To the ns. */
-int weir_trial_wait(const struct weir_trial *trial, uint64_t *ret_wait_ns);
+/* How long the packet has this verdict yet, if none comes until then: 0 not now, WEIR_TRIAL_NEVER for ten years and
+ * more. To the ns.
+ */
+int weir_trial_wait(const struct weir_trial *trial, uint32_t verdict, uint64_t *ret_wait_ns);
 
 /*
  * Let no other rule of the packet's have a say: they observe, and `place` enforces. The caller puts back what was, by
