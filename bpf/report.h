@@ -40,6 +40,23 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u3
 	return 0;
 }
 
+/* Who sent it, and to whom. */
+static __always_inline void weir_report_packet(const struct weir_packet *pkt, struct weir_flow_key *ret_packet)
+{
+	const __u32 words = pkt->is_ipv6 ? 4 : 1;
+	__be32 *source = (__be32 *)ret_packet->source, *destination = (__be32 *)ret_packet->destination;
+
+	for (__u32 i = 0; i < 4; i++) {
+		source[i] = i < words ? pkt->source[i] : 0;
+		destination[i] = i < words ? pkt->destination[i] : 0;
+	}
+	ret_packet->family = pkt->is_ipv6 ? 6 : 4;
+	ret_packet->protocol = weir_protocol(pkt);
+	/* None is a number beyond 16 bits, which becomes 0. */
+	ret_packet->source_port = bpf_htons(pkt->source_port);
+	ret_packet->destination_port = bpf_htons(pkt->destination_port);
+}
+
 /* Tell the lab what became of the packet. */
 static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdict verdict)
 {
@@ -52,6 +69,7 @@ static __always_inline void weir_report(struct weir_scratch *s, enum weir_verdic
 	l->wait_ns = verdict == WEIR_VERDICT_PASS ? s->wait_ns : 0;
 	l->resource_count = s->resource_count;
 	__builtin_memcpy(l->resource, s->resource, sizeof(l->resource));
+	weir_report_packet(&s->packet, &l->packet);
 	if (!l->tells_flows)
 		return;
 	l->flow_count = s->resource_count ? s->rule_count : 0;

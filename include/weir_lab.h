@@ -33,6 +33,8 @@ struct weir_lab {
 	__u64 wait_ns; /* the wait that throttling asks for */
 	__u32 resource_count;
 	__u16 resource[WEIR_PACKET_RESOURCES_MAX]; /* places, ascending */
+	struct weir_flow_key
+		packet; /* the whole addresses, as far as they were asked for; of no IP packet: the last one's */
 	__u32 flow_count;
 	struct weir_lab_flow flow[WEIR_PACKET_RULES_MAX]; /* in the order of judgement */
 };

@@ -33,6 +33,7 @@ static const struct weir_option own_options[] = {
 	{'v', false, "verdicts", "CSV",
 	 "write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
 	 "resources is empty where none was looked for: malformed, in a list, and so on"},
+	{'w', false, "verdicts-wide", "CSV", "... with the columns saddr,daddr,proto,sport,dport, too"},
 	{'p', false, "passed", "PCAP", "write the packets that get through, as captured, at the time they would leave"},
 	{'P', false, "plot", "SVG",
 	 "draw what was offered and admitted and the threshold, over time, for each resource"},
@@ -204,6 +205,38 @@ static void print_breakers(const struct weir_ruleset *ruleset, const struct weir
 	weir_table_print(&table, stdout);
 }
 
+#define LIMITED_SHOWN 10
+
+static void print_limited(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	static const char *const headings[] = {"limited flow", ">packets", ">bytes", "rule"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	char words[WEIR_WORDS_BYTES];
+
+	if (!report->limits.flows)
+		return;
+	for (size_t i = 0; i < report->limits.count && i < LIMITED_SHOWN; i++) {
+		const struct weir_replay_limited *limited = &report->limits.most[i];
+
+		weir_table_cell(&table, "%s",
+				limited->identity.key_fields
+					? weir_format_key(&limited->identity, &limited->offence.key, words)
+					: "(the whole resource)");
+		weir_table_cell(&table, "%llu%s", (unsigned long long)limited->offence.packets,
+				limited->offence.missed ? "+" : "");
+		weir_table_cell(&table, "%llu", (unsigned long long)limited->offence.bytes);
+		weir_table_cell(&table, "%s%s", ruleset->rules[limited->rule].name,
+				limited->offence.is_observed ? " (would drop)" : "");
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+	printf("\n%" PRIu64 " limited flow%s", report->limits.flows, weir_plural(report->limits.flows));
+	if (report->limits.missed)
+		printf(", and others that lost at most %" PRIu64 " packets; +: up to so many more",
+		       report->limits.missed);
+	putchar('\n');
+}
+
 static void print_duration(uint64_t ns)
 {
 	printf("%" PRIu64 ".%09" PRIu64 " s", (uint64_t)(ns / WEIR_NSEC_PER_SEC), (uint64_t)(ns % WEIR_NSEC_PER_SEC));
@@ -235,7 +268,31 @@ static void print_text(const struct weir_ruleset *ruleset, const struct weir_rep
 		print_rules(ruleset, report);
 		print_connections(ruleset, report);
 		print_breakers(ruleset, report);
+		print_limited(ruleset, report);
 	}
+}
+
+static json_t *json_limited(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
+{
+	json_t *flows = json_array();
+
+	for (size_t i = 0; i < report->limits.count; i++) {
+		const struct weir_replay_limited *limited = &report->limits.most[i];
+		const struct weir_offence *offence = &limited->offence;
+		const struct weir_ruleset_rule *rule = &ruleset->rules[limited->rule];
+
+		weir_json_append(
+			&flows,
+			json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
+				  rule->system ? NULL : weir_resource_of(ruleset, rule)->name, "key",
+				  limited->identity.key_fields ? weir_json_key(&limited->identity, &offence->key)
+							       : json_object(),
+				  "wouldDrop", offence->is_observed, "packets", (json_int_t)offence->packets, "bytes",
+				  (json_int_t)offence->bytes, "missedPacketsMax", (json_int_t)offence->missed,
+				  "firstNs", (json_int_t)offence->first_ns, "lastNs", (json_int_t)offence->last_ns));
+	}
+	return json_pack("{s:I, s:I, s:o}", "count", (json_int_t)report->limits.flows, "missedPacketsMax",
+			 (json_int_t)report->limits.missed, "flows", flows);
 }
 
 static json_t *json_verdicts(const struct weir_totals *totals)
@@ -294,13 +351,13 @@ static int print_json(const struct weir_ruleset *ruleset, const struct weir_repl
 	json_t *document;
 
 	document =
-		json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
+		json_pack("{s:I, s:I, s:I, s:b, s:{s:o, s:o}, s:o, s:o, s:o, s:I, s:I, s:I}", "earliestNs",
 			  (json_int_t)report->earliest_ns, "latestNs", (json_int_t)report->latest_ns, "cutShort",
 			  (json_int_t)report->cut_frames, "isDamaged", report->is_damaged, "totals", "seen",
 			  weir_json_tally(&report->totals.seen), "verdicts", json_verdicts(&report->totals),
-			  "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report),
-			  "flowsPerCpu", (json_int_t)report->flows_per_cpu, "judgingNs", (json_int_t)report->judging_ns,
-			  "packetsPerSecond", (json_int_t)packets_per_second(report));
+			  "resources", json_resources(ruleset, report), "rules", json_rules(ruleset, report), "limited",
+			  json_limited(ruleset, report), "flowsPerCpu", (json_int_t)report->flows_per_cpu, "judgingNs",
+			  (json_int_t)report->judging_ns, "packetsPerSecond", (json_int_t)packets_per_second(report));
 	return weir_json_print(document, diag);
 }
 
@@ -464,7 +521,13 @@ static int take_option(struct replay_request *request, int option, const char *a
 		take_file(request, argument, false);
 		return 0;
 	case 'v':
+	case 'w':
+		if (request->options.verdicts && request->options.verdicts_are_wide != (option == 'w')) {
+			wrong("--verdicts and --verdicts-wide are both given: take one of them");
+			return -EINVAL;
+		}
 		request->options.verdicts = argument;
+		request->options.verdicts_are_wide = option == 'w';
 		return 0;
 	case 'p':
 		request->options.passed = argument;

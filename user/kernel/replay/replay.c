@@ -326,6 +326,10 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 		err = check_memory(attempt->image, cpus, diag);
 	if (err)
 		return err;
+	/* What is told is read, whether a rule asks about it or not. */
+	if (attempt->options->verdicts_are_wide)
+		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
+						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
 	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
 	if (!err)
 		err = open_thresholds(attempt, diag);
@@ -353,7 +357,7 @@ static int open_outputs(struct attempt *attempt, struct weir_diag *diag)
 		err = weir_output_open(&attempt->verdicts, attempt->options->verdicts, diag);
 		if (err)
 			return err;
-		weir_verdict_csv_begin(attempt->verdicts.stream);
+		weir_verdict_csv_begin(attempt->verdicts.stream, attempt->options->verdicts_are_wide);
 	}
 	if (attempt->options->passed) {
 		err = weir_departures_open(attempt->options->passed, attempt->survey->link_type, &attempt->passed,
@@ -413,6 +417,22 @@ static uint32_t pad_frame(struct attempt *attempt, const struct weir_ethernet *e
 	return bytes;
 }
 
+/* The program has parsed the packet, to the end of what it asks about. */
+static bool is_of_packet(enum weir_verdict verdict)
+{
+	switch (verdict) {
+	case WEIR_VERDICT_MALFORMED_PASS:
+	case WEIR_VERDICT_MALFORMED_DROP:
+	case WEIR_VERDICT_UNSUPPORTED_PASS:
+	case WEIR_VERDICT_UNSUPPORTED_DROP:
+	case WEIR_VERDICT_NON_IP_PASS:
+	case WEIR_VERDICT_NON_IP_DROP:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static int judge_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
 		       struct weir_judgement *judgement, struct weir_diag *diag)
 {
@@ -429,6 +449,8 @@ static int judge_frame(struct attempt *attempt, const struct weir_ethernet *ethe
 
 	judgement->verdict = lab->verdict;
 	judgement->passes = action == XDP_PASS;
+	judgement->has_packet = is_of_packet(lab->verdict);
+	judgement->packet = *(const struct weir_flow_key *)(uintptr_t)&lab->packet;
 	judgement->wait_ns = lab->wait_ns;
 	judgement->resource_count = lab->resource_count;
 	for (i = 0; i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
@@ -577,7 +599,8 @@ static int judge_and_write(struct attempt *attempt, struct weir_frame *frame, ui
 				       judgement.passes);
 	attempt->report.cut_frames += frame->captured_bytes < frame->wire_bytes;
 	if (attempt->verdicts.stream) {
-		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement);
+		weir_verdict_csv_write(attempt->verdicts.stream, attempt->ruleset, number, frame->time_ns, &judgement,
+				       attempt->options->verdicts_are_wide);
 		err = weir_output_check(&attempt->verdicts, diag);
 	}
 	if (!err && attempt->passed && judgement.passes)
@@ -675,6 +698,9 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 	err = read_resource_counters(attempt, diag);
 	if (!err)
 		err = read_connections(attempt, diag);
+	if (!err)
+		err = weir_replay_read_limited(attempt->object, attempt->image, attempt->survey->latest_ns,
+					       &attempt->report.limits, diag);
 	if (!err)
 		err = sum_counters(attempt, WEIR_MAP_TOTALS, 0, &attempt->report.totals, sizeof(attempt->report.totals),
 				   diag);
@@ -776,5 +802,6 @@ void weir_replay_report_free(struct weir_replay_report *report)
 {
 	free(report->rules);
 	free(report->resources);
+	weir_replay_limits_free(&report->limits);
 	*report = (struct weir_replay_report){};
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "replay/limited.h"
 #include "rules/ruleset.h"
 #include "tables/breaker_state.h"
 #include "tables/connection_counts.h"
@@ -23,6 +24,7 @@
 struct weir_replay_options {
 	const char *capture;		   /* pcap or pcapng file */
 	const char *verdicts;		   /* CSV to write; NULL: none */
+	bool verdicts_are_wide;		   /* ... with addresses, protocol and ports */
 	const char *passed;		   /* capture to write; NULL: none */
 	const char *plot;		   /* picture to write, SVG; NULL: none */
 	const char *memory;		   /* CSV of memory readings; NULL: the reading is unknown */
@@ -52,6 +54,7 @@ struct weir_replay_report {
 	struct weir_totals totals;	 /* frames too short for the program included */
 	struct weir_replay_rule *rules;
 	struct weir_replay_resource *resources;
+	struct weir_replay_limits limits;
 	uint64_t cut_frames;	/* cut short by the capture, judged with zeros in place of the rest */
 	uint64_t judging_ns;	/* wall time of the judging pass */
 	uint32_t flows_per_cpu; /* rows of the flow table that was enough */

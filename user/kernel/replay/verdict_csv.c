@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "replay/verdict_csv.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <string.h>
 
-void weir_verdict_csv_begin(FILE *stream)
+void weir_verdict_csv_begin(FILE *stream, bool is_wide)
 {
 	/* Lines end in CRLF, as RFC 4180 has it: whatever reads CSV takes that, not all take less. */
-	fputs("packet,time_ns,verdict,wait_ns,resources,rule\r\n", stream);
+	fputs("packet,time_ns,verdict,wait_ns,resources,rule", stream);
+	fputs(is_wide ? ",saddr,daddr,proto,sport,dport\r\n" : "\r\n", stream);
 }
 
 /* A CSV field needs quotes when it holds what ends a field; `joined` are names, which hold no control characters. */
@@ -40,8 +43,34 @@ static void write_resources(FILE *stream, const struct weir_ruleset *ruleset, co
 	fputs(quotes ? "\"" : "", stream);
 }
 
+static bool has_ports(uint8_t protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_UDPLITE ||
+	       protocol == IPPROTO_SCTP || protocol == IPPROTO_DCCP;
+}
+
+/* The protocol is a number, as names differ. Empty: it has none. */
+static void write_packet(FILE *stream, const struct weir_judgement *judgement)
+{
+	const struct weir_flow_key *packet = &judgement->packet;
+	const int family = packet->family == 6 ? AF_INET6 : AF_INET;
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+
+	if (!judgement->has_packet) {
+		fputs(",,,,,", stream);
+		return;
+	}
+	inet_ntop(family, packet->source, source, sizeof(source));
+	inet_ntop(family, packet->destination, destination, sizeof(destination));
+	fprintf(stream, ",%s,%s,%u,", source, destination, packet->protocol);
+	if (has_ports(packet->protocol) && (packet->source_port || packet->destination_port))
+		fprintf(stream, "%u,%u", ntohs(packet->source_port), ntohs(packet->destination_port));
+	else
+		fputs(",", stream);
+}
+
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_judgement *judgement)
+			    const struct weir_judgement *judgement, bool is_wide)
 {
 	const char *quote = needs_quotes(judgement->rule) ? "\"" : "";
 
@@ -52,5 +81,7 @@ void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, ui
 	fputs(quote, stream);
 	write_escaped(stream, judgement->rule);
 	fputs(quote, stream);
+	if (is_wide)
+		write_packet(stream, judgement);
 	fputs("\r\n", stream);
 }

@@ -21,13 +21,15 @@ struct weir_judgement {
 	const char *rule;
 	uint32_t resource_count;
 	uint16_t resource[WEIR_PACKET_RESOURCES_MAX];
+	bool has_packet; /* it is an IP packet, of which `packet` is known */
+	struct weir_flow_key packet;
 };
 
-/* The line of names. */
-void weir_verdict_csv_begin(FILE *stream);
+/* The line of names. Wide: with columns for addresses, protocol and ports. */
+void weir_verdict_csv_begin(FILE *stream, bool is_wide);
 
 /* `number` counts packets from 1, time_ns is the capture's. */
 void weir_verdict_csv_write(FILE *stream, const struct weir_ruleset *ruleset, uint64_t number, uint64_t time_ns,
-			    const struct weir_judgement *judgement);
+			    const struct weir_judgement *judgement, bool is_wide);
 
 #endif
