@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Borrowing: a window that lends. A packet of a prioritised resource that does not fit now may be counted in a bucket
+ * Borrowing: a window that lends. A packet of any prioritised resource that does not fit now may be counted in a bucket
  * yet to come, and waits until that begins (docs/semantics.md, 10; Sentinel (Java)'s StatisticNode.tryOccupyNext).
  *
  * All CPUs share a flow's window. A packet is counted first, by compare-and-swap, and then looks at all cells once
@@ -245,7 +245,7 @@ __noinline __u32 weir_find_lender(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 sum, allowed, wait_ns;
 
-	if (!s)
+	if (!s || !s->is_prioritised)
 		return WEIR_NO_BUCKET;
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (s->lending.lent >= allowed)

@@ -360,7 +360,7 @@ struct weir_scratch {
 	__u64 group_position;	     /* of the group that was joined last, or is due first */
 	__u64 earliest_due;	     /* of that one */
 	__u32 outcome_fails;	     /* the packet that ends a request resets or finishes it */
-	__u32 pad;
+	__u32 is_prioritised;	     /* one of the packet's resources is: rules that can lend to it */
 	struct weir_lending lending;
 	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];
 };

@@ -130,7 +130,8 @@ struct weir_meter {
 struct weir_resource {
 	__u32 slot; /* of the instance: counters */
 	__u16 rule_count;
-	__u16 meter_count;
+	__u8 meter_count;
+	__u8 is_prioritised;		   /* its packets borrow */
 	__u16 rule[WEIR_PACKET_RULES_MAX]; /* ascending */
 	struct weir_meter meter[WEIR_RESOURCE_METERS_MAX];
 };

@@ -278,6 +278,29 @@ static void only_direct_reject_leap_in_packets_lends(void **state)
 	}
 }
 
+/* Ports 54 and 55 are prioritised, 53 and 55 have the rule: it lends to 55, and to 53 nothing. */
+static void a_packet_borrows_from_rules_of_all_its_resources(void **state)
+{
+	struct setup setup;
+	struct lab lab;
+
+	setup_ports(&setup);
+	setup.resource[1].is_prioritized = true;
+	setup_rule(&setup, 0, rule_of("lender", WEIR_WINDOW_LEAP, 10, SECOND, 1));
+	setup.rule[0].lends = true;
+	setup.ruleset.settings.occupy_timeout_ms = 500;
+	lab_start(&lab, &setup);
+	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 600 * MS, 20), 10);
+	assert_int_equal(lab_send_to(&lab, HOST, 55, START + 600 * MS, 4), 4);
+	assert_int_equal(lab.last.wait_ns, 400 * MS);
+	assert_int_equal(lab_send_to(&lab, HOST, 53, START + 700 * MS, 4), 0);
+	assert_int_equal(borrowed(&lab), 4);
+	/* what was lent counts for all */
+	assert_int_equal(lab_send_to(&lab, HOST, 53, START + SECOND, 20), 6);
+	assert_int_equal(lab_send_to(&lab, HOST, 54, START + SECOND, 20), 20);
+	lab_finish(&lab);
+}
+
 /* Without `prioritized` the same rule blocks. */
 static void a_resource_that_is_not_prioritised_borrows_nothing(void **state)
 {
@@ -512,6 +535,7 @@ int main(void)
 		cmocka_unit_test(a_rule_that_blocks_gives_back_what_others_lent),
 		cmocka_unit_test(a_blocked_packet_counts_in_no_window_that_lends),
 		cmocka_unit_test(only_direct_reject_leap_in_packets_lends),
+		cmocka_unit_test(a_packet_borrows_from_rules_of_all_its_resources),
 		cmocka_unit_test(a_resource_that_is_not_prioritised_borrows_nothing),
 		cmocka_unit_test(a_rule_that_observes_lends_without_a_wait),
 		cmocka_unit_test(the_meter_of_another_rule_counts_at_arrival),

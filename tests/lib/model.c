@@ -64,6 +64,7 @@ struct model {
 	uint64_t second;    /* the latest that any packet was seen in */
 	uint64_t latest_ns; /* the latest time of any packet: that of connections, which does not go back */
 	uint64_t *would_drop, *threshold, *borrowed;
+	bool is_prioritized;	   /* the packet in hand belongs to such a resource */
 	struct model_rates *rates; /* of rules with tokens whose rate moves for all flows */
 	size_t past_readings;	   /* the latest that any packet has seen */
 	struct model_connections *connections;
@@ -569,7 +570,7 @@ static bool limit_admits(const struct model *model, const struct judging *judgin
 
 	if (model_lends(model->ruleset, judging->rule))
 		return model_lender_admits(&flow->lender, model->ruleset, judging->rule, allowed, judging->time_ns,
-					   ret_wait_ns);
+					   model->is_prioritized, ret_wait_ns);
 	if (has_tokens(judging->rule))
 		return model_tokens_admit(&flow->bucket, judging->rule, judging->threshold_micro, &rates,
 					  judging->units, judging->time_ns);
@@ -713,6 +714,9 @@ static void judge_rules(struct model *model, uint64_t time_ns, const struct mode
 
 	decision->verdict = WEIR_VERDICT_PASS;
 	decision->rule = "";
+	model->is_prioritized = false;
+	for (i = 0; i < decision->resource_count; i++)
+		model->is_prioritized |= model->ruleset->resources[decision->resource[i]].is_prioritized;
 	if (!system_admits(model, time_ns, packet, decision, would_drop))
 		return;
 	for (i = model->system_count; i < model->ruleset->rule_count; i++) {

@@ -9,7 +9,7 @@
 
 bool model_lends(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	if (!ruleset->resources[rule->resource].is_prioritized)
+	if (!rule->lends) /* no prioritised packet can belong to its resource, or it is not such a rule */
 		return false;
 	if (rule->metric != WEIR_METRIC_RATE || rule->relation == WEIR_RELATION_ASSOCIATED)
 		return false;
@@ -79,7 +79,7 @@ static bool borrows(struct model_lender *lender, const struct weir_ruleset *rule
 
 bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
-			 uint64_t *ret_wait_ns)
+			 bool is_prioritized, uint64_t *ret_wait_ns)
 {
 	uint64_t bucket_ns = rule->interval_ns / rule->samples;
 	uint64_t own = time_ns / bucket_ns + BEFORE_ZERO;
@@ -96,7 +96,8 @@ bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset 
 	}
 	lender->taken = own;
 	lender->is_lent = false;
-	return fits(lender, rule, allowed, own) || borrows(lender, ruleset, rule, allowed, time_ns, ret_wait_ns);
+	return fits(lender, rule, allowed, own) ||
+	       (is_prioritized && borrows(lender, ruleset, rule, allowed, time_ns, ret_wait_ns));
 }
 
 bool model_lender_count(struct model_lender *lender, const struct weir_ruleset_rule *rule)

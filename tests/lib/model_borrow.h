@@ -29,10 +29,12 @@ struct model_lender {
 /* Does the rule lend? By what the file says of it and of its resource. */
 bool model_lends(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
-/* Is there room now, or a unit to lend? *ret_wait_ns: how long until its bucket begins. */
+/* Is there room now, or, if the packet belongs to any prioritised resource, a unit to lend? *ret_wait_ns: how long
+ * until its bucket begins.
+ */
 bool model_lender_admits(struct model_lender *lender, const struct weir_ruleset *ruleset,
 			 const struct weir_ruleset_rule *rule, struct model_ratio allowed, uint64_t time_ns,
-			 uint64_t *ret_wait_ns);
+			 bool is_prioritized, uint64_t *ret_wait_ns);
 
 /* The packet that was admitted last passes. Returns whether it has borrowed. */
 bool model_lender_count(struct model_lender *lender, const struct weir_ruleset_rule *rule);

@@ -440,7 +440,7 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 	random_tokens(random, ruleset, &rule);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
 		random_overrides(random, ruleset, &rule);
-	rule.lends = ruleset->resources[resource].is_prioritized && weir_rule_can_lend(&rule);
+	rule.lends = weir_rule_can_lend(&rule) && weir_meets_prioritized(ruleset, &ruleset->resources[resource]);
 	return rule;
 }
 
@@ -484,8 +484,8 @@ static void add_rules(struct random *random, struct weir_ruleset *ruleset, size_
 		assert(rule);
 		*rule = limits_connections && random_percent(random, 50) ? random_limit(random, ruleset, resource)
 									 : random_rule(random, ruleset, resource);
-		if (rule->metric == WEIR_METRIC_RATE && ruleset->resources[resource].is_prioritized &&
-		    random_percent(random, 60))
+		if (rule->metric == WEIR_METRIC_RATE &&
+		    weir_meets_prioritized(ruleset, &ruleset->resources[resource]) && random_percent(random, 40))
 			random_lender(random, rule);
 		rule->name = random_name(random, "rule", ruleset->rule_count++);
 	}

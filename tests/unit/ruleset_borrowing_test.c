@@ -13,9 +13,12 @@
 #include "kind/kind.h"
 #include "ruleset_bench.h"
 
-#define VOICE "resources: [{name: voice, prioritized: true}, {name: web}]\n"
+#define VOICE                                                                                                          \
+	"resources: [{name: voice, match: {protocol: udp, destinationPort: 5000-5999}, prioritized: true}, "           \
+	"{name: web, match: {destinationPort: 5999}}, {name: dns, match: {destinationPort: [53, 6000]}}, "             \
+	"{name: ssh, match: {protocol: tcp}}]\n"
 
-static void a_rule_of_a_prioritised_resource_lends_if_it_can(void **state)
+static void a_rule_that_may_judge_prioritised_packets_lends_if_it_can(void **state)
 {
 	static const struct {
 		const char *fields;
@@ -24,7 +27,9 @@ static void a_rule_of_a_prioritised_resource_lends_if_it_can(void **state)
 		{"resource: voice, threshold: 5", true},
 		{"resource: voice, threshold: 5, window: leap, controlBehavior: Reject, mode: observe", true},
 		{"resource: voice, threshold: 5, sampleCount: 1, statIntervalInMs: 10", true},
-		{"resource: web, threshold: 5", false},
+		{"resource: web, threshold: 5", true},	/* a packet may be of both */
+		{"resource: dns, threshold: 5", false}, /* and of these two none is */
+		{"resource: ssh, threshold: 5", false},
 		{"resource: voice, threshold: 5, window: strict", false},
 		{"resource: voice, threshold: 5, window: smooth", false},
 		{"resource: voice, threshold: 5000, unit: bytes", false},
@@ -89,10 +94,10 @@ static void mistakes_are_told_at_their_place(void **state)
 static void what_lends_nothing_is_warned_of(void **state)
 {
 	static const struct sample samples[] = {
-		{VOICE "rules: [{resource: web, threshold: 5}]\n", 1, 20,
-		 "'prioritized' has no effect: no rule of 'voice' can lend", "Direct, Reject"},
+		{VOICE "rules: [{resource: dns, threshold: 5}]\n", 1, 20,
+		 "'prioritized' has no effect: no rule can lend to 'voice'", "Direct, Reject"},
 		{VOICE "rules: [{resource: voice, threshold: 5, window: strict}]\n", 1, 20,
-		 "no rule of 'voice' can lend", NULL},
+		 "no rule can lend to 'voice'", NULL},
 		{"settings: {occupyTimeoutInMs: 100}\n" RESOURCES "rules: [{resource: web, threshold: 5}]\n", 1, 31,
 		 "'occupyTimeoutInMs' has no effect: no rule lends", "prioritized: true"},
 		{"settings: {occupyTimeoutInMs: 0}\n" VOICE "rules: [{resource: voice, threshold: 5}]\n", 1, 31,
@@ -107,7 +112,7 @@ static void what_lends_nothing_is_warned_of(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_rule_of_a_prioritised_resource_lends_if_it_can),
+		TEST(a_rule_that_may_judge_prioritised_packets_lends_if_it_can),
 		TEST(rules_of_sentinels_lists_lend_on_a_prioritised_resource),
 		TEST(the_time_out_is_half_a_second_unless_a_file_says_other),
 		TEST(mistakes_are_told_at_their_place),

@@ -611,6 +611,7 @@ static void describe_resource(struct slotting *slotting, size_t place, uint32_t 
 	info->place = place;
 	info->rule_count = slotting->image->resources[place].rule_count;
 	slotting->image->resources[place].slot = slot;
+	slotting->image->resources[place].is_prioritised = resource->is_prioritized;
 }
 
 static int place_resources(struct slotting *slotting)

@@ -372,13 +372,12 @@ static void check_prioritized(struct weir_reader *reader)
 
 		if (!ruleset->resources[resource].is_prioritized)
 			continue;
-		while (rule < ruleset->rule_count &&
-		       !(ruleset->rules[rule].lends && ruleset->rules[rule].resource == resource))
+		while (rule < ruleset->rule_count && !ruleset->rules[rule].lends)
 			rule++;
 		if (rule == ruleset->rule_count)
 			weir_warn(reader, reader->resource_nodes[resource],
 				  "rules lend that are Direct, Reject, with window leap, in packets",
-				  "'prioritized' has no effect: no rule of '%.*s' can lend",
+				  "'prioritized' has no effect: no rule can lend to '%.*s'",
 				  WEIR_SHOWN(ruleset->resources[resource].name));
 	}
 }

@@ -413,8 +413,9 @@ bool weir_begin_rule(struct weir_reader *reader, struct weir_draft *draft)
 void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 {
 	read_resource(reader, draft);
-	draft->rule->lends = draft->has_resource && weir_rule_can_lend(draft->rule) &&
-			     reader->ruleset->resources[draft->rule->resource].is_prioritized;
+	draft->rule->lends =
+		draft->has_resource && weir_rule_can_lend(draft->rule) &&
+		weir_meets_prioritized(reader->ruleset, &reader->ruleset->resources[draft->rule->resource]);
 	read_name(reader, draft);
 }
 

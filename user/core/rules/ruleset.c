@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/util.h"
+
 static void free_match(struct weir_match *match)
 {
 #define FREE_RANGES(constant, name, member, highest, none, who) free(match->member);
@@ -20,6 +22,35 @@ bool weir_rule_can_lend(const struct weir_ruleset_rule *rule)
 	return rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
 	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->relation == WEIR_RELATION_CURRENT &&
 	       rule->window == WEIR_WINDOW_LEAP && !rule->counts_bytes;
+}
+
+/* A packet has one value of each field that it has; what asks for a field is never matched by a packet without. */
+static bool ranges_meet(const struct weir_range *a, size_t a_count, const struct weir_range *b, size_t b_count)
+{
+	for (size_t i = 0; i < a_count; i++)
+		for (size_t k = 0; k < b_count; k++)
+			if (a[i].low <= b[k].high && b[k].low <= a[i].high)
+				return true;
+	return !a_count || !b_count;
+}
+
+static bool may_meet(const struct weir_match *a, const struct weir_match *b)
+{
+	bool protocols_meet = !a->has_protocol || !b->has_protocol;
+
+	for (size_t i = 0; i < ARRAY_SIZE(a->protocol); i++)
+		protocols_meet |= a->protocol[i] & b->protocol[i];
+	return protocols_meet && (!a->families || !b->families || a->families & b->families) &&
+	       ranges_meet(a->destination_port, a->destination_port_count, b->destination_port,
+			   b->destination_port_count);
+}
+
+bool weir_meets_prioritized(const struct weir_ruleset *ruleset, const struct weir_ruleset_resource *resource)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (ruleset->resources[i].is_prioritized && may_meet(&ruleset->resources[i].match, &resource->match))
+			return true;
+	return false;
 }
 
 const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *ruleset,

@@ -64,7 +64,7 @@ struct weir_ruleset_resource {
 	char *name;
 	struct weir_match match;
 	struct weir_flow flow;
-	bool is_prioritized; /* its rules lend, those that can */
+	bool is_prioritized; /* its packets borrow, from all rules that can lend */
 	struct weir_place place;
 };
 
@@ -131,7 +131,7 @@ struct weir_ruleset_rule {
 	enum weir_window_kind window;
 	bool counts_bytes;
 	bool observes;
-	bool lends; /* its resource is prioritised, and it is such a rule as can lend: weir_rule_can_lend() */
+	bool lends; /* it can, and it may judge packets that borrow: weir_rule_can_lend(), weir_meets_prioritized() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;
 	enum weir_relation relation;
@@ -197,8 +197,13 @@ struct weir_ruleset {
 	size_t list_count;
 };
 
-/* Can the rule lend, where its resource is prioritised? (docs/semantics.md, 10) */
+/* Can the rule lend, if packets that it judges are prioritised? (docs/semantics.md, 10) */
 bool weir_rule_can_lend(const struct weir_ruleset_rule *rule);
+
+/* Can packets of this resource be prioritised: because it is, or because they may belong to another one that is? False
+ * only where their protocols, families or destination ports keep them apart.
+ */
+bool weir_meets_prioritized(const struct weir_ruleset *ruleset, const struct weir_ruleset_resource *resource);
 
 /*
  * Read and validate rule files, in this order. All mistakes of all files land in *diag. On success
