@@ -126,6 +126,7 @@ static void damaged_bytes_are_refused_or_read(void **state)
 	for (size_t cut = 0; cut < count; cut++) {
 		uint8_t *part = malloc(cut + 1); /* so that sanitizers see who reads on */
 
+		assert_non_null(part);
 		memcpy(part, bytes, cut);
 		assert_int_equal(weir_history_unpack(part, cut, &back), -EPROTO);
 		free(part);

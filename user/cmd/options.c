@@ -237,8 +237,53 @@ static int set_confirm(const struct weir_command *command, struct weir_options *
 	return 0;
 }
 
+/* What an option without an argument switches on; NULL: it is another one. */
+static bool *find_switch(struct weir_options *options, int letter)
+{
+	switch (letter) {
+	case 'Y':
+		return &options->listens_anywhere;
+	case 'g':
+		return &options->allows_merging;
+	case 'o':
+		return &options->observes;
+	case 'k':
+		return &options->keeps;
+	case 'f':
+		return &options->starts_afresh;
+	case 'D':
+		return &options->is_dry_run;
+	case 'E':
+		return &options->tells_by_exit_code;
+	case 'b':
+		return &options->means_before;
+	case 'x':
+		return &options->forces;
+	case 'd':
+		return &options->wants_dropped;
+	case '1':
+		return &options->once;
+	case 'l':
+		return &options->lists;
+	case 'R':
+		return &options->removes;
+	case 'a':
+		return &options->means_all;
+	case 'j':
+		return &options->wants_json;
+	default:
+		return NULL;
+	}
+}
+
 static int set_option(const struct weir_command *command, struct weir_options *options, int letter)
 {
+	bool *is_on = find_switch(options, letter);
+
+	if (is_on) {
+		*is_on = true;
+		return 0;
+	}
 	switch (letter) {
 	case 'i':
 		return add_interface(command, options, optarg);
@@ -256,59 +301,14 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return 0;
 	case 'L':
 		return add_listen(command, options, optarg);
-	case 'Y':
-		options->listens_anywhere = true;
-		return 0;
-	case 'g':
-		options->allows_merging = true;
-		return 0;
-	case 'o':
-		options->observes = true;
-		return 0;
-	case 'k':
-		options->keeps = true;
-		return 0;
-	case 'f':
-		options->starts_afresh = true;
-		return 0;
 	case 'c':
 		return set_confirm(command, options, optarg);
-	case 'D':
-		options->is_dry_run = true;
-		return 0;
-	case 'E':
-		options->tells_by_exit_code = true;
-		return 0;
-	case 'b':
-		options->means_before = true;
-		return 0;
-	case 'x':
-		options->forces = true;
-		return 0;
 	case 'r':
 		options->rule = optarg;
-		return 0;
-	case 'd':
-		options->wants_dropped = true;
 		return 0;
 	case 'F':
 	case 's':
 		options->lasts = optarg;
-		return 0;
-	case '1':
-		options->once = true;
-		return 0;
-	case 'l':
-		options->lists = true;
-		return 0;
-	case 'R':
-		options->removes = true;
-		return 0;
-	case 'a':
-		options->means_all = true;
-		return 0;
-	case 'j':
-		options->wants_json = true;
 		return 0;
 	case 'h':
 		weir_command_print_help(command, stdout);

@@ -2,6 +2,7 @@
 /* Rule files to a rule set: reading, merging, and what holds over all files together. */
 #include "rules/parse.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -478,6 +479,7 @@ int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_r
 
 	if (err)
 		return err;
+	assert(reader.ruleset && reader.ruleset->file_names && reader.documents);
 	read_documents(&reader, paths, path_count);
 	return finish_reading(&reader, errors, ret_ruleset);
 }
@@ -492,6 +494,7 @@ int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct 
 
 	if (err)
 		return err;
+	assert(reader.ruleset && reader.ruleset->file_names);
 	reader.ruleset->file_names[0] = strdup(name);
 	reader.ruleset->file_count = 1;
 	copy = strndup(text, bytes);
