@@ -27,7 +27,7 @@ const struct weir_command weir_flows_command = {
 	.own_options = own_options,
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
-		 "is, is noted for flows that reach their limit and for samples of the others; '?' was not noted.\n"
+		 "is, is known of flows that were dropped and of samples of the others; '?' is not known.\n"
 		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling, tokens or\n"
 		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"

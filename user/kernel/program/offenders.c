@@ -79,7 +79,7 @@ void weir_offenders_visit(const struct weir_offenders *offenders, uint64_t now_n
 /* Of one CPU's set: what came before it got its place there; without a place, what the set has missed. */
 static uint64_t missed_in_set(const struct weir_offenders *offenders, uint32_t set, const struct weir_offence *offence)
 {
-	const struct weir_offender *whose = &offenders->whose[set * WEIR_OFFENDER_WAYS];
+	const struct weir_offender *whose = &offenders->whose[(size_t)set * WEIR_OFFENDER_WAYS];
 
 	for (uint32_t way = 0; way < WEIR_OFFENDER_WAYS; way++)
 		if (offenders->sets[set].tag[way] && whose[way].tag == offenders->sets[set].tag[way] &&

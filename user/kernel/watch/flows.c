@@ -8,6 +8,7 @@
 #include "control/controller.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "program/offenders.h"
 #include "tables/rule_kind.h"
 #include "watch/borrowing.h"
 #include "watch/overrides.h"
@@ -85,9 +86,63 @@ static int collect_talkers(uint32_t key, const void *values, int cpus, void *dat
 	return 0;
 }
 
+/* A rule of the user's that keeps rows; others go by connections, by planned times, by the rows of a meter, or by a
+ * window that all CPUs share.
+ */
+static bool has_rows(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
+}
+
+/* By what a flow with this hash is found in tables of rows: as weir_flow_id() of bpf/flow.h has it. */
+static bool find_id(const struct weir_instance_info *info, const struct weir_rule_info *rule, uint64_t hash,
+		    struct weir_talker *ret_id)
+{
+	uint32_t tag = hash >> 32, sets = info->wide_sets;
+
+	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM) {
+		tag &= ~(WEIR_TIMINGS_NARROW - 1u);
+		if (!tag)
+			tag = WEIR_TIMINGS_NARROW;
+		tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
+		sets = rule->storage == WEIR_STORAGE_MEDIUM ? info->medium_sets : info->narrow_sets;
+	} else if (rule->storage != WEIR_STORAGE_WIDE) {
+		return false;
+	}
+	ret_id->tag = tag ? tag : 1;
+	ret_id->set = (uint32_t)hash & (sets - 1);
+	return sets;
+}
+
+static void collect_offender(const struct weir_offence *offence, void *data)
+{
+	struct scan *scan = data;
+	const struct weir_rule_info *rule = &scan->instance->rules[offence->rule_slot];
+	struct weir_talker talker = {.rule_slot = offence->rule_slot, .key = offence->key};
+
+	if (offence->rule_slot < scan->instance->info.rule_slots && has_rows(rule) &&
+	    find_id(&scan->instance->info, rule, offence->hash, &talker))
+		scan->talkers[scan->talker_count++] = talker;
+}
+
+/* Of flows that were dropped the key is known, whoever was noted since. */
+static void read_offenders(struct scan *scan)
+{
+	const struct weir_instance *instance = scan->instance;
+	struct weir_offenders offenders;
+
+	if (instance->is_foreign[WEIR_MAP_OFFENDERS] ||
+	    weir_offenders_map(&offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
+			       instance->map_fd[WEIR_MAP_OFFENDER_KEYS], scan->cpus * WEIR_OFFENDER_SETS))
+		return;
+	weir_offenders_visit(&offenders, weir_host_now_ns(), collect_offender, scan);
+	weir_offenders_unmap(&offenders);
+}
+
 static int read_talkers(struct scan *scan)
 {
-	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * scan->cpus;
+	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * scan->cpus +
+		      (size_t)WEIR_OFFENDER_SETS * WEIR_OFFENDER_WAYS * scan->cpus;
 	int err;
 
 	scan->talkers = calloc(most, sizeof(*scan->talkers));
@@ -98,6 +153,7 @@ static int read_talkers(struct scan *scan)
 			       sizeof(struct weir_talker_chunk), collect_talkers, scan);
 	if (err)
 		return err;
+	read_offenders(scan);
 	for (size_t i = 0; i < scan->talker_count; i++) {
 		const struct weir_talker *talker = &scan->talkers[i];
 		uint32_t storage = scan->instance->rules[talker->rule_slot].storage;
@@ -111,14 +167,6 @@ static int read_talkers(struct scan *scan)
 	}
 	qsort(scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
 	return 0;
-}
-
-/* A rule of the user's that keeps rows; others go by connections, by planned times, by the rows of a meter, or by a
- * window that all CPUs share.
- */
-static bool has_rows(const struct weir_rule_info *rule)
-{
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
 }
 
 /* The only rule whose rows look like this, when there is only one. */

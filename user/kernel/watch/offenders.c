@@ -158,7 +158,7 @@ int weir_drops_read(const struct weir_instance *instance, const struct weir_drop
 		    struct weir_drops *ret_drops, struct weir_diag *diag)
 {
 	struct scan scan = {.instance = instance, .since_ns = wanted->since_ns};
-	struct weir_offenders offenders;
+	struct weir_offenders offenders = {};
 	struct weir_drops drops = {};
 	int err;
 
