@@ -7,7 +7,7 @@
 
 # ---- settings ----
 
-# WITHOUT="metrics" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd).
+# WITHOUT="page" or "metrics" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs).
 # Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
@@ -26,6 +26,7 @@ CC ?= gcc
 BPF_CLANG ?= clang
 OTHER_CLANG := clang-19
 BPFTOOL ?= bpftool
+DYGRAPHS ?= /usr/share/javascript/dygraphs
 PREFIX ?= /usr/local
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
@@ -115,7 +116,8 @@ core_SRC := $(call sources,user/core)
 kernel_SRC := $(call sources,user/kernel)
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
-serve_SRC := $(if $(call has,metrics),$(filter-out user/serve/no_%,$(call sources,user/serve)),user/serve/listen.c user/serve/no_server.c)
+page_SRC := user/serve/$(if $(call has,page),,no_)page.c
+serve_SRC := $(if $(call has,metrics),$(page_SRC) $(filter-out user/serve/no_% %/page.c,$(call sources,user/serve)),user/serve/listen.c user/serve/no_server.c)
 CORE := $(BUILD)/libweir-core.a
 KERNEL := $(BUILD)/libweir-kernel.a
 SERVE := $(BUILD)/libweir-serve.a
@@ -126,6 +128,12 @@ $(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(KERNEL) $(CORE)
 $(CORE): $(call objects,$(core_SRC))
 $(KERNEL): $(call objects,$(kernel_SRC))
 $(SERVE): $(call objects,$(serve_SRC))
+
+# The page is in the object as it is, and the charts with it. Private: what it depends on has the usual flags.
+$(BUILD)/user/serve/page.o: private CPPFLAGS += -DWEIR_DYGRAPHS='"$(DYGRAPHS)"'
+$(BUILD)/user/serve/page.o: $(wildcard user/serve/page/*) $(DYGRAPHS)/dygraph.min.js
+$(DYGRAPHS)/dygraph.min.js:
+	@echo 'make: the page needs $@ of libjs-dygraphs: "make deps" installs it, WITHOUT=page does without' >&2; false
 
 # From nothing each time, as `ar` would keep members whose source has gone; and by `q`, which takes two members of one name.
 $(BUILD)/libweir-%.a: $(BUILD)/libweir-%.members

@@ -39,7 +39,8 @@ static const struct weir_option known_options[] = {
 	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end it at once"},
 	{'L', false, "listen", "ADDRESS",
-	 "serve /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, unix:/run/weir/main.sock; may be "
+	 "serve a page, /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, "
+	 "unix:/run/weir/main.sock; may be "
 	 "given several times"},
 	{'Y', false, "listen-anywhere", NULL,
 	 "allow --listen to be an address that other hosts can reach: no password, no TLS"},

@@ -11,6 +11,7 @@
 #include "host/host.h"
 #include "rules/values.h"
 #include "serve/metrics.h"
+#include "serve/page.h"
 #include "words/json.h"
 
 #define TYPE_JSON "application/json"
@@ -64,6 +65,16 @@ static void reply_or_fail(struct weir_reply *reply, int err, json_t **document, 
 	else
 		reply_json(reply, 200, *document);
 	weir_diag_free(diag); /* a warning, perhaps */
+}
+
+/* It is part of the program. The library takes what it never changes as if it might. */
+static void reply_asset(struct weir_reply *reply, const struct weir_asset *asset)
+{
+	reply->status = 200;
+	reply->type = asset->type;
+	reply->body = (char *)asset->begin;
+	reply->bytes = asset->end - asset->begin;
+	reply->is_static = true;
 }
 
 /* ---- what there is ---- */
@@ -246,9 +257,16 @@ static bool is_refused(const struct weir_request *request, struct weir_reply *re
 
 void weir_answer(struct weir_source *source, const struct weir_request *request, struct weir_reply *ret_reply)
 {
+	const struct weir_asset *asset;
+
 	*ret_reply = (struct weir_reply){};
 	if (is_refused(request, ret_reply))
 		return;
+	asset = weir_page_find(request->path);
+	if (asset) {
+		reply_asset(ret_reply, asset);
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
 		if (!strcmp(routes[i].path, request->path)) {
 			routes[i].answer(source, request, ret_reply);

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "serve/answer.h"
+#include "serve/page.h"
 #include "serve/serve.h"
 
 /* All chosen, not derived. */
@@ -49,9 +50,10 @@ bool weir_serve_is_built(void)
 
 const char *weir_serve_version(void)
 {
-	static char words[40];
+	static char words[64];
 
-	snprintf(words, sizeof(words), "libmicrohttpd %s", MHD_get_version());
+	snprintf(words, sizeof(words), "libmicrohttpd %s%s", MHD_get_version(),
+		 weir_page_is_built() ? "" : " (without page)");
 	return words;
 }
 

@@ -139,6 +139,17 @@ static json_t *describe_breaker(const struct weir_status_view *view, const struc
 				     rule->identity.key_fields);
 }
 
+/* The fields of its flow key. */
+static json_t *describe_flow(const struct weir_rule_info *rule)
+{
+	json_t *names = json_array();
+
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
+		if (rule->identity.key_fields >> bit & 1)
+			weir_json_append(&names, json_string(weir_key_field_names[bit]));
+	return names;
+}
+
 static json_t *describe_rules(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -148,6 +159,7 @@ static json_t *describe_rules(const struct weir_status_view *view)
 		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
 		json_t *rule = weir_json_rule(info);
 
+		json_object_set_new(rule, "flow", describe_flow(info));
 		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
 		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
 		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));

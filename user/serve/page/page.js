@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The page: asks /api/v1 each second and shows what it says. Reads only; all text goes in as text, never as HTML.
+"use strict";
+
+const CHARTS_MAX = 12; // the busiest resources; the page of a thousand would be slow
+const FLOWS_SHOWN = 20;
+const PERIOD_MS = 1000;
+const PATIENCE_MS = 10000;
+
+const byId = (id) => document.getElementById(id);
+const charts = new Map(); // of a resource's name: what its figure is made of
+let isPaused = false, lostSince = 0, wasNumbers = null;
+
+// ---- words ----
+
+const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
+const short = new Intl.NumberFormat("en", {notation: "compact", maximumFractionDigits: 1});
+const count = (n) => whole.format(n);
+
+function span(seconds) {
+	const s = Math.floor(seconds), units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+	const at = units.findIndex(([length]) => s >= length);
+	if (at < 0 || at === 3)
+		return `${s} s`;
+	const [length, name] = units[at], [next, nextName] = units[at + 1];
+	return `${Math.floor(s / length)} ${name} ${Math.floor(s % length / next)} ${nextName}`;
+}
+
+function interval(ms) {
+	if (ms % 3600000 === 0)
+		return `${ms / 3600000} h`;
+	if (ms % 60000 === 0)
+		return `${ms / 60000} min`;
+	return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
+}
+
+function limitOf(rule) {
+	if (rule.triggerCount !== undefined)
+		return `${rule.metricType} ${rule.triggerCount}`;
+	if (rule.retryTimeoutMs !== undefined)
+		return `${rule.strategy} ${rule.threshold} in ${interval(rule.statIntervalMs)}`;
+	if (rule.statIntervalInMs === undefined)
+		return `${count(rule.threshold)} connections`;
+	const threshold = rule.threshold !== undefined ? rule.threshold.toLocaleString("en")
+		: `${count(rule.lowMemUsageThreshold)} to ${count(rule.highMemUsageThreshold)}`;
+	return `${threshold} ${rule.unit} per ${interval(rule.statIntervalInMs)}`;
+}
+
+function keyOf(flow) {
+	if (flow.key === null)
+		return "not noted";
+	const fields = Object.entries(flow.key).map(([name, value]) => `${name} ${value}`);
+	return fields.length ? fields.join(", ") : "the whole resource";
+}
+
+// ---- elements ----
+
+function element(name, text, className) {
+	const made = document.createElement(name);
+	if (text !== undefined)
+		made.textContent = text;
+	if (className)
+		made.className = className;
+	return made;
+}
+
+// Only what differs is written, so that a screen reader is not told the same again and a selection stays.
+function setText(node, text) {
+	if (node.textContent !== text)
+		node.textContent = text;
+}
+
+// Each row is a list of texts, or of {text, className, share}; the first heads the row.
+function fillTable(id, rows) {
+	const body = byId(id).tBodies[0], numbers = [...byId(id).tHead.rows[0].cells].map((cell) => cell.className);
+	while (body.rows.length > rows.length)
+		body.deleteRow(-1);
+	rows.forEach((row, r) => {
+		const line = body.rows[r] || body.insertRow();
+		row.forEach((cell, c) => {
+			const is = typeof cell === "object" ? cell : {text: String(cell)};
+			let at = line.cells[c];
+			if (!at) {
+				at = element(c ? "td" : "th");
+				if (!c)
+					at.scope = "row";
+				line.append(at);
+			}
+			const className = [numbers[c], is.className].filter(Boolean).join(" ");
+			if (at.className !== className)
+				at.className = className;
+			if (is.share === undefined)
+				setText(at, is.text);
+			else
+				fillShare(at, is);
+		});
+	});
+}
+
+function fillShare(cell, is) {
+	let meter = cell.querySelector("meter");
+	if (!meter) {
+		cell.replaceChildren(meter = element("meter"), " ", element("span"));
+		meter.setAttribute("aria-hidden", "true");
+		meter.high = 0.8;
+		meter.optimum = 0;
+	}
+	meter.value = Math.min(is.share, 1);
+	setText(cell.querySelector("span"), is.text);
+}
+
+// ---- now ----
+
+function fillTiles(tiles) {
+	const list = byId("now");
+	tiles.forEach(([name, value, note, isBad], i) => {
+		let tile = list.children[i];
+		if (!tile) {
+			tile = element("div");
+			tile.append(element("dt"), element("dd"));
+			list.append(tile);
+		}
+		const [title, figure] = tile.children, text = note ? `${value} ${note}` : value;
+		setText(title, name);
+		figure.className = isBad ? "bad" : "";
+		if (figure.textContent === text)
+			return;
+		figure.replaceChildren(value);
+		if (note)
+			figure.append(" ", element("small", note));
+	});
+}
+
+// Packets a second since the last answer; before there are two, nothing is known.
+function ratesOf(stats) {
+	const drops = /^block$|Drop$|^deny$|^error$/, at = performance.now(), v = stats.totals.verdicts;
+	const now = {at, seen: stats.totals.seen.packets, dropped: 0, generation: stats.generation};
+	for (const name in v)
+		if (drops.test(name))
+			now.dropped += v[name].packets;
+	const before = wasNumbers, seconds = before ? (at - before.at) / 1000 : 0;
+	wasNumbers = now;
+	if (!before || seconds < 0.2 || now.seen < before.seen)
+		return null;
+	const seen = (now.seen - before.seen) / seconds, dropped = (now.dropped - before.dropped) / seconds;
+	return {seen, dropped, passed: Math.max(seen - dropped, 0)};
+}
+
+function showNow(status, stats, flows) {
+	const rates = ratesOf(stats), figure = (n) => rates ? short.format(rates[n]) : "…";
+	const gone = status.links.filter((link) => !link.isAttached), state = status.controller.state;
+	fillTiles([
+		["Offered", figure("seen"), "packets/s"],
+		["Admitted", figure("passed"), "packets/s"],
+		["Dropped", figure("dropped"), "packets/s"],
+		["Active flows", count(flows.active)],
+		["Controller", state === "notNeeded" ? "not needed" : state, "", state === "stale" || state === "absent"],
+		["Interfaces", status.links.map((link) => link.interface).join(", ") || "none",
+			gone.length ? `${gone.map((link) => link.interface).join(", ")} gone` : "", gone.length > 0 || !status.links.length],
+		["Attached for", span(status.attachedSeconds)],
+		["Rules loaded", span(status.loadedSeconds), "ago"],
+	]);
+	setText(byId("instance"), status.instance);
+	document.title = `weir ${status.instance}`;
+	const observes = status.settings.mode === "observe", mode = byId("mode");
+	mode.hidden = false;
+	mode.className = observes ? "badge observe" : "badge";
+	setText(mode, observes ? "observes: drops nothing" : "enforces");
+}
+
+// ---- charts ----
+
+// The page has a legend of its own; that of dygraphs, shown or not, sets styles that the page's policy forbids.
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+function options() {
+	return {
+		labels: ["second", "offered", "admitted", "threshold"],
+		colors: ["offered", "admitted", "threshold"].map(colour),
+		includeZero: true, drawGrid: true, gridLineColor: colour("line"), axisLineColor: colour("line"),
+		strokeWidth: 2, highlightCircleSize: 3, interactionModel: {},
+		series: {offered: {fillGraph: true}, threshold: {strokePattern: [6, 4], strokeWidth: 1.5}},
+		axes: {
+			x: {axisLabelFormatter: (s) => s === 0 ? "now" : `${s} s`, pixelsPerLabel: 70, drawGrid: false},
+			y: {axisLabelFormatter: (n) => short.format(n), axisLabelWidth: 44, pixelsPerLabel: 34},
+		},
+	};
+}
+
+function makeChart(name) {
+	const figure = element("figure"), caption = element("figcaption"), words = element("p"), canvas = element("div", "", "chart");
+	const title = element("b", name);
+	caption.append(title, words);
+	canvas.setAttribute("aria-hidden", "true"); // the words above say the same
+	figure.append(caption, canvas);
+	byId("charts").append(figure);
+	return {figure, words, graph: new Dygraph(canvas, [[0, 0, 0, null]], options())};
+}
+
+// What all packets of the resource together may have, a second: of rules whose limit is not of each flow.
+function thresholdOf(rules) {
+	const limits = rules.filter((rule) => rule.statIntervalInMs && rule.unit === "packets" && rule.mode === "enforce"
+		&& rule.flow && !rule.flow.length && rule.thresholdNow !== null && rule.relationStrategy === "CurrentResource");
+	return limits.length ? Math.min(...limits.map((rule) => rule.thresholdNow * 1000 / rule.statIntervalInMs)) : null;
+}
+
+function showChart(resource, rules) {
+	const {passed, blocked} = resource.lastMinute, threshold = thresholdOf(rules), last = passed.length - 2;
+	if (!charts.has(resource.name))
+		charts.set(resource.name, makeChart(resource.name));
+	const chart = charts.get(resource.name);
+	// The last second is not over yet.
+	chart.graph.updateOptions({file: passed.slice(0, -1).map((p, i) => [i - last, p + blocked[i], p, threshold])});
+	setText(chart.words, `offered ${count(passed[last] + blocked[last])}, admitted ${count(passed[last])}, `
+		+ `blocked ${count(blocked[last])} packets/s` + (threshold === null ? "" : `; threshold ${count(threshold)}`)
+		+ (resource.connections ? `; ${count(resource.connections.now)} connections open` : ""));
+	return chart.figure;
+}
+
+function showCharts(status, stats) {
+	const busy = (r) => r.lastMinute.passed.reduce((a, b) => a + b, 0) + r.lastMinute.blocked.reduce((a, b) => a + b, 0);
+	// All of them in the order of the rule files, or the busiest.
+	const shown = stats.resources.length <= CHARTS_MAX ? stats.resources
+		: [...stats.resources].sort((a, b) => busy(b) - busy(a)).slice(0, CHARTS_MAX);
+	const names = new Set(shown.map((resource) => resource.name));
+	for (const [name, chart] of charts)
+		if (!names.has(name)) {
+			chart.graph.destroy();
+			chart.figure.remove();
+			charts.delete(name);
+		}
+	for (const resource of shown)
+		showChart(resource, status.rules.filter((rule) => rule.resource === resource.name));
+	byId("more-resources").hidden = shown.length === stats.resources.length;
+	setText(byId("more-resources"), `The ${CHARTS_MAX} busiest of ${count(stats.resources.length)} resources.`);
+}
+
+// ---- tables ----
+
+function showFlows(flows) {
+	const of = (list) => list || [];
+	const windows = of(flows.flows).map((flow) => [keyOf(flow), flow.rule ?? "not known", `${count(flow.units)}`, flow]);
+	const connections = of(flows.connections?.flows).map((flow) => [keyOf(flow), flow.rule, `${count(flow.connections.now)} open`, flow]);
+	const rows = [...windows, ...connections].sort((a, b) => (b[3].share ?? 0) - (a[3].share ?? 0)).slice(0, FLOWS_SHOWN);
+	fillTable("flows", rows.map(([key, rule, used, {threshold, share}]) => [key, rule, used,
+		threshold === null ? "?" : count(threshold), share === null ? "?" : {share, text: `${Math.round(100 * share)} %`}]));
+	byId("no-flows").hidden = rows.length > 0;
+}
+
+function showRules(status, stats) {
+	const counters = new Map(stats.rules.map((rule) => [rule.name, rule]));
+	fillTable("rules", status.rules.map((rule) => {
+		const counter = counters.get(rule.name), tally = (what) => counter ? count(counter[what].packets) : "?";
+		return [rule.name, rule.resource ?? "the whole host", limitOf(rule),
+			rule.isPerFlow ? "per flow" : rule.thresholdNow === null ? "–" : count(rule.thresholdNow),
+			rule.flow?.length ? rule.flow.join(", ") : "–", rule.mode, tally("blocked"), tally("wouldDrop")];
+	}));
+	byId("no-rules").hidden = status.rules.length > 0;
+}
+
+const verdictWords = {
+	pass: "passed by the rules", block: "blocked by a rule", allow: "passed by an allow list", deny: "dropped by a deny list",
+	error: "dropped by a mistake in weir", unmatchedPass: "in no resource, passed", unmatchedDrop: "in no resource, dropped",
+	nonIpPass: "not IP, passed", nonIpDrop: "not IP, dropped", malformedPass: "malformed, passed", malformedDrop: "malformed, dropped",
+	unsupportedPass: "unsupported, passed", unsupportedDrop: "unsupported, dropped",
+};
+
+function showVerdicts(stats) {
+	const line = (words, tally) => [words, count(tally.packets), count(tally.bytes)], {verdicts, wouldDrop, seen} = stats.totals;
+	const rows = [];
+	for (const name in verdicts)
+		if (verdicts[name].packets || name === "pass" || name === "block")
+			rows.push(line(verdictWords[name] ?? name, verdicts[name]));
+	for (const name in wouldDrop)
+		if (wouldDrop[name].packets)
+			rows.push(line(`passed; ${verdictWords[name] ?? name}, if it did not observe`, wouldDrop[name]));
+	fillTable("verdicts", [...rows, line("seen", seen)]);
+}
+
+// ---- asking ----
+
+async function ask(path) {
+	const reply = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS)}), said = await reply.json();
+	if (!reply.ok)
+		throw new Error(said.error);
+	return said;
+}
+
+function say(words, isLost) {
+	const state = byId("state");
+	state.className = isLost ? "lost" : "";
+	document.body.classList.toggle("stale", isLost);
+	setText(state, words);
+}
+
+async function update() {
+	try {
+		const [all, stats, flows] = await Promise.all(
+			[ask("/api/v1/status"), ask("/api/v1/stats"), ask(`/api/v1/flows?number=${FLOWS_SHOWN}`)]);
+		const status = all.instances[0];
+		showNow(status, stats, flows);
+		showCharts(status, stats);
+		showFlows(flows);
+		showRules(status, stats);
+		showVerdicts(stats);
+		lostSince = 0;
+		say("live: each second", false);
+	} catch (error) {
+		lostSince ||= Date.now();
+		wasNumbers = null;
+		// What cannot be reached has no words of its own that help.
+		const words = error instanceof TypeError || error.name === "TimeoutError" ? "weir does not answer" : error.message;
+		say(`${words}; shown is what was known ${span((Date.now() - lostSince) / 1000)} ago`, true);
+	}
+}
+
+// A slow answer makes the next question come later: at most a tenth of the time is spent in waiting for a server that
+// has other work, but that it is lost is told each second.
+async function goOn() {
+	const begun = performance.now();
+	if (!isPaused && !document.hidden)
+		await update();
+	setTimeout(goOn, lostSince ? PERIOD_MS : Math.max(PERIOD_MS, 10 * (performance.now() - begun)));
+}
+
+byId("pause").addEventListener("click", () => {
+	isPaused = !isPaused;
+	wasNumbers = null;
+	byId("pause").setAttribute("aria-pressed", String(isPaused));
+	say(isPaused ? "paused" : "going on …", false);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+	for (const {graph} of charts.values())
+		graph.updateOptions(options());
+});
+goOn();
