@@ -18,14 +18,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../lib/packets.h"
+#include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
 #include "weir_borrowing.h"
 
 #define CPUS 2
-#define PORT 53
-#define FRAME_BYTES 60
+#define PORT NEW_FLOWS_PORT
+#define FRAME_BYTES NEW_FLOWS_FRAME_BYTES
 #define THRESHOLD 200
 #define SAMPLES 10
 #define RING (2 * SAMPLES)
@@ -60,15 +60,6 @@ static void lender_begin(struct lender *lender, bool is_keyed, bool has_second_r
 	weir_object_lab(lender->rig.object)->clock_ns = RIG_START_NS;
 	rig_cpus(lender->cpu, CPUS);
 	rig_attach(&lender->rig);
-}
-
-static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
-{
-	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
-
-	memcpy(spec.source, &source, sizeof(source));
-	spec.padding_bytes = FRAME_BYTES;
-	packet_build(&spec, frame);
 }
 
 /* ---- what the flow's cells count ---- */
@@ -175,7 +166,7 @@ static void *send_rounds(void *data)
 	uint8_t frame[PACKET_BYTES_MAX];
 
 	rig_pin(sender->lender->cpu[sender->which]);
-	build_frame(1, frame);
+	new_flows_frame(1, frame);
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
 	options.repeat = ROUND_PACKETS;
@@ -247,34 +238,22 @@ static void two_cpus_pass_no_window_while_buckets_end(void **state)
 
 /* ---- a full table ---- */
 
-#define SMALL_TABLE 512
-#define FLOOD 40 /* new sources for each packet of the heavy flow */
-
 /* A heavy flow that has used up its limit, in a flood of new sources that pushes flows out all the time. */
 static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 {
-	uint64_t now_ns = RIG_START_NS, passed = 0;
+	struct new_flows_passed passed;
 	struct weir_ruleset_rule *rule;
 	struct rig rig = {};
-	uint8_t frame[PACKET_BYTES_MAX];
 
-	rig_begin(&rig, SMALL_TABLE);
+	rig_begin(&rig, NEW_FLOWS_TABLE);
 	rig_resource(&rig, PORT, WEIR_KEY_SOURCE);
 	rig.ruleset->resources[0].is_prioritized = true;
 	rig.ruleset->settings.occupy_timeout_ms = 500;
 	rule = rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 20, SECOND, SAMPLES);
 	rule->lends = true;
 	rig_load(&rig, true);
-	for (uint32_t packet = 0; packet < 3000; packet++, now_ns += MS) {
-		build_frame(1, frame);
-		passed += rig_passes(&rig, now_ns, frame, FRAME_BYTES);
-		for (uint32_t new = 0; new < FLOOD; new ++) {
-			build_frame(2 + packet * FLOOD + new, frame);
-			rig_passes(&rig, now_ns, frame, FRAME_BYTES);
-		}
-	}
-	assert_true(rig_rule_counters(&rig, 0).evicted > 3000);
-	assert_int_equal(passed, 4 * 20); /* of four seconds: the last 20 wait for the fourth */
+	passed = new_flows_flood(&rig);
+	assert_int_equal(passed.heavy, 4 * 20); /* of four seconds: the last 20 wait for the fourth */
 	rig_end(&rig);
 }
 

@@ -13,21 +13,20 @@
 #include <cmocka.h>
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../lib/packets.h"
+#include "../lib/new_flows.h"
 #include "../lib/rig.h"
 #include "base/util.h"
 #include "host/host.h"
 
 #define CPUS 2
-#define PORT 53
-#define FRAME_BYTES 60
+#define PORT NEW_FLOWS_PORT
+#define FRAME_BYTES NEW_FLOWS_FRAME_BYTES
 
 struct queue {
 	struct rig rig;
@@ -51,15 +50,6 @@ static void queue_begin(struct queue *queue, bool is_keyed, uint64_t threshold, 
 	rig_attach(&queue->rig);
 }
 
-static void build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
-{
-	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
-
-	memcpy(spec.source, &source, sizeof(source));
-	spec.padding_bytes = FRAME_BYTES;
-	packet_build(&spec, frame);
-}
-
 /* ---- many packets of one flow ---- */
 
 struct sender {
@@ -78,7 +68,7 @@ static void *send_all(void *data)
 	uint8_t frame[PACKET_BYTES_MAX];
 
 	rig_pin(sender->queue->cpu[sender->which]);
-	build_frame(1, frame);
+	new_flows_frame(1, frame);
 	options.data_in = frame;
 	options.data_size_in = FRAME_BYTES;
 	options.repeat = sender->packets;
@@ -125,97 +115,40 @@ static void two_cpus_take_each_slot_of_a_flow_once(void **state)
 
 /* ---- the first packets of many flows ---- */
 
-#define FLOWS 4000
-
-struct racer {
-	const struct queue *queue;
-	int which;
-	atomic_uint *arrived;
-	uint32_t passed[FLOWS];
-	int err;
-	pthread_t thread;
-};
-
-static void *race(void *data)
-{
-	LIBBPF_OPTS(bpf_test_run_opts, options);
-	struct racer *racer = data;
-	uint8_t frame[PACKET_BYTES_MAX];
-
-	rig_pin(racer->queue->cpu[racer->which]);
-	options.data_in = frame;
-	options.data_size_in = FRAME_BYTES;
-	options.repeat = 1;
-	for (int flow = 0; flow < FLOWS; flow++) {
-		build_frame(1 + flow, frame);
-		rig_line_up(racer->arrived, CPUS, flow);
-		if (bpf_prog_test_run_opts(weir_object_program_fd(racer->queue->rig.object), &options))
-			racer->err = -EIO;
-		racer->passed[flow] = options.retval == XDP_PASS;
-	}
-	return NULL;
-}
-
 /* With no time to wait a flow has one slot now; two entries would give it two. */
 static void a_new_flow_met_by_two_cpus_at_once_gets_one_entry(void **state)
 {
-	static struct racer racers[CPUS];
-	atomic_uint arrived = 0;
 	struct queue queue;
-	uint32_t wrong = 0;
 
 	queue_begin(&queue, true, 1000, 0);
-	for (int i = 0; i < CPUS; i++) {
-		racers[i] = (struct racer){.queue = &queue, .which = i, .arrived = &arrived};
-		assert_int_equal(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
-	}
-	for (int i = 0; i < CPUS; i++) {
-		pthread_join(racers[i].thread, NULL);
-		assert_int_equal(racers[i].err, 0);
-	}
-	for (int flow = 0; flow < FLOWS; flow++)
-		wrong += racers[0].passed[flow] + racers[1].passed[flow] != 1;
+	assert_int_equal(new_flows_race(&queue.rig, queue.cpu), 0);
 	assert_int_equal(rig_rule_counters(&queue.rig, 0).evicted, 0);
-	assert_int_equal(wrong, 0);
 	rig_end(&queue.rig);
 }
 
 /* ---- a full table ---- */
-
-#define SMALL_TABLE 512
-#define FLOOD 40 /* new sources for each packet of the heavy flow */
 
 /* A heavy flow at fifty times its rate, in a flood of new sources that pushes flows out all the time. Without a queue
  * too, where its planned time is soon the earliest of its set.
  */
 static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 {
-	const uint64_t threshold = 20, packets = 3 * 50 * threshold, pause_ns = SECOND / (50 * threshold);
+	const uint64_t threshold = 20; /* a fiftieth of what the heavy flow sends */
 	static const uint64_t queues_ms[] = {0, 100};
 
 	for (size_t i = 0; i < ARRAY_SIZE(queues_ms); i++) {
-		uint64_t now_ns = RIG_START_NS, passed = 0;
+		struct new_flows_passed passed;
 		struct weir_ruleset_rule *rule;
 		struct rig rig = {};
 
-		rig_begin(&rig, SMALL_TABLE);
+		rig_begin(&rig, NEW_FLOWS_TABLE);
 		rule = rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, threshold, SECOND,
 				1);
 		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 		rule->queueing_ms_max = queues_ms[i];
 		rig_load(&rig, true);
-		for (uint64_t packet = 0; packet < packets; packet++, now_ns += pause_ns) {
-			uint8_t frame[PACKET_BYTES_MAX];
-
-			build_frame(1, frame);
-			passed += rig_passes(&rig, now_ns, frame, FRAME_BYTES);
-			for (uint32_t new = 0; new < FLOOD; new ++) {
-				build_frame(2 + packet * FLOOD + new, frame);
-				rig_passes(&rig, now_ns, frame, FRAME_BYTES);
-			}
-		}
-		assert_true(rig_rule_counters(&rig, 0).evicted > packets);
-		assert_in_range(passed, 3 * threshold, 3 * threshold + 1 + threshold * queues_ms[i] / 1000);
+		passed = new_flows_flood(&rig);
+		assert_in_range(passed.heavy, 3 * threshold, 3 * threshold + 1 + threshold * queues_ms[i] / 1000);
 		rig_end(&rig);
 	}
 }
