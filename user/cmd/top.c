@@ -12,6 +12,7 @@
 #include "host/host.h"
 #include "options.h"
 #include "print.h"
+#include "top_observe.h"
 #include "top_screen.h"
 
 #define PERIOD_MS 1000
@@ -111,6 +112,22 @@ static int open_signals(struct weir_diag *diag)
 	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
 }
 
+/* What came of it is said on the screen, as there is no other place. */
+static void observe(struct weir_top_screen *screen, const struct weir_top *top)
+{
+	struct weir_diag diag = {};
+	int err = weir_top_observe(top->instance->name, screen->asked, screen->would_observe, &diag);
+
+	if (err)
+		snprintf(screen->said, sizeof(screen->said), "not done: %s",
+			 diag.count && diag.entries[0].message ? diag.entries[0].message : strerror(-err));
+	else
+		snprintf(screen->said, sizeof(screen->said), "rule '%s' %s now; 'weir rollback' undoes it",
+			 screen->asked, screen->would_observe ? "only observes" : "enforces");
+	weir_diag_free(&diag);
+	screen->asked[0] = '\0';
+}
+
 /* Until the next reading. Returns whether it is time to end. */
 static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top *top, int signal_fd)
 {
@@ -122,15 +139,22 @@ static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top 
 
 	for (;;) {
 		const uint64_t now_ns = weir_host_now_ns();
+		enum weir_top_key key;
 
 		if (now_ns >= end_ns)
 			return false;
 		/* A window that changes its size interrupts: ncurses has noted it. */
 		if (poll(polled, ARRAY_SIZE(polled), (end_ns - now_ns) / 1000000 + 1) < 0 && errno != EINTR)
 			return true;
-		if (polled[1].revents || polled[0].revents & (POLLHUP | POLLERR | POLLNVAL) ||
-		    weir_top_screen_take_keys(screen))
+		if (polled[1].revents || polled[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 			return true;
+		key = weir_top_screen_take_keys(screen, top);
+		if (key == WEIR_TOP_END)
+			return true;
+		if (key == WEIR_TOP_OBSERVE) {
+			observe(screen, top);
+			return false; /* read what it is now */
+		}
 		weir_top_screen_draw(screen, top);
 	}
 }

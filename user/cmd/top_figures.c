@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "report/drops.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
 #include "words/key.h"
@@ -26,6 +27,7 @@ static int open_instance(struct weir_top *top, const char *name, struct weir_dia
 	if (err)
 		return err;
 	weir_flows_view_free(&top->flows);
+	weir_drops_free(&top->drops);
 	weir_counters_free(&top->before);
 	weir_counters_free(&top->counters);
 	weir_instance_free(top->instance);
@@ -33,6 +35,18 @@ static int open_instance(struct weir_top *top, const char *name, struct weir_dia
 	top->has_before = false;
 	top->flows_ns = 0;
 	return 0;
+}
+
+static int read_drops(struct weir_top *top, uint64_t now_ns, struct weir_diag *diag)
+{
+	const uint64_t span_ns = WEIR_TOP_DROPS_SECONDS * WEIR_NSEC_PER_SEC;
+	const struct weir_drops_wanted wanted = {
+		.since_ns = now_ns > span_ns ? now_ns - span_ns : 1,
+		.most = WEIR_TOP_FLOWS_MAX,
+	};
+
+	weir_drops_free(&top->drops);
+	return weir_drops_read(top->instance, &wanted, &top->drops, diag);
 }
 
 static int read_flows(struct weir_top *top, struct weir_diag *diag)
@@ -45,6 +59,8 @@ static int read_flows(struct weir_top *top, struct weir_diag *diag)
 		return 0;
 	weir_flows_view_free(&top->flows);
 	err = weir_flows_view_read(top->instance, WEIR_TOP_FLOWS_MAX, &top->flows, diag);
+	if (!err)
+		err = read_drops(top, now_ns, diag);
 	top->flows_ns = now_ns;
 	top->flows_cost_ns = weir_host_now_ns() - now_ns;
 	return err;
@@ -186,22 +202,38 @@ static void set_flow(const struct weir_top *top, const struct weir_flow_use *use
 			 rule && !rule->identity.key_fields ? "(the whole resource)" : "?");
 }
 
+static void set_drop(const struct weir_top *top, const struct weir_offence *offence, struct weir_top_drop *line)
+{
+	const struct weir_rule_info *rule = &top->instance->rules[offence->rule_slot];
+	char words[WEIR_WORDS_BYTES];
+
+	*line = (struct weir_top_drop){.rule = rule->name, .packets = offence->packets, .last_ns = offence->last_ns};
+	snprintf(line->text, sizeof(line->text), "%s%s",
+		 rule->identity.key_fields ? weir_format_key(&rule->identity, &offence->key, words)
+					   : "(the whole resource)",
+		 offence->is_observed ? ", would drop" : "");
+}
+
 static int set_lines(struct weir_top *top, struct weir_diag *diag)
 {
 	const size_t rules = top->instance->rule_count, flows = top->flows.flows.count;
 
 	free(top->rules);
 	free(top->flow_lines);
+	free(top->drop_lines);
+	top->drop_lines = calloc(top->drops.count + 1, sizeof(*top->drop_lines));
 	top->rules = calloc(rules + 1, sizeof(*top->rules));
 	top->flow_lines = calloc(flows + 1, sizeof(*top->flow_lines));
-	top->rule_count = top->flow_count = 0;
-	if (!top->rules || !top->flow_lines)
+	top->rule_count = top->flow_count = top->drop_count = 0;
+	if (!top->rules || !top->flow_lines || !top->drop_lines)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot show instance '%s'", top->instance->name);
 	set_total(top);
 	for (size_t i = 0; i < rules; i++)
 		set_rule(top, i, &top->rules[top->rule_count++]);
 	for (size_t i = 0; i < flows; i++)
 		set_flow(top, &top->flows.flows.busiest[i], &top->flow_lines[top->flow_count++]);
+	for (size_t i = 0; i < top->drops.count; i++)
+		set_drop(top, &top->drops.worst[i], &top->drop_lines[top->drop_count++]);
 	return 0;
 }
 
@@ -239,8 +271,10 @@ void weir_top_close(struct weir_top *top)
 {
 	free(top->rules);
 	free(top->flow_lines);
+	free(top->drop_lines);
 	free(top->controller.thresholds);
 	weir_flows_view_free(&top->flows);
+	weir_drops_free(&top->drops);
 	weir_counters_free(&top->before);
 	weir_counters_free(&top->counters);
 	weir_instance_free(top->instance);
@@ -285,7 +319,7 @@ json_t *weir_top_describe(const struct weir_top *top)
 
 	for (size_t i = 0; i < top->rule_count; i++)
 		weir_json_append(&rules, describe_rule(&top->rules[i]));
-	return json_pack("{s:s, s:f, s:o, s:o, s:o}", "instance", top->instance->name, "seconds", seconds_between(top),
-			 "packetsPerSecond", describe_rates(&top->total), "rules", rules, "flows",
-			 weir_flows_describe(&top->flows));
+	return json_pack("{s:s, s:f, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
+			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "rules", rules, "flows",
+			 weir_flows_describe(&top->flows), "dropped", weir_drops_describe(top->instance, &top->drops));
 }

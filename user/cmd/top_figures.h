@@ -13,9 +13,11 @@
 #include "instance/instance.h"
 #include "report/flows.h"
 #include "watch/counters.h"
+#include "watch/offenders.h"
 #include "words/words.h"
 
 #define WEIR_TOP_FLOWS_MAX 200
+#define WEIR_TOP_DROPS_SECONDS 60 /* flows that were dropped since */
 
 /* Packets a second. */
 struct weir_top_rates {
@@ -39,18 +41,27 @@ struct weir_top_flow {
 	double share; /* below 0: not known */
 };
 
+struct weir_top_drop {
+	const char *rule;
+	char text[WEIR_WORDS_BYTES];
+	uint64_t packets, last_ns; /* dropped in all, or would have been; when last, CLOCK_MONOTONIC */
+};
+
 struct weir_top {
 	struct weir_instance *instance;
 	struct weir_counters counters, before;
 	bool has_before; /* else all rates are 0: the first reading, or the first of this rule set */
 	struct weir_controller_report controller;
 	struct weir_flows_view flows;
+	struct weir_drops drops;
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and how long that took */
 	struct weir_top_rates total;
 	struct weir_top_rule *rules; /* in the order of the files */
 	size_t rule_count;
 	struct weir_top_flow *flow_lines;
 	size_t flow_count;
+	struct weir_top_drop *drop_lines;
+	size_t drop_count;
 };
 
 /* The first reading; weir_top_close() frees *top in any case. */

@@ -249,14 +249,16 @@ static int draw_rule_headings(int y)
 	return y + 1;
 }
 
-static void draw_rule(int y, const struct weir_top_rule *rule)
+static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 {
 	const bool drops = rule->rates.dropped > 0 && !rule->observes;
 	char name[WEIR_NAME_BYTES + 16];
 	int x = 0;
 
 	snprintf(name, sizeof(name), "%s%s", rule->name, rule->observes ? " (observes)" : "");
+	attron(is_chosen ? A_BOLD | A_UNDERLINE : 0);
 	x = put(y, x, NAME_COLUMNS, false, name);
+	attroff(A_BOLD | A_UNDERLINE);
 	if (COLS >= WIDE_COLUMNS)
 		x = put(y, x + 1, NAME_COLUMNS, false, rule->resource);
 	x = put_number(y, x, RATE_COLUMNS, rule->rates.offered);
@@ -281,48 +283,126 @@ static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top
 	_cleanup_(weir_freep) const struct weir_top_rule **rules = choose_rules(screen, top, &count);
 
 	y = draw_rule_headings(y);
+	if (screen->cursor >= count)
+		screen->cursor = count ? count - 1 : 0;
+	if (screen->cursor < screen->first_rule)
+		screen->first_rule = screen->cursor;
+	if (screen->cursor >= screen->first_rule + lines)
+		screen->first_rule = screen->cursor - lines + 1;
 	screen->first_rule = scroll_to(screen->first_rule, count, lines);
 	for (int i = 0; rules && i < lines && screen->first_rule + i < count; i++)
-		draw_rule(y + i, rules[screen->first_rule + i]);
+		draw_rule(y + i, rules[screen->first_rule + i],
+			  !screen->is_in_flows && screen->first_rule + i == screen->cursor);
 	if (!screen->is_in_flows)
 		draw_heading(y - 1, true);
 	return y + lines;
 }
 
-static void draw_flow(int y, const struct weir_top_flow *flow)
+/* A line of one of the lower panes: its words, by which it is filtered, and what draws it. */
+struct flow_pane {
+	size_t count;
+	const char *(*text)(const struct weir_top *top, size_t i);
+	const char *(*rule)(const struct weir_top *top, size_t i);
+	void (*draw_headings)(int y);
+	void (*draw)(int y, const struct weir_top *top, size_t i);
+};
+
+static int flow_text_columns(void)
 {
-	const int text_columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
-	int x = put(y, 0, text_columns, false, flow->text);
+	return COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+}
+
+static const char *flow_text(const struct weir_top *top, size_t i)
+{
+	return top->flow_lines[i].text;
+}
+
+static const char *flow_rule(const struct weir_top *top, size_t i)
+{
+	return top->flow_lines[i].rule;
+}
+
+static void draw_flow_headings(int y)
+{
+	int x = put(y, 0, flow_text_columns(), false, "BUSIEST FLOWS");
+
+	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
+	x = put(y, x, UNITS_COLUMNS, true, "IN WINDOW");
+	x = put(y, x, UNITS_COLUMNS, true, "THRESHOLD");
+	put(y, x + 1, SHARE_COLUMNS, true, "SHARE");
+}
+
+static void draw_flow(int y, const struct weir_top *top, size_t i)
+{
+	const struct weir_top_flow *flow = &top->flow_lines[i];
+	int x = put(y, 0, flow_text_columns(), false, flow->text);
 
 	x = put(y, x + 1, NAME_COLUMNS, false, flow->rule);
 	x = put_number(y, x, UNITS_COLUMNS, flow->units);
 	x = flow->share < 0 ? put(y, x, UNITS_COLUMNS, true, "?") : put_number(y, x, UNITS_COLUMNS, flow->threshold);
-	put_share(y, x, flow->share);
+	put_share(y, x + 1, flow->share);
+}
+
+static const char *drop_text(const struct weir_top *top, size_t i)
+{
+	return top->drop_lines[i].text;
+}
+
+static const char *drop_rule(const struct weir_top *top, size_t i)
+{
+	return top->drop_lines[i].rule;
+}
+
+static void draw_drop_headings(int y)
+{
+	int x = put(y, 0, flow_text_columns(), false, "DROPPED IN THE LAST MINUTE");
+
+	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
+	x = put(y, x, UNITS_COLUMNS, true, "IN ALL");
+	put(y, x, UNITS_COLUMNS + SHARE_COLUMNS + 1, true, "LAST DROP");
+}
+
+static void draw_drop(int y, const struct weir_top *top, size_t i)
+{
+	const struct weir_top_drop *drop = &top->drop_lines[i];
+	const uint64_t now_ns = weir_host_now_ns();
+	char age[WEIR_WORDS_BYTES], words[WEIR_WORDS_BYTES + 8];
+	int x = put(y, 0, flow_text_columns(), false, drop->text);
+
+	x = put(y, x + 1, NAME_COLUMNS, false, drop->rule);
+	attron(COLOR_PAIR(PAIR_DROPS));
+	x = put_number(y, x, UNITS_COLUMNS, drop->packets);
+	attroff(COLOR_PAIR(PAIR_DROPS));
+	snprintf(words, sizeof(words), "%s ago",
+		 weir_format_age(now_ns > drop->last_ns ? now_ns - drop->last_ns : 0, age));
+	put(y, x, UNITS_COLUMNS + SHARE_COLUMNS + 1, true, words);
+}
+
+static struct flow_pane choose_pane(const struct weir_top_screen *screen, const struct weir_top *top)
+{
+	if (screen->shows_dropped)
+		return (struct flow_pane){top->drop_count, drop_text, drop_rule, draw_drop_headings, draw_drop};
+	return (struct flow_pane){top->flow_count, flow_text, flow_rule, draw_flow_headings, draw_flow};
 }
 
 static void draw_flows(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
 {
-	const int text_columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+	const struct flow_pane pane = choose_pane(screen, top);
 	size_t passed_by = 0, drawn = 0, count = 0;
-	int x;
 
 	attron(A_REVERSE | (screen->is_in_flows ? A_BOLD : 0));
 	mvhline(y, 0, ' ', COLS);
-	x = put(y, 0, text_columns, false, "BUSIEST FLOWS");
-	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
-	x = put(y, x, UNITS_COLUMNS, true, "IN WINDOW");
-	x = put(y, x, UNITS_COLUMNS, true, "THRESHOLD");
-	put(y, x, SHARE_COLUMNS, true, "SHARE");
+	pane.draw_headings(y);
 	attroff(A_REVERSE | A_BOLD);
-	for (size_t i = 0; i < top->flow_count; i++)
-		count += is_meant(screen, top->flow_lines[i].text, top->flow_lines[i].rule);
+	for (size_t i = 0; i < pane.count; i++)
+		count += is_meant(screen, pane.text(top, i), pane.rule(top, i));
 	screen->first_flow = scroll_to(screen->first_flow, count, lines);
-	for (size_t i = 0; i < top->flow_count && drawn < (size_t)lines; i++) {
-		if (!is_meant(screen, top->flow_lines[i].text, top->flow_lines[i].rule))
+	for (size_t i = 0; i < pane.count && drawn < (size_t)lines; i++) {
+		if (!is_meant(screen, pane.text(top, i), pane.rule(top, i)))
 			continue;
 		if (passed_by++ < screen->first_flow)
 			continue;
-		draw_flow(y + 1 + (int)drawn++, &top->flow_lines[i]);
+		pane.draw(y + 1 + (int)drawn++, top, i);
 	}
 }
 
@@ -330,14 +410,20 @@ static void draw_foot(const struct weir_top_screen *screen)
 {
 	char line[TEXT_MAX];
 
-	if (screen->is_filtering)
+	if (screen->asked[0])
+		snprintf(line, sizeof(line), "%s rule '%s'? y: yes, any other key: no",
+			 screen->would_observe ? "only observe, and not enforce," : "enforce", screen->asked);
+	else if (screen->said[0])
+		snprintf(line, sizeof(line), "%s", screen->said);
+	else if (screen->is_filtering)
 		snprintf(line, sizeof(line), "filter: %s_   (Enter keeps it, Esc takes it away)", screen->filter);
 	else
-		snprintf(line, sizeof(line), "q quit  s sort: %s  / filter%s%s  space freeze  Tab pane  h help",
+		snprintf(line, sizeof(line),
+			 "q quit  s sort: %s  d dropped  / filter%s%s  space freeze  o observe  h help",
 			 sort_words[screen->sort], screen->filter[0] ? ": " : "", screen->filter);
-	attron(A_DIM);
+	attron(screen->asked[0] || screen->said[0] ? A_BOLD : A_DIM);
 	put(LINES - 1, 0, COLS, false, line);
-	attroff(A_DIM);
+	attroff(A_DIM | A_BOLD);
 }
 
 static void draw_help(void)
@@ -347,8 +433,10 @@ static void draw_help(void)
 		"s            sort rules by the next column: rule files, offered, dropped, share, name",
 		"/            show only rules and flows with some text; Esc shows all again",
 		"space        freeze, and go on",
-		"Tab          rules or flows: what the arrows scroll",
-		"arrows, j k  scroll by a line; PgUp, PgDn by ten; Home to the top",
+		"d            flows: the busiest, or those that lost packets in the last minute",
+		"Tab          rules or flows: what the arrows move",
+		"arrows, j k  move by a line; PgUp, PgDn by ten; Home to the top",
+		"o            the underlined rule only observes from now on, or enforces again; asks first",
 		"",
 		"Rates are packets a second since the last reading. 'offered' and 'admitted' are of the",
 		"rule's resource, 'dropped' of the rule alone; where it observes, what it would drop.",
@@ -398,14 +486,27 @@ static void type_filter(struct weir_top_screen *screen, int key)
 		memset(screen->filter, 0, sizeof(screen->filter));
 }
 
-static void scroll_by(struct weir_top_screen *screen, long lines)
+static void move_by(struct weir_top_screen *screen, long lines)
 {
-	size_t *first = screen->is_in_flows ? &screen->first_flow : &screen->first_rule;
+	size_t *first = screen->is_in_flows ? &screen->first_flow : &screen->cursor;
 
 	*first = lines < 0 && *first < (size_t)-lines ? 0 : *first + lines;
 }
 
-static bool take_key(struct weir_top_screen *screen, int key)
+/* The rule under the cursor. */
+static void ask_to_observe(struct weir_top_screen *screen, const struct weir_top *top)
+{
+	size_t count = 0;
+	_cleanup_(weir_freep) const struct weir_top_rule **rules = choose_rules(screen, top, &count);
+
+	if (!rules || screen->cursor >= count)
+		return;
+	snprintf(screen->asked, sizeof(screen->asked), "%s", rules[screen->cursor]->name);
+	screen->would_observe = !rules[screen->cursor]->observes;
+}
+
+/* Returns whether it is time to end. */
+static bool take_key(struct weir_top_screen *screen, const struct weir_top *top, int key)
 {
 	switch (key) {
 	case 'q':
@@ -423,6 +524,12 @@ static bool take_key(struct weir_top_screen *screen, int key)
 	case ' ':
 		screen->is_frozen = !screen->is_frozen;
 		break;
+	case 'd':
+		screen->shows_dropped = !screen->shows_dropped;
+		break;
+	case 'o':
+		ask_to_observe(screen, top);
+		break;
 	case '\t':
 		screen->is_in_flows = !screen->is_in_flows;
 		break;
@@ -432,34 +539,40 @@ static bool take_key(struct weir_top_screen *screen, int key)
 		break;
 	case KEY_DOWN:
 	case 'j':
-		scroll_by(screen, 1);
+		move_by(screen, 1);
 		break;
 	case KEY_UP:
 	case 'k':
-		scroll_by(screen, -1);
+		move_by(screen, -1);
 		break;
 	case KEY_NPAGE:
-		scroll_by(screen, 10);
+		move_by(screen, 10);
 		break;
 	case KEY_PPAGE:
-		scroll_by(screen, -10);
+		move_by(screen, -10);
 		break;
 	case KEY_HOME:
-		screen->first_rule = screen->first_flow = 0;
+		screen->cursor = screen->first_flow = 0;
 		break;
 	}
 	return false;
 }
 
-bool weir_top_screen_take_keys(struct weir_top_screen *screen)
+enum weir_top_key weir_top_screen_take_keys(struct weir_top_screen *screen, const struct weir_top *top)
 {
 	int key;
 
 	while ((key = getch()) != ERR) {
-		if (screen->is_filtering)
+		screen->said[0] = '\0';
+		if (screen->asked[0]) {
+			if (key == 'y')
+				return WEIR_TOP_OBSERVE;
+			screen->asked[0] = '\0';
+		} else if (screen->is_filtering) {
 			type_filter(screen, key);
-		else if (take_key(screen, key))
-			return true;
+		} else if (take_key(screen, top, key)) {
+			return WEIR_TOP_END;
+		}
 	}
-	return false;
+	return WEIR_TOP_NONE;
 }

@@ -25,9 +25,14 @@ struct weir_top_screen {
 	char filter[64];
 	bool is_filtering; /* the filter is being typed */
 	bool is_frozen, shows_help;
-	bool is_in_flows;  /* the pane that keys move */
-	size_t first_rule; /* lines scrolled away */
+	bool shows_dropped; /* in the lower pane: flows that lost packets, and not the busiest */
+	bool is_in_flows;   /* the pane that keys move */
+	size_t cursor;	    /* among the rules that are shown */
+	size_t first_rule;  /* lines scrolled away */
 	size_t first_flow;
+	char asked[WEIR_NAME_BYTES]; /* a rule; empty: nothing is asked */
+	bool would_observe;	     /* ... whether it shall */
+	char said[256];		     /* what came of it; empty: nothing */
 };
 
 /* Take the terminal over. -ENOTTY, with words in diag, when it is none, or of a type that ncurses does not know. */
@@ -36,7 +41,13 @@ void weir_top_screen_end(void);
 
 void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top);
 
-/* All keys that wait. Returns whether it is time to end. */
-bool weir_top_screen_take_keys(struct weir_top_screen *screen);
+enum weir_top_key {
+	WEIR_TOP_NONE,
+	WEIR_TOP_END,
+	WEIR_TOP_OBSERVE, /* the rule that was asked of shall observe, or not: would_observe */
+};
+
+/* Take the keys that wait, up to one that somebody else has to act on. */
+enum weir_top_key weir_top_screen_take_keys(struct weir_top_screen *screen, const struct weir_top *top);
 
 #endif
