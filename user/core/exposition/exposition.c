@@ -164,13 +164,16 @@ static void append_sample(struct weir_exposition *exposition, const char *suffix
 /* printf takes four times as long, and there are tens of thousands of them. */
 static const char *format_count(uint64_t count, char text[NUMBER_BYTES])
 {
-	char *at = text + NUMBER_BYTES;
+	char digits[NUMBER_BYTES];
+	size_t bytes = 0;
 
-	*--at = '\0';
 	do
-		*--at = '0' + count % 10;
+		digits[bytes++] = '0' + count % 10;
 	while (count /= 10);
-	return at;
+	for (size_t i = 0; i < bytes; i++)
+		text[i] = digits[bytes - 1 - i];
+	text[bytes] = '\0';
+	return text;
 }
 
 void weir_exposition_count(struct weir_exposition *exposition, const struct weir_labels *labels, uint64_t value)
