@@ -33,6 +33,8 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/weir
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR ?= /etc
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -68,8 +70,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help deps demo man install uninstall clean compile_commands.json \
-	tests test test-unit test-bpf test-e2e test-vm model bench bench-quick bench-compare bench-shortcuts \
+.PHONY: FORCE all help deps demo man units install uninstall deb clean compile_commands.json \
+	tests test test-unit test-bpf test-e2e test-vm test-debian model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
@@ -78,6 +80,7 @@ help:
 	@echo 'make              build $(BUILD)/weir'
 	@echo 'make install      weir, man pages, docs, sample rules and completion, into PREFIX (default /usr/local)'
 	@echo 'make uninstall    takes away again what it installed'
+	@echo 'make deb          a package for Debian, in $(BUILD)/deb, by its own tools'
 	@echo 'make man          build the man pages only'
 	@echo 'make deps         install the Debian packages that building, testing and checking need'
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
@@ -88,6 +91,7 @@ help:
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
+	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
 	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
@@ -153,8 +157,10 @@ $(BUILD)/flags: FORCE
 $(BUILD)/bpf-flags: FORCE
 	$(call write_if_changed,$(BPF_CLANG) $(BPF_CFLAGS))
 
-# Which commit this is, in a file that only user/cmd/version.c includes. A tree without git, as from an archive, says so.
-COMMIT = $(shell GIT_OPTIONAL_LOCKS=0 git --git-dir=.git describe --always --dirty --exclude='*' --abbrev=7 2>/dev/null)
+# Which commit this is, in a file that only user/cmd/version.c includes. A tree that cannot tell says so.
+# An archive that git made, or a package's source, has it in .commit.
+COMMIT = $(or $(shell GIT_OPTIONAL_LOCKS=0 git --git-dir=.git describe --always --dirty --exclude='*' --abbrev=7 2>/dev/null), \
+	$(shell grep -E '^[0-9a-f]{7,}' .commit 2>/dev/null))
 $(BUILD)/commit.h: FORCE
 	$(call write_if_changed,#define WEIR_RELEASE "$(VERSION) ($(or $(COMMIT),no git))")
 
@@ -178,8 +184,9 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 includes_skeleton = $(shell grep -rlE --include='*.c' '^\#include ".*\.skel\.h"' $(1))
 $(call objects,$(call includes_skeleton,user tests/bpf)): | $(SKELETONS)
 
-# Man pages, made below.
+# Man pages and units of systemd, made below.
 MAN := $(addprefix $(BUILD)/man/,weir.8 weir-rules.5 weir-replay.1)
+UNITS := $(addprefix $(BUILD)/systemd/,weir.service weir@.service)
 
 # ---- the tests ----
 
@@ -245,7 +252,7 @@ $(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS)
 HAS_OTHER := $(shell command -v $(OTHER_CLANG))
 OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
-tests: $(BUILD)/weir $(MAN) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
+tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
@@ -262,7 +269,7 @@ test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
 model:
 	tests/model/run all
 
-test-e2e: $(BUILD)/weir $(MAN) $(TOOLS)
+test-e2e: $(BUILD)/weir $(MAN) $(UNITS) $(TOOLS)
 	BUILD=$(BUILD) exec tests/run e2e
 
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
@@ -274,6 +281,10 @@ test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)
 	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
+
+# A whole system, with systemd: the package and the service.
+test-debian: deb $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/vm/debian
 
 demo:
 	@tests/deps demo
@@ -393,6 +404,8 @@ MAN_COMMANDS := $(BUILD)/docs/man/commands
 
 man: $(MAN)
 
+units: $(UNITS)
+
 $(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -410,7 +423,7 @@ $(BUILD)/man/%.body: docs/%.md docs/man/markdown.awk
 
 # What is installed elsewhere says so.
 $(BUILD)/paths: FORCE
-	$(call write_if_changed,$(SBINDIR) $(DOCDIR))
+	$(call write_if_changed,$(SBINDIR) $(DOCDIR) $(SYSCONFDIR))
 
 # A line @NAME.body@ of a template stands for that text.
 $(BUILD)/man/weir.8: $(BUILD)/man/commands.body
@@ -420,6 +433,18 @@ $(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
 	$(call step,GEN,$@) sed $(foreach body,$(filter %.body,$^),-e '/^@$(notdir $(body))@$$/{r $(body)' -e 'd;}') \
 		-e 's|@VERSION@|$(VERSION)|; s|@DATE@|$(MAN_DATE)|; s|@DOCDIR@|$(DOCDIR)|' $< >$@
 
+# Units of systemd: the service, and one for each further instance.
+make_unit = $(call step,GEN,$@) sed -e 's|@OF@|$(1)|; s|@NAME@|$(2)|g; s|@FILE@|$(3)|; s|@DEFAULT@|$(4)|' \
+	-e 's|@SBINDIR@|$(SBINDIR)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' $< >$@
+
+$(BUILD)/systemd/weir.service: contrib/systemd/weir.service.in $(BUILD)/paths
+	@mkdir -p $(@D)
+	$(call make_unit,,main,weir,weir)
+
+$(BUILD)/systemd/weir@.service: contrib/systemd/weir.service.in $(BUILD)/paths
+	@mkdir -p $(@D)
+	$(call make_unit, of instance %i,%i,%i,weir-%i)
+
 # Each file that is installed: what it is here, its mode, and where it goes. Both targets go by this one list.
 INSTALLED = \
 	$(BUILD)/weir:0755:$(SBINDIR)/weir \
@@ -428,19 +453,44 @@ INSTALLED = \
 	$(foreach page,$(wildcard docs/*.md docs/*.svg docs/*.png),$(page):0644:$(DOCDIR)/$(page)) \
 	$(foreach file,$(wildcard rules/*),$(file):0644:$(DOCDIR)/$(file)) \
 	$(foreach file,$(wildcard contrib/grafana/* contrib/prometheus/*),$(file):0644:$(DOCDIR)/$(notdir $(file))) \
+	$(foreach unit,$(UNITS),$(unit):0644:$(UNITDIR)/$(notdir $(unit))) \
 	contrib/completion/weir.bash:0644:$(BASHDIR)/weir \
 	contrib/completion/_weir:0644:$(ZSHDIR)/_weir
 
+# The administrator's own: what is there already stays, and what was changed is not taken away.
+CONFIGURED = contrib/systemd/weir.yaml:0644:$(SYSCONFDIR)/weir/weir.yaml \
+	contrib/systemd/weir.default:0644:$(SYSCONFDIR)/default/weir
+
 part = $(word $(1),$(subst :, ,$(2)))
 
-install: $(BUILD)/weir $(MAN)
-	@$(foreach file,$(INSTALLED),install -D -m $(call part,2,$(file)) $(call part,1,$(file)) \
-		$(DESTDIR)$(call part,3,$(file)) &&) echo 'installed weir $(VERSION) in $(DESTDIR)$(PREFIX)'
+install_file = install -D -m $(call part,2,$(1)) $(call part,1,$(1)) $(DESTDIR)$(call part,3,$(1))
+
+install: $(BUILD)/weir $(MAN) $(UNITS)
+	@$(foreach file,$(INSTALLED),$(call install_file,$(file)) &&) true
+	@$(foreach file,$(CONFIGURED),{ [ -e $(DESTDIR)$(call part,3,$(file)) ] || $(call install_file,$(file)); } &&) true
+	@echo 'installed weir $(VERSION) in $(DESTDIR)$(PREFIX)'
 
 # Directories of weir's own go as well, once they are empty.
 uninstall:
 	@rm -f $(foreach file,$(INSTALLED),$(DESTDIR)$(call part,3,$(file)))
-	@rmdir $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/rules $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+	@$(foreach file,$(CONFIGURED),[ ! -e $(DESTDIR)$(call part,3,$(file)) ] || \
+		{ cmp -s $(call part,1,$(file)) $(DESTDIR)$(call part,3,$(file)) && rm $(DESTDIR)$(call part,3,$(file)); } || \
+		echo 'left, as it was changed: $(DESTDIR)$(call part,3,$(file))';) true
+	@rmdir $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/rules $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SYSCONFDIR)/weir \
+		2>/dev/null || true
+
+# The source that is here, in a directory of its own, and Debian's tools. What comes of it is in $(BUILD)/deb.
+DEB_TREE := $(BUILD)/deb/weir-$(VERSION)
+deb:
+	@tests/deps deb
+	rm -rf $(BUILD)/deb && mkdir -p $(DEB_TREE)
+	{ git --git-dir=.git ls-files -z 2>/dev/null | grep -z . || \
+		find . -path './build*' -prune -o -path ./.git -prune -o -type f -print0; } | \
+		tar -c --null --verbatim-files-from -T - | tar -x -C $(DEB_TREE)
+	echo '$(COMMIT)' >$(DEB_TREE)/.commit
+	cd $(DEB_TREE) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -us -uc >../build.log 2>&1 || \
+		{ tail -n 30 ../build.log; false; }
+	@ls $(BUILD)/deb/*.deb
 
 # README's picture: a minute of connections replayed against the sample rule (root).
 .PHONY: docs/warm-up.svg
@@ -461,4 +511,5 @@ compile_commands.json: $(SKELETONS) $(BENCH_SKELETONS) $(BUILD)/commit.h
 clean:
 	rm -rf build build-sanitize compile_commands.json
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# Not those of whole systems in there.
+-include $(shell find $(BUILD) \( -path $(BUILD)/vm -o -path $(BUILD)/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -9,12 +9,17 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "host/host.h"
+#include "host/service.h"
 #include "rules/quantity.h"
 #include "rules/values.h"
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
 #define HELP_COLUMNS 80
+
+/* Priorities of the journal, as in sd-daemon(3). */
+#define SD_ERR "<3>"
+#define SD_WARNING "<4>"
 
 static const struct weir_option known_options[] = {
 	{'i', true, "interface", "IFACE", "interface, 'PATTERN*' or '!EXCEPTION'; may be given several times"},
@@ -365,6 +370,9 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 	if (command->needs_interface && !has_interface(ret_options)) {
 		fprintf(stderr, "weir %s: which interface? 'weir %s -i IFACE %s'\n", command->name, command->name,
 			command->arguments);
+		if (weir_service_is_one())
+			fputs("of the service it is in WEIR_OPTIONS, in /etc/default/weir: WEIR_OPTIONS=\"-i eth0\"\n",
+			      stderr);
 		return WEIR_EXIT_WRONG + 1;
 	}
 	return 0;
@@ -446,7 +454,10 @@ int weir_options_read_rules(const struct weir_options *options, struct weir_rule
 
 void weir_tell(struct weir_diag *diag)
 {
-	weir_diag_print(diag, stderr);
+	if (weir_service_logs_to_journal())
+		weir_diag_print_prefixed(diag, SD_ERR, SD_WARNING, stderr);
+	else
+		weir_diag_print(diag, stderr);
 	weir_diag_free(diag);
 }
 

@@ -123,7 +123,7 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
 			    struct weir_diag *diag);
 
-/* Print what there is in the diag, and empty it. */
+/* Print what there is in the diag, in the journal with priorities, and empty it. */
 void weir_tell(struct weir_diag *diag);
 
 /* The exit code for what a function returned (-EINVAL: the request is wrong). */

@@ -14,13 +14,14 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "explain/session.h"
+#include "host/service.h"
 #include "options.h"
 #include "print_reload.h"
 #include "server.h"
 
 const struct weir_command weir_run_command = {
 	.name = "run",
-	.options = "iImgNokLYxh",
+	.options = "iImgNokfLYxh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -63,22 +64,28 @@ static void free_run(struct run *run)
 }
 
 /*
- * What is attached has nobody to control it: a run before this one was killed. It goes on, with the rules as they are
- * in the files now. The controller comes first, so that of two who try only one has its way.
+ * What is attached has nobody to control it: a run before this one was killed, or left it. It goes on, with the rules
+ * as they are in the files now. The controller comes first, so that of two who try only one has its way; after the
+ * reload, if only that makes it one that we can control: the last reload died, or was another version's.
  */
-static int take_over(const char *instance, const struct weir_ruleset *ruleset, struct run *run, struct weir_diag *diag)
+static int take_over(const struct weir_options *options, const struct weir_ruleset *ruleset, struct run *run,
+		     struct weir_diag *diag)
 {
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
+	const struct weir_reload_options terms = {
+		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+	};
+	const char *instance = options->instance;
 	struct weir_diag ignored = {};
 	int err = weir_controller_open(instance, run->attached_ns, &run->controller, &ignored);
 
 	weir_diag_free(&ignored);
-	if (err == -EAGAIN)
-		err = 0; /* a reload died with the run: ours puts that right, and the controller comes after it */
+	if (err == -EAGAIN || (err == -EPROTO && options->starts_afresh))
+		err = 0;
 	else if (err)
 		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
 	if (!err)
-		err = weir_instance_reload(instance, ruleset, &keeps_foreign, &result, diag);
+		err = weir_instance_reload(instance, ruleset, &terms, &result, diag);
 	if (err)
 		return err;
 	fprintf(stderr, "weir run: instance '%s' was attached, without a controller; reloaded, ", instance);
@@ -101,14 +108,38 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 	weir_hold_signals();
 	attach_options.is_controlled = true;
 	attach_options.ends_with_run = !options->keeps;
+	attach_options.takes_over_foreign = options->starts_afresh;
 	if (weir_instance_is_attached_as(&attach_options, &there)) {
 		run->attached_ns = there.attached_ns;
 		run->leaves = options->keeps || !there.ends_with_run;
-		err = take_over(options->instance, ruleset, run, diag);
+		err = take_over(options, ruleset, run, diag);
 		return err ? err : weir_instance_want(options->instance, &attach_options, diag);
 	}
 	run->leaves = options->keeps;
 	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
+}
+
+/* ---- the service manager ---- */
+
+/* "Limits eth0, eth1 by 12 rules": what is in force, read from there. */
+static void tell_service(const struct weir_options *options, const char *remark)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_diag ignored = {}; /* it is about words alone */
+	char status[384], interfaces[256] = "";
+	size_t used = 0;
+
+	if (weir_instance_open_now(options->instance, &instance, &ignored)) {
+		weir_diag_free(&ignored);
+		weir_service_ready(remark);
+		return;
+	}
+	for (size_t i = 0; i < instance->link_count && used < sizeof(interfaces); i++)
+		used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s", i ? ", " : "",
+				 instance->links[i].interface);
+	snprintf(status, sizeof(status), "%s %s by %u rule%s%s%s", instance->info.observes ? "Observes" : "Limits",
+		 interfaces, instance->rule_count, instance->rule_count == 1 ? "" : "s", remark[0] ? "; " : "", remark);
+	weir_service_ready(status);
 }
 
 /* ---- reloading ---- */
@@ -165,6 +196,8 @@ static int reload(const struct weir_options *options)
 	return err;
 }
 
+static const char not_reloaded[] = "the last reload failed, and the rules before it go on";
+
 /* What runs beside the controller, which must not miss a tick while a long list is read. */
 struct reloads {
 	pid_t child;	/* 0: none */
@@ -199,6 +232,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 		return;
 	}
 	reloads->is_wanted = false;
+	weir_service_reloading();
 	fflush(NULL); /* what is in buffers would be printed by both */
 	reloads->child = fork();
 	if (reloads->child == 0)
@@ -206,6 +240,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 	if (reloads->child < 0) {
 		reloads->child = 0;
 		perror("weir run: not reloaded, the old rules go on: cannot fork");
+		tell_service(options, not_reloaded);
 	}
 }
 
@@ -219,6 +254,7 @@ static void end_reload(const struct weir_options *options, struct run *run, stru
 	weir_server_note_reload(&run->server, !WIFEXITED(status) || WEXITSTATUS(status) != WEIR_EXIT_OK);
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "weir run: a reload was ended by signal %d\n", WTERMSIG(status));
+	tell_service(options, WIFEXITED(status) && WEXITSTATUS(status) == WEIR_EXIT_OK ? "" : not_reloaded);
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
 }
@@ -298,9 +334,11 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 		return err;
 	weir_tell(diag); /* warnings, of now */
 	weir_server_start(&run->server, options->instance, run->controller);
+	tell_service(options, "");
 	do
 		err = serve(run->controller, signal_fd);
 	while (!err && !take_signal(options, signal_fd, run, &reloads));
+	weir_service_stopping();
 	stop_reloading(&reloads);
 	weir_server_free(&run->server);
 	weir_controller_free(TAKE_PTR(run->controller));

@@ -278,14 +278,36 @@ static void print_entry(const struct weir_diag_entry *entry, FILE *stream)
 		print_hint(entry->hint, entry->file ? "    " : "", stream);
 }
 
-void weir_diag_print(const struct weir_diag *diag, FILE *stream)
+/* Without the memory for it, without the prefix. */
+static void print_entry_prefixed(const struct weir_diag_entry *entry, const char *prefix, FILE *stream)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+	size_t bytes;
+	FILE *lines = prefix[0] ? open_memstream(&text, &bytes) : NULL;
+
+	print_entry(entry, lines ? lines : stream);
+	if (!lines || fclose(lines) || !text)
+		return;
+	for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+		fprintf(stream, "%s%.*s\n", prefix, (int)(end - line), line);
+}
+
+void weir_diag_print_prefixed(const struct weir_diag *diag, const char *mistake, const char *warning, FILE *stream)
 {
 	_cleanup_(weir_freep) struct rank *ranks = rank_entries(diag);
 
-	for (size_t i = 0; i < diag->count; i++)
-		print_entry(ranks ? ranks[i].entry : &diag->entries[i], stream);
+	for (size_t i = 0; i < diag->count; i++) {
+		const struct weir_diag_entry *entry = ranks ? ranks[i].entry : &diag->entries[i];
+
+		print_entry_prefixed(entry, entry->is_warning ? warning : mistake, stream);
+	}
 	if (diag->errors && !diag->count)
-		fputs("out of memory\n", stream);
+		fprintf(stream, "%sout of memory\n", mistake);
+}
+
+void weir_diag_print(const struct weir_diag *diag, FILE *stream)
+{
+	weir_diag_print_prefixed(diag, "", "", stream);
 }
 
 void weir_diag_free(struct weir_diag *diag)

@@ -74,6 +74,8 @@ void weir_diag_sort(struct weir_diag *diag);
 
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);
+/* The same, with a prefix before each line: of mistakes, of warnings. */
+void weir_diag_print_prefixed(const struct weir_diag *diag, const char *mistake, const char *warning, FILE *stream);
 void weir_diag_free(struct weir_diag *diag);
 
 /* Move all entries from one to the other; as_warnings: its mistakes are none where they go. */

@@ -18,6 +18,7 @@
 #include "host/host.h"
 #include "host/load.h"
 #include "host/memory.h"
+#include "host/service.h"
 #include "network/link_watch.h"
 #include "program/array.h"
 #include "program/signals.h"
@@ -459,6 +460,7 @@ int weir_controller_serve(struct weir_controller *controller, int wake_fd, struc
 	for (;;) {
 		int err = controller->has_failed ? wait_to_retry(wake_fd) : wait_for_tick(controller, wake_fd, diag);
 
+		weir_service_alive();
 		if (err > 0)
 			return 0;
 		if (!err && !is_gone(controller))

@@ -359,13 +359,15 @@ bool weir_instance_is_attached_as(const struct weir_attach_options *options, str
 	struct weir_diag ignored = {}; /* who attaches then says it */
 	int err = weir_instance_open(options->instance, &instance, &ignored);
 
+	if (err == -EPROTO && options->takes_over_foreign)
+		err = weir_instance_open_any(options->instance, &instance, &ignored);
 	weir_diag_free(&ignored);
 	if (err || instance->info.netns != weir_host_netns() || !has_mode(instance, options->mode) ||
 	    !is_on_same(instance, options))
 		return false;
 	*ret_attachment = (struct weir_attachment){
 		.attached_ns = instance->info.attached_ns,
-		.ends_with_run = instance->info.ends_with_run,
+		.ends_with_run = !instance->is_all_foreign && instance->info.ends_with_run,
 	};
 	return true;
 }

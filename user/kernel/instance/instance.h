@@ -146,8 +146,9 @@ struct weir_attach_options {
 	enum weir_attach_mode mode;
 	/* The caller will be the controller at once: thresholds that move hold from the first packet on. */
 	bool is_controlled;
-	bool ends_with_run;  /* the caller will take it off in the end, or who goes on with it */
-	bool allows_merging; /* packets that were merged may count as one in skb mode (network/merging.h) */
+	bool ends_with_run;	 /* the caller will take it off in the end, or who goes on with it */
+	bool takes_over_foreign; /* for weir_instance_is_attached_as(): what another version attached, too */
+	bool allows_merging;	 /* packets that were merged may count as one in skb mode (network/merging.h) */
 };
 
 /* Whether they mean the interface of this name: by name, or by a pattern and no exception. */

@@ -422,6 +422,17 @@ int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag)
 	return 0;
 }
 
+/*
+ * A weak kfunc that vmlinux lacks (before Linux 6.2) libbpf looks for in modules. To list them takes CAP_SYS_ADMIN, and
+ * libbpf 1.1 takes its lack for a failure of the load; but it tries only once. So it tries here, for a function that is
+ * nowhere, and then finds the kfunc missing, as it is. Newer libbpf (1.5) does without modules by itself.
+ */
+static void skip_module_btfs(const struct weir_bpf *skel)
+{
+	if (!weir_host_kernel_is_at_least(6, 2))
+		bpf_program__set_attach_target(skel->progs.weir_ingress, 0, "weir_nowhere");
+}
+
 /* ---- the contract ---- */
 
 struct weir_object *weir_object_open(void)
@@ -440,6 +451,7 @@ int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag)
 	int err;
 
 	start_listening(&listener);
+	skip_module_btfs(object->skel);
 	err = weir_bpf__load(object->skel);
 	stop_listening(&listener);
 	return err ? explain_load_failure(err, &listener, diag) : 0;
