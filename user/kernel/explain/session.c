@@ -191,6 +191,10 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 	int err = weir_lab_open(ruleset, WEIR_MATCH_ALL, &lab, &ignored);
 
 	weir_diag_free(&ignored);
+	if (err && err != -EINVAL)
+		weir_diag_warning(diag, NULL, NULL, "see that there is another way in",
+				  "cannot tell whether these rules would drop the SSH session that it is typed in: %s",
+				  strerror(-err));
 	if (err)
 		return 0; /* what is wrong is said when it is loaded in earnest */
 	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
