@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "ruleset_bench.h"
@@ -360,6 +362,79 @@ static void files_merge_in_the_order_given(void **state)
 	assert_int_equal(bench->ruleset->rules[2].place.line, 2);
 }
 
+static void write_text(const char *name, const char *text)
+{
+	write_file(name, text, strlen(text));
+}
+
+/* Two that name each other's resource, and what is no rule file. */
+static void fill_directory(const char *const names[4])
+{
+	assert_int_equal(mkdir("rules.d", 0700), 0);
+	assert_int_equal(mkdir("rules.d/directory.yaml", 0700), 0);
+	write_text(names[0], "rules: [{name: first, resource: a, threshold: 1}]\n");
+	write_text(names[1], "[{\"resource\": \"a\", \"threshold\": 2}]\n");
+	write_text(names[2], "resources: [{name: a}]\n");
+	write_text(names[3], "rules: [{name: last, resource: a, threshold: 3}]\n");
+	write_text("rules.d/.hidden.yaml", "x: y\n");
+	write_text("rules.d/old.yaml~", "x: y\n");
+	write_text("rules.d/README", "x: y\n");
+	write_text("rules.d/.yaml", "x: y\n");
+}
+
+static void empty_directory(const char *const names[4])
+{
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(unlink(names[i]), 0);
+	assert_false(unlink("rules.d/.hidden.yaml") || unlink("rules.d/old.yaml~") || unlink("rules.d/README") ||
+		     unlink("rules.d/.yaml") || rmdir("rules.d/directory.yaml"));
+}
+
+static void a_directory_is_its_rule_files_in_order(void **state)
+{
+	/* Of the C locale: upper case comes first. */
+	static const char *const names[] = {"rules.d/10-x.yaml", "rules.d/9.json", "rules.d/Z.yml", "rules.d/a.yaml"};
+	static const char *const paths[] = {"rules.d/", "a.yaml"};
+	struct bench *bench = *state;
+
+	fill_directory(names);
+	write_text("a.yaml", "rules: [{name: behind, resource: a, threshold: 4}]\n");
+	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), 0);
+	assert_int_equal(bench->ruleset->file_count, 5);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(bench->ruleset->file_names[i], names[i]);
+	assert_int_equal(bench->ruleset->rule_count, 4);
+	assert_string_equal(bench->ruleset->rules[0].name, "first");
+	assert_string_equal(bench->ruleset->rules[2].name, "last");
+	assert_string_equal(bench->ruleset->rules[3].name, "behind");
+	forget(bench);
+	empty_directory(names);
+	assert_int_equal(rmdir("rules.d"), 0);
+}
+
+static void a_mistake_in_a_directory_names_the_file(void **state)
+{
+	static const char *const paths[] = {"rules.d", "a.yaml"};
+	struct bench *bench = *state;
+
+	assert_int_equal(mkdir("rules.d", 0700), 0);
+	write_text("a.yaml", "rules: [{resource: elsewhere, threshold: 4}]\n");
+	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_tells(
+		bench,
+		"there are no rule files in directory 'rules.d'\n"
+		"their names end in .yaml, .yml or .json; if nothing is to be in force, have one with '{}' in it\n");
+	forget(bench);
+	write_text("rules.d/x.yml", "resources: [{nam: a}]\n");
+	assert_int_equal(symlink("nowhere", "rules.d/gone.yaml"), 0);
+	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_int_equal(bench->diag.errors, 3);
+	assert_string_equal(bench->diag.entries[0].message,
+			    "cannot open 'rules.d/gone.yaml': No such file or directory");
+	assert_string_equal(bench->diag.entries[1].file, "rules.d/x.yml");
+	assert_false(unlink("rules.d/x.yml") || unlink("rules.d/gone.yaml") || rmdir("rules.d"));
+}
+
 static void setting_with_two_values_is_told_with_both_places(void **state)
 {
 	struct bench *bench = *state;
@@ -429,13 +504,13 @@ static void unknown_resource_is_not_told_when_a_file_could_not_be_read(void **st
 
 static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 {
-	static const char *const paths[] = {"missing.yaml", ".", "a.yaml"};
+	static const char *const paths[] = {"missing.yaml", "a.yaml/x", "a.yaml"};
 	struct bench *bench = *state;
 
 	write_file("a.yaml", "rules: 7\n", 9);
 	assert_int_equal(weir_ruleset_read(paths, 3, &bench->ruleset, &bench->diag), -EINVAL);
 	assert_tells(bench, "cannot open 'missing.yaml': No such file or directory\n"
-			    "cannot read '.': Is a directory\n"
+			    "cannot open 'a.yaml/x': Not a directory\n"
 			    "a.yaml:1:8: 'rules' must be a list\n"
 			    "    rules: 7\n"
 			    "           ^\n"
@@ -565,6 +640,8 @@ int main(void)
 		TEST(byte_order_mark_and_carriage_returns_do_no_harm),
 		TEST(headings_without_content_are_as_good_as_absent),
 		TEST(files_merge_in_the_order_given),
+		TEST(a_directory_is_its_rule_files_in_order),
+		TEST(a_mistake_in_a_directory_names_the_file),
 		TEST(setting_with_two_values_is_told_with_both_places),
 		TEST(name_given_twice_is_told_across_files),
 		TEST(mistakes_of_all_files_are_told_in_one_go),

@@ -24,7 +24,8 @@ const struct weir_command weir_attach_command = {
 		"Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
 		"quotes) means all interfaces of such a name that there are, but never 'lo'; '!veth0' excepts one.\n"
 		"Beside a controller those that come later are limited as well. Rules that would drop the SSH session\n"
-		"that it is typed in, or let fewer than ten of its packets a second through, are refused.",
+		"that it is typed in, or let fewer than ten of its packets a second through, are "
+		"refused." WEIR_ABOUT_FILES,
 	.example = "  weir attach -i eth0 rules/dns-per-client.yaml\n  weir attach -i eth1",
 };
 

@@ -40,7 +40,7 @@ const struct weir_command weir_check_command = {
 	.options = "jh",
 	.arguments = "FILE...",
 	.about = "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
-		 "needs no root. Several files merge, in the order given; '-' is standard input.",
+		 "needs no root. Several files merge, in the order given; '-' is standard input." WEIR_ABOUT_FILES,
 	.example = "  weir check rules/dns-per-client.yaml",
 	.exits = "0 the files are right, 1 the check itself failed, 2 a file or the request is wrong",
 };

@@ -38,6 +38,9 @@ struct weir_command {
 	const char *exits;    /* what the exit codes say, where it is not the usual */
 };
 
+/* What a FILE of rules can be, for `about`. */
+#define WEIR_ABOUT_FILES " A FILE that is a directory stands for its *.yaml, *.yml and *.json, in order of their names."
+
 /* Options of one command at most, and bytes of their short forms as getopt_long() wants them. */
 #define WEIR_OPTIONS_MAX 32
 #define WEIR_SHORT_OPTIONS_BYTES (2 * WEIR_OPTIONS_MAX + 2)

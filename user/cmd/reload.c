@@ -29,7 +29,7 @@ const struct weir_command weir_reload_command = {
 		"Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
 		"second through, are refused.\n"
 		"With --dry-run everything is checked, the program is loaded by the kernel and thrown away, and it "
-		"says what would change, as 'weir diff' does.",
+		"says what would change, as 'weir diff' does." WEIR_ABOUT_FILES,
 	.example = "  weir reload rules/dns-per-client.yaml\n"
 		   "  weir reload --confirm 60s rules/dns-per-client.yaml",
 };

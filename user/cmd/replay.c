@@ -29,7 +29,7 @@ struct replay_request {
 };
 
 static const struct weir_option own_options[] = {
-	{'r', true, "rules", "FILE...", "rule files; they merge in the order given"},
+	{'r', true, "rules", "FILE...", "rule files, or directories of them; they merge in the order given"},
 	{'v', false, "verdicts", "CSV",
 	 "write one line a packet: packet,time_ns,verdict,wait_ns,resources,rule;\n"
 	 "resources is empty where none was looked for: malformed, in a list, and so on"},
@@ -444,19 +444,22 @@ static int check_outputs(const struct replay_request *request)
 	return WEIR_EXIT_OK;
 }
 
-/* Nor may it be one of the files that the rules have named. */
+/* Nor may it be one of the files of a directory of rules, or that the rules have named. */
 static int check_lists(const struct replay_request *request, const struct weir_ruleset *ruleset)
 {
 	const struct weir_replay_options *options = &request->options;
 	const char *const outputs[] = {options->verdicts, options->passed, options->plot};
+	bool is_read = false;
 
-	for (size_t i = 0; i < ruleset->list_count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(outputs); j++)
-			if (are_same(outputs[j], ruleset->list_names[i])) {
-				refuse_output(outputs[j]);
-				return -EINVAL;
-			}
-	return 0;
+	for (size_t j = 0; j < ARRAY_SIZE(outputs) && !is_read; j++) {
+		for (size_t i = 0; i < ruleset->list_count; i++)
+			is_read |= are_same(outputs[j], ruleset->list_names[i]);
+		for (size_t i = 0; i < ruleset->file_count; i++)
+			is_read |= are_same(outputs[j], ruleset->file_names[i]);
+		if (is_read)
+			refuse_output(outputs[j]);
+	}
+	return is_read ? -EINVAL : 0;
 }
 
 /* ---- the command ---- */

@@ -40,7 +40,7 @@ const struct weir_command weir_run_command = {
 		 "never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single "
 		 "ones.\n"
 		 "Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
-		 "second through, are refused.",
+		 "second through, are refused." WEIR_ABOUT_FILES,
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"
 		   "  weir run -i 'veth*' -i '!veth-mgmt' rules/dns-per-client.yaml\n"
 		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text_file.h"
 #include "base/util.h"
+#include "rules/files.h"
 
 enum top_field {
 	TOP_SETTINGS,
@@ -31,47 +31,6 @@ static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match
 
 /* ---- files ---- */
 
-static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
-{
-	_cleanup_(weir_freep) char *text = NULL;
-	size_t bytes = 0, room = 0;
-
-	do {
-		if (room - bytes < 2) {
-			char *grown = realloc(text, room = room ? 2 * room : 65536);
-
-			if (!grown)
-				return -ENOMEM;
-			text = grown;
-		}
-		errno = 0;
-		bytes += fread(text + bytes, 1, room - bytes - 1, stream);
-		if (ferror(stream))
-			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
-		if (bytes > WEIR_YAML_BYTES_MAX)
-			return weir_diag_fail(diag, 0, "split it: rule files merge", "'%s' is larger than 16 MB", file);
-	} while (!feof(stream));
-	text[bytes] = '\0';
-	*ret_text = TAKE_PTR(text);
-	*ret_bytes = bytes;
-	return 0;
-}
-
-static int read_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
-{
-	_cleanup_(weir_fclosep) FILE *stream = NULL;
-	int err;
-
-	if (!strcmp(path, "-"))
-		return read_stream(stdin, file, diag, ret_text, ret_bytes);
-	err = weir_text_file_open(path, &stream);
-	if (err) {
-		weir_diag_error(diag, NULL, NULL, NULL, "cannot open '%s': %s", file, weir_text_file_explain(err));
-		return err;
-	}
-	return read_stream(stream, file, diag, ret_text, ret_bytes);
-}
-
 static int read_document(struct weir_reader *reader, const char *path, size_t i)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -83,23 +42,24 @@ static int read_document(struct weir_reader *reader, const char *path, size_t i)
 	if (!ruleset->file_names[i])
 		return -ENOMEM;
 	ruleset->file_count = i + 1;
-	err = read_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
+	err = weir_read_rule_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
 	if (err)
 		return err;
 	return weir_document_parse(ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
 }
 
 /* Read what can be read: the mistakes of the other files shall be told as well. */
-static void read_documents(struct weir_reader *reader, const char *const *paths, size_t path_count)
+static void read_documents(struct weir_reader *reader, const struct weir_rule_files *files)
 {
 	bool has_stdin = false;
 
-	for (size_t i = 0; i < path_count; i++) {
-		int err = has_stdin && !strcmp(paths[i], "-")
+	for (size_t i = 0; i < files->count; i++) {
+		const bool is_stdin = !strcmp(files->paths[i], "-");
+		int err = has_stdin && is_stdin
 				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
-				  : read_document(reader, paths[i], i);
+				  : read_document(reader, files->paths[i], i);
 
-		has_stdin |= !strcmp(paths[i], "-");
+		has_stdin |= is_stdin;
 		reader->is_incomplete |= err != 0;
 		reader->is_out_of_memory |= err == -ENOMEM;
 	}
@@ -473,14 +433,20 @@ static int finish_reading(struct weir_reader *reader, size_t errors, struct weir
 int weir_ruleset_read(const char *const *paths, size_t path_count, struct weir_ruleset **ret_ruleset,
 		      struct weir_diag *diag)
 {
+	_cleanup_(weir_rule_files_free) struct weir_rule_files files = {};
 	_cleanup_(free_reader) struct weir_reader reader = {.diag = diag};
 	const size_t errors = diag->errors;
-	int err = begin_reading(&reader, path_count);
+	int err;
 
+	weir_find_rule_files(paths, path_count, &files, diag);
+	err = begin_reading(&reader, files.count);
 	if (err)
 		return err;
 	assert(reader.ruleset && reader.ruleset->file_names && reader.documents);
-	read_documents(&reader, paths, path_count);
+	reader.is_incomplete = files.is_incomplete;
+	reader.is_out_of_memory = files.is_out_of_memory;
+	if (!reader.is_out_of_memory)
+		read_documents(&reader, &files);
 	return finish_reading(&reader, errors, ret_ruleset);
 }
 

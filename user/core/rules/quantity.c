@@ -116,36 +116,43 @@ static void add_reading(struct readings *readings, const char *prefix, const cha
 		snprintf(readings->words[readings->count++], sizeof(readings->words[0]), "%s%s", prefix, unit);
 }
 
+/* What a strange unit may mean: a NULL at the end of fewer than two. NULL: it is none that we know. */
+static const char *const *find_units(const char *unit, size_t bytes)
+{
+	static const char *const only_bytes[] = {"B", NULL};
+
+	/* 'B' alone is always bytes; "bps" is bits to most, and bytes to tc. */
+	if (bytes == 1 && unit[0] == 'B')
+		return only_bytes;
+	for (size_t i = 0; i < ARRAY_SIZE(strange_units); i++)
+		if (strlen(strange_units[i].word) == bytes && !strncasecmp(strange_units[i].word, unit, bytes))
+			return strange_units[i].units;
+	return NULL;
+}
+
+/* The prefix as it is to be written, of a letter in any case: "k", "M", "Ki". */
+static void write_prefix(char letter, bool is_binary, char prefix[3])
+{
+	prefix[0] = letter == 'k' && !is_binary ? 'k' : toupper((unsigned char)letter);
+	prefix[1] = is_binary ? 'i' : '\0';
+	prefix[2] = '\0';
+}
+
 /* "K", "mb", "Mbps": what could be meant. */
 static void find_readings(const char *suffix, size_t bytes, struct readings *readings)
 {
-	static const char letters[] = "kmgt";
-	const char *letter = bytes ? strchr(letters, tolower((unsigned char)suffix[0])) : NULL;
+	const char *letter = bytes ? strchr("kmgt", tolower((unsigned char)suffix[0])) : NULL;
 	bool is_binary = letter && bytes > 1 && tolower((unsigned char)suffix[1]) == 'i';
-	const char *unit = suffix + !!letter + is_binary;
-	size_t unit_bytes = bytes - (unit - suffix);
+	size_t prefix_bytes = !!letter + is_binary;
+	const char *const *meant = find_units(suffix + prefix_bytes, bytes - prefix_bytes);
+	char prefix[3] = "";
 
-	for (size_t i = 0; i < ARRAY_SIZE(strange_units); i++) {
-		const char *const *meant = strange_units[i].units;
-		size_t meanings = 1 + !!meant[1];
-
-		if (strlen(strange_units[i].word) != unit_bytes || strncasecmp(strange_units[i].word, unit, unit_bytes))
-			continue;
-		/* 'B' alone is always bytes; "bps" is bits to most, and bytes to tc. */
-		if (unit_bytes == 1 && unit[0] == 'B')
-			meant = &strange_units[i].units[1], meanings = 1;
-		for (size_t j = 0; j < meanings; j++) {
-			char prefix[3] = "";
-
-			if (letter) {
-				prefix[0] = *letter == 'k' ? is_binary ? 'K' : 'k' : toupper(*letter);
-				prefix[1] = is_binary ? 'i' : '\0';
-			}
-			add_reading(readings, prefix, meant[j]);
-			if (suffix[0] == 'K' && !is_binary)
-				add_reading(readings, "Ki", meant[j]);
-		}
-		return;
+	if (letter)
+		write_prefix(*letter, is_binary, prefix);
+	for (size_t i = 0; meant && i < ARRAY_SIZE(strange_units[0].units) && meant[i]; i++) {
+		add_reading(readings, prefix, meant[i]);
+		if (suffix[0] == 'K' && !is_binary)
+			add_reading(readings, "Ki", meant[i]);
 	}
 }
 
@@ -246,7 +253,7 @@ int weir_parse_threshold(const char *text, bool counts_bytes, uint64_t *ret_micr
 {
 	static const char *const form =
 		"write digits, with at most six decimals, and k, M, G, T, or Ki, Mi, Gi, Ti: 20000, 20k or 0.5";
-	struct amount amount;
+	struct amount amount = {};
 	int err = read_amount("threshold ", text, strlen(text), "", form, &amount, reterr_refusal);
 
 	if (err)
@@ -269,7 +276,7 @@ int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t
 		     struct weir_refusal *reterr_refusal)
 {
 	struct weir_refusal refusal;
-	struct amount amount;
+	struct amount amount = {};
 	char form[96];
 
 	/* What plain numbers are refused for is said as everywhere. */
@@ -422,8 +429,8 @@ static int refuse_without_interval(const char *text, struct weir_refusal *refusa
 int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_refusal *reterr_refusal)
 {
 	const char *slash = strchr(text, '/');
-	struct amount amount;
-	uint64_t interval_ns;
+	struct amount amount = {};
+	uint64_t interval_ns = 0;
 	char tail[20];
 	int err;
 
