@@ -144,7 +144,9 @@ static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, c
 		if (ferror(stream))
 			return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot read '%s'", file);
 		if (bytes > WEIR_YAML_BYTES_MAX)
-			return weir_diag_fail(diag, 0, "split it: rule files merge", "'%s' is larger than 16 MB", file);
+			return weir_diag_fail(diag, 0,
+					      "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
+					      "'%s' is larger than 8 MB", file);
 	} while (!feof(stream));
 	text[bytes] = '\0';
 	*ret_text = TAKE_PTR(text);

@@ -11,7 +11,7 @@
 #include "rules/yaml_syntax.h"
 
 /* A byte of the text and where that is for people. Moved rather than found anew: tokens come nearly in
- * order, and counting each from the start of its line would take hours for 16 MB of JSON on one line.
+ * order, and counting each from the start of its line would take minutes where many stand on one line.
  */
 struct position {
 	size_t offset;
@@ -153,7 +153,8 @@ static int attach(struct builder *builder, struct weir_node *node, const struct 
 	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
 	parent->weight += node->weight;
 	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
-		return mistake(builder, place, "split the file", "the file holds more than a million values");
+		return mistake(builder, place, "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
+			       "the file holds more than 600000 values");
 	slot = weir_array_add((void **)&parent->items, parent->count, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
@@ -387,6 +388,33 @@ static int check_brackets(struct builder *builder)
 	return 0;
 }
 
+/* What would keep libfyaml busy for long, and for nothing. */
+static int check_lines(struct builder *builder)
+{
+	const struct weir_document *document = builder->document;
+	unsigned int directives = 0;
+	struct weir_place place;
+	size_t next;
+
+	for (size_t start = 0; start < document->bytes; start = next) {
+		const char *end = memchr(document->text + start, '\n', document->bytes - start);
+
+		next = end ? (size_t)(end - document->text) + 1 : document->bytes;
+		directives += document->text[start] == '%';
+		if (next - start <= WEIR_YAML_LINE_BYTES_MAX && directives <= WEIR_YAML_DIRECTIVES_MAX)
+			continue;
+		place = place_of(builder, start, start + 1);
+		if (directives > WEIR_YAML_DIRECTIVES_MAX)
+			return mistake(builder, &place, "leave them out: they say nothing here",
+				       "the file has more than 100 lines that begin with '%'");
+		return mistake(builder, &place,
+			       "begin new lines between values ('jq .' does so for JSON); addresses can be in a list "
+			       "file, \"@FILE\"",
+			       "the line is longer than 256 KB");
+	}
+	return 0;
+}
+
 /* What libfyaml collected when it gave up. */
 static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 {
@@ -483,6 +511,8 @@ int weir_document_parse(const char *file, char *text, size_t bytes, struct weir_
 	err = check_text(&builder);
 	if (!err)
 		err = check_brackets(&builder);
+	if (!err)
+		err = check_lines(&builder);
 	if (!err)
 		err = parse_text(&builder);
 	for (size_t i = 0; i < builder.anchor_count; i++)

@@ -18,9 +18,14 @@
 
 #include "base/diag.h"
 
-/* Chosen, not derived: some hundred times what the largest loadable rule set needs. */
-#define WEIR_YAML_BYTES_MAX (16u << 20)
-#define WEIR_YAML_NODES_MAX 1000000u /* aliases counted as what they stand for */
+/* Chosen so that whatever the file, it is read or refused within a second and 128 MB: a value takes some 160 bytes here,
+ * and libfyaml keeps 260 for each byte of a line in brackets that might be the name of a field. One rule with as many
+ * overrides as it may have takes 5 MB and 500,000 values.
+ */
+#define WEIR_YAML_BYTES_MAX (8u << 20)
+#define WEIR_YAML_NODES_MAX 600000u /* aliases counted as what they stand for */
+#define WEIR_YAML_LINE_BYTES_MAX (256u << 10)
+#define WEIR_YAML_DIRECTIVES_MAX 100u /* lines that begin with '%' */
 #define WEIR_YAML_DEPTH_MAX 32u
 #define WEIR_YAML_ANCHORS_MAX 1000u
 

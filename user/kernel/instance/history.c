@@ -101,7 +101,7 @@ int weir_instance_keep(const struct weir_ruleset *ruleset, uint64_t generation, 
 	if (err == -EFBIG) {
 		*ret_set = NULL;
 		weir_diag_warning(diag, NULL, NULL, "lists of their own files ('@FILE') do not count",
-				  "the rule set is larger than 16 MB in one file, and is not kept: 'weir show' and "
+				  "the rule set is larger than 8 MB in one file, and is not kept: 'weir show' and "
 				  "'weir rollback' will not have it");
 		return 0;
 	}
