@@ -18,7 +18,7 @@
 
 #include "base/diag.h"
 
-/* Chosen so that whatever the file, it is read or refused within a second and 128 MB: a value takes some 160 bytes here,
+/* Chosen so that any file is read or refused within a second and 128 MB: a value takes some 160 bytes here,
  * and libfyaml keeps 260 for each byte of a line in brackets that might be the name of a field. One rule with as many
  * overrides as it may have takes 5 MB and 500,000 values.
  */

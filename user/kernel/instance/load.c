@@ -54,6 +54,23 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 	return weir_image_build(ruleset, &options, ret_image, diag);
 }
 
+/* Of the tables of rows that are in use, what the smallest has room for: a reload keeps those that there are. */
+static uint32_t flows_in_force(const struct weir_image *image)
+{
+	const struct weir_config *config = &image->config;
+	const struct {
+		uint32_t sets, sets_idle;
+	} tables[] = {{config->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK},
+		      {config->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK},
+		      {config->wide_sets, WEIR_WIDE_SETS_PER_CHUNK}};
+	uint32_t least = UINT32_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		if (tables[i].sets > tables[i].sets_idle && tables[i].sets < least)
+			least = tables[i].sets;
+	return least == UINT32_MAX ? image->flows_per_cpu : least * WEIR_WAYS;
+}
+
 void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,
 			       const struct weir_image *image, const struct weir_object *object)
 {
@@ -77,7 +94,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->wide_sets = config->wide_sets;
 	info->presence_cells = config->presence_cells;
 	info->presence_shift = config->presence_shift;
-	info->flows_per_cpu = image->flows_per_cpu;
+	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
 	info->observes = config->observes;
