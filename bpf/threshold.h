@@ -30,10 +30,12 @@ static __always_inline __u64 weir_expiry_ns(void)
 	return heartbeat_ns ? heartbeat_ns + READ_ONCE(signs->validity_ns) : 0;
 }
 
-/* By the tick: reading the clock would wait for the lines that are being fetched. */
+/* By the tick: reading the clock would wait for the lines that are being fetched. The tick comes after the look-up:
+ * otherwise clang 19 keeps it on the stack meanwhile, of which Linux 6.1 has too little (tests/bpf/stack_test).
+ */
 static __always_inline bool weir_check_stale(struct weir_scratch *s)
 {
-	return !config.is_virtual && weir_tick_time_ns(s->tick) >= weir_expiry_ns();
+	return !config.is_virtual && weir_expiry_ns() <= weir_tick_time_ns(s->tick);
 }
 
 /* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it
