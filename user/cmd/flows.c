@@ -28,7 +28,8 @@ const struct weir_command weir_flows_command = {
 	.options = "nIjh",
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is known of flows that were dropped and of samples of the others; '?' is not known.\n"
-		 "Of rules with overrides its threshold may be '?', too. Rules with Throttling, tokens or\n"
+		 "Of rules with overrides its threshold may be '?', too. Of rules with tokens the units are what\n"
+		 "the flow's bucket lacks, and the threshold what a full one holds. Rules with Throttling or\n"
 		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"

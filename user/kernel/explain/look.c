@@ -11,8 +11,8 @@
 #include "tables/connection_counts.h"
 #include "tables/penalties.h"
 #include "tables/rule_kind.h"
+#include "tables/token_bucket.h"
 #include "watch/borrowing.h"
-#include "weir_tokens.h"
 
 static const struct weir_rule *rule_of(const struct weir_stage *stage, const struct weir_lab_flow *flow)
 {
@@ -196,21 +196,6 @@ static struct weir_tokens tokens_in_force(const struct weir_rule *rule, const st
 	return tokens;
 }
 
-/* What the bucket lacks of being full, in virtual time. What it says of long ago, or of another flow, is over. */
-static uint64_t lacking(const struct weir_tokens *tokens, const struct weir_token_bucket *bucket, uint32_t tag,
-			uint64_t now_ns)
-{
-	const struct weir_token_time time = weir_token_time(&tokens->clock, now_ns);
-	const int32_t age = weir_token_epoch(&time) - (uint32_t)bucket->touched;
-	int64_t ahead;
-
-	if (bucket->word & WEIR_BUCKET_FULL || bucket->touched >> 32 != (tokens->mark ^ tag) ||
-	    age > WEIR_TOKEN_EPOCHS_KNOWN)
-		return 0;
-	ahead = weir_token_ahead(bucket->word, weir_token_word(&time));
-	return ahead > 0 ? ahead : 0;
-}
-
 static void look_at_tokens(const struct weir_look *look, const struct weir_lab_flow *flow,
 			   const struct weir_override_units *override, struct weir_explained_rule *explained)
 {
@@ -233,7 +218,7 @@ static void look_at_tokens(const struct weir_look *look, const struct weir_lab_f
 	}
 	if (!tokens.unit)
 		return;
-	lacks = bucket ? lacking(&tokens, bucket, tag, look->now_ns) : 0;
+	lacks = bucket ? weir_bucket_lacks(bucket, &tokens, tag, look->now_ns) : 0;
 	explained->has_tokens = true;
 	explained->tokens = lacks < tokens.capacity ? (double)(tokens.capacity - lacks) / tokens.unit : 0;
 }

@@ -12,6 +12,7 @@
 #include "tables/rule_kind.h"
 #include "watch/borrowing.h"
 #include "watch/overrides.h"
+#include "watch/tokens.h"
 #include "watch/rows.h"
 
 /* What one row adds to its flow. */
@@ -21,6 +22,9 @@ struct piece {
 	uint64_t newest, threshold; /* of the row */
 	struct weir_row_sum sum;
 };
+
+/* In place of enum weir_storage: it has no rows, but a bucket of tokens, in one set. */
+#define STORAGE_TOKENS 0x100u
 
 /* A flow whose key was noted; sorted by the three that find it. */
 struct noted {
@@ -120,9 +124,15 @@ static void collect_offender(const struct weir_offence *offence, void *data)
 	const struct weir_rule_info *rule = &scan->instance->rules[offence->rule_slot];
 	struct weir_talker talker = {.rule_slot = offence->rule_slot, .key = offence->key};
 
-	if (offence->rule_slot < scan->instance->info.rule_slots && has_rows(rule) &&
-	    find_id(&scan->instance->info, rule, offence->hash, &talker))
+	if (offence->rule_slot >= scan->instance->info.rule_slots)
+		return;
+	if (weir_has_tokens(rule)) {
+		talker.tag = weir_tokens_tag(offence->hash);
+		talker.set = weir_tokens_set(offence->hash, scan->instance->info.token_sets);
 		scan->talkers[scan->talker_count++] = talker;
+	} else if (has_rows(rule) && find_id(&scan->instance->info, rule, offence->hash, &talker)) {
+		scan->talkers[scan->talker_count++] = talker;
+	}
 }
 
 /* Of flows that were dropped the key is known, whoever was noted since. */
@@ -156,12 +166,13 @@ static int read_talkers(struct scan *scan)
 	read_offenders(scan);
 	for (size_t i = 0; i < scan->talker_count; i++) {
 		const struct weir_talker *talker = &scan->talkers[i];
-		uint32_t storage = scan->instance->rules[talker->rule_slot].storage;
+		const struct weir_rule_info *rule = &scan->instance->rules[talker->rule_slot];
+		const bool has_tokens = weir_has_tokens(rule);
 
 		scan->noted[scan->noted_count++] = (struct noted){
-			.storage = storage,
+			.storage = has_tokens ? STORAGE_TOKENS : rule->storage,
 			.tag = talker->tag,
-			.set = canonical_set(talker->set, talker->tag, storage),
+			.set = has_tokens ? talker->set : canonical_set(talker->set, talker->tag, rule->storage),
 			.talker = talker,
 		};
 	}
@@ -492,6 +503,29 @@ static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 	add_use(scan, &use);
 }
 
+/* ---- buckets of tokens ---- */
+
+static void add_tokens(const struct weir_tokens_use *found, void *data)
+{
+	struct scan *scan = data;
+	const struct noted key = {.storage = STORAGE_TOKENS, .tag = found->tag, .set = found->set};
+	const struct noted *noted = NULL;
+	struct weir_flow_use use = {
+		.rule_slot = found->slot,
+		.units = found->lacks,
+		.has_threshold = true,
+		.threshold = found->burst,
+	};
+
+	if (found->tag)
+		noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	if (noted && noted->talker->rule_slot == found->slot) {
+		use.has_key = true;
+		use.key = noted->talker->key;
+	}
+	add_use(scan, &use);
+}
+
 /* ---- the contract ---- */
 
 static int prepare(struct scan *scan)
@@ -540,6 +574,8 @@ static int scan_tables(struct scan *scan)
 				       sizeof(struct weir_wide_row), scan_lone_rows, scan);
 	if (!err)
 		err = weir_borrowing_scan(scan->instance, scan->now_ns, add_borrowing, scan);
+	if (!err)
+		err = weir_tokens_scan(scan->instance, weir_host_now_ns(), add_tokens, scan);
 	return err;
 }
 
@@ -558,6 +594,7 @@ static void free_scan(struct scan *scan)
 	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_MEDIUM_FLOWS) |                               \
 	 WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
 
+#define TOKEN_TABLES (WEIR_TABLE_BIT(WEIR_MAP_TOKEN_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_TOKEN_FLOWS))
 #define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_MAP_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_BORROWING_FLOWS))
 
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
@@ -570,8 +607,10 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 	};
 	int err;
 
-	err = weir_instance_expect_tables(
-		instance, FLOW_TABLES | (weir_borrowing_is_used(instance) ? BORROWING_TABLES : 0), "the flows", diag);
+	err = weir_instance_expect_tables(instance,
+					  FLOW_TABLES | (weir_borrowing_is_used(instance) ? BORROWING_TABLES : 0) |
+						  (weir_tokens_are_used(instance) ? TOKEN_TABLES : 0),
+					  "the flows", diag);
 	if (!err)
 		err = weir_controller_look(instance, &scan.controller, diag);
 	if (err)
