@@ -145,6 +145,7 @@ static void twenty_five_mistakes_are_told_all_at_once(void **state)
 	size_t bytes, told = 0;
 	FILE *stream = open_memstream(&text, &bytes);
 
+	assert_non_null(stream);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		fprintf(stream, "%s\n", lines[i].line);
 	fclose(stream);

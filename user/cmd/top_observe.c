@@ -25,25 +25,25 @@ static int set_observes(struct weir_ruleset *ruleset, const char *rule, bool obs
 	return -ENOENT;
 }
 
-int weir_top_observe(const char *name, const char *rule, bool observes, struct weir_diag *diag)
+int weir_top_observe(const char *instance, const char *rule, bool observes, struct weir_diag *diag)
 {
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_instance_freep) struct weir_instance *attached = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_history_free) struct weir_history history = {};
 	const struct weir_reload_options options = {.foreign = WEIR_RELOAD_REFUSE_FOREIGN};
-	int err = weir_instance_open(name, &instance, diag);
+	int err = weir_instance_open(instance, &attached, diag);
 
 	if (err)
 		return err;
-	weir_instance_history(instance, &history);
+	weir_instance_history(attached, &history);
 	if (!history.sets[0]) {
 		weir_diag_error(diag, NULL, NULL, NULL,
-				"the rule set of instance '%s' is not kept: reload it from its files", name);
+				"the rule set of instance '%s' is not kept: reload it from its files", instance);
 		return -ENOENT;
 	}
 	err = weir_kept_set_read(history.sets[0], &ruleset, diag);
 	if (!err)
 		err = set_observes(ruleset, rule, observes, diag);
-	return err ? err : weir_instance_reload(name, ruleset, &options, &result, diag);
+	return err ? err : weir_instance_reload(instance, ruleset, &options, &result, diag);
 }

@@ -31,7 +31,7 @@ static bool has_utf8;
 /* After a mistake of ours the terminal must be of use to whoever looks for it. */
 static void end_and_die(int number)
 {
-	endwin();
+	endwin(); // NOLINT(bugprone-signal-handler): the process dies of it anyway, and nothing else knows the terminal
 	signal(number, SIG_DFL);
 	raise(number);
 }

@@ -186,7 +186,7 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 					&ret_allowance->rate);
 }
 
-/* A cost or, not both, a clock. */
+/* A cost or a clock; the other is NULL. */
 static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_cost *cost,
 		    const struct weir_token_clock *clock)
 {
@@ -198,7 +198,7 @@ static void publish(struct weir_pushed *pushed, uint64_t units, const struct wei
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (clock)
 		pushed->clock[version & 1] = *clock;
-	else
+	if (cost)
 		pushed->cost[version & 1] = *cost;
 	/* It is there before the word that points to it. */
 	__atomic_store_n(&pushed->word, WEIR_THRESHOLD_WORD(units, version), __ATOMIC_RELEASE);
