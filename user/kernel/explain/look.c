@@ -11,6 +11,7 @@
 #include "tables/connection_counts.h"
 #include "tables/penalties.h"
 #include "tables/rule_kind.h"
+#include "tables/shared_sets.h"
 #include "tables/token_bucket.h"
 #include "watch/borrowing.h"
 
@@ -34,15 +35,9 @@ static uint64_t counted_hash(const struct weir_stage *stage, const struct weir_l
 	return rule_of(stage, flow)->kind == WEIR_KIND_ASSOCIATED ? flow->other : flow->hash;
 }
 
-/* Tag 0 is an empty way (bpf/shared_set.h). */
-static uint32_t shared_tag(uint64_t hash)
-{
-	return hash >> 32 ? hash >> 32 : 1;
-}
-
 static const void *find_set(const struct weir_stage *stage, enum weir_instance_map map, uint64_t hash, uint32_t sets)
 {
-	return sets ? weir_stage_find(stage, map, (uint32_t)hash & (sets - 1)) : NULL;
+	return sets ? weir_stage_find(stage, map, weir_shared_set(hash, sets)) : NULL;
 }
 
 /* The way of this tag, or -1. */
@@ -137,7 +132,7 @@ static void look_at_lending(const struct weir_look *look, const struct weir_lab_
 	if (!rule->key_fields) {
 		window = weir_stage_find(look->stage, WEIR_MAP_BORROWING_RESOURCES, rule->slot);
 	} else {
-		tag = shared_tag(flow->hash);
+		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_MAP_BORROWING_FLOWS, flow->hash,
 			       weir_object_config(look->stage->object)->borrowing_sets);
 		way = set ? find_way(set->tag, WEIR_BORROWING_WAYS, tag) : -1;
@@ -172,7 +167,7 @@ static void look_at_plan(const struct weir_look *look, const struct weir_lab_flo
 	if (!rule->key_fields) {
 		word = weir_stage_find(look->stage, WEIR_MAP_THROTTLED_RESOURCES, rule->slot);
 	} else {
-		tag = shared_tag(flow->hash);
+		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_MAP_THROTTLED_FLOWS, flow->hash,
 			       weir_object_config(look->stage->object)->throttle_sets);
 		way = set ? find_way(set->tag, WEIR_THROTTLE_WAYS, tag) : -1;
@@ -210,7 +205,7 @@ static void look_at_tokens(const struct weir_look *look, const struct weir_lab_f
 	if (!rule->key_fields) {
 		bucket = weir_stage_find(look->stage, WEIR_MAP_TOKEN_RESOURCES, rule->slot);
 	} else {
-		tag = shared_tag(flow->hash);
+		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_MAP_TOKEN_FLOWS, flow->hash,
 			       weir_object_config(look->stage->object)->token_sets);
 		way = set ? find_way(set->tag, WEIR_TOKEN_WAYS, tag) : -1;
@@ -233,7 +228,7 @@ static void look_at_connections(const struct weir_look *look, const struct weir_
 	const struct weir_rule *rule = rule_of(look->stage, flow);
 	const struct weir_connection_flow *lone;
 	const struct weir_connection_flow_set *set;
-	uint32_t tag = shared_tag(flow->hash);
+	uint32_t tag = weir_shared_tag(flow->hash);
 	int way;
 
 	explained->has_connections = true;
@@ -264,7 +259,7 @@ static void look_at_breaker(const struct weir_look *look, const struct weir_lab_
 		breaker = weir_stage_find(look->stage, WEIR_MAP_LONE_BREAKERS, rule->slot);
 	} else {
 		set = find_set(look->stage, WEIR_MAP_BREAKERS, flow->hash, config->breaker_sets);
-		way = set ? find_way(set->tag, WEIR_BREAKER_WAYS, shared_tag(flow->hash)) : -1;
+		way = set ? find_way(set->tag, WEIR_BREAKER_WAYS, weir_shared_tag(flow->hash)) : -1;
 		breaker = way >= 0 ? &set->breaker[way] : NULL;
 	}
 	explained->has_breaker = true;
@@ -278,7 +273,7 @@ static void look_at_penalty(const struct weir_look *look, const struct weir_lab_
 	const struct weir_rule *rule = rule_of(look->stage, flow);
 	const struct weir_rule_penalty *lone;
 	const struct weir_penalty_set *set;
-	const uint32_t tag = shared_tag(flow->hash);
+	const uint32_t tag = weir_shared_tag(flow->hash);
 	int way;
 
 	if (!rule->penalty_ms)
@@ -404,7 +399,7 @@ int weir_look_again(const struct weir_look *look, const struct weir_lab_flow *fl
 		return 0;
 	if (bpf_map_lookup_elem(weir_object_map_fd(look->stage->object, WEIR_MAP_WARMING_FLOWS), &index, &set))
 		return -errno;
-	way = find_way(set.tag, WEIR_WARMING_WAYS, shared_tag(flow->hash));
+	way = find_way(set.tag, WEIR_WARMING_WAYS, weir_shared_tag(flow->hash));
 	if (way < 0)
 		return 0;
 	explained->reason = WEIR_THRESHOLD_WARMING;

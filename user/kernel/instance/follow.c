@@ -280,15 +280,17 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		return 0;
 	err = read_info(instance, &info);
 	if (!err && info.generation != instance->info.generation)
-		return 0; /* a reload: it is opened anew at once, and asked again */
+		return -EBUSY; /* a reload: it is opened anew at once */
 	if (!err)
 		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
 	if (!err)
 		err = weir_targets_find(instance->info.wanted, &targets);
-	follow->refused_count =
-		follow->refused_count && !err && lacks_one(instance, &targets) ? follow->refused_count : 0;
-	if (err || !lacks_one(instance, &targets))
+	if (err)
 		return err;
+	if (!lacks_one(instance, &targets)) {
+		follow->refused_count = 0;
+		return 0;
+	}
 	err = weir_bpffs_try_lock(&lock_fd);
 	return err ? err : put_what_came(instance, follow, diag);
 }

@@ -10,6 +10,7 @@
 #include "program/array.h"
 #include "program/offenders.h"
 #include "tables/rule_kind.h"
+#include "tables/shared_sets.h"
 #include "watch/borrowing.h"
 #include "watch/overrides.h"
 #include "watch/tokens.h"
@@ -127,8 +128,8 @@ static void collect_offender(const struct weir_offence *offence, void *data)
 	if (offence->rule_slot >= scan->instance->info.rule_slots)
 		return;
 	if (weir_has_tokens(rule)) {
-		talker.tag = weir_tokens_tag(offence->hash);
-		talker.set = weir_tokens_set(offence->hash, scan->instance->info.token_sets);
+		talker.tag = weir_shared_tag(offence->hash);
+		talker.set = weir_shared_set(offence->hash, scan->instance->info.token_sets);
 		scan->talkers[scan->talker_count++] = talker;
 	} else if (has_rows(rule) && find_id(&scan->instance->info, rule, offence->hash, &talker)) {
 		scan->talkers[scan->talker_count++] = talker;

@@ -28,16 +28,6 @@ static bool has_buckets(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_tokens(rule) && rule->tokens.unit;
 }
 
-uint32_t weir_tokens_tag(uint64_t hash)
-{
-	return hash >> 32 ? hash >> 32 : 1;
-}
-
-uint32_t weir_tokens_set(uint64_t hash, uint32_t sets)
-{
-	return sets ? (uint32_t)hash & (sets - 1) : 0;
-}
-
 bool weir_tokens_are_used(const struct weir_instance *instance)
 {
 	for (uint32_t i = 0; i < instance->rule_count; i++)

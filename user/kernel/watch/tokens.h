@@ -15,10 +15,6 @@ struct weir_tokens_use {
 	uint64_t burst;	   /* tokens of a full bucket */
 };
 
-/* By what a flow with this hash is found in the table of buckets, which has so many sets. */
-uint32_t weir_tokens_tag(uint64_t hash);
-uint32_t weir_tokens_set(uint64_t hash, uint32_t sets);
-
 /* Some rule has tokens. */
 bool weir_tokens_are_used(const struct weir_instance *instance);
 
