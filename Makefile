@@ -7,7 +7,8 @@
 
 # ---- settings ----
 
-# WITHOUT="page" or "metrics" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs).
+# WITHOUT="page", "metrics" or "confine" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs),
+# `confine` what processes that stay give up (libcap-ng, libseccomp).
 # Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
 SANITIZE ?= 0
@@ -39,7 +40,7 @@ VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 CORE_LIBS = $(shell pkg-config --libs libfyaml jansson)
-LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd))
+LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,confine),libcap-ng libseccomp))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
 CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
@@ -71,7 +72,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: FORCE all help deps demo man units install uninstall deb clean compile_commands.json \
-	tests test test-unit test-bpf test-e2e test-vm test-debian model bench bench-quick bench-compare bench-shortcuts \
+	tests test faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
@@ -90,8 +91,13 @@ help:
 	@echo 'make test-unit    pure C tests, no root'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
 	@echo 'make test-e2e     tests with namespaces and real traffic (root)'
+	@echo 'make faults       system calls of every command fail, and it is killed at them, in turn (root)'
+	@echo 'make soak         an hour of traffic, reloads, restarts; counters add up, nothing grows (root)'
+	@echo 'make mutants      known faults, one by one: the test named for each must notice (root, half an hour; MUTANTS="yaml*": some)'
+	@echo 'make coverage     lines of user/ that the tests never reach (root; SUITES="unit bpf_once": by some of them)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
+	@echo 'make fuzz         hostile input to every reader, 5 s each; FUZZ_SECONDS=3600 FUZZ_ONLY=rules: longer, one of them'
 	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
@@ -109,7 +115,7 @@ help:
 	@echo 'make format       let clang-format put it right'
 	@echo
 	@echo 'make compile_commands.json   how each file is compiled, for editors'
-	@echo 'make clean        remove build and build-sanitize'
+	@echo 'make clean        remove build, build-sanitize and build-fuzz'
 	@echo
 	@echo 'V=1 shows whole commands; -j uses all CPUs; SANITIZE=1 builds with sanitizers, into build-sanitize.'
 
@@ -117,7 +123,7 @@ help:
 
 # Core is pure; kernel alone knows libbpf, netlink and /proc. Each is a library, which the tests link, too.
 core_SRC := $(call sources,user/core)
-kernel_SRC := $(call sources,user/kernel)
+kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c,$(call sources,user/kernel))
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
 page_SRC := user/serve/$(if $(call has,page),,no_)page.c
@@ -257,13 +263,30 @@ tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HE
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 test: deps
 	+@$(MAKE) --no-print-directory tests
-	BUILD=$(BUILD) exec tests/run unit bpf model e2e check
+	$(make_fuzzers)
+	BUILD=$(BUILD) exec tests/run unit fuzz bpf model e2e check
 
 test-unit: $(UNIT_TESTS)
 	BUILD=$(BUILD) exec tests/run unit
 
 test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
 	BUILD=$(BUILD) exec tests/run bpf
+
+# Fuzz targets are made by clang, whose libFuzzer drives them, with sanitizers, in a build of their own.
+FUZZ_BUILD := $(BUILD)-fuzz
+FUZZERS := $(call tests_in,fuzz/*_fuzz.c)
+make_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
+	SANITIZE_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' fuzzers
+
+fuzz:
+	$(make_fuzzers)
+	BUILD=$(FUZZ_BUILD) FUZZ_SECONDS='$(FUZZ_SECONDS)' FUZZ_ONLY='$(FUZZ_ONLY)' tests/fuzz/run
+
+fuzzers: $(FUZZERS)
+
+$(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
+		$(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ORACLE) $(KERNEL) $(CORE)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # `make test` has all but the largest configurations.
 model:
@@ -272,9 +295,26 @@ model:
 test-e2e: $(BUILD)/weir $(MAN) $(UNITS) $(TOOLS)
 	BUILD=$(BUILD) exec tests/run e2e
 
+# Not part of `test`: WEIR_FAULTS says how many system calls of each command fail, WEIR_SOAK_MINUTES how long it takes.
+faults: $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/faults
+
+soak: $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/soak
+
+# Not part of `test`: whether the tests notice faults, and what they never reach.
+mutants:
+	BUILD=$(BUILD) MUTANTS='$(MUTANTS)' tests/mutants/run
+
+COVERAGE_BUILD := $(BUILD)/coverage
+coverage:
+	+@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) CFLAGS='-O0 -g' \
+		SANITIZE_FLAGS='--coverage -fprofile-update=atomic -Wno-format-nonliteral -Wno-format-truncation' tests
+	BUILD=$(COVERAGE_BUILD) tests/coverage $(SUITES)
+
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
 REPLAY_TESTS := $(call tests_in,bpf/replay*_test.c)
-VM_TESTS := tests/vm/commands $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
+VM_TESTS := tests/vm/commands tests/vm/other_programs $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
 test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
@@ -509,7 +549,8 @@ compile_commands.json: $(SKELETONS) $(BENCH_SKELETONS) $(BUILD)/commit.h
 			(NR > 1 ? "," : ""), dir, file, substr($$0, 2) } END { print "\n]" }' >$@
 
 clean:
-	rm -rf build build-sanitize compile_commands.json
+	rm -rf build build-sanitize build-fuzz compile_commands.json
 
-# Not those of whole systems in there.
--include $(shell find $(BUILD) \( -path $(BUILD)/vm -o -path $(BUILD)/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)
+# Not those of whole systems in there, nor of other builds.
+OTHER_TREES := $(addprefix -o -path $(BUILD)/,deb mutants coverage)
+-include $(shell find $(BUILD) \( -path $(BUILD)/vm $(OTHER_TREES) \) -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -7,6 +7,7 @@
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
 
+#include "events.h"
 #include "kinds.h"
 #include "offenders.h"
 #include "penalties.h"
@@ -19,8 +20,10 @@ static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const
 {
 	weir_count_block(rule, s->packet.frame_bytes);
 	weir_note_block(s, rule);
-	if (rule->observes)
+	if (rule->observes) {
+		weir_note_would_drop(s, rule);
 		return WEIR_ANSWER_ADMIT;
+	}
 	s->blocking_rule = rule->place;
 	return WEIR_ANSWER_BLOCK;
 }
@@ -74,10 +77,13 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 	if (answer == WEIR_ANSWER_UNSURE)
 		answer = weir_ask_kind(s, rule);
 	if (weir_penalises(rule)) {
-		if (answer == WEIR_ANSWER_BLOCK)
+		if (answer == WEIR_ANSWER_BLOCK) {
+			s->was_penalised = false;
 			weir_start_penalty(s, rule->place);
-		if (answer == WEIR_ANSWER_PENALISED)
+		} else if (answer == WEIR_ANSWER_PENALISED) {
+			s->was_penalised = true;
 			answer = WEIR_ANSWER_BLOCK;
+		}
 	}
 	if (answer == WEIR_ANSWER_BLOCK)
 		answer = weir_block(s, rule);

@@ -11,6 +11,7 @@
 #ifndef WEIR_BREAKERS_H
 #define WEIR_BREAKERS_H
 
+#include "events.h"
 #include "request_groups.h"
 
 #define WEIR_BREAKER_ATTEMPTS 8 /* other CPUs changed the cell each time */
@@ -38,11 +39,13 @@ static __always_inline __u64 weir_next_breaker(__u64 state, enum weir_breaker_ki
 	       (rest & WEIR_BREAKER_TIME_MASK);
 }
 
-static __always_inline bool weir_move_breaker(struct weir_breaker *breaker, __u64 state, __u64 next)
+static __always_inline bool weir_move_breaker(struct weir_scratch *s, struct weir_breaker *breaker, __u64 state,
+					      __u64 next)
 {
 	if (__sync_val_compare_and_swap(&breaker->state, state, next) != state)
 		return false;
 	__sync_fetch_and_add(&breaker->changes, 1);
+	weir_tell_breaker(s, breaker, weir_state_kind(next));
 	return true;
 }
 
@@ -158,7 +161,7 @@ __noinline int weir_count_closed(struct weir_scratch *s, struct weir_breaker *br
 	if (!weir_breaks(terms, sum))
 		return true;
 	until_ns = s->outcome.moment_ns + terms->retry_ns;
-	weir_move_breaker(breaker, state, weir_next_breaker(state, WEIR_BREAKER_OPEN, until_ns));
+	weir_move_breaker(s, breaker, state, weir_next_breaker(state, WEIR_BREAKER_OPEN, until_ns));
 	return true;
 }
 
@@ -195,7 +198,7 @@ __noinline int weir_count_probe(struct weir_scratch *s, struct weir_breaker *bre
 		weir_empty_window(breaker);
 		next = weir_next_breaker(state, WEIR_BREAKER_CLOSED, era);
 	}
-	return weir_move_breaker(breaker, state, next);
+	return weir_move_breaker(s, breaker, state, next);
 }
 
 /* s->outcome is known: does it open or close the breaker? */

@@ -193,6 +193,23 @@ __noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_con
 	return weir_is_counted(weir_own_state(s, word, claim->tag)) ? word : 0;
 }
 
+/* Count out of the flow s->counted_flow what never came to be a connection. If the flow was evicted meanwhile, it was
+ * counted as one of those that went with it.
+ */
+__noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, __u32 step)
+{
+	struct weir_connection_total *total = weir_total_of(slot);
+	const struct weir_connection_flow *flow;
+
+	if (!s || !total || weir_count_out(s, s->counted_flow, s->counted_tag, class, step))
+		return 0;
+	flow = weir_flow_by_number(s->counted_flow);
+	if (flow && !weir_is_owner(flow, s->counted_tag) &&
+	    weir_step_age(weir_step_now(s, class), step) < WEIR_STEP_AGE_OVER)
+		total->counts.evicted--; /* perhaps below zero: another CPU has counted it */
+	return 0;
+}
+
 /* Reserve room for one more in this packet's flow: it is counted in, and the claim says where. */
 static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
 						     struct weir_connection_claim *claim, __u64 threshold)
@@ -231,7 +248,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			claim->is_reserved = 1;
 			return WEIR_ANSWER_ADMIT;
 		}
-		weir_count_out(s, s->counted_flow, s->counted_tag, class, step);
+		weir_take_back(s, slot, class, step);
 		if (claim->counted)
 			claim->counted = weir_counted_word(s, claim);
 	}
@@ -387,7 +404,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 		s->handshake_us = now_us - READ_ONCE(*opened_us);
 	if (__sync_val_compare_and_swap(at, word, changed) != word) {
 		if (!claim->is_reserved && weir_is_counted(next))
-			weir_count_out(s, s->counted_flow, s->counted_tag, weir_state_class(next), step);
+			weir_take_back(s, weir_rule(s->rule[index])->slot, weir_state_class(next), step);
 		return false;
 	}
 	s->counted_open = claim->is_reserved ? claim->open : 0;
@@ -419,9 +436,11 @@ __noinline int weir_roll_back_connection(struct weir_scratch *s, __u32 index)
 	if (!s || index >= WEIR_PACKET_RULES_MAX)
 		return 0;
 	claim = &s->connection[index];
-	if (claim->is_reserved)
-		weir_count_out(s, claim->flow, claim->flow_tag, claim->class, claim->step);
-	return 0;
+	if (!claim->is_reserved)
+		return 0;
+	s->counted_flow = claim->flow;
+	s->counted_tag = claim->flow_tag;
+	return weir_take_back(s, weir_rule(s->rule[index])->slot, claim->class, claim->step);
 }
 
 /* The packet passes: do to the connection what rule `index` of the packet has claimed. */

@@ -80,6 +80,7 @@ WEIR_MAP(connection_totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_connection
 WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
 WEIR_MAP(handshakes, BPF_MAP_TYPE_ARRAY, 1, struct weir_handshakes, 0);
 WEIR_MAP(signals, BPF_MAP_TYPE_ARRAY, 1, struct weir_signals, BPF_F_MMAPABLE); /* as control */
+WEIR_MAP(events, BPF_MAP_TYPE_ARRAY, 1, struct weir_events, BPF_F_MMAPABLE);   /* for readers */
 
 /* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */
 WEIR_MAP(instance, BPF_MAP_TYPE_ARRAY, 1, struct weir_instance_info, 0);

@@ -26,6 +26,7 @@
 #include "scratch.h"
 
 #define WEIR_VLAN_TAGS_MAX 2
+#define WEIR_VLAN_ID 0xfff /* of a tag's tci; the rest is priority */
 #define WEIR_EXTENSION_HEADERS_MAX 8
 /* No header begins later: Ethernet, two tags, IPv6 and eight extension headers of 2,048 bytes end before it. */
 #define WEIR_HEADER_OFFSET_MAX 0x7fff
@@ -140,6 +141,9 @@ static __always_inline enum weir_parsed weir_parse_transport(struct weir_cursor 
 	if (pkt->parsed_protocol == IPPROTO_UDP) {
 		__u32 udp_bytes = bpf_ntohs(hdr->udp.len);
 
+		/* A datagram of IPv6 that states no length is as long as its packet (RFC 2675, 4) */
+		if (!udp_bytes && pkt->is_ipv6)
+			udp_bytes = left;
 		/* The first fragment states the length of the whole datagram. */
 		if (udp_bytes < sizeof(struct udphdr) || (pkt->fragment == WEIR_FRAGMENT_NONE && udp_bytes > left))
 			return WEIR_PARSED_MALFORMED;
@@ -161,7 +165,8 @@ static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur,
 	/* ihl counts 32-bit words, five or more (RFC 791, 3.1). With fewer we would read ports from this header. */
 	hdr_bytes = ip->ihl * 4;
 	total_bytes = bpf_ntohs(ip->tot_len);
-	if (hdr_bytes < sizeof(*ip) || total_bytes < hdr_bytes || start + total_bytes > cur->frame_bytes)
+	if (ip->version != 4 || hdr_bytes < sizeof(*ip) || total_bytes < hdr_bytes ||
+	    start + total_bytes > cur->frame_bytes)
 		return WEIR_PARSED_MALFORMED;
 
 	pkt->source[0] = ip->saddr;
@@ -246,7 +251,7 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	payload_bytes = bpf_ntohs(ip6->payload_len);
 	cur->offset += sizeof(*ip6);
 	end = cur->offset + payload_bytes;
-	if (end > cur->frame_bytes)
+	if (ip6->version != 6 || end > cur->frame_bytes)
 		return WEIR_PARSED_MALFORMED;
 
 	__builtin_memcpy(pkt->source, &ip6->saddr, sizeof(pkt->source));
@@ -294,8 +299,9 @@ static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *c
 		tag = weir_peek(cur, sizeof(*tag));
 		if (!tag)
 			return WEIR_PARSED_MALFORMED;
-		if (i == 0)
-			pkt->vlan = bpf_ntohs(tag->tci) & 0xfff;
+		/* VLAN 0 is none: such a tag bears only a priority (802.1Q, 9.6), and Linux looks behind it. */
+		if (i == 0 || !pkt->vlan)
+			pkt->vlan = bpf_ntohs(tag->tci) & WEIR_VLAN_ID;
 		ethertype = tag->ethertype;
 		cur->offset += sizeof(*tag);
 	}
@@ -304,6 +310,7 @@ static __always_inline enum weir_parsed weir_parse_headers(struct weir_cursor *c
 		return weir_parse_ipv4(cur, pkt);
 	if (ethertype == bpf_htons(ETH_P_IPV6))
 		return weir_parse_ipv6(cur, pkt);
+	pkt->ethertype = bpf_ntohs(ethertype);
 	return weir_is_vlan(ethertype) ? WEIR_PARSED_UNSUPPORTED : WEIR_PARSED_NON_IP;
 }
 
@@ -413,7 +420,7 @@ static __always_inline bool weir_parse_usual_ipv6(const struct weir_usual *usual
 		return false;
 	payload_bytes = bpf_ntohs(ip6->payload_len);
 	protocol = ip6->nexthdr;
-	if (sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > usual->cur->frame_bytes)
+	if (ip6->version != 6 || sizeof(struct ethhdr) + sizeof(*ip6) + payload_bytes > usual->cur->frame_bytes)
 		return false;
 	weir_copy_address(usual->pkt->source, &ip6->saddr);
 	if (usual->asked & WEIR_MATCH_DESTINATION)

@@ -7,6 +7,7 @@
 #ifndef WEIR_BPF_PENALTIES_H
 #define WEIR_BPF_PENALTIES_H
 
+#include "events.h"
 #include "shortcuts.h"
 #include "throttle.h"
 
@@ -269,6 +270,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
 			continue;
 		weir_count_penalty(rule->slot);
+		weir_tell_penalty(s, rule->place, until_ns);
 		return true;
 	}
 	return false;

@@ -268,8 +268,10 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 		weir_count_stall(rule->slot);
 		return 0;
 	}
-	if (claim->probe)
+	if (claim->probe) {
 		__sync_fetch_and_add(&breaker->changes, 1);
+		weir_tell_breaker(s, breaker, WEIR_BREAKER_HALF_OPEN);
+	}
 	now_ns = weir_monotonic_ns(s);
 	due = weir_request_due(rule, now_ns, now_ns + config.request_timeout_ns);
 	weir_extend_breaker(s, number, rule);

@@ -92,15 +92,25 @@ static __always_inline __u64 weir_row_word(void *row, const enum weir_width wide
 			WEIR_THRESHOLD_WORD(medium->units, medium->version), ((struct weir_wide_row *)row)->threshold);
 }
 
+/* The version that a row notes of a threshold word. Of one without a version: what it will not be believed by. */
+static __always_inline __u8 weir_noted_version(__u64 threshold_word)
+{
+	__u8 version = threshold_word >> WEIR_THRESHOLD_BITS;
+
+	return version & WEIR_VERSION_OBSOLETE ? version : version | WEIR_VERSION_OBSOLETE;
+}
+
 static __always_inline void weir_row_set_word(void *row, __u64 threshold_word, const enum weir_width wide)
 {
+	__u8 version = weir_noted_version(threshold_word);
+
 	if (wide == WEIR_WIDE) {
-		((struct weir_wide_row *)row)->threshold = threshold_word;
+		((struct weir_wide_row *)row)->threshold = WEIR_THRESHOLD_WORD(threshold_word, version);
 	} else if (wide == WEIR_MEDIUM) {
 		((struct weir_medium_row *)row)->units = threshold_word;
-		((struct weir_medium_row *)row)->version = threshold_word >> WEIR_THRESHOLD_BITS;
+		((struct weir_medium_row *)row)->version = version;
 	} else {
-		((struct weir_narrow_row *)row)->version = threshold_word >> WEIR_THRESHOLD_BITS;
+		((struct weir_narrow_row *)row)->version = version;
 	}
 }
 

@@ -50,6 +50,7 @@ struct weir_packet {
 	__u32 tcp_flags; /* or WEIR_BYTE_NONE */
 	__u32 icmp_type; /* or WEIR_BYTE_NONE */
 	__u32 dscp;
+	__u32 ethertype; /* host order; of packets that are not IP */
 	__u8 is_ipv6;
 	__u8 fragment;	      /* enum weir_fragment */
 	__u8 parsed_protocol; /* while headers are parsed; then weir_protocol() */
@@ -313,7 +314,7 @@ struct weir_scratch {
 	__u32 has_now;
 	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */
-	__u32 blocking_rule;	 /* place, for the lab */
+	__u32 blocking_rule;	 /* place, for the lab and for events */
 	struct weir_view view;
 	__u64 fence;			   /* target of fences; its value means nothing */
 	__u64 talker_tick;		   /* when a talker was recorded last */
@@ -331,6 +332,10 @@ struct weir_scratch {
 	__u32 offences_gap;	/* beyond these: so many are not counted before one is */
 	__u32 offences_skipped; /* ... and so many have not been, so far */
 	__u32 offences_random;
+	__u32 was_penalised;  /* of a rule that penalises and has just blocked: for a penalty that was running */
+	__u32 observed_flags; /* a rule that observes would drop the packet: enum weir_event_flag; else 0 */
+	__u32 observed_rule;  /* its place */
+	__u32 pad;
 	struct weir_sum sum;
 	struct weir_allowed allowed;
 	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */

@@ -63,10 +63,8 @@ static __always_inline void weir_read_pushed(struct weir_scratch *s, const struc
 
 /* ---- overrides ---- */
 
-/* A flow's row remembers in its copy of the threshold's version that the flow has no override: the search is
- * then spared. Userspace leaves this bit of the version to us.
+/* A flow's row notes in its copy of the threshold's version that the flow has no override: the search is then spared.
  */
-#define WEIR_VERSION_PLAIN 0x80u
 #define WEIR_WORD_PLAIN ((__u64)WEIR_VERSION_PLAIN << WEIR_THRESHOLD_BITS)
 
 /* The override that this packet's flow is under, or NULL. The longest prefix wins. */

@@ -125,6 +125,11 @@ __noinline int weir_listed_bits(struct weir_scratch *s)
 	}
 	first = s->packet.is_ipv6 ? config.listed_ipv4 : 0;
 	count = s->packet.is_ipv6 ? config.listed_ipv6 : config.listed_ipv4;
+	/* They are constants to the verifier, which follows a search among known places into each of them: with more
+	 * than some 2,000 prefixes it gave up after its million instructions (Linux 6.18).
+	 */
+	FORGET(s->forgotten, first);
+	FORGET(s->forgotten, count);
 	/* Behind the last that begins at or before the source: `first` is then one more than its place. */
 	for (int i = 0; i < WEIR_LIST_COUNT_BITS && count; i++) {
 		__u32 half = count / 2;

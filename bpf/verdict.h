@@ -20,7 +20,16 @@ static __always_inline bool weir_is_neighbour_discovery(const struct weir_packet
 	return (pkt->icmp_type >= 130 && pkt->icmp_type <= 137) || pkt->icmp_type == 143;
 }
 
-static __always_inline enum weir_verdict weir_class_verdict(enum weir_parsed parsed)
+/* nonIp, but for the EtherTypes of nonIpExcept. */
+static __always_inline bool weir_drops_non_ip(const struct weir_packet *pkt)
+{
+	for (__u32 i = 0; i < WEIR_NON_IP_EXCEPT_MAX && i < config.non_ip_except_count; i++)
+		if (pkt->ethertype >= config.non_ip_except[i].low && pkt->ethertype <= config.non_ip_except[i].high)
+			return !config.drop_non_ip;
+	return config.drop_non_ip;
+}
+
+static __always_inline enum weir_verdict weir_class_verdict(const struct weir_packet *pkt, enum weir_parsed parsed)
 {
 	switch (parsed) {
 	case WEIR_PARSED_MALFORMED:
@@ -28,7 +37,7 @@ static __always_inline enum weir_verdict weir_class_verdict(enum weir_parsed par
 	case WEIR_PARSED_UNSUPPORTED:
 		return config.drop_unsupported ? WEIR_VERDICT_UNSUPPORTED_DROP : WEIR_VERDICT_UNSUPPORTED_PASS;
 	case WEIR_PARSED_NON_IP:
-		return config.drop_non_ip ? WEIR_VERDICT_NON_IP_DROP : WEIR_VERDICT_NON_IP_PASS;
+		return weir_drops_non_ip(pkt) ? WEIR_VERDICT_NON_IP_DROP : WEIR_VERDICT_NON_IP_PASS;
 	default:
 		return WEIR_VERDICT_ERROR;
 	}

@@ -42,13 +42,28 @@ static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s
 
 /* ---- the flow's entry ---- */
 
+/* So many bits tell apart flows that will be cold in the same second, and so many seconds are told. */
+#define WEIR_WARMTH_BITS 20
+#define WEIR_COLD_SECOND_MAX (1ull << 38)
+
+/* How far from cold a flow is, roughly: by the tokens that it will have stored when its second is synced. */
+static __always_inline __u64 weir_warmth(const struct weir_warming *flow)
+{
+	__u64 stored = READ_ONCE(flow->stored), passed = READ_ONCE(flow->passed), left;
+
+	left = (stored - passed) * (1 - weir_top_bit(stored - passed));
+	return (1ull << WEIR_WARMTH_BITS) - 1 - weir_lesser(left, (1ull << WEIR_WARMTH_BITS) - 1);
+}
+
 /*
- * The victim: the flow that will be cold first. An entry that is being synced is warm for this second, and the latest
- * way taken goes last of those that are cold: otherwise two CPUs with a new flow each would both write into one entry.
+ * The victim: the flow that will be cold first, and of those that will be in the same second the coldest: under a rule
+ * that cools within a second, a flow at its limit and one that was seen once differ in nothing else. An entry that is
+ * being synced is warm for this second, and the latest way taken goes last of those that are cold: otherwise two CPUs
+ * with a new flow each would both write into one entry.
  */
 __noinline __u32 weir_choose_warming(const struct weir_warming_set *set, __u64 latest, __u64 now_s)
 {
-	__u64 coldest = ~0ull >> 1;
+	__u64 coldest = ~0ull >> 1, rank;
 
 	if (!set)
 		return 0;
@@ -58,12 +73,13 @@ __noinline __u32 weir_choose_warming(const struct weir_warming_set *set, __u64 l
 		__u64 is_busy = READ_ONCE(set->flow[way].state) / WEIR_WARMING_BUSY & 1;
 		__u64 cold_second = READ_ONCE(set->flow[way].cold_second) & ~0ull >> 1;
 
-		cold_second = weir_lesser(cold_second, WEIR_WARMING_SECOND_MASK);
+		cold_second = weir_lesser(cold_second, WEIR_COLD_SECOND_MAX);
 		cold_second = weir_greater(cold_second, now_s * is_latest);
 		cold_second = weir_greater(cold_second, (now_s + 1) * is_busy);
-		coldest = weir_lesser((cold_second * 2 + is_latest) * 8 + way, coldest);
+		rank = (cold_second * 2 + is_latest) << WEIR_WARMTH_BITS | weir_warmth(&set->flow[way]);
+		coldest = weir_lesser(rank * 8 + way, coldest);
 	}
-	return (coldest & 7) | (coldest / 16 > now_s ? WEIR_WAY_EVICTS : 0);
+	return (coldest & 7) | ((coldest >> WEIR_WARMTH_BITS) / 16 > now_s ? WEIR_WAY_EVICTS : 0);
 }
 
 static __always_inline __u32 weir_warming_victim(struct weir_scratch *s, void *set, __u64 latest, void *context)
@@ -176,7 +192,7 @@ static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const s
 	__u64 owner = weir_warming_owner(rule, s->view.flow.tag);
 	__u64 left = READ_ONCE(flow->passed), state = READ_ONCE(flow->state), claimed = state | WEIR_WARMING_BUSY;
 
-	if (weir_is_synced(state, owner, now_s))
+	if (weir_is_synced(state, owner, now_s) && owner >> WEIR_THRESHOLD_BITS != WEIR_VERSION_NONE)
 		return state;
 	if (!weir_is_of_flow(state, s->view.flow.tag))
 		claimed = owner | WEIR_WARMING_BUSY; /* nothing is left of the former owner */

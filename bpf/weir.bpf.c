@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
+#include "events.h"
 #include "pace.h"
 #include "parse.h"
 #include "report.h"
@@ -86,7 +87,7 @@ static __always_inline enum weir_verdict weir_parse_packet(struct xdp_md *ctx, s
 		return WEIR_VERDICT_OPEN;
 	s->packet.frame_bytes = cur.frame_bytes;
 	parsed = weir_parse_frame(ctx, s);
-	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(parsed);
+	return parsed == WEIR_PARSED_IP ? WEIR_VERDICT_OPEN : weir_class_verdict(&s->packet, parsed);
 }
 
 SEC("xdp.frags")
@@ -108,6 +109,8 @@ int weir_ingress(struct xdp_md *ctx)
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_admit(s);
 	weir_count(s, verdict);
+	if (!config.is_virtual)
+		weir_tell(ctx, s, verdict);
 	if (config.is_virtual)
 		weir_report(s, verdict);
 	else if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)

@@ -15,6 +15,7 @@
  *	weir_connections.h	the instance: connections
  *	weir_breakers.h		the instance: circuit breakers
  *	weir_counters.h		the instance: verdicts and counters
+ *	weir_events.h		the instance: events, and the journal
  *	weir_description.h	the instance: what runs, for commands
  *	weir_tables.h		the instance: the versions of all these tables
  *	weir_lab.h		replay and tests
@@ -30,6 +31,7 @@
 #include "weir_connections.h"
 #include "weir_counters.h"
 #include "weir_description.h"
+#include "weir_events.h"
 #include "weir_generation.h"
 #include "weir_lab.h"
 #include "weir_sizes.h"
@@ -39,7 +41,7 @@
 /* One more with every change of struct weir_instance_info. All other tables that survive a reload have versions of
  * their own (weir_tables.h).
  */
-#define WEIR_ABI_VERSION 18u
+#define WEIR_ABI_VERSION 19u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 #endif

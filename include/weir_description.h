@@ -8,6 +8,7 @@
 
 #include "weir_breakers.h"
 #include "weir_connections.h"
+#include "weir_generation.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
 #include "weir_warm_up.h"
@@ -77,6 +78,8 @@ struct weir_instance_info {
 	__u32 attach_mode;    /* enum weir_attach_mode */
 	__u32 allows_merging; /* in skb mode packets that were merged may count as one */
 	__u32 paces;	      /* weir_config.paces of the last load */
+	__u32 non_ip_except_count;
+	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
 };
 
 /* MemoryAdaptive, as the user wrote it. */
@@ -111,8 +114,10 @@ struct weir_rule_info {
 	__u64 threshold_micro; /* as the user wrote it, in millionths of a unit */
 	__u64 threshold_word;  /* as last loaded */
 	__u64 free_after_ns;   /* CLOCK_MONOTONIC */
-	__u32 state;	       /* enum weir_slot_state */
-	__u32 place;	       /* in weir_generation.rules */
+	/* No row has noted any version of the other half, or with WEIR_VERSION_NONE any at all, since then. 0: ever. */
+	__u64 versions_since_ns;
+	__u32 state; /* enum weir_slot_state */
+	__u32 place; /* in weir_generation.rules */
 	__u32 resource_slot;
 	__u32 storage; /* enum weir_storage */
 	__u32 timing;

@@ -18,6 +18,15 @@
 /* A threshold and its version share a word, so that one aligned store changes both. */
 #define WEIR_THRESHOLD_BITS 56
 #define WEIR_THRESHOLD_MASK ((1ull << WEIR_THRESHOLD_BITS) - 1)
+/*
+ * Versions of a rule's threshold: rows that know of another ask again. The highest bit of the eight is the program's
+ * note that a flow has no override. NONE: so many thresholds have held within one window that a row might take
+ * another for this one, so no row is believed (slots.c). Rows then note OBSOLETE, which no rule has.
+ */
+#define WEIR_VERSION_NONE 0u
+#define WEIR_VERSIONS 126u
+#define WEIR_VERSION_OBSOLETE 127u
+#define WEIR_VERSION_PLAIN 0x80u
 #define WEIR_THRESHOLD_WORD(units, version)                                                                            \
 	(((__u64)(__u8)(version) << WEIR_THRESHOLD_BITS) | ((units)&WEIR_THRESHOLD_MASK))
 
@@ -214,6 +223,12 @@ enum weir_shortcut {
 	WEIR_SHORTCUTS_ALL = (1 << 7) - 1,
 };
 
+/* EtherTypes in host order, both ends included. */
+#define WEIR_NON_IP_EXCEPT_MAX 16
+struct weir_ethertypes {
+	__u16 low, high;
+};
+
 /* .rodata of the program. The verifier knows it, and removes what is switched off. */
 struct weir_config {
 	__u64 seed[16];		 /* the secret that flows are hashed with; the same until detach */
@@ -239,6 +254,8 @@ struct weir_config {
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;
+	__u32 non_ip_except_count;
+	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* of which the opposite holds */
 	__u32 drop_unmatched;
 	/* what some rule of the load needs; the verifier removes the rest */
 	__u32 asked_fields; /* enum weir_match_field, or-ed: fields that a match, a key or a kind of limit reads */
@@ -253,10 +270,10 @@ struct weir_config {
 	__u32 penalises; /* some rule has penalties */
 	__u32 penalty_sets;
 	__u32 token_sets;
-	__u32 notes_offenders;	   /* drops are counted by flow: map `offenders` */
-	__u64 throttle_horizon_ns; /* the largest cost of a packet: a planned time further back is over */
-	__u32 borrowing_sets;	   /* a power of two; 0: no such table */
-	__u32 pad2;
+	__u32 notes_offenders;	    /* drops are counted by flow: map `offenders` */
+	__u64 throttle_horizon_ns;  /* the largest cost of a packet: a planned time further back is over */
+	__u32 borrowing_sets;	    /* a power of two; 0: no such table */
+	__u32 has_observers;	    /* some rule observes */
 	__u64 borrowing_horizon_ns; /* a flow that was judged longer ago has nothing in its windows */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;

@@ -18,8 +18,8 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 10560, WEIR_ABI_VERSION)                                  \
-	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 728, 3)                                                     \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 10632, WEIR_ABI_VERSION)                                  \
+	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 736, 4)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
 	TABLE(NARROW_FLOWS, narrow_flows, struct weir_narrow_row, 32, 1)                                               \
@@ -60,7 +60,8 @@
 	TABLE(LONE_BREAKERS, lone_breakers, struct weir_breaker, 256, 1)                                               \
 	TABLE(REQUEST_GROUPS, request_groups, struct weir_request_group, 24, 1)                                        \
 	TABLE(LONE_GROUPS, lone_groups, struct weir_request_group, 24, 1)                                              \
-	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)
+	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)                                                   \
+	TABLE(EVENTS, events, struct weir_events, 422208, 1)
 
 /*
  * Of a generation, and so made anew by every load; but commands of another version read and write it while it is in

@@ -74,8 +74,8 @@ static void print_options(const struct weir_command *command)
 	const struct weir_option *option;
 
 	for (size_t place = 0; (option = weir_command_option(command, place)); place++) {
-		if (!strcmp(option->name, "help"))
-			continue; /* every command has it */
+		if (!strcmp(option->name, "help") || !strcmp(option->name, "color"))
+			continue; /* every command has them */
 		printf(".TP\n");
 		if (option->is_short)
 			printf("\\fB\\-%c\\fR, ", option->letter);
@@ -114,7 +114,9 @@ static void print_all(void)
 		printf(".TP 10\n.B %s\n", entry->command->name);
 		print_prose(entry->does);
 	}
-	puts(".PD\n.PP\nEvery command has\n.BR \\-\\-help .");
+	puts(".PD\n.PP\nEvery command has\n.BR \\-\\-help ,\nand");
+	puts(".BR \\-\\-color =\\fIWHEN\\fR:\n.B auto\n(the default: in a terminal, unless");
+	puts(".B NO_COLOR\nis set or the terminal is\n.BR dumb ),\n.BR always ,\nor\n.BR never .");
 	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++) {
 		printf(".SS \"weir %s\"\n", entry->command->name);
 		print_synopsis(entry->command);

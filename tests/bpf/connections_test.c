@@ -187,6 +187,51 @@ static void count_equals_a_sweep_when_flows_are_evicted(void **state)
 	mix_on_one_cpu(WEIR_KEY_SOURCE, 8, 4096, 1);
 }
 
+/* ---- how connections end, beside a count of who fell silent ---- */
+
+#define RULES_OF_MIX 3
+
+/* Two limits of connections that need the same few entries, and behind them a rate, which rolls them back. */
+static void mix_with_other_rules(uint32_t seed)
+{
+	struct random random = {.state = seed};
+	uint64_t before[RULES_OF_MIX + 1], after[RULES_OF_MIX + 1], silent[RULES_OF_MIX] = {}, now_ns = RIG_START_NS;
+	uint32_t connections = random_below(&random, 2) ? 8 : 4096, flows = random_below(&random, 2) ? 1 : 1024;
+	cpu_set_t cpus;
+	struct rig rig;
+
+	begin(&rig, connections, flows);
+	limit(&rig, WEIR_KEY_SOURCE, 1 + random_below(&random, 6));
+	limit(&rig, WEIR_KEY_SOURCE_PORT, 1 + random_below(&random, 6));
+	limit(&rig, random_below(&random, 2) ? 0 : WEIR_KEY_SOURCE | WEIR_KEY_SOURCE_PORT,
+	      1 + random_below(&random, 30));
+	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 3 + random_below(&random, 30), 100 * MS, 1);
+	rig_load(&rig, true);
+	rig_stay(&cpus);
+	for (int i = 0; i < 2000; i++) {
+		uint8_t frame[FRAME_BYTES];
+
+		sweep_count(&rig, now_ns, before);
+		now_ns += random_below(&random, 200) ? pause_ns(&random) : long_pause_ns(&random);
+		sweep_count(&rig, now_ns, after);
+		for (uint32_t rule = 0; rule < RULES_OF_MIX; rule++) {
+			silent[rule] += before[rule] - after[rule];
+			if (figures_of(&rig, rule, now_ns).closed_by_idle != silent[rule])
+				fail_msg("seed %u, packet %d, rule %u: %" PRIu64 " fell silent, and not %" PRIu64, seed,
+					 i, rule, silent[rule], figures_of(&rig, rule, now_ns).closed_by_idle);
+		}
+		build_of_mix(&random, frame);
+		rig_passes(&rig, now_ns, frame, FRAME_BYTES);
+	}
+	end_alone(&rig, &cpus);
+}
+
+static void who_fell_silent_is_counted_right_whatever_is_evicted_and_rolled_back(void **state)
+{
+	for (uint32_t seed = 1; seed <= 12; seed++)
+		mix_with_other_rules(seed);
+}
+
 /* ---- two CPUs ---- */
 
 struct pair {
@@ -512,6 +557,7 @@ int main(void)
 		cmocka_unit_test(count_of_a_whole_resource_equals_a_sweep),
 		cmocka_unit_test(count_equals_a_sweep_when_connections_are_evicted),
 		cmocka_unit_test(count_equals_a_sweep_when_flows_are_evicted),
+		cmocka_unit_test(who_fell_silent_is_counted_right_whatever_is_evicted_and_rolled_back),
 		cmocka_unit_test_teardown(count_equals_a_sweep_after_a_mix_on_two_cpus, rig_detach),
 		cmocka_unit_test_teardown(count_of_a_whole_resource_equals_a_sweep_after_a_mix_on_two_cpus, rig_detach),
 		cmocka_unit_test_teardown(count_equals_a_sweep_when_two_cpus_evict_connections, rig_detach),

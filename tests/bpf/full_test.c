@@ -16,9 +16,11 @@
 
 #include "../lib/lab_setup.h"
 #include "../lib/packets.h"
+#include "../lib/previous.h"
 #include "../lib/rig.h"
 #include "../lib/shortcuts.h"
 #include "base/util.h"
+#include "host/host.h"
 
 #define PORT 53
 #define OTHER_PORT 123
@@ -228,6 +230,94 @@ static void the_next_load_s_threshold_holds_for_a_full_flow(void **state)
 	end(&old);
 }
 
+/* ---- many reloads within a window ---- */
+
+/* Reload bench's rules `count` times, each time with another threshold or override, and in the end with that of
+ * `wanted_micro`. Loads are compiled one from the other; only the last one is put in force.
+ */
+static void reload_often(struct bench *bench, const struct bench *first, unsigned int count, uint64_t *threshold_micro,
+			 uint64_t wanted_micro)
+{
+	struct weir_image *image = first->rig.image, *next;
+	struct rig last = first->rig;
+	struct weir_diag diag = {};
+
+	for (unsigned int i = 1; i < count; i++) {
+		struct weir_previous previous = previous_of(image);
+		struct weir_compile_options options = {
+			.cpus = (uint32_t)weir_host_cpus(), .now_ns = RIG_START_NS, .previous = &previous};
+
+		*threshold_micro = (1000 + i) * WEIR_MICRO;
+		assert_int_equal(weir_image_build(bench->rig.ruleset, &options, &next, &diag), 0);
+		if (image != first->rig.image)
+			weir_image_free(image);
+		image = next;
+	}
+	weir_diag_free(&diag);
+	*threshold_micro = wanted_micro;
+	last.image = image;
+	bench->rig.reloads = &last;
+	bench->rig.now_ns = bench->now_ns;
+	rig_load(&bench->rig, true);
+	if (image != first->rig.image)
+		weir_image_free(image);
+}
+
+/* A flow is full, or has leased, under a threshold of long ago whose version comes round. */
+static void no_number_of_reloads_makes_an_old_threshold_hold_again(void **state)
+{
+	static const unsigned int counts[] = {1, 126, 127, 255};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		struct bench old, higher, lower;
+
+		begin(&old);
+		rig_load(&old.rig, true);
+		assert_int_equal(passed_of(&old, "192.0.2.1", PORT, MANY), LIMIT);
+		begin(&higher);
+		reload_often(&higher, &old, counts[i], &higher.rig.ruleset->rules[0].threshold_micro,
+			     29254 * WEIR_MICRO);
+		assert_int_equal(passed_of(&higher, "192.0.2.1", PORT, MANY), MANY);
+		assert_int_equal(passed_of(&higher, "192.0.2.2", PORT, 40), 40); /* and leases more */
+		begin(&lower);
+		reload_often(&lower, &higher, counts[i], &lower.rig.ruleset->rules[0].threshold_micro, 41 * WEIR_MICRO);
+		assert_int_equal(passed_of(&lower, "192.0.2.2", PORT, MANY), 1);
+		assert_int_equal(passed_of(&lower, "192.0.2.2", PORT, MANY), 0);
+		assert_int_equal(passed_of(&lower, "192.0.2.3", PORT, 60), 41);
+		end(&lower);
+		end(&higher);
+		end(&old);
+	}
+}
+
+/* In all formats, and whether the flow has the override or not. */
+static void no_number_of_reloads_makes_an_old_override_hold_again(void **state)
+{
+	static const unsigned int counts[] = {63, 126, 127};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts) * ARRAY_SIZE(limits); i++) {
+		struct weir_override before[] = {
+			{.prefix = {4, 32, {192, 0, 2, 1}}, .threshold_micro = 5 * WEIR_MICRO}};
+		struct weir_override after[] = {{.prefix = {4, 31, {192, 0, 2, 2}}, .threshold_micro = 5 * WEIR_MICRO}};
+		uint64_t limit = limits[i % ARRAY_SIZE(limits)];
+		struct bench old, next;
+
+		begin(&old)->threshold_micro = limit * WEIR_MICRO;
+		override(&old.rig.ruleset->rules[0], before, 1);
+		rig_load(&old.rig, true);
+		assert_int_equal(passed_of(&old, "192.0.2.1", PORT, MANY), 5);
+		assert_int_equal(passed_of(&old, "192.0.2.2", PORT, 2), 2);
+		begin(&next)->threshold_micro = limit * WEIR_MICRO;
+		override(&next.rig.ruleset->rules[0], after, 1);
+		reload_often(&next, &old, counts[i / ARRAY_SIZE(limits)], &after[0].threshold_micro, 2 * WEIR_MICRO);
+		assert_int_equal(passed_of(&next, "192.0.2.1", PORT, MANY), limit == LIMIT ? 0 : MANY);
+		assert_int_equal(passed_of(&next, "192.0.2.2", PORT, MANY), 0);
+		assert_int_equal(passed_of(&next, "192.0.2.3", PORT, MANY), 2);
+		end(&next);
+		end(&old);
+	}
+}
+
 /* Of bytes a flow may be full for a large packet and not for a small one. */
 static void a_flow_is_full_for_packets_larger_than_what_is_left(void **state)
 {
@@ -259,6 +349,8 @@ int main(void)
 		cmocka_unit_test(flows_under_overrides_have_their_own_limits),
 		cmocka_unit_test(an_override_reaches_a_flow_that_was_silent_for_a_window),
 		cmocka_unit_test(the_next_load_s_threshold_holds_for_a_full_flow),
+		cmocka_unit_test(no_number_of_reloads_makes_an_old_threshold_hold_again),
+		cmocka_unit_test(no_number_of_reloads_makes_an_old_override_hold_again),
 		cmocka_unit_test(a_flow_is_full_for_packets_larger_than_what_is_left),
 	};
 

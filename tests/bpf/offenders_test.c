@@ -112,7 +112,7 @@ static void map_offenders(const struct rig *rig, struct weir_offenders *ret_offe
 {
 	assert_int_equal(weir_offenders_map(ret_offenders, weir_object_map_fd(rig->object, WEIR_MAP_OFFENDERS),
 					    weir_object_map_fd(rig->object, WEIR_MAP_OFFENDER_KEYS),
-					    weir_image_offender_sets(rig->image)),
+					    weir_image_offender_sets(rig->image), true),
 			 0);
 }
 

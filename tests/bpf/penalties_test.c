@@ -65,7 +65,7 @@ static void map_penalties(const struct rig *rig, struct weir_penalties *ret_pena
 	int err = weir_penalties_map(ret_penalties, weir_object_map_fd(rig->object, WEIR_MAP_PENALISED_FLOWS),
 				     weir_object_map_fd(rig->object, WEIR_MAP_PENALTY_KEYS),
 				     weir_object_map_fd(rig->object, WEIR_MAP_PENALISED_RULES),
-				     rig->image->config.penalty_sets, rig->image->rule_slots);
+				     rig->image->config.penalty_sets, rig->image->rule_slots, true);
 
 	assert_int_equal(err, 0);
 }

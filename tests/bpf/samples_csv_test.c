@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -172,6 +175,100 @@ static void all_mistakes_of_a_file_are_told(void **state)
 	assert_int_equal(csv->diag.entries[2].line, 3);
 }
 
+static void lines_that_are_no_text_are_mistakes(void **state)
+{
+	static const char zero[] = "1,1,0.5\n2,1\0,0.5\n";
+	struct csv *csv = *state;
+	FILE *stream;
+
+	forget(csv);
+	stream = fopen(csv->path, "w");
+	assert_non_null(stream);
+	assert_int_equal(fwrite(zero, 1, sizeof(zero) - 1, stream), sizeof(zero) - 1);
+	assert_int_equal(fclose(stream), 0);
+	assert_int_equal(weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag), -EINVAL);
+	assert_int_equal(csv->diag.entries[0].line, 2);
+	assert_string_equal(csv->diag.entries[0].source_line, "2,1?,0.5");
+	/* A byte order mark is no part of the text. */
+	assert_int_equal(read_text(csv, "\xef\xbb\xbf" LINE), 0);
+	assert_int_equal(csv->count, 1);
+}
+
+#define MEGABYTES 16
+
+/* Sixteen megabytes of the same. */
+static void fill(const struct csv *csv, const char *unit)
+{
+	FILE *stream = fopen(csv->path, "w");
+	const size_t bytes = strlen(unit);
+
+	assert_non_null(stream);
+	for (size_t at = 0; at + bytes <= MEGABYTES << 20; at += bytes)
+		assert_int_equal(fwrite(unit, 1, bytes, stream), bytes);
+	assert_int_equal(fclose(stream), 0);
+}
+
+/* What once took more than a minute and two gigabytes. */
+static void sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes(void **state)
+{
+	static const struct {
+		const char *unit;
+		size_t errors; /* 0: it is read */
+		const char *latest;
+	} files[] = {
+		{"x\n", 1001, "more than 1000 mistakes; the rest of"},
+		{"5,1,1\n4,1,2\n", 1001, "more than 1000 mistakes; the rest of"},
+		{"1", 1, "not a sample"},
+		{"1,1,1\n", 0, NULL},
+		{"\n", 0, NULL},
+	};
+	struct csv *csv = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct timespec from, to;
+		struct rusage usage;
+		double seconds;
+		int err;
+
+		forget(csv);
+		fill(csv, files[i].unit);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+		err = weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+		getrusage(RUSAGE_SELF, &usage);
+		seconds = to.tv_sec - from.tv_sec + (to.tv_nsec - from.tv_nsec) / 1e9;
+		print_message("16 MB of '%s': %.2f s of CPU time, %ld MB\n", files[i].unit, seconds,
+			      usage.ru_maxrss / 1024);
+		assert_int_equal(err, files[i].errors ? -EINVAL : 0);
+		assert_int_equal(csv->diag.errors, files[i].errors);
+		if (files[i].errors)
+			assert_non_null(strstr(csv->diag.entries[csv->diag.count - 1].message, files[i].latest));
+		/* Of a machine that others use, too, CPU time is not what it is alone. */
+		assert_true(seconds < 4);
+		assert_true(usage.ru_maxrss < 128 * 1024);
+	}
+}
+
+static void file_without_an_end_is_refused(void **state)
+{
+	struct csv *csv = *state;
+
+	/* Without a line feed, and without an end: the first line is too long, and then it is too much. */
+	assert_int_equal(weir_system_csv_read("/dev/zero", &csv->samples, &csv->count, &csv->diag), -EINVAL);
+	assert_int_equal(csv->diag.count, 1);
+	assert_string_equal(csv->diag.entries[0].message, "system samples '/dev/zero' are more than 64 MB");
+}
+
+static void pipe_that_nobody_writes_to_is_refused(void **state)
+{
+	struct csv *csv = *state;
+
+	unlink(csv->path);
+	assert_int_equal(mkfifo(csv->path, 0600), 0);
+	assert_int_equal(weir_system_csv_read(csv->path, &csv->samples, &csv->count, &csv->diag), -EINVAL);
+	assert_non_null(strstr(csv->diag.entries[0].message, "it is a pipe that nobody writes to"));
+}
+
 static void file_that_is_not_there_is_named(void **state)
 {
 	struct csv *csv = *state;
@@ -211,6 +308,10 @@ int main(void)
 		TEST(file_without_samples_has_none),
 		TEST(mistake_is_told_at_its_line_with_what_to_do),
 		TEST(all_mistakes_of_a_file_are_told),
+		TEST(lines_that_are_no_text_are_mistakes),
+		TEST(sixteen_megabytes_of_anything_are_answered_in_a_second_and_128_megabytes),
+		TEST(file_without_an_end_is_refused),
+		TEST(pipe_that_nobody_writes_to_is_refused),
 		TEST(file_that_is_not_there_is_named),
 		TEST(memory_readings_are_read_in_the_same_way),
 	};

@@ -658,6 +658,42 @@ static void flows_on_their_way_to_warm_are_not_forgotten_in_silence(void **state
 	table_close(&table);
 }
 
+/* A limit of 100 a second that warms up in one, from a fifth, and so cools within one; the tables are small. */
+static void table_open_cooling(struct table *table)
+{
+	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT, 0);
+	struct weir_ruleset_rule *rule;
+
+	memset(table, 0, sizeof(*table));
+	table->now_ns = RIG_START_NS;
+	table->frame_bytes = packet_build(&spec, table->frame);
+	rig_begin(&table->rig, 512);
+	rule = rig_rule(&table->rig, rig_resource(&table->rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 100, SECOND,
+			10);
+	rule->strategy = WEIR_STRATEGY_WARM_UP;
+	rule->warm_up = (struct weir_warm_up_fields){.period_s = 1, .cold_factor = 5};
+	rig_load(&table->rig, true);
+}
+
+/* Of flows that cool within a second all will be cold in the same one; a warm one is not the first to go for that. */
+static void a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones(void **state)
+{
+	const uint32_t rate = 90, warming_s = 5, flooded_s = 4, flood = 20000;
+	uint32_t passed = 0, stranger = 1;
+	struct table table;
+
+	table_open_cooling(&table);
+	for (uint32_t packet = 0; packet < (warming_s + flooded_s) * rate; packet++) {
+		table.now_ns = RIG_START_NS + packet * SECOND / rate;
+		passed += host_passes(&table, 0) && packet >= warming_s * rate;
+		for (uint32_t i = 0; packet >= warming_s * rate && i < flood / rate; i++)
+			host_passes(&table, stranger++);
+	}
+	print_message("%u of %u passed\n", passed, flooded_s * rate);
+	assert_int_equal(passed, flooded_s * rate);
+	table_close(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -685,6 +721,7 @@ int main(void)
 		cmocka_unit_test(a_medium_row_counts_to_its_largest_limit),
 		cmocka_unit_test(two_rules_with_one_key_have_windows_of_their_own),
 		cmocka_unit_test(flows_on_their_way_to_warm_are_not_forgotten_in_silence),
+		cmocka_unit_test(a_warm_flow_is_not_forgotten_in_a_flood_of_cold_ones),
 		cmocka_unit_test(ipv4_and_ipv6_keys_never_collide),
 	};
 

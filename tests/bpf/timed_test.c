@@ -186,6 +186,32 @@ static void with_the_lists_of_files_the_longest_prefix_wins(void **state)
 	rig_end(&bench.rig);
 }
 
+/* The verifier must not follow the search through a list into each of its places: it gave up at some 2,000. */
+static void long_lists_load_beside_timed_entries(void **state)
+{
+	enum { HOSTS = 20000 };
+	struct weir_listed *listed = calloc(HOSTS, sizeof(*listed));
+	char source[INET_ADDRSTRLEN];
+	struct bench bench;
+
+	assert_non_null(listed);
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		const uint32_t address = htonl(0x0a000000 + 2 * i);
+
+		listed[i] = (struct weir_listed){.prefix = {.family = 4, .bits = 32}, .denies = true};
+		memcpy(listed[i].prefix.address, &address, sizeof(address));
+	}
+	open_bench(&bench, listed, HOSTS, NULL);
+	assert_int_equal(give(&bench, false, "10.0.0.0/8", HOUR), 1);
+	for (uint32_t i = 0; i < 2 * HOSTS; i += 97) {
+		const uint32_t address = htonl(0x0a000000 + i);
+
+		inet_ntop(AF_INET, &address, source, sizeof(source));
+		assert_int_equal(verdict_at(&bench, source, NOW), i % 2 ? WEIR_VERDICT_ALLOW : WEIR_VERDICT_DENY);
+	}
+	rig_end(&bench.rig);
+}
+
 static void a_reload_keeps_what_is_blocked_and_takes_new_lists(void **state)
 {
 	struct bench first, second;
@@ -363,6 +389,7 @@ int main(void)
 		cmocka_unit_test(a_prefix_that_is_over_hides_no_shorter_one),
 		cmocka_unit_test(to_block_wins_on_a_tie_and_each_order_ends_for_itself),
 		cmocka_unit_test(with_the_lists_of_files_the_longest_prefix_wins),
+		cmocka_unit_test(long_lists_load_beside_timed_entries),
 		cmocka_unit_test(a_reload_keeps_what_is_blocked_and_takes_new_lists),
 		cmocka_unit_test(what_is_over_makes_room_and_a_full_table_says_so),
 		cmocka_unit_test(agrees_with_all_entries_tried_one_by_one),

@@ -777,6 +777,17 @@ static bool is_listed(const struct weir_ruleset *ruleset, const struct model_pac
 	return true;
 }
 
+static bool drops_non_ip(const struct weir_settings *settings, unsigned int ethertype)
+{
+	bool is_exception = false;
+	size_t i;
+
+	for (i = 0; i < settings->non_ip_except_count; i++)
+		if (settings->non_ip_except[i].low <= ethertype && ethertype <= settings->non_ip_except[i].high)
+			is_exception = true;
+	return settings->drop_non_ip != is_exception;
+}
+
 struct model_decision model_judge(struct model *model, uint64_t time_ns, const uint8_t *frame, size_t frame_bytes,
 				  uint32_t ifindex)
 {
@@ -799,8 +810,8 @@ struct model_decision model_judge(struct model *model, uint64_t time_ns, const u
 		return class_decision(settings->drop_unsupported, WEIR_VERDICT_UNSUPPORTED_PASS,
 				      WEIR_VERDICT_UNSUPPORTED_DROP, "unsupported");
 	case CLASS_NON_IP:
-		return class_decision(settings->drop_non_ip, WEIR_VERDICT_NON_IP_PASS, WEIR_VERDICT_NON_IP_DROP,
-				      "nonIp");
+		return class_decision(drops_non_ip(settings, packet.ethertype), WEIR_VERDICT_NON_IP_PASS,
+				      WEIR_VERDICT_NON_IP_DROP, "nonIp");
 	case CLASS_IP:
 		break;
 	}

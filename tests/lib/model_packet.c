@@ -46,6 +46,8 @@ static enum model_class parse_udp(struct rest payload, const struct model_packet
 	if (payload.left < 8)
 		return CLASS_MALFORMED;
 	udp_bytes = be16(payload.at + 4);
+	if (packet->family == 6 && udp_bytes == 0)
+		return CLASS_IP; /* the length of its packet */
 	if (udp_bytes < 8)
 		return CLASS_MALFORMED;
 	/* The length of a fragmented datagram is that of the whole, which no fragment can show. */
@@ -104,6 +106,8 @@ static enum model_class parse_ipv4(struct rest rest, struct model_packet *packet
 		return CLASS_MALFORMED;
 	header_bytes = (rest.at[0] & 0x0f) * 4;
 	total_bytes = be16(rest.at + 2);
+	if (rest.at[0] >> 4 != 4)
+		return CLASS_MALFORMED;
 	if (header_bytes < 20 || header_bytes > rest.left)
 		return CLASS_MALFORMED;
 	if (total_bytes < header_bytes || total_bytes > rest.left)
@@ -181,7 +185,7 @@ static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet
 	if (rest.left < 40)
 		return CLASS_MALFORMED;
 	payload_bytes = be16(rest.at + 4);
-	if (payload_bytes > rest.left - 40)
+	if (rest.at[0] >> 4 != 6 || payload_bytes > rest.left - 40)
 		return CLASS_MALFORMED;
 	packet->family = 6;
 	packet->dscp = (rest.at[0] & 0x0f) << 2 | rest.at[1] >> 6;
@@ -213,10 +217,10 @@ enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct mo
 			return CLASS_UNSUPPORTED;
 		if (rest.left < 4)
 			return CLASS_MALFORMED;
-		if (tags == 0) {
-			packet->has_vlan = true;
+		/* The VLAN is that of the first tag that names one. */
+		packet->has_vlan = true;
+		if (packet->vlan == 0)
 			packet->vlan = be16(rest.at) & 0x0fff;
-		}
 		ethertype = be16(rest.at + 2);
 		skip(&rest, 4);
 	}
@@ -224,6 +228,7 @@ enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct mo
 		return parse_ipv4(rest, packet);
 	if (ethertype == 0x86dd)
 		return parse_ipv6(rest, packet);
+	packet->ethertype = ethertype;
 	return CLASS_NON_IP;
 }
 

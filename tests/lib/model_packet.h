@@ -21,7 +21,8 @@ struct model_packet {
 	uint32_t ifindex;
 	bool has_vlan;
 	unsigned int vlan;
-	int family; /* 4 or 6 */
+	unsigned int ethertype; /* the last one, behind all tags */
+	int family;		/* 4 or 6 */
 	uint8_t dscp;
 	uint8_t source[16], destination[16];
 	uint8_t protocol;

@@ -558,6 +558,22 @@ static void random_connections(struct random *random, struct weir_settings *sett
 	settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_CLOSED] = PICK(random, closed_ms);
 }
 
+static const uint16_t other_ethertypes[] = {ETHERTYPE_ARP, ETHERTYPE_ARP, 0x8847, 0x8848, 0x8864, 0x0027, 0x88cc};
+
+/* Some that packets of random_packet() have, and some that none has. */
+static void random_except(struct random *random, struct weir_settings *settings)
+{
+	static const struct weir_range types[] = {{0x0806, 0x0806}, {0x8847, 0x8848}, {0x8863, 0x8864},
+						  {0, 0x05ff},	    {0x88cc, 0x88cc}, {0x1234, 0x1234}};
+	size_t i;
+
+	settings->non_ip_except = calloc(ARRAY_SIZE(types), sizeof(types[0]));
+	assert(settings->non_ip_except);
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (random_percent(random, 40))
+			settings->non_ip_except[settings->non_ip_except_count++] = types[i];
+}
+
 struct weir_ruleset *random_ruleset(struct random *random)
 {
 	struct weir_ruleset *ruleset = calloc(1, sizeof(*ruleset));
@@ -575,6 +591,8 @@ struct weir_ruleset *random_ruleset(struct random *random)
 		.controller_timeout_ms = 3000,
 		.occupy_timeout_ms = PICK(random, occupy_timeouts_ms),
 	};
+	if (random_percent(random, 30))
+		random_except(random, &ruleset->settings);
 	random_connections(random, &ruleset->settings);
 	ruleset->resource_count = random_between(random, 1, 6);
 	ruleset->resources = calloc(ruleset->resource_count, sizeof(*ruleset->resources));
@@ -909,6 +927,18 @@ static void write_connections(FILE *stream, const struct weir_settings *settings
 		fprintf(stream, "  %s: %" PRIu64 "\n", names[i], settings->connection_timeout_ms[i]);
 }
 
+static void write_ethertypes(FILE *stream, const struct weir_range *range)
+{
+	if (range->low == 0)
+		fprintf(stream, "llc, ");
+	else if (range->low == 0x8847)
+		fprintf(stream, "mpls, ");
+	else if (range->low == 0x8863)
+		fprintf(stream, "pppoe, ");
+	else
+		fprintf(stream, "0x%x, ", range->low);
+}
+
 void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 {
 	size_t i;
@@ -917,6 +947,12 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 	fprintf(stream, "  malformed: %s\n", policy(ruleset->settings.drop_malformed));
 	fprintf(stream, "  unsupported: %s\n", policy(ruleset->settings.drop_unsupported));
 	fprintf(stream, "  nonIp: %s\n", policy(ruleset->settings.drop_non_ip));
+	if (ruleset->settings.non_ip_except_count) {
+		fprintf(stream, "  nonIpExcept: [");
+		for (i = 0; i < ruleset->settings.non_ip_except_count; i++)
+			write_ethertypes(stream, &ruleset->settings.non_ip_except[i]);
+		fprintf(stream, "]\n");
+	}
 	fprintf(stream, "  unmatched: %s\n", policy(ruleset->settings.drop_unmatched));
 	fprintf(stream, "  occupyTimeoutInMs: %u\n", ruleset->settings.occupy_timeout_ms);
 	if (limits_connections(ruleset) || ruleset_has_breakers(ruleset))
@@ -1168,7 +1204,7 @@ static struct packet_spec random_packet(struct random *random)
 	if (random_percent(random, 20))
 		spec.padding_bytes = random_below(random, 46);
 	if (random_percent(random, 3))
-		spec.ethertype = random_percent(random, 50) ? ETHERTYPE_ARP : random_u64(random);
+		spec.ethertype = random_percent(random, 50) ? PICK(random, other_ethertypes) : random_u64(random);
 	if (random_percent(random, 8))
 		random_damage(random, &spec);
 	return spec;

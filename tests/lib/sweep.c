@@ -176,3 +176,13 @@ struct sweep sweep_check_evicted(const struct rig *rig, uint64_t now_ns)
 {
 	return check(rig, now_ns, true);
 }
+
+void sweep_count(const struct rig *rig, uint64_t now_ns, uint64_t *ret_counts)
+{
+	_cleanup_(free_tables) struct tables tables = {};
+
+	copy_tables(rig, now_ns, &tables);
+	count_connections(&tables);
+	for (uint32_t i = 0; i < rig->image->rule_count; i++)
+		ret_counts[i] = tables.found_of_rule[rig->image->rules[i].slot];
+}

@@ -27,4 +27,7 @@ struct sweep sweep_check(const struct rig *rig, uint64_t now_ns);
  */
 struct sweep sweep_check_evicted(const struct rig *rig, uint64_t now_ns);
 
+/* How many connections of each rule, by place, count at this time by what is in the tables. */
+void sweep_count(const struct rig *rig, uint64_t now_ns, uint64_t *ret_counts);
+
 #endif

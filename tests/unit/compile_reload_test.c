@@ -63,11 +63,10 @@ static void a_changed_threshold_keeps_the_slot_under_a_new_version(void **state)
 	assert_int_equal(image->rule_info[0].threshold_micro, 20900000);
 	for (i = 1; i <= 256; i++) {
 		ruleset->rules[0].threshold_micro = (20 + i) * WEIR_MICRO;
-		reload(&image, ruleset, 1001 * SECOND);
+		reload(&image, ruleset, (1001 + 10 * i) * SECOND);
 		assert_int_equal(image->rules[0].slot, 0);
 		assert_int_equal(image->kept_rules, 1);
-		/* 1 to 255, and again from 1. */
-		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, i % 255 + 1));
+		assert_int_equal(image->pushed[0].word, WEIR_THRESHOLD_WORD(20 + i, i % WEIR_VERSIONS + 1));
 	}
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
@@ -335,6 +334,60 @@ static void a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows(void 
 	weir_ruleset_free(ruleset);
 }
 
+/* Who does not say that windows may go is refused, and told why; who compares sees the rest, too. */
+static void a_reload_that_would_empty_windows_is_refused_unless_it_may(void **state)
+{
+	static const struct {
+		bool warms;
+		const char *cause;
+	} changes[] = {
+		{false, "its threshold, or that of an override, outgrew the rows that hold them"},
+		{true, "rows of a threshold that moves are larger than those that hold them"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct weir_ruleset *ruleset = per_source_ruleset(20);
+		struct weir_image *image = build(ruleset), *next = NULL;
+		struct weir_previous previous = previous_of(image);
+		struct weir_compile_options options = plain_options;
+		struct weir_diag diag = {};
+
+		options.previous = &previous;
+		options.emptied = WEIR_EMPTIED_REFUSED;
+		if (changes[i].warms) {
+			ruleset->rules[0].strategy = WARM_UP;
+			ruleset->rules[0].warm_up = (struct weir_warm_up_fields){10, 3};
+		} else {
+			ruleset->rules[0].threshold_micro = 40000 * WEIR_MICRO;
+		}
+		assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), -EINVAL);
+		assert_null(next);
+		assert_int_equal(diag.errors, 1);
+		assert_non_null(strstr(diag.entries[0].message, "rule 'per-client' would start with empty windows: "));
+		assert_non_null(strstr(diag.entries[0].message, changes[i].cause));
+		assert_non_null(strstr(diag.entries[0].hint, "weir reload --fresh"));
+		weir_diag_free(&diag);
+
+		options.emptied = WEIR_EMPTIED_TO_BE_REFUSED;
+		assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+		assert_int_equal(diag.errors, 0);
+		assert_non_null(strstr(diag.entries[0].message, "a reload is refused, as rule 'per-client' would"));
+		weir_diag_free(&diag);
+		weir_image_free(next);
+
+		/* What the rows hold is nobody's business. */
+		ruleset->rules[0].strategy = WEIR_STRATEGY_DIRECT;
+		ruleset->rules[0].threshold_micro = 32000 * WEIR_MICRO;
+		options.emptied = WEIR_EMPTIED_REFUSED;
+		assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+		assert_int_equal(diag.count, 0);
+		assert_int_equal(next->kept_rules, 1);
+		weir_image_free(next);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+}
+
 static uint32_t version_of(const struct weir_image *image)
 {
 	return image->rules[0].threshold >> WEIR_THRESHOLD_BITS;
@@ -401,33 +454,82 @@ static void overrides_that_are_the_same_keep_their_version(void **state)
 	weir_ruleset_free(ruleset);
 }
 
-static void rows_must_ask_again_after_every_change_of_overrides(void **state)
+/* Only the threshold of the one override, or of the rule. */
+static void change(struct weir_ruleset *ruleset)
+{
+	struct weir_ruleset_rule *rule = &ruleset->rules[0];
+
+	if (rule->override_count)
+		rule->overrides[0].threshold_micro++;
+	else
+		rule->threshold_micro += WEIR_MICRO;
+}
+
+/* Whatever a row has noted: it will not take one threshold for another. */
+static void a_version_comes_again_only_when_no_row_can_remember_it(void **state)
+{
+	for (int overrides = 0; overrides < 2; overrides++) {
+		struct weir_ruleset *ruleset = per_source_ruleset(20);
+		uint64_t last_ns[WEIR_VERSIONS + 1] = {0}, now_ns = 1000 * SECOND;
+		struct weir_image *image;
+		uint32_t version, before;
+
+		if (overrides)
+			add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
+		image = build(ruleset);
+		before = version_of(image);
+		for (int i = 0; i < 2000; i++) {
+			/* Windows of 1.1 s, and what a reload may take: now and then it is all forgotten. */
+			now_ns += i % 200 < 150 ? SECOND / 10 : 2 * SECOND;
+			last_ns[before] = now_ns;
+			change(ruleset);
+			reload(&image, ruleset, now_ns);
+			version = version_of(image);
+			assert_in_range(version, 0, WEIR_VERSIONS);
+			assert_true(version == WEIR_VERSION_NONE || !last_ns[version] ||
+				    now_ns > last_ns[version] + 1100 * MS + 60 * SECOND);
+			before = version;
+		}
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+}
+
+static void a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later(void **state)
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
-	struct weir_image *image = build(ruleset);
-	uint32_t i;
+	struct weir_image *image = build(ruleset), *next;
+	struct weir_compile_options options = plain_options;
+	struct weir_previous previous;
+	struct weir_diag diag = {};
 
-	add_override(&ruleset->rules[0], 4, 10, 8, 5 * WEIR_MICRO);
-	for (i = 2; i <= 127; i++) {
-		ruleset->rules[0].overrides[0].threshold_micro++;
+	for (uint32_t i = 2; i <= WEIR_VERSIONS; i++) {
+		change(ruleset);
 		reload(&image, ruleset, 1001 * SECOND);
 		assert_int_equal(version_of(image), i);
 	}
-	/* The top bit is the program's. */
-	ruleset->rules[0].overrides[0].threshold_micro++;
-	reload(&image, ruleset, 1001 * SECOND);
+	change(ruleset);
+	previous = previous_of(image);
+	options.previous = &previous;
+	options.now_ns = 1001 * SECOND;
+	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
+	assert_int_equal(version_of(next), WEIR_VERSION_NONE);
+	assert_int_equal(next->kept_rules, 1);
+	assert_int_equal(diag.count, 1);
+	assert_non_null(strstr(diag.entries[0].message, "judged anew one by one"));
+	weir_diag_free(&diag);
+	weir_image_free(image);
+	image = next;
+	reload(&image, ruleset, 1062 * SECOND); /* not yet, however little has changed */
+	assert_int_equal(version_of(image), WEIR_VERSION_NONE);
+	reload(&image, ruleset, 1062 * SECOND + 100 * MS + 1);
 	assert_int_equal(version_of(image), 1);
-	assert_int_equal(image->kept_rules, 1);
-	/* Without them it has the whole byte; what rows know under an override must not hold then. */
-	ruleset->rules[0].override_count = 0;
-	reload(&image, ruleset, 1001 * SECOND);
-	assert_int_equal(version_of(image), 2);
-	reload(&image, ruleset, 1001 * SECOND);
-	assert_int_equal(version_of(image), 2);
+	reload(&image, ruleset, 2000 * SECOND);
+	assert_int_equal(version_of(image), 1);
+	/* Whatever stands in the map. */
 	image->rule_info[0].threshold_word = WEIR_THRESHOLD_WORD(20, 200);
-	ruleset->rules[0].override_count = 1;
-	reload(&image, ruleset, 1001 * SECOND);
-	assert_int_equal(version_of(image), (200 & 127) + 1);
+	reload(&image, ruleset, 2000 * SECOND);
+	assert_int_equal(version_of(image), WEIR_VERSION_NONE);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -580,9 +682,11 @@ int main(void)
 		cmocka_unit_test(timings_of_earlier_loads_stay_for_ever),
 		cmocka_unit_test(a_rule_without_a_window_keeps_its_slot_and_chooses_rows_anew),
 		cmocka_unit_test(a_window_whose_threshold_begins_to_move_leaves_its_narrow_rows),
+		cmocka_unit_test(a_reload_that_would_empty_windows_is_refused_unless_it_may),
 		cmocka_unit_test(a_flows_warm_up_has_a_new_version_with_any_of_its_numbers),
 		cmocka_unit_test(overrides_that_are_the_same_keep_their_version),
-		cmocka_unit_test(rows_must_ask_again_after_every_change_of_overrides),
+		cmocka_unit_test(a_version_comes_again_only_when_no_row_can_remember_it),
+		cmocka_unit_test(a_rule_that_ran_out_of_versions_says_so_and_has_them_again_later),
 		cmocka_unit_test(a_throttling_rule_takes_no_slot_whose_planned_times_it_would_feel),
 		cmocka_unit_test(a_warming_rule_takes_no_slot_whose_flows_may_still_be_warm),
 		cmocka_unit_test(a_slot_remembers_throttled_flows_through_other_owners),

@@ -572,6 +572,12 @@ static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
 	weir_image_free(image);
+
+	/* The slowest counts, not the last one. */
+	rule->threshold_micro = 1000000000 * WEIR_MICRO;
+	image = build(ruleset);
+	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
+	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
 

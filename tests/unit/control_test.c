@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/util.h"
 #include "rules/ruleset.h"
 #include "thresholds/control.h"
@@ -339,12 +343,83 @@ static void cost_goes_to_the_copy_that_the_new_version_names(void **state)
 	assert_int_equal(pushed.cost[1].whole, 28);
 }
 
-static void version_comes_round_after_255(void **state)
-{
-	struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, 255)};
+/* ---- the order of stores ---- */
 
-	assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = WEIR_THRESHOLD_MASK}));
-	assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(WEIR_THRESHOLD_MASK, 0));
+/* A word at the end of one page, its copies of cost or clock at the start of the next, which can only be read: the
+ * first store into it shows what a CPU would have found in the word by then.
+ */
+static struct {
+	struct weir_pushed *pushed;
+	void *copies;
+	size_t bytes;
+	uint64_t word_then;
+	uint32_t stores;
+} pages;
+
+static void note_word(int number)
+{
+	pages.word_then = __atomic_load_n(&pages.pushed->word, __ATOMIC_ACQUIRE);
+	pages.stores++;
+	if (mprotect(pages.copies, pages.bytes, PROT_READ | PROT_WRITE))
+		_exit(1);
+}
+
+static int map_pages(void **state)
+{
+	char *first;
+
+	pages.bytes = sysconf(_SC_PAGESIZE);
+	first = mmap(NULL, 2 * pages.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (first == MAP_FAILED)
+		return -1;
+	pages.copies = first + pages.bytes;
+	pages.pushed = (void *)(first + pages.bytes - offsetof(struct weir_pushed, cost));
+	return 0;
+}
+
+static int unmap_pages(void **state)
+{
+	return munmap((char *)pages.copies - pages.bytes, 2 * pages.bytes);
+}
+
+static void guard_copies(void)
+{
+	const struct sigaction action = {.sa_handler = note_word}; /* instead of cmocka's */
+
+	pages.stores = 0;
+	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+	assert_int_equal(mprotect(pages.copies, pages.bytes, PROT_READ), 0);
+}
+
+static void a_cost_or_a_rate_is_there_before_the_word_that_points_to_it(void **state)
+{
+	struct weir_pushed *pushed = pages.pushed;
+
+	pushed->word = WEIR_THRESHOLD_WORD(33, 1);
+	guard_copies();
+	assert_true(weir_control_publish(pushed, &(struct weir_allowance){.units = 34, .cost.whole = 29}));
+	assert_int_equal(pages.stores, 1);
+	assert_int_equal(pages.word_then, WEIR_THRESHOLD_WORD(33, 1));
+	assert_int_equal(pushed->word, WEIR_THRESHOLD_WORD(34, 2));
+	guard_copies();
+	assert_true(
+		weir_control_publish_rate(pushed, &(struct weir_allowance){.units = 35, .rate.whole = 7}, SECOND_NS));
+	assert_int_equal(pages.stores, 1);
+	assert_int_equal(pages.word_then, WEIR_THRESHOLD_WORD(34, 2));
+	assert_int_equal(pushed->word, WEIR_THRESHOLD_WORD(35, 3));
+}
+
+/* And the one after it names the other copy. */
+static void versions_come_round_without_those_that_rows_do_not_believe(void **state)
+{
+	static const uint8_t pairs[][2] = {{0, 1}, {1, 2}, {125, 126}, {126, 129}, {129, 130}, {253, 254}, {254, 1}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		struct weir_pushed pushed = {.word = WEIR_THRESHOLD_WORD(33, pairs[i][0])};
+
+		assert_true(weir_control_publish(&pushed, &(struct weir_allowance){.units = WEIR_THRESHOLD_MASK}));
+		assert_int_equal(pushed.word, WEIR_THRESHOLD_WORD(WEIR_THRESHOLD_MASK, pairs[i][1]));
+	}
 }
 
 /* ---- rates of tokens ---- */
@@ -423,7 +498,9 @@ int main(void)
 		cmocka_unit_test(memory_never_read_means_the_high_usage_threshold),
 		cmocka_unit_test(only_what_changed_is_pushed),
 		cmocka_unit_test(cost_goes_to_the_copy_that_the_new_version_names),
-		cmocka_unit_test(version_comes_round_after_255),
+		cmocka_unit_test_setup_teardown(a_cost_or_a_rate_is_there_before_the_word_that_points_to_it, map_pages,
+						unmap_pages),
+		cmocka_unit_test(versions_come_round_without_those_that_rows_do_not_believe),
 		cmocka_unit_test(virtual_time_goes_on_from_where_it_is_at_another_rate),
 		cmocka_unit_test(a_rate_that_expired_was_the_rules_own_since_then),
 	};

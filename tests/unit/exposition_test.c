@@ -105,13 +105,28 @@ static void label_that_does_not_fit_is_left_out_whole(void **state)
 
 	weir_labels_add(&labels, "a", "1");
 	before = labels.bytes;
-	memset(value, 'x', sizeof(value) - before - 5); /* ,b="" and one too many */
-	value[sizeof(value) - before - 4] = '\0';
+	memset(value, 'x', sizeof(value) - before - strlen(",b=\"\""));
 	weir_labels_add(&labels, "b", value);
 	assert_true(labels.bytes <= WEIR_LABELS_BYTES);
 	before = labels.bytes;
 	weir_labels_add(&labels, "c", value);
 	assert_int_equal(labels.bytes, before);
+}
+
+/* ... with its closing quote. */
+static void label_that_just_fits_is_kept_and_one_a_byte_longer_is_not(void **state)
+{
+	const size_t fits = WEIR_LABELS_BYTES - strlen("a=\"\"");
+	char value[WEIR_LABELS_BYTES] = "";
+
+	memset(value, 'x', fits);
+	for (int more = 0; more < 2; more++) {
+		struct weir_labels labels = {};
+
+		weir_labels_add(&labels, "a", value);
+		assert_int_equal(labels.bytes, more ? 0 : WEIR_LABELS_BYTES);
+		value[fits] = 'x';
+	}
 }
 
 static void text_of_megabytes_is_whole(void **state)
@@ -160,6 +175,7 @@ int main(void)
 		cmocka_unit_test(histogram_counts_up_to_each_bound),
 		cmocka_unit_test(values_of_labels_are_escaped_and_made_utf8),
 		cmocka_unit_test(label_that_does_not_fit_is_left_out_whole),
+		cmocka_unit_test(label_that_just_fits_is_kept_and_one_a_byte_longer_is_not),
 		cmocka_unit_test(text_of_megabytes_is_whole),
 		cmocka_unit_test(format_is_the_one_that_is_asked_for),
 	};

@@ -107,13 +107,15 @@ static void every_field_of_a_flow_key_is_read_by_its_name(void **state)
 	}
 }
 
-/* Whoever misspells one is told of all. */
-static void a_wrong_field_of_a_flow_key_is_answered_with_all_there_are(void **state)
+/* Whoever misspells one is told which was meant; of a word that is near to none, of all. */
+static void a_wrong_field_of_a_flow_key_is_answered_with_what_there_is(void **state)
 {
 	struct weir_refusal refusal;
 	struct weir_flow flow = {};
 
 	assert_int_not_equal(weir_parse_flow_field("sorce", 0, &flow, &refusal), 0);
+	assert_string_equal(refusal.hint, "did you mean 'source'?");
+	assert_int_not_equal(weir_parse_flow_field("dst", 0, &flow, &refusal), 0);
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
 		assert_non_null(strstr(refusal.hint, weir_key_field_names[bit]));
 	assert_true(strlen(refusal.hint) + 1 < sizeof(refusal.hint));
@@ -126,7 +128,7 @@ int main(void)
 		cmocka_unit_test(the_page_says_how_large_the_numbers_of_a_match_may_be),
 		cmocka_unit_test(the_page_names_every_field_of_a_flow_key),
 		cmocka_unit_test(every_field_of_a_flow_key_is_read_by_its_name),
-		cmocka_unit_test(a_wrong_field_of_a_flow_key_is_answered_with_all_there_are),
+		cmocka_unit_test(a_wrong_field_of_a_flow_key_is_answered_with_what_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * The parser's short way (weir_parse_usual) against its long one: where the short one takes a frame, both say the same
  * of every field that is asked for. That the long one is right is asked elsewhere (tests/bpf/replay_test, against the
- * model).
+ * model), but for odd frames that Linux delivers or drops: these are here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,9 +171,83 @@ static void usual_frames_take_the_short_way(void **state)
 	}
 }
 
+/* The fields of one frame, by the long way. */
+static enum weir_parsed parse(const struct packet_spec *spec, struct weir_packet *packet)
+{
+	static uint8_t bytes[PACKET_BYTES_MAX];
+	uint32_t byte_count = packet_build(spec, bytes);
+	struct frame frame = make_frame(bytes, byte_count, byte_count);
+	enum weir_parsed parsed = weir_parse(&frame.cursor, packet);
+
+	free(frame.memory);
+	parse_both_ways(bytes, byte_count, byte_count, ~0u);
+	return parsed;
+}
+
+/* Linux delivers a frame with the tags 0 and 7 on VLAN 7: nobody shall evade `match: vlan: 7` by one tag more. */
+static void the_vlan_is_that_of_the_first_tag_that_names_one(void **state)
+{
+	static const struct {
+		uint16_t tag[2];
+		uint8_t count;
+		uint32_t vlan;
+	} cases[] = {
+		{{7}, 1, 7},	     {{0x2007}, 1, 7}, {{0}, 1, 0},    {{0x2000}, 1, 0}, {{0, 7}, 2, 7},
+		{{0x4000, 7}, 2, 7}, {{7, 0}, 2, 7},   {{7, 9}, 2, 7}, {{0, 0}, 2, 0},	 {{0}, 0, WEIR_VLAN_NONE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 0);
+		struct weir_packet packet;
+
+		for (spec.tag_count = 0; spec.tag_count < cases[i].count; spec.tag_count++)
+			spec.tag[spec.tag_count] = (struct packet_tag){ETHERTYPE_VLAN, cases[i].tag[spec.tag_count]};
+		assert_int_equal(parse(&spec, &packet), WEIR_PARSED_IP);
+		assert_int_equal(packet.vlan, cases[i].vlan);
+	}
+}
+
+/* Linux drops what contradicts its EtherType. */
+static void a_version_that_contradicts_the_ethertype_is_malformed(void **state)
+{
+	for (unsigned int version = 0; version < 16; version++) {
+		struct packet_spec spec4 = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 0);
+		struct packet_spec spec6 = packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 0);
+		struct weir_packet packet;
+
+		spec4.damage_count = spec6.damage_count = 1;
+		spec4.damage[0] = (struct packet_damage){14, version << 4 | 5};
+		spec6.damage[0] = (struct packet_damage){14, version << 4};
+		assert_int_equal(parse(&spec4, &packet), version == 4 ? WEIR_PARSED_IP : WEIR_PARSED_MALFORMED);
+		assert_int_equal(parse(&spec6, &packet), version == 6 ? WEIR_PARSED_IP : WEIR_PARSED_MALFORMED);
+	}
+}
+
+/* As Linux delivers it (RFC 2675, 4). Over IPv4 it is dropped, and so are lengths below the header's. */
+static void a_datagram_of_ipv6_may_state_no_length(void **state)
+{
+	for (unsigned int length = 0; length < 10; length++) {
+		struct packet_spec spec4 = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 1);
+		struct packet_spec spec6 = packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 1);
+		struct weir_packet packet;
+
+		spec4.damage_count = spec6.damage_count = 1;
+		spec4.damage[0] = (struct packet_damage){14 + 20 + 5, length};
+		spec6.damage[0] = (struct packet_damage){14 + 40 + 5, length};
+		assert_int_equal(parse(&spec4, &packet), length >= 8 ? WEIR_PARSED_IP : WEIR_PARSED_MALFORMED);
+		assert_int_equal(parse(&spec6, &packet),
+				 length >= 8 || length == 0 ? WEIR_PARSED_IP : WEIR_PARSED_MALFORMED);
+		if (length == 0)
+			assert_int_equal(packet.destination_port, 53);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_vlan_is_that_of_the_first_tag_that_names_one),
+		cmocka_unit_test(a_version_that_contradicts_the_ethertype_is_malformed),
+		cmocka_unit_test(a_datagram_of_ipv6_may_state_no_length),
 		cmocka_unit_test(the_short_way_says_what_the_long_one_says),
 		cmocka_unit_test(usual_frames_take_the_short_way),
 	};

@@ -165,6 +165,7 @@ static void every_file_of_rules_comes_back_as_it_is(void **state)
 /* Every field there is, with a value that is not the usual one. */
 static const char whole[] =
 	"settings: {flowsPerCpu: 4096, malformed: pass, unsupported: pass, nonIp: drop, unmatched: drop,\n"
+	"  nonIpExcept: [arp, mpls, llc, 0x88CD, 4660],\n"
 	"  mode: observe, memory: \"cgroup:/a b\", throttling: pace, controllerTimeoutInMs: 5000,\n"
 	"  occupyTimeoutInMs: 100, timedEntries: 7, connections: 4096, connectionFlows: 512,\n"
 	"  halfOpenTimeoutInMs: 2000, tcpIdleTimeoutInMs: 3000, otherIdleTimeoutInMs: 4000, closedTimeoutInMs: 5000}\n"

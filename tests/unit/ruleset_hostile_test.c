@@ -67,6 +67,22 @@ static void nesting_is_bounded(void **state)
 	assert_int_equal(bench->diag.errors, 1);
 }
 
+/* As many lists as there is room to remember, and one more, which is pointed at. */
+static void lists_are_nested_32_deep_and_no_deeper(void **state)
+{
+	struct bench *bench = *state;
+	char text[128];
+
+	for (int depth = 32; depth <= 33; depth++) {
+		memset(text, '[', depth);
+		memset(text + depth, ']', depth);
+		text[2 * depth] = '\0';
+		assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
+		assert_int_equal(!strstr(bench->diag.entries[0].message, "nested too deeply"), depth == 32);
+		assert_true(depth == 32 || bench->diag.entries[0].column == 33);
+	}
+}
+
 /* Before libfyaml sees it, which would take 400 bytes a bracket. */
 static void brackets_that_stay_open_are_refused_where_there_are_too_many(void **state)
 {
@@ -266,6 +282,7 @@ int main(void)
 		TEST(bytes_that_are_no_text_are_refused_and_never_end_the_file),
 		TEST(aliases_cannot_blow_up_a_small_file),
 		TEST(nesting_is_bounded),
+		TEST(lists_are_nested_32_deep_and_no_deeper),
 		TEST(brackets_that_stay_open_are_refused_where_there_are_too_many),
 		TEST(file_beyond_8_megabytes_is_refused),
 		TEST(whatever_fills_a_file_is_answered_in_a_second_and_128_megabytes),

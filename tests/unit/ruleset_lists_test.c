@@ -192,6 +192,19 @@ static void list_file_is_found_beside_the_rule_file(void **state)
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 
+static void byte_order_mark_is_one_on_the_first_line_alone(void **state)
+{
+	static const char list[] = "\xef\xbb\xbf"
+				   "10.0.0.0/8\n\xef\xbb\xbf"
+				   "11.0.0.0/8\n";
+	struct bench *bench = *state;
+
+	write_file("bad.txt", list, strlen(list));
+	assert_int_equal(read_texts(bench, "deny: '@bad.txt'\n", NULL, NULL), -EINVAL);
+	assert_int_equal(bench->diag.count, 1);
+	assert_int_equal(bench->diag.entries[0].line, 2);
+}
+
 static void every_bad_line_of_a_list_is_told_at_its_place(void **state)
 {
 	static const char list[] = "10.0.0.0/8\n  10.0.0.1/8 # ours\n\nexample.org\n::1/129\n1.2.3.4 5.6.7.8\n";
@@ -286,6 +299,7 @@ int main(void)
 		TEST(lists_of_all_files_merge_in_order_without_duplicates),
 		TEST(prefix_that_is_allowed_and_denied_is_denied_with_a_warning),
 		TEST(list_file_is_found_beside_the_rule_file),
+		TEST(byte_order_mark_is_one_on_the_first_line_alone),
 		TEST(every_bad_line_of_a_list_is_told_at_its_place),
 		TEST(mistake_in_a_list_is_told_at_its_place),
 		TEST(list_file_of_garbage_is_bounded_and_told),

@@ -107,6 +107,8 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
 		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
 		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},
+		{"resources:\n- name: r\n  flow: [sorce]\n", 3, 10, "no field of a flow key", "did you mean 'source'?"},
+		{"resources:\n- name: r\n  flow: [dst]\n", 3, 10, "no field of a flow key", "destination"},
 		{"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
 	};
 
@@ -229,6 +231,8 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		 NULL},
 		{"settings: {nonIp: drop}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 19, "drops ARP",
 		 NULL},
+		{"settings: {nonIpExcept: arp}\n" RESOURCES "rules: [{resource: dns, threshold: 1}]\n", 1, 25,
+		 "drops ARP", NULL},
 		{MATCH("{protocol: icmp, destinationPort: 53}"), 4, 39,
 		 "no protocol that 'protocol' names has 'destinationPort'", NULL},
 		{MATCH("{protocol: udp, tcpFlags: syn}"), 4, 31, "has 'tcpFlags'", NULL},

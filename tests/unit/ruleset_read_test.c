@@ -322,6 +322,27 @@ static void anchors_and_aliases_mean_what_they_name(void **state)
 	assert_true(bench->ruleset->rules[1].threshold_micro == 7 * WEIR_MICRO);
 }
 
+/* YAML 1.2, section 7.1. */
+static void an_alias_means_the_latest_anchor_of_its_name(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: a}, {name: b}, {name: c}]\n"
+			    "rules: [{resource: a, threshold: &t 7}, {resource: b, threshold: &t 8}, "
+			    "{resource: c, threshold: *t}]\n");
+	assert_true(bench->ruleset->rules[2].threshold_micro == 8 * WEIR_MICRO);
+}
+
+static void nothing_in_quotes_is_a_word(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: \"null\"}, {name: '~'}]\n"
+			    "rules: [{resource: 'null', threshold: 1}, {resource: \"~\", threshold: 2}]\n");
+	assert_string_equal(bench->ruleset->resources[0].name, "null");
+	assert_string_equal(bench->ruleset->resources[1].name, "~");
+}
+
 static void byte_order_mark_and_carriage_returns_do_no_harm(void **state)
 {
 	struct bench *bench = *state;
@@ -637,6 +658,8 @@ int main(void)
 		TEST(flow_is_one_field_a_list_or_empty),
 		TEST(json_is_read_as_yaml),
 		TEST(anchors_and_aliases_mean_what_they_name),
+		TEST(an_alias_means_the_latest_anchor_of_its_name),
+		TEST(nothing_in_quotes_is_a_word),
 		TEST(byte_order_mark_and_carriage_returns_do_no_harm),
 		TEST(headings_without_content_are_as_good_as_absent),
 		TEST(files_merge_in_the_order_given),

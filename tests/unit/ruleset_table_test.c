@@ -314,6 +314,59 @@ static void every_line_of_the_page_is_true(void **state)
 	assert_true(lines > 150);
 }
 
+/* Where the next number of an example begins, behind its field's name; NULL: there is no further one. */
+static const char *next_number(const char *at)
+{
+	while ((at = strstr(at, ": "))) {
+		at += 2;
+		if (*at && strchr("-0123456789", *at))
+			return at;
+	}
+	return NULL;
+}
+
+/* Each number of the line's example, in quotes. Returns how many there are. */
+static size_t quote_each(struct bench *bench, const char *json, const struct line *line)
+{
+	const char *end = strstr(json, "}]");
+	size_t count = 0;
+
+	assert_non_null(end);
+	for (const char *at = line->example; (at = next_number(at)); count++) {
+		const int before = at - line->example, bytes = strspn(at, "-+.eE0123456789");
+		_cleanup_(weir_freep) char *list = format("%.*s, %.*s\"%.*s\"%s%s\n", (int)(end - json), json, before,
+							  line->example, bytes, at, at + bytes, end);
+		_cleanup_(weir_freep) char *message = format("\"%.*s\" is a text, not a number", bytes, at);
+
+		assert_refused(bench, list, message);
+	}
+	return count;
+}
+
+/* To Sentinel's decoders it is a text. A list must not mean something here and nothing there. */
+static void a_number_in_quotes_is_a_mistake_in_every_field_of_every_list(void **state)
+{
+	struct bench *bench = *state;
+	size_t count = 0;
+
+	for (enum weir_sentinel_kind_id id = 0; id < WEIR_SENTINEL_KIND_COUNT; id++) {
+		_cleanup_(weir_freep) char *section = section_of(weir_sentinel_kinds[id]);
+		_cleanup_(weir_freep) char *json = between(section, "```json\n", "\n```");
+		const char *at = section;
+		struct line line;
+
+		while ((at = next_line(at, &line))) {
+			/* `id` may be any text, and what `clusterConfig` holds is not read. */
+			if (strcmp(line.outcome, "refused") && strcmp(line.field, "id") &&
+			    strcmp(line.field, "clusterConfig"))
+				count += quote_each(bench, json, &line);
+			free_line(&line);
+		}
+	}
+	print_message("%zu numbers\n", count);
+	assert_true(count > 70);
+}
+
 static bool has_line(const char *section, const struct weir_sentinel_field *field)
 {
 	struct line line;
@@ -355,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_line_of_the_page_is_true),
+		TEST(a_number_in_quotes_is_a_mistake_in_every_field_of_every_list),
 		cmocka_unit_test(every_field_that_is_read_or_refused_has_a_line),
 		cmocka_unit_test(page_names_every_field_of_a_file_that_lists_stand_under),
 	};

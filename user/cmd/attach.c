@@ -6,12 +6,11 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "explain/session.h"
-#include "host/host.h"
 #include "options.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
-	.options = "iImgNoxh",
+	.options = "iImgNoxCh",
 	.arguments = "FILE...",
 	.arguments_min = 0,
 	.arguments_max = SIZE_MAX,
@@ -33,9 +32,9 @@ const struct weir_command weir_attach_command = {
 static int add(const struct weir_options *options, const struct weir_attach_options *attach_options,
 	       struct weir_diag *diag)
 {
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err = 0;
 
-	if (!err && options->observes)
+	if (options->observes)
 		err = weir_diag_error(diag, NULL, NULL, "name the rule files, too, or leave it out",
 				      "--observe goes with rules, and none are named");
 	weir_hold_signals();
@@ -64,7 +63,9 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);
-	return err ? err : weir_controller_warn(options->instance, diag);
+	if (!err)
+		weir_controller_warn(options->instance, diag);
+	return err;
 }
 
 int weir_cmd_attach(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text_file.h"
 #include "base/util.h"
 #include "cmd.h"
 #include "options.h"
@@ -11,13 +12,15 @@
 #include "rules/values.h"
 #include "timed/timed.h"
 
-#define LINE_BYTES_MAX 1000
-#define MISTAKES_MAX 20 /* that are told */
+#define INPUT_BYTES_MAX (64ull << 20) /* a million long lines. Chosen, not derived */
+#define MISTAKES_MAX 20		      /* that are told */
 #define STANDARD_INPUT "standard input"
 
 const struct weir_command weir_block_command = {
 	.name = "block",
-	.options = "FlRaIjh",
+	.options = "FlRaINjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
 	.about =
@@ -36,7 +39,9 @@ const struct weir_command weir_block_command = {
 
 const struct weir_command weir_allow_command = {
 	.name = "allow",
-	.options = "FlRaIjh",
+	.options = "FlRaINjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
 	.about =
@@ -99,12 +104,12 @@ static int add_order(struct request *request, const struct weir_place *place, co
 }
 
 /* A line: a source, perhaps a time, perhaps a comment; or nothing. */
-static int read_line(struct request *request, char *line, int number)
+static int read_text(struct request *request, struct weir_line_reader *reader)
 {
 	static const char *const blanks = " \t\r\n";
-	const struct weir_place place = {.file = STANDARD_INPUT, .line = number, .column = 1};
+	const struct weir_place place = {.file = STANDARD_INPUT, .line = reader->number, .column = 1};
+	char *line = reader->line, *rest, *source, *lasts, *more;
 	struct weir_refusal refusal = {};
-	char *rest, *source, *lasts, *more;
 
 	line[strcspn(line, "#")] = '\0';
 	source = strtok_r(line, blanks, &rest);
@@ -120,15 +125,52 @@ static int read_line(struct request *request, char *line, int number)
 	return 0;
 }
 
+static void complain_of_line(struct request *request, const struct weir_line_reader *reader, const char *why)
+{
+	const struct weir_place place = {.file = STANDARD_INPUT, .line = reader->number, .column = 1};
+	struct weir_refusal refusal = {.hint = "a line has a source, and perhaps a time: 192.0.2.7 10m"};
+
+	snprintf(refusal.message, sizeof(refusal.message), "the line %s", why);
+	complain(request, &place, &refusal);
+}
+
+/* 1: go on; 0: the end; or -errno. */
+static int read_line(struct request *request, struct weir_line_reader *reader)
+{
+	int err;
+
+	/* What is no list of sources could hold a million mistakes. */
+	if (request->mistakes > WEIR_MISTAKES_MAX)
+		return 0;
+	switch (weir_read_line(reader)) {
+	case WEIR_LINE_TEXT:
+		err = read_text(request, reader);
+		return err ?: 1;
+	case WEIR_LINE_TOO_LONG:
+		complain_of_line(request, reader, "is longer than 1000 bytes");
+		return 1;
+	case WEIR_LINE_ZERO_BYTE:
+		complain_of_line(request, reader, "holds a zero byte");
+		return 1;
+	case WEIR_LINE_TOO_MUCH:
+		return weir_diag_error(request->diag, NULL, NULL, "give it in parts",
+				       STANDARD_INPUT " is more than %llu MB", INPUT_BYTES_MAX >> 20);
+	case WEIR_LINE_END:
+		break;
+	}
+	if (ferror(reader->stream))
+		return weir_diag_fail(request->diag, errno, NULL, "cannot read " STANDARD_INPUT);
+	return 0;
+}
+
 static int read_lines(struct request *request)
 {
-	char line[LINE_BYTES_MAX + 2];
-	int err = 0;
+	struct weir_line_reader reader = {.stream = stdin, .bytes_max = INPUT_BYTES_MAX};
+	int err;
 
-	for (int number = 1; !err && fgets(line, sizeof(line), stdin); number++)
-		err = read_line(request, line, number);
-	if (!err && ferror(stdin))
-		err = weir_diag_fail(request->diag, errno, NULL, "cannot read standard input");
+	do
+		err = read_line(request, &reader);
+	while (err > 0);
 	return err;
 }
 
@@ -140,7 +182,10 @@ static int read_sources(struct request *request)
 	for (size_t i = 0; !err && i < options->argument_count; i++)
 		err = strcmp(options->arguments[i], "-") ? add_order(request, NULL, options->arguments[i], NULL)
 							 : read_lines(request);
-	if (request->mistakes > MISTAKES_MAX)
+	if (request->mistakes > WEIR_MISTAKES_MAX)
+		weir_diag_error(request->diag, NULL, NULL, NULL, "more than %d mistakes; the rest is not read",
+				WEIR_MISTAKES_MAX);
+	else if (request->mistakes > MISTAKES_MAX)
 		weir_diag_error(request->diag, NULL, NULL, NULL, "... and %zu more", request->mistakes - MISTAKES_MAX);
 	return !err && request->mistakes ? -EINVAL : err;
 }

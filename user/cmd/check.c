@@ -37,7 +37,7 @@ static const struct weir_option own_options[] = {
 const struct weir_command weir_check_command = {
 	.name = "check",
 	.own_options = own_options,
-	.options = "jh",
+	.options = "jCh",
 	.arguments = "FILE...",
 	.about = "Validate rule files, and print what would be loaded and the memory it takes. Loads nothing and\n"
 		 "needs no root. Several files merge, in the order given; '-' is standard input." WEIR_ABOUT_FILES,
@@ -339,6 +339,18 @@ static void describe_connections(const struct weir_image *image, json_t *fields)
 				    json_integer(image->connection_timeout_ms[i]));
 }
 
+static json_t *describe_except(const struct weir_settings *settings)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < settings->non_ip_except_count; i++) {
+		char text[WEIR_ETHERTYPE_TEXT_BYTES];
+
+		json_array_append_new(list, json_string(weir_format_ethertypes(&settings->non_ip_except[i], text)));
+	}
+	return list;
+}
+
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)
 {
 	static const char *const policies[] = {"pass", "drop"};
@@ -354,21 +366,22 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
 		(json_int_t)settings->occupy_timeout_ms);
 	json_object_set_new(fields, "timedEntries", json_integer(image->timed_entries));
+	json_object_set_new(fields, "nonIpExcept", describe_except(settings));
 	describe_connections(image, fields);
 	return fields;
 }
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
 			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
 			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
 			 "connectionsBytes", (json_int_t)memory->connections, "breakersBytes",
 			 (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
-			 (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders, "matchingBytes",
-			 (json_int_t)memory->matching, "listsBytes", (json_int_t)memory->lists, "totalBytes",
-			 (json_int_t)memory->total);
+			 (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders, "eventsBytes",
+			 (json_int_t)memory->events, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
+			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -589,12 +602,19 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		const char *what;
 		uint64_t bytes;
 	} parts[] = {
-		{"narrow rows", memory->narrow_table},	  {"medium rows", memory->medium_table},
-		{"wide rows", memory->wide_table},	  {"who has seen a flow", memory->presence},
-		{"flows all CPUs share", memory->shared}, {"connections", memory->connections},
-		{"circuit breakers", memory->breakers},	  {"rows of whole resources", memory->lone_rows},
-		{"counters", memory->counters},		  {"drops by flow", memory->offenders},
-		{"matching", memory->matching},		  {"allow and deny lists", memory->lists},
+		{"narrow rows", memory->narrow_table},
+		{"medium rows", memory->medium_table},
+		{"wide rows", memory->wide_table},
+		{"who has seen a flow", memory->presence},
+		{"flows all CPUs share", memory->shared},
+		{"connections", memory->connections},
+		{"circuit breakers", memory->breakers},
+		{"rows of whole resources", memory->lone_rows},
+		{"counters", memory->counters},
+		{"drops by flow", memory->offenders},
+		{"events", memory->events},
+		{"matching", memory->matching},
+		{"allow and deny lists", memory->lists},
 	};
 
 	printf("memory with %u possible CPU%s and %u flows each: %.1f MB\n", cpus, weir_plural(cpus),
@@ -608,9 +628,14 @@ static void print_policies(const struct weir_settings *settings)
 {
 	static const char *const policies[] = {"pass", "drop"};
 
-	printf("malformed %s, unsupported %s, nonIp %s, unmatched %s\n", policies[settings->drop_malformed],
-	       policies[settings->drop_unsupported], policies[settings->drop_non_ip],
-	       policies[settings->drop_unmatched]);
+	printf("malformed %s, unsupported %s, nonIp %s", policies[settings->drop_malformed],
+	       policies[settings->drop_unsupported], policies[settings->drop_non_ip]);
+	for (size_t i = 0; i < settings->non_ip_except_count; i++) {
+		char text[WEIR_ETHERTYPE_TEXT_BYTES];
+
+		printf("%s%s", i ? ", " : " but ", weir_format_ethertypes(&settings->non_ip_except[i], text));
+	}
+	printf("%s unmatched %s\n", settings->non_ip_except_count ? ";" : ",", policies[settings->drop_unmatched]);
 	if (settings->observes)
 		puts("mode observe: all is judged and counted, and nothing dropped");
 }
@@ -808,11 +833,16 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	struct weir_refusal refusal;
 	uint64_t cpus;
-	int option;
+	int option, exit_code;
 
 	weir_command_list_options(&weir_check_command, long_options, short_options);
 	optind = 1;
 	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+		exit_code = weir_options_take_terminal(&weir_check_command, option, optarg);
+		if (exit_code > 0)
+			return exit_code;
+		if (exit_code != WEIR_OPTION_IS_ANOTHER)
+			continue;
 		if (option == 'j') {
 			options->wants_json = true;
 		} else if (option == 'c' && !weir_parse_number(optarg, 1, WEIR_CPUS_MAX, &cpus, &refusal)) {

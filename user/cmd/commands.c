@@ -22,6 +22,7 @@ const struct weir_command_entry weir_commands[] = {
 	{&weir_stats_command, weir_cmd_stats, "counters, and the last minute per resource"},
 	{&weir_flows_command, weir_cmd_flows, "the busiest flows"},
 	{&weir_top_command, weir_cmd_top, "rules and busiest flows, anew each second"},
+	{&weir_events_command, weir_cmd_events, "what happens, as it does: drops, and changes of state"},
 	{&weir_explain_command, weir_cmd_explain, "what would become of a packet now, and why"},
 	{&weir_block_command, weir_cmd_block, "drop the packets of sources for a while"},
 	{&weir_allow_command, weir_cmd_allow, "let the packets of sources pass for a while"},

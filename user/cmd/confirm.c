@@ -7,7 +7,9 @@
 
 const struct weir_command weir_confirm_command = {
 	.name = "confirm",
-	.options = "Ijh",
+	.options = "INjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.holds_signals = true,
 	.about =
 		"Keep the rules that 'weir reload --confirm' put in force. Without it the rules before return when the "

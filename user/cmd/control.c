@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir control: move the thresholds of what is attached, in the foreground. */
 #include <errno.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
+#include "host/confine.h"
 #include "options.h"
 
 const struct weir_command weir_control_command = {
 	.name = "control",
-	.options = "Ih",
+	.options = "INCh",
+	.means_attached = true,
 	.holds_signals = true,
 	.about =
 		"Be the controller of what is attached: WarmUp rules warm up and MemoryAdaptive rules follow the "
@@ -29,20 +29,15 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 {
 	const char *instance = options->instance;
 	_cleanup_(weir_controller_freep) struct weir_controller *controller = NULL;
-	_cleanup_(weir_closep) int signal_fd = -1;
-	sigset_t signals;
+	_cleanup_(weir_closep) int signal_fd = weir_open_end_signals(diag);
 	int err;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGHUP); /* of a terminal that goes, unless it is ignored; rules it has none to read */
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
 	if (signal_fd < 0)
-		return weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+		return signal_fd;
 	err = weir_controller_open(instance, 0, &controller, diag);
 	if (err)
 		return err;
+	weir_confine(WEIR_CONFINED_CONTROLLER, diag);
 	fprintf(stderr, "weir control: instance '%s' has a controller now; rules that need one: %u\n", instance,
 		weir_controller_rule_count(controller));
 	do {

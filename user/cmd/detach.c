@@ -2,12 +2,13 @@
 /* weir detach: take an instance off its interfaces. */
 #include "base/util.h"
 #include "cmd.h"
-#include "host/host.h"
 #include "options.h"
 
 const struct weir_command weir_detach_command = {
 	.name = "detach",
-	.options = "iINh",
+	.options = "iINCh",
+	.means_attached = true,
+	.changes_it = true,
 	.holds_signals = true,
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
 		 "and nothing is left. One that a pattern means is excepted from then on; a pattern ('veth*', as it "
@@ -21,9 +22,9 @@ const struct weir_command weir_detach_command = {
 
 static int detach(const struct weir_options *options, struct weir_diag *diag)
 {
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err = 0;
 
-	if (!err && !options->interface_count)
+	if (!options->interface_count)
 		return weir_instance_detach(options->instance, NULL, 0, diag);
 	/* One that is misspelled: then nothing is done. */
 	for (size_t i = 0; !err && i < options->interface_count; i++)

@@ -9,7 +9,8 @@
 
 const struct weir_command weir_diff_command = {
 	.name = "diff",
-	.options = "EINofjh",
+	.options = "EINofjCh",
+	.means_attached = true,
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -31,7 +32,7 @@ static int diff(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_reload_forecast_free) struct weir_reload_forecast forecast = {};
 	const struct weir_reload_options how = {
-		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+		.starts_afresh = options->starts_afresh,
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
 

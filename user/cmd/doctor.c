@@ -4,21 +4,42 @@
 
 #include "base/util.h"
 #include "cmd.h"
-#include "host/host.h"
 #include "options.h"
 #include "print.h"
+#include "terminal.h"
 #include "watch/examine.h"
+
+static const struct weir_option own_options[] = {
+	{'r', true, "rules", "FILE...", "what these rules would meet here, too: memory, mode, offloads, throttling"},
+	{},
+};
 
 const struct weir_command weir_doctor_command = {
 	.name = "doctor",
-	.options = "Njh",
+	.own_options = own_options,
+	.options = "NjCh",
 	.arguments = "IFACE",
 	.arguments_min = 1,
-	.arguments_max = 1,
+	.arguments_max = SIZE_MAX,
 	.about = "Look at an interface and at this host, and say what would stop weir (a problem; then the exit code\n"
-		 "is 1) or bend its limits (a note), and what to do. Changes nothing.",
-	.example = "  weir doctor eth0",
+		 "is 1) or bend its limits (a note), and what to do. Changes nothing." WEIR_ABOUT_FILES,
+	.example = "  weir doctor eth0\n  weir doctor -r /etc/weir/weir.yaml eth0",
+	.exits = "0 no problem, 1 there is one, or it failed, 2 the request or a rule file is wrong",
 };
+
+/* The last argument is the interface; those before it were further rule files of a -r. */
+static int read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset, struct weir_diag *diag)
+{
+	const size_t more = options->argument_count - 1, count = options->rule_file_count + more;
+	_cleanup_(weir_freep) const char **files = calloc(count + 1, sizeof(*files));
+
+	if (!files)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read the rules");
+	for (size_t i = 0; i < count; i++)
+		files[i] = i < options->rule_file_count ? options->rule_files[i]
+							: options->arguments[i - options->rule_file_count];
+	return weir_ruleset_read(files, count, ret_ruleset, diag);
+}
 
 static const char *const level_names[] = {
 	[WEIR_FINDING_OK] = "ok",
@@ -53,10 +74,18 @@ static json_t *describe(const char *interface, const struct weir_findings *findi
 
 static void print_text(const struct weir_findings *findings)
 {
+	static const char *const level_inks[] = {
+		[WEIR_FINDING_OK] = "",
+		[WEIR_FINDING_NOTE] = "\033[1;33m",
+		[WEIR_FINDING_PROBLEM] = "\033[1;31m",
+	};
+	const bool is_coloured = weir_terminal_has_colours(stdout);
+
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weir_finding *finding = &findings->finding[i];
 
-		printf("%-8s %-10s %s\n", level_names[finding->level], finding->topic, finding->text);
+		printf("%s%-8s%s %-10s %s\n", is_coloured ? level_inks[finding->level] : "",
+		       level_names[finding->level], is_coloured ? "\033[0m" : "", finding->topic, finding->text);
 		if (finding->advice[0])
 			printf("%-19s %s\n", "", finding->advice);
 	}
@@ -65,15 +94,23 @@ static void print_text(const struct weir_findings *findings)
 /* Returns how many problems there are, or -errno. */
 static int examine(const struct weir_options *options, struct weir_diag *diag)
 {
-	const char *interface = options->arguments[0];
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	const char *interface = options->arguments[options->argument_count - 1];
 	struct weir_findings findings;
 	int err;
 
+	if (!options->rule_file_count && options->argument_count > 1)
+		return weir_diag_error(diag, NULL, NULL, "name rule files with -r: 'weir doctor -r FILE... IFACE'",
+				       "what is '%s'? it takes one interface", options->arguments[1]);
 	if (!weir_interface_name_is_valid(interface))
 		return weir_diag_error(diag, NULL, NULL, NULL, "'%s' cannot be the name of an interface", interface);
-	err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	err = weir_options_enter_netns(options, diag);
+	if (!err && options->rule_file_count)
+		err = read_rules(options, &ruleset, diag);
 	if (!err)
 		err = weir_examine(interface, &findings, diag);
+	if (!err && ruleset)
+		err = weir_examine_rules(interface, ruleset, &findings, diag);
 	if (err)
 		return err;
 	if (options->wants_json) {

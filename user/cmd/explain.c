@@ -41,7 +41,8 @@ static const struct weir_option own_options[] = {
 const struct weir_command weir_explain_command = {
 	.name = "explain",
 	.own_options = own_options,
-	.options = "INjh",
+	.options = "INjCh",
+	.means_attached = true,
 	.about =
 		"What would become of a packet now, and why: which resources and rules it meets, which flow it is of\n"
 		"under each rule, what that flow has used, what is left, when it frees, and why the threshold is what\n"
@@ -55,7 +56,8 @@ const struct weir_command weir_explain_command = {
 };
 
 struct explain_request {
-	const char *instance, *netns, *interface, *pcap;
+	const char *instance; /* NULL: not given */
+	const char *netns, *interface, *pcap;
 	uint64_t packet_number;
 	bool wants_json;
 	const char **files;
@@ -512,11 +514,12 @@ static int check_request(const struct explain_request *request)
 
 int weir_cmd_explain(int argc, char **argv)
 {
-	_cleanup_(free_request) struct explain_request request = {.instance = WEIR_INSTANCE_DEFAULT};
+	_cleanup_(free_request) struct explain_request request = {};
+	_cleanup_(weir_options_free) struct weir_options named = {};
 	struct option long_options[WEIR_OPTIONS_MAX + 1];
 	char short_options[WEIR_SHORT_OPTIONS_BYTES];
 	struct weir_diag diag = {};
-	int option;
+	int option, exit_code;
 
 	weir_command_list_options(&weir_explain_command, long_options, short_options);
 	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
@@ -524,6 +527,11 @@ int weir_cmd_explain(int argc, char **argv)
 			weir_command_print_help(&weir_explain_command, stdout);
 			return WEIR_EXIT_OK;
 		}
+		exit_code = weir_options_take_terminal(&weir_explain_command, option, optarg);
+		if (exit_code > 0)
+			return exit_code - 1;
+		if (exit_code != WEIR_OPTION_IS_ANOTHER)
+			continue;
 		if (take_option(&request, option, optarg))
 			return WEIR_EXIT_WRONG;
 	}
@@ -537,5 +545,10 @@ int weir_cmd_explain(int argc, char **argv)
 	}
 	if (check_request(&request))
 		return WEIR_EXIT_WRONG;
+	if (!request.instance) {
+		if (weir_options_find_instance(&weir_explain_command, &named))
+			return WEIR_EXIT_WRONG;
+		request.instance = named.instance;
+	}
 	return weir_exit_code(explain(&request, &diag), &diag);
 }

@@ -25,12 +25,14 @@ static const struct weir_option own_options[] = {
 const struct weir_command weir_flows_command = {
 	.name = "flows",
 	.own_options = own_options,
-	.options = "nIjh",
+	.options = "nINjWCh",
+	.means_attached = true,
 	.about = "Print the flows that have used most of their thresholds in the window as it is now. Whose a window\n"
 		 "is, is known of flows that were dropped and of samples of the others; '?' is not known.\n"
 		 "Of rules with overrides its threshold may be '?', too. Of rules with tokens the units are what\n"
-		 "the flow's bucket lacks, and the threshold what a full one holds. Rules with Throttling or\n"
-		 "AssociatedResource keep no windows: their flows are not shown. Where a resource is prioritised,\n"
+		 "the flow's bucket lacks, and the threshold what a full one holds. Of rules with Throttling they\n"
+		 "are how long the flow's latest packet has yet to wait, of maxQueueingTimeMs. Of rules with\n"
+		 "AssociatedResource they are what passed on the other resource. Where a resource is prioritised,\n"
 		 "'borrowed' are units of buckets yet to come. Rules with metricType Concurrency have a table of\n"
 		 "their own: the flows with the most connections now; and so have rules with blockDurationInMs: the\n"
 		 "flows that are penalised, those that have longest yet first; and circuit breakers: those\n"
@@ -40,14 +42,14 @@ const struct weir_command weir_flows_command = {
 		   "  weir flows --dropped --since 10m",
 };
 
-static void print_threshold(struct weir_table *table, bool is_known, uint64_t threshold, double part)
+static void print_threshold(struct weir_table *table, bool is_known, const char *threshold, double part)
 {
 	if (!is_known) {
 		weir_table_cell(table, "?");
 		weir_table_cell(table, "?");
 		return;
 	}
-	weir_table_cell(table, "%llu", (unsigned long long)threshold);
+	weir_table_cell(table, "%s", threshold);
 	weir_table_cell(table, "%.0f %%", 100 * part);
 }
 
@@ -55,17 +57,14 @@ static void print_use(struct weir_table *table, const struct weir_instance *inst
 		      bool lends)
 {
 	const struct weir_rule_info *rule = weir_flow_rule(instance, use);
-	char words[WEIR_WORDS_BYTES];
+	char amount[WEIR_AMOUNT_BYTES], words[WEIR_WORDS_BYTES];
 
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
-	weir_table_cell(table, "%llu", (unsigned long long)use->units);
+	weir_table_cell(table, "%s", weir_flow_amount(use, use->units, amount));
 	if (lends)
 		weir_table_cell(table, "%llu", (unsigned long long)use->borrowed);
-	print_threshold(table, use->has_threshold, use->threshold, weir_flow_share(use));
-	if (rule && use->has_key)
-		weir_table_cell(table, "%s", weir_format_key(&rule->identity, &use->key, words));
-	else
-		weir_table_cell(table, "%s", rule && !rule->identity.key_fields ? "(the whole resource)" : "?");
+	print_threshold(table, use->has_threshold, weir_flow_amount(use, use->threshold, amount), weir_flow_share(use));
+	weir_table_cell(table, "%s", weir_flow_words(instance, use, words));
 }
 
 static void print_text(const struct weir_instance *instance, const struct weir_flows *flows)
@@ -94,7 +93,8 @@ static void print_connection_use(struct weir_table *table, const struct weir_ins
 
 	weir_table_cell(table, "%s", rule->name);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->now);
-	print_threshold(table, use->has_threshold, use->threshold, weir_connection_share(use));
+	snprintf(words, sizeof(words), "%llu", (unsigned long long)use->threshold);
+	print_threshold(table, use->has_threshold, words, weir_connection_share(use));
 	weir_table_cell(table, "%llu", (unsigned long long)figures->max);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->opened);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->refused);

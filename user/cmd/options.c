@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
 #include "base/util.h"
 #include "cmd.h"
@@ -12,10 +13,12 @@
 #include "host/service.h"
 #include "rules/quantity.h"
 #include "rules/values.h"
+#include "terminal.h"
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
 #define HELP_COLUMNS 80
+#define INSTANCE_VARIABLE "WEIR_INSTANCE"
 
 /* Priorities of the journal, as in sd-daemon(3). */
 #define SD_ERR "<3>"
@@ -23,14 +26,16 @@
 
 static const struct weir_option known_options[] = {
 	{'i', true, "interface", "IFACE", "interface, 'PATTERN*' or '!EXCEPTION'; may be given several times"},
-	{'I', false, "instance", "NAME", "which instance (default: " WEIR_INSTANCE_DEFAULT ")"},
-	{'A', false, "instance", "NAME", "which instance (default: all of them)"},
+	{'I', false, "instance", "NAME",
+	 "which instance (default: $" INSTANCE_VARIABLE ", or " WEIR_INSTANCE_DEFAULT ")"},
+	{'A', false, "instance", "NAME", "which instance (default: $" INSTANCE_VARIABLE ", or all of them)"},
 	{'m', false, "mode", "MODE", "native (in the driver), skb (any interface, slower), auto (default)"},
 	{'N', false, "netns", "NAME", "network namespace, by name or path"},
 	{'g', false, "allow-gro", NULL, "in skb mode, let packets that GRO or LRO merged count as one"},
 	{'o', false, "observe", NULL, "judge and count everything, and drop nothing"},
 	{'k', false, "keep", NULL, "whatever ends it, leave it attached"},
-	{'f', false, "fresh", NULL, "tables that cannot be taken over from another version of weir start afresh"},
+	{'f', false, "fresh", NULL,
+	 "what cannot be taken over starts afresh: tables of another version of weir, windows that a rule outgrew"},
 	{'c', false, "confirm", "TIME",
 	 "the rules before return after that time (60s, 5m), unless 'weir confirm' comes"},
 	{'D', false, "dry-run", NULL, "do all but the reload, the kernel's part too, and say what it would change"},
@@ -51,6 +56,9 @@ static const struct weir_option known_options[] = {
 	 "allow --listen to be an address that other hosts can reach: no password, no TLS"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
+	{WEIR_WIDE_OPTION, false, "wide", NULL, "cut nothing in tables, however narrow the terminal is"},
+	{WEIR_COLOR_OPTION, false, "color", "WHEN",
+	 "auto (in a terminal, unless NO_COLOR is set), always or never; default: auto"},
 	{'h', true, "help", NULL, "this text"},
 };
 
@@ -138,6 +146,15 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_comman
 	return WEIR_EXIT_WRONG + 1;
 }
 
+int weir_options_take_terminal(const struct weir_command *command, int letter, const char *argument)
+{
+	int err = weir_terminal_take_option(letter, argument);
+
+	if (err == -EINVAL)
+		return refuse(command, "--color: '%s' is none of " WEIR_COLOR_WORDS, argument);
+	return err == -ENOENT ? WEIR_OPTION_IS_ANOTHER : 0;
+}
+
 bool weir_interface_name_is_valid(const char *name)
 {
 	return name[0] && strlen(name) < IF_NAMESIZE;
@@ -189,6 +206,17 @@ static int add_listen(const struct weir_command *command, struct weir_options *o
 	return 0;
 }
 
+static int add_rule_file(const struct weir_command *command, struct weir_options *options, const char *path)
+{
+	const char **slot = weir_array_add((void **)&options->rule_files, options->rule_file_count, sizeof(*slot));
+
+	if (!slot)
+		return refuse(command, "out of memory");
+	*slot = path;
+	options->rule_file_count++;
+	return 0;
+}
+
 static int set_mode(const struct weir_command *command, struct weir_options *options, const char *word)
 {
 	static const struct {
@@ -205,11 +233,13 @@ static int set_mode(const struct weir_command *command, struct weir_options *opt
 	return refuse(command, "no mode '%s': native, skb or auto", word);
 }
 
-static int set_instance(const struct weir_command *command, struct weir_options *options, const char *name)
+/* `from` says who gave the name: "", or "$WEIR_INSTANCE: ". */
+static int set_instance(const struct weir_command *command, struct weir_options *options, const char *from,
+			const char *name)
 {
 	if (!weir_instance_name_is_valid(name))
-		return refuse(command, "'%s' cannot name an instance: letters, digits, '_' and '-', at most %d", name,
-			      WEIR_INSTANCE_NAME_BYTES - 1);
+		return refuse(command, "%s'%s' cannot name an instance: letters, digits, '_' and '-', at most %d", from,
+			      name, WEIR_INSTANCE_NAME_BYTES - 1);
 	options->instance = name;
 	options->has_instance = true;
 	return 0;
@@ -267,6 +297,10 @@ static bool *find_switch(struct weir_options *options, int letter)
 		return &options->forces;
 	case 'd':
 		return &options->wants_dropped;
+	case 'e':
+		return &options->only_changes;
+	case 'p':
+		return &options->means_past;
 	case '1':
 		return &options->once;
 	case 'l':
@@ -285,7 +319,10 @@ static bool *find_switch(struct weir_options *options, int letter)
 static int set_option(const struct weir_command *command, struct weir_options *options, int letter)
 {
 	bool *is_on = find_switch(options, letter);
+	int exit_code = weir_options_take_terminal(command, letter, optarg);
 
+	if (exit_code != WEIR_OPTION_IS_ANOTHER)
+		return exit_code;
 	if (is_on) {
 		*is_on = true;
 		return 0;
@@ -295,7 +332,7 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return add_interface(command, options, optarg);
 	case 'I':
 	case 'A':
-		return set_instance(command, options, optarg);
+		return set_instance(command, options, "", optarg);
 	case 'm':
 		return set_mode(command, options, optarg);
 	case 'n':
@@ -309,9 +346,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		return add_listen(command, options, optarg);
 	case 'c':
 		return set_confirm(command, options, optarg);
-	case 'r':
+	case 'r': /* which of the two it is, its command knows */
 		options->rule = optarg;
-		return 0;
+		return add_rule_file(command, options, optarg);
 	case 'F':
 	case 's':
 		options->lasts = optarg;
@@ -347,6 +384,45 @@ void weir_command_list_options(const struct weir_command *command, struct option
 	*short_options = '\0';
 }
 
+static bool takes_instance(const struct weir_command *command)
+{
+	return strpbrk(command->options, "IA");
+}
+
+/* The only instance that is attached, when there is none of the usual name. Trouble is told by whoever opens it. */
+static void find_only_instance(const struct weir_command *command, struct weir_options *options)
+{
+	struct weir_names names = {};
+	struct weir_diag ignored = {};
+
+	if (weir_instance_exists(options->instance))
+		return;
+	if (!weir_instance_list(&names, &ignored) && names.count == 1)
+		options->only_instance = strdup(names.names[0]);
+	weir_names_free(&names);
+	weir_diag_free(&ignored);
+	if (!options->only_instance)
+		return;
+	options->instance = options->only_instance;
+	if (command->changes_it)
+		fprintf(stderr, "weir %s: instance '%s', the only one that is attached\n", command->name,
+			options->instance);
+}
+
+int weir_options_find_instance(const struct weir_command *command, struct weir_options *options)
+{
+	const char *name = getenv(INSTANCE_VARIABLE);
+
+	if (options->has_instance || !takes_instance(command))
+		return 0;
+	options->instance = WEIR_INSTANCE_DEFAULT;
+	if (name && *name)
+		return set_instance(command, options, "$" INSTANCE_VARIABLE ": ", name);
+	if (command->means_attached)
+		find_only_instance(command, options);
+	return 0;
+}
+
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options)
 {
 	struct option long_options[WEIR_OPTIONS_MAX + 1];
@@ -375,14 +451,16 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 			      stderr);
 		return WEIR_EXIT_WRONG + 1;
 	}
-	return 0;
+	return weir_options_find_instance(command, ret_options);
 }
 
 void weir_options_free(struct weir_options *options)
 {
 	free(options->interfaces);
 	free(options->listen);
-	options->interfaces = options->listen = NULL;
+	free(options->rule_files);
+	free(options->only_instance);
+	*options = (struct weir_options){};
 }
 
 static bool ignores_hangups(void)
@@ -414,18 +492,42 @@ void weir_hold_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+int weir_open_end_signals(struct weir_diag *diag)
+{
+	sigset_t signals;
+	int fd;
+
+	weir_hold_signals();
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP); /* never comes if it is ignored */
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
+}
+
+int weir_options_enter_netns(const struct weir_options *options, struct weir_diag *diag)
+{
+	return options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+}
+
 int weir_command_run(const struct weir_command *command, int argc, char **argv,
 		     int (*act)(const struct weir_options *options, struct weir_diag *diag))
 {
 	_cleanup_(weir_options_free) struct weir_options options = {};
 	struct weir_diag diag = {};
-	int exit_code = weir_options_parse(command, argc, argv, &options);
+	int err, exit_code = weir_options_parse(command, argc, argv, &options);
 
 	if (exit_code)
 		return exit_code - 1;
 	if (command->holds_signals)
 		weir_hold_signals();
-	return weir_exit_code(act(&options, &diag), &diag);
+	err = weir_options_enter_netns(&options, &diag);
+	if (!err)
+		err = act(&options, &diag);
+	else if (options.tells_by_exit_code)
+		err = -EINVAL; /* 1 would say that something differs */
+	return weir_exit_code(err, &diag);
 }
 
 struct weir_attach_options weir_options_attach(const struct weir_options *options)
@@ -442,11 +544,9 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
 			    struct weir_diag *diag)
 {
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err =
+		weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset, diag);
 
-	if (!err)
-		err = weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset,
-					diag);
 	if (!err)
 		(*ret_ruleset)->settings.observes |= options->observes;
 	return err;
@@ -456,6 +556,8 @@ void weir_tell(struct weir_diag *diag)
 {
 	if (weir_service_logs_to_journal())
 		weir_diag_print_prefixed(diag, SD_ERR, SD_WARNING, stderr);
+	else if (weir_terminal_has_colours(stderr))
+		weir_diag_print_coloured(diag, stderr);
 	else
 		weir_diag_print(diag, stderr);
 	weir_diag_free(diag);

@@ -33,6 +33,8 @@ struct weir_command {
 	size_t arguments_min, arguments_max;
 	bool needs_interface; /* at least one '-i' */
 	bool holds_signals;   /* from the start: see weir_hold_signals() */
+	bool means_attached;  /* an instance that is there already: of one alone the name need not be given */
+	bool changes_it;      /* ... and says which it took */
 	const char *about;    /* sentences; --help fills its lines */
 	const char *example;  /* lines, indented by two */
 	const char *exits;    /* what the exit codes say, where it is not the usual */
@@ -46,8 +48,9 @@ struct weir_command {
 #define WEIR_SHORT_OPTIONS_BYTES (2 * WEIR_OPTIONS_MAX + 2)
 
 struct weir_options {
-	const char *instance; /* WEIR_INSTANCE_DEFAULT unless given */
+	const char *instance; /* which is meant: weir_options_find_instance() */
 	bool has_instance;
+	char *only_instance;	 /* that one, when it is the only one attached */
 	const char *netns;	 /* NULL: stay where we are */
 	const char **interfaces; /* no two the same */
 	size_t interface_count;
@@ -61,12 +64,15 @@ struct weir_options {
 	bool means_all;
 	bool lists, removes;
 	bool wants_dropped;
+	bool only_changes, means_past; /* of events */
 	bool is_dry_run;
 	bool tells_by_exit_code; /* whether something differs */
 	bool means_before;	 /* the rule set before the one in force */
 	uint64_t confirm_ns;	 /* 0: not given */
 	const char *lasts;	 /* --for, --since; NULL: not given */
 	const char *rule;	 /* its name; NULL: any */
+	const char **rule_files; /* of -r, where it names files */
+	size_t rule_file_count;
 	bool once;
 	uint32_t most;
 	const char **listen; /* addresses, as they were given */
@@ -94,6 +100,19 @@ void weir_command_list_options(const struct weir_command *command, struct option
 int weir_options_parse(const struct weir_command *command, int argc, char **argv, struct weir_options *ret_options);
 void weir_options_free(struct weir_options *options);
 
+/*
+ * Which instance, where --instance did not say: WEIR_INSTANCE, or the only one that is attached, or the usual name.
+ * Returns as weir_options_parse(), which has done it already.
+ */
+int weir_options_find_instance(const struct weir_command *command, struct weir_options *options);
+
+/*
+ * Options of what is printed, --color and --wide, for commands that read their command lines themselves: what
+ * weir_options_parse() returns, or that the option is another one.
+ */
+#define WEIR_OPTION_IS_ANOTHER (-1)
+int weir_options_take_terminal(const struct weir_command *command, int letter, const char *argument);
+
 /* An interface can be called so. */
 bool weir_interface_name_is_valid(const char *name);
 
@@ -105,6 +124,9 @@ bool weir_interface_name_is_valid(const char *name);
  */
 void weir_hold_signals(void);
 
+/* Hold signals, and return a signalfd of those that end a command, which the caller closes; or -errno. */
+int weir_open_end_signals(struct weir_diag *diag);
+
 /* What a hang-up (SIGHUP) means to a command that stays in the foreground. */
 enum weir_hangup {
 	WEIR_HANGUP_ENDS,    /* a terminal controls it: it goes with the terminal, and with the session behind that */
@@ -115,14 +137,20 @@ enum weir_hangup {
 /* To be asked at the start: the terminal may be gone later. */
 enum weir_hangup weir_hangup_meaning(void);
 
-/* What most commands are: read the command line, act, print what there is to say. Returns the exit code. */
+/* Go where --netns says; does nothing without it. */
+int weir_options_enter_netns(const struct weir_options *options, struct weir_diag *diag);
+
+/*
+ * What most commands are: read the command line, go where --netns says, act, print what there is to say. Returns the
+ * exit code.
+ */
 int weir_command_run(const struct weir_command *command, int argc, char **argv,
 		     int (*act)(const struct weir_options *options, struct weir_diag *diag));
 
 /* The attachment that the options ask for; it borrows from them. */
 struct weir_attach_options weir_options_attach(const struct weir_options *options);
 
-/* Go where --netns says, and read the rule files that the arguments name. */
+/* Read the rule files that the arguments name. */
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
 			    struct weir_diag *diag);
 

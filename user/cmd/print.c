@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "terminal.h"
 
 /* ---- tables ---- */
 
@@ -62,16 +63,74 @@ static int column_width(const struct weir_table *table, size_t column)
 	return widest;
 }
 
+#define COLUMN_GAP 2
+
+/* What is left of a column of words still tells most of them apart. Chosen, not derived. */
+#define CUT_WIDTH_MIN 12
+
+/* The widest column that may be cut further; table->columns: there is none. */
+static size_t find_widest(const struct weir_table *table, const int *widths)
+{
+	size_t widest = table->columns;
+
+	for (size_t column = 0; column < table->columns; column++) {
+		if (is_right(table, column) || widths[column] <= CUT_WIDTH_MIN ||
+		    widths[column] <= text_width(heading(table, column)))
+			continue;
+		if (widest == table->columns || widths[column] > widths[widest])
+			widest = column;
+	}
+	return widest;
+}
+
+/* One character after the other is taken, so that what is cut shares the room. 0 columns: there is no end to them. */
+static void fit_widths(const struct weir_table *table, int columns, int *widths)
+{
+	int excess = -columns;
+
+	for (size_t column = 0; column < table->columns; column++)
+		excess += COLUMN_GAP + widths[column];
+	for (; columns && excess > 0; excess--) {
+		size_t widest = find_widest(table, widths);
+
+		if (widest == table->columns)
+			return; /* the terminal wraps the lines */
+		widths[widest]--;
+	}
+}
+
+/* So many characters of a text. */
+static void print_part(const char *text, int characters, FILE *stream)
+{
+	for (; *text && characters > 0; text++) {
+		characters -= !weir_utf8_continues(text[1]);
+		fputc(*text, stream);
+	}
+}
+
 static void print_cell(const struct weir_table *table, size_t column, const char *text, int width, FILE *stream)
 {
-	int padding = width - text_width(text);
+	const int padding = width - text_width(text);
 
-	if (is_right(table, column))
-		fprintf(stream, "  %*s%s", padding, "", text);
-	else if (column + 1 < table->columns)
-		fprintf(stream, "  %s%*s", text, padding, "");
-	else
-		fprintf(stream, "  %s", text);
+	fprintf(stream, "%*s", COLUMN_GAP, "");
+	if (padding < 0) {
+		print_part(text, width - 1, stream);
+		fputs("…", stream);
+	} else if (is_right(table, column)) {
+		fprintf(stream, "%*s%s", padding, "", text);
+	} else {
+		fprintf(stream, "%s%*s", text, column + 1 < table->columns ? padding : 0, "");
+	}
+}
+
+static void print_headings(const struct weir_table *table, const int *widths, FILE *stream)
+{
+	const bool is_bold = weir_terminal_has_colours(stream);
+
+	fputs(is_bold ? "\033[1m" : "", stream);
+	for (size_t column = 0; column < table->columns; column++)
+		print_cell(table, column, heading(table, column), widths[column], stream);
+	fprintf(stream, "%s\n", is_bold ? "\033[0m" : "");
 }
 
 void weir_table_print(const struct weir_table *table, FILE *stream)
@@ -79,11 +138,10 @@ void weir_table_print(const struct weir_table *table, FILE *stream)
 	int widths[WEIR_TABLE_COLUMNS_MAX] = {};
 
 	assert(table->columns && table->columns <= ARRAY_SIZE(widths));
-	for (size_t column = 0; column < table->columns; column++) {
+	for (size_t column = 0; column < table->columns; column++)
 		widths[column] = column_width(table, column);
-		print_cell(table, column, heading(table, column), widths[column], stream);
-	}
-	fputc('\n', stream);
+	fit_widths(table, weir_terminal_columns(stream), widths);
+	print_headings(table, widths, stream);
 	for (size_t i = 0; i < table->cell_count; i++) {
 		size_t column = i % table->columns;
 

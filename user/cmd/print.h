@@ -13,7 +13,12 @@
 #include "words/key.h"
 #include "words/words.h"
 
-/* ---- tables: columns as wide as what is in them ---- */
+/*
+ * ---- tables: columns as wide as what is in them ----
+ *
+ * In a terminal that is too narrow for that, words are cut ('…'), those of the widest column first; numbers never are.
+ * --wide cuts nothing, and nothing is cut where there is no terminal.
+ */
 
 struct weir_table {
 	const char *const *headings; /* one that starts with '>' stands to the right, as numbers do */

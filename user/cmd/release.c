@@ -14,7 +14,9 @@
 
 const struct weir_command weir_release_command = {
 	.name = "release",
-	.options = "raIjh",
+	.options = "raINjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.arguments = "FLOW",
 	.arguments_max = 64,
 	.about =
@@ -191,14 +193,16 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 	release.instance = instance;
 	err = find_rule(options, &release, diag);
 	if (!err)
-		err = weir_penalties_each(instance, end_if_meant, &release, diag);
+		err = weir_penalties_each(instance, true, end_if_meant, &release, diag);
 	if (err)
 		return err;
-	if (release.ended)
+	if (release.ended) {
 		wait_for_cpus();
-	else if (!release.means_all)
-		return weir_diag_fail(diag, ENOENT, "'weir flows' shows who is penalised",
-				      "no such flow is penalised now");
+	} else if (!release.means_all) {
+		weir_diag_error(diag, NULL, NULL, "'weir flows' shows who is penalised",
+				"no such flow is penalised now");
+		return -ENOENT;
+	}
 	return tell(options, &release, diag);
 }
 

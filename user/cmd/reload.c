@@ -10,7 +10,9 @@
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",
-	.options = "INcDofxjh",
+	.options = "INcDofxjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -22,7 +24,8 @@ const struct weir_command weir_reload_command = {
 		"network namespace that these are in (--netns).\n"
 		"What another version of weir attached goes on, too. Where it laid out tables differently, a reload\n"
 		"names what would start afresh, and changes nothing; --fresh does so, and the old rules hold until\n"
-		"the new ones are in place.\n"
+		"the new ones are in place. The same of a rule whose windows the new rules cannot go on with: its\n"
+		"threshold outgrew the rows that hold them, or begins to move (WarmUp, MemoryAdaptive).\n"
 		"With --confirm the rules before return by themselves unless 'weir confirm' comes in time: for rules\n"
 		"that might shut out who types them. The kernel itself returns, whatever becomes of this command and\n"
 		"its terminal. 'weir rollback' returns sooner; until then nothing else is reloaded.\n"
@@ -48,7 +51,7 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	const struct weir_reload_options how = {
-		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+		.starts_afresh = options->starts_afresh,
 		.confirm_ns = options->confirm_ns,
 	};
 	int err = weir_options_read_rules(options, &ruleset, diag);
@@ -63,7 +66,9 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	if (err)
 		return err;
 	err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
-	return err ? err : weir_controller_warn(options->instance, diag);
+	if (!err)
+		weir_controller_warn(options->instance, diag);
+	return err;
 }
 
 int weir_cmd_reload(int argc, char **argv)

@@ -52,7 +52,7 @@ static const struct weir_option own_options[] = {
 const struct weir_command weir_replay_command = {
 	.name = "replay",
 	.own_options = own_options,
-	.options = "jh",
+	.options = "jWCh",
 	.arguments = "-r FILE... PCAP",
 	.about =
 		"Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
@@ -579,7 +579,7 @@ int weir_cmd_replay(int argc, char **argv)
 	char short_options[WEIR_SHORT_OPTIONS_BYTES + 1] = "-";
 	bool has_rules_option = false;
 	struct weir_diag diag = {};
-	int option, code;
+	int option, exit_code, code;
 
 	if (!files)
 		return WEIR_EXIT_FAILED;
@@ -590,6 +590,11 @@ int weir_cmd_replay(int argc, char **argv)
 			weir_command_print_help(&weir_replay_command, stdout);
 			return WEIR_EXIT_OK;
 		}
+		exit_code = weir_options_take_terminal(&weir_replay_command, option, optarg);
+		if (exit_code > 0)
+			return exit_code - 1;
+		if (exit_code != WEIR_OPTION_IS_ANOTHER)
+			continue;
 		has_rules_option |= option == 'r';
 		if (take_option(&request, option, optarg))
 			return WEIR_EXIT_WRONG;

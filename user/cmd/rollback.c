@@ -8,7 +8,9 @@
 
 const struct weir_command weir_rollback_command = {
 	.name = "rollback",
-	.options = "Ijh",
+	.options = "INjCh",
+	.means_attached = true,
+	.changes_it = true,
 	.holds_signals = true,
 	.about = "Put the rule set before the last reload in force again, as a reload of its files would: each packet "
 		 "meets the one or the other, and rules that both sets have keep their windows and counters. A second "
@@ -25,7 +27,9 @@ static int rollback(const struct weir_options *options, struct weir_diag *diag)
 
 	if (!err)
 		err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
-	return err ? err : weir_controller_warn(options->instance, diag);
+	if (!err)
+		weir_controller_warn(options->instance, diag);
+	return err;
 }
 
 int weir_cmd_rollback(int argc, char **argv)

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "explain/session.h"
+#include "host/confine.h"
 #include "host/service.h"
 #include "options.h"
 #include "print_reload.h"
@@ -21,7 +22,7 @@
 
 const struct weir_command weir_run_command = {
 	.name = "run",
-	.options = "iImgNokfLYxh",
+	.options = "iImgNokfLYxCh",
 	.arguments = "FILE...",
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
@@ -46,7 +47,7 @@ const struct weir_command weir_run_command = {
 		   "  weir run -i eth0 --listen 127.0.0.1:9617 rules/dns-per-client.yaml",
 };
 
-static const struct weir_reload_options keeps_foreign = {.foreign = WEIR_RELOAD_REFUSE_FOREIGN};
+static const struct weir_reload_options keeps_all;
 
 /* An instance that this command controls. */
 struct run {
@@ -73,7 +74,7 @@ static int take_over(const struct weir_options *options, const struct weir_rules
 {
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	const struct weir_reload_options terms = {
-		.foreign = options->starts_afresh ? WEIR_RELOAD_REPLACE_FOREIGN : WEIR_RELOAD_REFUSE_FOREIGN,
+		.starts_afresh = options->starts_afresh,
 	};
 	const char *instance = options->instance;
 	struct weir_diag ignored = {};
@@ -98,8 +99,10 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	struct weir_attach_options attach_options = weir_options_attach(options);
 	struct weir_attachment there;
-	int err = weir_options_read_rules(options, &ruleset, diag);
+	int err = weir_options_enter_netns(options, diag);
 
+	if (!err)
+		err = weir_options_read_rules(options, &ruleset, diag);
 	if (!err && !options->forces)
 		err = weir_session_check_attach(&attach_options, ruleset, diag);
 	if (err)
@@ -183,7 +186,7 @@ static int reload(const struct weir_options *options)
 		ruleset->settings.observes |= options->observes;
 	weir_hold_signals();
 	if (!err)
-		err = weir_instance_reload(options->instance, ruleset, &keeps_foreign, &result, &diag);
+		err = weir_instance_reload(options->instance, ruleset, &keeps_all, &result, &diag);
 	weir_tell(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);
@@ -332,6 +335,7 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 		err = weir_controller_open(options->instance, run->attached_ns, &run->controller, diag);
 	if (err)
 		return err;
+	weir_confine(WEIR_CONFINED_CONTROLLER, diag);
 	weir_tell(diag); /* warnings, of now */
 	weir_server_start(&run->server, options->instance, run->controller);
 	tell_service(options, "");
@@ -358,8 +362,10 @@ static int stop(const struct weir_options *options, const struct run *run, struc
 			"weir run: ended, and left attached, as another command attached it: 'weir detach%s' takes it "
 			"off\n",
 			weir_instance_option(options->instance, option));
-	if (run->leaves)
-		return weir_controller_warn(options->instance, diag);
+	if (run->leaves) {
+		weir_controller_warn(options->instance, diag);
+		return 0;
+	}
 	err = weir_instance_detach(options->instance, NULL, run->attached_ns, diag);
 	if (!err)
 		fputs("weir run: detached\n", stderr);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/util.h"
+#include "host/confine.h"
 #include "host/host.h"
 
 /* One that died sooner would die again. Chosen, not derived. */
@@ -64,6 +65,8 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	signal(SIGHUP, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	weir_confine(WEIR_CONFINED_READER, &diag);
+	weir_tell(&diag);
 	weir_serve(&serve, &diag);
 	weir_tell(&diag);
 	fflush(NULL);

@@ -10,7 +10,8 @@
 
 const struct weir_command weir_show_command = {
 	.name = "show",
-	.options = "bIjh",
+	.options = "bINjCh",
+	.means_attached = true,
 	.about = "Print the rule set in force as one rule file, which loads as the same: whatever files, lists and "
 		 "lists of Sentinel's it came from, with all names, and without what is so by default. The comment at "
 		 "its top says which files these were, and has a hash: two sets with the same hash are the same. "

@@ -2,7 +2,6 @@
 /* weir stats: what became of the packets. */
 #include "base/util.h"
 #include "cmd.h"
-#include "host/host.h"
 #include "options.h"
 #include "print.h"
 #include "print_breakers.h"
@@ -12,7 +11,8 @@
 
 const struct weir_command weir_stats_command = {
 	.name = "stats",
-	.options = "INjh",
+	.options = "INjWCh",
+	.means_attached = true,
 	.about =
 		"Print the counters: packets by verdict, by resource (with the last 60 seconds) and by rule; and the\n"
 		"connections of rules with metricType Concurrency, the penalties of rules with blockDurationInMs, and\n"
@@ -224,10 +224,8 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_stats_free) struct weir_stats_view view = {};
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err = weir_instance_open(options->instance, &instance, diag);
 
-	if (!err)
-		err = weir_instance_open(options->instance, &instance, diag);
 	if (!err)
 		err = weir_stats_read(instance, &view, diag);
 	if (err)

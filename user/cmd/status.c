@@ -20,7 +20,7 @@
 
 const struct weir_command weir_status_command = {
 	.name = "status",
-	.options = "Ajh",
+	.options = "ANjWCh",
 	.about = "Print what is attached, where, and with which rules: all instances, or the one named (then it is\n"
 		 "a failure when that is not attached).",
 	.example = "  weir status --json",
@@ -272,6 +272,18 @@ static void print_foreign_tables(const struct weir_instance *instance)
 		putchar('\n');
 }
 
+static void print_policies(const struct weir_instance *instance)
+{
+	char text[WEIR_ETHERTYPE_TEXT_BYTES];
+
+	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++) {
+		printf("%s %s %s", bit ? "," : ";", weir_policy_names[bit], weir_policy_word(instance, bit));
+		for (uint32_t i = 0; bit == WEIR_POLICY_NON_IP && i < weir_count_except(&instance->info); i++)
+			printf("%s %s", i ? "," : " but", weir_format_except(&instance->info, i, text));
+	}
+	putchar('\n');
+}
+
 static void print_text(const struct weir_status_view *view)
 {
 	const struct weir_instance *instance = view->instance;
@@ -290,9 +302,7 @@ static void print_text(const struct weir_status_view *view)
 	printf("  %u resource%s, %u rule%s, %u flows per CPU", instance->resource_count,
 	       weir_plural(instance->resource_count), instance->rule_count, weir_plural(instance->rule_count),
 	       info->flows_per_cpu);
-	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
-		printf("%s %s %s", bit ? "," : ";", weir_policy_names[bit], weir_policy_word(instance, bit));
-	putchar('\n');
+	print_policies(instance);
 	if (info->observes)
 		puts("  observes: all is judged and counted, and nothing dropped");
 	print_foreign_tables(instance);
@@ -411,10 +421,8 @@ static int show_listed(const char *name, struct listing *listing, struct weir_di
 static int show_all(struct listing *listing, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
-	int err = weir_host_check_privilege(diag);
+	int err = weir_instance_list(&names, diag);
 
-	if (!err)
-		err = weir_instance_list(&names, diag);
 	for (size_t i = 0; i < names.count; i++) {
 		int one_err = show_listed(names.names[i], listing, diag);
 
@@ -437,7 +445,9 @@ int weir_cmd_status(int argc, char **argv)
 		return exit_code - 1;
 	listing.is_json = options.wants_json;
 	listing.documents = json_array();
-	err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
+	err = weir_options_enter_netns(&options, &diag);
+	if (!err)
+		err = options.has_instance ? show(options.instance, &listing, &diag) : show_all(&listing, &diag);
 	/* An empty list would say that nothing is attached, which nobody knows when reading failed. */
 	if (listing.is_json && (!err || listing.count)) {
 		int print_err = weir_json_print(json_pack("{s:o}", "instances", TAKE_PTR(listing.documents)), &diag);

@@ -2,9 +2,7 @@
 /* weir top: rules and busiest flows, as they are now and again every second. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 
 #include "base/util.h"
@@ -19,7 +17,8 @@
 
 const struct weir_command weir_top_command = {
 	.name = "top",
-	.options = "1nINjh",
+	.options = "1nINjWCh",
+	.means_attached = true,
 	.about = "Show rules and the busiest flows on the whole terminal, anew each second: what is offered, admitted\n"
 		 "and dropped, the limit in force, the share of it that the busiest flow has used, and the last\n"
 		 "minute. 'h' shows the keys. A reload is followed; a detach ends it. --once and --json print one\n"
@@ -59,14 +58,15 @@ static void print_flows(const struct weir_top *top, size_t most)
 
 	for (size_t i = 0; i < top->flow_count && i < most; i++) {
 		const struct weir_top_flow *flow = &top->flow_lines[i];
+		char words[WEIR_AMOUNT_BYTES];
 
 		weir_table_cell(&table, "%s", flow->rule);
-		weir_table_cell(&table, "%llu", (unsigned long long)flow->units);
+		weir_table_cell(&table, "%s", weir_flow_amount(flow->use, flow->use->units, words));
 		if (flow->share < 0) {
 			weir_table_cell(&table, "?");
 			weir_table_cell(&table, "?");
 		} else {
-			weir_table_cell(&table, "%llu", (unsigned long long)flow->threshold);
+			weir_table_cell(&table, "%s", weir_flow_amount(flow->use, flow->use->threshold, words));
 			weir_table_cell(&table, "%.0f %%", 100 * flow->share);
 		}
 		weir_table_cell(&table, "%s", flow->text);
@@ -97,20 +97,6 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 }
 
 /* ---- on the screen ---- */
-
-static int open_signals(struct weir_diag *diag)
-{
-	sigset_t signals;
-	int fd;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	return fd >= 0 ? fd : weir_diag_fail(diag, errno, NULL, "cannot listen to signals");
-}
 
 /* What came of it is said on the screen, as there is no other place. */
 static void observe(struct weir_top_screen *screen, const struct weir_top *top)
@@ -161,7 +147,7 @@ static bool wait_for_keys(struct weir_top_screen *screen, const struct weir_top 
 
 static int show(struct weir_top *top, struct weir_diag *diag)
 {
-	_cleanup_(weir_closep) int signal_fd = open_signals(diag);
+	_cleanup_(weir_closep) int signal_fd = weir_open_end_signals(diag);
 	struct weir_top_screen screen = {};
 	int err = signal_fd < 0 ? signal_fd : weir_top_screen_begin(diag);
 
@@ -180,10 +166,8 @@ static int show(struct weir_top *top, struct weir_diag *diag)
 static int open_and_show(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_top_close) struct weir_top top = {};
-	int err = options->netns ? weir_host_enter_netns(options->netns, diag) : 0;
+	int err = weir_top_open(options->instance, &top, diag);
 
-	if (!err)
-		err = weir_top_open(options->instance, &top, diag);
 	if (err)
 		return err;
 	if (options->once || options->wants_json)

@@ -37,8 +37,8 @@ struct weir_top_rule {
 struct weir_top_flow {
 	const char *rule; /* "?": more than one may own it */
 	char text[WEIR_WORDS_BYTES];
-	uint64_t units, threshold;
-	double share; /* below 0: not known */
+	const struct weir_flow_use *use; /* one of weir_top.flows */
+	double share;			 /* below 0: not known */
 };
 
 struct weir_top_drop {

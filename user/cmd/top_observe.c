@@ -31,7 +31,7 @@ int weir_top_observe(const char *instance, const char *rule, bool observes, stru
 	_cleanup_(weir_instance_freep) struct weir_instance *attached = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	const struct weir_reload_options options = {.foreign = WEIR_RELOAD_REFUSE_FOREIGN};
+	const struct weir_reload_options options = {};
 	int err = weir_instance_open(instance, &attached, diag);
 
 	if (err)

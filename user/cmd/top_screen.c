@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "report/status.h"
+#include "terminal.h"
 
 #define NAME_COLUMNS 16
 #define RATE_COLUMNS 10
@@ -56,7 +57,7 @@ int weir_top_screen_begin(struct weir_diag *diag)
 	nodelay(stdscr, TRUE);
 	set_escdelay(50);
 	curs_set(0);
-	if (has_colors() && !getenv("NO_COLOR")) {
+	if (has_colors() && weir_terminal_has_colours(stdout)) {
 		start_color();
 		use_default_colors();
 		init_pair(PAIR_DROPS, COLOR_RED, -1);
@@ -332,14 +333,22 @@ static void draw_flow_headings(int y)
 	put(y, x + 1, SHARE_COLUMNS, true, "SHARE");
 }
 
+static int put_amount(int y, int x, const struct weir_flow_use *use, uint64_t amount)
+{
+	char words[WEIR_AMOUNT_BYTES];
+
+	return use->is_wait ? put(y, x, UNITS_COLUMNS, true, weir_flow_amount(use, amount, words))
+			    : put_number(y, x, UNITS_COLUMNS, amount);
+}
+
 static void draw_flow(int y, const struct weir_top *top, size_t i)
 {
 	const struct weir_top_flow *flow = &top->flow_lines[i];
 	int x = put(y, 0, flow_text_columns(), false, flow->text);
 
 	x = put(y, x + 1, NAME_COLUMNS, false, flow->rule);
-	x = put_number(y, x, UNITS_COLUMNS, flow->units);
-	x = flow->share < 0 ? put(y, x, UNITS_COLUMNS, true, "?") : put_number(y, x, UNITS_COLUMNS, flow->threshold);
+	x = put_amount(y, x, flow->use, flow->use->units);
+	x = flow->share < 0 ? put(y, x, UNITS_COLUMNS, true, "?") : put_amount(y, x, flow->use, flow->use->threshold);
 	put_share(y, x + 1, flow->share);
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "commit.h"
+#include "host/confine.h"
 #include "program/libbpf_version.h"
 #include "serve/serve.h"
 #include "weir_abi.h"
@@ -16,6 +17,6 @@ void weir_print_version(void)
 	/* Binaries of one ABI share what is pinned, whatever their commits are. */
 	printf("weir %s ABI %u\n", WEIR_RELEASE, WEIR_ABI_VERSION);
 	/* libpcap's own phrase has its name in it. */
-	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
-	       jansson_version_str(), weir_serve_version(), pcap_lib_version());
+	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
+	       jansson_version_str(), weir_serve_version(), weir_confine_version(), pcap_lib_version());
 }

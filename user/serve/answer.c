@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exposition/exposition.h"
 #include "host/host.h"
+#include "report/drops.h"
 #include "rules/values.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
@@ -121,7 +122,21 @@ static void answer_stats(struct weir_source *source, const struct weir_request *
 	reply_or_fail(reply, take_stats(source, &document, &diag), &document, &diag);
 }
 
-static int take_flows(struct weir_source *source, size_t most, json_t **ret_document, struct weir_diag *diag)
+/* What is said of the last reading of the flows. */
+typedef json_t *describe_flows(const struct weir_source *source, size_t most);
+
+static json_t *describe_busiest(const struct weir_source *source, size_t most)
+{
+	return weir_flows_describe_most(&source->flows, most);
+}
+
+static json_t *describe_dropped(const struct weir_source *source, size_t most)
+{
+	return weir_drops_describe_most(source->flows_instance, &source->drops, most);
+}
+
+static int take_flows(struct weir_source *source, size_t most, describe_flows *describe, json_t **ret_document,
+		      struct weir_diag *diag)
 {
 	const struct weir_instance *instance;
 	int err = weir_source_open(source, &instance, diag);
@@ -129,11 +144,12 @@ static int take_flows(struct weir_source *source, size_t most, json_t **ret_docu
 	if (!err)
 		err = weir_source_read_flows(source, instance, FLOWS_PATIENCE, diag);
 	if (!err)
-		*ret_document = weir_flows_describe_most(&source->flows, most);
+		*ret_document = describe(source, most);
 	return err;
 }
 
-static void answer_flows(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+static void answer_with_flows(struct weir_source *source, const struct weir_request *request, describe_flows *describe,
+			      struct weir_reply *reply)
 {
 	uint64_t most = FLOWS_DEFAULT;
 	struct weir_refusal refusal;
@@ -144,9 +160,27 @@ static void answer_flows(struct weir_source *source, const struct weir_request *
 		reply_words(reply, 400, refusal.message, refusal.hint);
 		return;
 	}
-	reply_or_fail(reply, take_flows(source, most, &document, &diag), &document, &diag);
+	reply_or_fail(reply, take_flows(source, most, describe, &document, &diag), &document, &diag);
 	if (reply->status == 200)
 		reply->age_s = weir_source_flows_age_ns(source) / WEIR_NSEC_PER_SEC;
+}
+
+static void answer_flows(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	answer_with_flows(source, request, describe_busiest, reply);
+}
+
+static void answer_dropped(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	answer_with_flows(source, request, describe_dropped, reply);
+}
+
+static void answer_rules(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_diag diag = {};
+	json_t *document;
+
+	reply_or_fail(reply, weir_source_read_rules(source, &document, &diag), &document, &diag);
 }
 
 static void free_reading(struct weir_reading *reading)
@@ -196,7 +230,8 @@ static const struct route {
 	void (*answer)(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply);
 } routes[] = {
 	{"/metrics", answer_metrics},	 {"/api/v1", answer_index},	  {"/api/v1/status", answer_status},
-	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows},
+	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows}, {"/api/v1/dropped", answer_dropped},
+	{"/api/v1/rules", answer_rules},
 };
 
 static void answer_index(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/util.h"
 #include "host/host.h"
@@ -41,11 +40,7 @@ static struct weir_labels label(const char *name, const char *value)
 /* A time by CLOCK_MONOTONIC in whole seconds since the epoch: what lies below would differ from scrape to scrape. */
 static uint64_t unix_seconds(uint64_t monotonic_ns)
 {
-	const uint64_t now_ns = weir_host_now_ns();
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return wall.tv_sec - (now_ns - monotonic_ns + WEIR_NSEC_PER_SEC - wall.tv_nsec) / WEIR_NSEC_PER_SEC;
+	return weir_host_wall_ns(monotonic_ns) / WEIR_NSEC_PER_SEC;
 }
 
 /* ---- the instance ---- */

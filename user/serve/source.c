@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "report/rule_set.h"
 
 int weir_source_open(struct weir_source *source, const struct weir_instance **ret_instance, struct weir_diag *diag)
 {
@@ -21,6 +22,7 @@ int weir_source_open(struct weir_source *source, const struct weir_instance **re
 static void forget_flows(struct weir_source *source)
 {
 	weir_flows_view_free(&source->flows);
+	weir_drops_free(&source->drops);
 	weir_instance_free(TAKE_PTR(source->flows_instance));
 	source->flows_read_ns = 0;
 }
@@ -42,6 +44,7 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 			   struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	const struct weir_drops_wanted wanted = {.most = WEIR_SOURCE_FLOWS};
 	const uint64_t begun_ns = weir_host_now_ns();
 	int err;
 
@@ -51,16 +54,47 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 	err = weir_instance_open(source->instance_name, &instance, diag); /* one that is kept */
 	if (!err)
 		err = weir_flows_view_read(instance, WEIR_SOURCE_FLOWS, &source->flows, diag);
-	if (err)
+	if (!err)
+		err = weir_drops_read(instance, &wanted, &source->drops, diag);
+	if (err) {
+		forget_flows(source);
 		return err;
+	}
 	source->flows_instance = TAKE_PTR(instance);
 	source->flows_read_ns = weir_host_now_ns();
 	source->flows_cost_ns = source->flows_read_ns - begun_ns;
 	return 0;
 }
 
+static void forget_rules(struct weir_source *source)
+{
+	json_decref(source->rules);
+	source->rules = NULL;
+}
+
+int weir_source_read_rules(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
+{
+	const struct weir_instance *instance;
+	int err = weir_source_open(source, &instance, diag);
+
+	if (err)
+		return err;
+	if (source->rules_attached_ns != instance->info.attached_ns ||
+	    source->rules_generation != instance->info.generation)
+		forget_rules(source);
+	if (!source->rules)
+		err = weir_rule_set_describe(instance, &source->rules, diag);
+	if (err)
+		return err;
+	source->rules_attached_ns = instance->info.attached_ns;
+	source->rules_generation = instance->info.generation;
+	*ret_document = json_incref(source->rules);
+	return 0;
+}
+
 void weir_source_free(struct weir_source *source)
 {
 	weir_instance_free(TAKE_PTR(source->instance));
+	forget_rules(source);
 	forget_flows(source);
 }

@@ -182,6 +182,20 @@ void weir_diag_quote(struct weir_diag *diag, const char *file, const char *text)
 
 /* ---- printing ---- */
 
+/* What begins and ends a colour (ECMA-48, SGR), or nothing. The background stays as it is. */
+struct ink {
+	const char *place, *mistake, *warning, *note, *end;
+};
+static const struct ink plain_ink = {"", "", "", "", ""};
+static const struct ink coloured_ink = {"\033[1m", "\033[1;31m", "\033[1;33m", "\033[1;32m", "\033[0m"};
+
+static const char *kind_ink(const struct weir_diag_entry *entry, const struct ink *ink)
+{
+	if (entry->is_note)
+		return ink->note;
+	return entry->is_warning ? ink->warning : ink->mistake;
+}
+
 /* The order to print in: the index of the first entry of the same file stands for the file. */
 struct rank {
 	const struct weir_diag_entry *entry;
@@ -235,7 +249,7 @@ void weir_diag_sort(struct weir_diag *diag)
 }
 
 /* The line, and under the token a caret and tildes. A tab is repeated, so that it is as wide below. */
-static void print_source(const struct weir_diag_entry *entry, FILE *stream)
+static void print_source(const struct weir_diag_entry *entry, const struct ink *ink, FILE *stream)
 {
 	const char *at = entry->source_line;
 
@@ -244,13 +258,13 @@ static void print_source(const struct weir_diag_entry *entry, FILE *stream)
 		fputc(*at == '\t' ? '\t' : ' ', stream);
 		at = next_character(at);
 	}
-	fputc('^', stream);
+	fprintf(stream, "%s^", kind_ink(entry, ink));
 	at = next_character(at);
 	for (int i = 1; i < entry->width && *at; i++) {
 		fputc('~', stream);
 		at = next_character(at);
 	}
-	fputc('\n', stream);
+	fprintf(stream, "%s\n", ink->end);
 }
 
 static void print_hint(const char *hint, const char *indent, FILE *stream)
@@ -263,17 +277,17 @@ static void print_hint(const char *hint, const char *indent, FILE *stream)
 	}
 }
 
-static void print_entry(const struct weir_diag_entry *entry, FILE *stream)
+static void print_entry(const struct weir_diag_entry *entry, const struct ink *ink, FILE *stream)
 {
+	const char *kind = entry->is_note ? "note: " : entry->is_warning ? "warning: " : "";
+
 	if (entry->file)
-		fprintf(stream, "%s:%d:%d: ", entry->file, entry->line, entry->column);
-	fprintf(stream, "%s%s\n",
-		entry->is_note	    ? "note: "
-		: entry->is_warning ? "warning: "
-				    : "",
-		entry->message ? entry->message : "out of memory");
+		fprintf(stream, "%s%s:%d:%d:%s ", ink->place, entry->file, entry->line, entry->column, ink->end);
+	if (kind[0])
+		fprintf(stream, "%s%s%s", kind_ink(entry, ink), kind, ink->end);
+	fprintf(stream, "%s\n", entry->message ? entry->message : "out of memory");
 	if (entry->source_line)
-		print_source(entry, stream);
+		print_source(entry, ink, stream);
 	if (entry->hint)
 		print_hint(entry->hint, entry->file ? "    " : "", stream);
 }
@@ -285,7 +299,7 @@ static void print_entry_prefixed(const struct weir_diag_entry *entry, const char
 	size_t bytes;
 	FILE *lines = prefix[0] ? open_memstream(&text, &bytes) : NULL;
 
-	print_entry(entry, lines ? lines : stream);
+	print_entry(entry, &plain_ink, lines ? lines : stream);
 	if (!lines || fclose(lines) || !text)
 		return;
 	for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
@@ -308,6 +322,16 @@ void weir_diag_print_prefixed(const struct weir_diag *diag, const char *mistake,
 void weir_diag_print(const struct weir_diag *diag, FILE *stream)
 {
 	weir_diag_print_prefixed(diag, "", "", stream);
+}
+
+void weir_diag_print_coloured(const struct weir_diag *diag, FILE *stream)
+{
+	_cleanup_(weir_freep) struct rank *ranks = rank_entries(diag);
+
+	for (size_t i = 0; i < diag->count; i++)
+		print_entry(ranks ? ranks[i].entry : &diag->entries[i], &coloured_ink, stream);
+	if (diag->errors && !diag->count)
+		fputs("out of memory\n", stream);
 }
 
 void weir_diag_free(struct weir_diag *diag)

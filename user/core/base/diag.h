@@ -18,6 +18,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* So many mistakes of what is read, and so many warnings, are told: a file that is not what it should be could hold a
+ * million. Whoever reads counts them. Chosen, not derived.
+ */
+#define WEIR_MISTAKES_MAX 1000
+
 /* Where in a rule file. Lines and columns count from 1; columns count characters, not bytes. */
 struct weir_place {
 	const char *file; /* NULL: no position. Owned by the reader of the file, outlives the diag */
@@ -74,6 +79,8 @@ void weir_diag_sort(struct weir_diag *diag);
 
 /* Print every entry, mistakes first in order of file and line, then warnings. */
 void weir_diag_print(const struct weir_diag *diag, FILE *stream);
+/* The same, in colours of a terminal (ECMA-48): the place, the kind, and what the caret points at. */
+void weir_diag_print_coloured(const struct weir_diag *diag, FILE *stream);
 /* The same, with a prefix before each line: of mistakes, of warnings. */
 void weir_diag_print_prefixed(const struct weir_diag *diag, const char *mistake, const char *warning, FILE *stream);
 void weir_diag_free(struct weir_diag *diag);

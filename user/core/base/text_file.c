@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -51,4 +52,30 @@ int weir_text_file_open(const char *path, FILE **ret_stream)
 const char *weir_text_file_explain(int err)
 {
 	return err == -EPIPE ? "it is a pipe that nobody writes to" : strerror(-err);
+}
+
+enum weir_line weir_read_line(struct weir_line_reader *reader)
+{
+	bool has_zero = false;
+	size_t bytes = 0;
+	int byte = EOF;
+
+	while (reader->bytes <= reader->bytes_max && (byte = getc_unlocked(reader->stream)) != EOF) {
+		reader->bytes++;
+		if (byte == '\n')
+			break;
+		has_zero |= byte == '\0';
+		if (bytes <= WEIR_LINE_BYTES_MAX)
+			reader->line[bytes++] = byte ?: '?';
+	}
+	reader->line[bytes] = '\0';
+	if (reader->bytes > reader->bytes_max)
+		return WEIR_LINE_TOO_MUCH;
+	if (byte == EOF && !bytes)
+		return WEIR_LINE_END;
+	if (!reader->number++ && !strncmp(reader->line, "\xef\xbb\xbf", 3))
+		memmove(reader->line, reader->line + 3, bytes - 2);
+	if (bytes > WEIR_LINE_BYTES_MAX)
+		return WEIR_LINE_TOO_LONG;
+	return has_zero ? WEIR_LINE_ZERO_BYTE : WEIR_LINE_TEXT;
 }

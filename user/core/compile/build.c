@@ -101,6 +101,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;
 		config->penalises |= rule->penalty_ms > 0;
+		config->has_observers |= rule->observes;
 		kind = weir_kinds[rule->kind];
 		delays |= kind->delays;
 		if (kind->configure)
@@ -131,6 +132,10 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	config->drop_malformed = settings->drop_malformed;
 	config->drop_unsupported = settings->drop_unsupported;
 	config->drop_non_ip = settings->drop_non_ip;
+	config->non_ip_except_count = settings->non_ip_except_count;
+	for (size_t i = 0; i < settings->non_ip_except_count; i++)
+		config->non_ip_except[i] =
+			(struct weir_ethertypes){settings->non_ip_except[i].low, settings->non_ip_except[i].high};
 	config->drop_unmatched = settings->drop_unmatched;
 	config->observes = settings->observes;
 	configure_rules(list, image, config);
@@ -288,10 +293,11 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
+	memory.events = sizeof(struct weir_events);
 	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
 		       memory.connections + memory.breakers + memory.lone_rows + memory.counters + memory.offenders +
-		       memory.matching + memory.lists;
+		       memory.events + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

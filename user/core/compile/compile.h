@@ -37,6 +37,13 @@ struct weir_previous {
 void weir_previous_take_back(struct weir_previous *previous, const struct weir_rule_info *rules,
 			     const struct weir_resource_info *resources, uint64_t now_ns);
 
+/* What becomes of windows that a rule with the same name and identity cannot go on with. */
+enum weir_emptied {
+	WEIR_EMPTIED_TOLD,	    /* they start empty, with a warning */
+	WEIR_EMPTIED_TO_BE_REFUSED, /* the same, and the warning says that a reload is refused */
+	WEIR_EMPTIED_REFUSED,	    /* a mistake */
+};
+
 struct weir_compile_options {
 	uint32_t cpus;		/* possible CPUs */
 	uint64_t now_ns;	/* the data plane's clock now (replay: the first packet's time or earlier) */
@@ -44,6 +51,7 @@ struct weir_compile_options {
 					 * only when this many ns fit into 2^32 buckets. 0: six years */
 	bool forgets_offenders; /* drops are not counted by flow: to measure what that costs */
 	const struct weir_previous *previous; /* NULL: first load */
+	enum weir_emptied emptied;
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
 	 * then matches nothing, with a warning). NULL: no interface matches.
 	 */
@@ -146,6 +154,7 @@ struct weir_image_memory {
 	uint64_t presence;	      /* shared by all CPUs */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t offenders;	      /* drops by flow, of each CPU */
+	uint64_t events;	      /* the latest events, and the journal */
 	uint64_t matching;	      /* classes, vectors, prefixes, rules */
 	uint64_t lists;		      /* allow and deny */
 	uint64_t total;
@@ -154,7 +163,7 @@ struct weir_image_memory {
 /*
  * Compile. Fails (-EINVAL, reasons in *diag) when more rules or resources could meet on one packet
  * than WEIR_PACKET_RULES_MAX / _RESOURCES_MAX, when a capacity of weir_abi.h is exceeded, or (with
- * options->previous) when the instance's maps have too few slots for what is new.
+ * options->previous) when the instance's maps have too few slots for what is new, or options->emptied says so.
  *
  * Slots: a rule whose name, resource and identity are those of a used slot keeps it, with its timing
  * and its threshold's version (another one when what it allows to a flow may differ); a resource keeps the slot

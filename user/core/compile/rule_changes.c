@@ -65,6 +65,7 @@ static struct weir_rule_info as_written(const struct weir_rule_info *rule)
 
 	written.threshold_word = 0;
 	written.free_after_ns = 0;
+	written.versions_since_ns = 0;
 	written.place = 0;
 	written.resource_slot = 0;
 	written.storage = 0;

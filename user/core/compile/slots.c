@@ -6,6 +6,7 @@
 #include "compile/parts.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/digest.h"
@@ -21,15 +22,19 @@
 /* The counters of a resource hold the last 60 seconds, and one begun. */
 #define RESOURCE_COOLING_NS (61 * WEIR_NSEC_PER_SEC)
 
+/* From compiling a load until no CPU runs the program before it, at the longest. Chosen, not derived. */
+#define REPLACED_NS (60 * WEIR_NSEC_PER_SEC)
+
 #define NSEC_PER_MSEC 1000000ull
 #define NONE 0xffffffffu
 
 /* What is decided about one rule. */
 struct plan {
-	uint32_t slot;		   /* NONE: needs a fresh one */
-	uint32_t timing;	   /* NONE: not yet numbered */
-	uint8_t storage;	   /* enum weir_storage */
-	uint8_t version;	   /* of its threshold */
+	uint32_t slot;	 /* NONE: needs a fresh one */
+	uint32_t timing; /* NONE: not yet numbered */
+	uint8_t storage; /* enum weir_storage */
+	uint8_t version; /* of its threshold */
+	uint64_t versions_since_ns;
 	struct weir_tokens tokens; /* if it has them */
 	const char *why_anew;	   /* there was such a rule, and its slot is not kept; else NULL */
 };
@@ -41,6 +46,7 @@ struct slotting {
 	struct weir_image *image;
 	struct weir_diag *diag;
 	uint64_t now_ns, span_ns;
+	enum weir_emptied emptied;
 	struct plan *plans;	  /* one a rule */
 	uint32_t *resource_slots; /* one a resource */
 };
@@ -98,6 +104,12 @@ static struct weir_rule_identity identity_of(const struct slotting *slotting, co
 	if (flow->fields & WEIR_KEY_DESTINATION)
 		memcpy(identity.destination_bits, flow->destination_bits, sizeof(identity.destination_bits));
 	return identity;
+}
+
+/* Strict and smooth windows look one bucket further back than their interval. */
+static uint64_t window_memory_ns(const struct weir_rule_identity *identity)
+{
+	return identity->interval_ns + (identity->samples ? identity->interval_ns / identity->samples : 0);
 }
 
 /* ---- storage ---- */
@@ -265,29 +277,93 @@ static uint64_t digest_of_overrides(const struct weir_ruleset_rule *rule)
 	return rule->override_count && !sum ? 1 : sum;
 }
 
-/*
- * Version of the threshold: rows that know of another must ask again whether they are full, and flows that warm up
- * compute anew. 0 is left to rows that know of none, and the top bit of rules with overrides to the program's notes.
- * It comes round after so many changes, which a row survives only if it saw no packet during all of them; its bucket
- * is over by then, and a lease or fullness ends with the bucket. But that a flow has no override, or which, a row
- * remembers for a window: after 127 different lists within one window a flow that was silent all the while goes by what
- * held 127 lists ago, until that window is over.
- */
-static uint8_t next_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+/* Whether rows and flows may go on by what they noted under the rule's last load. */
+static bool has_same_limits(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
 			    const struct weir_rule_info *info)
 {
 	const struct weir_terms *terms = terms_of(slotting, rule);
-	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, last = rule->override_count ? 127 : 255;
-	bool is_same = (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units;
 
-	if (info->overrides_digest != digest_of_overrides(rule))
-		is_same = false;
-	if (terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)))
-		is_same = false;
-	if (is_same && version <= last)
-		return version;
-	version &= last;
-	return version == last ? 1 : version + 1;
+	return (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units &&
+	       info->overrides_digest == digest_of_overrides(rule) &&
+	       !(terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)));
+}
+
+/* A row notes a version for a window, a flow that warms up for a second. What was noted by the program before, until
+ * the links had this load's: REPLACED_NS.
+ */
+static bool are_versions_forgotten(const struct slotting *slotting, const struct weir_rule_info *info)
+{
+	return !info->versions_since_ns ||
+	       slotting->now_ns > info->versions_since_ns + window_memory_ns(&info->identity) + REPLACED_NS;
+}
+
+static void warn_of_no_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			       const struct weir_rule_info *info)
+{
+	uint64_t memory_ns = window_memory_ns(&info->identity) + REPLACED_NS;
+	unsigned long long seconds = memory_ns / WEIR_NSEC_PER_SEC + 1;
+
+	weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
+			  "rule '%s' has had %u limits within one window: until it is loaded again in %llu s or later, "
+			  "its packets are judged anew one by one, which costs time",
+			  rule->name, WEIR_VERSIONS / 2, seconds);
+}
+
+/*
+ * Version of the threshold: rows that know of another must ask again whether they are full, what they have leased,
+ * which override they are under; flows that warm up compute anew. Versions come round, and a row may have slept
+ * meanwhile. So there are two halves of them, and the first one of a half is taken only when nothing remembers the
+ * half any more: when it was left, the time was noted. Otherwise the threshold goes without a version, and costs a
+ * fresh look with every packet, until a later load.
+ */
+static void plan_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info, struct plan *plan)
+{
+	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, next = version % WEIR_VERSIONS + 1;
+	bool is_forgotten = are_versions_forgotten(slotting, info);
+
+	plan->version = version;
+	plan->versions_since_ns = info->versions_since_ns;
+	if (version == WEIR_VERSION_NONE ? !is_forgotten : has_same_limits(slotting, rule, info))
+		return;
+	plan->version = next;
+	if (version > WEIR_VERSIONS || next % (WEIR_VERSIONS / 2) == 1) {
+		plan->versions_since_ns = slotting->now_ns;
+		if (version > WEIR_VERSIONS || !is_forgotten)
+			plan->version = WEIR_VERSION_NONE;
+	}
+	if (plan->version == WEIR_VERSION_NONE && terms_of(slotting, rule)->has_window)
+		warn_of_no_version(slotting, rule, info);
+}
+
+/* Why rows of this storage cannot hold the rule's window, which they have held so far. */
+static const char *why_no_fit(const struct weir_ruleset_rule *rule, enum weir_storage storage)
+{
+	if (storage == WEIR_STORAGE_NARROW && rule->strategy != WEIR_STRATEGY_DIRECT)
+		return "rows of a threshold that moves are larger than those that hold them";
+	return "its threshold, or that of an override, outgrew the rows that hold them";
+}
+
+static void tell_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const char *why)
+{
+	const char *hint =
+		"'weir reload --fresh FILE...' does so, without a gap: each of its flows may then have a whole "
+		"threshold within its first interval, beside what it has had";
+
+	switch (slotting->emptied) {
+	case WEIR_EMPTIED_REFUSED:
+		weir_diag_error(slotting->diag, &rule->place, NULL, hint,
+				"rule '%s' would start with empty windows: %s", rule->name, why);
+		break;
+	case WEIR_EMPTIED_TO_BE_REFUSED:
+		weir_diag_warning(slotting->diag, &rule->place, NULL, hint,
+				  "a reload is refused, as rule '%s' would start with empty windows: %s", rule->name,
+				  why);
+		break;
+	case WEIR_EMPTIED_TOLD:
+		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
+				  rule->name, why);
+	}
 }
 
 /* Why a rule that is the same begins with empty windows all the same, which is told; NULL: it does not. */
@@ -301,12 +377,11 @@ static const char *starts_anew(const struct slotting *slotting, const struct wei
 	if (weir_has_window(info) && terms_of(slotting, rule)->has_window &&
 	    (info->storage == WEIR_STORAGE_NARROW || info->storage == WEIR_STORAGE_MEDIUM) &&
 	    !fits(slotting, rule, info->storage))
-		why = "its threshold outgrew the rows that hold them";
+		why = why_no_fit(rule, info->storage);
 	else if (!shares_flows && !is_forgotten(slotting, rule, info))
 		why = "at its place there are still flows of a rule before it";
 	if (why)
-		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
-				  rule->name, why);
+		tell_emptied(slotting, rule, why);
 	return why;
 }
 
@@ -319,7 +394,7 @@ static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule 
 	if (plan->why_anew)
 		return;
 	plan->slot = slot;
-	plan->version = next_version(slotting, rule, info);
+	plan_version(slotting, rule, info, plan);
 	slotting->image->kept_rules += !terms->is_meter;
 	/* With no windows to keep, the best rows for them are chosen anew. */
 	if (weir_has_window(info) && terms->has_window) {
@@ -332,11 +407,12 @@ static int keep_rules(struct slotting *slotting)
 {
 	_cleanup_(weir_freep) struct named_slot *named = NULL;
 	const struct weir_ruleset_rule *rule;
-	size_t count, i;
+	size_t count, i, mistakes;
 	uint32_t slot;
 
 	if (name_rule_slots(slotting->previous, &named, &count))
 		return weir_compile_no_memory(slotting->diag);
+	mistakes = slotting->diag->errors;
 	for (i = 0; i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
@@ -344,7 +420,7 @@ static int keep_rules(struct slotting *slotting)
 		if (slot != NONE)
 			keep_rule(slotting, rule, slot, &slotting->plans[i]);
 	}
-	return 0;
+	return slotting->diag->errors > mistakes ? -EINVAL : 0;
 }
 
 static int keep_resources(struct slotting *slotting)
@@ -526,12 +602,8 @@ static int make_room(struct slotting *slotting)
 static uint64_t free_after_ns(const struct weir_rule_info *rule, const struct weir_previous *previous, uint64_t now_ns)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
-	uint64_t interval_ns = rule->identity.interval_ns;
 
-	if (kind->rule_memory_ns)
-		return now_ns + kind->rule_memory_ns(previous);
-	/* Strict and smooth windows look one bucket further back than their interval. */
-	return now_ns + interval_ns + (rule->identity.samples ? interval_ns / rule->identity.samples : 0);
+	return now_ns + (kind->rule_memory_ns ? kind->rule_memory_ns(previous) : window_memory_ns(&rule->identity));
 }
 
 static void cool(struct weir_rule_info *rule, const struct weir_previous *previous, uint64_t now_ns)
@@ -728,6 +800,7 @@ static void describe_rule(struct slotting *slotting, size_t place, uint32_t slot
 	info->identity = identity_of(slotting, rule);
 	info->threshold_micro = rule->threshold_micro;
 	info->threshold_word = WEIR_THRESHOLD_WORD(terms_of(slotting, rule)->units, plan->version);
+	info->versions_since_ns = plan->versions_since_ns;
 	info->flows_until_ns = flows_until_ns;
 	info->state = WEIR_SLOT_USED;
 	info->place = place;
@@ -926,6 +999,7 @@ int weir_compile_slots(const struct weir_rule_list *list, const struct weir_comp
 		.image = image,
 		.diag = diag,
 		.now_ns = options->now_ns,
+		.emptied = options->emptied,
 		.span_ns = options->span_ns ? options->span_ns : SPAN_NS_DEFAULT,
 		.plans = plans,
 		.resource_slots = resource_slots,

@@ -34,6 +34,19 @@ static void write_memory(struct weir_writer *writer, const char *cgroup)
 		weir_write_word(writer, weir_setting_names[SETTING_MEMORY], word);
 }
 
+static void write_except(struct weir_writer *writer, const struct weir_settings *settings)
+{
+	if (!settings->non_ip_except_count)
+		return;
+	weir_write_inline_list(writer, weir_setting_names[SETTING_NON_IP_EXCEPT]);
+	for (size_t i = 0; i < settings->non_ip_except_count; i++) {
+		char text[WEIR_ETHERTYPE_TEXT_BYTES];
+
+		weir_write_word(writer, NULL, weir_format_ethertypes(&settings->non_ip_except[i], text));
+	}
+	weir_write_end(writer);
+}
+
 static void write_settings(struct weir_writer *writer, const struct weir_settings *settings)
 {
 	const struct weir_settings *usual = &weir_default_settings;
@@ -42,6 +55,7 @@ static void write_settings(struct weir_writer *writer, const struct weir_setting
 	write_policy(writer, SETTING_MALFORMED, settings->drop_malformed, usual->drop_malformed);
 	write_policy(writer, SETTING_UNSUPPORTED, settings->drop_unsupported, usual->drop_unsupported);
 	write_policy(writer, SETTING_NON_IP, settings->drop_non_ip, usual->drop_non_ip);
+	write_except(writer, settings);
 	write_policy(writer, SETTING_UNMATCHED, settings->drop_unmatched, usual->drop_unmatched);
 	if (settings->observes)
 		weir_write_word(writer, weir_setting_names[SETTING_MODE], "observe");

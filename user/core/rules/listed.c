@@ -7,8 +7,6 @@
 #include "base/util.h"
 #include "rules/parse.h"
 
-/* A line of a list holds one prefix, of at most 43 bytes, and perhaps a comment. Chosen, not derived. */
-#define LINE_BYTES_MAX 1000
 /* Four million long lines of IPv6, and an end for what never ends (/dev/zero). */
 #define LIST_BYTES_MAX (256ull << 20)
 
@@ -26,10 +24,10 @@ static void add(struct weir_reader *reader, const struct weir_prefix *prefix, bo
 	ruleset->listed_count++;
 }
 
-/* Once they are too many, no more are read: it is told once. */
+/* Once they are too many, or too many of them wrong, no more are read: it is told once. */
 static bool has_room(struct weir_reader *reader)
 {
-	return !reader->is_out_of_memory && !reader->has_too_many_listed;
+	return !reader->is_out_of_memory && !reader->has_too_many_listed && reader->complaints <= WEIR_MISTAKES_MAX;
 }
 
 #define TOO_MANY "the lists hold more than %d prefixes", WEIR_LISTED_MAX
@@ -51,86 +49,78 @@ void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, con
 /* ---- a file, one prefix a line ---- */
 
 struct list_file {
-	FILE *stream;
+	struct weir_line_reader reader;
 	const char *path;
 	const struct weir_node *named_by;
 	bool denies;
-	struct weir_place place; /* of the present line */
-	uint64_t bytes;
-	char line[LINE_BYTES_MAX + 2];
 };
 
 /* The prefix of a line, cut out of it: without blanks, comment and the end of the line. */
-static char *find_word(struct list_file *file, size_t *ret_offset)
+static char *find_word(const char *line, size_t *ret_offset)
 {
 	static const char blanks[] = " \t\r\n";
-	size_t offset = strspn(file->line, blanks), bytes = strcspn(file->line + offset, "#");
+	size_t offset = strspn(line, blanks), bytes = strcspn(line + offset, "#");
 
-	while (bytes && strchr(blanks, file->line[offset + bytes - 1]))
+	while (bytes && strchr(blanks, line[offset + bytes - 1]))
 		bytes--;
 	*ret_offset = offset;
-	return bytes ? strndup(file->line + offset, bytes) : NULL;
+	return bytes ? strndup(line + offset, bytes) : NULL;
 }
 
-static void read_line(struct weir_reader *reader, struct list_file *file)
+static void read_text(struct weir_reader *reader, const struct list_file *file)
 {
+	struct weir_place place = {.file = file->path, .line = file->reader.number};
+	const char *line = file->reader.line;
 	struct weir_refusal refusal;
 	struct weir_prefix prefix;
 	size_t offset;
-	_cleanup_(weir_freep) char *word = find_word(file, &offset);
+	_cleanup_(weir_freep) char *word = find_word(line, &offset);
 
 	if (!word)
 		return;
-	file->place.column = offset + 1;
-	file->place.width = weir_shown_bytes(word);
+	place.column = offset + 1;
+	place.width = weir_shown_bytes(word);
 	if (weir_parse_prefix(word, &prefix, &refusal)) {
-		weir_complain_of_line(reader, &file->place, file->line, refusal.hint[0] ? refusal.hint : NULL, "%s",
+		weir_complain_of_line(reader, &place, line, refusal.hint[0] ? refusal.hint : NULL, "%s",
 				      refusal.message);
 	} else if (reader->ruleset->listed_count == WEIR_LISTED_MAX) {
-		weir_complain_of_line(reader, &file->place, file->line, TOO_MANY_HINT, TOO_MANY);
+		weir_complain_of_line(reader, &place, line, TOO_MANY_HINT, TOO_MANY);
 		reader->has_too_many_listed = true;
 	} else {
 		add(reader, &prefix, file->denies);
 	}
 }
 
-/* The next line into file->line, as far as it fits, which is told when it does not. */
-static bool next_line(struct weir_reader *reader, struct list_file *file)
+static void complain_of_line(struct weir_reader *reader, const struct list_file *file, const char *why)
 {
-	size_t bytes = 0;
-	bool is_text = true;
-	int byte;
+	const struct weir_place place = {.file = file->path, .line = file->reader.number, .column = 1, .width = 1};
 
-	while ((byte = getc_unlocked(file->stream)) != EOF && byte != '\n' && file->bytes++ <= LIST_BYTES_MAX) {
-		is_text &= byte != '\0';
-		if (bytes <= LINE_BYTES_MAX)
-			file->line[bytes++] = byte ?: '?';
-	}
-	if (byte == EOF && !bytes)
-		return false;
-	file->line[bytes] = '\0';
-	/* A byte order mark is no part of the text. */
-	if (!file->place.line && !strncmp(file->line, "\xef\xbb\xbf", 3))
-		memmove(file->line, file->line + 3, bytes - 2);
-	file->bytes++;
-	file->place.line++;
-	file->place.column = file->place.width = 1;
-	if (bytes <= LINE_BYTES_MAX && is_text)
-		return true;
-	weir_complain_of_line(reader, &file->place, file->line, "a list holds one address or prefix a line", "%s",
-			      is_text ? "the line is longer than 1000 bytes" : "the line holds a zero byte");
-	file->line[0] = '\0';
-	return true;
+	weir_complain_of_line(reader, &place, file->reader.line, "a list holds one address or prefix a line",
+			      "the line %s", why);
 }
 
-static void read_lines(struct weir_reader *reader, struct list_file *file)
+/* The next line; false: there is none, or no more are read. */
+static bool read_line(struct weir_reader *reader, struct list_file *file)
 {
-	while (has_room(reader) && file->bytes <= LIST_BYTES_MAX && next_line(reader, file))
-		read_line(reader, file);
-	if (ferror(file->stream))
-		weir_complain(reader, file->named_by, NULL, "cannot read '%s': %s", file->path, strerror(errno));
-	else if (file->bytes > LIST_BYTES_MAX)
+	switch (weir_read_line(&file->reader)) {
+	case WEIR_LINE_TEXT:
+		read_text(reader, file);
+		return true;
+	case WEIR_LINE_TOO_LONG:
+		complain_of_line(reader, file, "is longer than 1000 bytes");
+		return true;
+	case WEIR_LINE_ZERO_BYTE:
+		complain_of_line(reader, file, "holds a zero byte");
+		return true;
+	case WEIR_LINE_TOO_MUCH:
 		weir_complain(reader, file->named_by, NULL, "'%s' is larger than 256 MB", file->path);
+		return false;
+	case WEIR_LINE_END:
+		break;
+	}
+	if (ferror(file->reader.stream))
+		weir_complain(reader, file->named_by, NULL, "cannot read '%s': %s", file->path, strerror(errno));
+	return false;
 }
 
 /* Beside the rule file that names it, unless it says where. */
@@ -172,9 +162,10 @@ static void read_list_file(struct weir_reader *reader, const struct weir_node *n
 			      "cannot open '%s': %s", path, weir_text_file_explain(err));
 		return;
 	}
-	*file = (struct list_file){.stream = stream, .path = path, .named_by = node, .denies = denies};
-	file->place.file = path;
-	read_lines(reader, file);
+	*file = (struct list_file){.path = path, .named_by = node, .denies = denies};
+	file->reader = (struct weir_line_reader){.stream = stream, .bytes_max = LIST_BYTES_MAX};
+	while (has_room(reader) && read_line(reader, file))
+		;
 	if (note_list(reader->ruleset, path))
 		path = NULL;
 	else

@@ -17,11 +17,6 @@
 #include "rules/values.h"
 #include "rules/yaml.h"
 
-/* So many mistakes, and so many warnings, are told; a file that is not a rule file at all could hold a
- * million. Chosen, not derived.
- */
-#define WEIR_MISTAKES_MAX 1000
-
 /* A name and the place of its bearer; sorted by name, then by place. */
 struct weir_named {
 	const char *name;
@@ -116,6 +111,7 @@ enum weir_setting {
 	SETTING_MALFORMED,
 	SETTING_UNSUPPORTED,
 	SETTING_NON_IP,
+	SETTING_NON_IP_EXCEPT,
 	SETTING_UNMATCHED,
 	SETTING_MODE,
 	SETTING_MEMORY,

@@ -128,6 +128,7 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	free(ruleset->file_names);
 	free(ruleset->file_texts);
 	free(ruleset->settings.memory_cgroup);
+	free(ruleset->settings.non_ip_except);
 	free(ruleset->listed);
 	free(ruleset);
 }

@@ -152,20 +152,22 @@ struct weir_ruleset_rule {
 };
 
 struct weir_settings {
-	uint32_t flows_per_cpu;		/* as written; default 262144 */
-	bool drop_malformed;		/* default true */
-	bool drop_unsupported;		/* default true */
-	bool drop_non_ip;		/* default false */
-	bool drop_unmatched;		/* default false */
-	bool observes;			/* nothing is dropped; default false */
-	bool paces;			/* throttling: pace; default police */
-	char *memory_cgroup;		/* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
-	uint32_t controller_timeout_ms; /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
-	uint32_t occupy_timeout_ms;	/* units are lent for shorter waits only: 0 to 86400000, default 500 */
-	uint32_t timed_entries;		/* addresses for weir block and weir allow; default 65536; 0: none */
-	uint32_t connections;		/* that all Concurrency rules together can track; default 131072 */
-	uint32_t connection_flows;	/* that can have connections; default a quarter of these */
-	bool derives_connection_flows;	/* they are the default */
+	uint32_t flows_per_cpu;		  /* as written; default 262144 */
+	bool drop_malformed;		  /* default true */
+	bool drop_unsupported;		  /* default true */
+	bool drop_non_ip;		  /* default false */
+	struct weir_range *non_ip_except; /* EtherTypes of which the opposite holds */
+	size_t non_ip_except_count;	  /* at most WEIR_NON_IP_EXCEPT_MAX */
+	bool drop_unmatched;		  /* default false */
+	bool observes;			  /* nothing is dropped; default false */
+	bool paces;			  /* throttling: pace; default police */
+	char *memory_cgroup;		  /* memory: cgroup:PATH, without the "cgroup:"; NULL: the system's memory */
+	uint32_t controller_timeout_ms;	  /* a heartbeat older than this is stale: 1000 to 60000, default 3000 */
+	uint32_t occupy_timeout_ms;	  /* units are lent for shorter waits only: 0 to 86400000, default 500 */
+	uint32_t timed_entries;		  /* addresses for weir block and weir allow; default 65536; 0: none */
+	uint32_t connections;		  /* that all Concurrency rules together can track; default 131072 */
+	uint32_t connection_flows;	  /* that can have connections; default a quarter of these */
+	bool derives_connection_flows;	  /* they are the default */
 	uint32_t ring_groups; /* of a breaker, a power of two; 0: the default. No file says it: replay asks for more */
 	/* silence that ends a connection: by default 10,000, 600,000, 120,000 and 10,000 */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];

@@ -125,6 +125,17 @@ static void complain_in_weirs_file(struct weir_reader *reader, const struct weir
 	weir_complain_unknown_field(reader, key, what, kind->weirs_fields, count);
 }
 
+/* Fields whose value may look like a number and be a text: names, and `id`, which is nobody's business. */
+static bool is_text(const char *field)
+{
+	static const char *const texts[] = {"id", "resource", "refResource", "limitApp", "paramKey"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (!strcmp(field, texts[i]))
+			return true;
+	return false;
+}
+
 static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *key,
 		       const struct weir_node *value)
 {
@@ -146,6 +157,9 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		weir_complain(reader, key, hint, "Sentinel Java, which tells upper from lower case, has no field '%s'",
 			      key->text);
 	} else {
+		/* Also where this rule has no use for it: another behavior, and it would count. Told once. */
+		if (!is_text(own->name))
+			weir_check_unquoted(reader, value);
 		rule->values[own - kind->fields] = value;
 		if (own->taken_as < RULE_FIELD_COUNT)
 			rule->draft.value[own->taken_as] = value;

@@ -142,6 +142,8 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 		return false;
 	}
 	weir_sentinel_read_item(item, false, names, ARRAY_SIZE(names), values);
+	if (values[2] && !weir_check_unquoted(reader, values[2]))
+		return false;
 	if (values[2] && values[2]->kind == WEIR_NODE_WORD && strcmp(values[2]->text, "1") &&
 	    strcmp(values[2]->text, "KindString")) {
 		weir_complain(reader, values[2], "write \"valKind\": 1, a text: values are addresses",

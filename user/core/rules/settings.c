@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The settings of a rule file, and how those of several files merge. */
+#include <linux/if_ether.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -35,6 +36,7 @@ const char *const weir_setting_names[WEIR_SETTING_COUNT] = {
 	"malformed",
 	"unsupported",
 	"nonIp",
+	"nonIpExcept",
 	"unmatched",
 	"mode",
 	"memory",
@@ -71,6 +73,40 @@ static void read_policy(struct weir_reader *reader, const struct weir_node *node
 
 	if (node && weir_read_choice(reader, node, field, policies, ARRAY_SIZE(policies), false, &choice))
 		*drops = choice;
+}
+
+/* nonIpExcept; over all files. */
+static void read_except(struct weir_reader *reader, const struct weir_node *node, struct weir_settings *settings)
+{
+	if (!node)
+		return;
+	weir_read_items(reader, node, "nonIpExcept", weir_parse_ethertypes, NULL, sizeof(*settings->non_ip_except),
+			(void **)&settings->non_ip_except, &settings->non_ip_except_count);
+	if (settings->non_ip_except_count > WEIR_NON_IP_EXCEPT_MAX)
+		weir_complain(reader, node, "turn 'nonIp' round, if the others are fewer",
+			      "'nonIpExcept' has more than the %d entries that there is room for",
+			      WEIR_NON_IP_EXCEPT_MAX);
+}
+
+static bool excepts_arp(const struct weir_settings *settings)
+{
+	for (size_t i = 0; i < settings->non_ip_except_count; i++)
+		if (settings->non_ip_except[i].low <= ETH_P_ARP && settings->non_ip_except[i].high >= ETH_P_ARP)
+			return true;
+	return false;
+}
+
+/* Whatever way round it is said. */
+static void warn_of_arp(struct weir_reader *reader, const struct weir_node *non_ip, const struct weir_node *except)
+{
+	const struct weir_settings *settings = &reader->ruleset->settings;
+
+	if (excepts_arp(settings) == settings->drop_non_ip || !(non_ip || except))
+		return;
+	weir_warn(reader, settings->drop_non_ip ? non_ip ?: except : except,
+		  "without ARP no IPv4 neighbour can reach this host",
+		  settings->drop_non_ip ? "'nonIp: drop' drops ARP as well: write 'nonIpExcept: arp' beside it"
+					: "'nonIpExcept' drops ARP");
 }
 
 static void read_mode(struct weir_reader *reader, const struct weir_node *node, bool *observes)
@@ -180,6 +216,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_policy(reader, values[SETTING_MALFORMED], "malformed", &settings->drop_malformed);
 	read_policy(reader, values[SETTING_UNSUPPORTED], "unsupported", &settings->drop_unsupported);
 	read_policy(reader, values[SETTING_NON_IP], "nonIp", &settings->drop_non_ip);
+	read_except(reader, values[SETTING_NON_IP_EXCEPT], settings);
 	read_policy(reader, values[SETTING_UNMATCHED], "unmatched", &settings->drop_unmatched);
 	read_mode(reader, values[SETTING_MODE], &settings->observes);
 	read_memory(reader, values[SETTING_MEMORY], settings);
@@ -189,16 +226,15 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
 	read_count(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
 	read_connections(reader, values, settings);
-	if (values[SETTING_NON_IP] && settings->drop_non_ip)
-		weir_warn(reader, values[SETTING_NON_IP], "without ARP no IPv4 neighbour can reach this host",
-			  "'nonIp: drop' drops ARP as well");
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
 			  "have resources for all that is to come in: SSH, DHCP, DNS, ICMP and the answers to this "
 			  "host's own requests, too; 'weir run --observe' shows what would go",
 			  "'unmatched: drop' drops all that is in no resource");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
-		if (values[i])
+		if (values[i] && i == SETTING_NON_IP_EXCEPT) /* lists add up */
+			first[i] = first[i] ?: values[i];
+		else if (values[i])
 			merge(reader, values[i], weir_setting_names[i], &first[i]);
 }
 
@@ -252,6 +288,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	if (reader->is_incomplete || reader->complaints)
 		return;
 	check_occupy_timeout(reader, first[SETTING_OCCUPY_TIMEOUT]);
+	warn_of_arp(reader, first[SETTING_NON_IP], first[SETTING_NON_IP_EXCEPT]);
 	if (limits_connections || weir_tracks_connections(reader->ruleset))
 		return;
 	for (size_t i = SETTING_CONNECTIONS; i < WEIR_SETTING_COUNT; i++)

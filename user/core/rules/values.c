@@ -682,6 +682,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
 	uint8_t bits[2] = {32, 128};
+	const char *nearest;
 	uint32_t field;
 	int bit = 0, err;
 
@@ -690,6 +691,11 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 		bit++;
 	if (bit == WEIR_KEY_FIELD_COUNT) {
 		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		/* A short word is near to what was not meant: dst to dscp, port to sourcePort. */
+		nearest =
+			weir_nearest(text, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]));
+		if (nearest && strlen(text) > 4)
+			return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);
 		return advise_key_fields(reterr_refusal);
 	}
 	field = 1u << bit;
@@ -713,4 +719,70 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 	if (field == WEIR_KEY_DESTINATION)
 		memcpy(flow->destination_bits, bits, sizeof(bits));
 	return 0;
+}
+
+/* ---- EtherTypes ---- */
+
+/* As in IEEE 802's registry; below 0x600 the field is a length, and LLC follows (802.3, 3.2.6): spanning tree does. */
+static const struct ethertypes {
+	const char *name;
+	struct weir_range range;
+} ethertypes[] = {
+	{"arp", {0x0806, 0x0806}},  {"eapol", {0x888e, 0x888e}}, {"lacp", {0x8809, 0x8809}},
+	{"llc", {0, 0x05ff}},	    {"lldp", {0x88cc, 0x88cc}},	 {"macsec", {0x88e5, 0x88e5}},
+	{"mpls", {0x8847, 0x8848}}, {"pppoe", {0x8863, 0x8864}}, {"ptp", {0x88f7, 0x88f7}},
+	{"rarp", {0x8035, 0x8035}},
+};
+
+static bool read_ethertype(const char *text, uint64_t *ret_number)
+{
+	const char *digits = text + 2;
+	uint64_t number = 0;
+
+	if (strncasecmp(text, "0x", 2))
+		return is_digits(text, strlen(text)) && read_digits(text, strlen(text), 0xffff, ret_number);
+	for (; isxdigit((unsigned char)*digits) && number <= 0xffff; digits++)
+		number = number * 16 +
+			 (isdigit((unsigned char)*digits) ? *digits - '0' : tolower((unsigned char)*digits) - 'a' + 10);
+	*ret_number = number;
+	return digits > text + 2 && !*digits && number <= 0xffff;
+}
+
+int weir_parse_ethertypes(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	static const uint16_t judged[] = {0x0800, 0x86dd, 0x8100, 0x88a8};
+	struct weir_range *range = item;
+	const char *nearest;
+	uint64_t number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++)
+		if (!strcmp(text, ethertypes[i].name)) {
+			*range = ethertypes[i].range;
+			return 0;
+		}
+	if (!read_ethertype(text, &number)) {
+		weir_refuse(reterr_refusal, "'%.*s' is no EtherType", WEIR_SHOWN(text));
+		nearest = weir_nearest(text, ethertypes, ARRAY_SIZE(ethertypes), sizeof(ethertypes[0]));
+		if (nearest)
+			return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);
+		return weir_advise(reterr_refusal,
+				   "write a number such as 0x88cc, or arp, eapol, lacp, llc, lldp, macsec, "
+				   "mpls, pppoe, ptp or rarp");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		if (number == judged[i]) {
+			weir_refuse(reterr_refusal, "'%.*s' is IP or a VLAN tag", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal, "limit it by a resource and a rule");
+		}
+	*range = (struct weir_range){number, number};
+	return 0;
+}
+
+const char *weir_format_ethertypes(const struct weir_range *range, char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++)
+		if (ethertypes[i].range.low == range->low && ethertypes[i].range.high == range->high)
+			return ethertypes[i].name;
+	snprintf(text, WEIR_ETHERTYPE_TEXT_BYTES, "0x%04x", range->low & 0xffff);
+	return text;
 }

@@ -120,4 +120,10 @@ extern const char *const weir_relation_names[WEIR_RELATION_COUNT];	       /* enu
 extern const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT];	       /* enum weir_system_metric */
 extern const char *const weir_breaker_strategy_names[WEIR_BREAKER_STRATEGIES]; /* enum weir_breaker_strategy */
 
+/* EtherTypes that are not IP, into a struct weir_range: a name, or a number, decimal or 0x... For struct weir_item. */
+int weir_parse_ethertypes(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal);
+/* The name of such a range, or, in `text`, the number that it is. Returns `text` or the name. */
+#define WEIR_ETHERTYPE_TEXT_BYTES 8
+const char *weir_format_ethertypes(const struct weir_range *range, char *text);
+
 #endif

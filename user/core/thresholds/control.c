@@ -186,11 +186,17 @@ void weir_control_allow(const struct weir_rule_info *rule, const struct weir_war
 					&ret_allowance->rate);
 }
 
+/* Odd after even and even after odd, as the lowest bit names a copy, and none that rows would not believe. */
+static uint8_t next_version(uint8_t version)
+{
+	return version % 128 >= WEIR_VERSIONS ? version / 128 * 128 + 129 + version % 2 : version + 1;
+}
+
 /* A cost or a clock; the other is NULL. */
 static void publish(struct weir_pushed *pushed, uint64_t units, const struct weir_cost *cost,
 		    const struct weir_token_clock *clock)
 {
-	uint8_t version = (pushed->word >> WEIR_THRESHOLD_BITS) + 1;
+	uint8_t version = next_version(pushed->word >> WEIR_THRESHOLD_BITS);
 
 	/* The copy that nobody reads now is the one that the word before the present one pointed to: the present one
 	 * must be seen before this is overwritten.

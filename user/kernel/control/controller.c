@@ -66,6 +66,7 @@ struct weir_controller {
 	struct weir_memory_use memory_use;
 	bool misses_memory;  /* the last reading failed, which has been told */
 	bool has_failed;     /* the last tick did, which has been told */
+	bool is_noted;	     /* in the journal: that it begins */
 	uint64_t watched_ns; /* when the links were looked at */
 	struct weir_signals_map *signals;
 	uint32_t sampled_rules; /* that go by samples; 0: none are taken */
@@ -215,8 +216,14 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 	};
 	int err = weir_thresholds_open(&maps, &controller->thresholds, diag);
 
-	if (err || !weir_thresholds_need_memory(controller->thresholds))
+	if (err || !weir_thresholds_need_memory(controller->thresholds)) {
+		weir_memory_free(TAKE_PTR(controller->memory));
 		return err;
+	}
+	/* Whoever is confined may not hear of pressure as soon as it did before: what is open stays so. */
+	if (controller->memory && weir_memory_is_of(controller->memory, instance->info.memory_cgroup))
+		return 0;
+	weir_memory_free(TAKE_PTR(controller->memory));
 	controller->memory = weir_memory_open(instance->info.memory_cgroup);
 	if (!controller->memory)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot watch the memory");
@@ -250,7 +257,6 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 	int err;
 
 	weir_thresholds_free(TAKE_PTR(controller->thresholds));
-	weir_memory_free(TAKE_PTR(controller->memory));
 	weir_signals_close(TAKE_PTR(controller->signals));
 	err = open_settled(controller, diag);
 	if (!err)
@@ -522,6 +528,8 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 		err = step(controller, diag);
 	if (err)
 		return err;
+	controller->is_noted = true;
+	weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER, "a controller begins, process %d", (int)getpid());
 	*ret_controller = TAKE_PTR(controller);
 	return 0;
 }
@@ -545,6 +553,9 @@ void weir_controller_free(struct weir_controller *controller)
 		/* Whoever has it mapped has the lock: the next controller's heartbeat is not undone. */
 		expire_now(controller);
 		__atomic_store_n(&controller->control->heartbeat_ns, 0, __ATOMIC_RELEASE);
+		if (controller->is_noted)
+			weir_instance_note(controller->name, WEIR_JOURNAL_CONTROLLER,
+					   "the controller ends: thresholds that move are at their safe values");
 		munmap(controller->control, control_bytes());
 	}
 	weir_thresholds_free(controller->thresholds);
@@ -636,25 +647,27 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 	return 0;
 }
 
-int weir_controller_warn(const char *name, struct weir_diag *diag)
+void weir_controller_warn(const char *name, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_controller_report report = {};
-	struct weir_diag ignored = {};
-	int err = weir_instance_open_now(name, &instance, &ignored);
+	struct weir_diag mistakes = {};
+	int err = weir_instance_open_now(name, &instance, &mistakes);
 
-	weir_diag_free(&ignored);
+	weir_diag_free(&mistakes);
 	if (err || !instance->is_settled)
-		return 0; /* the next command is at work already, and will look itself */
-	err = weir_controller_look(instance, &report, diag);
+		return; /* the next command is at work already, and will look itself */
+	err = weir_controller_look(instance, &report, &mistakes);
 	free(report.thresholds);
+	/* What the command was for has been done: it did not fail. */
+	weir_diag_move(diag, &mistakes, true);
 	if (err)
-		return err;
+		return;
 	if (report.memory_err)
 		warn_of_memory(instance, report.memory_err, diag);
 	if (report.state != WEIR_CONTROLLER_STALE && report.state != WEIR_CONTROLLER_ABSENT)
-		return 0;
+		return;
 	snprintf(
 		hint, sizeof(hint),
 		"start 'weir control%s'; until then WarmUp rules are at their plain threshold, MemoryAdaptive rules at "
@@ -663,5 +676,4 @@ int weir_controller_warn(const char *name, struct weir_diag *diag)
 	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
 			  report.rule_count, report.rule_count == 1 ? "" : "s", name,
 			  report.rule_count == 1 ? "s" : "");
-	return 0;
 }

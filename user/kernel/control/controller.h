@@ -79,6 +79,6 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 			 struct weir_diag *diag);
 
 /* Warn if rules need a controller and none is running, or memory, which cannot be read at this moment. */
-int weir_controller_warn(const char *name, struct weir_diag *diag);
+void weir_controller_warn(const char *name, struct weir_diag *diag);
 
 #endif

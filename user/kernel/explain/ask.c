@@ -444,8 +444,22 @@ static int follow_controller(struct work *work)
 				sizeof(signals));
 }
 
-int weir_explain_instance(const char *name, const struct weir_question *question,
-			  struct weir_explanation *ret_explanation, struct weir_diag *diag)
+/* The reloads that one explanation may run into. Chosen, not derived. */
+#define REPLACED_MAX 5
+
+/* A reload takes the program away, with what only it holds, while it is being copied. */
+static bool is_replaced(const struct weir_instance *instance)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *now = NULL;
+	struct weir_diag ignored = {};
+	int err = weir_instance_open(instance->name, &now, &ignored);
+
+	weir_diag_free(&ignored);
+	return !err && weir_instance_program_id(now) != weir_instance_program_id(instance);
+}
+
+static int explain_attached(const char *name, const struct weir_question *question,
+			    struct weir_explanation *ret_explanation, struct weir_diag *diag)
 {
 	_cleanup_(weir_explanation_free) struct weir_explanation result = {.is_live = true};
 	_cleanup_(free_work) struct work work = {.result = &result, .question = question};
@@ -457,7 +471,7 @@ int weir_explain_instance(const char *name, const struct weir_question *question
 		err = weir_object_copy(weir_instance_program_id(result.opened), question->known, &result.object,
 				       &work.asked_fields, diag);
 	if (err)
-		return err;
+		return result.opened && is_replaced(result.opened) ? -EAGAIN : err;
 	result.instance = result.opened->name;
 	work.infos = result.opened->rules;
 	work.slots = result.opened->info.rule_slots;
@@ -469,6 +483,20 @@ int weir_explain_instance(const char *name, const struct weir_question *question
 	*ret_explanation = result;
 	result = (struct weir_explanation){};
 	return 0;
+}
+
+int weir_explain_instance(const char *name, const struct weir_question *question,
+			  struct weir_explanation *ret_explanation, struct weir_diag *diag)
+{
+	struct weir_diag mistakes = {};
+	int err = -EAGAIN;
+
+	for (int tries = 0; err == -EAGAIN && tries < REPLACED_MAX; tries++) {
+		weir_diag_free(&mistakes);
+		err = explain_attached(name, question, ret_explanation, &mistakes);
+	}
+	weir_diag_move(diag, &mistakes, false);
+	return err;
 }
 
 /* ---- of a rule set ---- */

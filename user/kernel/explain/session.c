@@ -191,12 +191,12 @@ static int check(struct session *session, const struct weir_ruleset *ruleset, st
 	int err = weir_lab_open(ruleset, WEIR_MATCH_ALL, &lab, &ignored);
 
 	weir_diag_free(&ignored);
-	if (err && err != -EINVAL)
+	if (err)
 		weir_diag_warning(diag, NULL, NULL, "see that there is another way in",
 				  "cannot tell whether these rules would drop the SSH session that it is typed in: %s",
 				  strerror(-err));
 	if (err)
-		return 0; /* what is wrong is said when it is loaded in earnest */
+		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
 	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
 	err = weir_lab_stay(&lab);
 	if (err)
@@ -225,6 +225,7 @@ int weir_session_check_attach(const struct weir_attach_options *options, const s
 	return check(&session, ruleset, diag);
 }
 
+/* Is the instance attached there? Where it cannot be read, which happens beside another change, suppose so. */
 static bool is_attached_to(const char *name, const char *interface)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -234,7 +235,9 @@ static bool is_attached_to(const char *name, const char *interface)
 	int err = weir_instance_open_now(name, &instance, &ignored);
 
 	weir_diag_free(&ignored);
-	if (err || instance->info.netns != weir_host_netns())
+	if (err)
+		return err != -ENOENT;
+	if (instance->info.netns != weir_host_netns())
 		return false;
 	for (size_t i = 0; i < instance->link_count; i++)
 		is_attached |= instance->links[i].ifindex == ifindex;

@@ -58,6 +58,14 @@ uint64_t weir_host_now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
+uint64_t weir_host_wall_ns(uint64_t monotonic_ns)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return wall.tv_sec * 1000000000ull + wall.tv_nsec - (weir_host_now_ns() - monotonic_ns);
+}
+
 uint64_t weir_host_boot_ns(void)
 {
 	struct timespec now;

@@ -25,6 +25,9 @@ bool weir_host_cpus_have_gaps(void);
 /* The data plane's clock: CLOCK_MONOTONIC. */
 uint64_t weir_host_now_ns(void);
 
+/* A time by that clock as the clock on the wall shows it now: ns of CLOCK_REALTIME. */
+uint64_t weir_host_wall_ns(uint64_t monotonic_ns);
+
 /* CLOCK_BOOTTIME: nobody can set it, and it goes on while the machine sleeps. */
 uint64_t weir_host_boot_ns(void);
 

@@ -129,6 +129,11 @@ void weir_memory_free(struct weir_memory *memory)
 	free(memory);
 }
 
+bool weir_memory_is_of(const struct weir_memory *memory, const char *cgroup)
+{
+	return !strcmp(memory->cgroup ? memory->cgroup : "", cgroup ? cgroup : "");
+}
+
 /* ---- readings ---- */
 
 /* The number behind `label` at the start of a line, in KiB. */

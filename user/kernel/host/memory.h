@@ -6,6 +6,7 @@
 #ifndef WEIR_HOST_MEMORY_H
 #define WEIR_HOST_MEMORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct weir_memory;
@@ -22,6 +23,9 @@ static inline void weir_memory_freep(struct weir_memory **memory)
 {
 	weir_memory_free(*memory);
 }
+
+/* It watches that cgroup, or the system. */
+bool weir_memory_is_of(const struct weir_memory *memory, const char *cgroup);
 
 /* MemTotal - MemAvailable, memory.current, or memory.usage_in_bytes. Returns 0 or -errno. */
 int weir_memory_read(struct weir_memory *memory, uint64_t *ret_used_bytes);

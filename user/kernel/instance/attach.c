@@ -181,6 +181,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	};
 	const struct weir_settings *settings = &ruleset->settings;
 	struct weir_instance_info info = {};
+	char words[INTERFACE_WORDS_BYTES];
 	int err;
 
 	weir_instance_update_info(&info, settings, image, object);
@@ -208,6 +209,9 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 		weir_diag_free(&ignored);
 		return err;
 	}
+	name_interfaces(options->instance, words);
+	weir_instance_note(options->instance, WEIR_JOURNAL_ATTACH, "attached to %s, %u rule%s",
+			   words[0] ? words : "nothing yet", image->rule_count, image->rule_count == 1 ? "" : "s");
 	if (ret_attached_ns)
 		*ret_attached_ns = info.attached_ns;
 	return 0;
@@ -289,7 +293,7 @@ int weir_instance_attach(const struct weir_attach_options *options, const struct
 	if (!err)
 		err = weir_instance_check_marks(ruleset, diag);
 	if (!err)
-		err = weir_instance_build_image(ruleset, NULL, &image, diag);
+		err = weir_instance_build_image(ruleset, NULL, WEIR_EMPTIED_TOLD, &image, diag);
 	if (!err && image->config.paces)
 		err = weir_pace_check(diag);
 	if (!err) {

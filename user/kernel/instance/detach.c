@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "host/host.h"
 #include "host/bpffs.h"
 #include "pace/pace.h"
 #include "pins/info.h"
@@ -44,8 +45,9 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};
 	const bool was_live = weir_instance_count_live_links(instance) > 0;
+	const char *kept = NULL; /* a pin that does not go: why the directory does not */
 	char path[PATH_MAX];
-	int err = weir_pins_read(instance, &pins);
+	int err = weir_pins_read(instance, &pins), kept_err = 0;
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the pins of instance '%s'", instance);
@@ -53,10 +55,16 @@ int weir_instance_remove(const char *instance, struct weir_diag *diag)
 		if (weir_is_link_pin(pins.names[i]))
 			weir_instance_remove_link(instance, pins.names[i]);
 	remove_pace(instance, was_live, diag);
-	for (size_t i = 0; i < pins.count; i++)
-		if (!weir_is_link_pin(pins.names[i]))
-			weir_unpin(instance, pins.names[i]);
-	weir_pin_path(instance, NULL, path);
+	for (size_t i = 0; i < pins.count; i++) {
+		err = weir_unpin(instance, pins.names[i]);
+		if (err && !kept) {
+			kept = pins.names[i];
+			kept_err = err;
+		}
+	}
+	weir_pin_path(instance, kept, path);
+	if (kept)
+		return weir_diag_fail(diag, -kept_err, NULL, "cannot remove '%s'", path);
 	if (rmdir(path))
 		return weir_diag_fail(diag, errno, NULL, "cannot remove '%s'", path);
 	return 0;
@@ -147,6 +155,7 @@ static int detach_one(const char *name, const char *interface, struct weir_diag 
 						      : remove_named(instance, interface, diag);
 	if (err)
 		return err;
+	weir_instance_note(name, WEIR_JOURNAL_INTERFACE, "'%s' is not limited any more: taken off", interface);
 	if (!weir_instance_count_links(name) && !weir_wanted_has_patterns(instance->info.wanted))
 		return weir_instance_remove(name, diag);
 	weir_instance_trim_pace(name);
@@ -166,8 +175,10 @@ static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag)
 {
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err = weir_instance_expect_attached(name, diag);
+	int err = weir_host_check_privilege(diag);
 
+	if (!err)
+		err = weir_instance_expect_attached(name, diag);
 	if (!err)
 		err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
@@ -180,6 +191,7 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 	} else if (interface) {
 		err = detach_one(name, interface, diag);
 	} else {
+		weir_instance_note(name, WEIR_JOURNAL_DETACH, "taken off all interfaces");
 		err = weir_instance_remove(name, diag);
 	}
 	weir_bpffs_tidy();

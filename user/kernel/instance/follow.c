@@ -44,12 +44,15 @@ static int put_on(const struct weir_instance *instance, const struct weir_link_t
 
 	if (!err)
 		err = weir_instance_put_link(terms, target->name, target->ifindex, &is_native, diag);
-	if (!err)
-		weir_diag_note(diag, "interface '%s' is limited now, in %s mode", target->name,
-			       is_native ? "native" : "skb");
-	else if (terms->paces)
-		weir_instance_trim_pace(instance->name);
-	return err;
+	if (err) {
+		if (terms->paces)
+			weir_instance_trim_pace(instance->name);
+		return err;
+	}
+	weir_diag_note(diag, "interface '%s' is limited now, in %s mode", target->name, is_native ? "native" : "skb");
+	weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is limited now, in %s mode", target->name,
+			   is_native ? "native" : "skb");
+	return 0;
 }
 
 /* ---- by an operator ---- */

@@ -81,6 +81,9 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 /* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
+/* Whether it has a directory of pins, whatever is in it. */
+bool weir_instance_exists(const char *name);
+
 /*
  * Read an attached instance; -ENOENT when there is none of this name, -EPROTO when it is another version's,
  * -EAGAIN when a reload of it was cut short. While it is put on or taken off only half of it is there, and in a reload
@@ -209,14 +212,11 @@ struct weir_reload_result {
 
 void weir_reload_result_free(struct weir_reload_result *result);
 
-/* What becomes of tables that another version of weir has laid out. */
-enum weir_reload_foreign {
-	WEIR_RELOAD_REFUSE_FOREIGN,  /* say which they are, and change nothing (-EINVAL) */
-	WEIR_RELOAD_REPLACE_FOREIGN, /* they start afresh, with a warning */
-};
-
 struct weir_reload_options {
-	enum weir_reload_foreign foreign;
+	/* Tables that another version of weir has laid out, and windows of a rule that its new ones cannot go on with,
+	 * start empty, with a warning. False: say which they are, and change nothing (-EINVAL).
+	 */
+	bool starts_afresh;
 	uint64_t confirm_ns; /* the rules before return so long after, unless these are confirmed; 0: these stay */
 };
 
@@ -286,5 +286,12 @@ int weir_instance_expect_on(const char *name, const char *interface, struct weir
  * attached_ns other than 0: only if the instance is that attachment, else -ESTALE.
  */
 int weir_instance_detach(const char *name, const char *interface, uint64_t attached_ns, struct weir_diag *diag);
+
+/*
+ * Note in the instance's journal what was done to it: a line for people, which `weir events` shows. Where there is no
+ * journal, as in what another version of weir has attached, nothing is noted, ignoring.
+ */
+void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

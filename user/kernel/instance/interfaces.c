@@ -93,8 +93,10 @@ int weir_instance_expect_on(const char *name, const char *interface, struct weir
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_instance_expect_attached(name, diag);
+	int err = weir_host_check_privilege(diag);
 
+	if (!err)
+		err = weir_instance_expect_attached(name, diag);
 	if (err || !weir_word_is_pattern(interface))
 		return err ? err : weir_instance_find_link(name, interface, pin, diag);
 	err = weir_instance_open(name, &instance, diag);
@@ -135,6 +137,8 @@ void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag 
 		link->ifindex = 0;
 		weir_diag_warning(diag, NULL, NULL, gone_hint(instance, hint),
 				  "interface '%s' is gone, and the limits with it", link->interface);
+		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is gone, and the limits with it",
+				   link->interface);
 	}
 }
 

@@ -13,11 +13,13 @@
 #include "base/util.h"
 #include "network/device.h"
 #include "network/merging.h"
+#include "network/super_frames.h"
 #include "pace/pace.h"
 
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag)
 {
-	char name[16], hint[224], owner[WEIR_INSTANCE_NAME_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
+	char name[16], removal[WEIR_REMOVAL_BYTES], hint[224], owner[WEIR_INSTANCE_NAME_BYTES],
+		option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_device device = {};
 	uint32_t program_id;
 
@@ -27,13 +29,13 @@ int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, 
 	if (!program_id)
 		return 0;
 	weir_program_name(program_id, name);
-	if (weir_instance_of_program(program_id, owner))
+	if (weir_instance_of_program(program_id, owner)) {
 		snprintf(hint, sizeof(hint), "it is weir itself: 'weir detach%s' takes it off",
 			 weir_instance_option(owner, option));
-	else
-		snprintf(hint, sizeof(hint),
-			 "take it off first: 'ip link set dev %s %s off', or the program that attached it", interface,
-			 weir_device_xdp_word(&device));
+	} else {
+		weir_device_removal(interface, ifindex, &device, removal);
+		snprintf(hint, sizeof(hint), "take it off first: %s", removal);
+	}
 	weir_diag_error(diag, NULL, NULL, hint, "'%s' already has an XDP program: '%s' (id %u)", interface, name,
 			program_id);
 	return -EBUSY;
@@ -86,9 +88,13 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 
 	if (!weir_merging_find(interface, ifindex, &merging))
 		return 0;
-	snprintf(hint, sizeof(hint),
-		 "'ethtool -K %s %s off'; or '--allow-gro': then what was merged counts as one packet",
-		 merging.interface, merging.offload);
+	if (merging.is_fixed)
+		snprintf(hint, sizeof(hint),
+			 "the device cannot turn that off; '--allow-gro' counts each as one packet");
+	else
+		snprintf(hint, sizeof(hint),
+			 "'ethtool -K %s %s off'; or '--allow-gro': then what was merged counts as one packet",
+			 merging.interface, merging.offload);
 	if (terms->allows_merging) {
 		weir_diag_warning(diag, NULL, NULL, NULL,
 				  "%s of '%s' merges packets before skb mode sees them on '%s': each counts as one",
@@ -101,6 +107,16 @@ static int check_merging(const struct weir_link_terms *terms, const char *interf
 		"would let many times as much through",
 		interface, merging.offload, merging.interface);
 	return -EOPNOTSUPP;
+}
+
+/* As above, but of senders on this host: no reason to refuse, nor to say nothing. */
+static void warn_of_super_frames(const char *interface, uint32_t ifindex, bool is_native, struct weir_diag *diag)
+{
+	struct weir_super_frames frames;
+
+	if (weir_super_frames_find(interface, ifindex, &frames) && (!is_native || frames.evades_native))
+		weir_diag_warning(diag, NULL, NULL, frames.advice, "%s: each counts as one packet%s", frames.text,
+				  is_native ? "" : " in skb mode");
 }
 
 /* A link of before whose interface has gone has the same name. One that lives is on an interface that was renamed. */
@@ -147,6 +163,7 @@ int weir_instance_put_link(const struct weir_link_terms *terms, const char *inte
 		weir_diag_warning(diag, NULL, NULL, "'--mode native' refuses instead",
 				  "'%s' is attached in skb mode, which is slower: native mode failed (%s)", interface,
 				  strerrorname_np(-native_err));
+	warn_of_super_frames(interface, ifindex, is_native, diag);
 	weir_link_pin(interface, is_native, pin);
 	err = clear_pin(terms, interface, pin, diag);
 	if (!err)

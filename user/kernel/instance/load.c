@@ -39,13 +39,14 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 }
 
 int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
-			      struct weir_image **ret_image, struct weir_diag *diag)
+			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag)
 {
 	int cpus = weir_host_cpus();
 	struct weir_compile_options options = {
 		.cpus = cpus,
 		.now_ns = weir_host_now_ns(),
 		.previous = previous,
+		.emptied = emptied,
 		.ifindex = weir_host_find_ifindex,
 	};
 
@@ -97,6 +98,8 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
+	info->non_ip_except_count = config->non_ip_except_count;
+	memcpy(info->non_ip_except, config->non_ip_except, sizeof(info->non_ip_except));
 	info->observes = config->observes;
 	info->paces = config->paces;
 	info->timing_count = image->timing_count;

@@ -15,9 +15,6 @@
 
 /* ---- read.c ---- */
 
-/* Whether it has a directory of pins, whatever is in it. */
-bool weir_instance_exists(const char *instance);
-
 /* Say that it is not attached. Returns -ENOENT. */
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag);
 
@@ -45,8 +42,7 @@ bool weir_instance_empties(const struct weir_instance *instance, const struct we
 int weir_instance_fail_foreign(const struct weir_instance *instance, struct weir_diag *diag);
 
 /* Tables of another version start afresh at a reload: say so, or refuse (-EINVAL). */
-int weir_instance_accept_foreign(const struct weir_instance *instance, enum weir_reload_foreign foreign,
-				 struct weir_diag *diag);
+int weir_instance_accept_foreign(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag);
 
 /* ---- interfaces.c ---- */
 
@@ -192,6 +188,7 @@ struct weir_turning {
 	const struct weir_ruleset *ruleset;
 	struct weir_ruleset *kept;   /* that is it, if it is one that was kept */
 	struct weir_history history; /* as it will be */
+	enum weir_emptied emptied;   /* what becomes of windows that cannot be kept */
 	uint64_t confirm_ns;	     /* how long there is to confirm it, from the swap on; 0: it is not to be */
 	uint64_t returns_ns;	     /* CLOCK_BOOTTIME, from the swap on; 0: it is not to be confirmed */
 };
@@ -234,7 +231,7 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag);
 
 /* Compile the rules for this host, now, in the place of `previous` (may be NULL). The caller owns *ret_image. */
 int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
-			      struct weir_image **ret_image, struct weir_diag *diag);
+			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag);
 
 /* What the instance's info says after a load; `info` is what it said before. */
 void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,

@@ -45,12 +45,12 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
 	return 0;
 }
 
-bool weir_instance_exists(const char *instance)
+bool weir_instance_exists(const char *name)
 {
 	char path[PATH_MAX];
 	struct stat status;
 
-	weir_pin_path(instance, NULL, path);
+	weir_pin_path(name, NULL, path);
 	return !stat(path, &status);
 }
 
@@ -62,8 +62,28 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 	return words;
 }
 
+#define HINT_BYTES 256
+
+/* "attached are 'dns' and 'web': say --instance NAME", as far as names fit; or how to attach one. */
+static void hint_at_attached(char hint[HINT_BYTES])
+{
+	struct weir_diag ignored = {};
+	struct weir_names names = {};
+	size_t at = 0;
+
+	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' starts one");
+	if (!weir_instance_list(&names, &ignored) && names.count) {
+		for (size_t i = 0; i < names.count && at < HINT_BYTES - WEIR_INSTANCE_NAME_BYTES - 64; i++)
+			at += snprintf(hint + at, HINT_BYTES - at, "%s'%s'", i ? ", " : "attached: ", names.names[i]);
+		snprintf(hint + at, HINT_BYTES - at, "; say which by '--instance NAME'");
+	}
+	weir_names_free(&names);
+	weir_diag_free(&ignored);
+}
+
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag)
 {
+	char hint[HINT_BYTES];
 	char path[PATH_MAX];
 	struct stat status;
 
@@ -72,18 +92,14 @@ int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag
 	if (stat(path, &status) && errno == EACCES)
 		return weir_diag_fail(diag, EACCES, "run it as root, or with CAP_DAC_OVERRIDE",
 				      "cannot see whether instance '%s' is attached: '%s'", instance, path);
-	weir_diag_error(diag, NULL, NULL, "'weir status' lists what is attached; 'weir attach' starts one",
-			"instance '%s' is not attached", instance);
+	hint_at_attached(hint);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is not attached", instance);
 	return -ENOENT;
 }
 
 int weir_instance_expect_attached(const char *name, struct weir_diag *diag)
 {
-	int err = weir_host_check_privilege(diag);
-
-	if (!err && !weir_instance_exists(name))
-		err = weir_instance_fail_not_attached(name, diag);
-	return err;
+	return weir_instance_exists(name) ? 0 : weir_instance_fail_not_attached(name, diag);
 }
 
 /* ---- reading what is attached ---- */
@@ -241,10 +257,7 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 		instance->map_fd[map] = -1;
 	instance->thresholds_fd = -1;
 
-	/* Who may not look must not be told that nothing is there. */
-	err = weir_host_check_privilege(diag);
-	if (err)
-		return err;
+	/* Reading takes no capability, but the right to open the pins. */
 	if (!weir_instance_exists(name))
 		return weir_instance_fail_not_attached(name, diag);
 	err = open_maps(instance, diag);

@@ -116,6 +116,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 		bytes += memory.counters;
 	if (is_replaced(instance, image, WEIR_MAP_OFFENDERS))
 		bytes += memory.offenders;
+	if (is_replaced(instance, image, WEIR_MAP_EVENTS))
+		bytes += memory.events;
 	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_BORROWING_FLOWS) ||
 	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS) ||
@@ -597,8 +599,7 @@ static uint32_t count_emptied(const struct weir_instance *instance, const struct
 
 /* The new rules are in force: what cannot be told for want of memory is left out, ignoring. */
 static void describe_result(const struct weir_instance *instance, const struct weir_instance_info *before,
-			    const struct weir_image *image, struct weir_reload_result *ret_result,
-			    struct weir_diag *diag)
+			    const struct weir_image *image, struct weir_reload_result *ret_result)
 {
 	struct weir_reload_result result = {
 		.generation = instance->info.generation,
@@ -608,7 +609,6 @@ static void describe_result(const struct weir_instance *instance, const struct w
 		.deny_now = image->deny_count,
 		.observes_now = image->config.observes,
 	};
-	const char *resource;
 
 	if (!instance->is_all_foreign) {
 		result.allow_before = before->allow_count;
@@ -617,14 +617,26 @@ static void describe_result(const struct weir_instance *instance, const struct w
 	}
 	weir_rule_changes_find(instance->rules, before->rule_slots, image->rule_info, image->rule_slots,
 			       &result.changes);
-	resource = weir_rule_changes_renumber(&result.changes, image->rule_info, image->rule_slots);
+	*ret_result = result;
+}
+
+static int warn_of_renumbering(const struct weir_previous *previous, const struct weir_image *image,
+			       struct weir_diag *diag)
+{
+	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
+	const char *resource;
+
+	if (weir_rule_changes_find(previous->rules, previous->rule_slots, image->rule_info, image->rule_slots,
+				   &changes))
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules");
+	resource = weir_rule_changes_renumber(&changes, image->rule_info, image->rule_slots);
 	if (resource)
 		weir_diag_warning(
 			diag, NULL, NULL, "give each a 'name': then it keeps its own wherever it stands",
 			"rules of '%s' that have no name are told by their number, and that has moved: some go "
 			"on with the windows of another",
 			resource);
-	*ret_result = result;
+	return 0;
 }
 
 /* Checks, and the image. Changes nothing. */
@@ -648,7 +660,10 @@ static int prepare(struct weir_instance *instance, const struct weir_turning *tu
 	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
 	if (turning->turn == WEIR_TURN_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, ret_image, diag);
+	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, turning->emptied,
+					ret_image, diag);
+	if (!err && !instance->is_all_foreign)
+		err = warn_of_renumbering(&previous, *ret_image, diag);
 	if (!err)
 		err = check_span(instance, *ret_image, diag);
 	if (!err)
@@ -687,11 +702,27 @@ static int turn(struct weir_instance *instance, struct weir_turning *turning, st
 	if (err)
 		return err;
 	finish_pace(instance, turning, image->config.paces);
-	describe_result(instance, &before, image, ret_result, diag);
+	describe_result(instance, &before, image, ret_result);
 	if (turning->returns_ns)
 		ret_result->returns_s = weir_unconfirmed_left_s(
 			&(struct weir_unconfirmed){.is_so = true, .returns_ns = turning->returns_ns});
 	return 0;
+}
+
+static void note_turn(const char *name, enum weir_turn turn, const struct weir_reload_result *result)
+{
+	static const enum weir_journal_kind kinds[WEIR_TURN_COUNT] = {
+		[WEIR_TURN_LOADED] = WEIR_JOURNAL_RELOAD,
+		[WEIR_TURN_ROLLBACK] = WEIR_JOURNAL_ROLLBACK,
+		[WEIR_TURN_RETURNED] = WEIR_JOURNAL_RETURN,
+	};
+	char until[64] = "";
+
+	if (result->returns_s)
+		snprintf(until, sizeof(until), ", to be confirmed within %llu s",
+			 (unsigned long long)result->returns_s);
+	weir_instance_note(name, kinds[turn], "%u rule%s in force, %u with their windows%s", result->rules,
+			   result->rules == 1 ? "" : "s", result->kept_rules, until);
 }
 
 /* Rules that were kept may be put in force again from anywhere: interfaces are named where the instance is. */
@@ -713,13 +744,16 @@ int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct we
 	if (!err)
 		err = weir_instance_open_as_is(name, &instance, diag);
 	if (!err)
-		err = weir_instance_accept_foreign(instance, options->foreign, diag);
+		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
 	if (!err)
 		err = weir_turning_plan(instance, turn_to, ruleset, options, &turning, diag);
 	if (err)
 		return err;
 	go_there(instance, turning.turn, &back_fd); /* where it cannot be found, rules that need it are refused */
-	return turn(instance, &turning, ret_result, diag);
+	err = turn(instance, &turning, ret_result, diag);
+	if (!err)
+		note_turn(name, turning.turn, ret_result);
+	return err;
 }
 
 int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
@@ -752,7 +786,7 @@ static uint64_t bytes_of(const struct weir_ruleset *ruleset, const struct weir_p
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	struct weir_image_memory memory;
 	struct weir_diag ignored = {};
-	int err = ruleset ? weir_instance_build_image(ruleset, previous, &image, &ignored) : -ENOENT;
+	int err = ruleset ? weir_instance_build_image(ruleset, previous, WEIR_EMPTIED_TOLD, &image, &ignored) : -ENOENT;
 
 	weir_diag_free(&ignored);
 	if (err)
@@ -830,7 +864,12 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	struct weir_turning turning = {.turn = WEIR_TURN_LOADED, .ruleset = ruleset};
 	_cleanup_(weir_closep) int lock_fd = -1;
-	int err = weir_instance_open_any(name, &instance, diag);
+	int err;
+
+	/* Who only compares is told what a reload would say, and sees the rest. */
+	if (!options->starts_afresh)
+		turning.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
+	err = weir_instance_open_any(name, &instance, diag);
 
 	if (err)
 		return err;
@@ -839,7 +878,7 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	if (!err)
 		err = weir_instance_open_as_is(name, &instance, diag);
 	if (!err)
-		err = weir_instance_accept_foreign(instance, options->foreign, diag);
+		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
 	if (!err && loads)
 		err = weir_turning_check(instance, turning.turn, diag);
 	return err ? err : foresee(instance, &turning, loads, ret_forecast, diag);

@@ -131,6 +131,7 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_LONE_BREAKERS] = "circuit breakers of whole resources start closed, with empty windows",
 	[WEIR_MAP_REQUEST_GROUPS] = "requests of flows that wait for their time-outs are forgotten",
 	[WEIR_MAP_LONE_GROUPS] = "requests of whole resources that wait for their time-outs are forgotten",
+	[WEIR_MAP_EVENTS] = "the latest events are forgotten, and a 'weir events' that runs now ends",
 	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
 };
 
@@ -373,15 +374,14 @@ static int refuse_some(const struct weir_instance *instance, struct weir_diag *d
 		instance->name);
 }
 
-int weir_instance_accept_foreign(const struct weir_instance *instance, enum weir_reload_foreign foreign,
-				 struct weir_diag *diag)
+int weir_instance_accept_foreign(const struct weir_instance *instance, bool starts_afresh, struct weir_diag *diag)
 {
 	char words[WHY_BYTES];
 
 	/* Not even the head of its description: nobody knows where its interfaces are. */
 	if (!instance->info.magic)
 		return weir_instance_fail_foreign(instance, diag);
-	if (foreign == WEIR_RELOAD_REFUSE_FOREIGN)
+	if (!starts_afresh)
 		return instance->is_all_foreign ? refuse_all(instance, diag) : refuse_some(instance, diag);
 	if (instance->is_all_foreign)
 		weir_diag_warning(diag, NULL, NULL, NULL, "all windows, connections and counters start afresh: %s",

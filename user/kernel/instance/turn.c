@@ -83,6 +83,7 @@ static int plan_load(const struct weir_instance *instance, const struct weir_rel
 		return err;
 	}
 	turning->confirm_ns = options->confirm_ns;
+	turning->emptied = options->starts_afresh ? WEIR_EMPTIED_TOLD : WEIR_EMPTIED_REFUSED;
 	if (set)
 		weir_history_push(&turning->history, set, options->confirm_ns);
 	else
@@ -290,7 +291,9 @@ int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct wei
 		err = weir_instance_fail_foreign(instance, diag);
 	if (!err)
 		err = confirm(instance, diag);
-	if (!err)
-		*ret_generation = instance->info.generation;
-	return err;
+	if (err)
+		return err;
+	weir_instance_note(name, WEIR_JOURNAL_CONFIRM, "the rules stay");
+	*ret_generation = instance->info.generation;
+	return 0;
 }

@@ -7,11 +7,13 @@
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/sockios.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/util.h"
+#include "network/features.h"
 #include "network/netlink.h"
 
 /* ---- ioctls ---- */
@@ -22,24 +24,47 @@ static bool ask(int fd, const char *name, unsigned long request, struct ifreq *i
 	return !ioctl(fd, request, ifr);
 }
 
-/* `command` starts with its number, as every ethtool struct does. */
-static bool ask_ethtool(int fd, const char *name, void *command)
-{
-	struct ifreq ifr = {.ifr_data = command};
-
-	return ask(fd, name, SIOCETHTOOL, &ifr);
-}
-
 static bool offload_is_on(int fd, const char *name, uint32_t get)
 {
 	struct ethtool_value value = {.cmd = get};
 
-	return ask_ethtool(fd, name, &value) && value.data;
+	return weir_ethtool_ask(fd, name, &value) && value.data;
+}
+
+#define RSS_TABLE_MAX 4096 /* entries; mlx5 has up to 2,048 */
+#define RSS_QUEUES_MAX 1024
+
+/* How many queues stand in the table by which the device spreads flows. */
+static uint32_t count_rss_queues(int fd, const char *name)
+{
+	_cleanup_(weir_freep) struct ethtool_rxfh_indir *table =
+		calloc(1, sizeof(*table) + RSS_TABLE_MAX * sizeof(table->ring_index[0]));
+	bool is_used[RSS_QUEUES_MAX] = {};
+	uint32_t queues = 0;
+
+	if (!table)
+		return 0;
+	table->cmd = ETHTOOL_GRXFHINDIR;
+	if (!weir_ethtool_ask(fd, name, table) || table->size > RSS_TABLE_MAX) /* with a size of 0 it tells the size */
+		return 0;
+	table->cmd = ETHTOOL_GRXFHINDIR;
+	if (!weir_ethtool_ask(fd, name, table))
+		return 0;
+	for (uint32_t i = 0; i < table->size && i < RSS_TABLE_MAX; i++) {
+		uint32_t queue = table->ring_index[i];
+
+		if (queue >= RSS_QUEUES_MAX || is_used[queue])
+			continue;
+		is_used[queue] = true;
+		queues++;
+	}
+	return queues;
 }
 
 static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	struct ethtool_ringparam rings = {.cmd = ETHTOOL_GRINGPARAM};
 	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
 	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
 	struct ifreq ifr = {};
@@ -48,11 +73,16 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 		device->mtu = ifr.ifr_mtu;
 	if (ask(fd, name, SIOCGIFFLAGS, &ifr))
 		device->is_up = ifr.ifr_flags & IFF_UP;
-	if (ask_ethtool(fd, name, &driver))
+	if (weir_ethtool_ask(fd, name, &driver))
 		snprintf(device->driver, sizeof(device->driver), "%s", driver.driver);
-	if (ask_ethtool(fd, name, &channels))
+	if (weir_ethtool_ask(fd, name, &channels))
 		device->rx_queues = channels.rx_count + channels.combined_count;
-	if (ask_ethtool(fd, name, &flags)) {
+	device->rss_queues = count_rss_queues(fd, name);
+	if (weir_ethtool_ask(fd, name, &rings)) {
+		device->rx_ring = rings.rx_pending;
+		device->rx_ring_max = rings.rx_max_pending;
+	}
+	if (weir_ethtool_ask(fd, name, &flags)) {
 		device->has_offloads = true;
 		device->strips_vlan = flags.data & ETH_FLAG_RXVLAN;
 		device->merges_in_hardware = flags.data & ETH_FLAG_LRO;
@@ -120,6 +150,9 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 		return -errno;
 	read_by_ioctl(fd, name, &device);
 	read_xdp_features(ifindex, &device);
+	weir_hardware_read("", name, ifindex, &device.hardware);
+	if (device.hardware.keeps_merging)
+		device.has_native_xdp = device.has_native_frags = false;
 	read_programs(ifindex, &device);
 	*ret_device = device;
 	return 0;
@@ -132,13 +165,6 @@ uint32_t weir_device_program(const struct weir_device *device)
 	return device->skb_program ? device->skb_program : device->offloaded_program;
 }
 
-const char *weir_device_xdp_word(const struct weir_device *device)
-{
-	if (device->native_program)
-		return "xdpdrv";
-	return device->skb_program ? "xdpgeneric" : "xdpoffload";
-}
-
 void weir_program_name(uint32_t program_id, char name[16])
 {
 	_cleanup_(weir_closep) int fd = bpf_prog_get_fd_by_id(program_id);
@@ -149,4 +175,58 @@ void weir_program_name(uint32_t program_id, char name[16])
 		strcpy(name, "?");
 	else
 		memcpy(name, info.name, sizeof(info.name));
+}
+
+/* ---- what takes a program off ---- */
+
+#define DISPATCHER_PROGRAM "xdp_dispatcher" /* libxdp's, which runs other programs one after the other */
+#define FILTER_PROGRAMS "xdpfilt_"	    /* xdp-filter's, where the kernel cannot run them in a dispatcher */
+
+/* The word by which 'ip link set dev NAME WORD off' takes it off. */
+static const char *ip_word(const struct weir_device *device)
+{
+	if (device->native_program)
+		return "xdpdrv";
+	return device->skb_program ? "xdpgeneric" : "xdpoffload";
+}
+
+static bool is_held_by(uint32_t link_id, uint32_t ifindex, uint32_t program_id)
+{
+	_cleanup_(weir_closep) int fd = bpf_link_get_fd_by_id(link_id);
+	struct bpf_link_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &info_bytes) && info.type == BPF_LINK_TYPE_XDP &&
+	       info.xdp.ifindex == ifindex && info.prog_id == program_id;
+}
+
+/* The number of the link that holds the program on the interface; 0: none does, or we may not look. */
+static uint32_t find_link(uint32_t ifindex, uint32_t program_id)
+{
+	uint32_t id = 0;
+
+	while (!bpf_link_get_next_id(id, &id))
+		if (is_held_by(id, ifindex, program_id))
+			return id;
+	return 0;
+}
+
+void weir_device_removal(const char *name, uint32_t ifindex, const struct weir_device *device,
+			 char ret_words[WEIR_REMOVAL_BYTES])
+{
+	const uint32_t program_id = weir_device_program(device), link_id = find_link(ifindex, program_id);
+	char program[16];
+
+	weir_program_name(program_id, program);
+	if (link_id)
+		snprintf(ret_words, WEIR_REMOVAL_BYTES,
+			 "stop what attached it, or 'bpftool link detach id %u' (a BPF link holds it)", link_id);
+	else if (!strcmp(program, DISPATCHER_PROGRAM))
+		snprintf(ret_words, WEIR_REMOVAL_BYTES, "'xdp-loader unload %s --all' (it is libxdp's dispatcher)",
+			 name);
+	else if (!strncmp(program, FILTER_PROGRAMS, strlen(FILTER_PROGRAMS)))
+		snprintf(ret_words, WEIR_REMOVAL_BYTES, "'xdp-filter unload %s'", name);
+	else
+		snprintf(ret_words, WEIR_REMOVAL_BYTES, "'ip link set dev %s %s off', or the program that attached it",
+			 name, ip_word(device));
 }

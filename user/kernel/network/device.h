@@ -13,10 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "network/hardware.h"
+
 struct weir_device {
-	char driver[32];    /* empty: not known */
-	uint32_t mtu;	    /* 0: not known */
-	uint32_t rx_queues; /* 0: not known */
+	char driver[32];	       /* empty: not known */
+	uint32_t mtu;		       /* 0: not known */
+	uint32_t rx_queues;	       /* 0: not known */
+	uint32_t rss_queues;	       /* of these, to which RSS sends packets; 0: not known */
+	uint32_t rx_ring, rx_ring_max; /* packets that wait for the driver, of one queue; 0: not known */
 	bool is_up;
 	/* offloads that are on */
 	bool has_offloads; /* the next two are known */
@@ -24,8 +28,9 @@ struct weir_device {
 	bool merges_in_hardware; /* LRO */
 	bool merges_in_software; /* GRO */
 	bool has_xdp_features;	 /* the next three are known: Linux 6.3 and later */
-	bool has_native_xdp;
+	bool has_native_xdp;	 /* and would not refuse it (hardware.keeps_merging) */
 	bool has_native_frags;
+	struct weir_hardware hardware;
 	/* XDP programs on it; 0: none */
 	uint32_t native_program, skb_program, offloaded_program;
 };
@@ -36,10 +41,15 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 /* The XDP program on it, of whatever mode; 0: none. */
 uint32_t weir_device_program(const struct weir_device *device);
 
-/* The word by which 'ip link set dev NAME WORD off' takes that program off. */
-const char *weir_device_xdp_word(const struct weir_device *device);
-
 /* Name of a loaded program ("?" when it cannot be told). */
 void weir_program_name(uint32_t program_id, char name[16]);
+
+#define WEIR_REMOVAL_BYTES 160
+
+/* The command that takes that program off, by what put it there: 'ip link' would leave behind what libxdp keeps of its
+ * own, and cannot take off what a BPF link holds. Which link it is takes CAP_SYS_ADMIN to see.
+ */
+void weir_device_removal(const char *name, uint32_t ifindex, const struct weir_device *device,
+			 char ret_words[WEIR_REMOVAL_BYTES]);
 
 #endif

@@ -14,6 +14,7 @@
 struct weir_merging {
 	char interface[IF_NAMESIZE]; /* on which it is on: the one asked for, or one below it */
 	const char *offload;	     /* as 'ethtool -K' calls it: "gro", "lro" or "rx-gro-hw" */
+	bool is_fixed;		     /* it cannot be turned off: the host of a virtual machine decides */
 };
 
 /* The first such offload of an interface of the present network namespace; false: none, as far as can be told. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/net_namespace.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +12,42 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "host/names.h"
+#include "network/netlink.h"
 
 #define NAMED "/run/netns"
 
-static bool is_netns(int fd, uint64_t inode)
+/* Which one is looked for. */
+struct wanted {
+	uint64_t inode;		      /* 0: it is by its id */
+	int32_t id;		      /* as the namespace of `netlink` calls it */
+	struct weir_netlink *netlink; /* of the namespace that gave the id */
+};
+
+static bool has_id(int fd, const struct wanted *wanted)
+{
+	const struct rtgenmsg about = {.rtgen_family = AF_UNSPEC};
+	struct nlmsghdr *request =
+		weir_netlink_begin(wanted->netlink, RTM_GETNSID, 0, &about, MNL_ALIGN(sizeof(about)));
+	int32_t id;
+
+	mnl_attr_put_u32(request, NETNSA_FD, fd);
+	return !weir_netlink_ask_value(wanted->netlink, MNL_ALIGN(sizeof(about)), NETNSA_NSID, &id, sizeof(id)) &&
+	       id == wanted->id;
+}
+
+static bool is_netns(int fd, const struct wanted *wanted)
 {
 	struct stat status;
 
-	return fd >= 0 && !fstat(fd, &status) && status.st_ino == inode;
+	if (fd < 0)
+		return false;
+	if (!wanted->inode)
+		return has_id(fd, wanted);
+	return !fstat(fd, &status) && status.st_ino == wanted->inode;
 }
 
-/* Open the one of this inode among DIRECTORY/NAME/SUFFIX. Returns it, or -ENOENT. */
-static int find_in(const char *directory, const char *suffix, uint64_t inode, char ret_name[NAME_MAX + 1])
+/* Open it among DIRECTORY/NAME/SUFFIX. Returns it, or -ENOENT. */
+static int find_in(const char *directory, const char *suffix, const struct wanted *wanted, char ret_name[NAME_MAX + 1])
 {
 	_cleanup_(weir_names_free) struct weir_names names = {};
 
@@ -34,7 +59,7 @@ static int find_in(const char *directory, const char *suffix, uint64_t inode, ch
 
 		snprintf(path, sizeof(path), "%s/%s%s", directory, names.names[i], suffix);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (!is_netns(fd, inode))
+		if (!is_netns(fd, wanted))
 			continue;
 		snprintf(ret_name, NAME_MAX + 1, "%s", names.names[i]);
 		return TAKE_FD(fd);
@@ -42,30 +67,51 @@ static int find_in(const char *directory, const char *suffix, uint64_t inode, ch
 	return -ENOENT;
 }
 
-/* Open the one of this inode where it is mounted, as by 'unshare --net=FILE'. Returns it, or -ENOENT. */
-static int find_mounted(uint64_t inode)
+/* Open it where it is mounted, as by 'unshare --net=FILE'. Returns it, or -ENOENT. */
+static int find_mounted(const struct wanted *wanted)
 {
 	_cleanup_(weir_fclosep) FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	char line[2 * PATH_MAX], root[64], path[PATH_MAX], wanted[64];
+	char line[2 * PATH_MAX], root[64], path[PATH_MAX];
 
-	snprintf(wanted, sizeof(wanted), "net:[%llu]", (unsigned long long)inode);
 	/* "36 35 0:4 net:[4026532284] /run/somewhere rw shared:5 - nsfs nsfs rw" */
 	while (mounts && fgets(line, sizeof(line), mounts)) {
 		_cleanup_(weir_closep) int fd = -1;
 
-		if (sscanf(line, "%*s %*s %*s %63s %4095s", root, path) != 2 || strcmp(root, wanted))
+		if (sscanf(line, "%*s %*s %*s %63s %4095s", root, path) != 2 || strncmp(root, "net:", 4))
 			continue;
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (is_netns(fd, inode))
+		if (is_netns(fd, wanted))
 			return TAKE_FD(fd);
 	}
 	return -ENOENT;
 }
 
-/* Named namespaces first, then those of processes, then what is mounted elsewhere. */
-int weir_netns_enter(uint64_t inode, int *ret_back_fd)
+/* Named namespaces first, then those of processes, then what is mounted elsewhere. `ret_name` stays empty for all but
+ * the first.
+ */
+static int enter(const struct wanted *wanted, char ret_name[NAME_MAX + 1], int *ret_back_fd)
 {
 	_cleanup_(weir_closep) int fd = -1, back_fd = -1;
+	char number[NAME_MAX + 1];
+
+	ret_name[0] = '\0';
+	fd = find_in(NAMED, "", wanted, ret_name);
+	if (fd < 0)
+		fd = find_in("/proc", "/ns/net", wanted, number);
+	if (fd < 0)
+		fd = find_mounted(wanted);
+	if (fd < 0)
+		return fd;
+	back_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (back_fd < 0 || setns(fd, CLONE_NEWNET))
+		return -errno;
+	*ret_back_fd = TAKE_FD(back_fd);
+	return 0;
+}
+
+int weir_netns_enter(uint64_t inode, int *ret_back_fd)
+{
+	const struct wanted wanted = {.inode = inode};
 	char name[NAME_MAX + 1];
 
 	if (!inode)
@@ -74,18 +120,16 @@ int weir_netns_enter(uint64_t inode, int *ret_back_fd)
 		*ret_back_fd = -1;
 		return 0;
 	}
-	fd = find_in(NAMED, "", inode, name);
-	if (fd < 0)
-		fd = find_in("/proc", "/ns/net", inode, name);
-	if (fd < 0)
-		fd = find_mounted(inode);
-	if (fd < 0)
-		return fd;
-	back_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	if (back_fd < 0 || setns(fd, CLONE_NEWNET))
-		return -errno;
-	*ret_back_fd = TAKE_FD(back_fd);
-	return 0;
+	return enter(&wanted, name, ret_back_fd);
+}
+
+int weir_netns_enter_id(int32_t id, char ret_name[NAME_MAX + 1], int *ret_back_fd)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	const struct wanted wanted = {.id = id, .netlink = &netlink};
+	int err = weir_netlink_open(&netlink, NETLINK_ROUTE);
+
+	return err ? err : enter(&wanted, ret_name, ret_back_fd);
 }
 
 void weir_netns_leave(const int *back_fd)
@@ -98,7 +142,8 @@ void weir_netns_leave(const int *back_fd)
 
 bool weir_netns_name(uint64_t inode, char ret_name[NAME_MAX + 1])
 {
-	_cleanup_(weir_closep) int fd = find_in(NAMED, "", inode, ret_name);
+	const struct wanted wanted = {.inode = inode};
+	_cleanup_(weir_closep) int fd = find_in(NAMED, "", &wanted, ret_name);
 
 	return fd >= 0;
 }

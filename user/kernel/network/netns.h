@@ -13,6 +13,11 @@
 /* Go there; *ret_back_fd (-1: it is here) leads back. -ENOENT: there is none, or none that can be found from here. */
 int weir_netns_enter(uint64_t inode, int *ret_back_fd);
 
+/* The same, by the number that the present one has for it, as in IFLA_LINK_NETNSID; and what `ip netns` calls it, empty
+ * where that has no name for it.
+ */
+int weir_netns_enter_id(int32_t id, char ret_name[NAME_MAX + 1], int *ret_back_fd);
+
 /* For _cleanup_, of what weir_netns_enter gave. */
 void weir_netns_leave(const int *back_fd);
 

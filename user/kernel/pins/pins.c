@@ -73,12 +73,12 @@ int weir_pin_open(const char *instance, const char *pin)
 	return bpf_obj_get(path);
 }
 
-void weir_unpin(const char *instance, const char *pin)
+int weir_unpin(const char *instance, const char *pin)
 {
 	char path[PATH_MAX];
 
 	weir_pin_path(instance, pin, path);
-	unlink(path);
+	return unlink(path) && errno != ENOENT ? -errno : 0;
 }
 
 /* ---- pins that replace others ---- */

@@ -51,6 +51,7 @@ void weir_unpin_new(const char *instance, const char *pin);
 int weir_pin_open_new(const char *instance, const char *pin);
 
 int weir_pin_open(const char *instance, const char *pin);
-void weir_unpin(const char *instance, const char *pin);
+/* 0, also when there is none. Who only tidies up may ignore what it returns: detach will say it. */
+int weir_unpin(const char *instance, const char *pin);
 
 #endif

@@ -143,9 +143,10 @@ static size_t mapped_bytes(uint32_t count, size_t value_bytes)
 	return (count * value_bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes)
+void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes, bool writes)
 {
-	void *values = mmap(NULL, mapped_bytes(count, value_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+	const int protection = writes ? PROT_READ | PROT_WRITE : PROT_READ;
+	void *values = mmap(NULL, mapped_bytes(count, value_bytes), protection, MAP_SHARED, map_fd, 0);
 
 	return values == MAP_FAILED ? NULL : values;
 }

@@ -6,6 +6,7 @@
 #ifndef WEIR_PROGRAM_ARRAY_H
 #define WEIR_PROGRAM_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,10 +31,10 @@ int weir_array_scan(int map_fd, uint32_t count, size_t value_bytes, weir_percpu_
 int weir_percpu_read(int map_fd, uint32_t first, uint32_t count, size_t entry_bytes, void *values);
 
 /*
- * The entries of an array that can be mapped, as the program reads and writes them meanwhile. NULL, with errno, when
- * they cannot be had. Unmapping NULL is fine.
+ * The entries of an array that can be mapped, as the program reads and writes them meanwhile; to be written only when
+ * that is asked for. NULL, with errno, when they cannot be had. Unmapping NULL is fine.
  */
-void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes);
+void *weir_array_map(int map_fd, uint32_t count, size_t value_bytes, bool writes);
 void weir_array_unmap(void *values, uint32_t count, size_t value_bytes);
 
 /* Write `count` entries of an array, those of `keys`. */

@@ -2,8 +2,10 @@
 #include "program/object.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
 #include <linux/if_ether.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,6 +81,76 @@ static bool is_verifiers(const struct listener *listener)
 	return listener->text && strcasestr(listener->text, "processed ");
 }
 
+/* ---- what libbpf leaves out ---- */
+
+/*
+ * libbpf tries once what the kernel knows, and takes every failure for "it does not": also one for want of memory. It
+ * goes on without the types of functions, and the verifier, which then takes each function anew wherever it is called,
+ * needs ten seconds to find the program too complex; or without the maps of global data, and the verifier calls them
+ * invalid. Every kernel from 6.1 on knows all of it.
+ */
+static const char left_out[] = "left out of the program";
+
+/* What libbpf handed over, from its descriptor: by its id only CAP_SYS_ADMIN gets at it. */
+static struct btf *read_btf(int fd)
+{
+	struct bpf_btf_info info = {};
+	__u32 info_bytes = sizeof(info), btf_bytes;
+	_cleanup_(weir_freep) void *data = NULL;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return NULL;
+	btf_bytes = info.btf_size;
+	data = malloc(btf_bytes);
+	info = (struct bpf_btf_info){.btf = (uintptr_t)data, .btf_size = btf_bytes};
+	if (!data || bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return NULL;
+	return btf__new(data, btf_bytes);
+}
+
+static bool has_global_function(int btf_fd)
+{
+	struct btf *btf = read_btf(btf_fd);
+	bool has_one = false;
+
+	for (__u32 id = 1; btf && !has_one && id < btf__type_cnt(btf); id++) {
+		const struct btf_type *type = btf__type_by_id(btf, id);
+
+		has_one = btf_is_func(type) && btf_vlen(type) == BTF_FUNC_GLOBAL;
+	}
+	btf__free(btf);
+	return has_one;
+}
+
+/* libbpf asks this before it loads a program of the section, instead of what it does itself for that: the flag. */
+static int refuse_half_a_program(struct bpf_program *program, struct bpf_prog_load_opts *options, long cookie)
+{
+	bool is_whole =
+		options->func_info_cnt && options->prog_btf_fd && has_global_function((int)options->prog_btf_fd);
+
+	(void)program;
+	(void)cookie;
+	options->prog_flags |= BPF_F_XDP_HAS_FRAGS;
+	if (!is_whole && listening && listening->stream)
+		fputs(left_out, listening->stream);
+	return is_whole ? 0 : -ENOMEM;
+}
+
+static void register_handler(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, options, .prog_prepare_load_fn = refuse_half_a_program);
+
+	/* Fails for want of memory alone; programs are loaded as libbpf sees fit, then. */
+	libbpf_register_prog_handler("xdp.frags", BPF_PROG_TYPE_XDP, BPF_XDP, &options);
+}
+
+/* The maps of global data that are missing are named by the verifier's log. */
+static bool is_half_a_program(const struct listener *listener)
+{
+	return listener->text &&
+	       (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created"));
+}
+
 static int explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
 {
 	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
@@ -86,6 +158,13 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 	if (!weir_host_kernel_is_at_least(6, 1))
 		return weir_diag_fail(diag, -err, last_lines(listener),
 				      "cannot load the BPF program: weir needs Linux 6.1 or later");
+	if (is_half_a_program(listener))
+		return weir_diag_fail(
+			diag, ENOMEM,
+			"try again; if that does not help, raise the memory limit of the cgroup "
+			"that this runs in, or its limit of open files",
+			"cannot load the BPF program: the kernel refused a part of it, mostly for want of "
+			"memory or of file descriptors");
 	/* E2BIG is the verifier's as well as that of maps. */
 	if (err == -E2BIG && is_verifiers(listener))
 		return weir_diag_fail(diag, -err, last_lines(listener),
@@ -338,7 +417,7 @@ static int forget_penalties(const struct weir_object *object, const struct weir_
 	struct weir_penalties penalties = {};
 	int err = weir_penalties_map(&penalties, bpf_map__fd(skel->maps.penalised_flows),
 				     bpf_map__fd(skel->maps.penalty_keys), bpf_map__fd(skel->maps.penalised_rules),
-				     bpf_map__max_entries(skel->maps.penalised_flows), image->rule_slots);
+				     bpf_map__max_entries(skel->maps.penalised_flows), image->rule_slots, true);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "penalised_flows");
@@ -351,8 +430,9 @@ static int forget_offenders(const struct weir_object *object, const struct weir_
 {
 	const struct weir_bpf *skel = object->skel;
 	struct weir_offenders offenders = {};
-	int err = weir_offenders_map(&offenders, bpf_map__fd(skel->maps.offenders),
-				     bpf_map__fd(skel->maps.offender_keys), bpf_map__max_entries(skel->maps.offenders));
+	int err =
+		weir_offenders_map(&offenders, bpf_map__fd(skel->maps.offenders), bpf_map__fd(skel->maps.offender_keys),
+				   bpf_map__max_entries(skel->maps.offenders), true);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot clear map '%s'", "offenders");
@@ -437,8 +517,10 @@ static void skip_module_btfs(const struct weir_bpf *skel)
 
 struct weir_object *weir_object_open(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	_cleanup_(weir_object_freep) struct weir_object *object = calloc(1, sizeof(*object));
 
+	pthread_once(&once, register_handler);
 	libbpf_set_print(listen_to_libbpf); /* else it talks to whoever looks at stderr */
 	if (object)
 		object->skel = weir_bpf__open();

@@ -5,14 +5,15 @@
 
 #include "program/array.h"
 
-int weir_offenders_map(struct weir_offenders *ret_offenders, int sets_fd, int keys_fd, uint32_t set_count)
+int weir_offenders_map(struct weir_offenders *ret_offenders, int sets_fd, int keys_fd, uint32_t set_count, bool writes)
 {
 	struct weir_offenders offenders = {.set_count = set_count};
 	int err = 0;
 
-	offenders.sets = weir_array_map(sets_fd, set_count, sizeof(*offenders.sets));
+	offenders.sets = weir_array_map(sets_fd, set_count, sizeof(*offenders.sets), writes);
 	if (offenders.sets)
-		offenders.whose = weir_array_map(keys_fd, set_count * WEIR_OFFENDER_WAYS, sizeof(*offenders.whose));
+		offenders.whose =
+			weir_array_map(keys_fd, set_count * WEIR_OFFENDER_WAYS, sizeof(*offenders.whose), writes);
 	if (!offenders.whose)
 		err = -errno;
 	if (err)

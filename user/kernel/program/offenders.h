@@ -20,7 +20,7 @@ struct weir_offenders {
 /* Map both tables, which have so many sets, of all CPUs. 0, or -errno and nothing is mapped. Unmap what was; all zero
  * is fine.
  */
-int weir_offenders_map(struct weir_offenders *ret_offenders, int sets_fd, int keys_fd, uint32_t set_count);
+int weir_offenders_map(struct weir_offenders *ret_offenders, int sets_fd, int keys_fd, uint32_t set_count, bool writes);
 void weir_offenders_unmap(struct weir_offenders *offenders);
 
 /* What one CPU has counted of one flow. */

@@ -7,16 +7,17 @@
 #include "tables/penalties.h"
 
 int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
-		       uint32_t set_count, uint32_t rule_slots)
+		       uint32_t set_count, uint32_t rule_slots, bool writes)
 {
 	struct weir_penalties penalties = {.set_count = set_count, .rule_slots = rule_slots};
 	int err = 0;
 
-	penalties.sets = weir_array_map(flows_fd, set_count, sizeof(*penalties.sets));
+	penalties.sets = weir_array_map(flows_fd, set_count, sizeof(*penalties.sets), writes);
 	if (penalties.sets)
-		penalties.keys = weir_array_map(keys_fd, set_count * WEIR_PENALTY_WAYS, sizeof(*penalties.keys));
+		penalties.keys =
+			weir_array_map(keys_fd, set_count * WEIR_PENALTY_WAYS, sizeof(*penalties.keys), writes);
 	if (penalties.keys)
-		penalties.rules = weir_array_map(rules_fd, rule_slots, sizeof(*penalties.rules));
+		penalties.rules = weir_array_map(rules_fd, rule_slots, sizeof(*penalties.rules), writes);
 	if (!penalties.rules)
 		err = -errno;
 	if (err)

@@ -21,7 +21,7 @@ struct weir_penalties {
 
 /* Map the three tables. 0, or -errno and nothing is mapped. Unmap what was; all zero is fine. */
 int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int keys_fd, int rules_fd,
-		       uint32_t set_count, uint32_t rule_slots);
+		       uint32_t set_count, uint32_t rule_slots, bool writes);
 void weir_penalties_unmap(struct weir_penalties *penalties);
 
 /* A penalty that is running. */

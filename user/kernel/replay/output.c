@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/util.h"
 
@@ -17,7 +18,9 @@
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
-	return weir_diag_fail(diag, err, NULL, "cannot write '%s'", path);
+	return weir_diag_fail(diag, err,
+			      err == EPERM ? "is it a link that somebody else has made? it is not followed" : NULL,
+			      "cannot write '%s'", path);
 }
 
 /* What is linked in /proc is no name but a thing that is open, such as what /dev/stdout leads to. */
@@ -44,6 +47,12 @@ static char *read_link(const char *path)
 	return asprintf(&next, "%.*s/%s", (int)(slash - path), path, target) < 0 ? NULL : next;
 }
 
+/* A link that somebody else has put there would lead us where he cannot write, and root can. */
+static bool is_link_of_others(const struct stat *status)
+{
+	return S_ISLNK(status->st_mode) && status->st_uid != 0 && status->st_uid != geteuid();
+}
+
 /*
  * Where a result named `path` is to appear: a regular file, or a name that is not taken. *ret_place is NULL where
  * renaming would replace a thing (a device, a pipe) instead of filling it. Returns 0 or -errno.
@@ -66,6 +75,8 @@ static int find_place(const char *path, char **ret_place)
 			*ret_place = NULL;
 			return 0;
 		}
+		if (is_link_of_others(&status))
+			return -EPERM;
 		if (S_ISREG(status.st_mode)) {
 			*ret_place = TAKE_PTR(place);
 			return 0;
@@ -141,12 +152,14 @@ int weir_output_check(const struct weir_output *output, struct weir_diag *diag)
 
 static int copy_to(FILE *from, const char *path)
 {
-	_cleanup_(weir_fclosep) FILE *to = fopen(path, "we");
+	_cleanup_(weir_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC); /* it is there */
+	_cleanup_(weir_fclosep) FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
 	char bytes[COPY_BYTES];
 	size_t count;
 
 	if (!to)
 		return -errno;
+	TAKE_FD(fd);
 	rewind(from);
 	errno = 0;
 	while ((count = fread(bytes, 1, sizeof(bytes), from)) > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A result file that appears whole or not at all: it is written under a temporary name beside its place, which is
- * behind whatever links lead there, and renamed when done. What is no regular file (a pipe, a device, /dev/stdout) is
- * filled from an unnamed temporary file when done.
+ * behind whatever links of ours or of root's lead there, and renamed when done. What is no regular file (a pipe, a
+ * device, /dev/stdout) is filled from an unnamed temporary file when done.
  */
 #ifndef WEIR_REPLAY_OUTPUT_H
 #define WEIR_REPLAY_OUTPUT_H

@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text_file.h"
 #include "base/util.h"
+
+/* Two million readings with times since 1970, of which one a second would be 23 days. Chosen, not derived. */
+#define FILE_BYTES_MAX (64ull << 20)
 
 bool weir_series_parse_digits(const char **text, const char *ends, uint64_t *ret_value)
 {
@@ -29,59 +33,111 @@ static uint64_t time_of(const void *entry)
 	return time_ns;
 }
 
-/* Complain of an entry that could be read; `before` is the one before it, or NULL. */
-static void check(const struct weir_series *series, const struct weir_place *place, const char *line, const void *entry,
-		  const void *before, struct weir_diag *diag)
+/* A file of which the entries are read. */
+struct reading {
+	const struct weir_series *series;
+	const char *path;
+	struct weir_line_reader reader;
+	struct weir_diag *diag;
+	size_t mistakes; /* told so far */
+	char *entries;
+	size_t count;
+};
+
+static void complain(struct reading *reading, const char *hint, const char *message)
 {
+	const struct weir_place place = {.file = reading->path, .line = reading->reader.number, .column = 1};
+
+	weir_diag_error(reading->diag, &place, reading->reader.line, hint, "%s", message);
+	reading->mistakes++;
+}
+
+/* Complain of an entry that could be read; `before` is the one before it, or NULL. */
+static void check(struct reading *reading, const void *entry, const void *before)
+{
+	const struct weir_series *series = reading->series;
 	const char *hint = NULL, *refusal = series->refuse ? series->refuse(entry, &hint) : NULL;
-	char sort[64];
+	char message[64], sort[64];
 
 	if (refusal)
-		weir_diag_error(diag, place, line, hint, "%s", refusal);
+		complain(reading, hint, refusal);
 	if (!before || time_of(entry) >= time_of(before))
 		return;
+	snprintf(message, sizeof(message), "%s is earlier than the one before", series->noun);
 	snprintf(sort, sizeof(sort), "sort the %ss by time", series->noun);
-	weir_diag_error(diag, place, line, sort, "%s is earlier than the one before", series->noun);
+	complain(reading, sort, message);
+}
+
+static int read_text(struct reading *reading)
+{
+	const struct weir_series *series = reading->series;
+	char *line = reading->reader.line, *added;
+
+	line[strcspn(line, "\r")] = '\0';
+	if ((reading->reader.number == 1 && strcmp(line, series->header) == 0) || !*line)
+		return 0;
+	added = weir_array_add((void **)&reading->entries, reading->count, series->entry_bytes);
+	if (!added)
+		return weir_diag_fail(reading->diag, ENOMEM, NULL, "cannot read '%s'", reading->path);
+	if (!series->parse(line, added)) {
+		complain(reading, series->how_to_write, series->not_one);
+		return 0;
+	}
+	check(reading, added, reading->count > 0 ? added - series->entry_bytes : NULL);
+	reading->count++;
+	return 0;
+}
+
+/* 1: go on; 0: the end; or -errno, which has been told. */
+static int read_line(struct reading *reading)
+{
+	const struct weir_series *series = reading->series;
+	int err;
+
+	if (reading->mistakes >= WEIR_MISTAKES_MAX)
+		return weir_diag_fail(reading->diag, 0, NULL, "more than %d mistakes; the rest of '%s' is not read",
+				      WEIR_MISTAKES_MAX, reading->path);
+	switch (weir_read_line(&reading->reader)) {
+	case WEIR_LINE_TEXT:
+		err = read_text(reading);
+		return err ?: 1;
+	case WEIR_LINE_TOO_LONG:
+	case WEIR_LINE_ZERO_BYTE:
+		complain(reading, series->how_to_write, series->not_one);
+		return 1;
+	case WEIR_LINE_TOO_MUCH:
+		return weir_diag_fail(reading->diag, 0, "leave out those that change nothing",
+				      "%s '%s' are more than %llu MB", series->plural, reading->path,
+				      FILE_BYTES_MAX >> 20);
+	case WEIR_LINE_END:
+		break;
+	}
+	if (!ferror(reading->reader.stream))
+		return 0;
+	weir_diag_fail(reading->diag, errno ?: EIO, NULL, "cannot read %s '%s'", series->plural, reading->path);
+	return -EINVAL;
 }
 
 int weir_series_read(const char *path, const struct weir_series *series, void **ret_entries, size_t *ret_count,
 		     struct weir_diag *diag)
 {
-	_cleanup_(weir_freep) char *entries = NULL;
-	_cleanup_(weir_fclosep) FILE *stream = fopen(path, "re");
-	_cleanup_(weir_freep) char *line = NULL;
-	struct weir_place place = {.file = path, .column = 1};
-	size_t count = 0, line_bytes = 0, mistakes = diag->errors;
-	int failed;
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	struct reading reading = {.series = series, .path = path, .diag = diag};
+	int err;
 
-	if (!stream) {
-		weir_diag_fail(diag, errno, NULL, "cannot open %s '%s'", series->plural, path);
-		return -EINVAL;
+	err = weir_text_file_open(path, &stream);
+	if (err)
+		return weir_diag_fail(diag, 0, NULL, "cannot open %s '%s': %s", series->plural, path,
+				      weir_text_file_explain(err));
+	reading.reader = (struct weir_line_reader){.stream = stream, .bytes_max = FILE_BYTES_MAX};
+	do
+		err = read_line(&reading);
+	while (err > 0);
+	if (err || reading.mistakes) {
+		free(reading.entries);
+		return err ?: -EINVAL;
 	}
-	while (errno = 0, getline(&line, &line_bytes, stream) >= 0) {
-		char *added;
-
-		line[strcspn(line, "\r\n")] = '\0';
-		if ((++place.line == 1 && strcmp(line, series->header) == 0) || !*line)
-			continue;
-		added = weir_array_add((void **)&entries, count, series->entry_bytes);
-		if (!added)
-			return weir_diag_fail(diag, ENOMEM, NULL, "cannot read '%s'", path);
-		if (!series->parse(line, added)) {
-			weir_diag_error(diag, &place, line, series->how_to_write, "%s", series->not_one);
-			continue;
-		}
-		check(series, &place, line, added, count > 0 ? added - series->entry_bytes : NULL, diag);
-		count++;
-	}
-	failed = errno ? errno : EIO;
-	if (ferror(stream)) {
-		weir_diag_fail(diag, failed, NULL, "cannot read %s '%s'", series->plural, path);
-		return -EINVAL;
-	}
-	if (diag->errors != mistakes)
-		return -EINVAL;
-	*ret_entries = TAKE_PTR(entries);
-	*ret_count = count;
+	*ret_entries = reading.entries;
+	*ret_count = reading.count;
 	return 0;
 }

@@ -31,3 +31,12 @@ json_t *weir_drops_describe(const struct weir_instance *instance, const struct w
 			 (json_int_t)drops->packets, "bytes", (json_int_t)drops->bytes, "missedPacketsMax",
 			 (json_int_t)drops->missed, "flows", worst);
 }
+
+json_t *weir_drops_describe_most(const struct weir_instance *instance, const struct weir_drops *drops, size_t most)
+{
+	struct weir_drops part = *drops; /* borrows all from it */
+
+	if (part.count > most)
+		part.count = most;
+	return weir_drops_describe(instance, &part);
+}

@@ -10,4 +10,7 @@
 /* NULL: out of memory. */
 json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops);
 
+/* The same of at most so many flows. */
+json_t *weir_drops_describe_most(const struct weir_instance *instance, const struct weir_drops *drops, size_t most);
+
 #endif

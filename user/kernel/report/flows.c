@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "report/flows.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/util.h"
 #include "kind/kind.h"
 #include "words/breaker_words.h"
@@ -9,6 +12,7 @@
 #include "words/key.h"
 
 #define NSEC_PER_MSEC 1000000ull
+#define USEC_PER_MSEC 1000ull
 
 /* ---- reading ---- */
 
@@ -65,11 +69,6 @@ const struct weir_rule_info *weir_flow_rule(const struct weir_instance *instance
 	return use->rule_slot == WEIR_SLOT_UNKNOWN ? NULL : &instance->rules[use->rule_slot];
 }
 
-double weir_flow_share(const struct weir_flow_use *use)
-{
-	return use->threshold ? (double)use->units / use->threshold : 0;
-}
-
 static json_t *describe_threshold(const struct weir_flow_use *use)
 {
 	return use->has_threshold ? json_integer(use->threshold) : json_null();
@@ -80,22 +79,62 @@ static json_t *describe_share(const struct weir_flow_use *use)
 	return use->has_threshold ? json_real(weir_flow_share(use)) : json_null();
 }
 
+static const char *unit_of(const struct weir_rule_info *rule, const struct weir_flow_use *use)
+{
+	if (use->is_wait)
+		return "us";
+	if (!rule)
+		return NULL;
+	return rule->identity.counts_bytes ? "bytes" : "packets";
+}
+
+static json_t *describe_key(const struct weir_rule_info *rule, const struct weir_flow_use *use)
+{
+	if (use->is_whole && rule)
+		return json_object();
+	return rule && use->has_key ? weir_json_key(&rule->identity, &use->key) : json_null();
+}
+
 static json_t *describe_use(const struct weir_instance *instance, const struct weir_flow_use *use)
 {
 	const struct weir_rule_info *rule = weir_flow_rule(instance, use);
+	const struct weir_kind *kind = rule ? weir_kind_of_info(rule) : NULL;
 
-	if (!rule)
-		return json_pack("{s:n, s:n, s:n, s:I, s:n, s:n, s:n}", "rule", "resource", "key", "units",
-				 (json_int_t)use->units, "unit", "threshold", "share");
-	return json_pack("{s:s, s:s, s:o, s:I, s:o*, s:s, s:o, s:o}", "rule", rule->name, "resource",
-			 rule->resource_name, "key",
-			 use->has_key		     ? weir_json_key(&rule->identity, &use->key)
-			 : rule->identity.key_fields ? json_null()
-						     : json_object(),
-			 "units", (json_int_t)use->units, "borrowed",
-			 weir_kind_of_info(rule)->lends ? json_integer(use->borrowed) : NULL, "unit",
-			 rule->identity.counts_bytes ? "bytes" : "packets", "threshold", describe_threshold(use),
-			 "share", describe_share(use));
+	return json_pack("{s:s?, s:s?, s:o, s:I, s:o*, s:s?, s:o, s:o, s:s*}", "rule", rule ? rule->name : NULL,
+			 "resource", rule ? rule->resource_name : NULL, "key", describe_key(rule, use), "units",
+			 (json_int_t)use->units, "borrowed", kind && kind->lends ? json_integer(use->borrowed) : NULL,
+			 "unit", unit_of(rule, use), "threshold", describe_threshold(use), "share", describe_share(use),
+			 "refResource", kind && kind->reads_meter ? rule->ref_resource_name : NULL);
+}
+
+const char *weir_flow_words(const struct weir_instance *instance, const struct weir_flow_use *use,
+			    char words[WEIR_WORDS_BYTES])
+{
+	const struct weir_rule_info *rule = weir_flow_rule(instance, use);
+	size_t length;
+
+	if (rule && use->is_whole)
+		snprintf(words, WEIR_WORDS_BYTES, "(the whole resource)");
+	else if (rule && use->has_key)
+		weir_format_key(&rule->identity, &use->key, words);
+	else
+		snprintf(words, WEIR_WORDS_BYTES, "?");
+	length = strlen(words);
+	if (rule && weir_kind_of_info(rule)->reads_meter)
+		snprintf(words + length, WEIR_WORDS_BYTES - length, ", passed on %s", rule->ref_resource_name);
+	return words;
+}
+
+const char *weir_flow_amount(const struct weir_flow_use *use, uint64_t amount, char words[WEIR_AMOUNT_BYTES])
+{
+	const unsigned long long whole = use->is_wait ? amount / USEC_PER_MSEC : amount;
+
+	if (use->is_wait)
+		snprintf(words, WEIR_AMOUNT_BYTES, "%llu.%llu ms", whole,
+			 (unsigned long long)(amount % USEC_PER_MSEC / 100));
+	else
+		snprintf(words, WEIR_AMOUNT_BYTES, "%llu", whole);
+	return words;
 }
 
 double weir_connection_share(const struct weir_connection_use *use)

@@ -10,6 +10,7 @@
 #include "watch/connections.h"
 #include "watch/flows.h"
 #include "watch/penalties.h"
+#include "words/words.h"
 
 struct weir_flows_view {
 	const struct weir_instance *instance; /* the caller's */
@@ -29,8 +30,16 @@ void weir_flows_view_free(struct weir_flows_view *view);
 /* Whose flow it is; NULL: not known. */
 const struct weir_rule_info *weir_flow_rule(const struct weir_instance *instance, const struct weir_flow_use *use);
 
+/* "destination 192.0.2.1", "(the whole resource)", "?"; of AssociatedResource also the resource whose traffic counts.
+ */
+const char *weir_flow_words(const struct weir_instance *instance, const struct weir_flow_use *use,
+			    char words[WEIR_WORDS_BYTES]);
+
+/* Its units or its threshold: "20", or "12.5 ms" of one that waits. */
+#define WEIR_AMOUNT_BYTES 32
+const char *weir_flow_amount(const struct weir_flow_use *use, uint64_t amount, char words[WEIR_AMOUNT_BYTES]);
+
 /* What part of its threshold a flow has used; 0 without a threshold. */
-double weir_flow_share(const struct weir_flow_use *use);
 double weir_connection_share(const struct weir_connection_use *use);
 
 /* What `weir flows --json` prints (docs/json.md). NULL: out of memory. */

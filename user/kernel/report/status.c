@@ -23,6 +23,29 @@ const char *const weir_controller_state_names[] = {
 	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
 };
 
+/* As many as there is room for: maps are not to be trusted. */
+uint32_t weir_count_except(const struct weir_instance_info *info)
+{
+	return info->non_ip_except_count < WEIR_NON_IP_EXCEPT_MAX ? info->non_ip_except_count : WEIR_NON_IP_EXCEPT_MAX;
+}
+
+const char *weir_format_except(const struct weir_instance_info *info, uint32_t i, char *text)
+{
+	const struct weir_range range = {.low = info->non_ip_except[i].low, .high = info->non_ip_except[i].high};
+
+	return weir_format_ethertypes(&range, text);
+}
+
+static json_t *describe_except(const struct weir_instance_info *info)
+{
+	char text[WEIR_ETHERTYPE_TEXT_BYTES];
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < weir_count_except(info); i++)
+		weir_json_append(&list, json_string(weir_format_except(info, i, text)));
+	return list;
+}
+
 const char *weir_policy_word(const struct weir_instance *instance, size_t bit)
 {
 	return instance->info.policies >> bit & 1 ? "drop" : "pass";
@@ -274,6 +297,7 @@ static json_t *describe_settings(const struct weir_instance *instance)
 	json_object_set_new(settings, "timedEntries", json_integer(info->timed_entries));
 	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
 		json_object_set_new(settings, weir_policy_names[bit], json_string(weir_policy_word(instance, bit)));
+	json_object_set_new(settings, "nonIpExcept", describe_except(info));
 	if (weir_has_breaker_rules(instance))
 		add_breaker_settings(info, settings);
 	if (weir_connections_are_counted(instance))

@@ -35,7 +35,12 @@ void weir_status_free(struct weir_status_view *view);
 /* The classes of packets with a policy, by the bit of weir_instance_info.policies; and what it is: "drop" or "pass". */
 #define WEIR_POLICY_COUNT 4
 extern const char *const weir_policy_names[WEIR_POLICY_COUNT];
+#define WEIR_POLICY_NON_IP 2 /* of the EtherTypes of settings.nonIpExcept the opposite holds */
 const char *weir_policy_word(const struct weir_instance *instance, size_t bit);
+
+/* EtherTypes of settings.nonIpExcept: how many, and each as rule files write it; `text`: WEIR_ETHERTYPE_TEXT_BYTES. */
+uint32_t weir_count_except(const struct weir_instance_info *info);
+const char *weir_format_except(const struct weir_instance_info *info, uint32_t i, char *text);
 
 /* enum weir_controller_state */
 extern const char *const weir_controller_state_names[];

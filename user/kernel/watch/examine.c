@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "compile/compile.h"
 #include "host/bpffs.h"
 #include "host/host.h"
 #include "host/load.h"
@@ -15,14 +16,20 @@
 #include "instance/instance.h"
 #include "network/device.h"
 #include "network/merging.h"
+#include "network/stack.h"
+#include "network/super_frames.h"
 #include "pace/pace.h"
 #include "tables/narrow_span.h"
+#include "watch/counters.h"
 #include "watch/signals.h"
 
 /* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
  * headroom of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
  */
 #define ONE_BUFFER_MTU 3498
+
+/* At 10 Gbit/s so many of the smallest frames arrive in 69 us. Chosen, not derived. */
+#define RX_RING_MIN 1024
 
 /* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */
 #define LOAD_PAUSE_NS 200000000
@@ -197,7 +204,11 @@ static void examine_driver(const char *interface, const struct weir_device *devi
 	if (!device->is_up)
 		find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
 		     interface);
-	if (!device->has_xdp_features)
+	if (device->hardware.keeps_merging)
+		find(findings, WEIR_FINDING_NOTE, "driver",
+		     "of the virtual machine's host: guest_csum, guest_tso4, guest_tso6, guest_ecn, guest_ufo off",
+		     "driver %s refuses native XDP: the host merges packets, and lets nobody here turn it off", driver);
+	else if (!device->has_xdp_features)
 		find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
 		     "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
 	else if (device->has_native_xdp)
@@ -257,22 +268,108 @@ static void examine_merging(const char *interface, uint32_t ifindex, const struc
 		find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
 		return;
 	}
-	snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+	if (merging.is_fixed)
+		snprintf(advice, sizeof(advice),
+			 "it cannot be turned off here; '--allow-gro' counts each as one packet");
+	else
+		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
 	find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
 	     "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
 	     merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
 }
 
-static void examine_queues(const struct weir_device *device, struct weir_findings *findings)
+static void examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
+				 struct weir_findings *findings)
 {
+	const bool is_native = device->has_xdp_features && device->has_native_xdp;
+	struct weir_super_frames frames;
+
+	if (!weir_super_frames_find(interface, ifindex, &frames))
+		find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host has super-frames for it");
+	else if (is_native && !frames.evades_native)
+		find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP has them in packets", frames.text);
+	else
+		find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet", frames.text);
+}
+
+/* A program on an upper interface is in skb mode as a rule, where the ports below could have native mode. */
+static void examine_stack(const char *interface, uint32_t ifindex, struct weir_findings *findings)
+{
+	_cleanup_(weir_stack_free) struct weir_stack stack = {};
+	char below[96] = "", options[96] = "", advice[160];
+	size_t below_bytes = 0, options_bytes = 0;
+
+	weir_stack_read(interface, ifindex, &stack);
+	if (stack.bottom_count == 1 && stack.bottoms[0].ifindex == ifindex)
+		return; /* most do */
+	for (size_t i = 0; i < stack.bottom_count && below_bytes < sizeof(below) && options_bytes < sizeof(options);
+	     i++) {
+		below_bytes += snprintf(below + below_bytes, sizeof(below) - below_bytes, "%s%s", i ? ", " : "",
+					stack.bottoms[i].name);
+		options_bytes += snprintf(options + options_bytes, sizeof(options) - options_bytes, " -i %s",
+					  stack.bottoms[i].name);
+	}
+	snprintf(advice, sizeof(advice), "'weir attach%s' limits them together, and what is not for '%s' too", options,
+		 interface);
+	find(findings, WEIR_FINDING_NOTE, "stack", advice, "'%s' stands on %s: what comes in there passes them first",
+	     interface, below);
+}
+
+static void examine_queues(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	snprintf(advice, sizeof(advice), "ethtool -X %s equal %u", interface, device->rx_queues);
 	if (!device->rx_queues)
 		find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
 	else if (device->rx_queues == 1 && weir_host_cpus() > 1)
 		find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
-		     "one receive queue: one CPU does all the work");
+		     "one receive queue: one CPU does all the work%s",
+		     device->hardware.rps_cpus > 1 ? " in native mode; RPS spreads that of skb mode" : "");
+	else if (device->rss_queues && device->rss_queues < device->rx_queues)
+		find(findings, WEIR_FINDING_NOTE, "queues", advice,
+		     "RSS sends packets to %u of %u receive queues: the CPUs of the others have nothing to do",
+		     device->rss_queues, device->rx_queues);
 	else
 		find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
 		     device->rx_queues == 1 ? "" : "s");
+}
+
+/* Where interrupts go the program runs, until RPS hands the packet on, which it does before skb mode only. */
+static void examine_interrupts(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const struct weir_hardware *hardware = &device->hardware;
+	char spread[64] = "";
+
+	if (!hardware->interrupts)
+		return; /* virtual devices have none */
+	if (hardware->rps_cpus > 1)
+		snprintf(spread, sizeof(spread), "; RPS spreads skb mode over %u", hardware->rps_cpus);
+	if (hardware->interrupts > 1 && hardware->interrupt_cpus == 1 && weir_host_cpus() > 1)
+		find(findings, WEIR_FINDING_NOTE, "interrupts",
+		     "start irqbalance, or write other CPUs to /proc/irq/N/smp_affinity_list",
+		     "all %u receive interrupts of '%s' go to CPU %u, which does all the work%s", hardware->interrupts,
+		     interface, hardware->last_cpu, spread);
+	else
+		find(findings, WEIR_FINDING_OK, "interrupts", NULL, "%u receive interrupt%s on %u CPU%s%s",
+		     hardware->interrupts, hardware->interrupts == 1 ? "" : "s", hardware->interrupt_cpus,
+		     hardware->interrupt_cpus == 1 ? "" : "s", spread);
+}
+
+/* What arrives while the CPU is busy waits in the ring; what does not fit is dropped there, before any limit. */
+static void examine_rings(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	if (!device->rx_ring)
+		return; /* virtual devices have none */
+	snprintf(advice, sizeof(advice), "ethtool -G %s rx %u", interface, device->rx_ring_max);
+	if (device->rx_ring < RX_RING_MIN && device->rx_ring < device->rx_ring_max)
+		find(findings, WEIR_FINDING_NOTE, "rings", advice,
+		     "a receive queue holds %u packets of at most %u: a burst is lost before weir sees it",
+		     device->rx_ring, device->rx_ring_max);
+	else
+		find(findings, WEIR_FINDING_OK, "rings", NULL, "a receive queue holds %u packets", device->rx_ring);
 }
 
 static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
@@ -290,6 +387,25 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 	if (words)
 		find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
 		     "instance '%s' was %s", name, words);
+}
+
+/* Rows hold flows that count: whom a full set pushed out begins anew, and may have more than its limit. */
+static void examine_evictions(const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
+	uint64_t evicted = 0;
+
+	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored))
+		return;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		evicted += counters.rules[instance->rule_order[i]].evicted;
+	if (evicted)
+		find(findings, WEIR_FINDING_NOTE, "flows",
+		     "raise settings.flowsPerCpu, 'weir detach', and attach again",
+		     "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
+		     (unsigned long long)evicted, name, instance->info.flows_per_cpu);
 }
 
 /* What its system rules go by. */
@@ -332,12 +448,14 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 	     program_id);
 	examine_span(name, advice, findings);
 	examine_signals(name, findings);
+	examine_evictions(name, findings);
 }
 
-static void examine_programs(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+static void examine_programs(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			     struct weir_findings *findings)
 {
 	uint32_t program_id = weir_device_program(device);
-	char name[16], advice[96];
+	char name[16], advice[WEIR_REMOVAL_BYTES];
 
 	if (!program_id) {
 		find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
@@ -348,8 +466,7 @@ static void examine_programs(const char *interface, const struct weir_device *de
 		examine_weir(program_id, findings);
 		return;
 	}
-	snprintf(advice, sizeof(advice), "ip link set dev %s %s off, or stop what attached it", interface,
-		 weir_device_xdp_word(device));
+	weir_device_removal(interface, ifindex, device, advice);
 	find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
 	     "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
 }
@@ -371,8 +488,12 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_mtu(interface, &device, &findings);
 	examine_offloads(interface, &device, &findings);
 	examine_merging(interface, ifindex, &device, &findings);
-	examine_queues(&device, &findings);
-	examine_programs(interface, &device, &findings);
+	examine_super_frames(interface, ifindex, &device, &findings);
+	examine_stack(interface, ifindex, &findings);
+	examine_queues(interface, &device, &findings);
+	examine_interrupts(interface, &device, &findings);
+	examine_rings(interface, &device, &findings);
+	examine_programs(interface, ifindex, &device, &findings);
 	examine_kernel(&findings);
 	examine_privilege(&findings);
 	examine_switches(&findings);
@@ -383,5 +504,132 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_bpffs(&findings);
 	examine_pace(&findings);
 	*ret_findings = findings;
+	return 0;
+}
+
+/* ---- the rules, here ---- */
+
+static void examine_rules_memory(const struct weir_image *image, struct weir_findings *findings)
+{
+	const uint64_t available_bytes = weir_host_memory_available_bytes();
+	struct weir_image_memory memory;
+	enum weir_finding_level level = WEIR_FINDING_OK;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	if (available_bytes && memory.total > available_bytes)
+		level = WEIR_FINDING_PROBLEM;
+	else if (available_bytes && memory.total > available_bytes / 2)
+		level = WEIR_FINDING_NOTE;
+	find(findings, level, "rules", level == WEIR_FINDING_OK ? NULL : "lower settings.flowsPerCpu",
+	     "the rules take %.1f MB, %.0f MB are available", memory.total / 1e6, available_bytes / 1e6);
+}
+
+/* A flow takes a place on each CPU that its packets come to: with RSS one, without it all of them. How many there will
+ * be nobody knows; those that the rules name are a beginning.
+ */
+static void examine_rules_flows(const struct weir_image *image, struct weir_findings *findings)
+{
+	const uint32_t flows = image->flows_per_cpu;
+
+	if (image->override_count > flows / 2)
+		find(findings, WEIR_FINDING_NOTE, "flows",
+		     "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
+		     "the rules name %u flows by overrides, and a CPU has room for %u, half of which fit for sure",
+		     image->override_count, flows);
+	else
+		find(findings, WEIR_FINDING_OK, "flows", NULL,
+		     "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
+		     flows / 2);
+}
+
+/* Water marks that this machine can never reach. */
+static void examine_rules_marks(const struct weir_ruleset *ruleset, struct weir_findings *findings)
+{
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+	weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), &diag);
+	for (size_t i = 0; i < diag.count; i++)
+		find(findings, WEIR_FINDING_PROBLEM, "marks", diag.entries[i].hint, "%s:%d: %s",
+		     diag.entries[i].file ? diag.entries[i].file : "-", diag.entries[i].line, diag.entries[i].message);
+}
+
+static void examine_rules_mode(const struct weir_device *device, struct weir_findings *findings)
+{
+	if (!device->has_xdp_features)
+		find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would try native mode first, and skb mode then");
+	else if (device->has_native_xdp)
+		find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
+	else
+		find(findings, WEIR_FINDING_NOTE, "mode", "see the lines about offloads: merged packets count as one",
+		     "attach would choose skb mode");
+}
+
+static void examine_rules_vlan(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	snprintf(advice, sizeof(advice), "ethtool -K %s rxvlan off", interface);
+	if (device->has_offloads && device->strips_vlan)
+		find(findings, WEIR_FINDING_PROBLEM, "fields", advice,
+		     "the rules match 'vlan', and the device may take tags off before they are seen");
+	else
+		find(findings, WEIR_FINDING_OK, "fields", NULL, "the rules match 'vlan', and nothing hides it");
+}
+
+/* What offloads hide of single packets. A device that tells nothing of native XDP gets it, perhaps. */
+static void examine_rules_fields(const char *interface, uint32_t ifindex, const struct weir_device *device,
+				 const struct weir_image *image, struct weir_findings *findings)
+{
+	const uint32_t fields = image->config.match_fields;
+	struct weir_super_frames frames;
+	struct weir_merging merging;
+
+	if (fields & WEIR_MATCH_VLAN)
+		examine_rules_vlan(interface, device, findings);
+	if (!(fields & (WEIR_MATCH_LENGTH | WEIR_MATCH_TCP_FLAGS)) ||
+	    (device->has_xdp_features && device->has_native_xdp))
+		return;
+	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames))
+		find(findings, WEIR_FINDING_NOTE, "fields", "see the lines 'gro' and 'gso'",
+		     "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
+}
+
+static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
+{
+	struct weir_pace_ability ability;
+
+	if (!image->config.paces)
+		return;
+	weir_pace_probe(&ability);
+	if (ability.answer == WEIR_PACE_YES)
+		return; /* the host's own line says so */
+	find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
+	     "the rules throttle by 'pace', which this host cannot: %s", ability.text);
+}
+
+int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,
+		       struct weir_diag *diag)
+{
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	const struct weir_compile_options options = {
+		.cpus = weir_host_cpus(),
+		.now_ns = weir_host_now_ns(),
+		.ifindex = weir_host_find_ifindex,
+	};
+	struct weir_device device = {};
+	int ifindex = weir_host_ifindex(interface, diag);
+	int err = ifindex < 0 ? ifindex : weir_image_build(ruleset, &options, &image, diag);
+
+	if (err)
+		return err;
+	err = weir_device_read(interface, ifindex, &device);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+	examine_rules_mode(&device, findings);
+	examine_rules_memory(image, findings);
+	examine_rules_flows(image, findings);
+	examine_rules_marks(ruleset, findings);
+	examine_rules_fields(interface, ifindex, &device, image, findings);
+	examine_rules_pace(image, findings);
 	return 0;
 }

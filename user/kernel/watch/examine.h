@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "rules/ruleset.h"
 
 enum weir_finding_level {
 	WEIR_FINDING_OK,
@@ -18,16 +19,23 @@ enum weir_finding_level {
 struct weir_finding {
 	enum weir_finding_level level;
 	const char *topic; /* one word, stable: "kernel", "driver", ... */
-	char text[160];
-	char advice[160]; /* empty: none needed */
+	char text[200];
+	char advice[200]; /* empty: none needed */
 };
 
 /* Room for every finding there is. */
-#define WEIR_FINDINGS_MAX 24
+#define WEIR_FINDINGS_MAX 40
 struct weir_findings {
 	struct weir_finding finding[WEIR_FINDINGS_MAX];
 	size_t count;
 };
+
+/*
+ * What this rule set would meet there, added to the findings about the interface: memory, its mode, what offloads hide,
+ * throttling. Loads nothing. A mistake in the rules is an error (-EINVAL), as at attach.
+ */
+int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,
+		       struct weir_diag *diag);
 
 /* Interface of the present network namespace. Returns 0, or -errno when it is not there. */
 int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag);

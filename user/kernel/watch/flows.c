@@ -8,13 +8,13 @@
 #include "control/controller.h"
 #include "host/host.h"
 #include "program/array.h"
-#include "program/offenders.h"
 #include "tables/rule_kind.h"
-#include "tables/shared_sets.h"
 #include "watch/borrowing.h"
+#include "watch/known.h"
 #include "watch/overrides.h"
-#include "watch/tokens.h"
+#include "watch/planned.h"
 #include "watch/rows.h"
+#include "watch/tokens.h"
 
 /* What one row adds to its flow. */
 struct piece {
@@ -24,23 +24,14 @@ struct piece {
 	struct weir_row_sum sum;
 };
 
-/* In place of enum weir_storage: it has no rows, but a bucket of tokens, in one set. */
-#define STORAGE_TOKENS 0x100u
-
-/* A flow whose key was noted; sorted by the three that find it. */
-struct noted {
-	uint32_t storage, tag, set;
-	const struct weir_talker *talker;
-};
-
 struct scan {
 	int cpus;
 	const struct weir_instance *instance;
 	uint64_t now_ns;			  /* of the rows at hand */
 	struct weir_controller_report controller; /* has the thresholds in force */
-	struct weir_talker *talkers;
-	struct noted *noted;
-	size_t noted_count, talker_count;
+	struct weir_known known;
+	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
+	bool has_meters;
 	struct piece *pieces;		    /* of the chunk at hand */
 	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
@@ -54,41 +45,9 @@ struct scan {
 
 /* ---- who is who ---- */
 
-/* Both candidate sets of a flow give the same number. */
-static uint32_t canonical_set(uint32_t set, uint32_t tag, uint32_t storage)
+static bool is_in_use(const struct weir_rule_info *rule)
 {
-	uint32_t page_sets = storage == WEIR_STORAGE_WIDE     ? WEIR_WIDE_PAGE_SETS
-			     : storage == WEIR_STORAGE_MEDIUM ? WEIR_MEDIUM_PAGE_SETS
-							      : WEIR_NARROW_PAGE_SETS;
-	uint32_t other = WEIR_OTHER_SET(set, tag, page_sets);
-
-	return set < other ? set : other;
-}
-
-static int compare_noted(const void *left, const void *right)
-{
-	const struct noted *a = left, *b = right;
-
-	if (a->storage != b->storage)
-		return a->storage < b->storage ? -1 : 1;
-	if (a->tag != b->tag)
-		return a->tag < b->tag ? -1 : 1;
-	return a->set < b->set ? -1 : a->set > b->set;
-}
-
-static int collect_talkers(uint32_t key, const void *values, int cpus, void *data)
-{
-	const struct weir_talker_chunk *chunks = values;
-	struct scan *scan = data;
-
-	for (int cpu = 0; cpu < cpus; cpu++)
-		for (uint32_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++) {
-			const struct weir_talker *talker = &chunks[cpu].talker[i];
-
-			if (talker->tag && talker->rule_slot < scan->instance->info.rule_slots)
-				scan->talkers[scan->talker_count++] = *talker;
-		}
-	return 0;
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter;
 }
 
 /* A rule of the user's that keeps rows; others go by connections, by planned times, by the rows of a meter, or by a
@@ -96,89 +55,7 @@ static int collect_talkers(uint32_t key, const void *values, int cpus, void *dat
  */
 static bool has_rows(const struct weir_rule_info *rule)
 {
-	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_window(rule);
-}
-
-/* By what a flow with this hash is found in tables of rows: as weir_flow_id() of bpf/flow.h has it. */
-static bool find_id(const struct weir_instance_info *info, const struct weir_rule_info *rule, uint64_t hash,
-		    struct weir_talker *ret_id)
-{
-	uint32_t tag = hash >> 32, sets = info->wide_sets;
-
-	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM) {
-		tag &= ~(WEIR_TIMINGS_NARROW - 1u);
-		if (!tag)
-			tag = WEIR_TIMINGS_NARROW;
-		tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
-		sets = rule->storage == WEIR_STORAGE_MEDIUM ? info->medium_sets : info->narrow_sets;
-	} else if (rule->storage != WEIR_STORAGE_WIDE) {
-		return false;
-	}
-	ret_id->tag = tag ? tag : 1;
-	ret_id->set = (uint32_t)hash & (sets - 1);
-	return sets;
-}
-
-static void collect_offender(const struct weir_offence *offence, void *data)
-{
-	struct scan *scan = data;
-	const struct weir_rule_info *rule = &scan->instance->rules[offence->rule_slot];
-	struct weir_talker talker = {.rule_slot = offence->rule_slot, .key = offence->key};
-
-	if (offence->rule_slot >= scan->instance->info.rule_slots)
-		return;
-	if (weir_has_tokens(rule)) {
-		talker.tag = weir_shared_tag(offence->hash);
-		talker.set = weir_shared_set(offence->hash, scan->instance->info.token_sets);
-		scan->talkers[scan->talker_count++] = talker;
-	} else if (has_rows(rule) && find_id(&scan->instance->info, rule, offence->hash, &talker)) {
-		scan->talkers[scan->talker_count++] = talker;
-	}
-}
-
-/* Of flows that were dropped the key is known, whoever was noted since. */
-static void read_offenders(struct scan *scan)
-{
-	const struct weir_instance *instance = scan->instance;
-	struct weir_offenders offenders;
-
-	if (instance->is_foreign[WEIR_MAP_OFFENDERS] ||
-	    weir_offenders_map(&offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-			       instance->map_fd[WEIR_MAP_OFFENDER_KEYS], scan->cpus * WEIR_OFFENDER_SETS))
-		return;
-	weir_offenders_visit(&offenders, weir_host_now_ns(), collect_offender, scan);
-	weir_offenders_unmap(&offenders);
-}
-
-static int read_talkers(struct scan *scan)
-{
-	size_t most = (size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK * scan->cpus +
-		      (size_t)WEIR_OFFENDER_SETS * WEIR_OFFENDER_WAYS * scan->cpus;
-	int err;
-
-	scan->talkers = calloc(most, sizeof(*scan->talkers));
-	scan->noted = calloc(most, sizeof(*scan->noted));
-	if (!scan->talkers || !scan->noted)
-		return -ENOMEM;
-	err = weir_percpu_scan(scan->instance->map_fd[WEIR_MAP_TALKERS], WEIR_TALKER_CHUNKS,
-			       sizeof(struct weir_talker_chunk), collect_talkers, scan);
-	if (err)
-		return err;
-	read_offenders(scan);
-	for (size_t i = 0; i < scan->talker_count; i++) {
-		const struct weir_talker *talker = &scan->talkers[i];
-		const struct weir_rule_info *rule = &scan->instance->rules[talker->rule_slot];
-		const bool has_tokens = weir_has_tokens(rule);
-
-		scan->noted[scan->noted_count++] = (struct noted){
-			.storage = has_tokens ? STORAGE_TOKENS : rule->storage,
-			.tag = talker->tag,
-			.set = has_tokens ? talker->set : canonical_set(talker->set, talker->tag, rule->storage),
-			.talker = talker,
-		};
-	}
-	qsort(scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
-	return 0;
+	return is_in_use(rule) && weir_has_window(rule);
 }
 
 /* The only rule whose rows look like this, when there is only one. */
@@ -200,11 +77,17 @@ static uint32_t guess_rule(const struct weir_instance *instance, uint32_t storag
 
 /* ---- the busiest so far ---- */
 
+double weir_flow_share(const struct weir_flow_use *use)
+{
+	if (!use->threshold) /* a packet that would have to wait has no queue: the flow is full */
+		return use->is_wait && use->has_threshold;
+	return (double)use->units / use->threshold;
+}
+
 static int compare_uses(const void *left, const void *right)
 {
 	const struct weir_flow_use *a = left, *b = right;
-	double a_share = a->threshold ? (double)a->units / a->threshold : 0;
-	double b_share = b->threshold ? (double)b->units / b->threshold : 0;
+	const double a_share = weir_flow_share(a), b_share = weir_flow_share(b);
 
 	if (a_share != b_share)
 		return a_share > b_share ? -1 : 1;
@@ -235,22 +118,19 @@ static uint64_t threshold_in_force(const struct scan *scan, uint32_t slot)
 
 /* ---- a flow's own threshold ---- */
 
-/* The program's note in a version, for rules with overrides: this flow is under none (bpf/threshold.h). */
-#define VERSION_PLAIN 0x80u
-
 /* Whether the row was judged by the rule as it was last loaded: else its word is of another threshold. */
 static bool is_of_load(const struct weir_rule_info *rule, uint64_t word)
 {
 	uint8_t differs = (word ^ rule->threshold_word) >> WEIR_THRESHOLD_BITS;
 
-	return !(rule->override_count ? differs & ~VERSION_PLAIN : differs);
+	return !(rule->override_count ? differs & ~WEIR_VERSION_PLAIN : differs);
 }
 
 /* Narrow rows cannot hold what an override says. */
 static bool tells_threshold(const struct weir_rule_info *rule, const struct piece *piece)
 {
 	return is_of_load(rule, piece->threshold) &&
-	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & VERSION_PLAIN);
+	       (rule->storage != WEIR_STORAGE_NARROW || piece->threshold >> WEIR_THRESHOLD_BITS & WEIR_VERSION_PLAIN);
 }
 
 /* What holds for a flow with these rows. One that warms up goes by the row judged last, and so does one under an
@@ -314,21 +194,98 @@ static void collect_narrow(struct scan *scan, const struct weir_narrow_row *narr
 {
 	struct weir_row row = weir_row_of_narrow(narrow);
 
-	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_NARROW));
+	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_NARROW, set, row.tag));
 }
 
 static void collect_medium(struct scan *scan, const struct weir_medium_row *medium, uint32_t set)
 {
 	struct weir_row row = weir_row_of_medium(medium);
 
-	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_MEDIUM));
+	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_MEDIUM, set, row.tag));
 }
 
 static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, uint32_t set)
 {
 	struct weir_row row = weir_row_of_wide(wide);
 
-	collect_row(scan, &row, canonical_set(set, row.tag, WEIR_STORAGE_WIDE));
+	collect_row(scan, &row, weir_canonical_set(WEIR_FLOW_WIDE, set, row.tag));
+}
+
+/* ---- windows of meters ---- */
+
+/* A window is shown once for each rule that reads it (AssociatedResource). */
+static void add_metered(struct scan *scan, const struct weir_rule_info *meter, const struct weir_known_flow *name,
+			uint64_t units)
+{
+	const struct weir_instance *instance = scan->instance;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const uint32_t slot = instance->rule_order[i];
+		struct weir_flow_use use = {.rule_slot = slot, .units = units, .is_whole = !meter->identity.key_fields};
+
+		if (scan->meters[i] != meter)
+			continue;
+		if (name) {
+			use.has_key = true;
+			use.key = name->key;
+		}
+		find_threshold(scan, NULL, 0, &use);
+		add_use(scan, &use);
+	}
+}
+
+/* Meters' rows were never judged: their word is of no units. Only rules that read them name them. */
+static bool is_of_meter(const struct scan *scan, const struct piece *piece, const struct weir_known_flow *name,
+			enum weir_flow_place place)
+{
+	if (name)
+		return weir_kind_of_info(&scan->instance->rules[name->rule_slot])->reads_meter;
+	return place == WEIR_FLOW_WIDE && !(piece->threshold & WEIR_THRESHOLD_MASK);
+}
+
+/* Whose window with this timing it is: the named rule's, or that of the only meter that has such. */
+static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t timing,
+					       const struct weir_known_flow *name)
+{
+	const struct weir_rule_info *found = NULL;
+
+	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
+		const struct weir_rule_info *meter = scan->meters[i];
+
+		if (!meter || meter->storage != WEIR_STORAGE_WIDE || meter->timing != timing)
+			continue;
+		if (name && scan->instance->rule_order[i] == name->rule_slot)
+			return meter;
+		if (found && found != meter && !name)
+			return NULL;
+		found = meter;
+	}
+	return name ? NULL : found;
+}
+
+static void add_metered_flow(struct scan *scan, uint32_t timing, const struct weir_known_flow *name, uint64_t units)
+{
+	const struct weir_rule_info *meter = find_meter(scan, timing, name);
+	const struct weir_flow_use unknown = {.rule_slot = WEIR_SLOT_UNKNOWN, .units = units};
+
+	if (meter)
+		add_metered(scan, meter, name, units);
+	else if (scan->has_meters && !name)
+		add_use(scan, &unknown);
+}
+
+static int find_meters(struct scan *scan)
+{
+	const struct weir_instance *instance = scan->instance;
+
+	scan->meters = calloc(instance->rule_count + 1, sizeof(*scan->meters));
+	if (!scan->meters)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		scan->meters[i] = weir_meter_of(instance, &instance->rules[instance->rule_order[i]]);
+		scan->has_meters |= scan->meters[i] != NULL;
+	}
+	return 0;
 }
 
 /* ---- from rows to flows ---- */
@@ -342,31 +299,39 @@ static int compare_pieces(const void *left, const void *right)
 	return a->tag < b->tag ? -1 : a->tag > b->tag;
 }
 
-/* A meter's rows, which nobody notes, were never judged: their word is of no units. */
-static bool is_of_meter(const struct piece *piece, const struct noted *noted, uint32_t storage)
+static const uint32_t storage_of[] = {
+	[WEIR_FLOW_NARROW] = WEIR_STORAGE_NARROW,
+	[WEIR_FLOW_MEDIUM] = WEIR_STORAGE_MEDIUM,
+	[WEIR_FLOW_WIDE] = WEIR_STORAGE_WIDE,
+};
+
+/* The rule of the window, if it can be told. */
+static void set_name(struct weir_flow_use *use, const struct weir_known_flow *name)
 {
-	return storage == WEIR_STORAGE_WIDE && !noted && !(piece->threshold & WEIR_THRESHOLD_MASK);
+	if (!name)
+		return;
+	use->rule_slot = name->rule_slot;
+	use->has_key = true;
+	use->key = name->key;
 }
 
-static void add_flow(struct scan *scan, const struct piece *pieces, size_t count, uint32_t storage)
+static void add_flow(struct scan *scan, const struct piece *pieces, size_t count, enum weir_flow_place place)
 {
-	const struct noted key = {.storage = storage, .tag = pieces->tag, .set = pieces->set};
-	const struct noted *noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
+	const struct weir_known_flow *name = weir_known_find(&scan->known, place, pieces->set, pieces->tag);
 	struct weir_flow_use use = {};
 	struct weir_row_sum sum = {};
 
-	if (is_of_meter(pieces, noted, storage))
-		return;
 	for (size_t i = 0; i < count; i++) {
 		sum.rest += pieces[i].sum.rest;
 		sum.oldest += pieces[i].sum.oldest;
 	}
 	use.units = weir_row_units(&scan->instance->timings[pieces->timing], scan->now_ns, &sum);
-	use.rule_slot = noted ? noted->talker->rule_slot : guess_rule(scan->instance, storage, pieces->timing);
-	if (noted) {
-		use.has_key = true;
-		use.key = noted->talker->key;
+	if (is_of_meter(scan, pieces, name, place)) {
+		add_metered_flow(scan, pieces->timing, name, use.units);
+		return;
 	}
+	use.rule_slot = guess_rule(scan->instance, storage_of[place], pieces->timing);
+	set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
 		/* A rule that a reload removed: nobody reads its windows any more. */
 		if (!has_rows(&scan->instance->rules[use.rule_slot]))
@@ -377,7 +342,7 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 }
 
 /* Both sets of a flow are in the same chunk, so that a chunk's flows are complete. */
-static void add_flows_of_chunk(struct scan *scan, uint32_t storage)
+static void add_flows_of_chunk(struct scan *scan, enum weir_flow_place place)
 {
 	size_t first = 0, next;
 
@@ -386,7 +351,7 @@ static void add_flows_of_chunk(struct scan *scan, uint32_t storage)
 		for (next = first + 1; next < scan->piece_count; next++)
 			if (compare_pieces(&scan->pieces[first], &scan->pieces[next]))
 				break;
-		add_flow(scan, &scan->pieces[first], next - first, storage);
+		add_flow(scan, &scan->pieces[first], next - first, place);
 	}
 	scan->piece_count = scan->counted_pieces = 0;
 }
@@ -411,7 +376,7 @@ static int scan_narrow_chunk(uint32_t index, const void *values, int cpus, void 
 					       index * WEIR_NARROW_SETS_PER_CHUNK + i / WEIR_WAYS);
 		count_rows(scan, cpu);
 	}
-	add_flows_of_chunk(scan, WEIR_STORAGE_NARROW);
+	add_flows_of_chunk(scan, WEIR_FLOW_NARROW);
 	return 0;
 }
 
@@ -428,7 +393,7 @@ static int scan_medium_chunk(uint32_t index, const void *values, int cpus, void 
 					       index * WEIR_MEDIUM_SETS_PER_CHUNK + i / WEIR_WAYS);
 		count_rows(scan, cpu);
 	}
-	add_flows_of_chunk(scan, WEIR_STORAGE_MEDIUM);
+	add_flows_of_chunk(scan, WEIR_FLOW_MEDIUM);
 	return 0;
 }
 
@@ -445,7 +410,7 @@ static int scan_wide_chunk(uint32_t index, const void *values, int cpus, void *d
 					     index * WEIR_WIDE_SETS_PER_CHUNK + i / WEIR_WAYS);
 		count_rows(scan, cpu);
 	}
-	add_flows_of_chunk(scan, WEIR_STORAGE_WIDE);
+	add_flows_of_chunk(scan, WEIR_FLOW_WIDE);
 	return 0;
 }
 
@@ -454,11 +419,12 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	const struct weir_wide_row *rows = values;
 	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
-	struct weir_flow_use use = {.rule_slot = slot};
+	struct weir_flow_use use = {.rule_slot = slot, .is_whole = true};
 	const struct weir_timing *timing;
 	struct weir_row_sum sum = {};
 
-	if (!has_rows(rule) || rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
+	if (rule->state != WEIR_SLOT_USED || !(rule->is_meter || has_rows(rule)) ||
+	    rule->storage != WEIR_STORAGE_LONE || rule->timing >= scan->instance->info.timing_count)
 		return 0;
 	timing = &scan->instance->timings[rule->timing];
 	read_clock(scan);
@@ -470,7 +436,9 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	use.units = weir_row_units(timing, scan->now_ns, &sum);
 	use.has_threshold = true;
 	use.threshold = threshold_in_force(scan, slot);
-	if (use.units)
+	if (use.units && rule->is_meter)
+		add_metered(scan, rule, NULL, use.units);
+	else if (use.units)
 		add_use(scan, &use);
 	return 0;
 }
@@ -480,25 +448,15 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 {
 	struct scan *scan = data;
-	const struct noted key = {
-		.storage = WEIR_STORAGE_LONE,
-		.tag = found->tag,
-		.set = canonical_set(found->set, found->tag, WEIR_STORAGE_LONE),
-	};
-	const struct noted *noted = NULL;
+	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_BORROWING, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->is_ambiguous ? WEIR_SLOT_UNKNOWN : found->slot,
+		.is_whole = !found->tag,
 		.units = found->units,
 		.borrowed = found->borrowed,
 	};
 
-	if (found->tag)
-		noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
-	if (noted && weir_lends(&scan->instance->rules[noted->talker->rule_slot])) {
-		use.rule_slot = noted->talker->rule_slot;
-		use.has_key = true;
-		use.key = noted->talker->key;
-	}
+	set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN)
 		find_threshold(scan, NULL, 0, &use);
 	add_use(scan, &use);
@@ -509,20 +467,42 @@ static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 static void add_tokens(const struct weir_tokens_use *found, void *data)
 {
 	struct scan *scan = data;
-	const struct noted key = {.storage = STORAGE_TOKENS, .tag = found->tag, .set = found->set};
-	const struct noted *noted = NULL;
+	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_TOKENS, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->slot,
+		.is_whole = !found->tag,
 		.units = found->lacks,
 		.has_threshold = true,
 		.threshold = found->burst,
 	};
 
-	if (found->tag)
-		noted = bsearch(&key, scan->noted, scan->noted_count, sizeof(*scan->noted), compare_noted);
-	if (noted && noted->talker->rule_slot == found->slot) {
-		use.has_key = true;
-		use.key = noted->talker->key;
+	if (name && name->rule_slot == found->slot)
+		set_name(&use, name);
+	add_use(scan, &use);
+}
+
+/* ---- planned times ---- */
+
+#define NSEC_PER_USEC 1000ull
+
+static void add_planned(const struct weir_planned_use *found, void *data)
+{
+	struct scan *scan = data;
+	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_PLANNED, found->set, found->tag);
+	struct weir_flow_use use = {
+		.rule_slot = found->slot == WEIR_PLANNED_ANY ? WEIR_SLOT_UNKNOWN : found->slot,
+		.is_whole = !found->tag,
+		.is_wait = true,
+		.units = (found->wait_ns + NSEC_PER_USEC - 1) / NSEC_PER_USEC,
+	};
+
+	set_name(&use, name);
+	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
+		/* A rule that a reload removed. */
+		if (!is_in_use(&scan->instance->rules[use.rule_slot]))
+			return;
+		use.has_threshold = true;
+		use.threshold = scan->instance->rules[use.rule_slot].queueing_ns_max / NSEC_PER_USEC;
 	}
 	add_use(scan, &use);
 }
@@ -577,14 +557,17 @@ static int scan_tables(struct scan *scan)
 		err = weir_borrowing_scan(scan->instance, scan->now_ns, add_borrowing, scan);
 	if (!err)
 		err = weir_tokens_scan(scan->instance, weir_host_now_ns(), add_tokens, scan);
+	if (!err)
+		err = weir_planned_scan(scan->instance, scan->controller.thresholds, weir_host_now_ns(), add_planned,
+					scan);
 	return err;
 }
 
 static void free_scan(struct scan *scan)
 {
 	free(scan->controller.thresholds);
-	free(scan->talkers);
-	free(scan->noted);
+	weir_known_free(&scan->known);
+	free(scan->meters);
 	free(scan->pieces);
 	free(scan->uses);
 	free(scan->rows_by_cpu);
@@ -596,6 +579,7 @@ static void free_scan(struct scan *scan)
 	 WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
 
 #define TOKEN_TABLES (WEIR_TABLE_BIT(WEIR_MAP_TOKEN_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_TOKEN_FLOWS))
+#define PLANNED_TABLES (WEIR_TABLE_BIT(WEIR_MAP_THROTTLED_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_THROTTLED_FLOWS))
 #define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_MAP_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_BORROWING_FLOWS))
 
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
@@ -610,7 +594,8 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 
 	err = weir_instance_expect_tables(instance,
 					  FLOW_TABLES | (weir_borrowing_is_used(instance) ? BORROWING_TABLES : 0) |
-						  (weir_tokens_are_used(instance) ? TOKEN_TABLES : 0),
+						  (weir_tokens_are_used(instance) ? TOKEN_TABLES : 0) |
+						  (weir_planned_is_used(instance) ? PLANNED_TABLES : 0),
 					  "the flows", diag);
 	if (!err)
 		err = weir_controller_look(instance, &scan.controller, diag);
@@ -618,7 +603,9 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		return err;
 	err = prepare(&scan);
 	if (!err)
-		err = read_talkers(&scan);
+		err = weir_known_read(instance, scan.cpus, &scan.known);
+	if (!err)
+		err = find_meters(&scan);
 	if (!err)
 		err = scan_tables(&scan);
 	if (err)

@@ -12,9 +12,11 @@
 
 struct weir_flow_use {
 	uint32_t rule_slot; /* WEIR_SLOT_UNKNOWN: more than one rule may own it, and it was not noted */
-	bool has_key;	    /* `key` is known. A whole resource has none; nor has a flow that was not noted */
+	bool is_whole;	    /* of a whole resource: there is no key */
+	bool has_key;	    /* `key` is known: not of a flow that was not noted */
 	struct weir_flow_key key;
-	uint64_t units;	    /* spent, in the window as it is now */
+	bool is_wait;	    /* Throttling: units are us that the latest packet has yet to wait, of maxQueueingTimeMs */
+	uint64_t units;	    /* spent, in the window as it is now; of AssociatedResource in that of refResource */
 	uint64_t borrowed;  /* of a rule that lends: lent to packets, in buckets yet to come */
 	bool has_threshold; /* `threshold` is known. Not if rule_slot is not; nor under an override, if `key` is not */
 	uint64_t threshold; /* units, of this flow: an override's, or as it has warmed up, when it was last judged */
@@ -32,6 +34,9 @@ struct weir_flows {
 	uint64_t active;	       /* flows whose window is not empty */
 	struct weir_table_use narrow, medium, wide;
 };
+
+/* The part of the threshold that is used; 0 where that is not known. */
+double weir_flow_share(const struct weir_flow_use *use);
 
 /* The busiest `most` flows. The caller owns *ret_flows. */
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,

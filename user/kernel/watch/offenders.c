@@ -148,7 +148,7 @@ int weir_offenders_open(const struct weir_instance *instance, struct weir_offend
 		return err;
 	err = cpus < 0 ? cpus
 		       : weir_offenders_map(ret_offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-					    instance->map_fd[WEIR_MAP_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS);
+					    instance->map_fd[WEIR_MAP_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of instance '%s'", instance->name);
 	return 0;

@@ -29,3 +29,29 @@ int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct 
 	*ret_units = found.units;
 	return 0;
 }
+
+/* Entries that one system call copies. Chosen, not derived. */
+#define BATCH_ENTRIES 1024u
+
+int weir_overrides_scan(int fd, weir_override_visit *visit, void *data)
+{
+	struct weir_override_key keys[BATCH_ENTRIES], place, *from = NULL;
+	struct weir_override_units units[BATCH_ENTRIES];
+	int err;
+
+	do {
+		uint32_t count = BATCH_ENTRIES;
+
+		err = bpf_map_lookup_batch(fd, from, &place, keys, units, &count, NULL);
+		if (err && err != -ENOENT) /* ENOENT: these are the last */
+			return err;
+		for (uint32_t i = 0; i < count; i++) {
+			int stop = visit(&keys[i], &units[i], data);
+
+			if (stop)
+				return stop;
+		}
+		from = &place;
+	} while (!err);
+	return 0;
+}

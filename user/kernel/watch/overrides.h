@@ -18,4 +18,9 @@ int weir_overrides_open(const struct weir_instance *instance);
 int weir_overrides_find(int fd, const struct weir_rule_info *rule, const struct weir_flow_key *key,
 			uint64_t *ret_units);
 
+/* Show all overrides to `visit`, of all rules. Returns 0 or -errno. */
+typedef int weir_override_visit(const struct weir_override_key *key, const struct weir_override_units *units,
+				void *data);
+int weir_overrides_scan(int fd, weir_override_visit *visit, void *data);
+
 #endif

@@ -52,7 +52,7 @@ static void add(const struct weir_penalty *penalty, void *data)
 	(WEIR_TABLE_BIT(WEIR_MAP_PENALISED_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_PENALTY_KEYS) |                            \
 	 WEIR_TABLE_BIT(WEIR_MAP_PENALISED_RULES))
 
-int weir_penalties_each(const struct weir_instance *instance, weir_penalty_visit *visit, void *data,
+int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag)
 {
 	const struct weir_instance_info *info = &instance->info;
@@ -66,7 +66,7 @@ int weir_penalties_each(const struct weir_instance *instance, weir_penalty_visit
 		return err;
 	err = weir_penalties_map(&penalties, instance->map_fd[WEIR_MAP_PENALISED_FLOWS],
 				 instance->map_fd[WEIR_MAP_PENALTY_KEYS], instance->map_fd[WEIR_MAP_PENALISED_RULES],
-				 info->penalty_sets, info->rule_slots);
+				 info->penalty_sets, info->rule_slots, writes);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the penalties of instance '%s'", instance->name);
 	weir_penalties_visit(&penalties, instance->rules, weir_host_now_ns(), visit, data);
@@ -83,7 +83,7 @@ int weir_penalties_read(const struct weir_instance *instance, size_t most, struc
 	scan.flows.longest = calloc(2 * scan.most, sizeof(*scan.flows.longest));
 	scan.flows.by_rule = calloc(instance->info.rule_slots + 1, sizeof(*scan.flows.by_rule));
 	if (scan.flows.longest && scan.flows.by_rule)
-		err = weir_penalties_each(instance, add, &scan, diag);
+		err = weir_penalties_each(instance, false, add, &scan, diag);
 	else
 		err = weir_diag_fail(diag, ENOMEM, NULL, "cannot read the penalties of instance '%s'", instance->name);
 	if (err) {

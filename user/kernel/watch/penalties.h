@@ -16,8 +16,10 @@ struct weir_penalised_flows {
 	uint64_t *by_rule;	      /* of these, by rule slot */
 };
 
-/* Show each penalty that is running. Where the words of a penalty are, it can be ended (program/penalties.h). */
-int weir_penalties_each(const struct weir_instance *instance, weir_penalty_visit *visit, void *data,
+/* Show each penalty that is running. Where its words are it can be ended, if that was asked for: program/penalties.h
+ * has how.
+ */
+int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag);
 
 /* The `most` penalties that last longest yet. The caller owns *ret_flows. */

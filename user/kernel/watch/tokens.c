@@ -2,13 +2,15 @@
 #include "watch/tokens.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/util.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
 #include "tables/token_bucket.h"
+#include "watch/overrides.h"
 
-/* A rule's tokens, with the clock that is in force. */
+/* A rule's tokens, or those of its flows under an override, with the clock that is in force. */
 struct terms {
 	uint32_t slot;
 	struct weir_tokens tokens;
@@ -17,8 +19,9 @@ struct terms {
 struct scan {
 	const struct weir_instance *instance;
 	uint64_t now_ns;
-	struct terms *terms; /* of the rules that have tokens */
-	size_t count;
+	struct terms *terms; /* of the rules that have tokens, then of their overrides; these are sorted by mark */
+	size_t count, rule_count;
+	size_t room;
 	weir_tokens_add *add;
 	void *data;
 };
@@ -52,18 +55,40 @@ static void add_bucket(const struct scan *scan, const struct terms *terms, const
 		scan->add(&use, scan->data);
 }
 
-/* The mark says of which rule's tokens a bucket is. */
+static int compare_marks(const void *left, const void *right)
+{
+	const struct terms *a = left, *b = right;
+
+	return a->tokens.mark < b->tokens.mark ? -1 : a->tokens.mark > b->tokens.mark;
+}
+
+/* The mark says of which tokens a bucket is. */
+static const struct terms *find_bucket_terms(const struct scan *scan, const struct weir_token_bucket *bucket,
+					     uint32_t tag)
+{
+	const struct terms wanted = {.tokens.mark = (uint32_t)(bucket->touched >> 32) ^ tag};
+
+	for (size_t i = 0; i < scan->rule_count; i++)
+		if (weir_bucket_is_of(bucket, &scan->terms[i].tokens, tag))
+			return &scan->terms[i];
+	if (scan->count == scan->rule_count)
+		return NULL;
+	return bsearch(&wanted, scan->terms + scan->rule_count, scan->count - scan->rule_count, sizeof(*scan->terms),
+		       compare_marks);
+}
+
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_token_set *set = values;
 	const struct scan *scan = data;
 
-	for (int way = 0; way < WEIR_TOKEN_WAYS; way++)
-		for (size_t i = 0; set->tag[way] && i < scan->count; i++)
-			if (weir_bucket_is_of(&set->bucket[way], &scan->terms[i].tokens, set->tag[way])) {
-				add_bucket(scan, &scan->terms[i], &set->bucket[way], set->tag[way], index);
-				break;
-			}
+	for (int way = 0; way < WEIR_TOKEN_WAYS; way++) {
+		const struct terms *terms =
+			set->tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->tag[way]) : NULL;
+
+		if (terms)
+			add_bucket(scan, terms, &set->bucket[way], set->tag[way], index);
+	}
 	return 0;
 }
 
@@ -71,15 +96,65 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
 	const struct scan *scan = data;
 
-	for (size_t i = 0; i < scan->count; i++)
+	for (size_t i = 0; i < scan->rule_count; i++)
 		if (scan->terms[i].slot == slot && !scan->instance->rules[slot].identity.key_fields)
 			add_bucket(scan, &scan->terms[i], values, 0, 0);
 	return 0;
 }
 
+/* An override has a clock of its own, which started at 0, and the rule's unit (bpf/tokens.h). */
+static int add_override(const struct weir_override_key *key, const struct weir_override_units *units, void *data)
+{
+	struct scan *scan = data;
+
+	for (size_t i = 0; i < scan->rule_count; i++) {
+		const struct terms *of = &scan->terms[i];
+
+		if (scan->instance->rules[of->slot].place != key->place)
+			continue;
+		if (scan->count == scan->room) /* a reload came in between: as many as were described are shown */
+			return 0;
+		scan->terms[scan->count++] = (struct terms){
+			.slot = of->slot,
+			.tokens =
+				{
+					.clock = {.rate = units->tokens.rate},
+					.unit = of->tokens.unit,
+					.capacity = units->tokens.capacity,
+					.batch_max = units->tokens.batch_max,
+					.mark = units->tokens.mark,
+				},
+		};
+	}
+	return 0;
+}
+
+static int find_override_terms(struct scan *scan)
+{
+	_cleanup_(weir_closep) int fd = -1;
+	int err;
+
+	if (scan->room == scan->rule_count)
+		return 0;
+	fd = weir_overrides_open(scan->instance);
+	if (fd < 0) /* nothing is attached any more */
+		return fd == -ENOENT ? 0 : fd;
+	err = weir_overrides_scan(fd, add_override, scan);
+	if (scan->count > scan->rule_count)
+		qsort(scan->terms + scan->rule_count, scan->count - scan->rule_count, sizeof(*scan->terms),
+		      compare_marks);
+	return err;
+}
+
 static int find_terms(struct scan *scan)
 {
-	scan->terms = calloc(scan->instance->rule_count + 1, sizeof(*scan->terms));
+	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &scan->instance->rules[scan->instance->rule_order[i]];
+
+		if (has_buckets(rule))
+			scan->room += 1 + rule->override_count;
+	}
+	scan->terms = calloc(scan->room + 1, sizeof(*scan->terms));
 	if (!scan->terms)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < scan->instance->rule_count; i++) {
@@ -96,7 +171,8 @@ static int find_terms(struct scan *scan)
 			return err;
 		scan->count++;
 	}
-	return 0;
+	scan->rule_count = scan->count;
+	return find_override_terms(scan);
 }
 
 static void free_terms(struct scan *scan)

@@ -18,8 +18,7 @@ struct weir_tokens_use {
 /* Some rule has tokens. */
 bool weir_tokens_are_used(const struct weir_instance *instance);
 
-/* Show each bucket that is not full to `add`; those under an override, which have a burst of their own, are left out.
- * Returns 0 or -errno.
+/* Show each bucket that is not full to `add`; those under an override have a burst of their own. Returns 0 or -errno.
  */
 typedef void weir_tokens_add(const struct weir_tokens_use *use, void *data);
 int weir_tokens_scan(const struct weir_instance *instance, uint64_t now_ns, weir_tokens_add *add, void *data);

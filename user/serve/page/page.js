@@ -4,17 +4,18 @@
 
 const CHARTS_MAX = 12; // the busiest resources; the page of a thousand would be slow
 const FLOWS_SHOWN = 20;
+const DROPPED_SHOWN = 20;
 const PERIOD_MS = 1000;
 const PATIENCE_MS = 10000;
 
 const byId = (id) => document.getElementById(id);
 const charts = new Map(); // of a resource's name: what its figure is made of
-let isPaused = false, lostSince = 0, wasNumbers = null;
+let isPaused = false, lostSince = 0, wasNumbers = null, lastStatus = null, pauseMs = PERIOD_MS;
 
 // ---- words ----
 
 const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
-const short = new Intl.NumberFormat("en", {notation: "compact", maximumFractionDigits: 1});
+const short = new Intl.NumberFormat("en", {notation: "compact", maximumSignificantDigits: 3});
 const count = (n) => whole.format(n);
 
 function span(seconds) {
@@ -50,7 +51,8 @@ function keyOf(flow) {
 	if (flow.key === null)
 		return "not noted";
 	const fields = Object.entries(flow.key).map(([name, value]) => `${name} ${value}`);
-	return fields.length ? fields.join(", ") : "the whole resource";
+	const words = fields.length ? fields.join(", ") : "the whole resource";
+	return flow.refResource ? `${words}, passed on ${flow.refResource}` : words;
 }
 
 // ---- elements ----
@@ -150,15 +152,15 @@ function showNow(status, stats, flows) {
 	const rates = ratesOf(stats), figure = (n) => rates ? short.format(rates[n]) : "…";
 	const gone = status.links.filter((link) => !link.isAttached), state = status.controller.state;
 	fillTiles([
-		["Offered", figure("seen"), "packets/s"],
-		["Admitted", figure("passed"), "packets/s"],
-		["Dropped", figure("dropped"), "packets/s"],
+		["Packets/s offered", figure("seen")],
+		["Packets/s admitted", figure("passed")],
+		["Packets/s dropped", figure("dropped")],
 		["Active flows", count(flows.active)],
 		["Controller", state === "notNeeded" ? "not needed" : state, "", state === "stale" || state === "absent"],
 		["Interfaces", status.links.map((link) => link.interface).join(", ") || "none",
 			gone.length ? `${gone.map((link) => link.interface).join(", ")} gone` : "", gone.length > 0 || !status.links.length],
 		["Attached for", span(status.attachedSeconds)],
-		["Rules loaded", span(status.loadedSeconds), "ago"],
+		["These rules for", span(status.loadedSeconds)],
 	]);
 	setText(byId("instance"), status.instance);
 	document.title = `weir ${status.instance}`;
@@ -241,12 +243,21 @@ function showCharts(status, stats) {
 
 function showFlows(flows) {
 	const of = (list) => list || [];
-	const windows = of(flows.flows).map((flow) => [keyOf(flow), flow.rule ?? "not known", `${count(flow.units)}`, flow]);
+	const amount = (flow, n) => flow.unit === "us" ? `${(n / 1000).toFixed(1)} ms` : count(n);
+	const windows = of(flows.flows).map((flow) => [keyOf(flow), flow.rule ?? "not known", amount(flow, flow.units), flow]);
 	const connections = of(flows.connections?.flows).map((flow) => [keyOf(flow), flow.rule, `${count(flow.connections.now)} open`, flow]);
 	const rows = [...windows, ...connections].sort((a, b) => (b[3].share ?? 0) - (a[3].share ?? 0)).slice(0, FLOWS_SHOWN);
-	fillTable("flows", rows.map(([key, rule, used, {threshold, share}]) => [key, rule, used,
-		threshold === null ? "?" : count(threshold), share === null ? "?" : {share, text: `${Math.round(100 * share)} %`}]));
+	fillTable("flows", rows.map(([key, rule, used, flow]) => [key, rule, used,
+		flow.threshold === null ? "?" : amount(flow, flow.threshold), flow.share === null ? "?" : {share: flow.share, text: `${Math.round(100 * flow.share)} %`}]));
 	byId("no-flows").hidden = rows.length > 0;
+}
+
+// "~": by samples, where a CPU has more to drop than it counts one by one.
+function showDropped(dropped) {
+	fillTable("dropped", dropped.flows.map((flow) => [keyOf(flow), flow.rule,
+		(flow.isEstimated ? "~" : "") + count(flow.packets), (flow.isEstimated ? "~" : "") + count(flow.bytes),
+		`${span(flow.lastAgoMs / 1000)} ago`, flow.wouldDrop ? "passed: observed only" : "dropped"]));
+	byId("no-dropped").hidden = dropped.flows.length > 0;
 }
 
 function showRules(status, stats) {
@@ -258,6 +269,27 @@ function showRules(status, stats) {
 			rule.flow?.length ? rule.flow.join(", ") : "–", rule.mode, tally("blocked"), tally("wouldDrop")];
 	}));
 	byId("no-rules").hidden = status.rules.length > 0;
+}
+
+// The rule file may be long: it is asked for when somebody opens it, and again after a reload only.
+let ruleFileOf = 0; // generation
+
+async function showRuleFile(status) {
+	if (!byId("rule-file").open || ruleFileOf === status.generation)
+		return;
+	let words, text = "";
+	try {
+		const set = await ask("/api/v1/rules"), lists = [["allow", set.allowCount], ["deny", set.denyCount]].filter(([, n]) => n);
+		text = set.text;
+		words = [`generation ${set.generation}, hash ${set.hash}`, set.files.length ? `loaded from ${set.files.join(", ")}` : "",
+			...lists.map(([name, n]) => `${name}: ${count(n)} ${n === 1 ? "prefix" : "prefixes"}, which 'weir show' prints`)].filter(Boolean).join("; ");
+	} catch (error) {
+		words = error.message;
+	}
+	ruleFileOf = status.generation;
+	setText(byId("rule-file-note"), words);
+	setText(byId("rule-text"), text);
+	byId("rule-text").hidden = !text;
 }
 
 const verdictWords = {
@@ -297,32 +329,37 @@ function say(words, isLost) {
 
 async function update() {
 	try {
-		const [all, stats, flows] = await Promise.all(
-			[ask("/api/v1/status"), ask("/api/v1/stats"), ask(`/api/v1/flows?number=${FLOWS_SHOWN}`)]);
+		const [all, stats, flows, dropped] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/stats"),
+			ask(`/api/v1/flows?number=${FLOWS_SHOWN}`), ask(`/api/v1/dropped?number=${DROPPED_SHOWN}`)]);
 		const status = all.instances[0];
 		showNow(status, stats, flows);
 		showCharts(status, stats);
 		showFlows(flows);
+		showDropped(dropped);
 		showRules(status, stats);
 		showVerdicts(stats);
+		lastStatus = status;
+		await showRuleFile(status);
 		lostSince = 0;
-		say("live: each second", false);
+		say(`live: ${pauseMs < 2000 ? "each second" : `every ${span(pauseMs / 1000)}`}`, false);
 	} catch (error) {
 		lostSince ||= Date.now();
 		wasNumbers = null;
+		ruleFileOf = 0; // what comes back may be another with the same number
 		// What cannot be reached has no words of its own that help.
 		const words = error instanceof TypeError || error.name === "TimeoutError" ? "weir does not answer" : error.message;
 		say(`${words}; shown is what was known ${span((Date.now() - lostSince) / 1000)} ago`, true);
 	}
 }
 
-// A slow answer makes the next question come later: at most a tenth of the time is spent in waiting for a server that
+// The first rates take two answers: the second is not waited for. Then a slow answer makes the next question come later: at most a tenth of the time is spent in waiting for a server that
 // has other work, but that it is lost is told each second.
 async function goOn() {
-	const begun = performance.now();
+	const begun = performance.now(), isFirst = !wasNumbers;
 	if (!isPaused && !document.hidden)
 		await update();
-	setTimeout(goOn, lostSince ? PERIOD_MS : Math.max(PERIOD_MS, 10 * (performance.now() - begun)));
+	pauseMs = lostSince || isFirst ? PERIOD_MS : Math.max(PERIOD_MS, 10 * (performance.now() - begun));
+	setTimeout(goOn, pauseMs);
 }
 
 byId("pause").addEventListener("click", () => {
@@ -331,6 +368,8 @@ byId("pause").addEventListener("click", () => {
 	byId("pause").setAttribute("aria-pressed", String(isPaused));
 	say(isPaused ? "paused" : "going on …", false);
 });
+// At once, and while the page pauses, too.
+byId("rule-file").addEventListener("toggle", () => lastStatus && showRuleFile(lastStatus));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 	for (const {graph} of charts.values())
 		graph.updateOptions(options());

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events, for `weir events`: what the program tells of single packets and of its own changes, and what commands and the
+ * controller have done to the instance. One map, `events`, of one element. Nothing is decided by any of it.
+ *
+ * An event goes into a ring, where it overwrites the oldest. Readers map the rings and go by the numbers of the events:
+ * any number of readers see the same, none takes anything from another, the program wakes nobody, and a reader that is
+ * too slow knows how many it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and without one it fills up.) Each
+ * lane has a ring of its own, so that one flood of drops cannot push out a change of state.
+ */
+#ifndef WEIR_ABI_EVENTS_H
+#define WEIR_ABI_EVENTS_H
+
+#include "weir_state.h"
+
+enum weir_event_lane {
+	WEIR_LANE_DROPS,     /* a sample of them, and only while somebody listens */
+	WEIR_LANE_PENALTIES, /* that begin: all, unless there are more than a lane takes */
+	WEIR_LANE_BREAKERS,  /* that change: all */
+	WEIR_LANES
+};
+
+/* Of drops and of penalties, so many are told in a slice of time at most, on all CPUs together: 954 a second. A ring
+ * then holds half a second of them, and readers look ten times a second. Chosen, not derived.
+ */
+#define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
+#define WEIR_EVENTS_A_SLICE 8
+#define WEIR_RING_EVENTS 512 /* a power of two */
+
+#define WEIR_EVENT_NO_RULE 0xffffffffu
+#define WEIR_EVENT_UNKNOWN (~0ull)
+#define WEIR_EVENT_FRAME_BYTES 128
+
+enum weir_event_flag {
+	WEIR_EVENT_OBSERVED = 1 << 0,  /* it would have been dropped: the rule observes, or all do */
+	WEIR_EVENT_PENALISED = 1 << 1, /* for a penalty that was running */
+};
+
+struct weir_event {
+	__u64 number;	 /* from 1, by lane; or WEIR_EVENT_BUSY. Valid if it is the same before and after a reading */
+	__u64 time_ns;	 /* CLOCK_MONOTONIC */
+	__u64 threshold; /* of a drop: units of its rule that were in force, or WEIR_EVENT_UNKNOWN */
+	__u64 used;  /* of a drop: units that the flow's window counted, leased ones too, or WEIR_EVENT_UNKNOWN; of a
+			  * breaker: requests in its window (32 bits), and the bad ones among them
+			  */
+	__u64 value; /* of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on */
+	struct weir_flow_key key; /* of the flow under the rule */
+	__u32 rule_slot;	  /* or WEIR_EVENT_NO_RULE */
+	__u32 ifindex;
+	__u32 frame_bytes; /* on the wire */
+	__u8 verdict;	   /* of a drop: enum weir_verdict */
+	__u8 flags;	   /* enum weir_event_flag, or-ed */
+	__u8 kept_bytes;   /* of the frame */
+	__u8 pad;
+	__u8 frame[WEIR_EVENT_FRAME_BYTES]; /* of a drop: its first bytes */
+};
+#define WEIR_EVENT_BUSY (~0ull) /* being written */
+
+struct weir_event_ring {
+	__u64 last;  /* number of the latest event; it may yet be being written */
+	__u64 slice; /* the latest slice of time with an event (56 bits), and how many it has had (8 bits) */
+	__u64 pad[6];
+	struct weir_event event[WEIR_RING_EVENTS]; /* by number, modulo their number */
+};
+
+/* ---- the journal: what has been done to the instance, which the program never reads ---- */
+
+enum weir_journal_kind {
+	WEIR_JOURNAL_ATTACH,
+	WEIR_JOURNAL_DETACH,
+	WEIR_JOURNAL_RELOAD,
+	WEIR_JOURNAL_ROLLBACK,
+	WEIR_JOURNAL_CONFIRM,
+	WEIR_JOURNAL_RETURN,	 /* rules that were not confirmed gave way to those before them */
+	WEIR_JOURNAL_INTERFACE,	 /* gone, come, added or taken off */
+	WEIR_JOURNAL_CONTROLLER, /* it begins or ends */
+	WEIR_JOURNAL_KINDS
+};
+
+#define WEIR_JOURNAL_TEXT_BYTES 232
+struct weir_journal_entry {
+	__u64 number; /* as of an event */
+	__u64 time_ns;
+	__u32 kind; /* enum weir_journal_kind */
+	__u32 pad;
+	char text[WEIR_JOURNAL_TEXT_BYTES]; /* in words, ends with a 0 */
+};
+
+/* Commands and the controller write it: who takes a number by adding one to `last` writes the entry of that number. */
+#define WEIR_JOURNAL_ENTRIES 256
+struct weir_journal {
+	__u64 last;
+	__u64 pad[7];
+	struct weir_journal_entry entry[WEIR_JOURNAL_ENTRIES]; /* number modulo WEIR_JOURNAL_ENTRIES */
+};
+
+/* ---- the map's element ---- */
+
+/* Drops are told until heard_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again: when the
+ * last one dies, by whatever signal, it passes, and the program is quiet.
+ */
+#define WEIR_LISTEN_NS WEIR_NSEC_PER_SEC
+
+struct weir_events {
+	__u64 heard_until_ns;
+	__u64 pad[7];
+	struct weir_event_ring ring[WEIR_LANES];
+	struct weir_journal journal;
+};
+
+#endif

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events (bpf/events.h): what is told of a drop is right, and no more is told than may be; nothing while nobody
+ * listens; changes of penalties and breakers are told always, and no flood pushes out a breaker's. By the real clock:
+ * in the lab nothing is told.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "../lib/packets.h"
+#include "../lib/rig.h"
+#include "base/util.h"
+#include "host/host.h"
+#include "program/events.h"
+
+#define PORT 53
+#define FRAME_BYTES 100
+#define LIMIT 5
+#define FLOOD 300000
+#define SYN 0x02
+#define RST 0x04
+
+/* Tests run on one CPU. These it could run on before. */
+static cpu_set_t before;
+static struct weir_events *events;
+
+/* ---- set-up ---- */
+
+static size_t build_frame(uint32_t source, uint8_t frame[PACKET_BYTES_MAX])
+{
+	struct packet_spec spec = packet_udp("198.51.100.7", 4321, "192.0.2.53", PORT, 0);
+
+	source = htonl(source);
+	memcpy(spec.source, &source, sizeof(source));
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+	return FRAME_BYTES;
+}
+
+static void send_frame(const struct rig *rig, const uint8_t *frame, size_t bytes, uint32_t times, bool passes)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = bytes, .repeat = times);
+
+	assert_int_equal(bpf_prog_test_run_opts(weir_object_program_fd(rig->object), &options), 0);
+	assert_int_equal(options.retval, passes ? XDP_PASS : XDP_DROP);
+}
+
+static void send_packets(const struct rig *rig, uint32_t source, uint32_t times, bool passes)
+{
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	send_frame(rig, frame, build_frame(source, frame), times, passes);
+}
+
+/* So that the flow's window does not move on meanwhile, it is long. */
+static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields)
+{
+	memset(rig, 0, sizeof(*rig));
+	rig_begin(rig, 512);
+	return rig_rule(rig, rig_resource(rig, PORT, key_fields), WEIR_WINDOW_LEAP, LIMIT, 600 * SECOND, 10);
+}
+
+static void load(struct rig *rig)
+{
+	rig_load(rig, false);
+	events = weir_events_map(weir_object_map_fd(rig->object, WEIR_MAP_EVENTS), true);
+	assert_non_null(events);
+}
+
+static void end(struct rig *rig)
+{
+	weir_events_unmap(events);
+	rig_end(rig);
+}
+
+static void listen_now(void)
+{
+	weir_events_listen(events, weir_host_now_ns() + 600 * SECOND);
+}
+
+static uint64_t told(enum weir_event_lane lane)
+{
+	return weir_events_end(events, lane).passed;
+}
+
+static struct weir_event the_only_event(enum weir_event_lane lane)
+{
+	struct weir_event_cursor cursor = {};
+	struct weir_event event, next;
+
+	assert_true(weir_events_read(events, lane, &cursor, &event));
+	assert_false(weir_events_read(events, lane, &cursor, &next));
+	assert_int_equal(cursor.missed, 0);
+	return event;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND}, NULL);
+}
+
+/* ---- what is told of a drop ---- */
+
+static void a_drop_is_told_with_rule_key_window_and_threshold(void **state)
+{
+	static const struct {
+		uint64_t interval_ns;
+		bool counts_bytes;
+		enum weir_window_kind window;
+	} rows[] = {
+		{600 * SECOND, false, WEIR_WINDOW_LEAP},   /* narrow */
+		{600 * SECOND, true, WEIR_WINDOW_LEAP},	   /* medium, or wide */
+		{600 * SECOND, false, WEIR_WINDOW_STRICT}, /* by the clock */
+		{600 * SECOND, false, WEIR_WINDOW_SMOOTH},
+	};
+	const uint64_t begun_ns = weir_host_now_ns();
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const uint64_t unit = rows[i].counts_bytes ? FRAME_BYTES : 1;
+		uint8_t frame[PACKET_BYTES_MAX];
+		struct weir_ruleset_rule *rule;
+		struct weir_event event;
+		struct rig rig;
+
+		rule = begin(&rig, WEIR_KEY_SOURCE);
+		rule->interval_ns = rows[i].interval_ns;
+		rule->counts_bytes = rows[i].counts_bytes;
+		rule->window = rows[i].window;
+		rule->threshold_micro = LIMIT * unit * WEIR_MICRO;
+		rig_rule(&rig, rig_resource(&rig, PORT + 1, 0), WEIR_WINDOW_LEAP, 1, SECOND, 10);
+		load(&rig);
+		listen_now();
+		send_packets(&rig, 0xc6336407, LIMIT, true);
+		send_packets(&rig, 0xc6336408, 1, true);
+		send_packets(&rig, 0xc6336407, 1, false);
+		event = the_only_event(WEIR_LANE_DROPS);
+		assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
+		assert_int_equal(event.threshold, LIMIT * unit);
+		assert_int_equal(event.used, LIMIT * unit);
+		assert_int_equal(event.verdict, WEIR_VERDICT_BLOCK);
+		assert_int_equal(event.flags, 0);
+		assert_int_equal(event.key.family, 4);
+		assert_memory_equal(event.key.source, "\xc6\x33\x64\x07", 4);
+		assert_int_equal(event.key.destination_port, 0); /* no part of the key */
+		assert_int_equal(event.frame_bytes, FRAME_BYTES);
+		assert_int_equal(event.kept_bytes, build_frame(0xc6336407, frame));
+		assert_memory_equal(event.frame, frame, event.kept_bytes);
+		assert_in_range(event.time_ns, begun_ns, weir_host_now_ns());
+		end(&rig);
+	}
+}
+
+/* Of two rules the one that blocked it; what was found of the other must not be told of it. */
+static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 2, 600 * SECOND, 10);
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, 2, true);
+	send_packets(&rig, 1, 1, false);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
+	assert_int_equal(event.threshold, 2);
+	assert_int_equal(event.used, 2);
+	end(&rig);
+}
+
+static void a_drop_without_a_rule_is_told_by_its_verdict(void **state)
+{
+	uint8_t frame[PACKET_BYTES_MAX];
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	listen_now();
+	build_frame(1, frame);
+	frame[14] = 0x41; /* a header of four bytes */
+	send_frame(&rig, frame, FRAME_BYTES, 1, false);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.rule_slot, WEIR_EVENT_NO_RULE);
+	assert_int_equal(event.verdict, WEIR_VERDICT_MALFORMED_DROP);
+	assert_int_equal(event.threshold, WEIR_EVENT_UNKNOWN);
+	assert_memory_equal(event.frame, frame, event.kept_bytes);
+	end(&rig);
+}
+
+/* The first packet is blocked by the window, and begins a penalty; the second by that. */
+static void a_drop_for_a_penalty_says_so(void **state)
+{
+	struct weir_event_cursor cursor = {};
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	struct rig rig;
+
+	rule = begin(&rig, WEIR_KEY_SOURCE);
+	rule->penalty_ms = rule->penalty_ms_max = 600000;
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, LIMIT, true);
+	send_packets(&rig, 1, 2, false);
+	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_int_equal(event.flags, 0);
+	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_int_equal(event.flags, WEIR_EVENT_PENALISED);
+	assert_int_equal(event.used, LIMIT);
+	end(&rig);
+}
+
+static void what_would_be_dropped_is_told_and_says_so(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE)->observes = true;
+	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 100, 600 * SECOND, 10);
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, LIMIT + 1, true);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
+	assert_int_equal(event.flags, WEIR_EVENT_OBSERVED);
+	assert_int_equal(event.threshold, LIMIT);
+	assert_int_equal(event.used, LIMIT);
+	end(&rig);
+}
+
+/* ---- how much is told ---- */
+
+static void while_nobody_listens_no_drop_is_told(void **state)
+{
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	send_packets(&rig, 1, LIMIT + 100, false);
+	assert_int_equal(told(WEIR_LANE_DROPS), 0);
+	end(&rig);
+}
+
+/* Nobody tells the program that the reader is gone. */
+static void soon_after_a_reader_has_died_no_drop_is_told(void **state)
+{
+	uint64_t before_it;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	send_packets(&rig, 1, LIMIT, true);
+	weir_events_listen(events, weir_host_now_ns() + 100 * MS);
+	send_packets(&rig, 1, 1, false);
+	before_it = told(WEIR_LANE_DROPS);
+	assert_int_equal(before_it, 1);
+	sleep_ns(120 * MS); /* and two ticks of 10 ms */
+	send_packets(&rig, 1, 1000, false);
+	assert_int_equal(told(WEIR_LANE_DROPS), before_it);
+	end(&rig);
+}
+
+static void check_rate(uint64_t count, uint64_t passed_ns)
+{
+	const uint64_t slices = passed_ns / (1ull << WEIR_EVENT_SLICE_SHIFT);
+
+	/* A slice at either end, and one for a tick that comes late. */
+	assert_in_range(count, 1, (slices + 3) * WEIR_EVENTS_A_SLICE);
+}
+
+static void of_a_flood_no_more_is_told_than_may_be(void **state)
+{
+	uint64_t begun_ns;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	send_packets(&rig, 1, LIMIT, true);
+	listen_now();
+	begun_ns = weir_host_now_ns();
+	send_packets(&rig, 1, FLOOD, false);
+	check_rate(told(WEIR_LANE_DROPS), weir_host_now_ns() - begun_ns);
+	assert_true(told(WEIR_LANE_DROPS) < FLOOD / 10);
+	end(&rig);
+}
+
+/* ---- changes ---- */
+
+static void a_penalty_that_begins_is_told_though_nobody_listens(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	uint64_t begun_ns;
+	struct rig rig;
+
+	rule = begin(&rig, WEIR_KEY_SOURCE);
+	rule->penalty_ms = rule->penalty_ms_max = 600000;
+	load(&rig);
+	send_packets(&rig, 0x0a000001, LIMIT, true);
+	begun_ns = weir_host_now_ns();
+	send_packets(&rig, 0x0a000001, 3, false);
+	event = the_only_event(WEIR_LANE_PENALTIES);
+	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
+	assert_memory_equal(event.key.source, "\x0a\x00\x00\x01", 4);
+	assert_in_range(event.value, begun_ns + 600 * SECOND, weir_host_now_ns() + 600 * SECOND);
+	assert_int_equal(told(WEIR_LANE_DROPS), 0);
+	end(&rig);
+}
+
+static void send_tcp(const struct rig *rig, const char *from, uint16_t from_port, const char *to, uint16_t to_port,
+		     uint8_t flags, bool passes)
+{
+	struct packet_spec spec = packet_udp(from, from_port, to, to_port, 0);
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = flags;
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+	send_frame(rig, frame, FRAME_BYTES, 1, passes);
+}
+
+/* A breaker of each source on TCP, which opens with the first request that fails; and a rule that penalises on UDP. */
+static void begin_breaker(struct rig *rig)
+{
+	struct weir_ruleset_rule *rule;
+	size_t resource;
+
+	rule = begin(rig, WEIR_KEY_SOURCE);
+	rule->threshold_micro = 0;
+	rule->penalty_ms = rule->penalty_ms_max = 600000;
+	rig->ruleset->settings.connections = 4096;
+	rig->ruleset->settings.connection_flows = 1024;
+	resource = rig_resource(rig, PORT + 1, WEIR_KEY_SOURCE);
+	rig->ruleset->resources[resource].match.has_protocol = false;
+	rule = rig_rule(rig, resource, WEIR_WINDOW_LEAP, 0, 0, 0);
+	rule->metric = WEIR_METRIC_REQUESTS;
+	rule->threshold_micro = WEIR_MICRO;
+	rule->breaker = (struct weir_breaker_fields){
+		.strategy = WEIR_BREAKER_ERROR_COUNT,
+		.interval_ns = 600 * SECOND,
+		.buckets = 1,
+		.retry_ns = 600 * SECOND,
+		.min_requests = 1,
+	};
+}
+
+static void fail_request(const struct rig *rig)
+{
+	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, SYN, true);
+	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, RST, true);
+	send_tcp(rig, "10.0.0.2", 1001, "192.0.2.80", PORT + 1, SYN, false);
+}
+
+static void a_breaker_that_opens_is_told_of_its_own_flow(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	begin_breaker(&rig);
+	load(&rig);
+	fail_request(&rig);
+	event = the_only_event(WEIR_LANE_BREAKERS);
+	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
+	assert_int_equal(event.value, WEIR_BREAKER_OPEN);
+	assert_int_equal(event.used, 1ull << 32 | 1);
+	assert_memory_equal(event.key.source, "\x0a\x00\x00\x02", 4);
+	end(&rig);
+}
+
+static void no_flood_of_penalties_pushes_out_a_change_of_a_breaker(void **state)
+{
+	struct weir_event_cursor penalties = {};
+	struct weir_event event;
+	uint64_t begun_ns;
+	struct rig rig;
+
+	begin_breaker(&rig);
+	load(&rig);
+	listen_now();
+	fail_request(&rig);
+	begun_ns = weir_host_now_ns();
+	/* As many rounds as fill a ring twice, if it took them all. */
+	for (uint32_t source = 1; source <= 2 * WEIR_RING_EVENTS; source++)
+		send_packets(&rig, 0x0b000000 + source, 1, false);
+	check_rate(told(WEIR_LANE_PENALTIES), weir_host_now_ns() - begun_ns);
+	assert_true(weir_events_read(events, WEIR_LANE_PENALTIES, &penalties, &event));
+	assert_int_equal(the_only_event(WEIR_LANE_BREAKERS).value, WEIR_BREAKER_OPEN);
+	end(&rig);
+}
+
+/* ---- the ring and its readers ---- */
+
+/* Two readers see the same; one that comes late is told how many it has missed. */
+static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
+{
+	struct weir_event_cursor quick = {}, late = {};
+	uint64_t read_quickly = 0, read_late = 0;
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, LIMIT, true);
+	while (told(WEIR_LANE_DROPS) < WEIR_RING_EVENTS + 88) {
+		send_packets(&rig, 1, 10, false);
+		while (weir_events_read(events, WEIR_LANE_DROPS, &quick, &event))
+			assert_int_equal(event.number, ++read_quickly);
+		sleep_ns(MS);
+	}
+	while (weir_events_read(events, WEIR_LANE_DROPS, &late, &event))
+		read_late++;
+	assert_int_equal(read_quickly, told(WEIR_LANE_DROPS));
+	assert_int_equal(quick.missed, 0);
+	assert_int_equal(read_late, WEIR_RING_EVENTS);
+	assert_int_equal(late.missed, read_quickly - WEIR_RING_EVENTS);
+	end(&rig);
+}
+
+/* A writer that never ends costs its reader one event, not all that come after it. */
+static void an_event_that_is_never_finished_is_given_up(void **state)
+{
+	struct weir_event_cursor cursor = {};
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	listen_now();
+	events->ring[WEIR_LANE_DROPS].event[1].number = WEIR_EVENT_BUSY;
+	send_packets(&rig, 1, LIMIT, true);
+	send_packets(&rig, 1, 2, false);
+	assert_false(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_int_equal(event.number, 2);
+	assert_int_equal(cursor.missed, 1);
+	end(&rig);
+}
+
+static int stay(void **state)
+{
+	rig_stay(&before);
+	return 0;
+}
+
+static int roam(void **state)
+{
+	rig_roam(&before);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_drop_is_told_with_rule_key_window_and_threshold),
+		cmocka_unit_test(of_two_rules_it_is_told_of_the_one_that_blocked),
+		cmocka_unit_test(a_drop_without_a_rule_is_told_by_its_verdict),
+		cmocka_unit_test(a_drop_for_a_penalty_says_so),
+		cmocka_unit_test(what_would_be_dropped_is_told_and_says_so),
+		cmocka_unit_test(while_nobody_listens_no_drop_is_told),
+		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_told),
+		cmocka_unit_test(of_a_flood_no_more_is_told_than_may_be),
+		cmocka_unit_test(a_penalty_that_begins_is_told_though_nobody_listens),
+		cmocka_unit_test(a_breaker_that_opens_is_told_of_its_own_flow),
+		cmocka_unit_test(no_flood_of_penalties_pushes_out_a_change_of_a_breaker),
+		cmocka_unit_test(a_reader_that_is_too_slow_knows_how_many_it_has_missed),
+		cmocka_unit_test(an_event_that_is_never_finished_is_given_up),
+	};
+
+	return cmocka_run_group_tests_name("events", tests, stay, roam);
+}

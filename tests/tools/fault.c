@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]
+ *
+ * Run a command whose system call of this number fails (ENOMEM, ...), or before which it is killed. With number 0
+ * nothing fails. FILE gets a line for each call: its number, its name, and the errors that are worth a trial. Calls are
+ * counted from 1, over all processes of the command, without those of the dynamic loader and those that cannot fail. Of
+ * those that go on and on, as reading a file does, only the first is listed. Ends as the command does: 128 and the
+ * signal, when one ended it; SIGTERM and SIGHUP are handed on.
+ *
+ * The kernel asks us about each call (seccomp_unotify(2)), so that this works on every architecture.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "tool.h"
+
+/* What may be answered, by the manual pages, and would tell a careful caller from a careless one. */
+static const struct {
+	int call;
+	const char *name;
+	const char *errors;
+} calls[] = {
+	{SYS_bpf, "bpf", "ENOMEM EPERM EBUSY"},
+	{SYS_openat, "openat", "EMFILE ENOMEM EACCES EINTR"},
+	{SYS_read, "read", "EIO EINTR"},
+	{SYS_pread64, "pread64", "EIO"},
+	{SYS_write, "write", "ENOSPC EIO"},
+	{SYS_close, "close", ""},
+	{SYS_mmap, "mmap", "ENOMEM"},
+	{SYS_mprotect, "mprotect", "ENOMEM"},
+	{SYS_brk, "brk", ""},
+	{SYS_newfstatat, "newfstatat", "EIO ENOMEM"},
+	{SYS_fstat, "fstat", "EIO"},
+	{SYS_statfs, "statfs", "EIO"},
+	{SYS_getdents64, "getdents64", "EIO"},
+	{SYS_mkdirat, "mkdirat", "ENOSPC EPERM"},
+	{SYS_unlinkat, "unlinkat", "EBUSY EPERM"},
+	{SYS_renameat2, "renameat2", "EIO EBUSY"},
+#ifdef SYS_rename
+	{SYS_mkdir, "mkdir", "ENOSPC EPERM"},
+	{SYS_unlink, "unlink", "EBUSY EPERM"},
+	{SYS_rmdir, "rmdir", "EBUSY"},
+	{SYS_rename, "rename", "EIO EBUSY"},
+#endif
+	{SYS_faccessat2, "faccessat2", "EACCES"},
+	{SYS_flock, "flock", "ENOMEM EINTR"},
+	{SYS_fcntl, "fcntl", "EMFILE"},
+	{SYS_dup3, "dup3", "EMFILE"},
+	{SYS_socket, "socket", "EMFILE ENOMEM"},
+	{SYS_bind, "bind", "ENOMEM"},
+	{SYS_listen, "listen", "EADDRINUSE"},
+	{SYS_setsockopt, "setsockopt", "ENOMEM"},
+	{SYS_getsockname, "getsockname", "ENOMEM"},
+	{SYS_sendto, "sendto", "ENOMEM EINTR"},
+	{SYS_sendmsg, "sendmsg", "ENOMEM EINTR"},
+	{SYS_recvmsg, "recvmsg", "ENOMEM EINTR"},
+	{SYS_recvfrom, "recvfrom", "ENOMEM EINTR"},
+	{SYS_ioctl, "ioctl", "ENOMEM"},
+	{SYS_setns, "setns", "EPERM ENOMEM"},
+	{SYS_getrandom, "getrandom", "EINTR"},
+	{SYS_timerfd_create, "timerfd_create", "EMFILE"},
+	{SYS_timerfd_settime, "timerfd_settime", "ENOMEM"},
+	{SYS_signalfd4, "signalfd4", "EMFILE"},
+	{SYS_inotify_init1, "inotify_init1", "EMFILE"},
+	{SYS_inotify_add_watch, "inotify_add_watch", "ENOSPC"},
+	{SYS_epoll_create1, "epoll_create1", "EMFILE"},
+	{SYS_epoll_ctl, "epoll_ctl", "ENOSPC"},
+	{SYS_eventfd2, "eventfd2", "EMFILE"},
+	{SYS_ppoll, "ppoll", "EINTR ENOMEM"},
+	{SYS_clone, "clone", "EAGAIN"},
+	{SYS_pipe2, "pipe2", "EMFILE"},
+	{SYS_wait4, "wait4", "EINTR"},
+};
+
+static const struct {
+	const char *name;
+	int error;
+} errors[] = {
+	{"EACCES", EACCES}, {"EADDRINUSE", EADDRINUSE}, {"EAGAIN", EAGAIN}, {"EBUSY", EBUSY},	{"EINTR", EINTR},
+	{"EIO", EIO},	    {"EMFILE", EMFILE},		{"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC}, {"EPERM", EPERM},
+};
+
+struct trial {
+	uint64_t number; /* of the call that fails */
+	bool is_kill, has_begun;
+	int error;
+	FILE *list;
+	uint64_t loader_begin, loader_end; /* addresses of its code */
+	uint64_t made;
+	struct seccomp_data before;
+};
+
+static volatile sig_atomic_t command;
+
+static void hand_on(int signal)
+{
+	kill(command, signal);
+}
+
+/* The lowest descriptor that is free: the listener's in the child, who has the same ones. */
+static int next_descriptor(void)
+{
+	int fd = dup(STDERR_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void be_asked_about(void)
+{
+	struct sock_filter filter[ARRAY_SIZE(calls) + 3] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = {.len = ARRAY_SIZE(filter), .filter = filter};
+	size_t count = ARRAY_SIZE(calls);
+
+	for (size_t i = 0; i < count; i++)
+		filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].call, count - i, 0);
+	filter[1 + count] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter[2 + count] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program) < 0)
+		wrong("cannot be asked about system calls", strerror(errno));
+}
+
+/* The child's first call that we are asked about waits until this has come. */
+static int take_listener(int pidfd, int fd)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int listener = -1;
+
+	for (int tries = 0; listener < 0 && tries < 10000; tries++) {
+		listener = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+		if (listener < 0)
+			nanosleep(&pause, NULL);
+	}
+	if (listener < 0)
+		wrong("cannot take the listener", strerror(errno));
+	return listener;
+}
+
+static void find_loader(struct trial *trial, uint32_t pid)
+{
+	char path[32], line[512];
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	maps = fopen(path, "re");
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long long begin, end;
+
+		if (!strstr(line, "/ld-") || sscanf(line, "%llx-%llx", &begin, &end) != 2)
+			continue;
+		if (!trial->loader_end)
+			trial->loader_begin = begin;
+		trial->loader_end = end;
+	}
+	if (maps)
+		fclose(maps);
+}
+
+/* Reading on and on, and the test runs by which the kernel's tick is found. */
+static bool goes_on_as_before(const struct trial *trial, const struct seccomp_data *call)
+{
+	bool is_same = call->nr == trial->before.nr && call->args[0] == trial->before.args[0];
+
+	return is_same && (call->nr == SYS_read || call->nr == SYS_getdents64 ||
+			   (call->nr == SYS_bpf && call->args[0] == BPF_PROG_TEST_RUN));
+}
+
+static void list(struct trial *trial, const struct seccomp_data *call)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].call == call->nr && !goes_on_as_before(trial, call))
+			fprintf(trial->list, "%llu %s %s\n", (unsigned long long)trial->made, calls[i].name,
+				calls[i].errors);
+	fflush(trial->list);
+	trial->before = *call;
+}
+
+/* What the kernel is to do: 0 go on, or minus the error. */
+static int decide(struct trial *trial, const struct seccomp_notif *asked)
+{
+	uint64_t ip = asked->data.instruction_pointer;
+
+	if (!trial->has_begun) { /* the call of start() */
+		trial->has_begun = true;
+		return 0;
+	}
+	if (!trial->loader_end)
+		find_loader(trial, asked->pid);
+	if (ip >= trial->loader_begin && ip < trial->loader_end)
+		return 0;
+	trial->made++;
+	list(trial, &asked->data);
+	if (trial->made != trial->number)
+		return 0;
+	if (trial->is_kill)
+		kill((pid_t)asked->pid, SIGKILL);
+	return trial->is_kill ? -EINTR : -trial->error;
+}
+
+static void watch(struct trial *trial, int listener)
+{
+	struct pollfd poll_fd = {.fd = listener, .events = POLLIN};
+
+	while (poll(&poll_fd, 1, -1) >= 0 || errno == EINTR) {
+		struct seccomp_notif asked = {};
+		struct seccomp_notif_resp answer = {};
+
+		if (poll_fd.revents & POLLHUP)
+			break;
+		/* Who asked may have been ended meanwhile: ENOENT, here and below. */
+		if (!(poll_fd.revents & POLLIN) || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked))
+			continue;
+		answer.id = asked.id;
+		answer.error = decide(trial, &asked);
+		answer.flags = answer.error ? 0 : SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+	}
+}
+
+static int start(char **arguments)
+{
+	int fd = next_descriptor(), pidfd;
+	pid_t child = fork();
+
+	if (child < 0)
+		wrong("cannot fork", strerror(errno));
+	if (!child) {
+		be_asked_about();
+		close(-1); /* waits until the listener, which execve closes, is in other hands */
+		execvp(arguments[0], arguments);
+		_exit(127);
+	}
+	command = child;
+	pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	return take_listener(pidfd, fd);
+}
+
+static int error_named(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (!strcmp(errors[i].name, name))
+			return errors[i].error;
+	wrong("no such error here", name);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct trial trial = {};
+	int status;
+
+	if (argc < 6 || strcmp(argv[1], "-o"))
+		wrong("usage", "fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]");
+	trial.number = number("not a number", argv[3]);
+	trial.is_kill = !strcmp(argv[4], "KILL");
+	trial.error = trial.is_kill ? 0 : error_named(argv[4]);
+	trial.list = fopen(argv[2], "we");
+	if (!trial.list)
+		wrong("cannot write", argv[2]);
+	signal(SIGTERM, hand_on);
+	signal(SIGHUP, hand_on);
+	watch(&trial, start(argv + 5));
+	fclose(trial.list);
+	while (waitpid(command, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

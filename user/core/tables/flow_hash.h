@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The hash of a flow under a rule, by its key: as bpf/flow.h has it, for those who look for a flow by name. */
+#ifndef WEIR_TABLES_FLOW_HASH_H
+#define WEIR_TABLES_FLOW_HASH_H
+
+#include <string.h>
+
+#include "weir_abi.h"
+
+/* seed: the 16 words of an instance. */
+static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uint32_t timing,
+				      const struct weir_flow_key *key)
+{
+	uint32_t words[sizeof(*key) / sizeof(uint32_t)];
+	uint64_t sum = seed[0] + (uint64_t)(timing * WEIR_RULE_SLOTS_MAX + rule_slot) * seed[1];
+
+	memcpy(words, key, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		sum += words[i] * seed[2 + i];
+	sum ^= sum >> 32;
+	sum *= seed[14];
+	sum ^= sum >> 29;
+	sum *= seed[15];
+	return sum ^ sum >> 32;
+}
+
+#endif

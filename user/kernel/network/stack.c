@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "network/stack.h"
+
+#include <linux/if_link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "network/netlink.h"
+
+/* VLANs on a bond on a bridge are four; the kernel allows eight. */
+#define LEVELS_MAX 8
+
+/* ---- one interface ---- */
+
+static uint32_t read_u32(const struct nlattr *attr)
+{
+	return attr && mnl_attr_get_payload_len(attr) >= sizeof(uint32_t) ? mnl_attr_get_u32(attr) : 0;
+}
+
+static const struct nlattr *find_nested(const struct nlattr *in, uint16_t type)
+{
+	const struct nlattr *attr;
+
+	if (in)
+		mnl_attr_for_each_nested(attr, in)
+			if (mnl_attr_get_type(attr) == type)
+				return attr;
+	return NULL;
+}
+
+static enum weir_link_kind kind_of(const struct ifinfomsg *about, const struct nlattr *info)
+{
+	const struct nlattr *kind = find_nested(info, IFLA_INFO_KIND);
+
+	if (about->ifi_flags & IFF_LOOPBACK)
+		return WEIR_LINK_LOOPBACK;
+	if (kind && !strcmp(mnl_attr_get_str(kind), "veth"))
+		return WEIR_LINK_VETH;
+	return kind && !strcmp(mnl_attr_get_str(kind), "tun") ? WEIR_LINK_TUN : WEIR_LINK_OTHER;
+}
+
+static void read_kind(const struct nlmsghdr *message, struct weir_stacked *link)
+{
+	const struct ifinfomsg *about = mnl_nlmsg_get_payload(message);
+	const struct nlattr *info = weir_netlink_find(message, sizeof(*about), IFLA_LINKINFO);
+	const struct nlattr *netns = weir_netlink_find(message, sizeof(*about), IFLA_LINK_NETNSID);
+	uint32_t other = read_u32(weir_netlink_find(message, sizeof(*about), IFLA_LINK));
+	const struct nlattr *header;
+
+	link->kind = kind_of(about, info);
+	link->peer_netns = -1;
+	switch (link->kind) {
+	case WEIR_LINK_VETH: /* two ends call each other their link, and neither stands on the other */
+		link->peer = other;
+		if (netns)
+			link->peer_netns = read_u32(netns);
+		return;
+	case WEIR_LINK_TUN:
+		header = find_nested(find_nested(info, IFLA_INFO_DATA), IFLA_TUN_VNET_HDR);
+		link->has_vnet_header = header && mnl_attr_get_payload_len(header) && mnl_attr_get_u8(header);
+		return;
+	default:
+		if (!netns) /* else it has a number of another namespace */
+			link->parent = other;
+	}
+}
+
+static void add_link(const struct nlmsghdr *message, void *data)
+{
+	const struct ifinfomsg *about = mnl_nlmsg_get_payload(message);
+	const struct nlattr *name = weir_netlink_find(message, sizeof(*about), IFLA_IFNAME);
+	struct weir_stack *stack = data;
+	struct weir_stacked *link;
+
+	if (message->nlmsg_type != RTM_NEWLINK || !name)
+		return;
+	link = weir_array_add((void **)&stack->links, stack->count, sizeof(*link));
+	if (!link)
+		return;
+	stack->count++;
+	*link = (struct weir_stacked){
+		.ifindex = about->ifi_index,
+		.master = read_u32(weir_netlink_find(message, sizeof(*about), IFLA_MASTER)),
+	};
+	snprintf(link->name, sizeof(link->name), "%s", mnl_attr_get_str(name));
+	read_kind(message, link);
+}
+
+/* ---- all of them ---- */
+
+static void read_links(struct weir_stack *stack)
+{
+	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
+	const struct ifinfomsg about = {};
+
+	if (weir_netlink_open(&netlink, NETLINK_ROUTE))
+		return;
+	weir_netlink_begin(&netlink, RTM_GETLINK, NLM_F_DUMP, &about, sizeof(about));
+	weir_netlink_ask(&netlink, add_link, stack); /* an interface that comes meanwhile is missed, ignoring */
+}
+
+const struct weir_stacked *weir_stack_find(const struct weir_stack *stack, uint32_t ifindex)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->links[i].ifindex == ifindex)
+			return &stack->links[i];
+	return NULL;
+}
+
+static bool stands_on(const struct weir_stacked *upper, const struct weir_stacked *lower)
+{
+	return lower->ifindex != upper->ifindex && (lower->master == upper->ifindex || upper->parent == lower->ifindex);
+}
+
+static void add_bottoms(struct weir_stack *stack, const struct weir_stacked *link, int level)
+{
+	struct weir_stacked *bottom;
+	bool is_bottom = true;
+
+	for (size_t i = 0; level < LEVELS_MAX && i < stack->count; i++) {
+		if (!stands_on(link, &stack->links[i]))
+			continue;
+		is_bottom = false;
+		add_bottoms(stack, &stack->links[i], level + 1);
+	}
+	if (!is_bottom)
+		return;
+	bottom = weir_array_add((void **)&stack->bottoms, stack->bottom_count, sizeof(*bottom));
+	if (!bottom)
+		return;
+	stack->bottom_count++;
+	*bottom = *link;
+}
+
+void weir_stack_read(const char *name, uint32_t ifindex, struct weir_stack *stack)
+{
+	struct weir_stacked alone = {.ifindex = ifindex, .peer_netns = -1};
+
+	snprintf(alone.name, sizeof(alone.name), "%s", name);
+	read_links(stack);
+	add_bottoms(stack, weir_stack_find(stack, ifindex) ?: &alone, 0);
+}
+
+void weir_stack_free(struct weir_stack *stack)
+{
+	free(stack->links);
+	free(stack->bottoms);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/events.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "frames/ends.h"
+#include "host/host.h"
+#include "rules/values.h"
+#include "tables/breaker_state.h"
+#include "words/json.h"
+#include "words/key.h"
+
+static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
+	[WEIR_JOURNAL_ATTACH] = "attach",	[WEIR_JOURNAL_DETACH] = "detach",
+	[WEIR_JOURNAL_RELOAD] = "reload",	[WEIR_JOURNAL_ROLLBACK] = "rollback",
+	[WEIR_JOURNAL_CONFIRM] = "confirm",	[WEIR_JOURNAL_RETURN] = "return",
+	[WEIR_JOURNAL_INTERFACE] = "interface", [WEIR_JOURNAL_CONTROLLER] = "controller",
+};
+
+const char *weir_happening_name(const struct weir_happening *happening)
+{
+	switch (happening->kind) {
+	case WEIR_HAPPENING_DROP:
+		return happening->event.flags & WEIR_EVENT_OBSERVED ? "wouldDrop" : "drop";
+	case WEIR_HAPPENING_PENALTY:
+		return "penalty";
+	case WEIR_HAPPENING_BREAKER:
+		return "breaker";
+	case WEIR_HAPPENING_JOURNAL:
+		return happening->entry.kind < WEIR_JOURNAL_KINDS ? journal_names[happening->entry.kind] : "?";
+	case WEIR_HAPPENING_STALE:
+		return "stale";
+	case WEIR_HAPPENING_MISSED:
+		return "missed";
+	}
+	return "?";
+}
+
+static const char *unit_of(const struct weir_rule_info *rule)
+{
+	return rule->identity.counts_bytes ? "bytes" : "packets";
+}
+
+/* As the instance has it: it may be in another network namespace. */
+static const char *interface_of(const struct weir_event_watch *watch, const struct weir_event *event)
+{
+	for (size_t i = 0; i < watch->instance->link_count; i++)
+		if (watch->instance->links[i].ifindex == event->ifindex)
+			return watch->instance->links[i].interface;
+	return NULL;
+}
+
+static const char *format_address(const struct weir_ends *ends, const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
+}
+
+static const char *stale_words(void)
+{
+	return "the controller has not been heard of: thresholds that move are at their safe values";
+}
+
+static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
+
+static const char *missed_name(const struct weir_happening *happening)
+{
+	return happening->missed.of < ARRAY_SIZE(missed_names) ? missed_names[happening->missed.of] : "events";
+}
+
+/* ---- JSON ---- */
+
+static json_t *describe_packet(const struct weir_event_watch *watch, const struct weir_event *event)
+{
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
+				   interface_of(watch, event));
+	struct weir_ends ends;
+
+	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
+		return fields;
+	json_object_set_new(fields, "source", json_string(format_address(&ends, ends.source, source)));
+	json_object_set_new(fields, "destination", json_string(format_address(&ends, ends.destination, destination)));
+	json_object_set_new(fields, "protocol", json_integer(ends.protocol));
+	if (ends.has_ports) {
+		json_object_set_new(fields, "sourcePort", json_integer(ends.source_port));
+		json_object_set_new(fields, "destinationPort", json_integer(ends.destination_port));
+	}
+	return fields;
+}
+
+static void add_drop(const struct weir_event_watch *watch, const struct weir_happening *happening,
+		     const struct weir_rule_info *rule, json_t *fields)
+{
+	const struct weir_event *event = &happening->event;
+
+	json_object_set_new(fields, "verdict",
+			    json_string(event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict]
+									    : "?"));
+	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
+	json_object_set_new(fields, "packet", describe_packet(watch, event));
+	if (!rule || !weir_happening_has_figures(happening))
+		return;
+	json_object_set_new(fields, "unit", json_string(unit_of(rule)));
+	json_object_set_new(fields, "used", json_integer((json_int_t)event->used));
+	json_object_set_new(fields, "threshold", json_integer((json_int_t)event->threshold));
+}
+
+static void add_rule(const struct weir_happening *happening, const struct weir_rule_info *rule, json_t *fields)
+{
+	json_object_set_new(fields, "rule", rule ? json_string(rule->name) : json_null());
+	if (!rule)
+		return;
+	json_object_set_new(fields, "resource", rule->system ? json_null() : json_string(rule->resource_name));
+	json_object_set_new(fields, "key",
+			    rule->identity.key_fields ? weir_json_key(&rule->identity, &happening->event.key)
+						      : json_object());
+}
+
+static void add_breaker(const struct weir_event *event, json_t *fields)
+{
+	json_object_set_new(fields, "state",
+			    json_string(event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value]
+									       : "?"));
+	json_object_set_new(fields, "requests", json_integer((json_int_t)(event->used >> 32)));
+	json_object_set_new(fields, "bad", json_integer((json_int_t)(event->used & 0xffffffff)));
+}
+
+json_t *weir_happening_describe(const struct weir_event_watch *watch, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
+	json_t *fields =
+		json_pack("{s:s, s:I, s:s}", "event", weir_happening_name(happening), "timeNs",
+			  (json_int_t)weir_host_wall_ns(happening->time_ns), "instance", watch->instance->name);
+
+	if (!fields)
+		return NULL;
+	if (happening->kind <= WEIR_HAPPENING_BREAKER)
+		add_rule(happening, rule, fields);
+	if (happening->kind == WEIR_HAPPENING_DROP)
+		add_drop(watch, happening, rule, fields);
+	if (happening->kind == WEIR_HAPPENING_PENALTY)
+		json_object_set_new(fields, "untilNs",
+				    json_integer((json_int_t)weir_host_wall_ns(happening->event.value)));
+	if (happening->kind == WEIR_HAPPENING_BREAKER)
+		add_breaker(&happening->event, fields);
+	if (happening->kind == WEIR_HAPPENING_JOURNAL)
+		json_object_set_new(fields, "text", weir_json_text(happening->entry.text));
+	if (happening->kind == WEIR_HAPPENING_STALE)
+		json_object_set_new(fields, "text", json_string(stale_words()));
+	if (happening->kind == WEIR_HAPPENING_MISSED) {
+		json_object_set_new(fields, "count", json_integer((json_int_t)happening->missed.count));
+		json_object_set_new(fields, "of", json_string(missed_name(happening)));
+	}
+	return fields;
+}
+
+/* ---- words ---- */
+
+static void print_flow(const struct weir_rule_info *rule, const struct weir_event *event, FILE *text)
+{
+	char words[WEIR_WORDS_BYTES];
+
+	if (!rule) {
+		fprintf(text, "rule '?'");
+		return;
+	}
+	fprintf(text, "rule '%s', %s", rule->name,
+		rule->identity.key_fields ? weir_format_key(&rule->identity, &event->key, words)
+					  : "the whole resource");
+}
+
+static void print_packet(const struct weir_event_watch *watch, const struct weir_event *event, FILE *text)
+{
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+	const char *interface = interface_of(watch, event);
+	struct weir_ends ends;
+
+	if (!weir_frame_ends(event->frame, event->kept_bytes, &ends)) {
+		fprintf(text, "a frame");
+	} else {
+		format_address(&ends, ends.source, source);
+		format_address(&ends, ends.destination, destination);
+		if (ends.has_ports)
+			fprintf(text, "%s port %u to %s port %u", source, ends.source_port, destination,
+				ends.destination_port);
+		else
+			fprintf(text, "%s to %s", source, destination);
+		if (weir_protocol_name(ends.protocol))
+			fprintf(text, ", %s", weir_protocol_name(ends.protocol));
+		else
+			fprintf(text, ", protocol %u", ends.protocol);
+	}
+	fprintf(text, ", %u bytes%s%s", event->frame_bytes, interface ? " on " : "", interface ? interface : "");
+}
+
+static void print_drop(const struct weir_event_watch *watch, const struct weir_happening *happening,
+		       const struct weir_rule_info *rule, FILE *text)
+{
+	const struct weir_event *event = &happening->event;
+
+	if (event->rule_slot == WEIR_EVENT_NO_RULE)
+		fprintf(text, "%s", event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict] : "?");
+	else
+		print_flow(rule, event, text);
+	if (event->flags & WEIR_EVENT_PENALISED)
+		fprintf(text, ", penalised");
+	if (rule && weir_happening_has_figures(happening))
+		fprintf(text, ", used %llu of %llu %s", (unsigned long long)event->used,
+			(unsigned long long)event->threshold, unit_of(rule));
+	fprintf(text, ": ");
+	print_packet(watch, event, text);
+}
+
+static void print_change(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
+{
+	const struct weir_event *event = &happening->event;
+	char words[WEIR_WORDS_BYTES];
+
+	print_flow(rule, event, text);
+	if (happening->kind == WEIR_HAPPENING_PENALTY)
+		fprintf(text, ": blocked for %s",
+			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
+	else
+		fprintf(text, ": %s, %llu of %llu requests were bad",
+			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value] : "?",
+			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
+}
+
+char *weir_happening_words(const struct weir_event_watch *watch, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
+	char *words = NULL;
+	size_t bytes;
+	FILE *text = open_memstream(&words, &bytes);
+
+	if (!text)
+		return NULL;
+	switch (happening->kind) {
+	case WEIR_HAPPENING_DROP:
+		print_drop(watch, happening, rule, text);
+		break;
+	case WEIR_HAPPENING_PENALTY:
+	case WEIR_HAPPENING_BREAKER:
+		print_change(happening, rule, text);
+		break;
+	case WEIR_HAPPENING_JOURNAL:
+		fprintf(text, "%s", happening->entry.text);
+		break;
+	case WEIR_HAPPENING_STALE:
+		fprintf(text, "%s", stale_words());
+		break;
+	case WEIR_HAPPENING_MISSED:
+		fprintf(text, "%llu %s came faster than they were read", (unsigned long long)happening->missed.count,
+			missed_name(happening));
+		break;
+	}
+	fclose(text);
+	return words;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Events as `weir events` prints them: a line of words, or a line of JSON (docs/json.md). */
+#ifndef WEIR_REPORT_EVENTS_H
+#define WEIR_REPORT_EVENTS_H
+
+#include <jansson.h>
+
+#include "watch/events.h"
+
+/* "drop", "penalty", "reload": the same in words and in JSON. */
+const char *weir_happening_name(const struct weir_happening *happening);
+
+/* NULL: out of memory. */
+json_t *weir_happening_describe(const struct weir_event_watch *watch, const struct weir_happening *happening);
+
+/* What happened, without when. The caller frees it; NULL: out of memory. */
+char *weir_happening_words(const struct weir_event_watch *watch, const struct weir_happening *happening);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events of an instance, as they happen: those of its program, its journal, and its controller's heartbeat, in order of
+ * time. A reader takes nothing from another one.
+ */
+#ifndef WEIR_WATCH_EVENTS_H
+#define WEIR_WATCH_EVENTS_H
+
+#include "instance/instance.h"
+#include "program/events.h"
+
+enum weir_happening_kind {
+	WEIR_HAPPENING_DROP,
+	WEIR_HAPPENING_PENALTY,
+	WEIR_HAPPENING_BREAKER,
+	WEIR_HAPPENING_JOURNAL,
+	WEIR_HAPPENING_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
+	WEIR_HAPPENING_MISSED, /* more events than the reader could follow */
+};
+
+struct weir_happening {
+	enum weir_happening_kind kind;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	union {
+		struct weir_event event;
+		struct weir_journal_entry entry;
+		struct {
+			uint64_t count;
+			enum weir_happening_kind of;
+		} missed;
+	};
+};
+
+struct weir_happenings {
+	struct weir_happening *all; /* in order of time */
+	size_t count;
+};
+
+struct weir_event_watch {
+	struct weir_instance *instance; /* as it is now: names of rules, by slot */
+	struct weir_events *events;
+	struct weir_event_cursor lanes[WEIR_LANES], journal;
+	bool wants_drops;
+	bool is_stale; /* as it was told last */
+};
+
+/* From now on; or, with `from_the_past`, from the oldest change that is kept. Close what was opened. */
+int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
+			  struct weir_event_watch *ret_watch, struct weir_diag *diag);
+void weir_event_watch_close(struct weir_event_watch *watch);
+
+/* So often, at least: else rings may be overwritten. */
+#define WEIR_EVENT_WATCH_PERIOD_MS 100
+
+/*
+ * What has happened since. The caller frees *ret_happenings, also when it fails: -ENOENT, the instance was detached;
+ * what happened until then is there.
+ */
+int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag);
+void weir_happenings_free(struct weir_happenings *happenings);
+
+/* The rule of an event; NULL: none, or it is not known any more. */
+const struct weir_rule_info *weir_happening_rule(const struct weir_event_watch *watch,
+						 const struct weir_happening *happening);
+
+/* The rule goes by units that an event tells: of a window, or connections. */
+bool weir_happening_has_figures(const struct weir_happening *happening);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "watch/planned.h"
+
+#include "base/util.h"
+#include "program/array.h"
+#include "tables/penalties.h"
+#include "tables/rule_kind.h"
+
+struct scan {
+	const struct weir_instance *instance;
+	const uint64_t *units;
+	uint64_t now_ns;
+	uint32_t keyed_slot; /* of the only rule that throttles flows, or WEIR_PLANNED_ANY */
+	weir_planned_add *add;
+	void *data;
+};
+
+static bool throttles(const struct weir_rule_info *rule)
+{
+	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_throttles(rule);
+}
+
+bool weir_planned_is_used(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (throttles(&instance->rules[instance->rule_order[i]]))
+			return true;
+	return false;
+}
+
+/* How long the next packet waits at least after the one before. Under an override it may be another: then a flow is
+ * shown a little too long, or too short.
+ */
+static uint64_t cost_ns(const struct scan *scan, uint32_t slot)
+{
+	const struct weir_rule_info *rule;
+
+	if (slot == WEIR_PLANNED_ANY)
+		return 0;
+	rule = &scan->instance->rules[slot];
+	if (rule->place >= scan->instance->rule_count || !scan->units[rule->place])
+		return 0;
+	return rule->identity.interval_ns / scan->units[rule->place];
+}
+
+/* Words of planned times and of penalties are laid out alike. */
+static void add_word(const struct scan *scan, uint64_t word, struct weir_planned_use *use)
+{
+	if (!weir_penalty_left_ns(word, use->tag, scan->now_ns - cost_ns(scan, use->slot)))
+		return;
+	use->wait_ns = weir_penalty_left_ns(word, use->tag, scan->now_ns);
+	scan->add(use, scan->data);
+}
+
+static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct scan *scan = data;
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+	struct weir_planned_use use = {.slot = slot};
+
+	if (throttles(rule) && !rule->identity.key_fields)
+		add_word(scan, *(const uint64_t *)values, &use);
+	return 0;
+}
+
+static int add_set(uint32_t index, const void *values, int cpus, void *data)
+{
+	const struct weir_throttle_set *set = values;
+	const struct scan *scan = data;
+
+	for (int way = 0; way < WEIR_THROTTLE_WAYS; way++) {
+		struct weir_planned_use use = {.slot = scan->keyed_slot, .tag = set->tag[way], .set = index};
+
+		if (use.tag)
+			add_word(scan, set->last[way], &use);
+	}
+	return 0;
+}
+
+static uint32_t find_keyed_slot(const struct weir_instance *instance)
+{
+	uint32_t found = WEIR_PLANNED_ANY;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const uint32_t slot = instance->rule_order[i];
+
+		if (!throttles(&instance->rules[slot]) || !instance->rules[slot].identity.key_fields)
+			continue;
+		if (found != WEIR_PLANNED_ANY)
+			return WEIR_PLANNED_ANY;
+		found = slot;
+	}
+	return found;
+}
+
+int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, uint64_t now_ns,
+		      weir_planned_add *add, void *data)
+{
+	struct scan scan = {
+		.instance = instance,
+		.units = units,
+		.now_ns = now_ns,
+		.keyed_slot = find_keyed_slot(instance),
+		.add = add,
+		.data = data,
+	};
+	int err;
+
+	if (!weir_planned_is_used(instance))
+		return 0;
+	err = weir_array_scan(instance->map_fd[WEIR_MAP_THROTTLED_RESOURCES], instance->info.rule_slots,
+			      sizeof(uint64_t), add_resource, &scan);
+	if (!err)
+		err = weir_array_scan(instance->map_fd[WEIR_MAP_THROTTLED_FLOWS], instance->info.throttle_sets,
+				      sizeof(struct weir_throttle_set), add_set, &scan);
+	return err;
+}
