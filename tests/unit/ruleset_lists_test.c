@@ -162,7 +162,7 @@ static void prefix_that_is_allowed_and_denied_is_denied_with_a_warning(void **st
 				    NULL, NULL),
 			 0);
 	assert_tells(bench, "warning: 2 prefixes are both in 'allow' and in 'deny', such as 192.0.2.1\n"
-			    "deny wins: take them out of one of the two\n");
+			    "    deny wins: take them out of one of the two\n");
 	assert_listed(bench, expected, ARRAY_SIZE(expected));
 }
 

@@ -441,10 +441,9 @@ static void a_mistake_in_a_directory_names_the_file(void **state)
 	assert_int_equal(mkdir("rules.d", 0700), 0);
 	write_text("a.yaml", "rules: [{resource: elsewhere, threshold: 4}]\n");
 	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
-	assert_tells(
-		bench,
-		"there are no rule files in directory 'rules.d'\n"
-		"their names end in .yaml, .yml or .json; if nothing is to be in force, have one with '{}' in it\n");
+	assert_tells(bench, "there are no rule files in directory 'rules.d'\n"
+			    "    their names end in .yaml, .yml or .json; if nothing is to be in force, have one with "
+			    "'{}' in it\n");
 	forget(bench);
 	write_text("rules.d/x.yml", "resources: [{nam: a}]\n");
 	assert_int_equal(symlink("nowhere", "rules.d/gone.yaml"), 0);
@@ -539,7 +538,7 @@ static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 	assert_null(bench->ruleset);
 }
 
-#define HOW_TO_BE_EMPTY "if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples\n"
+#define HOW_TO_BE_EMPTY "    if nothing is to be in it, write '{}' or 'rules: []'; 'rules/' has examples\n"
 
 /* A write that failed leaves such a file, and its rules would go with a reload. */
 static void empty_file_is_refused_also_among_others(void **state)

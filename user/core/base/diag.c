@@ -267,12 +267,12 @@ static void print_source(const struct weir_diag_entry *entry, const struct ink *
 	fprintf(stream, "%s\n", ink->end);
 }
 
-static void print_hint(const char *hint, const char *indent, FILE *stream)
+static void print_hint(const char *hint, FILE *stream)
 {
 	while (*hint) {
 		int bytes = strcspn(hint, "\n");
 
-		fprintf(stream, "%s%.*s\n", indent, bytes, hint);
+		fprintf(stream, "    %.*s\n", bytes, hint);
 		hint += bytes + (hint[bytes] == '\n');
 	}
 }
@@ -289,7 +289,7 @@ static void print_entry(const struct weir_diag_entry *entry, const struct ink *i
 	if (entry->source_line)
 		print_source(entry, ink, stream);
 	if (entry->hint)
-		print_hint(entry->hint, entry->file ? "    " : "", stream);
+		print_hint(entry->hint, stream);
 }
 
 /* Without the memory for it, without the prefix. */

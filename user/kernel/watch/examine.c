@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "compile/compile.h"
@@ -143,11 +144,15 @@ static void examine_pressure(struct weir_findings *findings)
 		     "memory pressure is told within half a second: MemoryAdaptive rules hear of it between readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_LATE:
-		find(findings, WEIR_FINDING_NOTE, "pressure", "run it as root, or with CAP_SYS_RESOURCE",
+		find(findings, WEIR_FINDING_NOTE, "pressure",
+		     geteuid() ? "run it as root, or with CAP_SYS_RESOURCE"
+			       : "it takes CAP_SYS_RESOURCE, which root lacks here",
 		     "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_NEVER:
-		find(findings, WEIR_FINDING_NOTE, "pressure", "boot with psi=1 on a kernel that has it; as root",
+		find(findings, WEIR_FINDING_NOTE, "pressure",
+		     geteuid() ? "boot with psi=1 on a kernel that has it; as root"
+			       : "boot with psi=1, on a kernel that has it",
 		     "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
 		return;
 	}
