@@ -2,25 +2,32 @@
 /* weir events: what happens, as it does. */
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "cmd.h"
 #include "host/host.h"
 #include "options.h"
 #include "print.h"
+#include "replay/output.h"
+#include "report/event_capture.h"
 #include "report/events.h"
 
 static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},
 	{'p', false, "past", NULL, "the latest changes, as far as they are kept, and end"},
+	{'P', false, "pcap", "FILE",
+	 "write the drops into a capture (pcapng), too: the first 128 bytes of each frame, with why it was\n"
+	 "dropped as its comment; '-' is standard output, where nothing else is printed then"},
 	{},
 };
 
 const struct weir_command weir_events_command = {
 	.name = "events",
 	.own_options = own_options,
-	.options = "INjCh",
+	.options = "INJCh",
 	.means_attached = true,
 	.about =
 		"Print what happens, a line each, until Ctrl-C: dropped packets, with the rule, the flow, what its\n"
@@ -31,8 +38,23 @@ const struct weir_command weir_events_command = {
 		"them all. Changes are kept: the latest 256 of the instance, 512 of penalties and 512 of breakers.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
-		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'",
+		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'\n"
+		   "  weir events --pcap - | tshark -r - -T fields -e frame.comment",
 };
+
+struct listener {
+	struct weir_event_watch watch;
+	bool prints, wants_json;
+	struct weir_output output;	   /* of the capture; empty: none is asked for, or it goes to standard output */
+	struct weir_event_capture capture; /* without a stream: none is asked for */
+};
+
+static void end_listener(struct listener *listener)
+{
+	weir_event_watch_close(&listener->watch);
+	weir_event_capture_free(&listener->capture);
+	weir_output_close(&listener->output);
+}
 
 /* ---- printing ---- */
 
@@ -66,19 +88,96 @@ static int print_json(const struct weir_event_watch *watch, const struct weir_ha
 	return err;
 }
 
+static int tell_one(struct listener *listener, const struct weir_happening *happening)
+{
+	int err = 0;
+
+	if (listener->capture.stream)
+		err = weir_event_capture_add(&listener->capture, &listener->watch, happening);
+	if (err || !listener->prints)
+		return err;
+	return listener->wants_json ? print_json(&listener->watch, happening)
+				    : print_words(&listener->watch, happening);
+}
+
+/* So that the capture is whole at any moment. */
+static int flush_capture(struct listener *listener, struct weir_diag *diag)
+{
+	FILE *stream = listener->capture.stream;
+
+	if (!stream || stream == stdout)
+		return 0;
+	fflush(stream);
+	return weir_output_check(&listener->output, diag);
+}
+
 /* What has happened since; -ENOENT: and the instance was detached. */
-static int print_new(struct weir_event_watch *watch, bool wants_json, struct weir_diag *diag)
+static int tell_new(struct listener *listener, struct weir_diag *diag)
 {
 	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
-	int err = weir_event_watch_read(watch, &happenings, diag), failed = 0;
+	int err = weir_event_watch_read(&listener->watch, &happenings, diag), failed = 0;
 
 	for (size_t i = 0; !failed && i < happenings.count; i++)
-		failed = wants_json ? print_json(watch, &happenings.all[i]) : print_words(watch, &happenings.all[i]);
+		failed = tell_one(listener, &happenings.all[i]);
+	if (failed)
+		weir_diag_fail(diag, -failed, NULL, "cannot print an event");
+	else
+		failed = flush_capture(listener, diag);
 	if (!failed)
 		failed = weir_flush_results(diag);
-	else
-		weir_diag_fail(diag, -failed, NULL, "cannot print an event");
 	return err ? err : failed;
+}
+
+/* ---- the capture ---- */
+
+/* All drops of one reading go out by one write: a kill leaves no half packet in a file. */
+#define CAPTURE_BUFFER_BYTES (1u << 20)
+
+static int refuse(const char *reason)
+{
+	fprintf(stderr, "weir events: %s\n'weir events --help' shows options and an example\n", reason);
+	return -EINVAL;
+}
+
+static int check_capture(const struct weir_options *options)
+{
+	const char *path = options->pcap;
+
+	if (!path)
+		return 0;
+	if (!*path)
+		return refuse("--pcap names no file");
+	if (options->only_changes || options->means_past)
+		return refuse("--pcap writes drops, and --changes and --past tell of none");
+	if (strcmp(path, "-"))
+		return 0;
+	if (options->wants_json)
+		return refuse("--json and '--pcap -' would both go to standard output: name a file for the capture");
+	return isatty(STDOUT_FILENO) ? refuse("'--pcap -' writes bytes, which no terminal shows: name a file, or "
+					      "pipe it into a program")
+				     : 0;
+}
+
+static int begin_capture(const char *path, struct listener *listener, struct weir_diag *diag)
+{
+	int err;
+
+	if (!strcmp(path, "-")) {
+		listener->prints = false;
+		setvbuf(stdout, NULL, _IOFBF, CAPTURE_BUFFER_BYTES);
+		weir_event_capture_begin(stdout, &listener->capture);
+		return weir_flush_results(diag);
+	}
+	err = weir_output_open(&listener->output, path, diag);
+	if (err)
+		return err;
+	setvbuf(listener->output.stream, NULL, _IOFBF, CAPTURE_BUFFER_BYTES);
+	weir_event_capture_begin(listener->output.stream, &listener->capture);
+	err = weir_output_show(&listener->output, diag);
+	if (err)
+		return err;
+	listener->capture.stream = listener->output.stream; /* a pipe's is another one now */
+	return 0;
 }
 
 /* ---- waiting ---- */
@@ -90,21 +189,37 @@ static bool waits_on(int signal_fd)
 	return poll(&polled, 1, WEIR_EVENT_WATCH_PERIOD_MS) == 0;
 }
 
-static int listen_on(const struct weir_options *options, struct weir_diag *diag)
+/* A pipe that the capture goes to may wait for its reader: before signals are held. */
+static int begin_listener(const struct weir_options *options, struct listener *listener, struct weir_diag *diag)
 {
 	const bool wants_drops = !options->only_changes && !options->means_past;
-	_cleanup_(weir_event_watch_close) struct weir_event_watch watch = {};
-	_cleanup_(weir_closep) int signal_fd = weir_open_end_signals(diag);
-	int err = signal_fd < 0
-			  ? signal_fd
-			  : weir_event_watch_open(options->instance, wants_drops, options->means_past, &watch, diag);
+	int err = check_capture(options);
+
+	if (!err)
+		err = weir_event_watch_open(options->instance, wants_drops, options->means_past, &listener->watch,
+					    diag);
+	listener->prints = true;
+	listener->wants_json = options->wants_json;
+	if (!err && options->pcap)
+		err = begin_capture(options->pcap, listener, diag);
+	return err;
+}
+
+static int listen_on(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(end_listener) struct listener listener = {};
+	_cleanup_(weir_closep) int signal_fd = -1;
+	int err = begin_listener(options, &listener, diag);
 
 	if (err)
 		return err;
+	signal_fd = weir_open_end_signals(diag);
+	if (signal_fd < 0)
+		return signal_fd;
 	if (options->means_past)
-		return print_new(&watch, options->wants_json, diag);
+		return tell_new(&listener, diag);
 	do
-		err = print_new(&watch, options->wants_json, diag);
+		err = tell_new(&listener, diag);
 	while (!err && waits_on(signal_fd));
 	if (err != -ENOENT)
 		return err;

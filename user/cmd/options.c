@@ -56,6 +56,7 @@ static const struct weir_option known_options[] = {
 	 "allow --listen to be an address that other hosts can reach: no password, no TLS"},
 	{'n', true, "number", "N", "how many to show (default: 20)"},
 	{'j', false, "json", NULL, "print one JSON document"},
+	{'J', false, "json", NULL, "print a JSON document a line, one for each event"},
 	{WEIR_WIDE_OPTION, false, "wide", NULL, "cut nothing in tables, however narrow the terminal is"},
 	{WEIR_COLOR_OPTION, false, "color", "WHEN",
 	 "auto (in a terminal, unless NO_COLOR is set), always or never; default: auto"},
@@ -310,6 +311,7 @@ static bool *find_switch(struct weir_options *options, int letter)
 	case 'a':
 		return &options->means_all;
 	case 'j':
+	case 'J':
 		return &options->wants_json;
 	default:
 		return NULL;
@@ -349,6 +351,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'r': /* which of the two it is, its command knows */
 		options->rule = optarg;
 		return add_rule_file(command, options, optarg);
+	case 'P':
+		options->pcap = optarg;
+		return 0;
 	case 'F':
 	case 's':
 		options->lasts = optarg;

@@ -65,6 +65,7 @@ struct weir_options {
 	bool lists, removes;
 	bool wants_dropped;
 	bool only_changes, means_past; /* of events */
+	const char *pcap;	       /* a capture to write; NULL: none */
 	bool is_dry_run;
 	bool tells_by_exit_code; /* whether something differs */
 	bool means_before;	 /* the rule set before the one in force */

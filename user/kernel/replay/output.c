@@ -150,16 +150,22 @@ int weir_output_check(const struct weir_output *output, struct weir_diag *diag)
 	return ferror(output->stream) ? cannot_write(diag, errno ? errno : EIO, output->path) : 0;
 }
 
-static int copy_to(FILE *from, const char *path)
+/* What is there already. NULL: errno says why. */
+static FILE *open_there(const char *path)
 {
-	_cleanup_(weir_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC); /* it is there */
-	_cleanup_(weir_fclosep) FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+	_cleanup_(weir_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+	FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (stream)
+		TAKE_FD(fd);
+	return stream;
+}
+
+static int copy(FILE *from, FILE *to)
+{
 	char bytes[COPY_BYTES];
 	size_t count;
 
-	if (!to)
-		return -errno;
-	TAKE_FD(fd);
 	rewind(from);
 	errno = 0;
 	while ((count = fread(bytes, 1, sizeof(bytes), from)) > 0)
@@ -180,7 +186,12 @@ static int complete(const struct weir_output *output)
 
 static int fill(const struct weir_output *output)
 {
-	return output->place ? 0 : copy_to(output->stream, output->path);
+	_cleanup_(weir_fclosep) FILE *to = NULL;
+
+	if (output->place)
+		return 0;
+	to = open_there(output->path);
+	return to ? copy(output->stream, to) : -errno;
 }
 
 static int put_in_place(const struct weir_output *output)
@@ -202,6 +213,34 @@ int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct
 	for (size_t i = 0; i < count; i++)
 		if (outputs[i])
 			free(TAKE_PTR(outputs[i]->temporary));
+	return 0;
+}
+
+static int show(struct weir_output *output)
+{
+	_cleanup_(weir_fclosep) FILE *to = NULL;
+	int err = complete(output);
+
+	if (!err)
+		err = put_in_place(output);
+	if (err || output->place)
+		return err;
+	to = open_there(output->path);
+	err = to ? copy(output->stream, to) : -errno;
+	if (err)
+		return err;
+	fclose(output->stream);
+	output->stream = TAKE_PTR(to);
+	return 0;
+}
+
+int weir_output_show(struct weir_output *output, struct weir_diag *diag)
+{
+	int err = show(output);
+
+	if (err)
+		return cannot_write(diag, -err, output->path);
+	free(TAKE_PTR(output->temporary));
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * A result file that appears whole or not at all: it is written under a temporary name beside its place, which is
  * behind whatever links of ours or of root's lead there, and renamed when done. What is no regular file (a pipe, a
- * device, /dev/stdout) is filled from an unnamed temporary file when done.
+ * device, /dev/stdout) is filled from an unnamed temporary file when done. One that is to grow under the eyes of
+ * others appears sooner (weir_output_show).
  */
 #ifndef WEIR_REPLAY_OUTPUT_H
 #define WEIR_REPLAY_OUTPUT_H
@@ -30,7 +31,13 @@ int weir_output_check(const struct weir_output *output, struct weir_diag *diag);
  */
 int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag);
 
-/* Leave nothing behind, unless committed. */
+/*
+ * Instead: let it appear now, with what has been written, and grow: whatever is written and flushed from now on is
+ * there at once. A pipe waits for its reader here.
+ */
+int weir_output_show(struct weir_output *output, struct weir_diag *diag);
+
+/* Leave nothing behind, unless committed or shown. */
 void weir_output_close(struct weir_output *output);
 
 #endif

@@ -44,8 +44,7 @@ static const char *unit_of(const struct weir_rule_info *rule)
 	return rule->identity.counts_bytes ? "bytes" : "packets";
 }
 
-/* As the instance has it: it may be in another network namespace. */
-static const char *interface_of(const struct weir_event_watch *watch, const struct weir_event *event)
+const char *weir_event_interface(const struct weir_event_watch *watch, const struct weir_event *event)
 {
 	for (size_t i = 0; i < watch->instance->link_count; i++)
 		if (watch->instance->links[i].ifindex == event->ifindex)
@@ -76,7 +75,7 @@ static json_t *describe_packet(const struct weir_event_watch *watch, const struc
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
 	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
-				   interface_of(watch, event));
+				   weir_event_interface(watch, event));
 	struct weir_ends ends;
 
 	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
@@ -175,7 +174,7 @@ static void print_flow(const struct weir_rule_info *rule, const struct weir_even
 static void print_packet(const struct weir_event_watch *watch, const struct weir_event *event, FILE *text)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	const char *interface = interface_of(watch, event);
+	const char *interface = weir_event_interface(watch, event);
 	struct weir_ends ends;
 
 	if (!weir_frame_ends(event->frame, event->kept_bytes, &ends)) {
@@ -196,8 +195,8 @@ static void print_packet(const struct weir_event_watch *watch, const struct weir
 	fprintf(text, ", %u bytes%s%s", event->frame_bytes, interface ? " on " : "", interface ? interface : "");
 }
 
-static void print_drop(const struct weir_event_watch *watch, const struct weir_happening *happening,
-		       const struct weir_rule_info *rule, FILE *text)
+/* Why a packet was dropped. */
+static void print_reason(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
 {
 	const struct weir_event *event = &happening->event;
 
@@ -210,8 +209,6 @@ static void print_drop(const struct weir_event_watch *watch, const struct weir_h
 	if (rule && weir_happening_has_figures(happening))
 		fprintf(text, ", used %llu of %llu %s", (unsigned long long)event->used,
 			(unsigned long long)event->threshold, unit_of(rule));
-	fprintf(text, ": ");
-	print_packet(watch, event, text);
 }
 
 static void print_change(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
@@ -240,7 +237,9 @@ char *weir_happening_words(const struct weir_event_watch *watch, const struct we
 		return NULL;
 	switch (happening->kind) {
 	case WEIR_HAPPENING_DROP:
-		print_drop(watch, happening, rule, text);
+		print_reason(happening, rule, text);
+		fprintf(text, ": ");
+		print_packet(watch, &happening->event, text);
 		break;
 	case WEIR_HAPPENING_PENALTY:
 	case WEIR_HAPPENING_BREAKER:
@@ -257,6 +256,23 @@ char *weir_happening_words(const struct weir_event_watch *watch, const struct we
 			missed_name(happening));
 		break;
 	}
+	fclose(text);
+	return words;
+}
+
+char *weir_happening_comment(const struct weir_event_watch *watch, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
+	char *words = NULL;
+	size_t bytes;
+	FILE *text = open_memstream(&words, &bytes);
+
+	if (!text)
+		return NULL;
+	fprintf(text, "%s: ", weir_happening_name(happening));
+	print_reason(happening, rule, text);
+	if (rule && !rule->system)
+		fprintf(text, ", resource '%s'", rule->resource_name);
 	fclose(text);
 	return words;
 }

@@ -16,4 +16,14 @@ json_t *weir_happening_describe(const struct weir_event_watch *watch, const stru
 /* What happened, without when. The caller frees it; NULL: out of memory. */
 char *weir_happening_words(const struct weir_event_watch *watch, const struct weir_happening *happening);
 
+/* Of a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
+ * NULL: out of memory.
+ */
+char *weir_happening_comment(const struct weir_event_watch *watch, const struct weir_happening *happening);
+
+/* Where its packet came in, by the name that the instance has for it: it may be in another network namespace. NULL: it
+ * has none.
+ */
+const char *weir_event_interface(const struct weir_event_watch *watch, const struct weir_event *event);
+
 #endif
