@@ -133,14 +133,6 @@ static __always_inline void weir_clock_enter(struct weir_scratch *s, struct weir
 		weir_clock_turn(s, clk, rule->timing, wide);
 }
 
-/* Read the clock once more for the same packet, and bring *clk to the present. */
-static __always_inline void weir_clock_enter_again(struct weir_scratch *s, struct weir_clock *clk,
-						   const struct weir_rule *rule, const enum weir_width wide)
-{
-	weir_read_tick(s);
-	weir_clock_enter(s, clk, rule, wide);
-}
-
 /* Read the clock once more: is the bucket in *clk over by now, whatever was read for this packet before? */
 static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const struct weir_clock *clk,
 						const struct weir_rule *rule)

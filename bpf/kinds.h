@@ -27,7 +27,7 @@ static __always_inline bool weir_is_kind(const struct weir_rule *rule, const enu
 	return config.kinds >> kind & 1 && rule->kind == kind;
 }
 
-static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline enum weir_answer weir_ask_kind_once(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	__u32 place = rule->place, nth = s->nth;
 	enum weir_answer answer;
@@ -56,6 +56,23 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 		return answer == WEIR_ANSWER_OPENS ? weir_judge_request(s, place, nth) : answer;
 	}
 	return weir_judge_wide(s, place, nth);
+}
+
+#define WEIR_ATTEMPTS 3 /* judgements of one packet by one rule; each repeats only after a stall of buckets */
+
+/* Ask the rule's kind, and again when the clock ran away from the answer. A packet that no clock waits for is dropped.
+ */
+static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
+		enum weir_answer answer = weir_ask_kind_once(s, rule);
+
+		if (likely(answer != WEIR_ANSWER_AGAIN))
+			return answer;
+		weir_read_tick(s);
+	}
+	weir_count_stall(rule->slot);
+	return WEIR_ANSWER_BLOCK;
 }
 
 #endif

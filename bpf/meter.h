@@ -89,18 +89,13 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	j.row = weir_find_meter_row(s, j.rule);
 	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return WEIR_ANSWER_ERROR;
-	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
-		weir_read_meter(s, &j);
-		if (!s->sum.ran_ahead) {
-			if (weir_window_units(&j, &s->sum) + j.batch > units)
-				return WEIR_ANSWER_BLOCK;
-			claim->kind = WEIR_CLAIM_GIVEN;
-			return WEIR_ANSWER_ADMIT;
-		}
-		weir_clock_enter_again(s, j.clk, j.rule, WEIR_WIDE);
-	}
-	weir_count_stall(rule->slot);
-	return WEIR_ANSWER_BLOCK;
+	weir_read_meter(s, &j);
+	if (s->sum.ran_ahead)
+		return WEIR_ANSWER_AGAIN;
+	if (weir_window_units(&j, &s->sum) + j.batch > units)
+		return WEIR_ANSWER_BLOCK;
+	claim->kind = WEIR_CLAIM_GIVEN;
+	return WEIR_ANSWER_ADMIT;
 }
 
 /* ---- counting what passed ---- */

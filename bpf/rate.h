@@ -12,8 +12,6 @@
 #include "threshold.h"
 #include "weir_window.h"
 
-#define WEIR_ATTEMPTS 3 /* judgements of one packet by one rule; each repeats only after a stall of buckets */
-
 /* One judgement in progress; what functions out of line need of it is in s->view. */
 struct weir_judgement {
 	const struct weir_rule *rule;
@@ -277,25 +275,9 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, s
 	return WEIR_ANSWER_ADMIT;
 }
 
-/* Judge, again when the clock ran away from the first try. */
-static __always_inline enum weir_answer weir_judge_attempts(struct weir_scratch *s, struct weir_judgement *j,
-							    const enum weir_width wide)
-{
-	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
-		enum weir_answer answer;
-
-		weir_advance_row(s, j, wide);
-		answer = weir_judge_row(s, j, wide);
-		if (answer != WEIR_ANSWER_AGAIN)
-			return answer;
-		weir_clock_enter_again(s, j->clk, j->rule, wide);
-	}
-	weir_count_stall(s->view.slot);
-	return WEIR_ANSWER_BLOCK;
-}
-
 /* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
- * On admission the claim says what was set aside.
+ * On admission the claim says what was set aside. AGAIN: the clock ran away, and the caller asks once more
+ * (weir_ask_kind), as a loop here would be verified round by round.
  */
 static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, const struct weir_rule *rule,
 							struct weir_claim *claim, const enum weir_width wide)
@@ -321,8 +303,9 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	if (!j.row)
 		return WEIR_ANSWER_ERROR;
 
-	answer = weir_judge_attempts(s, &j, wide);
-	if (!s->view.is_lone)
+	weir_advance_row(s, &j, wide);
+	answer = weir_judge_row(s, &j, wide);
+	if (answer != WEIR_ANSWER_AGAIN && !s->view.is_lone)
 		weir_record_talker(s, rule, answer == WEIR_ANSWER_BLOCK);
 	if (answer == WEIR_ANSWER_ADMIT)
 		weir_set_claim(s, claim, j.is_backdated ? WEIR_CLAIM_BACKDATED : WEIR_CLAIM_LEASE, s->view.flow.tag,

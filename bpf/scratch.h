@@ -83,7 +83,7 @@ enum weir_answer {
 	WEIR_ANSWER_ADMIT,
 	WEIR_ANSWER_BLOCK,
 	WEIR_ANSWER_UNSURE,    /* of a shortcut: ask the rule's kind */
-	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and judge again */
+	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and ask again */
 	WEIR_ANSWER_PENALISED, /* blocked by a penalty that is running: no new one begins */
 	WEIR_ANSWER_OPENS,     /* an opening: a second function answers (kinds.h) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
