@@ -1179,7 +1179,7 @@ static uint32_t random_payload(struct random *random)
 	return 18;
 }
 
-static struct packet_spec random_packet(struct random *random)
+struct packet_spec random_packet(struct random *random)
 {
 	struct packet_spec spec = {.family = random_percent(random, 55) ? 4 : 6};
 

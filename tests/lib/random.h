@@ -37,6 +37,9 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream);
 /* A name, as YAML has any text. */
 void ruleset_write_quoted(FILE *stream, const char *text);
 
+/* One packet, without a time: of any shape, and now and then damaged. */
+struct packet_spec random_packet(struct random *random);
+
 /*
  * `count` packets for that rule set, with times: bursts, steady rates through many seconds, silence, exact edges of its
  * rules' buckets and of seconds, steps back (in every fourth). Where connections are limited, most are of a few dozen
