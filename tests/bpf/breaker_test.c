@@ -256,6 +256,28 @@ static void so_many_good_probes_close_it_and_one_bad_one_opens_it(void **state)
 	end(&rig, &before);
 }
 
+/* Two bad ones open it when it is closed, and one when it is half-open: so a single one tells which it is. */
+static void so_many_good_probes_close_it_and_no_fewer(void **state)
+{
+	for (uint16_t good = 2; good <= 3; good++) {
+		uint64_t now_ns = START + 3 * MS + 2 * SECOND;
+		cpu_set_t before;
+		struct rig rig;
+
+		begin(&rig, WEIR_KEY_SOURCE);
+		breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 2)->probes = 3;
+		start(&rig, &before);
+		assert_true(request(&rig, START, 1, RST));
+		assert_true(request(&rig, START + 2 * MS, 2, RST));
+		assert_false(passes(&rig, START + 3 * MS, 1, 3, SYN));
+		for (uint16_t port = 10; port < 10 + good; port++, now_ns += 2 * MS)
+			assert_true(request(&rig, now_ns, port, ACK));
+		assert_true(request(&rig, now_ns, 20, RST));
+		assert_int_equal(passes(&rig, now_ns + 2 * MS, 1, 21, SYN), good == 3);
+		end(&rig, &before);
+	}
+}
+
 static void what_began_before_the_probe_does_not_count_in_half_open(void **state)
 {
 	uint64_t retry_ns = START + MS + 100 * MS;
@@ -349,6 +371,7 @@ int main(void)
 		cmocka_unit_test(a_repeated_opening_ends_the_silence),
 		cmocka_unit_test(slow_is_known_after_the_time_it_may_take),
 		cmocka_unit_test(so_many_good_probes_close_it_and_one_bad_one_opens_it),
+		cmocka_unit_test(so_many_good_probes_close_it_and_no_fewer),
 		cmocka_unit_test(what_began_before_the_probe_does_not_count_in_half_open),
 		cmocka_unit_test(a_probe_that_another_rule_drops_is_none),
 		cmocka_unit_test(one_that_observes_counts_what_it_would_drop),

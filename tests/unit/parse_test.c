@@ -242,12 +242,71 @@ static void a_datagram_of_ipv6_may_state_no_length(void **state)
 	}
 }
 
+/* With fewer, the ports would be read from the header itself (RFC 791, 3.1): the sender would choose its rule. A
+ * protocol without a header of its own shows that this one is looked at.
+ */
+static void an_ipv4_header_has_five_words_or_more(void **state)
+{
+	static const uint8_t protocols[] = {IPPROTO_UDP, IPPROTO_GRE};
+
+	for (unsigned int i = 0; i < 16 * ARRAY_SIZE(protocols); i++) {
+		struct packet_spec spec = packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 12);
+		unsigned int words = i % 16;
+		struct weir_packet packet;
+
+		spec.protocol = protocols[i / 16];
+		spec.option_words = words > 5 ? words - 5 : 0;
+		spec.damage_count = 1;
+		spec.damage[0] = (struct packet_damage){14, 4 << 4 | words};
+		assert_int_equal(parse(&spec, &packet), words >= 5 ? WEIR_PARSED_IP : WEIR_PARSED_MALFORMED);
+		if (words >= 5 && spec.protocol == IPPROTO_UDP)
+			assert_int_equal(packet.destination_port, 53);
+	}
+}
+
+/* Two less than its length in words of 32 bits (RFC 4302, 2.2), where other extension headers count in eights. */
+static void an_authentication_header_counts_in_fours(void **state)
+{
+	for (uint8_t units = 0; units < 8; units++) {
+		struct packet_spec spec = packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 64);
+		struct weir_packet packet;
+
+		spec.extension[spec.extension_count++] = (struct packet_extension){IPPROTO_AH, units};
+		assert_int_equal(parse(&spec, &packet), WEIR_PARSED_IP);
+		assert_int_equal(weir_protocol(&packet), IPPROTO_UDP);
+		assert_int_equal(packet.source_port, 1024);
+		assert_int_equal(packet.destination_port, 53);
+	}
+}
+
+/* It begins in the middle of a datagram: what stands there is whatever its sender wants. */
+static void a_later_fragment_has_no_ports(void **state)
+{
+	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+		struct packet_spec spec = is_ipv6 ? packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 53, 64)
+						  : packet_udp("192.0.2.1", 1024, "198.51.100.1", 53, 64);
+		struct weir_packet packet;
+
+		if (is_ipv6)
+			spec.extension[spec.extension_count++] = (struct packet_extension){IPPROTO_FRAGMENT, 0};
+		for (spec.fragment_units = 1; spec.fragment_units <= 3; spec.fragment_units++) {
+			assert_int_equal(parse(&spec, &packet), WEIR_PARSED_IP);
+			assert_int_equal(packet.fragment, WEIR_FRAGMENT_LATER);
+			assert_int_equal(packet.source_port, WEIR_PORT_NONE);
+			assert_int_equal(packet.destination_port, WEIR_PORT_NONE);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_vlan_is_that_of_the_first_tag_that_names_one),
 		cmocka_unit_test(a_version_that_contradicts_the_ethertype_is_malformed),
 		cmocka_unit_test(a_datagram_of_ipv6_may_state_no_length),
+		cmocka_unit_test(an_ipv4_header_has_five_words_or_more),
+		cmocka_unit_test(an_authentication_header_counts_in_fours),
+		cmocka_unit_test(a_later_fragment_has_no_ports),
 		cmocka_unit_test(the_short_way_says_what_the_long_one_says),
 		cmocka_unit_test(usual_frames_take_the_short_way),
 	};
