@@ -136,6 +136,10 @@ $(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(CORE): $(call objects,$(core_SRC))
+
+# The store's part of cluster limits is in the object as it is.
+$(BUILD)/user/core/cluster/ledger.o: user/core/cluster/ledger.lua
+
 $(KERNEL): $(call objects,$(kernel_SRC))
 $(SERVE): $(call objects,$(serve_SRC))
 
@@ -219,6 +223,10 @@ $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(ORACLE) $(CORE)
 $(call tests_in,unit/compile_*_test.c): $(call objects,tests/unit/compile_by_hand.c tests/unit/compile_oracle.c)
 $(call tests_in,unit/ruleset_*_test.c): $(call objects,tests/unit/ruleset_bench.c)
 $(call tests_in,unit/model_breaker_*test.c): $(call objects,tests/unit/model_breaker_bench.c)
+
+# The store's script is run by a Lua of the age of Redis's.
+$(BUILD)/tests/unit/cluster_simulation_test: $(call objects,tests/unit/cluster_world.c)
+$(BUILD)/tests/unit/cluster_simulation_test: LDLIBS := -llua5.1 -lm
 
 # Of the bench only what needs no kernel.
 BENCH_PURE := compare page picture report trace traffic trial_figures

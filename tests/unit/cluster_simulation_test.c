@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The share protocol in simulated worlds (cluster_world.h): never above the threshold whatever fails, nearly all of it
+ * when nothing does, and above it when a step is left out. WEIR_CLUSTER_ROUNDS=1000000 asks the ledger so many times in
+ * random worlds; by default some seconds' worth. WEIR_CLUSTER_SEED=N begins with another world.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cluster_world.h"
+
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static const struct weir_share_terms usual = {.threshold = 3000, .interval_ns = SECOND_NS, .may_fall_back = true};
+
+/* ---- worlds at random ---- */
+
+/* What is lost with a ledger can be told again by hosts that knew it. One of them must come while the new ledger is
+ * quiet; docs/cluster.md says what happens otherwise.
+ */
+static bool has_witness(const struct world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->hosts; i++)
+		if (w->host[i].has_process && !w->host[i].is_cut && !w->host[i].is_deaf && w->host[i].share.has_lease)
+			return true;
+	return false;
+}
+
+static void trouble_host(struct world *w)
+{
+	uint32_t i = (uint32_t)world_chance(w, w->hosts);
+	struct host *host = &w->host[i];
+
+	switch (world_chance(w, 9)) {
+	case 0:
+		world_crash_host(w, i);
+		break;
+	case 1:
+		if (host->has_process)
+			world_kill_process(w, i);
+		break;
+	case 2:
+		if (host->has_process)
+			world_leave(w, i);
+		break;
+	case 3:
+		host->is_cut = !host->is_cut;
+		break;
+	case 4:
+		host->is_deaf = !host->is_deaf;
+		break;
+	case 5:
+	case 6:
+		host->rate = (double)world_chance(w, 3 * w->terms.threshold) * 1e9 / (double)w->terms.interval_ns;
+		break;
+	default:
+		world_start_host(w, i);
+	}
+}
+
+static void trouble_store(struct world *w)
+{
+	uint64_t kind = world_chance(w, 6);
+
+	if (kind <= 1)
+		w->store_runs = !w->store_runs;
+	else if (kind == 2)
+		world_copy_store(w);
+	else if (!w->store_runs || !has_witness(w))
+		return;
+	else if (kind == 3)
+		world_empty_store(w);
+	else if (kind == 4)
+		world_fail_over(w);
+	else
+		world_restart_store_empty(w);
+	/* The witness is given time. */
+	if (kind >= 3)
+		world_run(w, WEIR_CLUSTER_LEASE_NS + w->terms.interval_ns);
+}
+
+static void change_link(struct world *w)
+{
+	w->link = (struct link){
+		.lost_percent = (uint32_t)world_chance(w, 4) * 5,
+		.doubled_percent = (uint32_t)world_chance(w, 3) * 10,
+		.slow_percent = (uint32_t)world_chance(w, 4) * 5,
+		.usual_ns = (1 + world_chance(w, 60)) * MS,
+		.slow_ns = (100 + world_chance(w, 5000)) * MS,
+	};
+}
+
+static uint32_t random_hosts(struct world *w)
+{
+	switch (world_chance(w, 10)) {
+	case 0:
+		return 1 + (uint32_t)world_chance(w, HOSTS_MAX);
+	case 1:
+	case 2:
+		return 1 + (uint32_t)world_chance(w, 12);
+	default:
+		return 2 + (uint32_t)world_chance(w, 3);
+	}
+}
+
+/* A minute of trouble. Returns whether the threshold was kept all the time. */
+static bool random_world(struct world *w, uint64_t seed, enum omission omission, const char *script, size_t bytes)
+{
+	static const uint64_t interval_ms[] = {10, 200, 1000, 1000, 2000, 5000};
+	struct weir_share_terms terms = usual;
+	bool is_kept = true;
+	uint32_t i;
+
+	world_begin(w, seed, &terms, 1, script, bytes);
+	w->omission = omission;
+	w->terms.interval_ns = interval_ms[world_chance(w, ARRAY_SIZE(interval_ms))] * MS;
+	w->terms.threshold = 1 + world_chance(w, world_chance(w, 2) ? 20 : 1000000);
+	w->terms.may_fall_back = world_chance(w, 5) != 0;
+	world_add_hosts(w, random_hosts(w));
+	for (i = 0; i < w->hosts; i++) {
+		w->host[i].rate = (double)world_chance(w, 3 * w->terms.threshold) * 1e9 / (double)w->terms.interval_ns;
+		world_start_host(w, i);
+	}
+	change_link(w);
+	for (i = 0; is_kept && i < 40; i++) {
+		is_kept = world_run(w, world_chance(w, 3000) * MS);
+		if (world_chance(w, 4) == 0)
+			trouble_store(w);
+		else
+			trouble_host(w);
+		if (world_chance(w, 8) == 0)
+			change_link(w);
+	}
+	is_kept = is_kept && world_run(w, 8 * SECOND_NS);
+	return is_kept;
+}
+
+static void random_worlds_never_exceed_the_threshold(void **state)
+{
+	uint64_t rounds = setting("WEIR_CLUSTER_ROUNDS", 20000), seed = setting("WEIR_CLUSTER_SEED", 1), done = 0;
+	static struct world w;
+
+	for (; done < rounds; seed++) {
+		if (!random_world(&w, seed, OMIT_NOTHING, NULL, 0))
+			fail_msg("world %" PRIu64 ": %" PRIu64 " of %" PRIu64 " at %.3f s (WEIR_CLUSTER_SEED)", seed,
+				 w.worst, w.terms.threshold, (double)w.now_ns / 1e9);
+		done += w.rounds;
+		world_end(&w);
+	}
+}
+
+/* ---- nothing fails: nearly all of the threshold is used ---- */
+
+static void begin(struct world *w, uint64_t seed, uint32_t hosts)
+{
+	uint32_t i;
+
+	world_begin(w, seed, &usual, hosts, NULL, 0);
+	for (i = 0; i < hosts; i++)
+		world_start_host(w, i);
+}
+
+/* Split an offered load, in parts that add up to 100, over three hosts. */
+static void split(struct world *w, double load, const uint32_t parts[3])
+{
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		w->host[i].rate = load * parts[i] / 100;
+}
+
+static void assert_used(struct world *w, uint64_t ns, double percent)
+{
+	double mean = world_mean_admitted(w, ns);
+
+	if (mean < (double)w->terms.threshold * percent / 100)
+		fail_msg("at %.1f s: %.0f of %" PRIu64, (double)w->now_ns / 1e9, mean, w->terms.threshold);
+}
+
+static void splits_that_change_use_95_percent_from_three_intervals_on(void **state)
+{
+	static const uint32_t parts[][3] = {{34, 33, 33}, {84, 8, 8},  {100, 0, 0}, {0, 100, 0},
+					    {10, 20, 70}, {0, 50, 50}, {1, 1, 98},  {33, 34, 33}};
+	static const double loads[] = {1.1, 1.5, 10};
+	static struct world w;
+	uint64_t seed;
+	uint32_t i;
+
+	for (seed = 1; seed <= 6; seed++) {
+		begin(&w, seed, 3);
+		for (i = 0; i < 2 * ARRAY_SIZE(parts); i++) {
+			split(&w, loads[seed % 3] * 3000, parts[i % ARRAY_SIZE(parts)]);
+			assert_true(world_run(&w, 3 * SECOND_NS));
+			assert_used(&w, 2 * SECOND_NS, 95);
+		}
+		world_end(&w);
+	}
+}
+
+static void a_hundred_hosts_use_95_percent(void **state)
+{
+	static struct world w;
+	uint32_t i, round;
+
+	begin(&w, 1, 100);
+	w.terms.threshold = 1000000;
+	for (i = 0; i < w.hosts; i++)
+		w.host[i].share.terms.threshold = w.terms.threshold;
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < w.hosts; i++)
+			w.host[i].rate = world_chance(&w, 10) ? (double)world_chance(&w, 20000) : 200000;
+		assert_true(world_run(&w, 3 * SECOND_NS));
+		assert_used(&w, 2 * SECOND_NS, 95);
+	}
+	world_end(&w);
+}
+
+/* ---- what is well again is back within five intervals ---- */
+
+static void begin_in_use(struct world *w, uint64_t seed)
+{
+	static const uint32_t parts[3] = {80, 15, 5};
+
+	begin(w, seed, 3);
+	split(w, 6000, parts);
+	assert_true(world_run(w, 6 * SECOND_NS));
+	assert_used(w, SECOND_NS, 95);
+}
+
+static void assert_recovers(struct world *w)
+{
+	assert_true(world_run(w, 5 * SECOND_NS));
+	assert_used(w, 2 * SECOND_NS, 95);
+	world_end(w);
+}
+
+static void a_store_that_was_emptied_is_used_again(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 1);
+	world_empty_store(&w);
+	assert_recovers(&w);
+}
+
+static void a_store_that_was_killed_is_used_again(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 2);
+	world_copy_store(&w);
+	assert_true(world_run(&w, SECOND_NS));
+	w.store_runs = false;
+	assert_true(world_run(&w, 2 * SECOND_NS));
+	world_fail_over(&w);
+	w.store_runs = true;
+	assert_recovers(&w);
+}
+
+static void a_store_that_stood_still_is_used_again(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 3);
+	w.store_runs = false;
+	assert_true(world_run(&w, 30 * SECOND_NS));
+	w.store_runs = true;
+	assert_recovers(&w);
+}
+
+static void a_host_that_was_cut_off_comes_back(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 4);
+	w.host[0].is_cut = true;
+	assert_true(world_run(&w, 30 * SECOND_NS));
+	w.host[0].is_cut = false;
+	assert_recovers(&w);
+}
+
+static void hosts_fall_back_to_equal_parts_without_a_store(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	begin_in_use(&w, 5);
+	w.store_runs = false;
+	assert_true(world_run(&w, 6 * SECOND_NS));
+	for (i = 0; i < 3; i++)
+		assert_int_equal(w.host[i].plane_units, 1000);
+	world_end(&w);
+}
+
+static void hosts_that_may_not_fall_back_block_all_without_a_store(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	begin(&w, 6, 3);
+	w.terms.may_fall_back = false;
+	for (i = 0; i < 3; i++) {
+		w.host[i].share.terms.may_fall_back = false;
+		w.host[i].rate = 2000;
+	}
+	assert_true(world_run(&w, 6 * SECOND_NS));
+	assert_used(&w, SECOND_NS, 95);
+	w.store_runs = false;
+	assert_true(world_run(&w, 6 * SECOND_NS));
+	assert_true(world_admitted(&w) == 0);
+	world_end(&w);
+}
+
+static void a_host_that_leaves_gives_all_back(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 7);
+	world_leave(&w, 0);
+	w.host[0].rate = 0;
+	w.host[1].rate = 6000;
+	assert_true(world_run(&w, 5 * SECOND_NS));
+	assert_used(&w, SECOND_NS, 95);
+	assert_int_equal(w.host[1].share.hosts, 2);
+	world_end(&w);
+}
+
+/* Its fallback stays reserved: it may be alive, and only cut off. */
+static void a_host_that_is_silent_keeps_its_fallback(void **state)
+{
+	static struct world w;
+
+	begin_in_use(&w, 8);
+	w.host[0].is_cut = true;
+	w.host[1].rate = 6000;
+	assert_true(world_run(&w, 20 * SECOND_NS));
+	assert_in_range(w.host[1].plane_units + w.host[2].plane_units, 1900, 2000);
+	assert_int_equal(w.host[0].plane_units, 1000);
+	world_end(&w);
+}
+
+/* ---- each step that is left out is missed ---- */
+
+/* The ledger's script with one text in place of another. The caller frees it. */
+static char *altered(const char *text, const char *instead, size_t *ret_bytes)
+{
+	size_t bytes, before;
+	const char *script = weir_ledger_script(&bytes);
+	const char *at = memmem(script, bytes, text, strlen(text));
+	char *copy;
+
+	assert_non_null(at);
+	assert_null(memmem(at + 1, (size_t)(script + bytes - at - 1), text, strlen(text)));
+	before = (size_t)(at - script);
+	*ret_bytes = bytes - strlen(text) + strlen(instead);
+	copy = malloc(*ret_bytes + 1);
+	assert_non_null(copy);
+	memcpy(copy, script, before);
+	memcpy(copy + before, instead, strlen(instead));
+	memcpy(copy + before + strlen(instead), at + strlen(text), bytes - before - strlen(text));
+	return copy;
+}
+
+/* A store that stands still, and two hosts that are cut off meanwhile: its ledger has not seen them fall back. */
+static bool time_stands_still(struct world *w, uint64_t offset_ns)
+{
+	static const uint32_t parts[3] = {100, 0, 0};
+
+	split(w, 6000, parts);
+	world_run(w, 6 * SECOND_NS + offset_ns);
+	w->store_runs = false;
+	w->host[1].is_cut = w->host[2].is_cut = true;
+	world_run(w, 10 * SECOND_NS);
+	w->store_runs = true;
+	return world_run(w, 4 * SECOND_NS);
+}
+
+/* A host is heard and hears nothing, then it is cut off; the busy one is, when it has just got what the first will fall
+ * back to.
+ */
+static bool a_host_is_deaf(struct world *w, uint64_t offset_ns)
+{
+	static const uint32_t parts[3] = {100, 0, 0};
+
+	split(w, 6000, parts);
+	world_run(w, 10 * SECOND_NS);
+	w->host[1].is_deaf = true;
+	world_run(w, 950 * MS);
+	w->host[1].is_cut = true;
+	world_run(w, offset_ns);
+	w->host[0].is_cut = true;
+	return world_run(w, 5 * SECOND_NS);
+}
+
+/* What a step is for: random worlds from this one on, which has shown it, or one story, at several offsets. */
+struct step {
+	const char *name;
+	enum omission omission;
+	uint64_t seed;
+	const char *text; /* of the script, and what stands there instead */
+	const char *instead;
+	bool (*story)(struct world *w, uint64_t offset_ns);
+};
+
+static bool keeps_in(const struct step *step, uint64_t seed, const char *script, size_t bytes)
+{
+	static struct world w;
+	bool is_kept;
+	uint32_t i;
+
+	if (step->story) {
+		world_begin(&w, seed, &usual, 3, script, bytes);
+		w.omission = step->omission;
+		for (i = 0; i < 3; i++)
+			world_start_host(&w, i);
+		is_kept = step->story(&w, seed * 25 * MS);
+	} else {
+		is_kept = random_world(&w, seed, step->omission, script, bytes);
+	}
+	world_end(&w);
+	return is_kept;
+}
+
+static void assert_missed(const struct step *step)
+{
+	uint64_t end = step->seed + (step->story ? 80 : 400), seed, bytes = 0;
+	char *script = step->text ? altered(step->text, step->instead, &bytes) : NULL;
+	bool is_kept = true;
+
+	for (seed = step->seed; is_kept && seed < end; seed++)
+		is_kept = keeps_in(step, seed, script, bytes);
+	free(script);
+	if (is_kept)
+		fail_msg("nothing is above the threshold although this is left out: %s", step->name);
+}
+
+static void each_step_of_a_host_that_is_left_out_is_missed(void **state)
+{
+	static const struct step steps[] = {
+		{.name = "what is given up rests", .omission = OMIT_REST, .seed = 4},
+		{.name = "a lease ends", .omission = OMIT_LEASE_END, .seed = 5},
+		{.name = "a lease counts from when it was asked for", .omission = OMIT_EARLY_END, .seed = 34},
+		{.name = "a host waits before it rises", .omission = OMIT_WAIT, .seed = 6},
+		{.name = "only the latest answer is taken", .omission = OMIT_TURN, .seed = 30},
+		{.name = "what was heard is what was answered",
+		 .omission = OMIT_CONFIRMED,
+		 .seed = 25,
+		 .story = a_host_is_deaf},
+		{.name = "a host vouches for no more time than it knows of", .omission = OMIT_TIME_BOUND, .seed = 4},
+		{.name = "a new process does not know the peak", .omission = OMIT_UNKNOWN_PEAK, .seed = 116},
+	};
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		assert_missed(&steps[i]);
+}
+
+static void each_step_of_the_script_that_is_left_out_is_missed(void **state)
+{
+	static const struct step steps[] = {
+		{"not more than others leave", OMIT_NOTHING, 1, "math.max(room,", "math.max(rule.threshold,", NULL},
+		{"what is granted is held", OMIT_NOTHING, 4, "mine.hold = math.max(mine.hold, share)\n",
+		 "mine.hold = share\n", NULL},
+		{"what a silent host held rests", OMIT_NOTHING, 12,
+		 "if ledger.now_us >= entry.ends_us + entry.rest_us then", "if ledger.now_us >= entry.ends_us then",
+		 NULL},
+		{"the second lease", OMIT_NOTHING, 82, "(rule.leaves and 0 or lease_us) + lease_us",
+		 "(rule.leaves and 0 or lease_us)", NULL},
+		{"fallbacks of the silent", OMIT_NOTHING, 12, "return math.max(entry.hold, entry.fallback)\n",
+		 "return entry.hold\n", NULL},
+		{"fallbacks of all, for who is not settled", OMIT_NOTHING, 1,
+		 "local is_settled = rule.contact_us >= settled_us", "local is_settled = true", time_stands_still},
+		{"a new ledger is quiet", OMIT_NOTHING, 5, "local is_quiet = ledger.now_us < lease_us + rule.rest_us",
+		 "local is_quiet = false", NULL},
+		{"what is owed", OMIT_NOTHING, 12, "math.max(0, ledger.owed - ledger.came)\n", "0\n", NULL},
+		{"another process of the store begins anew", OMIT_NOTHING, 4, "if ledger.run ~= run then",
+		 "if not ledger.run then", NULL},
+		{"turns in rising order", OMIT_NOTHING, 25, "turn <= mine.turn then", "false then", NULL},
+	};
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		assert_missed(&steps[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_worlds_never_exceed_the_threshold),
+		cmocka_unit_test(splits_that_change_use_95_percent_from_three_intervals_on),
+		cmocka_unit_test(a_hundred_hosts_use_95_percent),
+		cmocka_unit_test(a_store_that_was_emptied_is_used_again),
+		cmocka_unit_test(a_store_that_was_killed_is_used_again),
+		cmocka_unit_test(a_store_that_stood_still_is_used_again),
+		cmocka_unit_test(a_host_that_was_cut_off_comes_back),
+		cmocka_unit_test(hosts_fall_back_to_equal_parts_without_a_store),
+		cmocka_unit_test(hosts_that_may_not_fall_back_block_all_without_a_store),
+		cmocka_unit_test(a_host_that_leaves_gives_all_back),
+		cmocka_unit_test(a_host_that_is_silent_keeps_its_fallback),
+		cmocka_unit_test(each_step_of_a_host_that_is_left_out_is_missed),
+		cmocka_unit_test(each_step_of_the_script_that_is_left_out_is_missed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

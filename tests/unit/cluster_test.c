@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A host's side of a share, step by step; cluster_simulation_test has whole worlds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/demand.h"
+#include "cluster/ledger.h"
+#include "cluster/share.h"
+
+#define MS 1000000ull
+#define SECOND (1000 * MS)
+#define START (100 * SECOND)
+
+static const struct weir_share_terms terms = {.threshold = 3000, .interval_ns = SECOND, .may_fall_back = true};
+
+static struct weir_share_answer lease_of(uint64_t units)
+{
+	return (struct weir_share_answer){
+		.epoch = "p:1", .now_us = 5000000, .share = units, .fallback = 1000, .lease_us = 1000000, .hosts = 3};
+}
+
+/* A share of so many units, leased at START. */
+static struct weir_share leased(uint64_t units)
+{
+	struct weir_share_answer answer = lease_of(units);
+	struct weir_share share;
+
+	weir_share_begin(&share, &terms, START - 10 * SECOND);
+	weir_share_take(&share, &answer, START, START + MS);
+	return share;
+}
+
+static void a_process_begins_with_nothing(void **state)
+{
+	struct weir_share_ask ask;
+	struct weir_share share;
+
+	weir_share_begin(&share, &terms, START);
+	assert_int_equal(share.enforced, 0);
+	weir_share_ask(&share, START, 0, 0, &ask);
+	assert_int_equal(ask.peak, WEIR_PEAK_UNKNOWN);
+	assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+	assert_string_equal(ask.epoch, "-");
+	weir_share_ask(&share, START + 1052 * MS, 0, 0, &ask);
+	assert_int_equal(ask.peak, 0);
+}
+
+/* By a thousandth, from when it was asked for. */
+static void a_lease_ends_before_the_stores(void **state)
+{
+	struct weir_share share = leased(2000);
+
+	assert_int_equal(weir_share_next_ns(&share), START + 999 * MS);
+	weir_share_advance(&share, START + 999 * MS - 1);
+	assert_int_equal(share.enforced, 2000);
+	weir_share_advance(&share, START + 999 * MS);
+	assert_int_equal(share.enforced, 1000);
+}
+
+static void a_lease_that_the_store_shortens_is_short(void **state)
+{
+	struct weir_share_answer answer = lease_of(2000);
+	struct weir_share share;
+
+	answer.lease_us = 300000;
+	weir_share_begin(&share, &terms, START - 10 * SECOND);
+	weir_share_take(&share, &answer, START, START + MS);
+	assert_int_equal(weir_share_next_ns(&share), START + 300 * MS - 300000);
+}
+
+static void a_host_with_less_than_its_fallback_rises_late(void **state)
+{
+	struct weir_share share = leased(20);
+	uint64_t wait_ns = WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS + SECOND + WEIR_CLUSTER_SETTLE_NS;
+
+	weir_share_advance(&share, START + MS + wait_ns);
+	assert_int_equal(share.enforced, 20);
+	weir_share_advance(&share, weir_share_next_ns(&share));
+	assert_int_equal(share.enforced, 1000);
+	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
+}
+
+static void a_share_given_up_is_told_when_it_has_left_the_window(void **state)
+{
+	struct weir_share share = leased(2000);
+	struct weir_share_answer answer = lease_of(500);
+	struct weir_share_ask ask;
+
+	weir_share_take(&share, &answer, START + 200 * MS, START + 200 * MS);
+	assert_int_equal(share.enforced, 500);
+	weir_share_take(&share, &answer, START + 1240 * MS, START + 1240 * MS);
+	weir_share_ask(&share, START + 1250 * MS, 0, 0, &ask);
+	assert_int_equal(ask.peak, 2000);
+	weir_share_ask(&share, START + 1252 * MS, 0, 0, &ask);
+	assert_int_equal(ask.peak, 500);
+}
+
+/* What is remembered is never less than what was, and not much more. */
+static void shares_that_shrink_often_are_not_forgotten(void **state)
+{
+	struct weir_share share = leased(3000);
+	struct weir_share_ask ask;
+	uint64_t now_ns = START;
+	uint64_t i;
+
+	for (i = 1; i < 100; i++) {
+		struct weir_share_answer answer = lease_of(3000 - 10 * i);
+
+		now_ns = START + i * 40 * MS;
+		weir_share_take(&share, &answer, now_ns, now_ns);
+		weir_share_ask(&share, now_ns, 0, 0, &ask);
+		/* 1,050 ms ago are 26 steps. */
+		assert_true(ask.peak >= (int64_t)(3000 - 10 * (i > 27 ? i - 27 : 0)));
+		assert_true(ask.peak <= (int64_t)(3000 - 10 * (i > 31 ? i - 31 : 0)));
+	}
+	weir_share_ask(&share, now_ns + 1052 * MS, 0, 0, &ask);
+	assert_true(ask.peak <= 3000 - 10 * 99);
+}
+
+static void a_host_that_leaves_enforces_nothing(void **state)
+{
+	struct weir_share share = leased(2000);
+	struct weir_share_ask ask;
+
+	weir_share_leave(&share, START + 10 * MS, &ask);
+	assert_true(ask.leaves);
+	assert_int_equal(ask.peak, 2000);
+	assert_int_equal(share.enforced, 0);
+	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
+}
+
+/* A clock that is right says a thousandth less than it knows. */
+static void a_host_vouches_for_less_time_than_has_passed(void **state)
+{
+	struct weir_share share = leased(2000);
+	struct weir_share_ask ask;
+
+	weir_share_ask(&share, START + 501 * MS, 0, 0, &ask);
+	assert_int_equal(ask.now_us, 5000000 + 500000 - 500);
+	weir_share_ask(&share, START + 999 * MS, 0, 0, &ask);
+	assert_int_equal(ask.now_us, 0);
+	assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+}
+
+static void an_answer_is_taken_once_and_in_time(void **state)
+{
+	struct weir_member member = {};
+
+	assert_true(weir_member_takes_turn(&member, START));
+	assert_false(weir_member_takes_turn(&member, START + 299 * MS));
+	assert_false(weir_member_takes_answer(&member, 2, START + MS));
+	assert_true(weir_member_takes_answer(&member, 1, START + MS));
+	assert_false(weir_member_takes_answer(&member, 1, START + MS));
+	assert_false(weir_member_takes_turn(&member, START + 199 * MS));
+	assert_true(weir_member_takes_turn(&member, START + 200 * MS));
+	assert_false(weir_member_takes_answer(&member, 2, START + 500 * MS));
+	assert_true(weir_member_takes_turn(&member, START + 500 * MS));
+}
+
+static void answers_that_no_ledger_gives_are_refused(void **state)
+{
+	static const long long good[] = {5, 3000, 1000, 1000000, 3, 3000};
+	static const struct {
+		int at;
+		long long number;
+	} bad[] = {{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}};
+	struct weir_share_answer answer = {.share = 7};
+	char long_epoch[WEIR_CLUSTER_EPOCH_CHARS + 1];
+	size_t i;
+
+	memset(long_epoch, 'x', sizeof(long_epoch));
+	long_epoch[WEIR_CLUSTER_EPOCH_CHARS] = '\0';
+	assert_int_equal(weir_ledger_read_answer("", good, &terms, &answer), -EINVAL);
+	assert_int_equal(weir_ledger_read_answer(long_epoch, good, &terms, &answer), -EINVAL);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
+
+		memcpy(numbers, good, sizeof(numbers));
+		numbers[bad[i].at] = bad[i].number;
+		assert_int_equal(weir_ledger_read_answer("p:1", numbers, &terms, &answer), -EINVAL);
+	}
+	assert_int_equal(answer.share, 7);
+	assert_int_equal(weir_ledger_read_answer("p:1", good, &terms, &answer), 0);
+	assert_int_equal(answer.share, 3000);
+	assert_string_equal(answer.epoch, "p:1");
+}
+
+/* So many units in each round of 200 ms, of which the last blocks some; what is asked for in the end. */
+static uint64_t asked_after(const uint64_t *units, uint32_t rounds, uint64_t blocked)
+{
+	struct weir_demand demand = {};
+	uint64_t offered = 0, ask = 0;
+	uint32_t i;
+
+	for (i = 0; i < rounds; i++) {
+		offered += units[i];
+		ask = weir_demand_measure(&demand, START + i * 200 * MS, SECOND, offered,
+					  i + 1 == rounds ? blocked : 0);
+	}
+	return ask;
+}
+
+static void demand_is_that_of_half_an_interval(void **state)
+{
+	static const uint64_t idle[6] = {}, steady[6] = {100, 100, 100, 100, 100, 100};
+	static const uint64_t rising[6] = {100, 100, 100, 100, 100, 400};
+
+	assert_int_equal(asked_after(idle, 6, 0), 1);
+	assert_int_equal(asked_after(steady, 6, 0), 500 + 7 + 1);
+	assert_int_equal(asked_after(rising, 6, 0), 1000 + 15 + 1);
+}
+
+static void demand_that_is_blocked_is_that_of_the_latest_round(void **state)
+{
+	static const uint64_t rising[6] = {100, 100, 100, 100, 100, 400};
+
+	assert_int_equal(asked_after(rising, 6, 1), 2000 + 31 + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_begins_with_nothing),
+		cmocka_unit_test(a_lease_ends_before_the_stores),
+		cmocka_unit_test(a_lease_that_the_store_shortens_is_short),
+		cmocka_unit_test(a_host_with_less_than_its_fallback_rises_late),
+		cmocka_unit_test(a_share_given_up_is_told_when_it_has_left_the_window),
+		cmocka_unit_test(shares_that_shrink_often_are_not_forgotten),
+		cmocka_unit_test(a_host_that_leaves_enforces_nothing),
+		cmocka_unit_test(a_host_vouches_for_less_time_than_has_passed),
+		cmocka_unit_test(an_answer_is_taken_once_and_in_time),
+		cmocka_unit_test(answers_that_no_ledger_gives_are_refused),
+		cmocka_unit_test(demand_is_that_of_half_an_interval),
+		cmocka_unit_test(demand_that_is_blocked_is_that_of_the_latest_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

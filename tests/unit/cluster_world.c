@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cluster_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <lua5.1/lauxlib.h>
+#include <lua5.1/lua.h>
+#include <lua5.1/lualib.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+struct world_message {
+	struct world_message *next;
+	uint64_t due_ns;
+	uint32_t host;
+	uint64_t process; /* whose answer it is: a process gets no answer to its predecessor */
+	uint64_t turn;
+	uint64_t asked_ns; /* by the host's clock */
+	bool is_answer;
+	weir_ledger_word words[WEIR_LEDGER_HEAD_WORDS + WEIR_LEDGER_ASK_WORDS];
+	struct weir_share_answer answer;
+};
+
+uint64_t world_chance(struct world *w, uint64_t below)
+{
+	w->chance = w->chance * 6364136223846793005ull + 1442695040888963407ull;
+	return (w->chance >> 32 ^ w->chance << 32) % below;
+}
+
+static bool happens(struct world *w, uint32_t percent)
+{
+	return world_chance(w, 100) < percent;
+}
+
+/* What happens, for whoever looks into a world that failed: WEIR_CLUSTER_TRACE=1. */
+__attribute__((format(printf, 2, 3))) static void trace(const struct world *w, const char *format, ...)
+{
+	va_list args;
+
+	if (!getenv("WEIR_CLUSTER_TRACE"))
+		return;
+	printf("%10.3f ", (double)w->now_ns / 1e9);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+static void trace_message(const struct world *w, const struct world_message *message)
+{
+	uint32_t i;
+
+	if (!getenv("WEIR_CLUSTER_TRACE"))
+		return;
+	printf("%10.3f", (double)w->now_ns / 1e9);
+	for (i = 0; i < ARRAY_SIZE(message->words); i++)
+		printf(" %s", message->words[i]);
+	printf(" -> %s now %" PRId64 " share %" PRIu64 " fallback %" PRIu64 " lease %" PRId64 " hosts %" PRId64
+	       " total %" PRId64 "\n",
+	       message->answer.epoch, message->answer.now_us, message->answer.share, message->answer.fallback,
+	       message->answer.lease_us, message->answer.hosts, message->answer.total);
+}
+
+/* ---- the store: a table in Lua in place of Redis ---- */
+
+/* Scripts of Redis may not make globals; numbers that redis.call gets become text. */
+static const char store_lua[] =
+	"local data, copy, run = {}, {}, 1\n"
+	"local function clone(from)\n"
+	"  local to = {}\n"
+	"  for k, hash in pairs(from) do to[k] = {} for f, v in pairs(hash) do to[k][f] = v end end\n"
+	"  return to\n"
+	"end\n"
+	"local commands = {\n"
+	"  INFO = function() return 'redis_version:7\\r\\nrun_id:r' .. run .. '\\r\\n' end,\n"
+	"  EXPIRE = function() return 1 end,\n"
+	"  DEL = function(key) data[key] = nil end,\n"
+	"  HDEL = function(key, field) if data[key] then data[key][field] = nil end end,\n"
+	"  HSET = function(key, field, value)\n"
+	"    data[key] = data[key] or {}\n"
+	"    data[key][field] = tostring(value)\n"
+	"  end,\n"
+	"  HGETALL = function(key)\n"
+	"    local all = {}\n"
+	"    for f, v in pairs(data[key] or {}) do all[#all + 1] = f all[#all + 1] = v end\n"
+	"    return all\n"
+	"  end,\n"
+	"}\n"
+	"redis = { call = function(name, ...) return commands[name](...) end }\n"
+	"store = {\n"
+	"  empty = function() data = {} end,\n"
+	"  copy = function() copy = clone(data) end,\n"
+	"  fail_over = function() data, run = clone(copy), run + 1 end,\n"
+	"  restart_empty = function() data, run = {}, run + 1 end,\n"
+	"}\n"
+	"KEYS, ARGV = { 'weir:{edge}:rule' }, {}\n"
+	"setmetatable(_G, { __newindex = function(_, name) error('a global: ' .. name) end })\n";
+
+static void tell_store(struct world *w, const char *what)
+{
+	trace(w, "store: %s", what);
+	lua_getglobal(w->lua, "store");
+	lua_getfield(w->lua, -1, what);
+	if (lua_pcall(w->lua, 0, 0, 0) != 0)
+		fail_msg("%s", lua_tostring(w->lua, -1));
+	lua_pop(w->lua, 1);
+}
+
+void world_empty_store(struct world *w)
+{
+	tell_store(w, "empty");
+}
+
+void world_copy_store(struct world *w)
+{
+	tell_store(w, "copy");
+}
+
+void world_fail_over(struct world *w)
+{
+	tell_store(w, "fail_over");
+}
+
+void world_restart_store_empty(struct world *w)
+{
+	tell_store(w, "restart_empty");
+}
+
+/* EVALSHA of one key. */
+static void ask_ledger(struct world *w, const struct world_message *message, struct weir_share_answer *ret_answer)
+{
+	long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
+	char epoch[WEIR_CLUSTER_EPOCH_CHARS];
+	lua_State *lua = w->lua;
+	int i;
+
+	lua_getglobal(lua, "ARGV");
+	for (i = 0; i < (int)ARRAY_SIZE(message->words); i++) {
+		lua_pushstring(lua, message->words[i]);
+		lua_rawseti(lua, -2, i + 1);
+	}
+	lua_pop(lua, 1);
+	lua_getfield(lua, LUA_REGISTRYINDEX, "ledger");
+	if (lua_pcall(lua, 0, 1, 0) != 0)
+		fail_msg("%s", lua_tostring(lua, -1));
+	lua_rawgeti(lua, -1, 1);
+	lua_rawgeti(lua, -1, 1);
+	snprintf(epoch, sizeof(epoch), "%s", lua_tostring(lua, -1));
+	lua_pop(lua, 1);
+	for (i = 0; i < WEIR_LEDGER_ANSWER_NUMBERS; i++) {
+		lua_rawgeti(lua, -1, i + 2);
+		numbers[i] = (long long)lua_tonumber(lua, -1);
+		lua_pop(lua, 1);
+	}
+	lua_pop(lua, 2);
+	assert_int_equal(weir_ledger_read_answer(epoch, numbers, &w->terms, ret_answer), 0);
+	w->rounds++;
+}
+
+/* ---- the oracle ---- */
+
+static uint64_t most_lately(struct host *host, uint64_t since_ns)
+{
+	uint64_t most = host->plane_units;
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < host->plane_count; i++) {
+		if (host->plane_past[i].until_ns <= since_ns)
+			continue;
+		if (host->plane_past[i].units > most)
+			most = host->plane_past[i].units;
+		host->plane_past[kept++] = host->plane_past[i];
+	}
+	host->plane_count = kept;
+	return most;
+}
+
+/* In a window that ends now, the most of each together. */
+static uint64_t most_together(struct world *w)
+{
+	uint64_t since_ns = w->now_ns > w->terms.interval_ns ? w->now_ns - w->terms.interval_ns : 0;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->hosts; i++)
+		sum += most_lately(&w->host[i], since_ns);
+	return sum;
+}
+
+static void set_plane(struct world *w, struct host *host, uint64_t units)
+{
+	uint64_t before = host->plane_units, sum;
+	uint32_t newest;
+
+	if (units == before)
+		return;
+	trace(w, "%s enforces %" PRIu64 ", before %" PRIu64, host->member.host, units, before);
+	if (units < before) {
+		while (host->plane_count > 0 && host->plane_past[host->plane_count - 1].units <= before)
+			host->plane_count--;
+		newest = host->plane_count;
+		assert_true(newest < ARRAY_SIZE(host->plane_past));
+		host->plane_past[newest] = (struct plane_value){.units = before, .until_ns = w->now_ns};
+		host->plane_count++;
+	}
+	host->plane_units = units;
+	if (units < before)
+		return;
+	sum = most_together(w);
+	if (sum > w->worst)
+		w->worst = sum;
+}
+
+/* ---- the network ---- */
+
+static void send(struct world *w, const struct world_message *message)
+{
+	uint32_t copies = 1 + happens(w, w->link.doubled_percent);
+
+	if (w->host[message->host].is_cut)
+		return;
+	while (copies-- > 0) {
+		struct world_message *sent;
+		bool is_slow = happens(w, w->link.slow_percent);
+
+		if (happens(w, w->link.lost_percent))
+			continue;
+		sent = malloc(sizeof(*sent));
+		assert_non_null(sent);
+		*sent = *message;
+		sent->due_ns = w->now_ns + world_chance(w, 1 + (is_slow ? w->link.slow_ns : w->link.usual_ns));
+		sent->next = w->messages;
+		w->messages = sent;
+	}
+}
+
+static uint64_t own_ns(const struct world *w, const struct host *host)
+{
+	return host->clock_offset_ns + w->now_ns + (uint64_t)((int64_t)(w->now_ns / 1000000) * host->drift_ppm);
+}
+
+static void enforce_share(struct world *w, struct host *host)
+{
+	if (w->omission == OMIT_LEASE_END)
+		host->share.ends_ns = UINT64_MAX;
+	if (w->omission == OMIT_WAIT && !host->share.has_lease && host->share.rises_ns != UINT64_MAX)
+		host->share.rises_ns = 0;
+	weir_share_advance(&host->share, own_ns(w, host));
+	if (host->is_up)
+		set_plane(w, host, host->share.enforced);
+}
+
+static void take_answer(struct world *w, const struct world_message *message)
+{
+	struct host *host = &w->host[message->host];
+	uint64_t now_ns = own_ns(w, host);
+
+	if (!host->has_process || strtoull(host->member.process, NULL, 16) != message->process || host->is_cut ||
+	    host->is_deaf)
+		return;
+	if (!weir_member_takes_answer(&host->member, message->turn, now_ns) && w->omission != OMIT_TURN)
+		return;
+	weir_share_take(&host->share, &message->answer, message->asked_ns, now_ns);
+	if (w->omission == OMIT_EARLY_END && host->share.has_lease)
+		host->share.ends_ns = now_ns + WEIR_CLUSTER_LEASE_NS;
+	enforce_share(w, host);
+}
+
+static void give_to_store(struct world *w, struct world_message *message)
+{
+	ask_ledger(w, message, &message->answer);
+	trace_message(w, message);
+	message->is_answer = true;
+	send(w, message);
+}
+
+/* Messages that are due, in no order. Those to a store that is stopped wait until it goes on, however old. */
+static void deliver(struct world *w)
+{
+	struct world_message **link = &w->messages, *due = NULL, *message;
+
+	while ((message = *link)) {
+		if (message->due_ns > w->now_ns || (!message->is_answer && !w->store_runs)) {
+			link = &message->next;
+			continue;
+		}
+		*link = message->next;
+		message->next = due;
+		due = message;
+	}
+	while ((message = due)) {
+		due = message->next;
+		if (message->is_answer)
+			take_answer(w, message);
+		else
+			give_to_store(w, message);
+		free(message);
+	}
+}
+
+/* ---- hosts ---- */
+
+static void speak(struct world *w, uint32_t i, bool leaves)
+{
+	struct host *host = &w->host[i];
+	struct world_message message = {.host = i, .process = strtoull(host->member.process, NULL, 16)};
+	struct weir_share_ask ask;
+	uint64_t now_ns = own_ns(w, host);
+
+	if (leaves)
+		weir_share_leave(&host->share, now_ns, &ask);
+	else
+		weir_share_ask(&host->share, now_ns, (uint64_t)host->offered, (uint64_t)host->blocked, &ask);
+	if (w->omission == OMIT_REST)
+		ask.peak = (int64_t)ask.share;
+	if (w->omission == OMIT_UNKNOWN_PEAK && ask.peak == WEIR_PEAK_UNKNOWN)
+		ask.peak = (int64_t)ask.share;
+	if (w->omission == OMIT_CONFIRMED && ask.now_us > 0)
+		ask.heard_us = ask.now_us;
+	if (w->omission == OMIT_TIME_BOUND && ask.now_us > 0)
+		ask.now_us += 400000;
+	message.turn = host->member.turn;
+	message.asked_ns = host->member.asked_ns;
+	weir_ledger_write_head(&host->member, message.words);
+	weir_ledger_write_ask(&ask, message.words + WEIR_LEDGER_HEAD_WORDS);
+	send(w, &message);
+}
+
+void world_start_host(struct world *w, uint32_t i)
+{
+	struct host *host = &w->host[i];
+
+	trace(w, "h%u: a process starts", i);
+	w->processes++;
+	host->is_up = true;
+	host->has_process = true;
+	host->member = (struct weir_member){};
+	snprintf(host->member.host, sizeof(host->member.host), "h%u", i);
+	snprintf(host->member.process, sizeof(host->member.process), "%" PRIx64, w->processes);
+	weir_share_begin(&host->share, &w->terms, own_ns(w, host));
+	enforce_share(w, host);
+}
+
+void world_kill_process(struct world *w, uint32_t i)
+{
+	trace(w, "h%u: its process ends", i);
+	w->host[i].has_process = false;
+}
+
+void world_crash_host(struct world *w, uint32_t i)
+{
+	trace(w, "h%u: crashes", i);
+	set_plane(w, &w->host[i], 0);
+	w->host[i].is_up = false;
+	w->host[i].has_process = false;
+}
+
+void world_leave(struct world *w, uint32_t i)
+{
+	struct host *host = &w->host[i];
+
+	trace(w, "h%u: leaves", i);
+	host->member.turn++;
+	speak(w, i, true);
+	enforce_share(w, host);
+	host->has_process = false;
+}
+
+/* A sum of twelve is a bell: counts of packets scatter by their root. */
+static double scatter(struct world *w, double mean)
+{
+	double bell = -6;
+	int i;
+
+	for (i = 0; i < 12; i++)
+		bell += (double)world_chance(w, 1000000) / 1e6;
+	return fmax(0, mean + bell * sqrt(mean));
+}
+
+static void offer(struct world *w, struct host *host)
+{
+	double seconds = (double)STEP_NS / 1e9;
+	double units = scatter(w, host->rate * seconds);
+	double room = (double)host->plane_units * seconds * 1e9 / (double)w->terms.interval_ns;
+
+	host->offered += units;
+	host->blocked += fmax(0, units - room);
+}
+
+bool world_step(struct world *w)
+{
+	uint32_t i;
+
+	w->now_ns += STEP_NS;
+	for (i = 0; i < w->hosts; i++)
+		if (w->host[i].is_up)
+			enforce_share(w, &w->host[i]);
+	deliver(w);
+	for (i = 0; i < w->hosts; i++) {
+		struct host *host = &w->host[i];
+
+		if (host->is_up && host->rate > 0)
+			offer(w, host);
+		if (host->has_process && weir_member_takes_turn(&host->member, own_ns(w, host)))
+			speak(w, i, false);
+	}
+	return w->worst <= w->terms.threshold;
+}
+
+bool world_run(struct world *w, uint64_t ns)
+{
+	uint64_t end_ns = w->now_ns + ns;
+	bool is_kept = true;
+
+	while (is_kept && w->now_ns < end_ns)
+		is_kept = world_step(w);
+	return is_kept;
+}
+
+double world_admitted(const struct world *w)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->hosts; i++) {
+		double offered = w->host[i].rate * (double)w->terms.interval_ns / 1e9;
+
+		if (w->host[i].is_up)
+			sum += fmin(offered, (double)w->host[i].plane_units);
+	}
+	return sum;
+}
+
+double world_mean_admitted(struct world *w, uint64_t ns)
+{
+	uint64_t end_ns = w->now_ns + ns;
+	double sum = 0;
+	uint32_t steps = 0;
+
+	while (w->now_ns < end_ns) {
+		assert_true(world_step(w));
+		sum += world_admitted(w);
+		steps++;
+	}
+	return steps ? sum / steps : 0;
+}
+
+void world_add_hosts(struct world *w, uint32_t hosts)
+{
+	for (; hosts > 0 && w->hosts < HOSTS_MAX; hosts--, w->hosts++) {
+		w->host[w->hosts].drift_ppm = (int32_t)world_chance(w, 1001) - 500;
+		w->host[w->hosts].clock_offset_ns = world_chance(w, 1000) * SECOND_NS;
+	}
+}
+
+void world_begin(struct world *w, uint64_t seed, const struct weir_share_terms *terms, uint32_t hosts,
+		 const char *script, size_t script_bytes)
+{
+	uint32_t i;
+
+	*w = (struct world){.terms = *terms, .now_ns = SECOND_NS, .chance = seed, .store_runs = true};
+	w->link = (struct link){.usual_ns = 2 * MS};
+	for (i = 0; i < 4; i++)
+		world_chance(w, 2);
+	world_add_hosts(w, hosts);
+	if (!script)
+		script = weir_ledger_script(&script_bytes);
+	w->lua = luaL_newstate();
+	assert_non_null(w->lua);
+	luaL_openlibs(w->lua);
+	if (luaL_dostring(w->lua, store_lua) || luaL_loadbuffer(w->lua, script, script_bytes, "@ledger.lua"))
+		fail_msg("%s", lua_tostring(w->lua, -1));
+	lua_setfield(w->lua, LUA_REGISTRYINDEX, "ledger");
+}
+
+void world_end(struct world *w)
+{
+	struct world_message *message;
+
+	while ((message = w->messages)) {
+		w->messages = message->next;
+		free(message);
+	}
+	lua_close(w->lua);
+}

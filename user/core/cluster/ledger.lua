@@ -1,0 +1,217 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--
+-- The store's part of "one limit for many hosts": a ledger of who may admit how much of a rule's threshold.
+-- docs/cluster.md says why the hosts together never exceed it; its numbers stand in brackets here, as [3].
+--
+-- A host calls this once a round, for all its rules. A ledger is one hash; KEYS names one a rule:
+--   ledger        "epoch run now owed came": read_ledger()
+--   host:NAME     what the ledger knows of a host: the fields of ENTRY
+-- ARGV: host, process, turn, lease_us, settled_us; then for each rule the fields of ASKED, in order.
+-- Answers for each rule the fields that user/core/cluster/ledger.c reads.
+--
+-- Time is the ledger's own, in microseconds. It moves when a host can say that at least so much time has passed [1]. The
+-- store's clock is never asked: it can be set.
+
+local ASKED = 13
+local DAY_US = 86400000000
+local NEVER = -1
+local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another process has this host's name
+
+local host, process, turn = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local lease_us, settled_us = tonumber(ARGV[4]), tonumber(ARGV[5])
+-- Another process of the store may have lost the latest changes. (The name of this process is not in the ledger of a former one.)
+local run = assert(string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))
+
+local function read_rule(n)
+  local at = 5 + (n - 1) * ASKED
+  local number = function(i) return tonumber(ARGV[at + i]) end
+  return {
+    threshold = number(1), rest_us = number(2), may_fall_back = ARGV[at + 3] == '1', leaves = ARGV[at + 4] == '1',
+    ask = number(5), share = number(6), peak = number(7), fallback = number(8), -- peak: NEVER when the host does not know
+    epoch = ARGV[at + 9], now_us = number(10), heard_us = number(11), contact_us = number(12), total = number(13),
+  }
+end
+
+local function read_entry(name, text)
+  local process_of, turn_of, hold, fallback, ask, heard_us, ends_us, rest_us =
+    string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+  return {
+    name = name, process = process_of, turn = tonumber(turn_of),
+    hold = tonumber(hold),         -- never has it enforced more since `rest_us` ago, and it will not before the next turn
+    fallback = tonumber(fallback), -- without a lease it never enforces more than this, at last
+    ask = tonumber(ask),           -- what it could use; NEVER: it has left
+    heard_us = tonumber(heard_us), -- the latest answer that it has confirmed
+    ends_us = tonumber(ends_us), rest_us = tonumber(rest_us),
+  }
+end
+
+local function write_entry(key, entry)
+  redis.call('HSET', key, 'host:' .. entry.name, string.format('%s %d %d %d %d %d %d %d', entry.process, entry.turn,
+    entry.hold, entry.fallback, entry.ask, entry.heard_us, entry.ends_us, entry.rest_us))
+end
+
+-- A new epoch knows nobody. What hosts of the former one may fall back to is owed to them until they have come [6].
+local function begin(key, ledger)
+  ledger.owed, ledger.came = math.max(0, ledger.owed - ledger.came), 0
+  for _, entry in pairs(ledger.hosts) do ledger.owed = ledger.owed + entry.fallback end
+  redis.call('DEL', key)
+  ledger.epoch, ledger.run, ledger.now_us, ledger.hosts = process .. ':' .. turn, run, 0, {}
+end
+
+local function read_ledger(key)
+  local ledger, fields = { hosts = {}, owed = 0, came = 0 }, redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    local name = string.match(fields[i], '^host:(.*)')
+    if name then
+      ledger.hosts[name] = read_entry(name, fields[i + 1])
+    else
+      local epoch, of_run, now_us, owed, came = string.match(fields[i + 1], '(%S+) (%S+) (%S+) (%S+) (%S+)')
+      ledger.epoch, ledger.run, ledger.now_us = epoch, of_run, tonumber(now_us)
+      ledger.owed, ledger.came = tonumber(owed), tonumber(came)
+    end
+  end
+  if ledger.run ~= run then begin(key, ledger) end
+  return ledger
+end
+
+-- Hosts that are silent have fallen back when their lease has ended, and an interval later that is all they hold [4].
+local function age(key, ledger)
+  for name, entry in pairs(ledger.hosts) do
+    if ledger.now_us >= entry.ends_us + entry.rest_us then entry.hold = entry.fallback end
+    if entry.hold == 0 and ledger.now_us >= entry.ends_us + entry.rest_us or ledger.now_us >= entry.ends_us + DAY_US then
+      ledger.hosts[name] = nil
+      redis.call('HDEL', key, 'host:' .. name)
+    end
+  end
+  if ledger.now_us >= DAY_US then ledger.owed = 0 end
+end
+
+-- It has confirmed an answer so lately that it cannot have fallen back.
+local function is_live(ledger, entry)
+  return entry.heard_us ~= NEVER and ledger.now_us < entry.heard_us + lease_us
+end
+
+-- What of the threshold must be left alone for the sake of `entry`. A host that may have fallen back already counts with
+-- both. So does everybody for a caller who has just come: the ledger's time may have stood still until then [5].
+local function reserved(ledger, entry, is_settled)
+  if is_settled and is_live(ledger, entry) then return entry.hold end
+  return math.max(entry.hold, entry.fallback)
+end
+
+-- Everybody gets what they ask for, as far as it is below a level at which all is given out: entry.due. Returns what is
+-- then left for each, and how much others lack of what is due to them. This is about use, not safety.
+local function share_out(ledger, mine, budget)
+  local live, lacking = {}, 0
+  for _, entry in pairs(ledger.hosts) do
+    if entry == mine or entry.ask ~= NEVER and is_live(ledger, entry) then
+      live[#live + 1] = entry
+    else
+      budget = budget - reserved(ledger, entry, true)
+    end
+  end
+  table.sort(live, function(a, b) return a.ask < b.ask or a.ask == b.ask and a.name < b.name end)
+  for i, entry in ipairs(live) do
+    entry.due = math.max(0, math.min(entry.ask, math.floor(budget / (#live - i + 1))))
+    budget = budget - entry.due
+    if entry ~= mine then lacking = lacking + math.max(0, entry.due - entry.hold) end
+  end
+  return math.max(0, math.floor(budget / #live)), lacking
+end
+
+-- What suits all: a share grows while others lack nothing, and shrinks when they do. Moving a share costs: it is of no use
+-- while it rests. So small differences stay.
+local function suitable(rule, due, spare, lacking, free, hosts)
+  local slack = due / 64 + rule.threshold / (64 * hosts)
+  if lacking == 0 then return math.max(rule.share, due + spare) end
+  if rule.share < due or lacking > free and rule.share > due + slack then return due end
+  return rule.share
+end
+
+-- Known hosts that have not left, what all have as fallback, and what must be left for all but `mine`.
+local function add_up(ledger, mine, is_settled)
+  local hosts, fallbacks, others = 0, 0, 0
+  for _, entry in pairs(ledger.hosts) do
+    if entry.ask ~= NEVER then hosts = hosts + 1 end
+    fallbacks = fallbacks + entry.fallback
+    if entry ~= mine then others = others + reserved(ledger, entry, is_settled) end
+  end
+  return hosts, fallbacks, others, math.max(0, ledger.owed - ledger.came)
+end
+
+-- The caller's own account replaces what the ledger knew of it. A process that has just begun has none.
+local function note(ledger, rule)
+  local mine = ledger.hosts[host] or { name = host, hold = 0, fallback = 0 }
+  if rule.peak == NEVER then
+    mine.hold = math.max(mine.hold, mine.fallback, rule.share)
+    mine.fallback = math.max(mine.fallback, rule.fallback)
+  else
+    mine.hold, mine.fallback = rule.peak, rule.fallback
+  end
+  mine.process, mine.turn, mine.ask = process, turn, rule.leaves and NEVER or rule.ask
+  mine.heard_us, mine.rest_us = rule.heard_us, rule.rest_us
+  -- Once more a lease: the ledger's time may be so far behind what a host will vouch for in its next message [4].
+  mine.ends_us = ledger.now_us + (rule.leaves and 0 or lease_us) + lease_us
+  ledger.hosts[host] = mine
+  return mine
+end
+
+local function decide(ledger, rule, mine)
+  local is_quiet = ledger.now_us < lease_us + rule.rest_us -- leases of a former epoch may be in force [6]
+  local is_settled = rule.contact_us >= settled_us
+  local hosts, fallbacks, others, owed = add_up(ledger, mine, is_settled)
+  local part = rule.may_fall_back and math.floor(rule.threshold / math.max(hosts, 1)) or 0
+  local fallback, share = math.min(rule.fallback, part), 0
+
+  if rule.leaves then return 0, 0, hosts, 0 end
+  if is_settled and not is_quiet then
+    fallback = math.max(fallback, math.min(part, rule.threshold - owed - (fallbacks - mine.fallback)))
+  end
+  mine.ask = math.max(mine.ask, math.floor(rule.threshold / (50 * hosts)))
+  local spare, lacking = share_out(ledger, mine, rule.threshold - owed)
+  local room = is_quiet and 0 or rule.threshold - owed - others
+  share = suitable(rule, mine.due, spare, lacking, room - mine.hold, hosts)
+  -- The one line that keeps the threshold [3]: not more than others leave, or what fallbacks would allow anyhow.
+  share = math.min(share, math.max(room, math.min(rule.share, rule.fallback, fallback)))
+  return share, fallback, hosts, math.max(fallbacks + owed, hosts * part)
+end
+
+-- Messages that were on the way too long say nothing of their sender any more. A name belongs to one process at a time.
+local function refusal(ledger, rule)
+  local mine = ledger.hosts[host]
+  if mine and mine.process ~= process then
+    if ledger.now_us < mine.ends_us or rule.peak ~= NEVER then return TAKEN end
+  elseif mine and turn <= mine.turn then
+    return LATE
+  end
+  if rule.heard_us ~= NEVER and not is_live(ledger, rule) then return LATE end
+  return nil
+end
+
+local function serve(key, rule)
+  local ledger = read_ledger(key)
+  if rule.epoch == ledger.epoch then
+    ledger.now_us = math.max(ledger.now_us, rule.now_us)
+  else
+    rule.heard_us, rule.contact_us = NEVER, 0
+    ledger.owed = math.max(ledger.owed, rule.total)
+    if not ledger.hosts[host] then ledger.came = ledger.came + rule.fallback end
+  end
+  age(key, ledger)
+  local for_us, share, fallback, hosts, total = refusal(ledger, rule), 0, 0, 0, 0
+  if not for_us then
+    local mine = note(ledger, rule)
+    share, fallback, hosts, total = decide(ledger, rule, mine)
+    mine.hold = math.max(mine.hold, share)
+    mine.fallback = rule.leaves and 0 or math.max(mine.fallback, fallback)
+    write_entry(key, mine)
+    for_us = lease_us
+  end
+  redis.call('HSET', key, 'ledger', string.format('%s %s %d %d %d',
+    ledger.epoch, run, ledger.now_us, ledger.owed, ledger.came))
+  redis.call('EXPIRE', key, 2 * DAY_US / 1000000)
+  return { ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total }
+end
+
+local answers = {}
+for n = 1, #KEYS do answers[n] = serve(KEYS[n], read_rule(n)) end
+return answers

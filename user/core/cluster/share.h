@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Room cluster: one limit for many hosts, the host's side. A host enforces a share of a rule's threshold; shares move
+ * with demand through a ledger that a store keeps (ledger.lua). Pure: no clock, no socket; time is an argument,
+ * messages are structs. docs/cluster.md says why the hosts together never exceed the threshold; its numbers stand in
+ * brackets here, as [3].
+ *
+ * This header: what one rule's share is at a time (weir_share), and whose turn it is to speak (weir_member). demand.h
+ * measures what a host could use, ledger.h turns messages into words of the store and back.
+ *
+ * Times: *_ns are the host's own CLOCK_MONOTONIC, *_us the ledger's, which runs only as fast as hosts can vouch for.
+ */
+#ifndef WEIR_CLUSTER_SHARE_H
+#define WEIR_CLUSTER_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster/demand.h"
+
+#define WEIR_CLUSTER_ROUND_NS 200000000ull /* a host speaks once in so long */
+#define WEIR_CLUSTER_TRIP_NS 300000000ull  /* an answer that comes later counts as lost */
+#define WEIR_CLUSTER_LEASE_NS 1000000000ull
+/* From the decision until every CPU enforces it: a map is written, packets under way finish. Chosen, not derived. */
+#define WEIR_CLUSTER_SETTLE_NS 50000000ull
+/* One part in so many is twice the 500 ppm by which a clock may be wrong: two clocks differ by no more. */
+#define WEIR_CLUSTER_DRIFT 1000
+/* After so long in contact, a host's clock has carried the ledger past all silent hosts' leases: a lease, a trip there,
+ * a trip back, and some for drift [5].
+ */
+#define WEIR_CLUSTER_SETTLED_NS (WEIR_CLUSTER_LEASE_NS + 2 * WEIR_CLUSTER_TRIP_NS + 50000000ull)
+
+#define WEIR_CLUSTER_NAME_CHARS 64  /* a host's name, with its end */
+#define WEIR_CLUSTER_EPOCH_CHARS 64 /* of a ledger: the process that began it, and its turn */
+#define WEIR_PEAK_UNKNOWN (-1)	    /* of a process that has just begun */
+#define WEIR_LEDGER_NEVER (-1)
+
+/* What the rule says. */
+struct weir_share_terms {
+	uint64_t threshold; /* of all hosts together, per interval */
+	uint64_t interval_ns;
+	bool may_fall_back; /* fallbackToLocalWhenFail */
+};
+
+/* What was enforced lately: values that shrink, each with the time until which it was in force. */
+struct weir_peaks {
+	struct {
+		uint64_t units;
+		uint64_t until_ns;
+	} past[36];
+	uint32_t count;
+};
+
+/* What a host knows of the ledger's time: it was at least so much then. */
+struct weir_ledger_time {
+	bool is_known;
+	int64_t ledger_us;
+	uint64_t own_ns;
+	uint64_t since_ns; /* known without a gap */
+	uint64_t until_ns; /* forgotten then: over long times the drift would add up */
+};
+
+struct weir_share {
+	struct weir_share_terms terms;
+	uint64_t enforced; /* per interval: what the data plane is to admit */
+	uint64_t fallback; /* what it may admit in the end without a lease */
+	bool has_lease;
+	uint64_t ends_ns;	/* of the lease */
+	uint64_t rises_ns;	/* to the fallback, without another lease */
+	uint64_t peak_known_ns; /* from then on `peaks` is the whole truth */
+	struct weir_peaks peaks;
+	struct weir_ledger_time time;
+	int64_t heard_us;		      /* the ledger's time in the answer that gave the lease */
+	char epoch[WEIR_CLUSTER_EPOCH_CHARS]; /* of the last ledger heard of; empty: of none */
+	int64_t hosts;			      /* that it knew, and what they all may fall back to */
+	int64_t total;
+	struct weir_demand demand;
+};
+
+/* One message of a host to a ledger: the fields of ASKED in ledger.lua. */
+struct weir_share_ask {
+	uint64_t threshold;
+	uint64_t rest_us;
+	bool may_fall_back;
+	bool leaves;
+	uint64_t ask;
+	uint64_t share;
+	int64_t peak; /* or WEIR_PEAK_UNKNOWN */
+	uint64_t fallback;
+	const char *epoch; /* points into the share */
+	int64_t now_us;
+	int64_t heard_us;
+	int64_t contact_us;
+	int64_t total;
+};
+
+enum weir_lease_refusal { WEIR_LEASE_LATE = 0, WEIR_LEASE_TAKEN = -1 };
+
+struct weir_share_answer {
+	char epoch[WEIR_CLUSTER_EPOCH_CHARS];
+	int64_t now_us;
+	uint64_t share;
+	uint64_t fallback;
+	int64_t lease_us; /* or a weir_lease_refusal */
+	int64_t hosts;
+	int64_t total;
+};
+
+/* A process begins: it enforces nothing, and does not know what an earlier one enforced. */
+void weir_share_begin(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
+
+/* Bring `enforced` to now_ns: a lease ends, a fallback begins. To be called at weir_share_next_ns() at the latest. */
+void weir_share_advance(struct weir_share *share, uint64_t now_ns);
+
+/* When weir_share_advance() will change something by itself; UINT64_MAX: never. */
+uint64_t weir_share_next_ns(const struct weir_share *share);
+
+/* The message of this round. offered and blocked: units since the process began. */
+void weir_share_ask(struct weir_share *share, uint64_t now_ns, uint64_t offered, uint64_t blocked,
+		    struct weir_share_ask *ret_ask);
+
+/* The message of a host that leaves: it enforces nothing from now on. */
+void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask);
+
+/* The answer to the message that was sent at asked_ns. `enforced` may be another afterwards. */
+void weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
+		     uint64_t now_ns);
+
+/* Whose turn it is: a host has one message on the way at most, and takes no answer but that to its latest [2]. */
+struct weir_member {
+	char host[WEIR_CLUSTER_NAME_CHARS];
+	char process[WEIR_CLUSTER_NAME_CHARS]; /* drawn at random when the process began; no spaces */
+	uint64_t turn;
+	uint64_t asked_ns;
+	bool is_waiting;
+};
+
+/* Begin a turn when one is due, and the one before was answered or has taken too long. */
+bool weir_member_takes_turn(struct weir_member *member, uint64_t now_ns);
+
+/* Is this the answer that is awaited? If so it is so only once. */
+bool weir_member_takes_answer(struct weir_member *member, uint64_t turn, uint64_t now_ns);
+
+#endif
