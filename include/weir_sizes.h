@@ -8,6 +8,13 @@
 
 #include <linux/types.h>
 
+/* The program lays counts and tags of 8 to 32 bits beside each other in words of 64, and userspace reads them as
+ * structs: both are the same only where the first byte of a word is its lowest. All of weir includes this file.
+ */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "weir does not work on a big-endian machine: it reads parts of words by their place (include/weir_sizes.h)"
+#endif
+
 #define WEIR_RESOURCES_MAX 4096			 /* resources of one load; one bit each in a vector */
 #define WEIR_RULES_MAX 8192			 /* rules of one load */
 #define WEIR_RULE_SLOTS_MAX (2 * WEIR_RULES_MAX) /* rules of one instance, so that a reload finds room */

@@ -23,6 +23,7 @@
 #include "../lib/shortcuts.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "tables/flow_hash.h"
 
 #define FRAMES 100000
 #define VARIANTS 8 /* of each packet that is built: the first as it is, the others damaged */
@@ -200,10 +201,11 @@ static enum weir_verdict expected_verdict(enum model_class class)
 	}
 }
 
-/* The resources that the packet belongs to, and its key. */
+/* The resources that the packet belongs to, its key, and what the host makes of that. */
 static bool is_same_packet(const struct frames *frames, const struct weir_lab *lab, const struct model_packet *model)
 {
 	const struct questions *questions = &frames->questions;
+	const struct weir_rule *rule = &frames->image->rules[0];
 	struct model_key key = model_key_of(&questions->resource[0].flow, 0, model);
 	size_t count = 0;
 
@@ -212,7 +214,9 @@ static bool is_same_packet(const struct frames *frames, const struct weir_lab *l
 		    (count >= lab->resource_count || lab->resource[count++] != place))
 			return false;
 	return count == lab->resource_count && lab->flow_count == 1 &&
-	       !memcmp(&lab->flow[0].key, &key.flow, sizeof(key.flow));
+	       !memcmp(&lab->flow[0].key, &key.flow, sizeof(key.flow)) &&
+	       lab->flow[0].hash ==
+		       weir_hash_flow(weir_object_seed(frames->object), rule->slot, rule->timing, &key.flow);
 }
 
 static void print_frame(const struct frames *frames, uint64_t number, const struct weir_lab *lab)
