@@ -34,8 +34,9 @@ const struct weir_command weir_events_command = {
 		"window held and the threshold in force; and what changes: attach, reload, rollback, confirm, detach;\n"
 		"interfaces that come and go; a controller that begins, ends or is not heard of; penalties that "
 		"begin,\n"
-		"and circuit breakers. Of drops it is a sample, at most 954 a second: 'weir flows --dropped' counts\n"
-		"them all. Changes are kept: the latest 256 of the instance, 512 of penalties and 512 of breakers.",
+		"and circuit breakers. Of drops it is a sample, at most 954 a second, and how many more there were\n"
+		"each second; 'weir flows --dropped' counts them all by flow. Changes are kept: the latest 256 of the "
+		"instance, 512 of penalties and 512 of breakers.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'\n"
@@ -58,9 +59,9 @@ static void end_listener(struct listener *listener)
 
 /* ---- printing ---- */
 
-static int print_words(const struct weir_event_watch *watch, const struct weir_happening *happening)
+static int print_words(const struct weir_instance *instance, const struct weir_happening *happening)
 {
-	_cleanup_(weir_freep) char *words = weir_happening_words(watch, happening);
+	_cleanup_(weir_freep) char *words = weir_happening_words(instance, happening);
 	const uint64_t wall_ns = weir_host_wall_ns(happening->time_ns);
 	const time_t second = wall_ns / WEIR_NSEC_PER_SEC;
 	char clock[32] = "?";
@@ -75,9 +76,9 @@ static int print_words(const struct weir_event_watch *watch, const struct weir_h
 	return 0;
 }
 
-static int print_json(const struct weir_event_watch *watch, const struct weir_happening *happening)
+static int print_json(const struct weir_instance *instance, const struct weir_happening *happening)
 {
-	json_t *document = weir_happening_describe(watch, happening);
+	json_t *document = weir_happening_describe(instance, happening);
 	int err = document ? 0 : -ENOMEM;
 
 	if (!err && json_dumpf(document, stdout, JSON_COMPACT))
@@ -93,11 +94,11 @@ static int tell_one(struct listener *listener, const struct weir_happening *happ
 	int err = 0;
 
 	if (listener->capture.stream)
-		err = weir_event_capture_add(&listener->capture, &listener->watch, happening);
+		err = weir_event_capture_add(&listener->capture, listener->watch.instance, happening);
 	if (err || !listener->prints)
 		return err;
-	return listener->wants_json ? print_json(&listener->watch, happening)
-				    : print_words(&listener->watch, happening);
+	return listener->wants_json ? print_json(listener->watch.instance, happening)
+				    : print_words(listener->watch.instance, happening);
 }
 
 /* So that the capture is whole at any moment. */
@@ -221,6 +222,10 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	do
 		err = tell_new(&listener, diag);
 	while (!err && waits_on(signal_fd));
+	if (!err) { /* by Ctrl-C: how many more there were */
+		weir_event_watch_tally(&listener.watch);
+		err = tell_new(&listener, diag);
+	}
 	if (err != -ENOENT)
 		return err;
 	fprintf(stderr, "weir events: instance '%s' was detached\n", options->instance);

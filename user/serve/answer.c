@@ -10,6 +10,7 @@
 #include "exposition/exposition.h"
 #include "host/host.h"
 #include "report/drops.h"
+#include "report/events.h"
 #include "rules/values.h"
 #include "serve/metrics.h"
 #include "serve/page.h"
@@ -148,18 +149,27 @@ static int take_flows(struct weir_source *source, size_t most, describe_flows *d
 	return err;
 }
 
+/* How many are asked for. False, and refused: it is no such number. */
+static bool read_number(const struct weir_request *request, struct weir_reply *reply, uint64_t *ret_most)
+{
+	struct weir_refusal refusal;
+
+	*ret_most = FLOWS_DEFAULT;
+	if (!request->number || !weir_parse_number(request->number, 1, WEIR_SOURCE_FLOWS, ret_most, &refusal))
+		return true;
+	reply_words(reply, 400, refusal.message, refusal.hint);
+	return false;
+}
+
 static void answer_with_flows(struct weir_source *source, const struct weir_request *request, describe_flows *describe,
 			      struct weir_reply *reply)
 {
-	uint64_t most = FLOWS_DEFAULT;
-	struct weir_refusal refusal;
 	struct weir_diag diag = {};
 	json_t *document;
+	uint64_t most;
 
-	if (request->number && weir_parse_number(request->number, 1, WEIR_SOURCE_FLOWS, &most, &refusal)) {
-		reply_words(reply, 400, refusal.message, refusal.hint);
+	if (!read_number(request, reply, &most))
 		return;
-	}
 	reply_or_fail(reply, take_flows(source, most, describe, &document, &diag), &document, &diag);
 	if (reply->status == 200)
 		reply->age_s = weir_source_flows_age_ns(source) / WEIR_NSEC_PER_SEC;
@@ -173,6 +183,29 @@ static void answer_flows(struct weir_source *source, const struct weir_request *
 static void answer_dropped(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
 {
 	answer_with_flows(source, request, describe_dropped, reply);
+}
+
+static int take_events(struct weir_source *source, size_t most, json_t **ret_document, struct weir_diag *diag)
+{
+	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
+	const struct weir_instance *instance;
+	int err = weir_source_open(source, &instance, diag);
+
+	if (!err)
+		err = weir_events_read_past(instance, &happenings, diag);
+	if (!err)
+		*ret_document = weir_events_describe_past(instance, &happenings, most);
+	return err;
+}
+
+static void answer_events(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_diag diag = {};
+	json_t *document;
+	uint64_t most;
+
+	if (read_number(request, reply, &most))
+		reply_or_fail(reply, take_events(source, most, &document, &diag), &document, &diag);
 }
 
 static void answer_rules(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
@@ -229,9 +262,9 @@ static const struct route {
 	const char *path;
 	void (*answer)(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply);
 } routes[] = {
-	{"/metrics", answer_metrics},	 {"/api/v1", answer_index},	  {"/api/v1/status", answer_status},
-	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows}, {"/api/v1/dropped", answer_dropped},
-	{"/api/v1/rules", answer_rules},
+	{"/metrics", answer_metrics},	 {"/api/v1", answer_index},	    {"/api/v1/status", answer_status},
+	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows},   {"/api/v1/dropped", answer_dropped},
+	{"/api/v1/rules", answer_rules}, {"/api/v1/events", answer_events},
 };
 
 static void answer_index(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)

@@ -23,10 +23,10 @@ void weir_event_capture_free(struct weir_event_capture *capture)
 }
 
 /* An interface is named when its first packet comes. */
-static int number_of(struct weir_event_capture *capture, const struct weir_event_watch *watch,
+static int number_of(struct weir_event_capture *capture, const struct weir_instance *instance,
 		     const struct weir_event *event, uint32_t *ret_number)
 {
-	const char *name = weir_event_interface(watch, event);
+	const char *name = weir_event_interface(instance, event);
 	char unnamed[IF_NAMESIZE];
 	uint32_t *slot;
 
@@ -45,7 +45,7 @@ static int number_of(struct weir_event_capture *capture, const struct weir_event
 	return 0;
 }
 
-int weir_event_capture_add(struct weir_event_capture *capture, const struct weir_event_watch *watch,
+int weir_event_capture_add(struct weir_event_capture *capture, const struct weir_instance *instance,
 			   const struct weir_happening *happening)
 {
 	const struct weir_event *event = &happening->event;
@@ -55,8 +55,8 @@ int weir_event_capture_add(struct weir_event_capture *capture, const struct weir
 
 	if (happening->kind != WEIR_HAPPENING_DROP)
 		return 0;
-	comment = weir_happening_comment(watch, happening);
-	if (!comment || number_of(capture, watch, event, &number))
+	comment = weir_happening_comment(instance, happening);
+	if (!comment || number_of(capture, instance, event, &number))
 		return -ENOMEM;
 	frame = (struct weir_frame){
 		.time_ns = weir_host_wall_ns(event->time_ns),

@@ -44,22 +44,17 @@ static const char *unit_of(const struct weir_rule_info *rule)
 	return rule->identity.counts_bytes ? "bytes" : "packets";
 }
 
-const char *weir_event_interface(const struct weir_event_watch *watch, const struct weir_event *event)
+const char *weir_event_interface(const struct weir_instance *instance, const struct weir_event *event)
 {
-	for (size_t i = 0; i < watch->instance->link_count; i++)
-		if (watch->instance->links[i].ifindex == event->ifindex)
-			return watch->instance->links[i].interface;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex == event->ifindex)
+			return instance->links[i].interface;
 	return NULL;
 }
 
 static const char *format_address(const struct weir_ends *ends, const uint8_t address[16], char text[INET6_ADDRSTRLEN])
 {
 	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
-}
-
-static const char *stale_words(void)
-{
-	return "the controller has not been heard of: thresholds that move are at their safe values";
 }
 
 static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
@@ -71,11 +66,11 @@ static const char *missed_name(const struct weir_happening *happening)
 
 /* ---- JSON ---- */
 
-static json_t *describe_packet(const struct weir_event_watch *watch, const struct weir_event *event)
+static json_t *describe_packet(const struct weir_instance *instance, const struct weir_event *event)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
 	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
-				   weir_event_interface(watch, event));
+				   weir_event_interface(instance, event));
 	struct weir_ends ends;
 
 	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
@@ -90,7 +85,7 @@ static json_t *describe_packet(const struct weir_event_watch *watch, const struc
 	return fields;
 }
 
-static void add_drop(const struct weir_event_watch *watch, const struct weir_happening *happening,
+static void add_drop(const struct weir_instance *instance, const struct weir_happening *happening,
 		     const struct weir_rule_info *rule, json_t *fields)
 {
 	const struct weir_event *event = &happening->event;
@@ -99,7 +94,7 @@ static void add_drop(const struct weir_event_watch *watch, const struct weir_hap
 			    json_string(event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict]
 									    : "?"));
 	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
-	json_object_set_new(fields, "packet", describe_packet(watch, event));
+	json_object_set_new(fields, "packet", describe_packet(instance, event));
 	if (!rule || !weir_happening_has_figures(happening))
 		return;
 	json_object_set_new(fields, "unit", json_string(unit_of(rule)));
@@ -127,28 +122,33 @@ static void add_breaker(const struct weir_event *event, json_t *fields)
 	json_object_set_new(fields, "bad", json_integer((json_int_t)(event->used & 0xffffffff)));
 }
 
-json_t *weir_happening_describe(const struct weir_event_watch *watch, const struct weir_happening *happening)
+/* As a line of words has it. */
+static void add_words(const struct weir_instance *instance, const struct weir_happening *happening, json_t *fields)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
-	json_t *fields =
-		json_pack("{s:s, s:I, s:s}", "event", weir_happening_name(happening), "timeNs",
-			  (json_int_t)weir_host_wall_ns(happening->time_ns), "instance", watch->instance->name);
+	_cleanup_(weir_freep) char *words = weir_happening_words(instance, happening);
+
+	json_object_set_new(fields, "text", words ? weir_json_text(words) : json_null());
+}
+
+json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+	json_t *fields = json_pack("{s:s, s:I, s:s}", "event", weir_happening_name(happening), "timeNs",
+				   (json_int_t)weir_host_wall_ns(happening->time_ns), "instance", instance->name);
 
 	if (!fields)
 		return NULL;
 	if (happening->kind <= WEIR_HAPPENING_BREAKER)
 		add_rule(happening, rule, fields);
 	if (happening->kind == WEIR_HAPPENING_DROP)
-		add_drop(watch, happening, rule, fields);
+		add_drop(instance, happening, rule, fields);
 	if (happening->kind == WEIR_HAPPENING_PENALTY)
 		json_object_set_new(fields, "untilNs",
 				    json_integer((json_int_t)weir_host_wall_ns(happening->event.value)));
 	if (happening->kind == WEIR_HAPPENING_BREAKER)
 		add_breaker(&happening->event, fields);
-	if (happening->kind == WEIR_HAPPENING_JOURNAL)
-		json_object_set_new(fields, "text", weir_json_text(happening->entry.text));
-	if (happening->kind == WEIR_HAPPENING_STALE)
-		json_object_set_new(fields, "text", json_string(stale_words()));
+	if (happening->kind != WEIR_HAPPENING_DROP)
+		add_words(instance, happening, fields);
 	if (happening->kind == WEIR_HAPPENING_MISSED) {
 		json_object_set_new(fields, "count", json_integer((json_int_t)happening->missed.count));
 		json_object_set_new(fields, "of", json_string(missed_name(happening)));
@@ -171,10 +171,10 @@ static void print_flow(const struct weir_rule_info *rule, const struct weir_even
 					  : "the whole resource");
 }
 
-static void print_packet(const struct weir_event_watch *watch, const struct weir_event *event, FILE *text)
+static void print_packet(const struct weir_instance *instance, const struct weir_event *event, FILE *text)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	const char *interface = weir_event_interface(watch, event);
+	const char *interface = weir_event_interface(instance, event);
 	struct weir_ends ends;
 
 	if (!weir_frame_ends(event->frame, event->kept_bytes, &ends)) {
@@ -226,9 +226,19 @@ static void print_change(const struct weir_happening *happening, const struct we
 			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
 }
 
-char *weir_happening_words(const struct weir_event_watch *watch, const struct weir_happening *happening)
+static void print_missed(const struct weir_happening *happening, FILE *text)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
+	const unsigned long long count = happening->missed.count;
+
+	if (happening->missed.of == WEIR_HAPPENING_DROP)
+		fprintf(text, "%llu more drop%s not shown", count, weir_plural(count));
+	else
+		fprintf(text, "%llu %s came faster than they were read", count, missed_name(happening));
+}
+
+char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
 	char *words = NULL;
 	size_t bytes;
 	FILE *text = open_memstream(&words, &bytes);
@@ -239,7 +249,7 @@ char *weir_happening_words(const struct weir_event_watch *watch, const struct we
 	case WEIR_HAPPENING_DROP:
 		print_reason(happening, rule, text);
 		fprintf(text, ": ");
-		print_packet(watch, &happening->event, text);
+		print_packet(instance, &happening->event, text);
 		break;
 	case WEIR_HAPPENING_PENALTY:
 	case WEIR_HAPPENING_BREAKER:
@@ -249,20 +259,19 @@ char *weir_happening_words(const struct weir_event_watch *watch, const struct we
 		fprintf(text, "%s", happening->entry.text);
 		break;
 	case WEIR_HAPPENING_STALE:
-		fprintf(text, "%s", stale_words());
+		fprintf(text, "the controller has not been heard of: thresholds that move are at their safe values");
 		break;
 	case WEIR_HAPPENING_MISSED:
-		fprintf(text, "%llu %s came faster than they were read", (unsigned long long)happening->missed.count,
-			missed_name(happening));
+		print_missed(happening, text);
 		break;
 	}
 	fclose(text);
 	return words;
 }
 
-char *weir_happening_comment(const struct weir_event_watch *watch, const struct weir_happening *happening)
+char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening)
 {
-	const struct weir_rule_info *rule = weir_happening_rule(watch, happening);
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
 	char *words = NULL;
 	size_t bytes;
 	FILE *text = open_memstream(&words, &bytes);
@@ -275,4 +284,14 @@ char *weir_happening_comment(const struct weir_event_watch *watch, const struct 
 		fprintf(text, ", resource '%s'", rule->resource_name);
 	fclose(text);
 	return words;
+}
+
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+				  size_t most)
+{
+	json_t *list = json_array();
+
+	for (size_t i = happenings->count > most ? happenings->count - most : 0; i < happenings->count; i++)
+		weir_json_append(&list, weir_happening_describe(instance, &happenings->all[i]));
+	return list;
 }

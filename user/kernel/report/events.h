@@ -11,19 +11,23 @@
 const char *weir_happening_name(const struct weir_happening *happening);
 
 /* NULL: out of memory. */
-json_t *weir_happening_describe(const struct weir_event_watch *watch, const struct weir_happening *happening);
+json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening);
+
+/* The latest of them, so many at most, as a list, oldest first. NULL: out of memory. */
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+				  size_t most);
 
 /* What happened, without when. The caller frees it; NULL: out of memory. */
-char *weir_happening_words(const struct weir_event_watch *watch, const struct weir_happening *happening);
+char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening);
 
 /* Of a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
  * NULL: out of memory.
  */
-char *weir_happening_comment(const struct weir_event_watch *watch, const struct weir_happening *happening);
+char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening);
 
 /* Where its packet came in, by the name that the instance has for it: it may be in another network namespace. NULL: it
  * has none.
  */
-const char *weir_event_interface(const struct weir_event_watch *watch, const struct weir_event *event);
+const char *weir_event_interface(const struct weir_instance *instance, const struct weir_event *event);
 
 #endif

@@ -106,6 +106,19 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 	return 0;
 }
 
+int weir_totals_read(const struct weir_instance *instance, struct weir_totals *ret_totals)
+{
+	struct weir_counters counters = {};
+	int err = 0;
+
+	if (!instance->is_foreign[WEIR_MAP_TOTALS])
+		err = weir_percpu_scan(instance->map_fd[WEIR_MAP_TOTALS], 1, sizeof(struct weir_totals), add_totals,
+				       &counters);
+	if (!err)
+		*ret_totals = counters.totals;
+	return err;
+}
+
 void weir_counters_free(struct weir_counters *counters)
 {
 	free(counters->rules);

@@ -33,4 +33,7 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 		       struct weir_diag *diag);
 void weir_counters_free(struct weir_counters *counters);
 
+/* Those of all packets alone; zeros of an instance of another version of weir that has them in another way. */
+int weir_totals_read(const struct weir_instance *instance, struct weir_totals *ret_totals);
+
 #endif

@@ -8,6 +8,8 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "watch/counters.h"
+#include "words/words.h"
 
 /* ---- opening ---- */
 
@@ -18,7 +20,7 @@ static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 
 	if (err)
 		return err;
-	events = weir_events_map(watch->instance->map_fd[WEIR_MAP_EVENTS], true);
+	events = weir_events_map(watch->instance->map_fd[WEIR_MAP_EVENTS], watch->wants_drops);
 	if (!events)
 		return weir_diag_fail(diag, errno, NULL, "cannot map the events of instance '%s'",
 				      watch->instance->name);
@@ -61,8 +63,6 @@ void weir_happenings_free(struct weir_happenings *happenings)
 	*happenings = (struct weir_happenings){};
 }
 
-/* ---- reading ---- */
-
 static struct weir_happening *add(struct weir_happenings *happenings, enum weir_happening_kind kind, uint64_t time_ns)
 {
 	struct weir_happening *slot =
@@ -95,6 +95,71 @@ static int add_missed(struct weir_event_cursor *cursor, enum weir_happening_kind
 	return 0;
 }
 
+/* ---- drops that are not told one by one ---- */
+
+/* A second is what people read, and a script asks for (packets a second). */
+#define TALLY_NS WEIR_NSEC_PER_SEC
+
+/* Packets that were dropped, or would have been where the whole instance observes. */
+static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropped)
+{
+	struct weir_totals totals = {};
+	int err = weir_totals_read(watch->instance, &totals);
+
+	*ret_dropped = 0;
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		if (weir_verdict_drops(verdict))
+			*ret_dropped += totals.verdict[verdict].packets + totals.would_drop[verdict].packets;
+	return err;
+}
+
+/* Read the counters, if it is time; before the events, so that what they have counted has mostly been told. */
+static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
+{
+	uint64_t dropped;
+	int err;
+
+	if (!watch->wants_drops || now_ns < watch->tally_ns)
+		return 0;
+	err = count_drops(watch, &dropped);
+	if (err)
+		return err;
+	if (!watch->is_counting) { /* what is told from here on is counted from here on */
+		watch->lanes[WEIR_LANE_DROPS] = weir_events_end(watch->events, WEIR_LANE_DROPS);
+		watch->is_counting = true;
+	} else if (dropped >= watch->dropped) { /* else a reload has made them anew */
+		watch->untold += (int64_t)(dropped - watch->dropped);
+	}
+	watch->dropped = dropped;
+	watch->tally_ns = now_ns + TALLY_NS;
+	return 0;
+}
+
+/* What an observing rule would drop is in none of the totals: the packet passed. */
+static bool is_in_totals(const struct weir_event_watch *watch, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(watch->instance, happening);
+
+	return !rule || !rule->observes;
+}
+
+static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_happenings *happenings)
+{
+	struct weir_happening *happening;
+
+	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->untold <= 0)
+		return 0;
+	happening = add(happenings, WEIR_HAPPENING_MISSED, weir_host_now_ns());
+	if (!happening)
+		return -ENOMEM;
+	happening->missed.count = watch->untold;
+	happening->missed.of = WEIR_HAPPENING_DROP;
+	watch->untold = 0;
+	return 0;
+}
+
+/* ---- reading ---- */
+
 static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, struct weir_happenings *happenings)
 {
 	_Static_assert((int)WEIR_HAPPENING_DROP == WEIR_LANE_DROPS &&
@@ -102,7 +167,7 @@ static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, 
 			       (int)WEIR_HAPPENING_BREAKER == WEIR_LANE_BREAKERS,
 		       "a lane has one kind");
 	struct weir_event_cursor *cursor = &watch->lanes[lane];
-	const bool has_begun = cursor->passed;
+	const bool has_begun = cursor->passed && lane != WEIR_LANE_DROPS; /* those are counted: tell_untold() */
 	struct weir_happening *happening;
 	struct weir_event event;
 
@@ -111,6 +176,8 @@ static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, 
 		if (!happening)
 			return -ENOMEM;
 		happening->event = event;
+		if (lane == WEIR_LANE_DROPS && is_in_totals(watch, happening))
+			watch->untold--;
 	}
 	return add_missed(cursor, (enum weir_happening_kind)lane, has_begun, happenings);
 }
@@ -151,10 +218,15 @@ static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_happeni
 
 static int read_all(struct weir_event_watch *watch, struct weir_happenings *happenings)
 {
+	const uint64_t now_ns = weir_host_now_ns();
 	int err = look_at_heartbeat(watch, happenings);
 
+	if (!err)
+		err = count_untold(watch, now_ns);
 	for (int lane = watch->wants_drops ? WEIR_LANE_DROPS : WEIR_LANE_PENALTIES; !err && lane < WEIR_LANES; lane++)
 		err = read_lane(watch, lane, happenings);
+	if (!err)
+		err = tell_untold(watch, now_ns, happenings);
 	return err ? err : read_journal(watch, happenings);
 }
 
@@ -163,6 +235,12 @@ static int compare_times(const void *left, const void *right)
 	const struct weir_happening *a = left, *b = right;
 
 	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static void sort(struct weir_happenings *happenings)
+{
+	if (happenings->count)
+		qsort(happenings->all, happenings->count, sizeof(*happenings->all), compare_times);
 }
 
 /* A reload gives slots to rules. Afterwards: the slots of rules that are gone are not given away at once, so what was
@@ -204,23 +282,42 @@ int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings
 		weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", watch->instance->name);
 	if (!err)
 		err = refresh(watch, &ignored);
-	if (err == -ENOENT)
-		read_all(watch, &happenings); /* the last of it */
-	else
+	if (err == -ENOENT) { /* the last of it */
+		weir_event_watch_tally(watch);
+		read_all(watch, &happenings);
+	} else {
 		weir_diag_move(diag, &ignored, false);
+	}
 	weir_diag_free(&ignored);
-	if (happenings.count)
-		qsort(happenings.all, happenings.count, sizeof(*happenings.all), compare_times);
+	sort(&happenings);
+	*ret_happenings = happenings;
+	return err;
+}
+
+int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag)
+{
+	/* A reader of one reading, which changes nothing of the instance that it borrows. */
+	struct weir_event_watch watch = {.instance = (struct weir_instance *)instance};
+	struct weir_happenings happenings = {};
+	int err = map_events(&watch, diag);
+
+	if (!err) {
+		err = read_all(&watch, &happenings);
+		if (err)
+			weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", instance->name);
+	}
+	weir_events_unmap(watch.events);
+	sort(&happenings);
 	*ret_happenings = happenings;
 	return err;
 }
 
 /* ---- what is in one ---- */
 
-const struct weir_rule_info *weir_happening_rule(const struct weir_event_watch *watch,
+const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
 						 const struct weir_happening *happening)
 {
-	const struct weir_instance *instance = watch->instance;
 	const uint32_t slot = happening->event.rule_slot;
 
 	if (happening->kind > WEIR_HAPPENING_BREAKER || slot >= instance->info.rule_slots ||

@@ -15,7 +15,7 @@ enum weir_happening_kind {
 	WEIR_HAPPENING_BREAKER,
 	WEIR_HAPPENING_JOURNAL,
 	WEIR_HAPPENING_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
-	WEIR_HAPPENING_MISSED, /* more events than the reader could follow */
+	WEIR_HAPPENING_MISSED, /* of drops: more than are told one by one; of others: than the reader could follow */
 };
 
 struct weir_happening {
@@ -42,12 +42,23 @@ struct weir_event_watch {
 	struct weir_event_cursor lanes[WEIR_LANES], journal;
 	bool wants_drops;
 	bool is_stale; /* as it was told last */
+	/* Drops that are not told one by one: what the counters say, less those that were read. */
+	uint64_t tally_ns; /* when the counters are read next; 0: at once */
+	uint64_t dropped;  /* as they said last */
+	int64_t untold;	   /* since it was told; below 0 while a drop has been read that they have not counted yet */
+	bool is_counting;  /* they have been read */
 };
 
 /* From now on; or, with `from_the_past`, from the oldest change that is kept. Close what was opened. */
 int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
 			  struct weir_event_watch *ret_watch, struct weir_diag *diag);
 void weir_event_watch_close(struct weir_event_watch *watch);
+
+/* The next reading says how many drops were not told until then, however short a while that is. */
+static inline void weir_event_watch_tally(struct weir_event_watch *watch)
+{
+	watch->tally_ns = 0;
+}
 
 /* So often, at least: else rings may be overwritten. */
 #define WEIR_EVENT_WATCH_PERIOD_MS 100
@@ -58,10 +69,13 @@ void weir_event_watch_close(struct weir_event_watch *watch);
  */
 int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
 			  struct weir_diag *diag);
+/* The changes that an instance keeps, in order of time. The caller frees *ret_happenings. */
+int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag);
 void weir_happenings_free(struct weir_happenings *happenings);
 
 /* The rule of an event; NULL: none, or it is not known any more. */
-const struct weir_rule_info *weir_happening_rule(const struct weir_event_watch *watch,
+const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
 						 const struct weir_happening *happening);
 
 /* The rule goes by units that an event tells: of a window, or connections. */
