@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who knows the source and can choose 2^20 addresses, but not the secret, makes another's flow share its sets of rows no
- * more often than chance would. The hash is linear at its heart (bpf/flow.h), so the addresses are chosen to hurt that:
- * in a row, at every distance, with differences that cancel. tests/bpf/frames_test says that the program's hash is this
- * one.
+ * Who knows the source and can choose 2^20 addresses, but not the secret, makes another's flow share its sets of rows
+ * no more often than chance would. The hash is linear at its heart (bpf/flow.h), so the addresses are chosen to hurt
+ * that: in a row, at every distance, with differences that cancel. tests/bpf/frames_test says that the program's hash
+ * is this one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@
  * 34,000. The secrets are the same in every run, so that what passes once passes always.
  */
 #define MEETINGS_MAX (2 * MEETINGS_MEAN)
-/* All victims of a family together: 196,608 meetings are to be expected. By chance they are 2 % more once in 10^15 times.
+/* All victims of a family together: 196,608 meetings are to be expected. By chance they are 2 % more once in 10^15
+ * times.
  */
 #define PERCENT_MORE_MAX 2
 
@@ -234,7 +235,7 @@ static void chosen_addresses_meet_a_flow_no_more_often_than_chance(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
 		struct random random = {.state = 1};
 		uint64_t meetings = 0;
-		__u64 secret[16];
+		__u64 secret[16] = {};
 
 		for (int j = 0; j < SECRETS; j++) {
 			draw_secret(&random, secret);
