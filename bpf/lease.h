@@ -13,6 +13,7 @@
 
 #include "cells.h"
 #include "presence.h"
+#include "remnants.h"
 
 /* ---- one CPU's row ---- */
 
@@ -168,18 +169,33 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 	return weir_announce(s);
 }
 
-/* Fill s->sum with what the rows of all CPUs that may have counted the flow count in the window. */
+/* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. */
+static __always_inline void weir_add_remnants(struct weir_scratch *s)
+{
+	if (s->view.is_lone)
+		return;
+	weir_order(s);
+	if (!weir_remnants_count(s))
+		return;
+	s->sum.rest += weir_left_units(s);
+	s->sum.is_behind = 1; /* a remnant may be gone that expired by another CPU's clock */
+}
+
+/* Fill s->sum with what the flow has used in the window: what the rows of all CPUs count that may have counted it, and
+ * its remnants.
+ */
 static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const enum weir_width wide)
 {
 	__builtin_memset(&s->sum, 0, sizeof(s->sum));
 	weir_add_row(s, own_row, true, wide);
-	if (weir_announce_or_ask_all(s))
-		return;
-	weir_count_lease(s->view.slot);
-	if (s->present == WEIR_PRESENT_LOST)
-		s->sum.ran_ahead = 1;
-	else
-		weir_add_others(s, wide);
+	if (!weir_announce_or_ask_all(s)) {
+		weir_count_lease(s->view.slot);
+		if (s->present == WEIR_PRESENT_LOST)
+			s->sum.ran_ahead = 1;
+		else
+			weir_add_others(s, wide);
+	}
+	weir_add_remnants(s);
 }
 
 /* ---- how large a lease ---- */

@@ -275,6 +275,13 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, s
 	return WEIR_ANSWER_ADMIT;
 }
 
+/* What the flow has left behind fills its limit: it needs no row to be blocked. */
+static __always_inline enum weir_answer weir_block_without_row(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	weir_record_talker(s, rule, true);
+	return WEIR_ANSWER_BLOCK;
+}
+
 /* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
  * On admission the claim says what was set aside. AGAIN: the clock ran away, and the caller asks once more
  * (weir_ask_kind), as a loop here would be verified round by round.
@@ -298,6 +305,8 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	}
 	if (j.batch > j.threshold && !is_shut)
 		return WEIR_ANSWER_BLOCK;
+	if (!j.row && weir_remnants_count(s) && weir_left_units(s) + j.batch > j.threshold && !is_shut)
+		return weir_block_without_row(s, rule);
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, wide);
 	if (!j.row)

@@ -232,12 +232,12 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 /* ---- choosing one for a flow that has none ---- */
 
 /* How much it would hurt to lose a row, in ascending order: one that is empty; one that expired (should the clock go
- * back, as it may in a capture, it would count again); one that counts, by its units; one that is full.
+ * back, as it may in a capture, it would count again); one that is full, as its flow is blocked by its remnant as well;
+ * one that counts, by its units.
  */
 #define WEIR_RANK_EMPTY 0ull
 #define WEIR_RANK_EXPIRED 1ull
 #define WEIR_RANK_COUNTS 2ull
-#define WEIR_RANK_FULL (1ull << 56)
 #define WEIR_RANK_CLAIMED (1ull << 57) /* an earlier rule of this packet has a claim to it: it must not go */
 
 /* 1 when a difference is negative. As a number: clang would make branches of it, and the verifier follow every one. */
@@ -310,7 +310,7 @@ static __always_inline __u64 weir_row_rank(struct weir_scratch *s, void *row, co
 		counts |= weir_top_bit(-foreign);
 	rank = WEIR_RANK_COUNTS;
 	if (by_units)
-		rank += weir_row_units(row, wide) + weir_is_row_full(row, wide) * WEIR_RANK_FULL;
+		rank += (weir_row_units(row, wide) + 1) * !weir_is_row_full(row, wide);
 	rank = WEIR_RANK_EXPIRED + (rank - WEIR_RANK_EXPIRED) * counts;
 	return rank * is_used;
 }
@@ -391,20 +391,6 @@ __noinline __u64 weir_choose_by_width(struct weir_scratch *s, __u32 spares_claim
 		return WEIR_NO_ROW;
 	return OF_WIDTH(wide, weir_choose(s, spares_claimed, WEIR_NARROW), weir_choose(s, spares_claimed, WEIR_MEDIUM),
 			weir_choose(s, spares_claimed, WEIR_WIDE));
-}
-
-/* The number of a row for s->view.flow, which has none, or WEIR_NO_ROW when earlier rules of the packet have claims to
- * all eight candidates. An eviction is counted.
- */
-static __always_inline __u32 weir_choose_row(struct weir_scratch *s, const enum weir_width wide)
-{
-	__u64 choice = weir_choose_by_width(s, false, wide);
-
-	if (unlikely(choice & WEIR_CHOICE_EVICTS && s->nth && weir_is_row_claimed(s, choice, WEIR_STORAGE(wide))))
-		choice = weir_choose_by_width(s, true, wide);
-	if (choice & WEIR_CHOICE_EVICTS)
-		weir_count_eviction(s->view.slot);
-	return choice;
 }
 
 #endif

@@ -281,6 +281,17 @@ struct weir_sum {
 	__u8 pad[4];
 };
 
+/* A row that is pushed out, or the flow whose remnants are looked for (remnants.h). */
+struct weir_remnant_view {
+	__u32 name;
+	__u32 set, other_set;
+	__u32 window_cells;
+	__u64 newest; /* of the row */
+	__u64 units;
+	__u64 expired; /* the last bucket of its timing that counts no more */
+	__u64 span_ns; /* how long its units count at most */
+};
+
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
 struct weir_allowed {
 	__u64 word; /* a WEIR_THRESHOLD_WORD */
@@ -337,6 +348,7 @@ struct weir_scratch {
 	__u32 observed_rule;  /* its place */
 	__u32 pad;
 	struct weir_sum sum;
+	struct weir_remnant_view remnant;
 	struct weir_allowed allowed;
 	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */
 	struct weir_flow_id warming;   /* the packet's flow in warming_flows */

@@ -291,6 +291,47 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 	return true;
 }
 
+/* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is full by that
+ * alone, and needs no row. UNSURE: ask the rule's kind.
+ */
+__noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	const bool is_narrow = rule->storage == WEIR_STORAGE_NARROW;
+	struct weir_clock *clk;
+	__u64 units, allowed;
+
+	if (!s || (config.has_overrides && rule->has_overrides))
+		return WEIR_ANSWER_UNSURE;
+	clk = weir_clock_of(s, rule->timing, WEIR_NARROW);
+	s->view.flow = s->flow;
+	s->view.timing = rule->timing;
+	s->view.window_cells = rule->window_cells;
+	s->view.bucket = clk->bucket;
+	units = weir_left_units(s);
+	if (!units) /* unless it has just expired by another CPU's clock */
+		return weir_reread_is_over(s, clk, rule) ? WEIR_ANSWER_UNSURE : WEIR_ANSWER_ADMIT;
+	units += is_narrow ? 1 : weir_batch(s, rule, WEIR_MEDIUM);
+	allowed = (is_narrow ? rule->threshold : weir_threshold_word(s, rule, WEIR_MEDIUM)) & WEIR_THRESHOLD_MASK;
+	if (s->row_number != WEIR_NO_ROW || units <= allowed)
+		return WEIR_ANSWER_UNSURE;
+	return weir_block_without_row(s, rule);
+}
+
+/* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its remnants before. */
+static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
+							       void *row, const struct weir_clock *clk,
+							       struct weir_claim *claim, const enum weir_width wide)
+{
+	if (weir_remnants_count(s)) {
+		enum weir_answer answer = weir_try_remnant(s, rule->place);
+
+		if (answer != WEIR_ANSWER_ADMIT)
+			return answer;
+	}
+	return weir_admit_first(s, rule, row, clk, claim, wide) ? WEIR_ANSWER_ADMIT : WEIR_ANSWER_UNSURE;
+}
+
 /* The same for medium rows, after weir_shortcut() was unsure. Out of line: the stack has no room for it further down.
  */
 __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
@@ -299,9 +340,9 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 	struct weir_clock *clk = claim ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
 
-	if (!clk || !weir_admit_first(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, claim, WEIR_MEDIUM))
+	if (!clk)
 		return WEIR_ANSWER_UNSURE;
-	return WEIR_ANSWER_ADMIT;
+	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, claim, WEIR_MEDIUM);
 }
 
 /* ---- all of them ---- */
@@ -367,8 +408,8 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		if (taken & WEIR_SHORTCUT_FULL && weir_is_known_full(s, rule, row, clk, true, wide))
 			return WEIR_ANSWER_BLOCK;
 	}
-	if (!wide && taken & WEIR_SHORTCUT_FIRST && weir_admit_first(s, rule, row, clk, claim, wide))
-		return WEIR_ANSWER_ADMIT;
+	if (!wide && taken & WEIR_SHORTCUT_FIRST)
+		return weir_ask_first_of_flow(s, rule, row, clk, claim, wide);
 	return WEIR_ANSWER_UNSURE;
 }
 

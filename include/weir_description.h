@@ -80,6 +80,8 @@ struct weir_instance_info {
 	__u32 paces;	      /* weir_config.paces of the last load */
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
+	__u32 remnant_sets;
+	__u32 pad;
 };
 
 /* MemoryAdaptive, as the user wrote it. */

@@ -251,6 +251,8 @@ struct weir_config {
 	__u32 wide_sets;
 	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
 	__u32 presence_shift; /* an epoch is 2^this ns */
+	__u32 remnant_sets;   /* a power of two, at least WEIR_REMNANT_PAGE_SETS */
+	__u32 pad3;
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;

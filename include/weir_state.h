@@ -8,6 +8,7 @@
 #define WEIR_ABI_STATE_H
 
 #include "weir_cost.h"
+#include "weir_remnants.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
 

@@ -18,7 +18,7 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 10632, WEIR_ABI_VERSION)                                  \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 10640, WEIR_ABI_VERSION)                                  \
 	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 736, 4)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
@@ -26,6 +26,7 @@
 	TABLE(MEDIUM_FLOWS, medium_flows, struct weir_medium_row, 64, 1)                                               \
 	TABLE(WIDE_FLOWS, wide_flows, struct weir_wide_row, 128, 1)                                                    \
 	TABLE(PRESENCE, presence, struct weir_presence_line, 64, 1)                                                    \
+	TABLE(REMNANTS, remnants, struct weir_remnant_set, 64, 1)                                                      \
 	TABLE(LONE_ROWS, lone_rows, struct weir_wide_row, 128, 1)                                                      \
 	TABLE(TALKERS, talkers, struct weir_talker, 64, 1)                                                             \
 	TABLE(OFFENDERS, offenders, struct weir_offender_set, 384, 1)                                                  \

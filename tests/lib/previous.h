@@ -34,6 +34,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.breaker_sets = image->config.breaker_sets,
 		.presence_cells = image->config.presence_cells,
 		.presence_shift = image->config.presence_shift,
+		.remnant_sets = image->config.remnant_sets,
 	};
 
 	memcpy(previous.connection_timeout_ms, image->connection_timeout_ms, sizeof(previous.connection_timeout_ms));

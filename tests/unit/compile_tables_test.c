@@ -193,10 +193,11 @@ static void memory_is_what_the_maps_take(void **state)
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
+	assert_int_equal(memory.remnants, 4096 * 4 * 8 + 64);
 	assert_int_equal(memory.events, sizeof(struct weir_events));
 	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
-					       memory.shared + memory.lone_rows + memory.counters + memory.offenders +
-					       memory.events + memory.matching + memory.lists);
+					       memory.remnants + memory.shared + memory.lone_rows + memory.counters +
+					       memory.offenders + memory.events + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);
 	weir_image_free(image);

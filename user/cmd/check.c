@@ -373,15 +373,15 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
 			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->presence, "sharedBytes", (json_int_t)memory->shared,
-			 "connectionsBytes", (json_int_t)memory->connections, "breakersBytes",
-			 (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows, "countersBytes",
-			 (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders, "eventsBytes",
-			 (json_int_t)memory->events, "matchingBytes", (json_int_t)memory->matching, "listsBytes",
-			 (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
+			 "presenceBytes", (json_int_t)memory->presence, "remnantsBytes", (json_int_t)memory->remnants,
+			 "sharedBytes", (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
+			 "breakersBytes", (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows,
+			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders,
+			 "eventsBytes", (json_int_t)memory->events, "matchingBytes", (json_int_t)memory->matching,
+			 "listsBytes", (json_int_t)memory->lists, "totalBytes", (json_int_t)memory->total);
 }
 
 static json_t *describe(const struct weir_ruleset *ruleset, const struct weir_image *image,
@@ -606,6 +606,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
+		{"what rows leave behind", memory->remnants},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
 		{"circuit breakers", memory->breakers},

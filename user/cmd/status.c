@@ -222,6 +222,20 @@ static void print_timed(const struct weir_status_view *view)
 	       view->timed.blocked, weir_plural(view->timed.blocked), option, view->timed.allowed);
 }
 
+/* Only where flows have been pushed out. */
+static void print_remnants(const struct weir_remnants_sum *remnants)
+{
+	if (!remnants->used && !remnants->displaced)
+		return;
+	printf("  pushed out of full flow tables and remembered: %llu flow%s, room for %llu; forgotten too early: "
+	       "%llu\n",
+	       (unsigned long long)remnants->used, weir_plural(remnants->used), (unsigned long long)remnants->places,
+	       (unsigned long long)remnants->displaced);
+	if (weir_remnants_are_nearly_full(remnants))
+		puts("  warning: nearly full; flows that are forgotten may pass more than their limits: raise "
+		     "settings.flowsPerCpu");
+}
+
 static void print_span(const struct weir_instance *instance)
 {
 	char buffer[WEIR_NARROW_WORDS_BYTES];
@@ -314,6 +328,7 @@ static void print_text(const struct weir_status_view *view)
 	print_connection_settings(instance);
 	print_penalties(view);
 	print_timed(view);
+	print_remnants(&view->remnants);
 	putchar('\n');
 	print_links(instance);
 	putchar('\n');

@@ -172,6 +172,28 @@ static void write_lists(struct book *book)
 	weir_exposition_count(book->out, NULL, book->instance->info.timed_entries);
 }
 
+/* What flows left behind that were pushed out of full tables. */
+static void write_remnants(struct book *book)
+{
+	static const struct weir_metric_family used = {
+		"weir_remnants", WEIR_METRIC_GAUGE, NULL,
+		"Flows that were pushed out of full tables, and are remembered without a row."};
+	static const struct weir_metric_family places = {"weir_remnants_limit", WEIR_METRIC_GAUGE, NULL,
+							 "Such flows that there is room for."};
+	static const struct weir_metric_family displaced = {"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
+							    "Such flows that were forgotten while they still counted."};
+	const struct weir_remnants_sum *sum = &book->reading->status.remnants;
+
+	if (!sum->places)
+		return;
+	weir_exposition_begin(book->out, &used);
+	weir_exposition_count(book->out, NULL, sum->used);
+	weir_exposition_begin(book->out, &places);
+	weir_exposition_count(book->out, NULL, sum->places);
+	weir_exposition_begin(book->out, &displaced);
+	weir_exposition_count(book->out, NULL, sum->displaced);
+}
+
 /* ---- what rules go by ---- */
 
 static void write_memory(struct book *book)
@@ -661,6 +683,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 	write_reloads(&book);
 	write_controller(&book);
 	write_interfaces(&book);
+	write_remnants(&book);
 	write_lists(&book);
 	write_memory(&book);
 	write_signals(&book);

@@ -276,6 +276,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  ((uint64_t)weir_image_groups(image) + weir_image_lone_groups(image)) *
 				  sizeof(struct weir_request_group);
 	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
+	memory.remnants = ((uint64_t)config->remnant_sets + 1) * sizeof(struct weir_remnant_set);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
@@ -295,9 +296,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
 	memory.events = sizeof(struct weir_events);
 	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
-	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence + memory.shared +
-		       memory.connections + memory.breakers + memory.lone_rows + memory.counters + memory.offenders +
-		       memory.events + memory.matching + memory.lists;
+	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
+		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

@@ -109,11 +109,26 @@ static void size_presence(const struct weir_previous *previous, struct weir_imag
 			i >= image->rule_count || window_ns(&image->rules[i]) > 1ull << config->presence_shift;
 }
 
+/* As many for each row of one CPU on a machine of any size: that many more flows are remembered than there are rows.
+ * The table keeps its size while rows of a running rule may have left something there.
+ */
+static void size_remnants(const struct weir_previous *previous, struct weir_image *image)
+{
+	struct weir_config *config = &image->config;
+
+	config->remnant_sets = WEIR_REMNANT_PAGE_SETS;
+	if (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots))
+		config->remnant_sets = image->flows_per_cpu / WEIR_REMNANT_WAYS * WEIR_REMNANTS_PER_ROW;
+	if (previous->remnant_sets && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots))
+		config->remnant_sets = previous->remnant_sets;
+}
+
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
 	size_rows(previous, image, diag);
 	size_presence(previous, image);
+	size_remnants(previous, image);
 }
 
 const struct weir_kind weir_kind_window = {

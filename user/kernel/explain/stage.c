@@ -129,6 +129,31 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 	return row ? row : find_row(chunk, format, WEIR_OTHER_SET(set, tag, format->page_sets), wanted);
 }
 
+/* What the flow's rows left behind, where the stage's program looks for it: its sets of rows have smaller numbers. */
+static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, uint32_t lab_sets)
+{
+	const uint32_t sets = stage->instance->info.remnant_sets;
+	const uint32_t live = WEIR_REMNANT_SET((uint32_t)hash, tag, sets);
+	const uint32_t lab = WEIR_REMNANT_SET((uint32_t)hash & (lab_sets - 1), tag, sets);
+	const uint32_t keys[][2] = {
+		{live, lab}, {WEIR_OTHER_REMNANT_SET(live, tag), WEIR_OTHER_REMNANT_SET(lab, tag)}, {sets, sets}};
+	const int fd = live_fd(stage, WEIR_MAP_REMNANTS);
+
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(keys); i++) {
+		struct weir_prop *prop;
+
+		if (weir_stage_find(stage, WEIR_MAP_REMNANTS, keys[i][1]))
+			continue; /* of another flow, which shares it */
+		prop = add_prop(stage, WEIR_MAP_REMNANTS, weir_object_map_fd(stage->object, WEIR_MAP_REMNANTS),
+				keys[i][1]);
+		if (!prop)
+			return -ENOMEM;
+		if (bpf_map_lookup_elem(fd, &keys[i][0], prop->value))
+			return -errno;
+	}
+	return 0;
+}
+
 /* Take this flow's rows over from the chunk that they are in to the lab's. */
 static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
@@ -146,6 +171,8 @@ static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, u
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
+	if (add_remnants(stage, hash, tag, format.sets_per_chunk))
+		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
 	if (bpf_map_lookup_elem(live_fd(stage, format.map), &key, chunks))
 		return -errno;

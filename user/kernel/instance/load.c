@@ -95,6 +95,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->wide_sets = config->wide_sets;
 	info->presence_cells = config->presence_cells;
 	info->presence_shift = config->presence_shift;
+	info->remnant_sets = config->remnant_sets;
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);

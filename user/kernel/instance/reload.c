@@ -80,6 +80,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
 	       forgets_breakers(instance, image, map) ||
+	       (map == WEIR_MAP_REMNANTS && image->config.remnant_sets != instance->info.remnant_sets) ||
 	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
 					     image->config.presence_shift != instance->info.presence_shift));
 }
@@ -109,6 +110,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 		bytes += memory.wide_table;
 	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
 		bytes += memory.presence;
+	if (is_replaced(instance, image, WEIR_MAP_REMNANTS))
+		bytes += memory.remnants;
 	if (is_replaced(instance, image, WEIR_MAP_LONE_ROWS))
 		bytes += memory.lone_rows;
 	if (is_replaced(instance, image, WEIR_MAP_RULE_COUNTERS) ||
@@ -174,6 +177,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance, stru
 		.breaker_sets = instance->info.breaker_sets,
 		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
+		.remnant_sets = instance->info.remnant_sets,
 	};
 
 	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
@@ -187,6 +191,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance, stru
 		previous.wide_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_PRESENCE])
 		previous.presence_cells = 0;
+	if (instance->is_foreign[WEIR_MAP_REMNANTS])
+		previous.remnant_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_THROTTLED_FLOWS])
 		previous.throttle_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_WARMING_FLOWS])

@@ -67,6 +67,8 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 		err = weir_penalties_read(instance, 1, &view.penalties, diag);
 	if (!err)
 		err = weir_signals_look(instance, &view.signals, diag);
+	if (!err)
+		err = weir_remnants_look(instance, &view.remnants, diag);
 	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err && weir_timed_is_readable(instance)) {
@@ -221,6 +223,16 @@ static json_t *describe_timed(const struct weir_status_view *view)
 	return json_pack("{s:I, s:I}", "blocked", (json_int_t)timed->blocked, "allowed", (json_int_t)timed->allowed);
 }
 
+/* Null when they cannot be read. */
+static json_t *describe_remnants(const struct weir_remnants_sum *remnants)
+{
+	if (!remnants->places)
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:b}", "places", (json_int_t)remnants->places, "used",
+			 (json_int_t)remnants->used, "displaced", (json_int_t)remnants->displaced, "isNearlyFull",
+			 weir_remnants_are_nearly_full(remnants));
+}
+
 /* Null where no rule asks for it. */
 static json_t *describe_memory(const struct weir_status_view *view)
 {
@@ -362,14 +374,15 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	uint64_t now_ns = weir_host_now_ns();
 
 	return json_pack(
-		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
 		describe_foreign_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
 		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
 		describe_unconfirmed(instance), "limitsHoldSeconds", describe_span(instance), "netns",
 		describe_netns(instance), "links", describe_links(instance), "wanted", describe_wanted(instance),
 		"settings", describe_settings(instance), "counts", describe_counts(instance), "timed",
-		describe_timed(view), "controller", describe_controller(&view->controller), "memory",
-		describe_memory(view), "system", describe_signals(&view->signals), "resources",
-		describe_resources(instance), "rules", describe_rules(view));
+		describe_timed(view), "remnants", describe_remnants(&view->remnants), "controller",
+		describe_controller(&view->controller), "memory", describe_memory(view), "system",
+		describe_signals(&view->signals), "resources", describe_resources(instance), "rules",
+		describe_rules(view));
 }

@@ -14,6 +14,7 @@
 #include "timed/timed.h"
 #include "watch/breakers.h"
 #include "watch/penalties.h"
+#include "watch/remnants.h"
 #include "watch/signals.h"
 
 struct weir_status_view {
@@ -24,6 +25,7 @@ struct weir_status_view {
 	struct weir_breaker_sum *breakers; /* by rule slot; NULL when they cannot be read */
 	bool has_timed;			   /* `timed` could be read */
 	struct weir_timed_counts timed;
+	struct weir_remnants_sum remnants;
 };
 
 /* weir_status_free() frees *ret_view, which keeps `instance`. */

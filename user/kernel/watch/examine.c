@@ -22,6 +22,7 @@
 #include "pace/pace.h"
 #include "tables/narrow_span.h"
 #include "watch/counters.h"
+#include "watch/remnants.h"
 #include "watch/signals.h"
 
 /* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
@@ -394,16 +395,26 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 		     "instance '%s' was %s", name, words);
 }
 
-/* Rows hold flows that count: whom a full set pushed out begins anew, and may have more than its limit. */
+/* Flows that were pushed out are remembered without a row, until there is no room for that either: they begin anew, and
+ * may have more than their limit.
+ */
 static void examine_evictions(const char *name, struct weir_findings *findings)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
+	struct weir_remnants_sum remnants;
 	uint64_t evicted = 0;
 
-	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored))
+	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored) ||
+	    weir_remnants_look(instance, &remnants, &ignored))
 		return;
+	if (weir_remnants_are_nearly_full(&remnants))
+		find(findings, WEIR_FINDING_PROBLEM, "flows",
+		     "raise settings.flowsPerCpu, 'weir detach', and attach again",
+		     "instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
+		     "forgotten, and may pass more than their limits",
+		     name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		evicted += counters.rules[instance->rule_order[i]].evicted;
 	if (evicted)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Map `remnants`, shared by all CPUs: what rows leave behind that are pushed out while they count (bpf/remnants.h). A
+ * remnant is one word, so that a compare-and-swap changes all of it, and a set of them is a cache line. A flow has two
+ * candidate sets in one page, and may have several remnants: they add up. Behind the last set comes the *head*.
+ *
+ * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
+ * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
+ * bucket. So a flow that is pushed out again and again is not charged for what it used long ago.
+ *
+ * Numbers of buckets are cut to WEIR_REMNANT_START_BITS: with buckets of 100 ms a remnant that nobody has replaced
+ * looks valid again, for one window, after 27 minutes. The head tells before that that no remnant counts any more,
+ * unless flows are pushed out all the while; then remnants are replaced all the while.
+ */
+#ifndef WEIR_ABI_REMNANTS_H
+#define WEIR_ABI_REMNANTS_H
+
+#include <linux/types.h>
+
+#define WEIR_REMNANT_WAYS 8
+#define WEIR_REMNANT_PAGE_SETS 64
+
+struct weir_remnant_set {
+	union {
+		__u64 word[WEIR_REMNANT_WAYS]; /* 0: free */
+		struct {		       /* of the head */
+			__u64 until_ns;	       /* no remnant counts from then on, by CLOCK_MONOTONIC */
+			__u64 displaced;       /* remnants that were lost to newer ones while they counted */
+		};
+	};
+};
+_Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
+
+/* Remnants that there is room for, for each row of one CPU. Chosen: four times as many flows as rows are remembered,
+ * and the table is less than a quarter of what an instance takes on two CPUs.
+ */
+#define WEIR_REMNANTS_PER_ROW 4
+
+#define WEIR_REMNANT_COUNT_BITS 11
+#define WEIR_REMNANT_COUNT_MASK ((1u << WEIR_REMNANT_COUNT_BITS) - 1)
+#define WEIR_REMNANT_SPAN_SHIFT (2 * WEIR_REMNANT_COUNT_BITS)
+#define WEIR_REMNANT_SPAN_MASK 15u
+#define WEIR_REMNANT_START_SHIFT (WEIR_REMNANT_SPAN_SHIFT + 4)
+#define WEIR_REMNANT_START_BITS 14
+#define WEIR_REMNANT_START_MASK ((1u << WEIR_REMNANT_START_BITS) - 1)
+#define WEIR_REMNANT_NAME_SHIFT (WEIR_REMNANT_START_SHIFT + WEIR_REMNANT_START_BITS)
+#define WEIR_REMNANT_WORD(name, start, span, units, before)                                                            \
+	((__u64)(name) << WEIR_REMNANT_NAME_SHIFT |                                                                    \
+	 (__u64)((start)&WEIR_REMNANT_START_MASK) << WEIR_REMNANT_START_SHIFT |                                        \
+	 (__u64)(span) << WEIR_REMNANT_SPAN_SHIFT | (__u64)(before) << WEIR_REMNANT_COUNT_BITS | (units))
+
+/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. */
+#define WEIR_REMNANT_TIMINGS 15 /* of a timing from this number on, only its own flows know how long a bucket is */
+#define WEIR_REMNANT_NAME(tag, timing)                                                                                 \
+	((tag) >> 12 << 4 | ((timing) < WEIR_REMNANT_TIMINGS ? (timing) : WEIR_REMNANT_TIMINGS))
+
+/* A flow's first set and the other one: found by its tag, and by a set that its row may be in. Both of those lie in one
+ * group of 32, whatever the row's format, and give the same.
+ */
+#define WEIR_REMNANT_SET(row_set, tag, sets) (((row_set) >> 5 << 6 | ((tag) >> 4 & 63)) & ((sets)-1))
+#define WEIR_OTHER_REMNANT_SET(set, tag) ((set) ^ (((tag) >> 12 & (WEIR_REMNANT_PAGE_SETS - 1)) | 1u))
+
+/* `start` of a word lies so many buckets behind, modulo 2^14; from WEIR_REMNANT_AHEAD on it lies ahead. */
+#define WEIR_REMNANT_AGE(word, bucket)                                                                                 \
+	(((__u32)(bucket) - (__u32)((word) >> WEIR_REMNANT_START_SHIFT)) & WEIR_REMNANT_START_MASK)
+#define WEIR_REMNANT_AHEAD (WEIR_REMNANT_START_MASK + 1 - 1024)
+
+/*
+ * Counts are written by a mantissa of seven bits, the first of which is left out, and a power of two: to the unit up to
+ * 127, above that rounded up by at most a 64th.
+ */
+#define WEIR_REMNANT_MANTISSA_BITS 6
+#define WEIR_REMNANT_MANTISSA (1u << WEIR_REMNANT_MANTISSA_BITS)
+
+#define WEIR_REMNANT_BOUNDLESS (1ull << 60) /* what the largest count stands for: 2^37 and more */
+
+static inline __u64 weir_remnant_units(__u32 count)
+{
+	__u32 power = count >> WEIR_REMNANT_MANTISSA_BITS, mantissa = count & (WEIR_REMNANT_MANTISSA - 1);
+
+	if (power == 0)
+		return mantissa;
+	if (count == WEIR_REMNANT_COUNT_MASK)
+		return WEIR_REMNANT_BOUNDLESS;
+	return (__u64)(mantissa + WEIR_REMNANT_MANTISSA) << (power - 1);
+}
+
+/* The least count that stands for at least so many units. */
+static inline __u32 weir_remnant_count(__u64 units)
+{
+	__u32 power = 0, mantissa;
+
+	if (units < 2ull * WEIR_REMNANT_MANTISSA)
+		return units;
+	for (int step = 16; step; step /= 2)
+		if (units >> step >= WEIR_REMNANT_MANTISSA) {
+			/* rounded up: what is cut off counts as one more */
+			units = (units >> step) + ((units & ((1ull << step) - 1)) != 0);
+			power += step;
+		}
+	if (units >= 2ull * WEIR_REMNANT_MANTISSA) {
+		units = (units + 1) / 2;
+		power++;
+	}
+	mantissa = units - WEIR_REMNANT_MANTISSA;
+	if (power + 1 > 31)
+		return WEIR_REMNANT_COUNT_MASK;
+	return (power + 1) << WEIR_REMNANT_MANTISSA_BITS | mantissa;
+}
+
+/* ---- words ---- */
+
+static inline __u32 weir_remnant_span(__u64 word)
+{
+	return word >> WEIR_REMNANT_SPAN_SHIFT & WEIR_REMNANT_SPAN_MASK;
+}
+
+/* Does a word still count, if buckets up to `expired` have left the window? */
+static inline int weir_remnant_counts(__u64 word, __u64 expired)
+{
+	__u32 age = WEIR_REMNANT_AGE(word, expired);
+
+	return word && (age < weir_remnant_span(word) || age >= WEIR_REMNANT_AHEAD);
+}
+
+/* What a word counts in a window of so many buckets that ends with `bucket`. */
+static inline __u64 weir_remnant_in_window(__u64 word, __u64 bucket, __u32 window_cells)
+{
+	__u32 age = WEIR_REMNANT_AGE(word, bucket);
+	__u64 units = 0;
+
+	if (age < weir_remnant_span(word) + window_cells)
+		units += weir_remnant_units(word & WEIR_REMNANT_COUNT_MASK);
+	if (age + 1 < window_cells)
+		units += weir_remnant_units(word >> WEIR_REMNANT_COUNT_BITS & WEIR_REMNANT_COUNT_MASK);
+	return units;
+}
+
+#endif

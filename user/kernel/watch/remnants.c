@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "watch/remnants.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+
+/* The last bucket of a timing that has left its window. */
+static uint64_t expired_bucket(const struct weir_timing *timing, uint64_t now_ns)
+{
+	return timing->bucket_ns ? now_ns / timing->bucket_ns - timing->base_bucket - timing->window_cells : 0;
+}
+
+/* How long a bucket is of the last timings no word tells: theirs count until others take their places. */
+static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
+{
+	const uint32_t timing = word >> WEIR_REMNANT_NAME_SHIFT & 15;
+
+	if (!word)
+		return false;
+	return timing >= WEIR_REMNANT_TIMINGS || timing >= instance->info.timing_count ||
+	       weir_remnant_counts(word, expired_bucket(&instance->timings[timing], now_ns));
+}
+
+int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
+{
+	const uint32_t sets = instance->info.remnant_sets;
+	const uint64_t now_ns = weir_host_now_ns();
+	const struct weir_remnant_set *table;
+	struct weir_remnants_sum sum = {};
+
+	*ret_sum = sum;
+	if (!sets || instance->is_foreign[WEIR_MAP_REMNANTS])
+		return 0;
+	table = weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], sets + 1, sizeof(*table), false);
+	if (!table)
+		return weir_diag_fail(diag, errno, NULL, "cannot read what flows left behind that were pushed out");
+	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
+	sum.displaced = __atomic_load_n(&table[sets].displaced, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&table[sets].until_ns, __ATOMIC_RELAXED) > now_ns)
+		for (uint32_t set = 0; set < sets; set++)
+			for (int way = 0; way < WEIR_REMNANT_WAYS; way++)
+				sum.used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED),
+						   now_ns);
+	weir_array_unmap((void *)(uintptr_t)table, sets + 1, sizeof(*table));
+	*ret_sum = sum;
+	return 0;
+}
