@@ -29,10 +29,19 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
-/* Start to fetch what a flow that is not full needs: both of its sets and its presence cell. One after the other, each
- * would be waited for. Rows first: their table is the largest.
+static __always_inline void weir_fetch_remnant_set(__u32 number)
+{
+	const struct weir_remnant_set *set = weir_remnant_set(number);
+
+	if (set)
+		(void)READ_ONCE(set->word[0]);
+}
+
+/* Start to fetch what a flow that is not full needs: both of its sets, its presence cell, and while rows are pushed out
+ * the two sets of its remnants. One after the other, each would be waited for. Rows first: their table is the largest.
  */
-static __always_inline void weir_fetch_flow(const struct weir_flow_id *id, const enum weir_width wide)
+static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id,
+					    const enum weir_width wide)
 {
 	void *chunk = weir_chunk_of(id->set, -1, wide);
 	__u32 *cell;
@@ -44,6 +53,12 @@ static __always_inline void weir_fetch_flow(const struct weir_flow_id *id, const
 	cell = config.cpus > 1 ? weir_presence_cell(id) : NULL;
 	if (cell)
 		(void)READ_ONCE(*cell);
+	if (weir_remnants_count(s)) {
+		__u32 set = WEIR_REMNANT_SET(id->set, id->tag, config.remnant_sets);
+
+		weir_fetch_remnant_set(set);
+		weir_fetch_remnant_set(WEIR_OTHER_REMNANT_SET(set, id->tag));
+	}
 }
 
 /* The same for all of the packet's rules with narrow rows: memory fetches them in little more time than one. All ids
@@ -58,7 +73,7 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
-			weir_fetch_flow(&s->fetched_flow[i], WEIR_NARROW);
+			weir_fetch_flow(s, &s->fetched_flow[i], WEIR_NARROW);
 	s->fetched = s->rule_count;
 	return 0;
 }
@@ -72,7 +87,7 @@ static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct
 	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
 		return; /* the packet before has fetched them */
 	*fetched_tag = s->flow.tag;
-	weir_fetch_flow(&s->flow, wide);
+	weir_fetch_flow(s, &s->flow, wide);
 }
 
 /* Which flow the packet is of under a rule with medium or wide rows: s->flow. */
@@ -356,7 +371,7 @@ static __always_inline void *weir_find_narrow(struct weir_scratch *s, const stru
 		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
 		/* After a packet that was blocked, the next one mostly is: its row is enough. */
 		if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
-			weir_fetch_flow(&s->flow, WEIR_NARROW);
+			weir_fetch_flow(s, &s->flow, WEIR_NARROW);
 	}
 	return weir_find_row(&s->flow, -1, &s->row_number, WEIR_NARROW);
 }

@@ -49,7 +49,10 @@ _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
 	 (__u64)((start)&WEIR_REMNANT_START_MASK) << WEIR_REMNANT_START_SHIFT |                                        \
 	 (__u64)(span) << WEIR_REMNANT_SPAN_SHIFT | (__u64)(before) << WEIR_REMNANT_COUNT_BITS | (units))
 
-/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. */
+/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. Two
+ * flows of one set share a name by a chance of 2^-20: then both are judged by what both have left, which is never too
+ * little.
+ */
 #define WEIR_REMNANT_TIMINGS 15 /* of a timing from this number on, only its own flows know how long a bucket is */
 #define WEIR_REMNANT_NAME(tag, timing)                                                                                 \
 	((tag) >> 12 << 4 | ((timing) < WEIR_REMNANT_TIMINGS ? (timing) : WEIR_REMNANT_TIMINGS))

@@ -68,7 +68,7 @@ static void pair_open_for(struct pair *pair, uint32_t cpus, enum weir_window_kin
 	pair->frame_bytes = packet_build(&spec, pair->frame);
 	pair->edge_ns = (RIG_START_NS / EPOCH_NS + 3) * EPOCH_NS;
 	rig_begin(&pair->rig, 512);
-	pair->rig.secret = 1; /* under which no two flows of the races share a tag */
+	pair->rig.secret = 7; /* under which no two flows of the races share a tag, or the name of a remnant */
 	rig_rule(&pair->rig, rig_resource(&pair->rig, PORT, WEIR_KEY_SOURCE), window, limit, interval_ns, 10);
 	pair->rig.cpus = cpus;
 	rig_load(&pair->rig, is_virtual);
