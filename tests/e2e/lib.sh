@@ -246,7 +246,7 @@ lost_before_weir() { # RESOURCE...
 # All that was sent and not lost before weir has been judged, and been counted. What is on its way may lie in a queue
 # while the machine has other things to do: until nothing is missing, or nothing came for three seconds.
 await_judged() { # RESOURCE...: reads the counters
-	local lost=-1 before end_s
+	local lost=-1 before end_s=$((SECONDS + 4))
 	while [ "$lost" -ne 0 ]; do
 		before=$lost
 		read_stats
