@@ -32,8 +32,6 @@
 #define SYN 0x02
 #define RST 0x04
 
-/* Tests run on one CPU. These it could run on before. */
-static cpu_set_t before;
 static struct weir_events *events;
 
 /* ---- set-up ---- */
@@ -451,18 +449,6 @@ static void an_event_that_is_never_finished_is_given_up(void **state)
 	end(&rig);
 }
 
-static int stay(void **state)
-{
-	rig_stay(&before);
-	return 0;
-}
-
-static int roam(void **state)
-{
-	rig_roam(&before);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,5 +467,5 @@ int main(void)
 		cmocka_unit_test(an_event_that_is_never_finished_is_given_up),
 	};
 
-	return cmocka_run_group_tests_name("events", tests, stay, roam);
+	return cmocka_run_group_tests_name("events", tests, rig_stay_group, rig_roam_group);
 }

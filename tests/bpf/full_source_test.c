@@ -268,14 +268,6 @@ static void a_flow_has_its_limit_again_when_the_bucket_is_over(void **state)
 	close_bench(&bench);
 }
 
-static int stay_on_one_cpu(void **state)
-{
-	static cpu_set_t before;
-
-	rig_stay(&before);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,5 +283,5 @@ int main(void)
 		cmocka_unit_test(a_flow_has_its_limit_again_when_the_bucket_is_over),
 	};
 
-	return cmocka_run_group_tests_name("full source", tests, stay_on_one_cpu, NULL);
+	return cmocka_run_group_tests_name("full source", tests, rig_stay_group, rig_roam_group);
 }

@@ -67,6 +67,20 @@ void rig_roam(const cpu_set_t *before)
 	assert_int_equal(sched_setaffinity(0, sizeof(*before), before), 0);
 }
 
+static cpu_set_t before_group;
+
+int rig_stay_group(void **state)
+{
+	rig_stay(&before_group);
+	return 0;
+}
+
+int rig_roam_group(void **state)
+{
+	rig_roam(&before_group);
+	return 0;
+}
+
 void rig_cpus(int cpu[], int count)
 {
 	cpu_set_t allowed;

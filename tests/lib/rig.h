@@ -46,6 +46,10 @@ void rig_pin(int cpu);
 void rig_stay(cpu_set_t *ret_before);
 void rig_roam(const cpu_set_t *before);
 
+/* The same for a group of cmocka tests: its setup and its teardown. */
+int rig_stay_group(void **state);
+int rig_roam_group(void **state);
+
 /*
  * Wait until all `threads` are here for the `round`th time (from 0); *arrived begins with 0. It spins: a barrier that
  * sleeps lets one thread run before the other has woken up, and they never meet at a packet.
