@@ -7,7 +7,7 @@
 #ifndef WEIR_ADMIT_H
 #define WEIR_ADMIT_H
 
-#include "events.h"
+#include "drops.h"
 #include "kinds.h"
 #include "offenders.h"
 #include "penalties.h"

@@ -104,6 +104,21 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	return WEIR_ELEMENT(set->flow, way);
 }
 
+/* The window of this packet's flow, whose tag s->view then has; NULL: it has none. */
+static __always_inline struct weir_borrowing *weir_find_borrowing(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_borrowing_set *set;
+	__u32 index = rule->slot;
+
+	s->view.flow.tag = 0;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&borrowing_resources, &index);
+	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.borrowing_sets);
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&borrowing_flows, &index);
+	return set ? WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_BORROWING_WAYS, s->view.flow.tag)) : NULL;
+}
+
 /* Is the entry that weir_get_borrowing() found still the flow's? */
 static __always_inline bool weir_has_borrowing_entry(const struct weir_scratch *s)
 {

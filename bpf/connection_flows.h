@@ -288,6 +288,40 @@ __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32
 	return owner;
 }
 
+/* Which flow is the packet of, among those with connections? An owner that is but a turn is none. */
+static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
+{
+	struct weir_flow_id id = weir_shared_id(hash, config.connection_flow_sets);
+
+	if (!(id.tag & ~WEIR_CONNECTION_CHECK))
+		id.tag |= WEIR_CONNECTION_CHECK + 1;
+	return id;
+}
+
+/* This packet's flow, whose cells bear s->counted_tag; NULL: it has none. */
+static __always_inline const struct weir_connection_flow *weir_find_connection_flow(struct weir_scratch *s,
+										    const struct weir_rule *rule)
+{
+	const struct weir_connection_flow_set *set;
+	const struct weir_connection_flow *flow;
+	struct weir_flow_id id;
+	__u64 owner;
+
+	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
+	if (!rule->key_fields)
+		return weir_lone_flow(rule->slot);
+	id = weir_connection_flow_id(weir_hash_key(s, rule->place));
+	set = bpf_map_lookup_elem(&connection_flows, &id.set);
+	if (!set)
+		return NULL;
+	flow = WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_CONNECTION_FLOW_WAYS, id.tag));
+	if (!flow)
+		return NULL;
+	owner = READ_ONCE(flow->owner);
+	s->counted_tag = owner >> 32;
+	return weir_owner_differs(owner, id.tag) ? NULL : flow;
+}
+
 /* Find this packet's flow, or make its entry; s->counted_flow and s->counted_tag then name it. An impatient caller also
  * takes over an entry that another CPU has not finished. False: there is none to be had.
  */
@@ -305,10 +339,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	s->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
 	if (!rule->key_fields)
 		return true;
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.connection_flow_sets);
-	/* An owner that is but a turn is none. */
-	if (!(s->view.flow.tag & ~WEIR_CONNECTION_CHECK))
-		s->view.flow.tag |= WEIR_CONNECTION_CHECK + 1;
+	s->view.flow = weir_connection_flow_id(weir_flow_hash(s, rule));
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&connection_flows, &index);
 	if (!set)

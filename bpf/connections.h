@@ -114,7 +114,6 @@ __noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_
 __noinline int weir_count_flow_change(struct weir_scratch *s, __u32 change)
 {
 	struct weir_connection_flow *flow;
-	__u32 open, again;
 
 	if (!s)
 		return 0;
@@ -128,11 +127,8 @@ __noinline int weir_count_flow_change(struct weir_scratch *s, __u32 change)
 		return 0;
 	if (WEIR_CHANGE_EVENT(change) != WEIR_EVENT_TALKS)
 		__sync_fetch_and_add(&flow->opened, 1);
-	if (!s->counted_open) { /* twice, as in weir_reserve() */
-		open = weir_sum_open(s, flow, s->counted_tag);
-		again = weir_sum_open(s, flow, s->counted_tag);
-		s->counted_open = again < open ? again : open;
-	}
+	if (!s->counted_open)
+		s->counted_open = weir_open_connections(s, flow, s->counted_tag);
 	weir_raise_flow(flow, s->counted_open);
 	return 0;
 }

@@ -298,6 +298,12 @@ struct weir_allowed {
 	struct weir_cost cost;
 };
 
+/* How the flow of a dropped packet stands, for an event: units as that has them (include/weir_events.h). */
+struct weir_told {
+	__u64 used;
+	__u64 threshold;
+};
+
 #define WEIR_COPY_BYTES 40  /* the largest fixed header: IPv6 */
 #define WEIR_MATCH_PARTS 11 /* bits of enum weir_match_field */
 _Static_assert(WEIR_MATCH_ALL == (1 << WEIR_MATCH_PARTS) - 1, "");
@@ -380,6 +386,7 @@ struct weir_scratch {
 	__u32 is_prioritised;	     /* one of the packet's resources is: rules that can lend to it */
 	struct weir_lending lending;
 	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];
+	struct weir_told told;
 };
 
 #endif

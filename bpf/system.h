@@ -25,14 +25,8 @@ static __always_inline bool weir_is_slow(struct weir_scratch *s, __u64 threshold
 static __always_inline __u64 weir_tracked_open(struct weir_scratch *s)
 {
 	struct weir_connection_flow *flow = weir_lone_flow(weir_rule(config.tracker)->slot);
-	__u32 open, again;
 
-	if (!flow)
-		return 0;
-	/* Twice: a connection that another CPU is moving counts double for a moment. */
-	open = weir_sum_open(s, flow, WEIR_CONNECTION_LONE_TAG);
-	again = weir_sum_open(s, flow, WEIR_CONNECTION_LONE_TAG);
-	return again < open ? again : open;
+	return flow ? weir_open_connections(s, flow, WEIR_CONNECTION_LONE_TAG) : 0;
 }
 
 /* More connections are open than the host completes in the time of its shortest handshake, at its best half second:
@@ -60,6 +54,24 @@ static __always_inline bool weir_is_above(struct weir_scratch *s, __u32 signal, 
 		return false;
 	return (signal == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro) : READ_ONCE(sampled->cpu_micro)) >
 	       threshold_micro;
+}
+
+/* The signal that the rule goes by, in the units of its threshold; WEIR_EVENT_UNKNOWN: nobody has measured it. */
+static __always_inline __u64 weir_read_signal(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_handshake_figures last;
+	const struct weir_signals *sampled;
+	__u32 zero = 0;
+
+	if (rule->signal == WEIR_SYSTEM_AVG_RT) {
+		weir_sum_handshakes(s, WEIR_HANDSHAKE_MEAN_BUCKETS, &last);
+		return last.count ? last.sum_us * 1000 / last.count : WEIR_EVENT_UNKNOWN;
+	}
+	sampled = bpf_map_lookup_elem(&signals, &zero);
+	if (!sampled)
+		return WEIR_EVENT_UNKNOWN;
+	return (rule->signal & ~WEIR_SIGNAL_BBR) == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro)
+								     : READ_ONCE(sampled->cpu_micro);
 }
 
 __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)

@@ -137,6 +137,21 @@ static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, const str
 	return WEIR_ELEMENT(set->last, way);
 }
 
+/* The word of this packet's flow, whose tag s->view then has; NULL: it has none. */
+static __always_inline const __u64 *weir_find_planned(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_throttle_set *set;
+	__u32 index = rule->slot;
+
+	s->view.flow.tag = 0;
+	if (!rule->key_fields)
+		return bpf_map_lookup_elem(&throttled_resources, &index);
+	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.throttle_sets);
+	index = s->view.flow.set;
+	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_THROTTLE_WAYS, s->view.flow.tag)) : NULL;
+}
+
 /* Is the entry that weir_get_planned() found still the flow's? */
 __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 {

@@ -394,6 +394,41 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	return answer;
 }
 
+/* What the bucket of this packet's flow lacks of being full, in virtual time; s->tokens is filled in. A flow without a
+ * bucket lacks nothing.
+ */
+static __always_inline __u64 weir_bucket_lacks(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_token_bucket *bucket;
+	const struct weir_token_set *set;
+	__u64 word, touched;
+	__u32 way;
+	__s64 ahead;
+
+	if (rule->key_fields) {
+		set = weir_token_set(s, rule);
+		way = set ? weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag) : WEIR_TOKEN_WAYS;
+		bucket = set ? WEIR_ELEMENT(set->bucket, way) : NULL;
+	} else {
+		bucket = weir_lone_bucket(s, rule);
+	}
+	if (!bucket)
+		return 0;
+	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
+	word = READ_ONCE(bucket->word);
+	weir_order(s);
+	touched = READ_ONCE(bucket->touched);
+	switch (weir_bucket_state(s, word, touched)) {
+	case WEIR_BUCKET_KNOWN:
+		ahead = weir_token_ahead(word, s->tokens.now);
+		return ahead & ~(ahead >> 63);
+	case WEIR_BUCKET_AHEAD:
+		return s->tokens.capacity;
+	default:
+		return 0;
+	}
+}
+
 /* ---- a packet that a later rule blocks ---- */
 
 /*

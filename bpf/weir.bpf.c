@@ -8,7 +8,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "admit.h"
-#include "events.h"
+#include "drops.h"
 #include "pace.h"
 #include "parse.h"
 #include "report.h"

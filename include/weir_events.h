@@ -37,12 +37,19 @@ enum weir_event_flag {
 };
 
 struct weir_event {
-	__u64 number;	 /* from 1, by lane; or WEIR_EVENT_BUSY. Valid if it is the same before and after a reading */
-	__u64 time_ns;	 /* CLOCK_MONOTONIC */
-	__u64 threshold; /* of a drop: units of its rule that were in force, or WEIR_EVENT_UNKNOWN */
-	__u64 used;  /* of a drop: units that the flow's window counted, leased ones too, or WEIR_EVENT_UNKNOWN; of a
-			  * breaker: requests in its window (32 bits), and the bad ones among them
-			  */
+	__u64 number;  /* from 1, by lane; or WEIR_EVENT_BUSY. Valid if it is the same before and after a reading */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	/* Of a drop, how the flow stood under its rule, by the rule's kind; or WEIR_EVENT_UNKNOWN:
+	 *	a window		units that it counted, leased ones too, and the threshold in force
+	 *	THROTTLE		how long the packet would have waited, and could at most: ns
+	 *	TOKENS			tokens that the bucket lacked of being full, and how many it holds
+	 *	CONNECTIONS		connections that were open, and how many may be
+	 *	BREAKER			as below, of when it opened; and its threshold in millionths
+	 *	SYSTEM			the signal and its threshold in millionths; AvgRT in ns
+	 * `used` of a breaker's change: requests in its window (32 bits), and the bad ones among them.
+	 */
+	__u64 threshold;
+	__u64 used;
 	__u64 value; /* of a penalty: its end, CLOCK_MONOTONIC; of a breaker: enum weir_breaker_kind, from now on */
 	struct weir_flow_key key; /* of the flow under the rule */
 	__u32 rule_slot;	  /* or WEIR_EVENT_NO_RULE */

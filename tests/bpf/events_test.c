@@ -88,6 +88,51 @@ static void listen_now(void)
 	weir_events_listen(events, weir_host_now_ns() + 600 * SECOND);
 }
 
+static void send_tcp(const struct rig *rig, const char *from, uint16_t from_port, const char *to, uint16_t to_port,
+		     uint8_t flags, bool passes)
+{
+	struct packet_spec spec = packet_udp(from, from_port, to, to_port, 0);
+	uint8_t frame[PACKET_BYTES_MAX];
+
+	spec.protocol = IPPROTO_TCP;
+	spec.tcp_flags = flags;
+	spec.padding_bytes = FRAME_BYTES;
+	packet_build(&spec, frame);
+	send_frame(rig, frame, FRAME_BYTES, 1, passes);
+}
+
+/* A breaker of each source on TCP, which opens with the first request that fails; and a rule that penalises on UDP. */
+static void begin_breaker(struct rig *rig)
+{
+	struct weir_ruleset_rule *rule;
+	size_t resource;
+
+	rule = begin(rig, WEIR_KEY_SOURCE);
+	rule->threshold_micro = 0;
+	rule->penalty_ms = rule->penalty_ms_max = 600000;
+	rig->ruleset->settings.connections = 4096;
+	rig->ruleset->settings.connection_flows = 1024;
+	resource = rig_resource(rig, PORT + 1, WEIR_KEY_SOURCE);
+	rig->ruleset->resources[resource].match.has_protocol = false;
+	rule = rig_rule(rig, resource, WEIR_WINDOW_LEAP, 0, 0, 0);
+	rule->metric = WEIR_METRIC_REQUESTS;
+	rule->threshold_micro = WEIR_MICRO;
+	rule->breaker = (struct weir_breaker_fields){
+		.strategy = WEIR_BREAKER_ERROR_COUNT,
+		.interval_ns = 600 * SECOND,
+		.buckets = 1,
+		.retry_ns = 600 * SECOND,
+		.min_requests = 1,
+	};
+}
+
+static void fail_request(const struct rig *rig)
+{
+	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, SYN, true);
+	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, RST, true);
+	send_tcp(rig, "10.0.0.2", 1001, "192.0.2.80", PORT + 1, SYN, false);
+}
+
 static uint64_t told(enum weir_event_lane lane)
 {
 	return weir_events_end(events, lane).passed;
@@ -239,6 +284,208 @@ static void what_would_be_dropped_is_told_and_says_so(void **state)
 	end(&rig);
 }
 
+/* ---- how the flow stood, by the kind of its rule ---- */
+
+/* The third packet would wait twice its cost, and may wait less. */
+static void throttling_tells_how_long_the_packet_would_wait_and_may(void **state)
+{
+	const uint64_t cost_ns = 100 * SECOND;
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	struct rig rig;
+
+	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
+		rule = begin(&rig, key_fields);
+		rule->threshold_micro = 600 * SECOND / cost_ns * WEIR_MICRO;
+		rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+		rule->queueing_ms_max = 150000;
+		load(&rig);
+		listen_now();
+		send_packets(&rig, 1, 2, true);
+		send_packets(&rig, 1, 1, false);
+		event = the_only_event(WEIR_LANE_DROPS);
+		assert_int_equal(event.threshold, 150 * SECOND);
+		assert_in_range(event.used, 151 * SECOND, 2 * cost_ns); /* less what has passed since */
+		end(&rig);
+	}
+}
+
+/* What no queue has room for waits for nothing. */
+static void of_a_packet_larger_than_the_threshold_throttling_tells_no_wait(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct rig rig;
+
+	rule = begin(&rig, WEIR_KEY_SOURCE);
+	rule->threshold_micro = (FRAME_BYTES - 1) * WEIR_MICRO;
+	rule->counts_bytes = true;
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, 1, false);
+	assert_int_equal(the_only_event(WEIR_LANE_DROPS).used, WEIR_EVENT_UNKNOWN);
+	end(&rig);
+}
+
+/* A bucket of seven packets and a half gains one in ten minutes: after seven the half is left. */
+static void tokens_tell_what_the_bucket_lacks_and_holds(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	struct rig rig;
+
+	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
+		rule = begin(&rig, key_fields);
+		rule->window = WEIR_WINDOW_TOKENS;
+		rule->threshold_micro = WEIR_MICRO;
+		rule->counts_bytes = true;
+		rule->burst_micro = (7 * FRAME_BYTES + FRAME_BYTES / 2) * WEIR_MICRO;
+		load(&rig);
+		listen_now();
+		send_packets(&rig, 1, 7, true);
+		send_packets(&rig, 1, 1, false);
+		event = the_only_event(WEIR_LANE_DROPS);
+		assert_int_equal(event.threshold, 7 * FRAME_BYTES + FRAME_BYTES / 2);
+		assert_int_equal(event.used, 7 * FRAME_BYTES);
+		end(&rig);
+	}
+}
+
+static void a_window_that_lends_tells_what_it_counts(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
+		begin(&rig, key_fields)->lends = true;
+		load(&rig);
+		listen_now();
+		send_packets(&rig, 1, LIMIT, true);
+		send_packets(&rig, 1, 1, false);
+		event = the_only_event(WEIR_LANE_DROPS);
+		assert_int_equal(event.threshold, LIMIT);
+		assert_int_equal(event.used, LIMIT);
+		end(&rig);
+	}
+}
+
+/* An associated rule has its own threshold, and the window of the resource that it reads. */
+static void an_associated_rule_tells_the_window_that_it_reads(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	struct rig rig;
+
+	rule = begin(&rig, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
+	rule->ref_resource = rig_resource(&rig, PORT, WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION);
+	rule->relation = WEIR_RELATION_ASSOCIATED;
+	rule->threshold_micro = 2 * WEIR_MICRO;
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 0xc6336407, 2, true);
+	send_packets(&rig, 0xc6336407, 1, false);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
+	assert_int_equal(event.threshold, 2);
+	assert_int_equal(event.used, 2);
+	assert_memory_equal(event.key.source, "\xc6\x33\x64\x07", 4);
+	assert_memory_equal(event.key.destination, "\xc0\x00\x02\x35", 4);
+	end(&rig);
+}
+
+static void concurrency_tells_how_many_are_open(void **state)
+{
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	struct rig rig;
+
+	for (uint32_t key_fields = 0; key_fields <= WEIR_KEY_SOURCE; key_fields += WEIR_KEY_SOURCE) {
+		rule = begin(&rig, key_fields);
+		rule->metric = WEIR_METRIC_CONCURRENCY;
+		rig.ruleset->resources[0].match.has_protocol = false;
+		rig.ruleset->settings.connections = 4096;
+		rig.ruleset->settings.connection_flows = 1024;
+		load(&rig);
+		listen_now();
+		for (uint16_t port = 1; port <= LIMIT; port++)
+			send_tcp(&rig, "10.0.0.2", port, "192.0.2.80", PORT, SYN, true);
+		send_tcp(&rig, "10.0.0.2", 1, "192.0.2.80", PORT, RST, true);
+		send_tcp(&rig, "10.0.0.2", 1, "192.0.2.80", PORT, SYN, true);
+		send_tcp(&rig, "10.0.0.2", LIMIT + 1, "192.0.2.80", PORT, SYN, false);
+		event = the_only_event(WEIR_LANE_DROPS);
+		assert_int_equal(event.threshold, LIMIT);
+		assert_int_equal(event.used, LIMIT);
+		end(&rig);
+	}
+}
+
+static void a_breaker_tells_what_it_opened_by(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	begin_breaker(&rig);
+	load(&rig);
+	listen_now();
+	fail_request(&rig);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
+	assert_int_equal(event.threshold, WEIR_MICRO);
+	assert_int_equal(event.used, 1ull << 32 | 1);
+	end(&rig);
+}
+
+/* Load is 9.5, of at most 8. */
+static void a_system_rule_tells_the_signal(void **state)
+{
+	struct weir_control control = {.heartbeat_ns = weir_host_now_ns(), .validity_ns = 600 * SECOND};
+	struct weir_signals sampled = {.load1_ns = control.heartbeat_ns, .load1_micro = 9500000};
+	struct weir_ruleset_rule *rule;
+	struct weir_event event;
+	const uint32_t zero = 0;
+	struct rig rig;
+
+	rule = begin(&rig, 0);
+	rule->resource = rule->ref_resource = WEIR_NO_RESOURCE;
+	rule->system = WEIR_SYSTEM_LOAD;
+	rule->metric = WEIR_METRIC_SIGNAL;
+	rule->threshold_micro = 8 * WEIR_MICRO;
+	load(&rig);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_MAP_SIGNALS), &zero, &sampled, 0), 0);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_MAP_CONTROL), &zero, &control, 0), 0);
+	listen_now();
+	send_packets(&rig, 1, 1, false);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.threshold, 8 * WEIR_MICRO);
+	assert_int_equal(event.used, 9500000);
+	end(&rig);
+}
+
+/* Three times as many flows as there are rows, all of which are full: two in three are known to be so by what their
+ * rows left behind.
+ */
+static void a_flow_that_was_pushed_out_is_told_with_what_it_had_used(void **state)
+{
+	struct weir_event_cursor cursor = {};
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	load(&rig);
+	for (uint32_t source = 1; source <= 3 * 512; source++)
+		send_packets(&rig, source, LIMIT, true);
+	assert_true(rig_rule_counters(&rig, 0).evicted > 512);
+	listen_now();
+	for (uint32_t source = 1; source <= 32; source++) {
+		send_packets(&rig, source, 1, false);
+		assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+		assert_int_equal(event.threshold, LIMIT);
+		assert_int_equal(event.used, LIMIT);
+		sleep_ns(2 * MS); /* so that the next is told, too */
+	}
+	end(&rig);
+}
+
 /* ---- how much is told ---- */
 
 static void while_nobody_listens_no_drop_is_told(void **state)
@@ -316,51 +563,6 @@ static void a_penalty_that_begins_is_told_though_nobody_listens(void **state)
 	assert_in_range(event.value, begun_ns + 600 * SECOND, weir_host_now_ns() + 600 * SECOND);
 	assert_int_equal(told(WEIR_LANE_DROPS), 0);
 	end(&rig);
-}
-
-static void send_tcp(const struct rig *rig, const char *from, uint16_t from_port, const char *to, uint16_t to_port,
-		     uint8_t flags, bool passes)
-{
-	struct packet_spec spec = packet_udp(from, from_port, to, to_port, 0);
-	uint8_t frame[PACKET_BYTES_MAX];
-
-	spec.protocol = IPPROTO_TCP;
-	spec.tcp_flags = flags;
-	spec.padding_bytes = FRAME_BYTES;
-	packet_build(&spec, frame);
-	send_frame(rig, frame, FRAME_BYTES, 1, passes);
-}
-
-/* A breaker of each source on TCP, which opens with the first request that fails; and a rule that penalises on UDP. */
-static void begin_breaker(struct rig *rig)
-{
-	struct weir_ruleset_rule *rule;
-	size_t resource;
-
-	rule = begin(rig, WEIR_KEY_SOURCE);
-	rule->threshold_micro = 0;
-	rule->penalty_ms = rule->penalty_ms_max = 600000;
-	rig->ruleset->settings.connections = 4096;
-	rig->ruleset->settings.connection_flows = 1024;
-	resource = rig_resource(rig, PORT + 1, WEIR_KEY_SOURCE);
-	rig->ruleset->resources[resource].match.has_protocol = false;
-	rule = rig_rule(rig, resource, WEIR_WINDOW_LEAP, 0, 0, 0);
-	rule->metric = WEIR_METRIC_REQUESTS;
-	rule->threshold_micro = WEIR_MICRO;
-	rule->breaker = (struct weir_breaker_fields){
-		.strategy = WEIR_BREAKER_ERROR_COUNT,
-		.interval_ns = 600 * SECOND,
-		.buckets = 1,
-		.retry_ns = 600 * SECOND,
-		.min_requests = 1,
-	};
-}
-
-static void fail_request(const struct rig *rig)
-{
-	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, SYN, true);
-	send_tcp(rig, "10.0.0.2", 1000, "192.0.2.80", PORT + 1, RST, true);
-	send_tcp(rig, "10.0.0.2", 1001, "192.0.2.80", PORT + 1, SYN, false);
 }
 
 static void a_breaker_that_opens_is_told_of_its_own_flow(void **state)
@@ -457,6 +659,15 @@ int main(void)
 		cmocka_unit_test(a_drop_without_a_rule_is_told_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),
 		cmocka_unit_test(what_would_be_dropped_is_told_and_says_so),
+		cmocka_unit_test(throttling_tells_how_long_the_packet_would_wait_and_may),
+		cmocka_unit_test(of_a_packet_larger_than_the_threshold_throttling_tells_no_wait),
+		cmocka_unit_test(tokens_tell_what_the_bucket_lacks_and_holds),
+		cmocka_unit_test(a_window_that_lends_tells_what_it_counts),
+		cmocka_unit_test(an_associated_rule_tells_the_window_that_it_reads),
+		cmocka_unit_test(concurrency_tells_how_many_are_open),
+		cmocka_unit_test(a_breaker_tells_what_it_opened_by),
+		cmocka_unit_test(a_system_rule_tells_the_signal),
+		cmocka_unit_test(a_flow_that_was_pushed_out_is_told_with_what_it_had_used),
 		cmocka_unit_test(while_nobody_listens_no_drop_is_told),
 		cmocka_unit_test(soon_after_a_reader_has_died_no_drop_is_told),
 		cmocka_unit_test(of_a_flood_no_more_is_told_than_may_be),

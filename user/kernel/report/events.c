@@ -10,6 +10,7 @@
 #include "host/host.h"
 #include "rules/values.h"
 #include "tables/breaker_state.h"
+#include "words/drop_words.h"
 #include "words/json.h"
 #include "words/key.h"
 
@@ -37,11 +38,6 @@ const char *weir_happening_name(const struct weir_happening *happening)
 		return "missed";
 	}
 	return "?";
-}
-
-static const char *unit_of(const struct weir_rule_info *rule)
-{
-	return rule->identity.counts_bytes ? "bytes" : "packets";
 }
 
 const char *weir_event_interface(const struct weir_instance *instance, const struct weir_event *event)
@@ -95,11 +91,8 @@ static void add_drop(const struct weir_instance *instance, const struct weir_hap
 									    : "?"));
 	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
 	json_object_set_new(fields, "packet", describe_packet(instance, event));
-	if (!rule || !weir_happening_has_figures(happening))
-		return;
-	json_object_set_new(fields, "unit", json_string(unit_of(rule)));
-	json_object_set_new(fields, "used", json_integer((json_int_t)event->used));
-	json_object_set_new(fields, "threshold", json_integer((json_int_t)event->threshold));
+	if (rule && weir_happening_has_figures(happening))
+		weir_json_add_drop_figures(rule, event->used, event->threshold, fields);
 }
 
 static void add_rule(const struct weir_happening *happening, const struct weir_rule_info *rule, json_t *fields)
@@ -199,6 +192,7 @@ static void print_packet(const struct weir_instance *instance, const struct weir
 static void print_reason(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
 {
 	const struct weir_event *event = &happening->event;
+	char words[WEIR_WORDS_BYTES];
 
 	if (event->rule_slot == WEIR_EVENT_NO_RULE)
 		fprintf(text, "%s", event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict] : "?");
@@ -207,8 +201,7 @@ static void print_reason(const struct weir_happening *happening, const struct we
 	if (event->flags & WEIR_EVENT_PENALISED)
 		fprintf(text, ", penalised");
 	if (rule && weir_happening_has_figures(happening))
-		fprintf(text, ", used %llu of %llu %s", (unsigned long long)event->used,
-			(unsigned long long)event->threshold, unit_of(rule));
+		fprintf(text, ", %s", weir_format_drop_figures(rule, event->used, event->threshold, words));
 }
 
 static void print_change(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
@@ -236,15 +229,10 @@ static void print_missed(const struct weir_happening *happening, FILE *text)
 		fprintf(text, "%llu %s came faster than they were read", count, missed_name(happening));
 }
 
-char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening)
+static void print_words(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
 {
 	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
-	char *words = NULL;
-	size_t bytes;
-	FILE *text = open_memstream(&words, &bytes);
 
-	if (!text)
-		return NULL;
 	switch (happening->kind) {
 	case WEIR_HAPPENING_DROP:
 		print_reason(happening, rule, text);
@@ -265,25 +253,41 @@ char *weir_happening_words(const struct weir_instance *instance, const struct we
 		print_missed(happening, text);
 		break;
 	}
-	fclose(text);
-	return words;
 }
 
-char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening)
+static void print_comment(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
 {
 	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+
+	fprintf(text, "%s: ", weir_happening_name(happening));
+	print_reason(happening, rule, text);
+	if (rule && !rule->system)
+		fprintf(text, ", resource '%s'", rule->resource_name);
+}
+
+/* As print() prints it; NULL: out of memory. */
+static char *as_text(void print(const struct weir_instance *, const struct weir_happening *, FILE *),
+		     const struct weir_instance *instance, const struct weir_happening *happening)
+{
 	char *words = NULL;
 	size_t bytes;
 	FILE *text = open_memstream(&words, &bytes);
 
 	if (!text)
 		return NULL;
-	fprintf(text, "%s: ", weir_happening_name(happening));
-	print_reason(happening, rule, text);
-	if (rule && !rule->system)
-		fprintf(text, ", resource '%s'", rule->resource_name);
+	print(instance, happening, text);
 	fclose(text);
 	return words;
+}
+
+char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	return as_text(print_words, instance, happening);
+}
+
+char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	return as_text(print_comment, instance, happening);
 }
 
 json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,

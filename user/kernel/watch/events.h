@@ -78,7 +78,7 @@ void weir_happenings_free(struct weir_happenings *happenings);
 const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
 						 const struct weir_happening *happening);
 
-/* The rule goes by units that an event tells: of a window, or connections. */
+/* It tells how the flow stood under its rule. */
 bool weir_happening_has_figures(const struct weir_happening *happening);
 
 #endif
