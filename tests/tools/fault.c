@@ -2,11 +2,12 @@
 /*
  * fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]
  *
- * Run a command whose system call of this number fails (ENOMEM, ...), or before which it is killed. With number 0
- * nothing fails. FILE gets a line for each call: its number, its name, and the errors that are worth a trial. Calls are
- * counted from 1, over all processes of the command, without those of the dynamic loader and those that cannot fail. Of
- * those that go on and on, as reading a file does, only the first is listed. Ends as the command does: 128 and the
- * signal, when one ended it; SIGTERM and SIGHUP are handed on.
+ * Run a command whose system call of this number fails (ENOMEM, ...), or before which it is killed. A call that
+ * cannot fail so passes the fault on to the next that can: numbers shift a little from run to run. With number 0
+ * nothing fails. FILE gets a line for each call: its number, its name, with a '!' the one that was chosen, and the
+ * errors that are worth a trial. Calls are counted from 1, over all processes of the command, without those of the
+ * dynamic loader and those that cannot fail. Of those that go on and on, as reading a file does, only the first
+ * counts. Ends as the command does: 128 and the signal, when one ended it; SIGTERM and SIGHUP are handed on.
  *
  * The kernel asks us about each call (seccomp_unotify(2)), so that this works on every architecture.
  */
@@ -30,62 +31,88 @@
 #include "base/util.h"
 #include "tool.h"
 
+/* Calls of bpf(2) go by their command. */
+#define ANY UINT64_MAX
+
 /* What may be answered, by the manual pages, and would tell a careful caller from a careless one. */
-static const struct {
+static const struct known_call {
 	int call;
+	uint64_t first_argument;
 	const char *name;
 	const char *errors;
 } calls[] = {
-	{SYS_bpf, "bpf", "ENOMEM EPERM EBUSY"},
-	{SYS_openat, "openat", "EMFILE ENOMEM EACCES EINTR"},
-	{SYS_read, "read", "EIO EINTR"},
-	{SYS_pread64, "pread64", "EIO"},
-	{SYS_write, "write", "ENOSPC EIO"},
-	{SYS_close, "close", ""},
-	{SYS_mmap, "mmap", "ENOMEM"},
-	{SYS_mprotect, "mprotect", "ENOMEM"},
-	{SYS_brk, "brk", ""},
-	{SYS_newfstatat, "newfstatat", "EIO ENOMEM"},
-	{SYS_fstat, "fstat", "EIO"},
-	{SYS_statfs, "statfs", "EIO"},
-	{SYS_getdents64, "getdents64", "EIO"},
-	{SYS_mkdirat, "mkdirat", "ENOSPC EPERM"},
-	{SYS_unlinkat, "unlinkat", "EBUSY EPERM"},
-	{SYS_renameat2, "renameat2", "EIO EBUSY"},
+	{SYS_bpf, BPF_MAP_CREATE, "bpf:MAP_CREATE", "ENOMEM EPERM EMFILE"},
+	{SYS_bpf, BPF_MAP_LOOKUP_ELEM, "bpf:MAP_LOOKUP_ELEM", "ENOMEM EPERM"},
+	{SYS_bpf, BPF_MAP_UPDATE_ELEM, "bpf:MAP_UPDATE_ELEM", "ENOMEM EBUSY EPERM"},
+	{SYS_bpf, BPF_MAP_DELETE_ELEM, "bpf:MAP_DELETE_ELEM", "ENOMEM EBUSY"},
+	{SYS_bpf, BPF_MAP_LOOKUP_BATCH, "bpf:MAP_LOOKUP_BATCH", "ENOMEM EINTR"},
+	{SYS_bpf, BPF_MAP_UPDATE_BATCH, "bpf:MAP_UPDATE_BATCH", "ENOMEM EBUSY"},
+	{SYS_bpf, BPF_MAP_FREEZE, "bpf:MAP_FREEZE", "EBUSY EPERM"},
+	{SYS_bpf, BPF_BTF_LOAD, "bpf:BTF_LOAD", "ENOMEM EPERM EMFILE"},
+	{SYS_bpf, BPF_PROG_LOAD, "bpf:PROG_LOAD", "ENOMEM EPERM EMFILE EINTR"},
+	{SYS_bpf, BPF_PROG_TEST_RUN, "bpf:PROG_TEST_RUN", "ENOMEM EINTR EPERM"},
+	{SYS_bpf, BPF_OBJ_PIN, "bpf:OBJ_PIN", "ENOMEM EPERM ENOSPC"},
+	{SYS_bpf, BPF_OBJ_GET, "bpf:OBJ_GET", "ENOMEM EPERM EMFILE"},
+	{SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, "bpf:OBJ_GET_INFO_BY_FD", "ENOMEM EPERM"},
+	{SYS_bpf, BPF_LINK_CREATE, "bpf:LINK_CREATE", "ENOMEM EBUSY EPERM EMFILE"},
+	{SYS_bpf, BPF_LINK_UPDATE, "bpf:LINK_UPDATE", "ENOMEM EBUSY EPERM"},
+	{SYS_bpf, ANY, "bpf", "ENOMEM EPERM EMFILE"},
+	{SYS_openat, ANY, "openat", "EMFILE ENOMEM EACCES EINTR"},
+	{SYS_read, ANY, "read", "EIO EINTR"},
+	{SYS_pread64, ANY, "pread64", "EIO"},
+	{SYS_write, ANY, "write", "ENOSPC EIO"},
+	{SYS_close, ANY, "close", ""},
+	{SYS_mmap, ANY, "mmap", "ENOMEM"},
+	{SYS_mprotect, ANY, "mprotect", "ENOMEM"},
+	{SYS_brk, ANY, "brk", ""},
+	{SYS_newfstatat, ANY, "newfstatat", "EIO ENOMEM"},
+	{SYS_fstat, ANY, "fstat", "EIO"},
+	{SYS_statfs, ANY, "statfs", "EIO"},
+	{SYS_fstatfs, ANY, "fstatfs", "EIO"},
+	{SYS_getdents64, ANY, "getdents64", "EIO"},
+	{SYS_mkdirat, ANY, "mkdirat", "ENOSPC EPERM"},
+	{SYS_unlinkat, ANY, "unlinkat", "EBUSY EPERM"},
+	{SYS_renameat2, ANY, "renameat2", "EIO EBUSY"},
 #ifdef SYS_rename
-	{SYS_mkdir, "mkdir", "ENOSPC EPERM"},
-	{SYS_unlink, "unlink", "EBUSY EPERM"},
-	{SYS_rmdir, "rmdir", "EBUSY"},
-	{SYS_rename, "rename", "EIO EBUSY"},
+	{SYS_poll, ANY, "poll", "EINTR ENOMEM"},
+	{SYS_mkdir, ANY, "mkdir", "ENOSPC EPERM"},
+	{SYS_unlink, ANY, "unlink", "EBUSY EPERM"},
+	{SYS_rmdir, ANY, "rmdir", "EBUSY"},
+	{SYS_rename, ANY, "rename", "EIO EBUSY"},
 #endif
-	{SYS_faccessat2, "faccessat2", "EACCES"},
-	{SYS_flock, "flock", "ENOMEM EINTR"},
-	{SYS_fcntl, "fcntl", "EMFILE"},
-	{SYS_dup3, "dup3", "EMFILE"},
-	{SYS_socket, "socket", "EMFILE ENOMEM"},
-	{SYS_bind, "bind", "ENOMEM"},
-	{SYS_listen, "listen", "EADDRINUSE"},
-	{SYS_setsockopt, "setsockopt", "ENOMEM"},
-	{SYS_getsockname, "getsockname", "ENOMEM"},
-	{SYS_sendto, "sendto", "ENOMEM EINTR"},
-	{SYS_sendmsg, "sendmsg", "ENOMEM EINTR"},
-	{SYS_recvmsg, "recvmsg", "ENOMEM EINTR"},
-	{SYS_recvfrom, "recvfrom", "ENOMEM EINTR"},
-	{SYS_ioctl, "ioctl", "ENOMEM"},
-	{SYS_setns, "setns", "EPERM ENOMEM"},
-	{SYS_getrandom, "getrandom", "EINTR"},
-	{SYS_timerfd_create, "timerfd_create", "EMFILE"},
-	{SYS_timerfd_settime, "timerfd_settime", "ENOMEM"},
-	{SYS_signalfd4, "signalfd4", "EMFILE"},
-	{SYS_inotify_init1, "inotify_init1", "EMFILE"},
-	{SYS_inotify_add_watch, "inotify_add_watch", "ENOSPC"},
-	{SYS_epoll_create1, "epoll_create1", "EMFILE"},
-	{SYS_epoll_ctl, "epoll_ctl", "ENOSPC"},
-	{SYS_eventfd2, "eventfd2", "EMFILE"},
-	{SYS_ppoll, "ppoll", "EINTR ENOMEM"},
-	{SYS_clone, "clone", "EAGAIN"},
-	{SYS_pipe2, "pipe2", "EMFILE"},
-	{SYS_wait4, "wait4", "EINTR"},
+	{SYS_faccessat2, ANY, "faccessat2", "EACCES"},
+	{SYS_flock, ANY, "flock", "ENOMEM EINTR"},
+	{SYS_fcntl, ANY, "fcntl", "EMFILE"},
+	{SYS_dup3, ANY, "dup3", "EMFILE"},
+	{SYS_socket, ANY, "socket", "EMFILE ENOMEM"},
+	{SYS_bind, ANY, "bind", "ENOMEM"},
+	{SYS_listen, ANY, "listen", "EADDRINUSE"},
+	{SYS_setsockopt, ANY, "setsockopt", "ENOMEM"},
+	{SYS_getsockname, ANY, "getsockname", "ENOMEM"},
+	{SYS_sendto, ANY, "sendto", "ENOMEM EINTR"},
+	{SYS_sendmsg, ANY, "sendmsg", "ENOMEM EINTR"},
+	{SYS_recvmsg, ANY, "recvmsg", "ENOMEM EINTR"},
+	{SYS_recvfrom, ANY, "recvfrom", "ENOMEM EINTR"},
+	{SYS_ioctl, ANY, "ioctl", "ENOMEM"},
+	{SYS_setns, ANY, "setns", "EPERM ENOMEM"},
+	{SYS_getrandom, ANY, "getrandom", "EINTR"},
+	{SYS_timerfd_create, ANY, "timerfd_create", "EMFILE"},
+	{SYS_timerfd_settime, ANY, "timerfd_settime", "ENOMEM"},
+	{SYS_signalfd4, ANY, "signalfd4", "EMFILE"},
+	{SYS_inotify_init1, ANY, "inotify_init1", "EMFILE"},
+	{SYS_inotify_add_watch, ANY, "inotify_add_watch", "ENOSPC"},
+	{SYS_epoll_create1, ANY, "epoll_create1", "EMFILE"},
+	{SYS_epoll_ctl, ANY, "epoll_ctl", "ENOSPC"},
+	{SYS_eventfd2, ANY, "eventfd2", "EMFILE"},
+	{SYS_ppoll, ANY, "ppoll", "EINTR ENOMEM"},
+	{SYS_prctl, PR_CAPBSET_DROP, "prctl", "EPERM"},
+	{SYS_prctl, PR_SET_NO_NEW_PRIVS, "prctl", "EPERM"},
+	{SYS_capget, ANY, "capget", "EPERM"},
+	{SYS_capset, ANY, "capset", "EPERM"},
+	{SYS_seccomp, SECCOMP_SET_MODE_FILTER, "seccomp", "ENOMEM EPERM"},
+	{SYS_clone, ANY, "clone", "EAGAIN"},
+	{SYS_pipe2, ANY, "pipe2", "EMFILE"},
+	{SYS_wait4, ANY, "wait4", "EINTR"},
 };
 
 static const struct {
@@ -98,7 +125,8 @@ static const struct {
 
 struct trial {
 	uint64_t number; /* of the call that fails */
-	bool is_kill, has_begun;
+	bool is_kill, has_begun, is_over;
+	const char *error_name;
 	int error;
 	FILE *list;
 	uint64_t loader_begin, loader_end; /* addresses of its code */
@@ -184,20 +212,35 @@ static bool goes_on_as_before(const struct trial *trial, const struct seccomp_da
 			   (call->nr == SYS_bpf && call->args[0] == BPF_PROG_TEST_RUN));
 }
 
-static void list(struct trial *trial, const struct seccomp_data *call)
+/* The row of the table that a call is, or NULL: not every prctl is worth a trial. */
+static const struct known_call *find(const struct seccomp_data *call)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if (calls[i].call == call->nr && !goes_on_as_before(trial, call))
-			fprintf(trial->list, "%llu %s %s\n", (unsigned long long)trial->made, calls[i].name,
-				calls[i].errors);
+		if (calls[i].call == call->nr &&
+		    (calls[i].first_argument == ANY || calls[i].first_argument == call->args[0]))
+			return &calls[i];
+	return NULL;
+}
+
+static void list(struct trial *trial, const struct known_call *known, bool is_chosen)
+{
+	fprintf(trial->list, "%llu %s%s %s\n", (unsigned long long)trial->made, known->name, is_chosen ? "!" : "",
+		known->errors);
 	fflush(trial->list);
-	trial->before = *call;
+}
+
+static bool is_chosen(const struct trial *trial, const struct known_call *known)
+{
+	return trial->number && !trial->is_over && trial->made >= trial->number &&
+	       (trial->is_kill || strstr(known->errors, trial->error_name));
 }
 
 /* What the kernel is to do: 0 go on, or minus the error. */
 static int decide(struct trial *trial, const struct seccomp_notif *asked)
 {
+	const struct known_call *known = find(&asked->data);
 	uint64_t ip = asked->data.instruction_pointer;
+	bool is_same, is_it;
 
 	if (!trial->has_begun) { /* the call of start() */
 		trial->has_begun = true;
@@ -207,10 +250,16 @@ static int decide(struct trial *trial, const struct seccomp_notif *asked)
 		find_loader(trial, asked->pid);
 	if (ip >= trial->loader_begin && ip < trial->loader_end)
 		return 0;
-	trial->made++;
-	list(trial, &asked->data);
-	if (trial->made != trial->number)
+	is_same = goes_on_as_before(trial, &asked->data);
+	trial->before = asked->data;
+	if (is_same || !known)
 		return 0;
+	trial->made++;
+	is_it = is_chosen(trial, known);
+	list(trial, known, is_it);
+	if (!is_it)
+		return 0;
+	trial->is_over = true;
 	if (trial->is_kill)
 		kill((pid_t)asked->pid, SIGKILL);
 	return trial->is_kill ? -EINTR : -trial->error;
@@ -272,6 +321,7 @@ int main(int argc, char **argv)
 		wrong("usage", "fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]");
 	trial.number = number("not a number", argv[3]);
 	trial.is_kill = !strcmp(argv[4], "KILL");
+	trial.error_name = argv[4];
 	trial.error = trial.is_kill ? 0 : error_named(argv[4]);
 	trial.list = fopen(argv[2], "we");
 	if (!trial.list)

@@ -249,7 +249,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 
 static void end_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
-	int status;
+	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
 
 	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
 		return;
@@ -275,7 +275,8 @@ static void stop_reloading(struct reloads *reloads)
 	if (!reloads->child)
 		return;
 	kill(reloads->child, SIGTERM);
-	waitpid(reloads->child, NULL, 0);
+	while (waitpid(reloads->child, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 /* ---- in the foreground ---- */

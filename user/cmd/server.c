@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/util.h"
+#include "cmd.h"
 #include "host/confine.h"
 #include "host/host.h"
 
@@ -95,7 +96,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 void weir_server_look(struct weir_server *server, const char *instance, struct weir_controller *controller)
 {
 	const bool has_lived = weir_host_now_ns() - server->started_ns >= LIFE_NS_MIN;
-	int status;
+	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
 
 	if (!server->child || waitpid(server->child, &status, WNOHANG) == 0)
 		return;
@@ -120,7 +121,8 @@ void weir_server_free(struct weir_server *server)
 {
 	if (server->child) {
 		kill(server->child, SIGTERM);
-		waitpid(server->child, NULL, 0);
+		while (waitpid(server->child, NULL, 0) < 0 && errno == EINTR)
+			;
 	}
 	for (size_t i = 0; i < server->count; i++)
 		weir_listener_close(&server->listeners[i]);

@@ -71,11 +71,14 @@ static pid_t find_witness(void)
 	return witness;
 }
 
-static bool is_bpffs(const char *path)
+/* 1, 0, or -errno when that cannot be told. */
+static int is_bpffs(const char *path)
 {
 	struct statfs fs;
 
-	return !statfs(path, &fs) && fs.f_type == BPF_FS_MAGIC;
+	if (statfs(path, &fs))
+		return errno == ENOENT ? 0 : -errno;
+	return fs.f_type == BPF_FS_MAGIC;
 }
 
 static void find_place(void)
@@ -84,13 +87,15 @@ static void find_place(void)
 	int fd;
 
 	place.witness = find_witness();
-	place.is_elsewhere = place.witness && read_mount_namespace(getpid(), &own) &&
-			     read_mount_namespace(place.witness, &witnessed) && own != witnessed;
+	if (place.witness &&
+	    (!read_mount_namespace(getpid(), &own) || !read_mount_namespace(place.witness, &witnessed)))
+		place.witness = 0;
+	place.is_elsewhere = place.witness && own != witnessed;
 	snprintf(place.root, sizeof(place.root), OWN_ROOT);
 	if (place.is_elsewhere)
 		snprintf(place.root, sizeof(place.root), "/proc/%d/root" OWN_ROOT, place.witness);
 	/* `weir run` may outlive an ancestor: hold on to the directory, to the end of the process. */
-	fd = place.is_elsewhere && is_bpffs(place.root) ? open(place.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	fd = place.is_elsewhere && is_bpffs(place.root) > 0 ? open(place.root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (fd >= 0)
 		snprintf(place.root, sizeof(place.root), "/proc/self/fd/%d", fd);
 	snprintf(place.base, sizeof(place.base), "%s/weir", place.root);
@@ -119,7 +124,7 @@ const char *weir_bpffs_base(void)
 
 bool weir_bpffs_is_mounted(void)
 {
-	return is_bpffs(weir_bpffs_root());
+	return is_bpffs(weir_bpffs_root()) > 0;
 }
 
 static int mount_here(void)
@@ -152,10 +157,14 @@ static int mount_elsewhere(void)
 static int mount_root(struct weir_diag *diag)
 {
 	static const char by_hand[] = "mount it by hand: mount -t bpf bpf " OWN_ROOT;
-	int err;
+	int err, is_mounted = is_bpffs(weir_bpffs_root());
 
-	if (weir_bpffs_is_mounted())
+	if (is_mounted > 0)
 		return 0;
+	/* Another one on top would hide all pins. */
+	if (is_mounted < 0)
+		return weir_diag_fail(diag, -is_mounted, is_mounted == -EACCES ? "run it as root" : NULL,
+				      "cannot tell whether the BPF file system is mounted at '%s'", weir_bpffs_root());
 	/* It might be a private mount namespace, with which the pins would vanish. */
 	if (!place.witness) {
 		weir_diag_error(diag, NULL, NULL, by_hand,

@@ -40,10 +40,11 @@ int weir_names_read(const char *path, struct weir_names *ret_names)
 
 	if (!directory)
 		return -errno;
-	while ((entry = readdir(directory))) {
+	while (errno = 0, (entry = readdir(directory)))
 		if (entry->d_name[0] != '.' && weir_names_add(&names, entry->d_name))
 			return -ENOMEM;
-	}
+	if (errno)
+		return -errno;
 	if (names.count)
 		qsort(names.names, names.count, sizeof(*names.names), compare_names);
 	*ret_names = names;

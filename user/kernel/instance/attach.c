@@ -77,9 +77,10 @@ static int refuse_second_attach(const char *instance, bool is_on_others, struct 
 {
 	char words[INTERFACE_WORDS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES], hint[192];
 	struct weir_instance_info head;
+	int is_there = weir_instance_look_for(instance, diag);
 
-	if (!weir_instance_exists(instance))
-		return 0;
+	if (is_there <= 0)
+		return is_there;
 	if (!weir_instance_count_live_links(instance) && !weir_instance_is_controlled(instance))
 		return weir_instance_remove(instance, diag);
 	name_interfaces(instance, words);

@@ -183,8 +183,9 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 		err = weir_bpffs_lock(&lock_fd, diag);
 	if (err)
 		return err;
-	if (!weir_instance_exists(name)) {
-		err = weir_instance_fail_not_attached(name, diag);
+	err = weir_instance_expect_attached(name, diag);
+	if (err) {
+		/* told */
 	} else if (attached_ns && !is_same_attachment(name, attached_ns)) {
 		weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' was attached anew by another command", name);
 		err = -ESTALE;

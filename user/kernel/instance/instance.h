@@ -81,7 +81,7 @@ const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTI
 /* Names of all instances, sorted; none at all is no failure. The caller frees *ret_names. */
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag);
 
-/* Whether it has a directory of pins, whatever is in it. */
+/* Whether it has a directory of pins, whatever is in it; or whether that cannot be seen. */
 bool weir_instance_exists(const char *name);
 
 /*

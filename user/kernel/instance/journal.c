@@ -17,7 +17,7 @@ void weir_instance_note(const char *instance, enum weir_journal_kind kind, const
 	va_list args;
 
 	/* Another version of weir may have laid it out in another way. */
-	if (fd < 0 || !weir_state_table_is_shaped(WEIR_MAP_EVENTS, fd))
+	if (fd < 0 || weir_state_table_is_shaped(WEIR_MAP_EVENTS, fd) <= 0)
 		return;
 	events = weir_events_map(fd, true);
 	if (!events)

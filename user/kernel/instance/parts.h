@@ -18,9 +18,12 @@
 /* Say that it is not attached. Returns -ENOENT. */
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag);
 
-/* Before the lock, so that nothing is made or mounted when nothing is attached. Who may not look must not be told that
- * nothing is there.
+/* 1 when it has a directory of pins, 0 when it has none; or -errno, told. Who may not look must not be told that
+ * nothing is there, nor take what is there for nothing.
  */
+int weir_instance_look_for(const char *name, struct weir_diag *diag);
+
+/* Before the lock, so that nothing is made or mounted when nothing is attached. -ENOENT: told, too. */
 int weir_instance_expect_attached(const char *name, struct weir_diag *diag);
 
 /* As weir_instance_open_now(), but another version's, too: see is_all_foreign. */

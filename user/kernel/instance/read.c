@@ -45,13 +45,32 @@ int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
 	return 0;
 }
 
-bool weir_instance_exists(const char *name)
+/* 0, -ENOENT when it has no directory of pins, or why that cannot be seen. */
+static int look_for(const char *name)
 {
 	char path[PATH_MAX];
 	struct stat status;
 
 	weir_pin_path(name, NULL, path);
-	return !stat(path, &status);
+	return stat(path, &status) ? -errno : 0;
+}
+
+bool weir_instance_exists(const char *name)
+{
+	return look_for(name) != -ENOENT;
+}
+
+int weir_instance_look_for(const char *name, struct weir_diag *diag)
+{
+	int err = look_for(name);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err)
+		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root, or with CAP_DAC_OVERRIDE" : NULL,
+				      "cannot see whether instance '%s' is attached: '%s/%s'", name, weir_bpffs_base(),
+				      name);
+	return 1;
 }
 
 const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES])
@@ -84,14 +103,7 @@ static void hint_at_attached(char hint[HINT_BYTES])
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag)
 {
 	char hint[HINT_BYTES];
-	char path[PATH_MAX];
-	struct stat status;
 
-	/* Who may not look must not be told that nothing is there. */
-	weir_pin_path(instance, NULL, path);
-	if (stat(path, &status) && errno == EACCES)
-		return weir_diag_fail(diag, EACCES, "run it as root, or with CAP_DAC_OVERRIDE",
-				      "cannot see whether instance '%s' is attached: '%s'", instance, path);
 	hint_at_attached(hint);
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is not attached", instance);
 	return -ENOENT;
@@ -99,7 +111,11 @@ int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag
 
 int weir_instance_expect_attached(const char *name, struct weir_diag *diag)
 {
-	return weir_instance_exists(name) ? 0 : weir_instance_fail_not_attached(name, diag);
+	int is_there = weir_instance_look_for(name, diag);
+
+	if (is_there < 0)
+		return is_there;
+	return is_there ? 0 : weir_instance_fail_not_attached(name, diag);
 }
 
 /* ---- reading what is attached ---- */
@@ -141,7 +157,9 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	err = weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, &is_foreign);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
-	weir_info_expose_aliens(instance->name, &instance->info);
+	err = weir_info_expose_aliens(instance->name, &instance->info);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at the tables of instance '%s'", instance->name);
 	weir_instance_find_foreign(instance, is_foreign);
 	return 0;
 }
@@ -258,9 +276,9 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 	instance->thresholds_fd = -1;
 
 	/* Reading takes no capability, but the right to open the pins. */
-	if (!weir_instance_exists(name))
-		return weir_instance_fail_not_attached(name, diag);
-	err = open_maps(instance, diag);
+	err = weir_instance_expect_attached(name, diag);
+	if (!err)
+		err = open_maps(instance, diag);
 	if (!err && !instance->is_all_foreign)
 		err = read_descriptions(instance, diag);
 	if (!err && !instance->is_all_foreign)

@@ -83,9 +83,8 @@ bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_h
 	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_instance_map_name(WEIR_MAP_INSTANCE));
 	bool is_foreign;
 
-	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign))
+	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign) || weir_info_expose_aliens(name, ret_head))
 		return false;
-	weir_info_expose_aliens(name, ret_head);
 	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_MAP_CONTROL) ||
 	       !is_ours(ret_head, WEIR_MAP_THRESHOLDS);
 }

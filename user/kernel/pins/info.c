@@ -81,18 +81,22 @@ uint32_t weir_info_table_version(const struct weir_instance_info *info, int tabl
 	return found < 0 ? 0 : info->tables[found].version;
 }
 
-void weir_info_expose_aliens(const char *instance, struct weir_instance_info *info)
+int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info)
 {
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
 		_cleanup_(weir_closep) int fd = -1;
-		int found = find_table(info, table);
+		int found = find_table(info, table), is_shaped;
 
 		if (found < 0 || info->tables[found].version != weir_state_table_version(table))
 			continue;
 		fd = weir_pin_open(instance, weir_state_table_name(table));
-		if (fd >= 0 && !weir_state_table_is_shaped(table, fd))
+		is_shaped = fd < 0 ? fd : weir_state_table_is_shaped(table, fd);
+		if (is_shaped < 0 && is_shaped != -ENOENT)
+			return is_shaped;
+		if (!is_shaped)
 			info->tables[found].version = WEIR_TABLE_ALIEN;
 	}
+	return 0;
 }
 
 void weir_info_mark_replaced(struct weir_instance_info *info, int table)

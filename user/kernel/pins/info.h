@@ -19,9 +19,10 @@ int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is
 /*
  * A build between two versions may have laid out a table in another way under the same number. Look at the pinned maps:
  * those that are not of this version's sizes get WEIR_TABLE_ALIEN for a version. Before any other is read or written.
+ * -errno: some could not be looked at.
  */
 #define WEIR_TABLE_ALIEN UINT32_MAX
-void weir_info_expose_aliens(const char *instance, struct weir_instance_info *info);
+int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info);
 
 /* Say that the tables are as this version lays them out. */
 void weir_info_name_tables(struct weir_instance_info *info);

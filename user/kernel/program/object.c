@@ -151,6 +151,12 @@ static bool is_half_a_program(const struct listener *listener)
 	       (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created"));
 }
 
+/* Whatever kept libbpf from reading it, it says ESRCH. */
+static bool lacks_kernel_btf(const struct listener *listener)
+{
+	return listener->text && strstr(listener->text, "loading vmlinux BTF");
+}
+
 static int explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
 {
 	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
@@ -179,6 +185,12 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 		return weir_diag_fail(diag, -err,
 				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
 				      "cannot load the BPF program: no BTF of the kernel (/sys/kernel/btf/vmlinux)");
+	if (lacks_kernel_btf(listener)) {
+		weir_diag_error(diag, NULL, NULL, "try again",
+				"cannot load the BPF program: the kernel's BTF (/sys/kernel/btf/vmlinux) cannot be "
+				"read, mostly for want of memory or of file descriptors");
+		return -EIO;
+	}
 	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
 }
 

@@ -40,9 +40,9 @@ const char *weir_state_table_name(int table);
 __u32 weir_state_table_version(int table);
 
 /* Whether this map's keys and values are of the sizes that the table has here: the kernel copies as many bytes as the
- * map says, whatever room there is for them.
+ * map says, whatever room there is for them. 1, 0, or -errno when that cannot be told.
  */
-bool weir_state_table_is_shaped(int table, int map_fd);
+int weir_state_table_is_shaped(int table, int map_fd);
 
 struct weir_object_options {
 	bool is_virtual;	 /* clock and interface come from the lab (replay, tests) */

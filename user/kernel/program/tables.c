@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <bpf/bpf.h>
+#include <errno.h>
 
 #include "base/util.h"
 
@@ -68,7 +69,7 @@ static const struct shape no_arrays[] = {
 	{WEIR_MAP_TIMED_PREFIXES, BPF_MAP_TYPE_LPM_TRIE, sizeof(struct weir_timed_prefix), sizeof(struct weir_timed)},
 };
 
-bool weir_state_table_is_shaped(int table, int map_fd)
+int weir_state_table_is_shaped(int table, int map_fd)
 {
 	struct shape shape = {table, BPF_MAP_TYPE_ARRAY, sizeof(__u32), tables[table].value_bytes};
 	struct bpf_map_info info = {};
@@ -77,6 +78,7 @@ bool weir_state_table_is_shaped(int table, int map_fd)
 	for (size_t i = 0; i < ARRAY_SIZE(no_arrays); i++)
 		if (no_arrays[i].table == table)
 			shape = no_arrays[i];
-	return !bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes) && info.type == shape.type &&
-	       info.key_size == shape.key_bytes && info.value_size == shape.value_bytes;
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes))
+		return -errno;
+	return info.type == shape.type && info.key_size == shape.key_bytes && info.value_size == shape.value_bytes;
 }
