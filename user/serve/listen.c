@@ -8,11 +8,18 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/util.h"
 
 #define UNIX_PREFIX "unix:"
 #define BACKLOG 64
+
+/* The server of a 'weir run' that was killed a moment ago ends with it, but not at once, and holds the address until
+ * then: who is started in its place waits. Chosen, not derived.
+ */
+#define IN_USE_WAIT_MS 3000
+#define IN_USE_LOOK_MS 20
 
 static int refuse(const char *address, const char *why, struct weir_diag *diag)
 {
@@ -138,15 +145,31 @@ static int listen_unix(const char *address, struct weir_listener *ret_listener, 
 
 /* ---- the contract ---- */
 
+static int listen_once(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
+{
+	return strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) ? listen_tcp(address, anywhere, ret_listener, diag)
+								  : listen_unix(address, ret_listener, diag);
+}
+
 int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag)
 {
-	struct weir_listener listener = {.fd = -1};
-	int err = strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) ? listen_tcp(address, anywhere, &listener, diag)
-								     : listen_unix(address, &listener, diag);
+	const struct timespec pause = {.tv_nsec = IN_USE_LOOK_MS * 1000000L};
 
-	if (!err)
-		*ret_listener = listener;
-	return err;
+	for (int waited_ms = 0;; waited_ms += IN_USE_LOOK_MS) {
+		struct weir_listener listener = {.fd = -1};
+		struct weir_diag told = {};
+		int err = listen_once(address, anywhere, &listener, &told);
+
+		if (err == -EADDRINUSE && waited_ms < IN_USE_WAIT_MS) {
+			weir_diag_free(&told);
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		weir_diag_move(diag, &told, false);
+		if (!err)
+			*ret_listener = listener;
+		return err;
+	}
 }
 
 void weir_listener_close(struct weir_listener *listener)
