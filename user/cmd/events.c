@@ -48,6 +48,7 @@ struct listener {
 	bool prints, wants_json;
 	struct weir_output output;	   /* of the capture; empty: none is asked for, or it goes to standard output */
 	struct weir_event_capture capture; /* without a stream: none is asked for */
+	off_t whole_bytes;		   /* of the file, up to the end of its last whole packet */
 };
 
 static void end_listener(struct listener *listener)
@@ -101,15 +102,24 @@ static int tell_one(struct listener *listener, const struct weir_happening *happ
 				    : print_words(listener->watch.instance, happening);
 }
 
-/* So that the capture is whole at any moment. */
+/* So that the capture is whole at any moment: what a full disk took of the last packets goes again. A pipe has no
+ * length, and its reader has what it has.
+ */
 static int flush_capture(struct listener *listener, struct weir_diag *diag)
 {
 	FILE *stream = listener->capture.stream;
+	int err;
 
 	if (!stream || stream == stdout)
 		return 0;
 	fflush(stream);
-	return weir_output_check(&listener->output, diag);
+	err = weir_output_check(&listener->output, diag);
+	if (!err)
+		listener->whole_bytes = ftello(stream);
+	else if (listener->whole_bytes > 0 && ftruncate(fileno(stream), listener->whole_bytes))
+		weir_diag_warning(diag, NULL, NULL, NULL, "the last packet of '%s' may be cut short",
+				  listener->output.path);
+	return err;
 }
 
 /* What has happened since; -ENOENT: and the instance was detached. */
@@ -178,6 +188,7 @@ static int begin_capture(const char *path, struct listener *listener, struct wei
 	if (err)
 		return err;
 	listener->capture.stream = listener->output.stream; /* a pipe's is another one now */
+	listener->whole_bytes = ftello(listener->capture.stream);
 	return 0;
 }
 
