@@ -26,6 +26,10 @@
  */
 #define LOCK_WAIT_MS 30000
 
+/* A server has other clients, who wait meanwhile, and time out after some 10 s. Chosen, not derived. */
+#define LOCK_ASK_WAIT_MS 5000
+#define LOCK_ASK_PAUSE_MS 10
+
 /* Where it is. Found once: a process keeps its mount namespace, and we mount at most once. */
 static struct {
 	pid_t witness;	   /* whose mount namespace is the machine's; 0: no one's may be looked at */
@@ -185,9 +189,13 @@ static int open_base(int *ret_fd, struct weir_diag *diag)
 {
 	const char *base = weir_bpffs_base();
 
-	if (mkdir(base, 0700) && errno != EEXIST)
-		return weir_diag_fail(diag, errno, errno == EACCES ? "run it as root" : NULL, "cannot make '%s'", base);
 	*ret_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd < 0 && errno == ENOENT) { /* only then: a server may make nothing, whether it is there or not */
+		if (mkdir(base, 0700) && errno != EEXIST)
+			return weir_diag_fail(diag, errno, errno == EACCES ? "run it as root" : NULL,
+					      "cannot make '%s'", base);
+		*ret_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
 	if (*ret_fd < 0 && errno == ENOENT)
 		return -EAGAIN;
 	if (*ret_fd < 0)
@@ -207,6 +215,19 @@ static void await_child(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
+/* Who may make no process has no turn, and must be lucky. He only reads, and that rarely takes a lock. */
+static int wait_by_asking(int fd)
+{
+	for (int waited_ms = 0; waited_ms < LOCK_ASK_WAIT_MS; waited_ms += LOCK_ASK_PAUSE_MS) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		poll(NULL, 0, LOCK_ASK_PAUSE_MS);
+	}
+	return 0; /* the caller asks once more, and says what is wrong */
+}
+
 /*
  * The kernel gives a lock to those who wait for it in their order, but lets them wait without end; who asks again and
  * again may find others quicker each time. So a child waits: the lock is the open file's, which it shares with us.
@@ -215,6 +236,8 @@ static int wait_in_turn(int fd)
 {
 	pid_t child = fork();
 
+	if (child < 0 && errno == EPERM) /* of confine.c */
+		return wait_by_asking(fd);
 	if (child < 0)
 		return -errno;
 	if (child == 0) {
