@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests to `weir run --listen`, from where libmicrohttpd has taken them apart: lines of method, path, Host, Accept
- * and ?number=. Each has a reply, and what is no success is JSON with a word of error. No instance of that name is
+ * ?number= and ?drops=. Each has a reply, and what is no success is JSON with a word of error. No instance of that name is
  * there, so that nothing of this machine is read.
  */
 #include "fuzz.h"
@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	request.host = take_line(&rest);
 	request.accept = take_line(&rest);
 	request.number = take_line(&rest);
+	request.drops = take_line(&rest);
 	weir_answer(&source, &request, &reply);
 	check_reply(&reply);
 	if (!reply.is_static)

@@ -80,6 +80,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 
 	if (!server->count)
 		return;
+	weir_controller_hear(controller, &server->notes->drops_wanted);
 	fflush(NULL); /* what is in buffers would be printed by both */
 	server->started_ns = weir_host_now_ns();
 	server->child = fork();

@@ -18,6 +18,8 @@
 
 #define TYPE_JSON "application/json"
 #define FLOWS_DEFAULT 20 /* as `weir flows` */
+#define EVENTS_DEFAULT 20
+#define EVENTS_MAX 1000
 
 /* Who asks for flows again and again has new ones in at most this many times what reading them takes; 20: a twentieth
  * of a CPU. Their number in /metrics changes less, and may be older.
@@ -149,13 +151,12 @@ static int take_flows(struct weir_source *source, size_t most, describe_flows *d
 	return err;
 }
 
-/* How many are asked for. False, and refused: it is no such number. */
-static bool read_number(const struct weir_request *request, struct weir_reply *reply, uint64_t *ret_most)
+/* How many are asked for, up to `most`; not a word: *ret_number is left. False, and refused: it is no such number. */
+static bool read_number(const char *word, uint64_t most, struct weir_reply *reply, uint64_t *ret_number)
 {
 	struct weir_refusal refusal;
 
-	*ret_most = FLOWS_DEFAULT;
-	if (!request->number || !weir_parse_number(request->number, 1, WEIR_SOURCE_FLOWS, ret_most, &refusal))
+	if (!word || !weir_parse_number(word, 1, most, ret_number, &refusal))
 		return true;
 	reply_words(reply, 400, refusal.message, refusal.hint);
 	return false;
@@ -165,10 +166,10 @@ static void answer_with_flows(struct weir_source *source, const struct weir_requ
 			      struct weir_reply *reply)
 {
 	struct weir_diag diag = {};
+	uint64_t most = FLOWS_DEFAULT;
 	json_t *document;
-	uint64_t most;
 
-	if (!read_number(request, reply, &most))
+	if (!read_number(request->number, WEIR_SOURCE_FLOWS, reply, &most))
 		return;
 	reply_or_fail(reply, take_flows(source, most, describe, &document, &diag), &document, &diag);
 	if (reply->status == 200)
@@ -185,27 +186,60 @@ static void answer_dropped(struct weir_source *source, const struct weir_request
 	answer_with_flows(source, request, describe_dropped, reply);
 }
 
-static int take_events(struct weir_source *source, size_t most, json_t **ret_document, struct weir_diag *diag)
+static json_int_t time_of(const json_t *event)
 {
+	return json_integer_value(json_object_get(event, "timeNs"));
+}
+
+/* The latest `most` of `drops` among `changes`, both oldest first, by time. Takes `changes`; NULL: out of memory. */
+static json_t *merge(json_t *changes, const json_t *drops, size_t most)
+{
+	const size_t change_count = json_array_size(changes), drop_count = json_array_size(drops);
+	size_t change = 0, drop = drop_count > most ? drop_count - most : 0;
+	json_t *merged = changes ? json_array() : NULL;
+
+	while (merged && (change < change_count || drop < drop_count)) {
+		json_t *next = json_array_get(changes, change), *next_drop = json_array_get(drops, drop);
+
+		if (!next || (next_drop && time_of(next_drop) < time_of(next))) {
+			next = next_drop;
+			drop++;
+		} else {
+			change++;
+		}
+		weir_json_append(&merged, json_incref(next));
+	}
+	json_decref(changes);
+	return merged;
+}
+
+/* The latest changes, and drops among them, where any are asked for. */
+static int take_events(struct weir_source *source, size_t most, size_t drops_most, json_t **ret_document,
+		       struct weir_diag *diag)
+{
+	const json_t *drops = NULL;
 	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
 	const struct weir_instance *instance;
 	int err = weir_source_open(source, &instance, diag);
 
 	if (!err)
 		err = weir_events_read_past(instance, &happenings, diag);
+	if (!err && drops_most)
+		err = weir_source_read_drops(source, instance, &drops, diag);
 	if (!err)
-		*ret_document = weir_events_describe_past(instance, &happenings, most);
+		*ret_document = merge(weir_events_describe_past(instance, &happenings, most), drops, drops_most);
 	return err;
 }
 
 static void answer_events(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
 {
 	struct weir_diag diag = {};
+	uint64_t most = EVENTS_DEFAULT, drops_most = 0;
 	json_t *document;
-	uint64_t most;
 
-	if (read_number(request, reply, &most))
-		reply_or_fail(reply, take_events(source, most, &document, &diag), &document, &diag);
+	if (read_number(request->number, EVENTS_MAX, reply, &most) &&
+	    read_number(request->drops, WEIR_DROP_SAMPLE_EVENTS, reply, &drops_most))
+		reply_or_fail(reply, take_events(source, most, drops_most, &document, &diag), &document, &diag);
 }
 
 static void answer_rules(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)

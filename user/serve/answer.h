@@ -13,6 +13,7 @@ struct weir_request {
 	const char *host;   /* the header; NULL: none */
 	const char *accept; /* the header; NULL: none */
 	const char *number; /* ?number=; NULL: not given */
+	const char *drops;  /* ?drops=; NULL: not given */
 	bool has_body;
 	/* It came to an address of the loopback, where only a browser that another host's page misleads (DNS
 	 * rebinding) names a host.

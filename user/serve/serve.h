@@ -17,17 +17,20 @@
 #include "base/diag.h"
 #include "serve/listen.h"
 
-/* What the process that reloads has to tell, in memory that both map. Each is written by it alone, in one store. */
+/* What the server and the process that started it have to tell each other, in memory that both map. */
 struct weir_serve_notes {
-	uint64_t reloads_failed; /* by it, since it began */
+	/* By who reloads, of itself. */
+	uint64_t reloads_failed; /* since it began */
 	uint64_t last_failed;	 /* 0 or 1: the last one did */
+	/* By the server, which may write nothing of the instance: goes up while somebody asks for drops. */
+	uint64_t drops_wanted;
 };
 
 struct weir_serve {
 	const char *instance;
 	const struct weir_listener *listeners;
 	size_t count;
-	const struct weir_serve_notes *notes;
+	struct weir_serve_notes *notes;
 };
 
 /* This build has a server (make WITHOUT=metrics leaves it out). */

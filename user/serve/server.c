@@ -179,6 +179,11 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static const char *argument(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
 static bool announces_body(struct MHD_Connection *connection)
 {
 	const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -200,7 +205,8 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 		.path = path,
 		.host = header(connection, MHD_HTTP_HEADER_HOST),
 		.accept = header(connection, MHD_HTTP_HEADER_ACCEPT),
-		.number = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "number"),
+		.number = argument(connection, "number"),
+		.drops = argument(connection, "drops"),
 		.has_body = announces_body(connection),
 		.is_loopback = door->listener->is_loopback && !door->listener->path[0],
 	};

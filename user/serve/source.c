@@ -92,9 +92,22 @@ int weir_source_read_rules(struct weir_source *source, json_t **ret_document, st
 	return 0;
 }
 
+int weir_source_read_drops(struct weir_source *source, const struct weir_instance *now, const json_t **ret_events,
+			   struct weir_diag *diag)
+{
+	int err;
+
+	if (source->notes)
+		__atomic_fetch_add(&source->notes->drops_wanted, 1, __ATOMIC_RELAXED);
+	err = weir_drop_sample_read(&source->sample, now, diag);
+	*ret_events = source->sample.events;
+	return err;
+}
+
 void weir_source_free(struct weir_source *source)
 {
 	weir_instance_free(TAKE_PTR(source->instance));
 	forget_rules(source);
 	forget_flows(source);
+	weir_drop_sample_free(&source->sample);
 }

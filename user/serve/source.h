@@ -11,6 +11,7 @@
 
 #include "report/flows.h"
 #include "watch/offenders.h"
+#include "serve/drop_sample.h"
 #include "serve/serve.h"
 
 /* Flows that are kept of a reading: as many as may be asked for. */
@@ -18,7 +19,7 @@
 
 struct weir_source {
 	const char *instance_name;
-	const struct weir_serve_notes *notes;
+	struct weir_serve_notes *notes; /* NULL: nobody is there to read them */
 	struct weir_instance *instance; /* kept open from one reply to the next; NULL: not yet */
 	/* The last reading of the flows, with the instance that it is of. */
 	struct weir_instance *flows_instance;
@@ -28,6 +29,7 @@ struct weir_source {
 	/* The rule set, as it was told last; NULL: it was not. Large ones take a while to read. */
 	json_t *rules;
 	uint64_t rules_attached_ns, rules_generation; /* of which instance, and which load */
+	struct weir_drop_sample sample;
 };
 
 /* The instance as it is now, opened anew only when it is another; it holds until the next call. */
@@ -43,6 +45,13 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 
 /* The rule set in force (report/rule_set.h), read anew after a reload only. The caller gives *ret_document back. */
 int weir_source_read_rules(struct weir_source *source, json_t **ret_document, struct weir_diag *diag);
+
+/*
+ * A sample of drops, since somebody began to ask for it (serve/drop_sample.h), and how many more there were: events as
+ * `weir events --json` prints them, oldest first. The list is the source's, and holds until the next call.
+ */
+int weir_source_read_drops(struct weir_source *source, const struct weir_instance *now, const json_t **ret_events,
+			   struct weir_diag *diag);
 
 /* How old the last reading of the flows is. */
 uint64_t weir_source_flows_age_ns(const struct weir_source *source);

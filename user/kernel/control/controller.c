@@ -49,6 +49,11 @@
  */
 #define RETRY_MS 1000
 
+/* Who asks for drops (weir_controller_hear) is heard so much longer. The page asks once a second, and later when
+ * answers are slow. Chosen, not derived.
+ */
+#define HEARD_NS (3 * SECOND_NS)
+
 /* What it reads and writes, beside the descriptions. */
 #define CONTROLLER_TABLES                                                                                              \
 	(WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS) |                                      \
@@ -76,7 +81,9 @@ struct weir_controller {
 	int link_watch_fd;	      /* -1: of another network namespace, which nobody watches from here */
 	struct weir_follow follow;
 	uint64_t followed_ns;
-	bool must_follow; /* something has come or gone, or another command was at work the last time */
+	const uint64_t *drops_wanted; /* another process counts it up; NULL: there is none */
+	uint64_t drops_heard;	      /* what it said last */
+	bool must_follow;	      /* something has come or gone, or another command was at work the last time */
 };
 
 static size_t control_bytes(void)
@@ -353,6 +360,17 @@ static uint64_t expiry_ns(const struct weir_control *control)
 	return control->heartbeat_ns ? control->heartbeat_ns + control->validity_ns : 0;
 }
 
+static void listen_for_others(struct weir_controller *controller, uint64_t now_ns)
+{
+	const uint64_t wanted =
+		controller->drops_wanted ? __atomic_load_n(controller->drops_wanted, __ATOMIC_RELAXED) : 0;
+
+	if (wanted == controller->drops_heard)
+		return;
+	controller->drops_heard = wanted;
+	weir_instance_listen(controller->name, now_ns + HEARD_NS);
+}
+
 static int step(struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t now_ns = weir_host_now_ns();
@@ -362,6 +380,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 		read_memory(controller, now_ns, diag);
 	sample(controller, now_ns);
 	watch_links(controller, now_ns, diag);
+	listen_for_others(controller, now_ns);
 	if (controller->must_follow)
 		follow_interfaces(controller, now_ns, diag);
 	weir_thresholds_expire(controller->thresholds, expiry_ns(controller->control), now_ns);
@@ -573,6 +592,11 @@ void weir_controller_leave(struct weir_controller *controller)
 {
 	weir_closep(&controller->lock_fd);
 	controller->lock_fd = -1;
+}
+
+void weir_controller_hear(struct weir_controller *controller, const uint64_t *drops_wanted)
+{
+	controller->drops_wanted = drops_wanted;
 }
 
 uint32_t weir_controller_rule_count(const struct weir_controller *controller)

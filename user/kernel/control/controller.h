@@ -40,6 +40,12 @@ static inline void weir_controller_freep(struct weir_controller **controller)
 	weir_controller_free(*controller);
 }
 
+/*
+ * Let drops be told as long as this word goes on changing, and a few seconds longer. Who changes it may read
+ * events, and may not write where it is read that somebody listens: the server. NULL: no more.
+ */
+void weir_controller_hear(struct weir_controller *controller, const uint64_t *drops_wanted);
+
 /* How many rules it works for, now: it moves their thresholds, or samples what they go by. */
 uint32_t weir_controller_rule_count(const struct weir_controller *controller);
 

@@ -294,4 +294,7 @@ int weir_instance_detach(const char *name, const char *interface, uint64_t attac
 void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Let drops be told until then, CLOCK_MONOTONIC, for a reader who may not write (weir_event_watch_open_sample). */
+void weir_instance_listen(const char *instance, uint64_t until_ns);
+
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The journal of an instance (include/weir_events.h): what commands and its controller have done to it. */
+/* What is written into the events of an instance (include/weir_events.h): its journal, of what commands and its
+ * controller have done to it, and that somebody listens for drops.
+ */
 #include "instance/instance.h"
 
 #include <stdarg.h>
@@ -9,17 +11,33 @@
 #include "host/host.h"
 #include "program/events.h"
 
-void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
+/* NULL: there are none that we know. */
+static struct weir_events *map_events(const char *instance)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_EVENTS));
-	char text[WEIR_JOURNAL_TEXT_BYTES];
-	struct weir_events *events;
-	va_list args;
 
 	/* Another version of weir may have laid it out in another way. */
 	if (fd < 0 || weir_state_table_is_shaped(WEIR_MAP_EVENTS, fd) <= 0)
+		return NULL;
+	return weir_events_map(fd, true);
+}
+
+void weir_instance_listen(const char *instance, uint64_t until_ns)
+{
+	struct weir_events *events = map_events(instance);
+
+	if (!events)
 		return;
-	events = weir_events_map(fd, true);
+	weir_events_listen(events, until_ns);
+	weir_events_unmap(events);
+}
+
+void weir_instance_note(const char *instance, enum weir_journal_kind kind, const char *format, ...)
+{
+	struct weir_events *events = map_events(instance);
+	char text[WEIR_JOURNAL_TEXT_BYTES];
+	va_list args;
+
 	if (!events)
 		return;
 	va_start(args, format);

@@ -20,7 +20,7 @@ static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 
 	if (err)
 		return err;
-	events = weir_events_map(watch->instance->map_fd[WEIR_MAP_EVENTS], watch->wants_drops);
+	events = weir_events_map(watch->instance->map_fd[WEIR_MAP_EVENTS], watch->wants_drops && !watch->only_reads);
 	if (!events)
 		return weir_diag_fail(diag, errno, NULL, "cannot map the events of instance '%s'",
 				      watch->instance->name);
@@ -29,25 +29,45 @@ static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 	return 0;
 }
 
+/* *watch says what is wanted; on failure there is nothing to close. */
+static int open_watch(const char *instance, bool from_the_past, struct weir_event_watch *watch, struct weir_diag *diag)
+{
+	int err = weir_instance_open(instance, &watch->instance, diag);
+
+	if (!err)
+		err = map_events(watch, diag);
+	if (err) {
+		weir_event_watch_close(watch);
+		return err;
+	}
+	watch->lanes[WEIR_LANE_DROPS] = weir_events_end(watch->events, WEIR_LANE_DROPS);
+	for (int lane = WEIR_LANE_DROPS + 1; lane < WEIR_LANES && !from_the_past; lane++)
+		watch->lanes[lane] = weir_events_end(watch->events, lane);
+	if (!from_the_past)
+		watch->journal = weir_journal_end(watch->events);
+	return 0;
+}
+
 int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
 			  struct weir_event_watch *ret_watch, struct weir_diag *diag)
 {
 	struct weir_event_watch watch = {.wants_drops = wants_drops};
-	int err = weir_instance_open(instance, &watch.instance, diag);
+	int err = open_watch(instance, from_the_past, &watch, diag);
 
 	if (!err)
-		err = map_events(&watch, diag);
-	if (err) {
-		weir_event_watch_close(&watch);
-		return err;
-	}
-	watch.lanes[WEIR_LANE_DROPS] = weir_events_end(watch.events, WEIR_LANE_DROPS);
-	for (int lane = WEIR_LANE_DROPS + 1; lane < WEIR_LANES && !from_the_past; lane++)
-		watch.lanes[lane] = weir_events_end(watch.events, lane);
-	if (!from_the_past)
-		watch.journal = weir_journal_end(watch.events);
-	*ret_watch = watch;
-	return 0;
+		*ret_watch = watch;
+	return err;
+}
+
+int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
+				 struct weir_diag *diag)
+{
+	struct weir_event_watch watch = {.wants_drops = true, .only_reads = true, .drops_most = drops_most};
+	int err = open_watch(instance, false, &watch, diag);
+
+	if (!err)
+		*ret_watch = watch;
+	return err;
 }
 
 void weir_event_watch_close(struct weir_event_watch *watch)
@@ -158,6 +178,40 @@ static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct w
 	return 0;
 }
 
+/* ---- a sample of a reading ---- */
+
+/* Of the same flow under the same rule; of those that no rule dropped, of the same verdict. */
+static bool is_of_same_flow(const struct weir_event *a, const struct weir_event *b)
+{
+	return a->rule_slot == b->rule_slot && a->verdict == b->verdict &&
+	       (a->rule_slot == WEIR_EVENT_NO_RULE || !memcmp(&a->key, &b->key, sizeof(a->key)));
+}
+
+static bool has_flow_of(const struct weir_happening *drops, size_t count, const struct weir_happening *drop)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_of_same_flow(&drops[i].event, &drop->event))
+			return true;
+	return false;
+}
+
+/* Of the drops from `first` on. */
+static void keep_sample(struct weir_event_watch *watch, struct weir_happenings *happenings, size_t first)
+{
+	struct weir_happening *all = happenings->all;
+	size_t end = happenings->count, kept = end; /* those that are kept go to the end, and then to their place */
+
+	for (size_t i = end; i-- > first;) {
+		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
+			all[--kept] = all[i];
+		else if (is_in_totals(watch, &all[i]))
+			watch->untold++;
+	}
+	if (kept > first)
+		memmove(all + first, all + kept, (end - kept) * sizeof(*all));
+	happenings->count = first + end - kept;
+}
+
 /* ---- reading ---- */
 
 static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, struct weir_happenings *happenings)
@@ -168,6 +222,7 @@ static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, 
 		       "a lane has one kind");
 	struct weir_event_cursor *cursor = &watch->lanes[lane];
 	const bool has_begun = cursor->passed && lane != WEIR_LANE_DROPS; /* those are counted: tell_untold() */
+	const size_t first = happenings->count;
 	struct weir_happening *happening;
 	struct weir_event event;
 
@@ -179,6 +234,8 @@ static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, 
 		if (lane == WEIR_LANE_DROPS && is_in_totals(watch, happening))
 			watch->untold--;
 	}
+	if (lane == WEIR_LANE_DROPS && watch->drops_most)
+		keep_sample(watch, happenings, first);
 	return add_missed(cursor, (enum weir_happening_kind)lane, has_begun, happenings);
 }
 
@@ -275,7 +332,7 @@ int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings
 	struct weir_diag ignored = {};
 	int err;
 
-	if (watch->wants_drops)
+	if (watch->wants_drops && !watch->only_reads)
 		weir_events_listen(watch->events, weir_host_now_ns() + WEIR_LISTEN_NS);
 	err = read_all(watch, &happenings);
 	if (err)

@@ -41,7 +41,9 @@ struct weir_event_watch {
 	struct weir_events *events;
 	struct weir_event_cursor lanes[WEIR_LANES], journal;
 	bool wants_drops;
-	bool is_stale; /* as it was told last */
+	bool only_reads;   /* somebody else lets drops be told */
+	size_t drops_most; /* of one reading, each of another flow; 0: all */
+	bool is_stale;	   /* as it was told last */
 	/* Drops that are not told one by one: what the counters say, less those that were read. */
 	uint64_t tally_ns; /* when the counters are read next; 0: at once */
 	uint64_t dropped;  /* as they said last */
@@ -53,6 +55,14 @@ struct weir_event_watch {
 int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
 			  struct weir_event_watch *ret_watch, struct weir_diag *diag);
 void weir_event_watch_close(struct weir_event_watch *watch);
+
+/*
+ * A sample of drops, from now on, for who only looks now and then and may not write: somebody else lets drops be
+ * told (weir_instance_listen). Of one reading the latest drop of each flow, of `drops_most` flows; the others are among
+ * those that are counted as not told.
+ */
+int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
+				 struct weir_diag *diag);
 
 /* The next reading says how many drops were not told until then, however short a while that is. */
 static inline void weir_event_watch_tally(struct weir_event_watch *watch)

@@ -5,11 +5,14 @@
 const CHARTS_MAX = 12; // the busiest resources; the page of a thousand would be slow
 const FLOWS_SHOWN = 20;
 const DROPPED_SHOWN = 20;
+const CHANGES_SHOWN = 20;
+const DROP_LINES_SHOWN = 20; // beside the changes, which no flood pushes out
 const PERIOD_MS = 1000;
 const PATIENCE_MS = 10000;
 
 const byId = (id) => document.getElementById(id);
 const charts = new Map(); // of a resource's name: what its figure is made of
+const eventItems = {changes: new Map(), drops: new Map()}; // of what an event says: its item in the list
 let isPaused = false, lostSince = 0, wasNumbers = null, lastStatus = null, pauseMs = PERIOD_MS;
 
 // ---- words ----
@@ -311,6 +314,93 @@ function showVerdicts(stats) {
 	fillTable("verdicts", [...rows, line("seen", seen)]);
 }
 
+// ---- events ----
+
+const clock = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit"});
+const day = new Intl.DateTimeFormat("en-CA", {year: "numeric", month: "2-digit", day: "2-digit"});
+const protocols = {1: "icmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 58: "icmpv6", 132: "sctp"};
+const eventLooks = {drop: "alarm", stale: "alarm", wouldDrop: "observed", missed: "untold"};
+
+function figuresOf(drop) {
+	const figure = (n) => n.toLocaleString("en");
+	if (drop.requests !== undefined)
+		return `, ${figure(drop.bad)} of ${figure(drop.requests)} requests were bad`;
+	return drop.used === undefined ? "" : `, used ${figure(drop.used)} of ${figure(drop.threshold)}${drop.unit ? ` ${drop.unit}` : ""}`;
+}
+
+function reasonOf(drop) {
+	if (drop.rule === null)
+		return verdictWords[drop.verdict] ?? drop.verdict;
+	const flow = drop.resource === null ? "the whole host" : keyOf(drop);
+	return `rule '${drop.rule}', ${flow}${drop.penalised ? ", penalised" : ""}${figuresOf(drop)}`;
+}
+
+function packetOf({source, destination, sourcePort, destinationPort, protocol, bytes, interface: name}) {
+	const port = (n) => n === undefined ? "" : ` port ${n}`;
+	const ends = source === undefined ? "a frame"
+		: `${source}${port(sourcePort)} to ${destination}${port(destinationPort)}, ${protocols[protocol] ?? `protocol ${protocol}`}`;
+	return `${ends}, ${count(bytes)} bytes${name ? ` on ${name}` : ""}`;
+}
+
+// What kind of event it is, what it says, and what of that matters less.
+function wordsOf(event) {
+	if (event.of === "drops")
+		return ["", `${count(event.count)} more ${event.count === 1 ? "drop" : "drops"} not shown`, ""];
+	if (event.packet)
+		return [event.event === "wouldDrop" ? "would drop" : event.event, reasonOf(event), packetOf(event.packet)];
+	return [event.event, event.text ?? "", ""];
+}
+
+function makeEvent(event, [kind, words, lesser]) {
+	const item = element("li", undefined, eventLooks[event.event]), text = element("span", words), time = element("time");
+	const at = new Date(event.timeNs / 1e6), isToday = day.format(at) === day.format(new Date());
+	time.dateTime = at.toISOString();
+	time.textContent = (isToday ? "" : `${day.format(at)} `) + clock.format(at);
+	if (lesser)
+		text.append(" ", element("small", lesser)); // a line of its own
+	item.append(time, " ", element("b", kind), " ", text);
+	return item;
+}
+
+// Newest first. An item that stays is left alone, so that whoever reads it is not disturbed.
+function fillEvents(id, events) {
+	const list = byId(id), items = eventItems[id], wanted = new Map();
+	for (const event of events) {
+		const words = wordsOf(event);
+		let key = `${Math.round(event.timeNs / 1e7)} ${words.join(" ")}`; // the same event's time varies by some ns
+		while (wanted.has(key))
+			key += "+";
+		wanted.set(key, [event, words]);
+	}
+	for (const [key, item] of items)
+		if (!wanted.has(key)) {
+			item.remove();
+			items.delete(key);
+		}
+	let at = list.firstElementChild;
+	for (const [key, [event, words]] of [...wanted].reverse()) {
+		if (!items.has(key))
+			items.set(key, makeEvent(event, words));
+		const item = items.get(key);
+		if (item === at)
+			at = at.nextElementSibling;
+		else
+			list.insertBefore(item, at);
+	}
+	list.parentElement.hidden = !items.size;
+}
+
+// The other figures do not depend on events, which an instance of another version may not have.
+function showEvents(answer) {
+	const failed = answer instanceof Error, events = failed ? [] : answer;
+	const isOfDrops = (event) => event.packet || event.of === "drops";
+	fillEvents("changes", events.filter((event) => !isOfDrops(event)));
+	fillEvents("drops", events.filter(isOfDrops));
+	setText(byId("no-changes"), failed ? answer.message : "Nothing has changed.");
+	byId("no-changes").hidden = eventItems.changes.size > 0;
+	byId("no-drops").hidden = failed || !byId("wants-drops").checked || eventItems.drops.size > 0;
+}
+
 // ---- asking ----
 
 async function ask(path) {
@@ -329,8 +419,10 @@ function say(words, isLost) {
 
 async function update() {
 	try {
-		const [all, stats, flows, dropped] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/stats"),
-			ask(`/api/v1/flows?number=${FLOWS_SHOWN}`), ask(`/api/v1/dropped?number=${DROPPED_SHOWN}`)]);
+		const drops = byId("wants-drops").checked ? `&drops=${DROP_LINES_SHOWN}` : "";
+		const [all, stats, flows, dropped, events] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/stats"),
+			ask(`/api/v1/flows?number=${FLOWS_SHOWN}`), ask(`/api/v1/dropped?number=${DROPPED_SHOWN}`),
+			ask(`/api/v1/events?number=${CHANGES_SHOWN}${drops}`).catch((error) => error)]);
 		const status = all.instances[0];
 		showNow(status, stats, flows);
 		showCharts(status, stats);
@@ -338,6 +430,7 @@ async function update() {
 		showDropped(dropped);
 		showRules(status, stats);
 		showVerdicts(stats);
+		showEvents(events);
 		lastStatus = status;
 		await showRuleFile(status);
 		lostSince = 0;
@@ -370,6 +463,7 @@ byId("pause").addEventListener("click", () => {
 });
 // At once, and while the page pauses, too.
 byId("rule-file").addEventListener("toggle", () => lastStatus && showRuleFile(lastStatus));
+byId("wants-drops").addEventListener("change", () => fillEvents("drops", [])); // those of the next answer
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 	for (const {graph} of charts.values())
 		graph.updateOptions(options());
