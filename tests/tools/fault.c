@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]
+ * fault -o FILE NUMBER ERROR[+]|KILL COMMAND [ARGUMENT...]
  *
  * Run a command whose system call of this number fails (ENOMEM, ...), or before which it is killed. A call that
- * cannot fail so passes the fault on to the next that can: numbers shift a little from run to run. With number 0
- * nothing fails. FILE gets a line for each call: its number, its name, with a '!' the one that was chosen, and the
- * errors that are worth a trial. Calls are counted from 1, over all processes of the command, without those of the
- * dynamic loader and those that cannot fail. Of those that go on and on, as reading a file does, only the first
- * counts. Ends as the command does: 128 and the signal, when one ended it; SIGTERM and SIGHUP are handed on.
+ * cannot fail so passes the fault on to the next that can: numbers shift a little from run to run. With a '+' all
+ * later calls of the same name fail as well: memory stays short. With number 0 nothing fails. FILE gets a line for
+ * each call: its number, its name, with a '!' where it was chosen, and the errors that are worth a trial. Calls are
+ * counted from 1, over all processes of the command, without those of the dynamic loader and those that cannot fail.
+ * Of those that go on and on, as reading a file does, only the first counts. Ends as the command does: 128 and the
+ * signal, when one ended it; SIGTERM and SIGHUP are handed on.
  *
  * The kernel asks us about each call (seccomp_unotify(2)), so that this works on every architecture.
  */
@@ -41,28 +42,28 @@ static const struct known_call {
 	const char *name;
 	const char *errors;
 } calls[] = {
-	{SYS_bpf, BPF_MAP_CREATE, "bpf:MAP_CREATE", "ENOMEM EPERM EMFILE"},
+	{SYS_bpf, BPF_MAP_CREATE, "bpf:MAP_CREATE", "ENOMEM EPERM EMFILE ENOMEM+"},
 	{SYS_bpf, BPF_MAP_LOOKUP_ELEM, "bpf:MAP_LOOKUP_ELEM", "ENOMEM EPERM"},
-	{SYS_bpf, BPF_MAP_UPDATE_ELEM, "bpf:MAP_UPDATE_ELEM", "ENOMEM EBUSY EPERM"},
+	{SYS_bpf, BPF_MAP_UPDATE_ELEM, "bpf:MAP_UPDATE_ELEM", "ENOMEM EBUSY EPERM ENOMEM+"},
 	{SYS_bpf, BPF_MAP_DELETE_ELEM, "bpf:MAP_DELETE_ELEM", "ENOMEM EBUSY"},
 	{SYS_bpf, BPF_MAP_LOOKUP_BATCH, "bpf:MAP_LOOKUP_BATCH", "ENOMEM EINTR"},
 	{SYS_bpf, BPF_MAP_UPDATE_BATCH, "bpf:MAP_UPDATE_BATCH", "ENOMEM EBUSY"},
 	{SYS_bpf, BPF_MAP_FREEZE, "bpf:MAP_FREEZE", "EBUSY EPERM"},
-	{SYS_bpf, BPF_BTF_LOAD, "bpf:BTF_LOAD", "ENOMEM EPERM EMFILE"},
-	{SYS_bpf, BPF_PROG_LOAD, "bpf:PROG_LOAD", "ENOMEM EPERM EMFILE EINTR"},
+	{SYS_bpf, BPF_BTF_LOAD, "bpf:BTF_LOAD", "ENOMEM EPERM EMFILE ENOMEM+"},
+	{SYS_bpf, BPF_PROG_LOAD, "bpf:PROG_LOAD", "ENOMEM EPERM EMFILE EINTR ENOMEM+"},
 	{SYS_bpf, BPF_PROG_TEST_RUN, "bpf:PROG_TEST_RUN", "ENOMEM EINTR EPERM"},
-	{SYS_bpf, BPF_OBJ_PIN, "bpf:OBJ_PIN", "ENOMEM EPERM ENOSPC"},
-	{SYS_bpf, BPF_OBJ_GET, "bpf:OBJ_GET", "ENOMEM EPERM EMFILE"},
+	{SYS_bpf, BPF_OBJ_PIN, "bpf:OBJ_PIN", "ENOMEM EPERM ENOSPC ENOMEM+"},
+	{SYS_bpf, BPF_OBJ_GET, "bpf:OBJ_GET", "ENOMEM EPERM EMFILE EMFILE+"},
 	{SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, "bpf:OBJ_GET_INFO_BY_FD", "ENOMEM EPERM"},
 	{SYS_bpf, BPF_LINK_CREATE, "bpf:LINK_CREATE", "ENOMEM EBUSY EPERM EMFILE"},
 	{SYS_bpf, BPF_LINK_UPDATE, "bpf:LINK_UPDATE", "ENOMEM EBUSY EPERM"},
 	{SYS_bpf, ANY, "bpf", "ENOMEM EPERM EMFILE"},
-	{SYS_openat, ANY, "openat", "EMFILE ENOMEM EACCES EINTR"},
+	{SYS_openat, ANY, "openat", "EMFILE ENOMEM EACCES EINTR EMFILE+"},
 	{SYS_read, ANY, "read", "EIO EINTR"},
 	{SYS_pread64, ANY, "pread64", "EIO"},
 	{SYS_write, ANY, "write", "ENOSPC EIO"},
 	{SYS_close, ANY, "close", ""},
-	{SYS_mmap, ANY, "mmap", "ENOMEM"},
+	{SYS_mmap, ANY, "mmap", "ENOMEM ENOMEM+"},
 	{SYS_mprotect, ANY, "mprotect", "ENOMEM"},
 	{SYS_brk, ANY, "brk", ""},
 	{SYS_newfstatat, ANY, "newfstatat", "EIO ENOMEM"},
@@ -84,7 +85,7 @@ static const struct known_call {
 	{SYS_flock, ANY, "flock", "ENOMEM EINTR"},
 	{SYS_fcntl, ANY, "fcntl", "EMFILE"},
 	{SYS_dup3, ANY, "dup3", "EMFILE"},
-	{SYS_socket, ANY, "socket", "EMFILE ENOMEM"},
+	{SYS_socket, ANY, "socket", "EMFILE ENOMEM EMFILE+"},
 	{SYS_bind, ANY, "bind", "ENOMEM"},
 	{SYS_listen, ANY, "listen", "EADDRINUSE"},
 	{SYS_setsockopt, ANY, "setsockopt", "ENOMEM"},
@@ -125,8 +126,9 @@ static const struct {
 
 struct trial {
 	uint64_t number; /* of the call that fails */
-	bool is_kill, has_begun, is_over;
-	const char *error_name;
+	bool is_kill, lasts, has_begun;
+	const struct known_call *chosen; /* what has failed; NULL: nothing yet */
+	char error_name[16];
 	int error;
 	FILE *list;
 	uint64_t loader_begin, loader_end; /* addresses of its code */
@@ -231,7 +233,9 @@ static void list(struct trial *trial, const struct known_call *known, bool is_ch
 
 static bool is_chosen(const struct trial *trial, const struct known_call *known)
 {
-	return trial->number && !trial->is_over && trial->made >= trial->number &&
+	if (trial->chosen)
+		return trial->lasts && known == trial->chosen;
+	return trial->number && trial->made >= trial->number &&
 	       (trial->is_kill || strstr(known->errors, trial->error_name));
 }
 
@@ -259,7 +263,7 @@ static int decide(struct trial *trial, const struct seccomp_notif *asked)
 	list(trial, known, is_it);
 	if (!is_it)
 		return 0;
-	trial->is_over = true;
+	trial->chosen = known;
 	if (trial->is_kill)
 		kill((pid_t)asked->pid, SIGKILL);
 	return trial->is_kill ? -EINTR : -trial->error;
@@ -321,8 +325,10 @@ int main(int argc, char **argv)
 		wrong("usage", "fault -o FILE NUMBER ERROR|KILL COMMAND [ARGUMENT...]");
 	trial.number = number("not a number", argv[3]);
 	trial.is_kill = !strcmp(argv[4], "KILL");
-	trial.error_name = argv[4];
-	trial.error = trial.is_kill ? 0 : error_named(argv[4]);
+	snprintf(trial.error_name, sizeof(trial.error_name), "%s", argv[4]);
+	trial.lasts = strchr(argv[4], '+');
+	trial.error_name[strcspn(argv[4], "+")] = '\0';
+	trial.error = trial.is_kill ? 0 : error_named(trial.error_name);
 	trial.list = fopen(argv[2], "we");
 	if (!trial.list)
 		wrong("cannot write", argv[2]);

@@ -209,6 +209,8 @@ int weir_host_ifindex(const char *name, struct weir_diag *diag)
 
 	if (ifindex)
 		return ifindex;
+	if (errno != ENODEV)
+		return weir_diag_fail(diag, errno, NULL, "cannot look for interface '%s'", name);
 	list_interfaces(others, sizeof(others));
 	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in this network namespace",
 			name);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "host/host.h"
@@ -15,6 +16,9 @@
 #include "network/netlink.h"
 
 #define NAMED "/run/netns"
+
+/* Each after 10 ms. Chosen, not derived. */
+#define BACK_TRIES 500
 
 /* Which one is looked for. */
 struct wanted {
@@ -134,9 +138,15 @@ int weir_netns_enter_id(int32_t id, char ret_name[NAME_MAX + 1], int *ret_back_f
 
 void weir_netns_leave(const int *back_fd)
 {
+	const struct timespec pause = {.tv_nsec = 10000000};
+
 	if (*back_fd < 0)
 		return;
-	setns(*back_fd, CLONE_NEWNET); /* we have just been there, ignoring */
+	/* We have just been there, so that it fails for want of memory alone; and who stays where he does not belong
+	 * takes other interfaces for ours.
+	 */
+	for (int tries = 0; setns(*back_fd, CLONE_NEWNET) && tries < BACK_TRIES; tries++)
+		nanosleep(&pause, NULL);
 	close(*back_fd);
 }
 

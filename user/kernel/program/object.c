@@ -282,8 +282,10 @@ static int make_seed(struct weir_object *object, const struct weir_object_option
 		memcpy(object->seed, options->seed, sizeof(object->seed));
 		return 0;
 	}
-	if (getrandom(object->seed, sizeof(object->seed), 0) != sizeof(object->seed))
-		return -EIO;
+	/* So few bytes come whole, or not at all (getrandom(2)). */
+	while (getrandom(object->seed, sizeof(object->seed), 0) < 0)
+		if (errno != EINTR)
+			return -errno;
 	/* The hash ends in products with these two; an even factor would lose bits. */
 	object->seed[14] |= 1;
 	object->seed[15] |= 1;
