@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Drops, told while somebody listens (include/weir_events.h): which rule, and how the packet's flow stood under it. That
- * is read once more when the packet is decided, so that a drop which nobody listens to costs a comparison. A packet
- * that passes comes by here only under rules that observe. Nothing is decided by any of it.
+ * Drops, told while somebody listens (include/weir_events.h): which rule, and how the packet's flow stood under it.
+ * That is read once more when the packet is decided, so that a drop which nobody listens to costs a comparison. A
+ * packet that passes comes by here only under rules that observe. Nothing is decided by any of it.
  */
 #ifndef WEIR_DROPS_H
 #define WEIR_DROPS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests to `weir run --listen`, from where libmicrohttpd has taken them apart: lines of method, path, Host, Accept
- * ?number= and ?drops=. Each has a reply, and what is no success is JSON with a word of error. No instance of that name is
- * there, so that nothing of this machine is read.
+ * ?number= and ?drops=. Each has a reply, and what is no success is JSON with a word of error. No instance of that name
+ * is there, so that nothing of this machine is read.
  */
 #include "fuzz.h"
 
