@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, presence.h, and WEIR_SHORTCUT_FIRST of shortcuts.h) as a model
- * for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the argument in words, and
- * says which step is which function of the program. tests/model/run checks each configuration in every state that it can
- * reach. It also leaves out each safety step, by that step's macro, and checks that spin then finds the fault.
+ * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, remnants.h, presence.h, and WEIR_SHORTCUT_FIRST of
+ * shortcuts.h) as a model for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the
+ * argument in words, and says which step is which function of the program. tests/model/run checks each configuration in
+ * every state that it can reach. It also leaves out each safety step, by that step's macro, and checks that spin then
+ * finds the fault.
  *
  * Checked:
  *   never above	no window of WINDOW buckets contains more admitted packets than the threshold. Packets count in the
@@ -28,15 +29,19 @@
  * later rule may block any packet that this one admitted (unless SINGLE_RULE); a CPU evicts its row whenever another flow
  * comes; a new row begins with the packet's units in it, also without the shortcut.
  * Narrower: sizes (`run` has those of each configuration); PACKETS_MAX packets a CPU; NO_LAST leaves out "used up".
- * Left out: smooth windows (the weights depend on the clock of the judging CPU alone, and only fall), a clock that goes back
- * (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of different
- * timings, and that a flow which is full apart from leases of others is taken for full for a 64th of a bucket (its packets are
- * dropped then as if they had not come, so that only the "at once" of "used up" comes that much later).
+ * Left out: smooth windows (the weights depend on the clock of the judging CPU alone, and only fall), a clock that goes
+ * back (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of
+ * different timings, remnants displaced while they count (the program counts them), a bucket's number in a remnant that
+ * comes round, a flow that is blocked by its remnants without a row (which admits nothing), and that a flow which is full
+ * apart from leases of others is taken for full for a 64th of a bucket (its packets are dropped then as if they had not
+ * come, so that only the "at once" of "used up" comes that much later).
  *
  * Macros add parts: PRESENCE the presence cell, without which every CPU is asked; FIRST the shortcut for a flow's first
- * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; BUFFER see above. Each is
- * combined with the steps of the window. All of them together do not fit into memory, and need not: a change of the
- * threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only takes rows away.
+ * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; REMNANTS (with EVICT,
+ * WINDOW up to 2) a word a flow that keeps what evicted rows counted, where without it those units are forgiven; BUFFER
+ * see above. Each is combined with the steps of the window. All of them together do not fit into memory, and need not: a
+ * change of the threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only
+ * takes rows away.
  *
  * One thing is known to be untrue, and TAKES_MAX leaves it out: if a row goes from one flow to another and back while a CPU
  * stands between two loads of it, that CPU may remember its flow as full by units of the other one. It forgets that when the
@@ -176,6 +181,18 @@ per_bucket gone; /* of the first flow's units: in rows that were evicted while t
 #define GONE(bucket) 0
 #define IS_ASKED_FOR true
 #endif
+#ifdef REMNANTS
+/* A flow's remnant, as the program packs it: 0, or `units` counted from `start` to `start` + `span`, and `before` earlier. */
+byte remnant[FLOWS];
+byte until; /* the head: from this bucket on no remnant counts */
+#define REMNANT(start, span, before, units) ((start) << 5 | (span) << 4 | (before) << 2 | (units))
+#define R_UNITS(word) ((word) & 3)
+#define R_BEFORE(word) ((word) >> 2 & 3)
+#define R_SPAN(word) ((word) >> 4 & 1)
+#define R_START(word) ((word) >> 5)
+#define R_COUNTS(word) (R_START(word) + R_SPAN(word) + WINDOW > bucket)
+#define LIMITED(units) ((units) > 3 -> 3 : (units))
+#endif
 byte leased[CPUS]; /* each CPU's lease */
 byte busy;	   /* CPUs with a packet in hand */
 bit is_last;	   /* only CPU 0 goes on */
@@ -228,7 +245,8 @@ inline store(index, value)
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
 mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, ANNOUNCE, LOOK,
-	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, DROP_TAG, FILL_NEWEST, FILL_CELLS,
+	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_HEAD, SEE_REMNANT, RAISE_HEAD,
+	SEE_FORMER, LEAVE, DROP_TAG, FILL_NEWEST, FILL_CELLS,
 	SET_TAG, UNCOUNT, COUNT_FIRST, KEEP_FIRST };
 
 inline end_packet()
@@ -282,6 +300,54 @@ inline sum_own()
 	i = 0
 }
 
+#ifdef REMNANTS
+#if defined(REMNANT_LATE)
+#define FIRST_TO_LEAVE DROP_TAG
+#elif defined(HEAD_LATE)
+#define FIRST_TO_LEAVE SEE_FORMER
+#else
+#define FIRST_TO_LEAVE RAISE_HEAD
+#endif
+
+/* What our row counts in the window, without what is leased. */
+inline count_left()
+{
+	i = 0; left_behind = 0; left_flow = OWN(TAG); left_newest = OWN(NEWEST);
+	do
+	:: left_flow != 0 && i < RING && i <= left_newest && left_newest + WINDOW > bucket + i ->
+		left_behind = left_behind + UNITS(OWN(CELL(left_newest + RING - i)));
+		i++
+	:: else -> break
+	od;
+	i = 0;
+	left_behind = (left_behind > lease -> left_behind - lease : 0);
+	if
+	:: left_behind == 0 -> left_flow = 0; left_newest = 0
+	:: else
+	fi
+}
+
+/* The flow's word `former`, with what the row counted up to left_newest. */
+inline add_to_former()
+{
+	if
+	:: former == 0 -> former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+	:: former != 0 && left_newest < R_START(former) + WINDOW ->
+#ifndef NO_SPAN
+		former = REMNANT(R_START(former), (left_newest > R_START(former) + R_SPAN(former) -> left_newest - R_START(former) : R_SPAN(former)), R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
+#else
+		former = REMNANT(R_START(former), 0, R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
+#endif
+	:: else ->
+#ifndef NO_BEFORE
+		former = REMNANT(left_newest, 0, (left_newest < R_START(former) + R_SPAN(former) + WINDOW -> R_UNITS(former) : 0), LIMITED(left_behind))
+#else
+		former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+#endif
+	fi
+}
+#endif
+
 /* Which step comes next, once the clock has been read or the row has been changed. */
 inline route()
 {
@@ -290,7 +356,13 @@ inline route()
 #ifdef FIRST
 	:: HAS_NO_ROW && !is_last && attempt == 1 -> is_first = 1; step = DROP_TAG
 #endif
+#ifdef REMNANTS
+	:: HAS_NO_ROW ->
+		count_left();
+		step = (left_behind > 0 -> FIRST_TO_LEAVE : DROP_TAG)
+#else
 	:: HAS_NO_ROW -> step = DROP_TAG
+#endif
 #endif
 #ifdef FIRST
 	:: !HAS_NO_ROW && !is_last && attempt == 1 && OWN(NEWEST) < bucket && lease == 0 && row_version == judged_version ->
@@ -368,6 +440,17 @@ inline choose_cells()
 #define FIRST_LOOK LOOK
 #endif
 
+#ifdef NO_REREAD_REMNANT
+#define READ_REMNANTS skip
+#else
+#define READ_REMNANTS is_behind = 1
+#endif
+#if defined(REMNANTS) && !defined(REMNANTS_FIRST)
+#define AFTER_REMNANTS step = (is_behind -> REREAD_CLOCK : DECIDE)
+#else
+#define AFTER_REMNANTS next_other()
+#endif
+
 inline next_other()
 {
 	do
@@ -377,15 +460,24 @@ inline next_other()
 	newest = 0; part = 0; part_unspent = 0;
 	if
 	:: other < CPUS -> step = FIRST_LOOK
+#if defined(REMNANTS) && !defined(REMNANTS_FIRST)
+	:: other == CPUS && !ran_ahead -> step = SEE_HEAD; other = 0
+	:: other == CPUS && ran_ahead -> step = DECIDE; other = 0
+#else
 	:: other == CPUS && is_behind && !ran_ahead -> step = REREAD_CLOCK; other = 0
 	:: else -> step = DECIDE; other = 0
+#endif
 	fi
 }
 
 inline first_other()
 {
 	other = 0;
+#ifdef REMNANTS_FIRST
+	step = SEE_HEAD
+#else
 	next_other()
+#endif
 }
 
 #ifdef FULL_ANYHOW
@@ -658,10 +750,12 @@ inline one_step()
 		fi;
 		other++; next_other()
 	:: step == DROP_TAG && ROOM ->
+#ifndef REMNANTS
 		if
 		:: !is_last -> forgive()
 		:: else
 		fi;
+#endif
 #ifndef LEASE_KEPT
 		lease = 0; leased[me] = 0;
 #endif
@@ -672,7 +766,62 @@ inline one_step()
 #ifndef TAG_KEPT
 		store(TAG, 0);
 #endif
+#if defined(REMNANT_LATE) || defined(HEAD_LATE)
+		step = (left_flow > 0 -> RAISE_HEAD : FILL_NEWEST)
+#else
 		step = FILL_NEWEST
+#endif
+#ifdef REMNANTS
+	:: step == RAISE_HEAD ->
+		until = (until > bucket + WINDOW + 1 -> until : bucket + WINDOW + 1);
+#ifdef HEAD_LATE
+		left_behind = 0; left_flow = 0; left_newest = 0;
+		step = FILL_NEWEST
+#else
+		step = SEE_FORMER
+#endif
+	:: step == SEE_FORMER -> former = remnant[left_flow - 1]; step = LEAVE
+	:: step == LEAVE && FENCED ->
+		if
+#ifndef PLAIN_LEAVE
+		:: remnant[left_flow - 1] != former -> step = SEE_FORMER
+		:: remnant[left_flow - 1] == former ->
+#else
+		:: true ->
+#endif
+			add_to_former();
+			printf("cpu %d: remnant of %d is %d\n", me, left_flow, former);
+			remnant[left_flow - 1] = former;
+			/* It may take the place of one that has expired by our clock. */
+			if
+			:: R_COUNTS(remnant[2 - left_flow]) -> skip
+			:: !R_COUNTS(remnant[2 - left_flow]) -> remnant[2 - left_flow] = 0
+			:: !R_COUNTS(remnant[2 - left_flow]) -> skip
+			fi;
+#ifndef HEAD_LATE
+			left_behind = 0; left_flow = 0; left_newest = 0;
+#endif
+#ifdef REMNANT_LATE
+			step = FILL_NEWEST
+#else
+			step = DROP_TAG
+#endif
+		fi;
+		former = 0
+	:: step == SEE_HEAD ->
+		if
+		:: until > bucket -> step = SEE_REMNANT
+		:: else -> AFTER_REMNANTS
+		fi
+	:: step == SEE_REMNANT ->
+		printf("cpu %d: sees remnant %d\n", me, remnant[flow]);
+		READ_REMNANTS;
+		part = (remnant[flow] != 0 && R_START(remnant[flow]) <= bucket && R_COUNTS(remnant[flow]) -> R_UNITS(remnant[flow]) : 0) +
+			(remnant[flow] != 0 && R_START(remnant[flow]) <= bucket && bucket + 1 < R_START(remnant[flow]) + WINDOW -> R_BEFORE(remnant[flow]) : 0);
+		units = (units + part > THRESHOLD_LARGEST -> THRESHOLD_LARGEST : units + part);
+		part = 0;
+		AFTER_REMNANTS
+#endif
 	:: step == FILL_NEWEST && ROOM -> store(NEWEST, bucket); to_clear = RING - 1; step = FILL_CELLS
 	:: step == FILL_CELLS && ROOM ->
 		do
@@ -783,6 +932,9 @@ proctype cpu(byte me)
 #ifdef TAKES_MAX
 	byte takes;
 #endif
+#ifdef REMNANTS
+	byte left_behind, left_flow, left_newest, former;
+#endif
 #ifdef PACKETS_MAX
 	byte packets;
 #endif
@@ -796,7 +948,7 @@ proctype cpu(byte me)
 	:: atomic { me == 0 && step == IDLE && DRAINED(0) ->
 		is_last = 1;
 		if
-#if !defined(EVICT) || defined(TAKES_MAX)
+#if !defined(REMNANTS) && (!defined(EVICT) || defined(TAKES_MAX))
 		/* All others are between packets: the flow may be full only by what was admitted and what they have leased. */
 		:: busy == 0 && ALL_DRAINED ->
 			bucket = BUCKET(clock);
