@@ -21,9 +21,10 @@ void weir_instance_remove_link(const char *instance, const char *pin)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, pin);
 
+	/* The pin first: a controller takes a link that has a pin and no interface for one whose interface is gone. */
+	weir_unpin(instance, pin);
 	if (fd >= 0)
 		bpf_link_detach(fd); /* fails when the interface is gone, ignoring */
-	weir_unpin(instance, pin);
 }
 
 /* A network namespace that is not there any more took all of it along; its interfaces are gone, then. */
