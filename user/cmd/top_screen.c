@@ -221,7 +221,9 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  dropped %s/s  flows %s  controller %s",
 		 weir_top_number(top->total.offered, number[0]), weir_top_number(top->total.admitted, number[1]),
 		 weir_top_number(top->total.dropped, number[2]), weir_top_number(top->flows.flows.active, number[3]),
-		 weir_controller_state_names[top->controller.state]);
+		 top->controller.state == WEIR_CONTROLLER_NOT_NEEDED
+			 ? "not needed"
+			 : weir_controller_state_names[top->controller.state]);
 	put(1, 0, COLS, false, line);
 }
 
@@ -439,22 +441,24 @@ static void draw_help(void)
 {
 	static const char *const lines[] = {
 		"q            quit",
-		"s            sort rules by the next column: rule files, offered, dropped, share, name",
+		"s            sort rules by the next: rule files, offered, dropped, share, name",
 		"/            show only rules and flows with some text; Esc shows all again",
 		"space        freeze, and go on",
 		"d            flows: the busiest, or those that lost packets in the last minute",
 		"Tab          rules or flows: what the arrows move",
 		"arrows, j k  move by a line; PgUp, PgDn by ten; Home to the top",
-		"o            the underlined rule only observes from now on, or enforces again; asks first",
+		"o            the underlined rule only observes from now on, or enforces again;",
+		"             asks first",
 		"",
-		"Rates are packets a second since the last reading. 'offered' and 'admitted' are of the",
-		"rule's resource, 'dropped' of the rule alone; where it observes, what it would drop.",
-		"'share' is of the rule's busiest flow. The last minute is what was offered each second;",
-		"red are the seconds in which something was dropped.",
+		"Rates are packets a second since the last reading. 'offered' and 'admitted'",
+		"are of the rule's resource, 'dropped' of the rule alone; where it observes,",
+		"what it would drop. 'share' is of the rule's busiest flow. The last minute is",
+		"what was offered each second; red are the seconds in which something was",
+		"dropped.",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + 3 < LINES - 1; i++)
-		put(3 + i, 2, COLS - 4, false, lines[i]);
+		put(3 + i, 1, COLS - 2, false, lines[i]); /* none is wider than 78: whole in 80 columns */
 }
 
 void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top *top)
