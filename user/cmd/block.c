@@ -6,6 +6,7 @@
 #include "base/text_file.h"
 #include "base/util.h"
 #include "cmd.h"
+#include "explain/session.h"
 #include "options.h"
 #include "print.h"
 #include "rules/quantity.h"
@@ -18,7 +19,7 @@
 
 const struct weir_command weir_block_command = {
 	.name = "block",
-	.options = "FlRaINjCh",
+	.options = "FlRaINxjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
@@ -30,7 +31,7 @@ const struct weir_command weir_block_command = {
 		"'-' reads lines from standard input: a source, and perhaps a time of its own.\n"
 		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
 		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
-		"room.",
+		"room. To block the source of the SSH session that it is typed in is refused.",
 	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h\n"
 		   "  weir block - --for 10m <addresses\n"
 		   "  weir block --list\n"
@@ -276,6 +277,10 @@ static int act(const struct weir_command *command, const struct weir_options *op
 		return err;
 	if (options->lists)
 		return list(instance, options, denies, diag);
+	if (denies && !options->removes && !options->forces)
+		err = weir_session_check_block(instance, request.orders, request.count, diag);
+	if (err)
+		return err;
 	if (options->means_all)
 		err = weir_timed_end_all(instance, denies, &changed, diag);
 	else

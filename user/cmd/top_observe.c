@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "explain/session.h"
 #include "instance/instance.h"
 #include "rules/history.h"
 
@@ -45,5 +46,7 @@ int weir_top_observe(const char *instance, const char *rule, bool observes, stru
 	err = weir_kept_set_read(history.sets[0], &ruleset, diag);
 	if (!err)
 		err = set_observes(ruleset, rule, observes, diag);
+	if (!err && !observes)
+		err = weir_session_check_reload(instance, ruleset, diag);
 	return err ? err : weir_instance_reload(instance, ruleset, &options, &result, diag);
 }

@@ -13,6 +13,7 @@
 #include "frames/ssh_session.h"
 #include "host/host.h"
 #include "program/copy.h"
+#include "rules/history.h"
 #include "rules/values.h"
 
 #define VARIABLE "SSH_CONNECTION"
@@ -122,23 +123,36 @@ static uint64_t offered_ns(const struct weir_ruleset *ruleset)
 	return longest_ns < OFFERED_NS_MAX ? longest_ns : OFFERED_NS_MAX;
 }
 
-/* "write 'allow: [203.0.113.5]' in a rule file, or say --force" */
-static int refuse(const struct session *session, const struct weir_place *place, struct weir_diag *diag,
-		  const char *reason)
+static const char *format_client(const struct session *session, char ret_text[WEIR_PREFIX_TEXT_BYTES])
 {
 	struct weir_prefix client = {
 		.family = session->words.family,
 		.bits = session->words.family == 6 ? 128 : 32,
 	};
-	char address[WEIR_PREFIX_TEXT_BYTES], hint[256];
 
 	memcpy(client.address, session->words.source, sizeof(client.address));
-	weir_format_prefix(&client, address);
-	snprintf(hint, sizeof(hint), "write 'allow: [%s]' in a rule file; or say '--force', if you get in another way",
-		 address);
+	return weir_format_prefix(&client, ret_text);
+}
+
+static int refuse_with(const struct session *session, const struct weir_place *place, const char *hint,
+		       struct weir_diag *diag, const char *reason)
+{
+	char client[WEIR_PREFIX_TEXT_BYTES];
+
 	return weir_diag_error(diag, place, NULL, hint,
 			       "this would drop the SSH session that it is typed in, from %s port %u at '%s': %s",
-			       address, session->words.source_port, session->interface, reason);
+			       format_client(session, client), session->words.source_port, session->interface, reason);
+}
+
+/* "write 'allow: [203.0.113.5]' in a rule file, or say --force" */
+static int refuse(const struct session *session, const struct weir_place *place, struct weir_diag *diag,
+		  const char *reason)
+{
+	char client[WEIR_PREFIX_TEXT_BYTES], hint[256];
+
+	snprintf(hint, sizeof(hint), "write 'allow: [%s]' in a rule file; or say '--force', if you get in another way",
+		 format_client(session, client));
+	return refuse_with(session, place, hint, diag, reason);
 }
 
 static int refuse_by_rule(const struct session *session, const struct weir_ruleset *ruleset, uint32_t place,
@@ -251,4 +265,72 @@ int weir_session_check_reload(const char *instance, const struct weir_ruleset *r
 	if (!find(&session) || !is_attached_to(instance, session.interface))
 		return 0;
 	return check(&session, ruleset, diag);
+}
+
+/* ---- sources that are to be blocked ---- */
+
+static bool has_client(const struct weir_prefix *prefix, const struct weir_packet_words *words)
+{
+	const unsigned int bytes = prefix->bits / 8, bits = prefix->bits % 8;
+
+	return prefix->family == words->family && !memcmp(prefix->address, words->source, bytes) &&
+	       (!bits || !((prefix->address[bytes] ^ words->source[bytes]) >> (8 - bits)));
+}
+
+/* The longest of these prefixes that has the client; NULL: none has. */
+static const struct weir_prefix *longest_order(const struct weir_timed_order *orders, size_t count,
+					       const struct weir_packet_words *words)
+{
+	const struct weir_prefix *longest = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (has_client(&orders[i].prefix, words) && (!longest || orders[i].prefix.bits > longest->bits))
+			longest = &orders[i].prefix;
+	return longest;
+}
+
+/*
+ * Would the packets pass all the same: by a longer prefix in an `allow` list of the rule set or of 'weir allow', or
+ * because everything only observes? Of a rule set that is not kept the lists are not known: no.
+ */
+static bool passes_anyway(const struct weir_instance *instance, const struct weir_prefix *blocked,
+			  const struct weir_packet_words *words)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *allowed = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	const struct weir_prefix *longest;
+	struct weir_diag ignored = {};
+	bool passes = false;
+	size_t count = 0;
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && !weir_kept_set_read(history.sets[0], &ruleset, &ignored)) {
+		passes = ruleset->settings.observes;
+		for (size_t i = 0; i < ruleset->listed_count; i++)
+			passes |= !ruleset->listed[i].denies && ruleset->listed[i].prefix.bits > blocked->bits &&
+				  has_client(&ruleset->listed[i].prefix, words);
+	}
+	if (!passes && !weir_timed_read(instance, false, &allowed, &count, &ignored)) {
+		longest = longest_order(allowed, count, words);
+		passes = longest && longest->bits > blocked->bits;
+	}
+	weir_diag_free(&ignored);
+	return passes;
+}
+
+int weir_session_check_block(const struct weir_instance *instance, const struct weir_timed_order *orders, size_t count,
+			     struct weir_diag *diag)
+{
+	char source[WEIR_PREFIX_TEXT_BYTES], reason[128];
+	const struct weir_prefix *blocked;
+	struct session session = {};
+
+	if (!find(&session) || !is_attached_to(instance->name, session.interface))
+		return 0;
+	blocked = longest_order(orders, count, &session.words);
+	if (!blocked || passes_anyway(instance, blocked, &session.words))
+		return 0;
+	snprintf(reason, sizeof(reason), "'%s' is to be blocked", weir_format_prefix(blocked, source));
+	return refuse_with(&session, NULL, "leave it out; or say '--force', if you get in another way", diag, reason);
 }

@@ -7,6 +7,7 @@
 #define WEIR_EXPLAIN_SESSION_H
 
 #include "instance/instance.h"
+#include "timed/timed.h"
 
 /*
  * 0, or -EINVAL and what would happen: the rule set would drop packets of the session, or let fewer than ten a second
@@ -18,5 +19,9 @@ int weir_session_check_attach(const struct weir_attach_options *options, const s
 
 /* The same of the interfaces that an instance is attached to. */
 int weir_session_check_reload(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag);
+
+/* -EINVAL as well when one of these orders to block is for the session's client, and no longer prefix allows that. */
+int weir_session_check_block(const struct weir_instance *instance, const struct weir_timed_order *orders, size_t count,
+			     struct weir_diag *diag);
 
 #endif
