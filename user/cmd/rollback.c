@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir rollback: return to the rule set before the last reload. */
-#include <errno.h>
-
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
@@ -25,21 +23,30 @@ const struct weir_command weir_rollback_command = {
 	.example = "  weir rollback",
 };
 
-/* What is not kept cannot be judged, and the rollback itself says that it is not there. */
+/*
+ * The way back must be open: where the instance cannot be read, as after a reload that was cut short, or the set before
+ * is not kept, nothing is judged. Nor is it while rules are to be confirmed: those before return in any case.
+ */
 static int check_session(const char *name, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_history_free) struct weir_history history = {};
-	int err = weir_instance_open(name, &instance, diag);
+	struct weir_diag told = {};
 
-	if (err)
-		return err;
-	weir_instance_history(instance, &history);
-	if (!history.sets[1])
+	if (weir_instance_open_now(name, &instance, &told)) {
+		weir_diag_free(&told); /* the rollback will tell it */
 		return 0;
-	err = weir_kept_set_read(history.sets[1], &ruleset, diag);
-	return err ? -EIO : weir_session_check_reload(name, ruleset, diag);
+	}
+	weir_diag_move(diag, &told, true);
+	weir_instance_history(instance, &history);
+	if (instance->unconfirmed.is_so || !history.sets[1])
+		return 0;
+	if (weir_kept_set_read(history.sets[1], &ruleset, &told)) {
+		weir_diag_free(&told);
+		return 0;
+	}
+	return weir_session_check_reload(name, ruleset, diag);
 }
 
 static int rollback(const struct weir_options *options, struct weir_diag *diag)
