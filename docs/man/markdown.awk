@@ -109,7 +109,8 @@ function print_row(   cells, count, i, text) {
 	print_line(inline(cells[2] ~ /[`*]/ ? cells[2] : "**" cells[2] "**"))
 	print_filled(inline(cells[count - 1]))
 	for (i = 3; i < count - 1; i++)
-		text = text (i > 3 ? "; " : "") head[i] ": " cells[i]
+		if (cells[i] != "")
+			text = text (text == "" ? "" : "; ") head[i] ": " cells[i]
 	if (text == "")
 		return
 	print ".br"
