@@ -95,6 +95,19 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 	putchar('\n');
 }
 
+/* Of what no rule and no list has judged. */
+static const char *const packet_words[WEIR_VERDICT_COUNT] = {
+	[WEIR_VERDICT_MALFORMED_PASS] = "it is malformed, and 'malformed: pass' lets it pass",
+	[WEIR_VERDICT_MALFORMED_DROP] = "it is malformed",
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = "weir cannot read it, and 'unsupported: pass' lets it pass",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "weir cannot read it, and 'unsupported: drop' drops it",
+	[WEIR_VERDICT_NON_IP_PASS] = "it is not IP",
+	[WEIR_VERDICT_NON_IP_DROP] = "it is not IP, and 'nonIp' drops it",
+	[WEIR_VERDICT_UNMATCHED_PASS] = "it is in no resource",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "it is in no resource, and 'unmatched: drop' drops it",
+	[WEIR_VERDICT_ERROR] = "by a mistake in weir",
+};
+
 static void print_verdict(const struct weir_explanation *explanation)
 {
 	const bool is_timed = explanation->list_ends_ns != WEIR_TRIAL_NEVER;
@@ -128,7 +141,7 @@ static void print_verdict(const struct weir_explanation *explanation)
 		return;
 	default:
 		line("verdict", "%s: %s", explanation->passes ? "passes" : "DROPPED",
-		     weir_verdict_names[explanation->verdict]);
+		     packet_words[explanation->verdict]);
 	}
 }
 
