@@ -82,8 +82,9 @@ static int print_json(const struct weir_instance *instance, const struct weir_ha
 	json_t *document = weir_happening_describe(instance, happening);
 	int err = document ? 0 : -ENOMEM;
 
+	errno = 0;
 	if (!err && json_dumpf(document, stdout, JSON_COMPACT))
-		err = -EIO;
+		err = errno ? -errno : -EIO;
 	if (!err)
 		putchar('\n');
 	json_decref(document);
@@ -130,9 +131,9 @@ static int tell_new(struct listener *listener, struct weir_diag *diag)
 
 	for (size_t i = 0; !failed && i < happenings.count; i++)
 		failed = tell_one(listener, &happenings.all[i]);
-	if (failed)
+	if (failed && failed != -EPIPE)
 		weir_diag_fail(diag, -failed, NULL, "cannot print an event");
-	else
+	else if (!failed)
 		failed = flush_capture(listener, diag);
 	if (!failed)
 		failed = weir_flush_results(diag);

@@ -162,10 +162,13 @@ void weir_table_free(struct weir_table *table)
 
 /* ---- results ---- */
 
+/* A reader that has seen enough, as 'head' has, closes the pipe: that is no news to anybody. */
 int weir_flush_results(struct weir_diag *diag)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
+	if (errno == EPIPE)
+		return -EPIPE;
 	return weir_diag_fail(diag, errno ? errno : EIO, NULL, "cannot print the result");
 }
 
@@ -177,6 +180,8 @@ int weir_json_print(json_t *document, struct weir_diag *diag)
 	if (document && json_dumpf(document, stdout, WEIR_JSON_FLAGS))
 		err = errno ? errno : ENOMEM;
 	json_decref(document);
+	if (err == EPIPE)
+		return -EPIPE;
 	if (err)
 		return weir_diag_fail(diag, err, NULL, "cannot print the result");
 	putchar('\n');

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "options.h"
+#include "print.h"
 #include "rules/emit.h"
 
 const struct weir_command weir_show_command = {
@@ -76,9 +77,7 @@ static int print(const struct weir_options *options, const struct weir_kept_set 
 	if (!options->wants_json)
 		print_comment(options, set);
 	weir_ruleset_emit(ruleset, options->wants_json ? WEIR_FORM_JSON : WEIR_FORM_YAML, true, stdout);
-	if (fflush(stdout) || ferror(stdout))
-		return weir_diag_fail(diag, errno ?: EIO, NULL, "cannot write the rule set");
-	return 0;
+	return weir_flush_results(diag);
 }
 
 static int show(const struct weir_options *options, struct weir_diag *diag)
