@@ -72,7 +72,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: FORCE all help deps demo man units install uninstall deb clean compile_commands.json \
-	tests test faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
+	tests test faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
@@ -96,6 +96,8 @@ help:
 	@echo 'make mutants      known faults, one by one: the test named for each must notice (root, half an hour; MUTANTS="yaml*": some)'
 	@echo 'make coverage     lines of user/ that the tests never reach (root; SUITES="unit bpf_once": by some of them)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
+	@echo 'make test-kernels the program on the kernels of Debian 12, 13 and its newest backport, emulated (minutes)'
+	@echo 'make test-arm64   the same, built for arm64, on its kernel of Debian 12 (minutes)'
 	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
 	@echo 'make fuzz         hostile input to every reader, 5 s each; FUZZ_SECONDS=3600 FUZZ_ONLY=rules: longer, one of them'
 	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
@@ -329,6 +331,17 @@ test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)
 	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
+
+# The object on every kernel that Debian has now, the newest backport included: it loads, decides alike, and is far enough
+# from the verifier's limit. Part of test-vm, but for the newest.
+KERNELS ?= bookworm trixie trixie-backports
+KERNEL_TESTS := $(BUILD)/tests/vm/load $(if $(HAS_OTHER),$(OTHER_LOAD))
+test-kernels: $(BUILD)/weir $(TOOLS) $(KERNEL_TESTS)
+	BUILD=$(BUILD) RELEASES='$(KERNELS)' tests/vm/run $(KERNEL_TESTS)
+
+# Debian's kernel for arm64: the only machine of another kind that it is tried on.
+test-arm64:
+	BUILD=$(BUILD) tests/vm/arm64
 
 # A whole system, with systemd: the package and the service.
 test-debian: deb $(BUILD)/weir $(TOOLS)

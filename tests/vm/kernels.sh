@@ -10,9 +10,15 @@ site_of() {
 }
 mirror=${MIRROR:-$(site_of bookworm)}
 security=$(site_of bookworm-security)
+# What machine it is: its name in Debian, its emulator, and the console that goes to qemu's first serial line.
+arch=${ARCH:-amd64}
+case $arch in
+arm64) emulator="qemu-system-aarch64 -M virt" emulator_package=qemu-system-arm console=ttyAMA0 ;;
+*) emulator="qemu-system-x86_64 -M q35" emulator_package=qemu-system-x86 console=ttyS0 ;;
+esac
 # The kernel's command line. On a busy machine an emulated timer can be too late for the kernel's test of it, at which a
 # kernel that was not told to do without panics.
-cmdline="console=ttyS0 quiet panic=-1 no_timer_check"
+cmdline="console=$console quiet panic=-1 no_timer_check"
 skip() {
 	echo "SKIPPED: $1: $2"
 	skipped=$((skipped + 1))
@@ -48,7 +54,7 @@ apt_of() {
 	shift 2
 	"$command" -q -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
 		-o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root \
-		-o APT::Architecture=amd64 "$@"
+		-o APT::Architecture="$arch" -o APT::Architectures="$arch" "$@"
 }
 
 write_sources() {
@@ -61,7 +67,8 @@ write_sources() {
 	fi
 }
 
-# Unpack the newest kernel of a release; sets $kernel to its directory.
+# Unpack the newest kernel of a release; sets $kernel to its directory, and $image to what boots. Kernels later than 6.12
+# come in parts.
 find_kernel() {
 	release=$1
 	if [ -z "$mirror" ]; then
@@ -73,18 +80,34 @@ find_kernel() {
 		why="cannot reach '$mirror' (see $vm/$release/apt.log)"
 		return 1
 	fi
-	package=$(apt_of "$release" apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-6[^ ]*\).*/\1/p')
+	package=$(parts_of "$release" "linux-image-$arch" image)
 	if [ -z "$package" ]; then
-		why="$release offers no linux-image-amd64"
+		why="$release offers no linux-image-$arch"
 		return 1
 	fi
 	kernel=$vm/$release/$package
-	[ ! -e "$kernel/complete" ] || return 0
-	echo "test-vm: downloading $package"
+	if [ ! -e "$kernel/complete" ]; then
+		echo "test-vm: downloading $package"
+		download_kernel && touch "$kernel/complete" || return 1
+	fi
+	image=$(find "$kernel" -name 'vmlinuz*' -type f | head -n 1)
+}
+
+# What a package depends on of the parts of one kernel: parts_of RELEASE PACKAGE PART, which is a regular expression.
+parts_of() {
+	apt_of "$1" apt-cache depends "$2" | sed -nE "s/^ *Depends: (linux-($3)-[0-9][^ ]*)$/\1/p"
+}
+
+download_kernel() {
 	rm -rf "$kernel"
 	mkdir -p "$kernel"
-	(cd "$kernel" && apt_of "$release" apt-get download "$package" >>"$vm/$release/apt.log" 2>&1 &&
-		dpkg-deb -x ./*.deb . && rm ./*.deb && touch complete) && return 0
+	# shellcheck disable=SC2046 # a list of words
+	(cd "$kernel" && apt_of "$release" apt-get download "$package" $(parts_of "$release" "$package" 'binary|modules') \
+		>>"$vm/$release/apt.log" 2>&1 || exit 1
+		for part in ./*.deb; do
+			dpkg-deb -x "$part" . || exit 1
+		done
+		rm ./*.deb) && return 0
 	why="cannot download $package (see $vm/$release/apt.log)"
 	return 1
 }

@@ -33,10 +33,10 @@
 #include "program/object.h"
 #include "watch/counters.h"
 
-/* A warning before the million. With every kind of limit in one rule set clang 19 shows 745,000 on Linux 6.1 when
- * attached, and 800,000 in the lab, where the clock is virtual; with one keyed rule 610,000. Chosen, not derived.
+/* Four fifths of the million, so that there is room for the next kernel's verifier. What each shows is in
+ * tests/README.md. Chosen, not derived.
  */
-#define VERIFIER_INSTRUCTIONS_GOAL 850000u
+#define VERIFIER_INSTRUCTIONS_GOAL 800000u
 
 /* BPF_PROG_TEST_RUN hands an XDP program the loopback interface. */
 #define TEST_RUN_INTERFACE "lo"
