@@ -14,7 +14,8 @@ static void print_usage(FILE *stream)
 			"weir limits packets in the kernel, per flow and exactly.\n\ncommands:\n");
 	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++)
 		fprintf(stream, "  %-8s %s\n", entry->command->name, entry->does);
-	fprintf(stream, "\n'weir COMMAND --help' shows options and an example.\n"
+	fprintf(stream, "\n'weir COMMAND --help' shows options and an example; weir(8) the first steps,\n"
+			"weir-rules(5) rule files.\n"
 			"exit: 0 done, 1 it failed, 2 the request or a file that it reads is wrong\n");
 }
 
