@@ -2,7 +2,6 @@
 /* weir events: what happens, as it does. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,8 +229,6 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	signal_fd = weir_open_end_signals(diag);
 	if (signal_fd < 0)
 		return signal_fd;
-	/* It changes nothing that could stay half-done: `weir events | head` ends as filters do. */
-	signal(SIGPIPE, SIG_DFL);
 	if (options->means_past)
 		return tell_new(&listener, diag);
 	do
