@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "watch/borrowing.h"
 
+#include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
 #include "weir_borrowing.h"
 
 struct scan {
 	const struct weir_instance *instance;
-	uint64_t now_ns;
+	uint64_t now_ns; /* read after what is at hand: else it would seem fuller than it ever was */
 	weir_borrowing_add *add;
 	void *data;
 };
@@ -54,8 +55,9 @@ static void add_up(const struct scan *scan, const struct weir_borrowing *flow, c
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_borrowing_set *set = values;
-	const struct scan *scan = data;
+	struct scan *scan = data;
 
+	scan->now_ns = weir_host_now_ns();
 	for (int way = 0; way < WEIR_BORROWING_WAYS; way++) {
 		struct weir_borrowing_use use = {.tag = set->tag[way], .set = index}, found = {};
 		int rules = 0;
@@ -82,10 +84,11 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 
 static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
-	const struct scan *scan = data;
+	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_borrowing_use use = {.slot = slot};
 
+	scan->now_ns = weir_host_now_ns();
 	if (!lends(rule) || rule->identity.key_fields)
 		return 0;
 	add_up(scan, values, rule, &use);
@@ -94,9 +97,9 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
-int weir_borrowing_scan(const struct weir_instance *instance, uint64_t now_ns, weir_borrowing_add *add, void *data)
+int weir_borrowing_scan(const struct weir_instance *instance, weir_borrowing_add *add, void *data)
 {
-	struct scan scan = {.instance = instance, .now_ns = now_ns, .add = add, .data = data};
+	struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err;
 
 	if (!weir_borrowing_is_used(instance))

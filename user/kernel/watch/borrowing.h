@@ -24,6 +24,6 @@ bool weir_borrowing_is_used(const struct weir_instance *instance);
 
 /* Show each flow whose windows are not all empty to `add`. Returns 0 or -errno. */
 typedef void weir_borrowing_add(const struct weir_borrowing_use *use, void *data);
-int weir_borrowing_scan(const struct weir_instance *instance, uint64_t now_ns, weir_borrowing_add *add, void *data);
+int weir_borrowing_scan(const struct weir_instance *instance, weir_borrowing_add *add, void *data);
 
 #endif

@@ -554,12 +554,11 @@ static int scan_tables(struct scan *scan)
 		err = weir_percpu_scan(scan->instance->map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots,
 				       sizeof(struct weir_wide_row), scan_lone_rows, scan);
 	if (!err)
-		err = weir_borrowing_scan(scan->instance, scan->now_ns, add_borrowing, scan);
+		err = weir_borrowing_scan(scan->instance, add_borrowing, scan);
 	if (!err)
-		err = weir_tokens_scan(scan->instance, weir_host_now_ns(), add_tokens, scan);
+		err = weir_tokens_scan(scan->instance, add_tokens, scan);
 	if (!err)
-		err = weir_planned_scan(scan->instance, scan->controller.thresholds, weir_host_now_ns(), add_planned,
-					scan);
+		err = weir_planned_scan(scan->instance, scan->controller.thresholds, add_planned, scan);
 	return err;
 }
 

@@ -2,6 +2,7 @@
 #include "watch/planned.h"
 
 #include "base/util.h"
+#include "host/host.h"
 #include "program/array.h"
 #include "tables/penalties.h"
 #include "tables/rule_kind.h"
@@ -9,7 +10,7 @@
 struct scan {
 	const struct weir_instance *instance;
 	const uint64_t *units;
-	uint64_t now_ns;
+	uint64_t now_ns;     /* read after what is at hand: else it would seem fuller than it ever was */
 	uint32_t keyed_slot; /* of the only rule that throttles flows, or WEIR_PLANNED_ANY */
 	weir_planned_add *add;
 	void *data;
@@ -54,10 +55,11 @@ static void add_word(const struct scan *scan, uint64_t word, struct weir_planned
 
 static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
-	const struct scan *scan = data;
+	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_planned_use use = {.slot = slot};
 
+	scan->now_ns = weir_host_now_ns();
 	if (throttles(rule) && !rule->identity.key_fields)
 		add_word(scan, *(const uint64_t *)values, &use);
 	return 0;
@@ -66,8 +68,9 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_throttle_set *set = values;
-	const struct scan *scan = data;
+	struct scan *scan = data;
 
+	scan->now_ns = weir_host_now_ns();
 	for (int way = 0; way < WEIR_THROTTLE_WAYS; way++) {
 		struct weir_planned_use use = {.slot = scan->keyed_slot, .tag = set->tag[way], .set = index};
 
@@ -93,13 +96,11 @@ static uint32_t find_keyed_slot(const struct weir_instance *instance)
 	return found;
 }
 
-int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, uint64_t now_ns,
-		      weir_planned_add *add, void *data)
+int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, weir_planned_add *add, void *data)
 {
 	struct scan scan = {
 		.instance = instance,
 		.units = units,
-		.now_ns = now_ns,
 		.keyed_slot = find_keyed_slot(instance),
 		.add = add,
 		.data = data,

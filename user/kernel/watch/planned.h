@@ -21,7 +21,6 @@ bool weir_planned_is_used(const struct weir_instance *instance);
 
 /* Show them to `add`. units: what each rule allows now, by place. Returns 0 or -errno. */
 typedef void weir_planned_add(const struct weir_planned_use *use, void *data);
-int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, uint64_t now_ns,
-		      weir_planned_add *add, void *data);
+int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, weir_planned_add *add, void *data);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
 #include "tables/token_bucket.h"
@@ -18,7 +19,7 @@ struct terms {
 
 struct scan {
 	const struct weir_instance *instance;
-	uint64_t now_ns;
+	uint64_t now_ns;     /* read after what is at hand: else it would seem fuller than it ever was */
 	struct terms *terms; /* of the rules that have tokens, then of their overrides; these are sorted by mark */
 	size_t count, rule_count;
 	size_t room;
@@ -80,8 +81,9 @@ static const struct terms *find_bucket_terms(const struct scan *scan, const stru
 static int add_set(uint32_t index, const void *values, int cpus, void *data)
 {
 	const struct weir_token_set *set = values;
-	const struct scan *scan = data;
+	struct scan *scan = data;
 
+	scan->now_ns = weir_host_now_ns();
 	for (int way = 0; way < WEIR_TOKEN_WAYS; way++) {
 		const struct terms *terms =
 			set->tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->tag[way]) : NULL;
@@ -94,8 +96,9 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 
 static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
-	const struct scan *scan = data;
+	struct scan *scan = data;
 
+	scan->now_ns = weir_host_now_ns();
 	for (size_t i = 0; i < scan->rule_count; i++)
 		if (scan->terms[i].slot == slot && !scan->instance->rules[slot].identity.key_fields)
 			add_bucket(scan, &scan->terms[i], values, 0, 0);
@@ -180,9 +183,9 @@ static void free_terms(struct scan *scan)
 	free(scan->terms);
 }
 
-int weir_tokens_scan(const struct weir_instance *instance, uint64_t now_ns, weir_tokens_add *add, void *data)
+int weir_tokens_scan(const struct weir_instance *instance, weir_tokens_add *add, void *data)
 {
-	_cleanup_(free_terms) struct scan scan = {.instance = instance, .now_ns = now_ns, .add = add, .data = data};
+	_cleanup_(free_terms) struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err = find_terms(&scan);
 
 	if (err || !scan.count)

@@ -21,6 +21,6 @@ bool weir_tokens_are_used(const struct weir_instance *instance);
 /* Show each bucket that is not full to `add`; those under an override have a burst of their own. Returns 0 or -errno.
  */
 typedef void weir_tokens_add(const struct weir_tokens_use *use, void *data);
-int weir_tokens_scan(const struct weir_instance *instance, uint64_t now_ns, weir_tokens_add *add, void *data);
+int weir_tokens_scan(const struct weir_instance *instance, weir_tokens_add *add, void *data);
 
 #endif
