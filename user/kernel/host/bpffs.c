@@ -131,6 +131,13 @@ bool weir_bpffs_is_mounted(void)
 	return is_bpffs(weir_bpffs_root()) > 0;
 }
 
+bool weir_bpffs_is_out_of_sight(void)
+{
+	ino_t inode;
+
+	return !weir_bpffs_is_mounted() && !read_mount_namespace(1, &inode);
+}
+
 static int mount_here(void)
 {
 	return mount("bpf", OWN_ROOT, "bpf", 0, "mode=0700") ? -errno : 0;

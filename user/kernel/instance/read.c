@@ -31,10 +31,19 @@ bool weir_instance_name_is_valid(const char *name)
 	return bytes > 0 && bytes < WEIR_INSTANCE_NAME_BYTES;
 }
 
+static int fail_out_of_sight(struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "run it as root",
+			"cannot see what is attached: there is no BPF file system in this mount namespace");
+	return -EACCES;
+}
+
 int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
 {
 	int err = weir_names_read(weir_bpffs_base(), ret_names);
 
+	if (err == -ENOENT && weir_bpffs_is_out_of_sight())
+		return fail_out_of_sight(diag);
 	if (err == -ENOENT) {
 		*ret_names = (struct weir_names){};
 		return 0;
@@ -65,7 +74,7 @@ int weir_instance_look_for(const char *name, struct weir_diag *diag)
 	int err = look_for(name);
 
 	if (err == -ENOENT)
-		return 0;
+		return weir_bpffs_is_out_of_sight() ? fail_out_of_sight(diag) : 0;
 	if (err)
 		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root, or with CAP_DAC_OVERRIDE" : NULL,
 				      "cannot see whether instance '%s' is attached: '%s/%s'", name, weir_bpffs_base(),
