@@ -206,6 +206,8 @@ static int compare_ranks(const void *left, const void *right)
 {
 	const struct rank *a = left, *b = right;
 
+	if (a->entry->is_note != b->entry->is_note)
+		return a->entry->is_note ? 1 : -1;
 	if (a->entry->is_warning != b->entry->is_warning)
 		return a->entry->is_warning ? 1 : -1;
 	if (a->file != b->file)
