@@ -74,6 +74,27 @@ static void its_value_is_a_ratio_or_a_number_of_errors(void **state)
 	assert_int_equal(weir_breaker_value_micro(&some, WEIR_BREAKER_ERROR_COUNT), 3 * WEIR_MICRO);
 }
 
+static void breakers_of_a_rule_are_counted_by_their_kind(void **state)
+{
+	static const enum weir_breaker_kind kinds[] = {WEIR_BREAKER_OPEN, WEIR_BREAKER_HALF_OPEN, WEIR_BREAKER_OPEN};
+	struct weir_breaker_sum sum = {};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct weir_breaker breaker = breaker_of(kinds[i], NOW_NS);
+		struct weir_breaker_view view;
+
+		breaker.changes = 1 + i;
+		breaker.shared = 10 * i;
+		assert_true(weir_breaker_view(&breaker, &terms, NOW_NS, &view));
+		weir_breaker_add(&view, &sum);
+	}
+	assert_int_equal(sum.count[WEIR_BREAKER_CLOSED], 0);
+	assert_int_equal(sum.count[WEIR_BREAKER_OPEN], 2);
+	assert_int_equal(sum.count[WEIR_BREAKER_HALF_OPEN], 1);
+	assert_int_equal(sum.changes, 6);
+	assert_int_equal(sum.shared, 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -81,6 +102,7 @@ int main(void)
 		cmocka_unit_test(an_open_one_says_how_long_it_stays_so),
 		cmocka_unit_test(only_an_open_one_has_a_time_left),
 		cmocka_unit_test(its_value_is_a_ratio_or_a_number_of_errors),
+		cmocka_unit_test(breakers_of_a_rule_are_counted_by_their_kind),
 	};
 
 	return cmocka_run_group_tests_name("breaker_state", tests, NULL, NULL);

@@ -60,6 +60,23 @@ static void a_throttled_packet_costs_by_the_exact_point_of_the_line(void **state
 }
 
 /* Points of random lines: floor(allowed), and ceil(interval / allowed). */
+/* With a second's nanoseconds for a token, virtual time grows by the threshold in a nanosecond. */
+static void tokens_come_as_fast_as_the_exact_point_of_the_line_allows(void **state)
+{
+	struct weir_token_rate rate;
+
+	weir_memory_adaptive_token_rate(&example, 1536, SECOND, SECOND, &rate);
+	assert_int_equal(rate.whole, 550);
+	assert_int_equal(rate.fraction, 0);
+	/* 999 + 124 / 1024 */
+	weir_memory_adaptive_token_rate(&example, 1025, SECOND, SECOND, &rate);
+	assert_int_equal(rate.whole, 999);
+	assert_int_equal(rate.fraction, 124ull << 54);
+	weir_memory_adaptive_token_rate(&example, 2048, SECOND, SECOND, &rate);
+	assert_int_equal(rate.whole, 100);
+	assert_int_equal(rate.fraction, 0);
+}
+
 static void random_lines_are_exact_everywhere(void **state)
 {
 	uint32_t i;
@@ -134,6 +151,7 @@ int main(void)
 		cmocka_unit_test(half_way_between_the_marks_is_half_way_between_the_thresholds),
 		cmocka_unit_test(the_marks_themselves_and_all_beyond_give_the_ends),
 		cmocka_unit_test(a_throttled_packet_costs_by_the_exact_point_of_the_line),
+		cmocka_unit_test(tokens_come_as_fast_as_the_exact_point_of_the_line_allows),
 		cmocka_unit_test(random_lines_are_exact_everywhere),
 		cmocka_unit_test(the_steepest_line_does_not_overflow),
 		cmocka_unit_test(a_rule_is_taken_over_as_written),

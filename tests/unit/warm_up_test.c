@@ -263,6 +263,26 @@ static void only_throttling_has_a_cost(void **state)
 	assert_int_equal(params.cost_den, 1);
 }
 
+/* With a second's nanoseconds for a token, virtual time grows by the threshold in a nanosecond. */
+static void tokens_come_as_fast_as_the_curve_allows(void **state)
+{
+	static const struct {
+		uint64_t stored;
+		uint32_t whole;
+		uint64_t fraction; /* rounded up */
+	} samples[] = {{1000, 33, UINT64_MAX / 3 + 1}, {750, 50, 0}, {500, 100, 0}, {0, 100, 0}};
+	struct weir_ruleset_rule rule = rule_of(100 * WEIR_MICRO, SECOND, 10, 3);
+	struct weir_warm_up params = set_up(&rule);
+
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		struct weir_token_rate rate;
+
+		weir_warm_up_token_rate(&params, samples[i].stored, SECOND, SECOND, &rate);
+		assert_int_equal(rate.whole, samples[i].whole);
+		assert_int_equal(rate.fraction, samples[i].fraction);
+	}
+}
+
 static void assert_refused(const struct weir_ruleset_rule *rule, const char *hint)
 {
 	struct weir_warm_up params = {.max = 12345};
@@ -318,6 +338,7 @@ int main(void)
 		cmocka_unit_test(a_ramp_too_small_to_exist_is_the_plain_threshold),
 		cmocka_unit_test(a_threshold_of_zero_admits_nothing),
 		cmocka_unit_test(only_throttling_has_a_cost),
+		cmocka_unit_test(tokens_come_as_fast_as_the_curve_allows),
 		cmocka_unit_test(numbers_beyond_64_bits_are_refused_by_the_rules_name),
 		cmocka_unit_test(ten_gigabits_warm_up_for_an_hour),
 	};

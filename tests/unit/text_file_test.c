@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Files that users name: whoever names a pipe gets what is written into it, and does not wait for nobody. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text_file.h"
+#include "base/util.h"
+
+static char directory[] = "/tmp/weir-text-file-XXXXXX";
+static char path[sizeof(directory) + sizeof("/pipe")];
+
+static int make_pipe(void **state)
+{
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/pipe", directory);
+	return mkfifo(path, 0600);
+}
+
+static int remove_pipe(void **state)
+{
+	unlink(path);
+	return rmdir(directory);
+}
+
+static void a_pipe_that_nobody_writes_to_is_told(void **state)
+{
+	FILE *stream;
+
+	assert_int_equal(weir_text_file_open(path, &stream), -EPIPE);
+	assert_string_not_equal(weir_text_file_explain(-EPIPE), strerror(EPIPE));
+}
+
+static void what_is_in_a_pipe_is_read_from_its_first_byte(void **state)
+{
+	/* Not to wait for a reader. */
+	int writer = open(path, O_RDWR | O_CLOEXEC);
+	struct weir_line_reader reader = {.bytes_max = 100};
+
+	assert_true(writer >= 0);
+	assert_int_equal(write(writer, "one\ntwo\n", 8), 8);
+	assert_int_equal(weir_text_file_open(path, &reader.stream), 0);
+	close(writer);
+	assert_int_equal(weir_read_line(&reader), WEIR_LINE_TEXT);
+	assert_string_equal(reader.line, "one");
+	assert_int_equal(weir_read_line(&reader), WEIR_LINE_TEXT);
+	assert_string_equal(reader.line, "two");
+	assert_int_equal(weir_read_line(&reader), WEIR_LINE_END);
+	fclose(reader.stream);
+}
+
+static void who_has_not_written_yet_is_waited_for(void **state)
+{
+	int writer = open(path, O_RDWR | O_CLOEXEC);
+	struct weir_line_reader reader = {.bytes_max = 100};
+
+	assert_true(writer >= 0);
+	assert_int_equal(weir_text_file_open(path, &reader.stream), 0);
+	assert_false(fcntl(fileno(reader.stream), F_GETFL) & O_NONBLOCK);
+	assert_int_equal(write(writer, "late\n", 5), 5);
+	close(writer);
+	assert_int_equal(weir_read_line(&reader), WEIR_LINE_TEXT);
+	assert_string_equal(reader.line, "late");
+	fclose(reader.stream);
+}
+
+static void what_is_not_there_is_told(void **state)
+{
+	FILE *stream;
+
+	assert_int_equal(weir_text_file_open("/nowhere/at/all", &stream), -ENOENT);
+	assert_string_equal(weir_text_file_explain(-ENOENT), strerror(ENOENT));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pipe_that_nobody_writes_to_is_told),
+		cmocka_unit_test(what_is_in_a_pipe_is_read_from_its_first_byte),
+		cmocka_unit_test(who_has_not_written_yet_is_waited_for),
+		cmocka_unit_test(what_is_not_there_is_told),
+	};
+
+	return cmocka_run_group_tests_name("text_file", tests, make_pipe, remove_pipe);
+}
