@@ -16,6 +16,7 @@
 #include "terminal.h"
 
 #define NAME_COLUMNS 16
+#define FLOW_COLUMNS_MIN 24
 #define RATE_COLUMNS 10
 #define LIMIT_COLUMNS 14
 #define SHARE_COLUMNS 6
@@ -74,16 +75,21 @@ void weir_top_screen_end(void)
 
 /* ---- pieces of a line ---- */
 
-/* Text in so many columns, cut with an ellipsis; returns the column after them. */
+/* Text in so many columns, cut with an ellipsis; returns the column after them. Beyond the edge, where it would go on
+ * in the next line, there is nothing; and a number that would lose digits there is left out.
+ */
 static int put(int y, int x, int columns, bool is_right, const char *text)
 {
 	wchar_t wide[TEXT_MAX];
 	size_t length = mbstowcs(wide, text, TEXT_MAX - 1);
+	const int after = x + (columns > 0 ? columns : 0);
 	int used = 0;
 	size_t kept = 0;
 
+	if (after > COLS)
+		columns = is_right ? 0 : COLS - x;
 	if (columns <= 0 || length == (size_t)-1)
-		return x + (columns > 0 ? columns : 0);
+		return after;
 	wide[length < TEXT_MAX - 1 ? length : TEXT_MAX - 1] = L'\0';
 	while (wide[kept]) {
 		int width = wcwidth(wide[kept]);
@@ -100,7 +106,7 @@ static int put(int y, int x, int columns, bool is_right, const char *text)
 	if (wide[kept] && kept)
 		wide[kept - 1] = has_utf8 ? L'\u2026' : L'~';
 	mvaddnwstr(y, is_right ? x + columns - used : x, wide, kept);
-	return x + columns;
+	return after;
 }
 
 static int put_number(int y, int x, int columns, double number)
@@ -312,7 +318,10 @@ struct flow_pane {
 
 static int flow_text_columns(void)
 {
-	return COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+	const int columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+
+	/* Who it is matters more than what stands to the right of it. */
+	return columns < FLOW_COLUMNS_MIN ? FLOW_COLUMNS_MIN : columns;
 }
 
 static const char *flow_text(const struct weir_top *top, size_t i)
