@@ -56,7 +56,8 @@ WEIR_MAP(offenders, BPF_MAP_TYPE_ARRAY, 1, struct weir_offender_set, BPF_F_MMAPA
 WEIR_MAP(offender_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_offender, BPF_F_MMAPABLE); /* by set and way */
 WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);
 WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
-WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE); /* as thresholds */
+WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE);	       /* as thresholds */
+WEIR_MAP(shares, BPF_MAP_TYPE_ARRAY, 1, struct weir_shared_threshold, BPF_F_MMAPABLE); /* as control */
 WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
 WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
 WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);

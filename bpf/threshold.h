@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which threshold is in force for the packet in hand? Mostly the constant in the rule. One that the controller moves is
- * read from where it was pushed, for as long as the controller is alive; a flow that warms up by itself has its own
+ * read from where it was pushed, for as long as the controller is alive; one that hosts share, for as long as this
+ * host's lease; a flow that warms up by itself has its own
  * (warm_up.h); a flow under an override has the override's.
  */
 #ifndef WEIR_BPF_THRESHOLD_H
@@ -59,6 +60,46 @@ static __always_inline void weir_read_pushed(struct weir_scratch *s, const struc
 	}
 	s->allowed.word = rule->threshold;
 	s->allowed.cost = rule->cost;
+}
+
+/* ---- shared by hosts ---- */
+
+static __always_inline __u64 weir_share_units(const struct weir_share_stages *stages, __u64 now_ns)
+{
+	if (now_ns < READ_ONCE(stages->until_ns[WEIR_SHARE_LEASED]))
+		return READ_ONCE(stages->units[WEIR_SHARE_LEASED]);
+	if (now_ns < READ_ONCE(stages->until_ns[WEIR_SHARE_ENDED]))
+		return READ_ONCE(stages->units[WEIR_SHARE_ENDED]);
+	return READ_ONCE(stages->units[WEIR_SHARE_FALLEN_BACK]);
+}
+
+/* This host's share now, by the tick, as other expiries: a share may end a tick late, which is among the 50 ms that the
+ * protocol has for it. Should it change twice while it is read, nothing is admitted. Replay knows no other hosts.
+ */
+static __always_inline void weir_read_share(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_shared_threshold *shared;
+	__u32 slot = rule->slot;
+	__u64 units;
+
+	if (config.is_virtual)
+		return;
+	s->allowed.word &= ~WEIR_THRESHOLD_MASK;
+	shared = bpf_map_lookup_elem(&shares, &slot);
+	if (!shared)
+		return;
+	for (int attempt = 0; attempt < 2; attempt++) {
+		__u64 version = READ_ONCE(shared->version);
+
+		weir_order(s);
+		units = weir_share_units(version & 1 ? &shared->stages[1] : &shared->stages[0],
+					 weir_tick_time_ns(s->tick));
+		weir_order(s);
+		if (READ_ONCE(shared->version) == version) {
+			s->allowed.word |= units & WEIR_THRESHOLD_MASK;
+			return;
+		}
+	}
 }
 
 /* ---- overrides ---- */
@@ -137,7 +178,9 @@ __noinline int weir_find_allowed(struct weir_scratch *s, __u32 place)
 		return 0;
 	s->allowed.word = rule->threshold;
 	s->allowed.cost = rule->cost;
-	if (config.has_moving && rule->threshold_moves) {
+	if (config.has_shares && rule->threshold_moves == WEIR_MOVES_SHARED) {
+		weir_read_share(s, rule);
+	} else if (config.has_moving && rule->threshold_moves) {
 		if (!weir_check_stale(s))
 			weir_read_pushed(s, rule, place);
 	} else if (config.warms_flows && rule->warms_flows) {

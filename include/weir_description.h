@@ -32,6 +32,17 @@ struct weir_wanted {
 	char word[WEIR_WANTED_BYTES]; /* empty: no more of them */
 };
 
+/* settings.cluster, each with its end; empty: the file does not say. */
+#define WEIR_CLUSTER_URL_CHARS 128
+#define WEIR_CLUSTER_WORD_CHARS 64
+#define WEIR_CLUSTER_PATH_CHARS 256
+struct weir_cluster_info {
+	char redis[WEIR_CLUSTER_URL_CHARS];
+	char name[WEIR_CLUSTER_WORD_CHARS];
+	char host[WEIR_CLUSTER_WORD_CHARS];
+	char password_file[WEIR_CLUSTER_PATH_CHARS];
+};
+
 /*
  * Map `instance`, one element. All versions of weir find the fields up to `netns` where they are. The rest is laid out
  * as WEIR_ABI_VERSION says, which stands for this struct and nothing else.
@@ -82,6 +93,7 @@ struct weir_instance_info {
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
 	__u32 remnant_sets;
 	__u32 pad;
+	struct weir_cluster_info cluster;
 };
 
 /* MemoryAdaptive, as the user wrote it. */
@@ -128,7 +140,9 @@ struct weir_rule_info {
 	__u32 strategy; /* enum weir_strategy, weir_behavior, weir_relation */
 	__u32 behavior;
 	__u32 relation;
-	__u32 moves; /* the controller pushes its threshold */
+	__u32 moves;   /* the controller pushes its threshold */
+	__u32 cluster; /* enum weir_cluster: the controller pushes shares of its threshold */
+	__u32 falls_back;
 	__u32 override_count;
 	__u32 overrides_destination; /* found by destination address, not source */
 	__u32 lends;		     /* its window lends units of buckets yet to come */

@@ -57,6 +57,13 @@ enum weir_metric {
 	WEIR_METRIC_REQUESTS,	 /* what becomes of openings: a circuit breaker */
 };
 
+/* Whether the hosts of a cluster share a rule's threshold, and whose it is (Sentinel's thresholdType). */
+enum weir_cluster {
+	WEIR_CLUSTER_OFF,
+	WEIR_CLUSTER_AVG_LOCAL, /* each host's: together they have it times their number */
+	WEIR_CLUSTER_GLOBAL,	/* all hosts' */
+};
+
 /* The kind of a limit: by what a rule judges a packet. In the program bpf/kinds.h has the table, in userspace
  * user/core/kinds/kinds.c.
  */
@@ -70,6 +77,13 @@ enum weir_kind_id {
 	WEIR_KIND_SYSTEM,      /* a signal of the whole host */
 	WEIR_KIND_BREAKER,     /* what became of the openings before */
 	WEIR_KIND_COUNT
+};
+
+/* Where a rule's threshold is. */
+enum weir_moves {
+	WEIR_MOVES_NOT,	  /* in the rule */
+	WEIR_MOVES_ALONE, /* in map `thresholds`, by place: the controller moves it */
+	WEIR_MOVES_SHARED /* in map `shares`, by slot: ... by what other hosts leave; the rule has the whole */
 };
 
 /* weir_generation.rules, by the rule's place in the order of definition. The meters follow: hidden rules without a
@@ -87,14 +101,14 @@ struct weir_rule {
 	__u8 counts_bytes;    /* a packet's batch is the bytes of its frame, not 1 */
 	__u8 observes;	      /* counts what it would drop, and passes it */
 	__u8 unit_bits;	      /* borrowing: of a cell; weir_borrowing_unit_bits() */
-	__u8 threshold_moves; /* read map `thresholds`, where the controller moves it; else `threshold` */
+	__u8 threshold_moves; /* enum weir_moves */
 	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
 	__be32 destination_mask4;
 	__be32 source_mask6[4];
 	__be32 destination_mask6[4];
-	__u64 threshold;    /* a WEIR_THRESHOLD_WORD; if it moves: the safe value, for when the controller is stale */
-	__u16 place;	    /* of this rule */
+	__u64 threshold; /* a WEIR_THRESHOLD_WORD; if it is pushed: the safe value, for when the controller is stale */
+	__u16 place;	 /* of this rule */
 	__u8 goes_by_ticks; /* as its timing */
 	__u8 needs_allowed; /* `threshold` will not do, or its cost is asked for: weir_find_allowed() comes first */
 	__u8 kind;	    /* enum weir_kind_id */
@@ -261,8 +275,8 @@ struct weir_config {
 	__u32 drop_unmatched;
 	/* what some rule of the load needs; the verifier removes the rest */
 	__u32 asked_fields; /* enum weir_match_field, or-ed: fields that a match, a key or a kind of limit reads */
-	__u32 has_moving;
-	__u32 kinds; /* of its rules: one bit for each enum weir_kind_id */
+	__u32 has_moving;   /* WEIR_MOVES_ALONE */
+	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
 	__u32 has_meters;
 	__u32 warms_flows;
 	__u32 has_overrides;
@@ -302,8 +316,8 @@ struct weir_config {
 	__u32 ring_shift; /* a ring has 2^this groups */
 	__u32 lone_ring_shift;
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
-	__u32 pad5;
-	__u64 request_timeout_ns; /* silence after which a request has failed */
+	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
+	__u64 request_timeout_ns;  /* silence after which a request has failed */
 };
 
 #endif

@@ -175,6 +175,32 @@ struct weir_warm_state {
 	__u64 pad;
 };
 
+/*
+ * Map `shares`, by rule slot: what this host may admit of a threshold that hosts share (docs/cluster.md), and what
+ * becomes of that without another word: a share ends with its lease, whether the controller lives or not. So the
+ * heartbeat does not matter here. The controller writes the copy that nobody reads, then the version, whose lowest bit names it.
+ */
+enum weir_share_stage { WEIR_SHARE_LEASED, WEIR_SHARE_ENDED, WEIR_SHARE_FALLEN_BACK, WEIR_SHARE_STAGES };
+struct weir_share_stages {
+	__u64 units[WEIR_SHARE_STAGES];	       /* per interval */
+	__u64 until_ns[WEIR_SHARE_STAGES - 1]; /* CLOCK_MONOTONIC */
+};
+
+/* Of the latest answer. */
+enum weir_share_trouble { WEIR_SHARE_FINE, WEIR_SHARE_TAKEN, WEIR_SHARE_LATE };
+
+struct weir_shared_threshold {
+	__u64 version; /* 0: none was ever pushed, and nothing is admitted */
+	struct weir_share_stages stages[2];
+	/* for commands */
+	__u64 wanted;	 /* units per interval that this host asked for last */
+	__u64 leased_ns; /* CLOCK_MONOTONIC of the latest answer that gave a lease; 0: there was none */
+	__u64 alone_ns;	 /* since when there is none, 0: there is one */
+	__u32 hosts;	 /* that the ledger knew then */
+	__u32 trouble;	 /* enum weir_share_trouble */
+	__u64 pad;
+};
+
 /* Map `rule_seconds`, by rule slot, per CPU: units that passed in each of the last seconds, for rules whose WarmUp the
  * controller computes.
  */

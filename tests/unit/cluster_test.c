@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "cluster/demand.h"
 #include "cluster/ledger.h"
 #include "cluster/share.h"
@@ -86,6 +87,83 @@ static void a_host_with_less_than_its_fallback_rises_late(void **state)
 	weir_share_advance(&share, weir_share_next_ns(&share));
 	assert_int_equal(share.enforced, 1000);
 	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
+}
+
+/* What the data plane does by itself is what the host would have done. */
+static void a_course_says_what_will_be_enforced(void **state)
+{
+	static const uint64_t units[] = {20, 2000};
+	const uint64_t wait_ns = WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS + SECOND + WEIR_CLUSTER_SETTLE_NS;
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		struct weir_share share = leased(units[i]);
+		struct weir_share_course course;
+
+		weir_share_plan(&share, START + MS, &course);
+		assert_int_equal(course.leased, units[i]);
+		assert_int_equal(course.ends_ns, weir_share_next_ns(&share));
+		weir_share_advance(&share, course.ends_ns);
+		assert_int_equal(course.ended, share.enforced);
+		assert_int_equal(course.rises_ns, weir_share_next_ns(&share));
+		assert_true(course.rises_ns > START + wait_ns);
+		weir_share_advance(&share, course.rises_ns);
+		assert_int_equal(course.fallen_back, share.enforced);
+		weir_share_plan(&share, course.rises_ns, &course);
+		assert_int_equal(course.leased, 1000);
+		assert_int_equal(course.rises_ns, UINT64_MAX);
+	}
+}
+
+/* It enforces no more than the course, and claims to know nothing of what was before. */
+static void another_process_goes_on_with_the_course(void **state)
+{
+	static const uint64_t after_ms[] = {500, 1500, 6000};
+	static const uint64_t enforced[] = {20, 20, 1000};
+	struct weir_share share = leased(20), next;
+	struct weir_share_course course, same;
+	struct weir_share_ask ask;
+
+	weir_share_plan(&share, START + MS, &course);
+	for (size_t i = 0; i < ARRAY_SIZE(after_ms); i++) {
+		weir_share_resume(&next, &terms, &course, START + after_ms[i] * MS);
+		assert_int_equal(next.enforced, enforced[i]);
+		weir_share_ask(&next, START + after_ms[i] * MS, 0, 0, &ask);
+		assert_int_equal(ask.peak, WEIR_PEAK_UNKNOWN);
+		assert_int_equal(ask.fallback, 1000);
+		assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
+	}
+	weir_share_resume(&next, &terms, &course, START + 500 * MS);
+	weir_share_plan(&next, START + 500 * MS, &same);
+	assert_memory_equal(&same, &course, sizeof(same));
+}
+
+static void a_smaller_threshold_holds_at_once_and_what_was_is_remembered(void **state)
+{
+	const struct weir_share_terms smaller = {.threshold = 900, .interval_ns = SECOND, .may_fall_back = true};
+	struct weir_share share = leased(2000);
+	struct weir_share_ask ask;
+
+	weir_share_change(&share, &smaller, START + 200 * MS);
+	weir_share_ask(&share, START + 200 * MS, 0, 0, &ask);
+	assert_int_equal(ask.threshold, 900);
+	assert_int_equal(ask.share, 900);
+	assert_int_equal(ask.fallback, 900);
+	assert_int_equal(ask.peak, 2000);
+}
+
+static void what_was_pushed_late_counts_until_then(void **state)
+{
+	struct weir_share share = leased(2000);
+	struct weir_share_answer answer = lease_of(500);
+	struct weir_share_ask ask;
+
+	weir_share_take(&share, &answer, START + 200 * MS, START + 200 * MS);
+	weir_share_was(&share, 2000, START + 300 * MS);
+	weir_share_take(&share, &answer, START + 1300 * MS, START + 1300 * MS);
+	weir_share_ask(&share, START + 1350 * MS, 0, 0, &ask);
+	assert_int_equal(ask.peak, 2000);
+	weir_share_ask(&share, START + 1352 * MS, 0, 0, &ask);
+	assert_int_equal(ask.peak, 500);
 }
 
 static void a_share_given_up_is_told_when_it_has_left_the_window(void **state)
@@ -232,6 +310,10 @@ int main(void)
 		cmocka_unit_test(a_lease_ends_before_the_stores),
 		cmocka_unit_test(a_lease_that_the_store_shortens_is_short),
 		cmocka_unit_test(a_host_with_less_than_its_fallback_rises_late),
+		cmocka_unit_test(a_course_says_what_will_be_enforced),
+		cmocka_unit_test(another_process_goes_on_with_the_course),
+		cmocka_unit_test(a_smaller_threshold_holds_at_once_and_what_was_is_remembered),
+		cmocka_unit_test(what_was_pushed_late_counts_until_then),
 		cmocka_unit_test(a_share_given_up_is_told_when_it_has_left_the_window),
 		cmocka_unit_test(shares_that_shrink_often_are_not_forgotten),
 		cmocka_unit_test(a_host_that_leaves_enforces_nothing),

@@ -264,6 +264,7 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
 	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
+	weir_json_add_cluster(fields, rule->cluster, rule->falls_back);
 	return fields;
 }
 
@@ -351,6 +352,16 @@ static json_t *describe_except(const struct weir_settings *settings)
 	return list;
 }
 
+/* null: there is none */
+static json_t *describe_cluster(char *const *fields)
+{
+	if (!fields[WEIR_CLUSTER_REDIS])
+		return json_null();
+	return json_pack("{s:s, s:s?, s:s?, s:s?}", "redis", fields[WEIR_CLUSTER_REDIS], "name",
+			 fields[WEIR_CLUSTER_NAME], "host", fields[WEIR_CLUSTER_HOST], "passwordFile",
+			 fields[WEIR_CLUSTER_PASSWORD_FILE]);
+}
+
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)
 {
 	static const char *const policies[] = {"pass", "drop"};
@@ -367,6 +378,7 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 		(json_int_t)settings->occupy_timeout_ms);
 	json_object_set_new(fields, "timedEntries", json_integer(image->timed_entries));
 	json_object_set_new(fields, "nonIpExcept", describe_except(settings));
+	json_object_set_new(fields, "cluster", describe_cluster(settings->cluster));
 	describe_connections(image, fields);
 	return fields;
 }
@@ -500,6 +512,9 @@ static void print_limit(const struct weir_ruleset_rule *rule)
 		       (unsigned long long)memory->high_mark_bytes);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		printf(" (1/%u of it when cold, warm in %u s)", rule->warm_up.cold_factor, rule->warm_up.period_s);
+	if (rule->cluster)
+		printf("%s", rule->cluster == WEIR_CLUSTER_GLOBAL ? " for all hosts together"
+								  : " times the number of hosts, together");
 }
 
 /* By what the packets are judged: planned times, or a window and where it is kept. */
@@ -672,7 +687,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 {
 	const struct weir_settings *settings = &ruleset->settings;
 	bool delays = false, has_memory = false, has_moving = false, counts_connections = false, has_samples = false,
-	     has_breakers = false;
+	     has_breakers = false, is_shared = false;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		delays |= weir_kind_of(&ruleset->rules[i])->delays;
@@ -680,6 +695,7 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 		has_breakers |= weir_kind_of(&ruleset->rules[i])->is_breaker;
 		has_memory |= ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE;
 		has_moving |= ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT;
+		is_shared |= ruleset->rules[i].cluster;
 		has_samples |= weir_goes_by_samples(&ruleset->rules[i]);
 	}
 	counts_connections |= weir_tracks_connections(ruleset);
@@ -692,6 +708,9 @@ static void print_special_settings(const struct weir_ruleset *ruleset, const str
 	if (has_moving)
 		printf("moving thresholds: stale when no controller was heard of for %u ms\n",
 		       settings->controller_timeout_ms);
+	if (is_shared)
+		printf("shared by hosts: those of cluster %s, through the store %s\n",
+		       settings->cluster[WEIR_CLUSTER_NAME], settings->cluster[WEIR_CLUSTER_REDIS]);
 	if (has_samples)
 		printf("load and CPU usage: sampled by 'weir run' or 'weir control'; rules admit when none was heard "
 		       "of "

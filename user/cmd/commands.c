@@ -27,6 +27,7 @@ const struct weir_command_entry weir_commands[] = {
 	{&weir_block_command, weir_cmd_block, "drop the packets of sources for a while"},
 	{&weir_allow_command, weir_cmd_allow, "let the packets of sources pass for a while"},
 	{&weir_release_command, weir_cmd_release, "end penalties of flows"},
+	{&weir_cluster_command, weir_cmd_cluster, "limits that hosts share: who has what; forget a host"},
 	{&weir_replay_command, weir_cmd_replay, "run the BPF program over a capture, in the capture's own time"},
 	{&weir_doctor_command, weir_cmd_doctor, "what on this host would stop or bend a limit"},
 	{},

@@ -46,6 +46,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 	} while (err == WEIR_CONTROLLER_WARNS);
 	if (err != -ENOENT)
 		return err;
+	weir_controller_give_back(controller);
 	fprintf(stderr, "weir control: instance '%s' was detached: nothing is left to control\n", instance);
 	return 0;
 }

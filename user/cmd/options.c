@@ -14,6 +14,7 @@
 #include "rules/quantity.h"
 #include "rules/values.h"
 #include "terminal.h"
+#include "sharing/store.h"
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000
@@ -546,15 +547,29 @@ struct weir_attach_options weir_options_attach(const struct weir_options *option
 	};
 }
 
+/* What this build could never do is told now, and not by a limit that stays at nothing. */
+static int check_store(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].cluster && !weir_store_is_built())
+			return weir_diag_error(diag, &ruleset->rules[i].place, NULL,
+					       "this weir was built with WITHOUT=cluster: use another, or leave "
+					       "'clusterMode' out",
+					       "rule '%s' is shared by hosts, which this weir cannot do",
+					       ruleset->rules[i].name);
+	return 0;
+}
+
 int weir_options_read_rules(const struct weir_options *options, struct weir_ruleset **ret_ruleset,
 			    struct weir_diag *diag)
 {
 	int err =
 		weir_ruleset_read((const char *const *)options->arguments, options->argument_count, ret_ruleset, diag);
 
-	if (!err)
-		(*ret_ruleset)->settings.observes |= options->observes;
-	return err;
+	if (err)
+		return err;
+	(*ret_ruleset)->settings.observes |= options->observes;
+	return check_store(*ret_ruleset, diag);
 }
 
 void weir_tell(struct weir_diag *diag)

@@ -212,6 +212,10 @@ static void print_threshold(const struct weir_explanation *explanation, const st
 			line("threshold", "%llu %s, the safe value: no controller runs ('weir control')",
 			     (unsigned long long)rule->threshold, unit_of(rule));
 		return;
+	case WEIR_THRESHOLD_SHARED:
+		line("threshold", "%llu %s, this host's share ('weir cluster status')",
+		     (unsigned long long)rule->threshold, unit_of(rule));
+		return;
 	case WEIR_THRESHOLD_UNKNOWN:
 		line("threshold", "moves: the controller finds it");
 		return;
@@ -348,7 +352,7 @@ static const char *const reason_names[] = {
 	[WEIR_THRESHOLD_AS_WRITTEN] = "asWritten", [WEIR_THRESHOLD_OVERRIDE] = "override",
 	[WEIR_THRESHOLD_WARMING] = "warmUp",	   [WEIR_THRESHOLD_BY_MEMORY] = "memory",
 	[WEIR_THRESHOLD_NO_READING] = "noReading", [WEIR_THRESHOLD_SAFE] = "controllerSilent",
-	[WEIR_THRESHOLD_UNKNOWN] = "unknown",
+	[WEIR_THRESHOLD_SHARED] = "share",	   [WEIR_THRESHOLD_UNKNOWN] = "unknown",
 };
 
 /* The fields, by their names in rule files. */

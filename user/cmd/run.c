@@ -346,6 +346,8 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	weir_service_stopping();
 	stop_reloading(&reloads);
 	weir_server_free(&run->server);
+	if (err == -ENOENT || (!err && !run->leaves))
+		weir_controller_give_back(run->controller);
 	weir_controller_free(TAKE_PTR(run->controller));
 	return err;
 }

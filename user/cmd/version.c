@@ -10,6 +10,7 @@
 #include "host/confine.h"
 #include "program/libbpf_version.h"
 #include "serve/serve.h"
+#include "sharing/store.h"
 #include "weir_abi.h"
 
 void weir_print_version(void)
@@ -17,6 +18,7 @@ void weir_print_version(void)
 	/* Binaries of one ABI share what is pinned, whatever their commits are. */
 	printf("weir %s ABI %u\n", WEIR_RELEASE, WEIR_ABI_VERSION);
 	/* libpcap's own phrase has its name in it. */
-	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
-	       jansson_version_str(), weir_serve_version(), weir_confine_version(), pcap_lib_version());
+	printf("libbpf %s, libfyaml %s, jansson %s, %s, %s, %s, %s\n", weir_libbpf_version(), fy_library_version(),
+	       jansson_version_str(), weir_serve_version(), weir_confine_version(), weir_store_version(),
+	       pcap_lib_version());
 }

@@ -115,6 +115,51 @@ void weir_share_advance(struct weir_share *share, uint64_t now_ns)
 		share->time.is_known = false;
 }
 
+void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_course *ret_course)
+{
+	bool rises = share->rises_ns != UINT64_MAX;
+	uint64_t ended = share->fallback < share->enforced ? share->fallback : share->enforced;
+
+	*ret_course = (struct weir_share_course){
+		.leased = share->enforced,
+		.ended = share->has_lease ? ended : share->enforced,
+		.fallen_back = rises		  ? share->fallback
+			       : share->has_lease ? ended
+						  : share->enforced,
+		.ends_ns = share->has_lease ? share->ends_ns : now_ns,
+		.rises_ns = rises ? share->rises_ns : UINT64_MAX,
+	};
+}
+
+void weir_share_resume(struct weir_share *share, const struct weir_share_terms *terms,
+		       const struct weir_share_course *course, uint64_t now_ns)
+{
+	weir_share_begin(share, terms, now_ns);
+	share->enforced = now_ns < course->ends_ns    ? course->leased
+			  : now_ns < course->rises_ns ? course->ended
+						      : course->fallen_back;
+	share->fallback = course->fallen_back;
+	share->has_lease = now_ns < course->ends_ns;
+	share->ends_ns = course->ends_ns;
+	share->rises_ns = now_ns < course->rises_ns ? course->rises_ns : UINT64_MAX;
+	weir_share_change(share, terms, now_ns);
+}
+
+void weir_share_change(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns)
+{
+	share->terms = *terms;
+	if (share->fallback > terms->threshold)
+		share->fallback = terms->threshold;
+	if (share->enforced > terms->threshold)
+		enforce(share, terms->threshold, now_ns);
+}
+
+void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns)
+{
+	if (units > share->enforced)
+		remember(&share->peaks, units, rest_ns(share), now_ns);
+}
+
 uint64_t weir_share_next_ns(const struct weir_share *share)
 {
 	return share->has_lease ? share->ends_ns : share->rises_ns;

@@ -109,6 +109,25 @@ struct weir_share_answer {
 /* A process begins: it enforces nothing, and does not know what an earlier one enforced. */
 void weir_share_begin(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
 
+/* What the data plane has been told, so that it needs no controller: this much until its lease ends, and so on. */
+struct weir_share_course {
+	uint64_t leased, ended, fallen_back; /* units per interval */
+	uint64_t ends_ns, rises_ns;	     /* UINT64_MAX: no end in sight */
+};
+
+/* Call after weir_share_advance(): what holds from now_ns on, if this is never called again. */
+void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_course *ret_course);
+
+/* As weir_share_begin, of a process that goes on where another has ended: the data plane follows its course. */
+void weir_share_resume(struct weir_share *share, const struct weir_share_terms *terms,
+		       const struct weir_share_course *course, uint64_t now_ns);
+
+/* The rule says something else now, of the same interval. */
+void weir_share_change(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
+
+/* So much was enforced until now_ns, after all: the data plane was told later than weir_share_take() was. */
+void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns);
+
 /* Bring `enforced` to now_ns: a lease ends, a fallback begins. To be called at weir_share_next_ns() at the latest. */
 void weir_share_advance(struct weir_share *share, uint64_t now_ns);
 

@@ -96,7 +96,8 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 
 	for (i = 0; i < image->rule_count; i++) {
 		rule = &image->rules[i];
-		config->has_moving |= rule->threshold_moves;
+		config->has_moving |= rule->threshold_moves == WEIR_MOVES_ALONE;
+		config->has_shares |= rule->threshold_moves == WEIR_MOVES_SHARED;
 		config->kinds |= 1u << rule->kind;
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;

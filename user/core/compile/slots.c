@@ -741,6 +741,8 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->behavior = rule->behavior;
 	info->relation = rule->relation;
 	info->moves = terms->moves;
+	info->cluster = rule->cluster;
+	info->falls_back = rule->falls_back;
 	info->system = rule->system;
 	info->is_bbr = rule->is_bbr;
 	info->override_count = rule->override_count;
@@ -898,10 +900,11 @@ static void write_terms(const struct slotting *slotting, const struct weir_rules
 
 	written->threshold = WEIR_THRESHOLD_WORD(terms->units, plan->version);
 	written->kind = terms->kind;
-	written->needs_allowed = weir_kinds[terms->kind]->needs_allowed || terms->moves || terms->warms_flows;
+	written->needs_allowed =
+		weir_kinds[terms->kind]->needs_allowed || terms->moves || terms->warms_flows || rule->cluster;
 	if (weir_kinds[terms->kind]->has_tokens)
 		written->needs_allowed = false; /* what moves is its clock */
-	written->threshold_moves = terms->moves;
+	written->threshold_moves = rule->cluster ? WEIR_MOVES_SHARED : terms->moves ? WEIR_MOVES_ALONE : WEIR_MOVES_NOT;
 	written->warms_flows = terms->warms_flows;
 	written->has_overrides = rule->override_count > 0;
 	written->overrides_destination = written->has_overrides && rule->override_field == WEIR_KEY_DESTINATION;

@@ -47,6 +47,15 @@ static void write_except(struct weir_writer *writer, const struct weir_settings 
 	weir_write_end(writer);
 }
 
+static void write_cluster_settings(struct weir_writer *writer, char *const *fields)
+{
+	weir_write_map(writer, weir_setting_names[SETTING_CLUSTER]);
+	for (size_t i = 0; i < WEIR_CLUSTER_FIELDS; i++)
+		if (fields[i])
+			weir_write_word(writer, weir_cluster_field_names[i], fields[i]);
+	weir_write_end(writer);
+}
+
 static void write_settings(struct weir_writer *writer, const struct weir_settings *settings)
 {
 	const struct weir_settings *usual = &weir_default_settings;
@@ -66,6 +75,7 @@ static void write_settings(struct weir_writer *writer, const struct weir_setting
 		      usual->controller_timeout_ms);
 	write_setting(writer, SETTING_OCCUPY_TIMEOUT, settings->occupy_timeout_ms, usual->occupy_timeout_ms);
 	write_setting(writer, SETTING_TIMED_ENTRIES, settings->timed_entries, usual->timed_entries);
+	write_cluster_settings(writer, settings->cluster);
 	write_setting(writer, SETTING_CONNECTIONS, settings->connections, usual->connections);
 	if (!settings->derives_connection_flows)
 		weir_write_number(writer, weir_setting_names[SETTING_CONNECTION_FLOWS], settings->connection_flows);
@@ -288,6 +298,18 @@ static void write_overrides(struct weir_writer *writer, const struct weir_rulese
 	weir_write_end(writer);
 }
 
+static void write_cluster(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
+{
+	if (!rule->cluster)
+		return;
+	weir_write_word(writer, weir_rule_fields[RULE_CLUSTER_MODE], "true");
+	weir_write_map(writer, weir_rule_fields[RULE_CLUSTER_CONFIG]);
+	weir_write_word(writer, "thresholdType", weir_cluster_type_names[rule->cluster - WEIR_CLUSTER_AVG_LOCAL]);
+	if (!rule->falls_back)
+		weir_write_word(writer, "fallbackToLocalWhenFail", "false");
+	weir_write_end(writer);
+}
+
 static void write_limit(struct weir_writer *writer, const struct weir_ruleset *ruleset,
 			const struct weir_ruleset_rule *rule)
 {
@@ -305,6 +327,7 @@ static void write_limit(struct weir_writer *writer, const struct weir_ruleset *r
 	write_behavior(writer, ruleset, rule);
 	if (rule->observes)
 		weir_write_word(writer, weir_rule_fields[RULE_MODE], "observe");
+	write_cluster(writer, rule);
 	write_overrides(writer, rule);
 }
 

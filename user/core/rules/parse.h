@@ -119,6 +119,7 @@ enum weir_setting {
 	SETTING_CONTROLLER_TIMEOUT,
 	SETTING_OCCUPY_TIMEOUT,
 	SETTING_TIMED_ENTRIES,
+	SETTING_CLUSTER,
 	SETTING_CONNECTIONS,
 	SETTING_CONNECTION_FLOWS,
 	SETTING_CONNECTION_TIMEOUTS, /* as many as WEIR_CONNECTION_CLASSES, in their order */
@@ -135,6 +136,13 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 
 /* What is left to say once all settings and rules are read: defaults that go by others, and warnings. */
 void weir_finish_settings(struct weir_reader *reader, const struct weir_node *const first[WEIR_SETTING_COUNT]);
+
+/* settings.cluster of one file (NULL: it has none); and once all are read: rules that hosts share need it. */
+void weir_read_cluster_settings(struct weir_reader *reader, const struct weir_node *node);
+void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *node);
+
+/* The fields of settings.cluster, by enum weir_cluster_field. */
+extern const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS];
 
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);

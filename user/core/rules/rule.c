@@ -303,6 +303,7 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
 	rule->metric = read_metric(reader, draft);
+	weir_read_cluster(reader, draft);
 	kind = weir_kind_of(rule);
 	if (draft->has_rate && !kind->has_interval)
 		weir_complain(reader, draft->value[RULE_RATE], "write 'threshold', without a time",

@@ -40,6 +40,8 @@
 	NUMBER(BURST_COUNT, "burstCount", WEIR_THRESHOLD_UNITS_MAX, "write 0 to 10000000000000")                       \
 	FIELD(MODE, "mode")                                                                                            \
 	FIELD(OVERRIDES, "overrides")                                                                                  \
+	FIELD(CLUSTER_MODE, "clusterMode")                                                                             \
+	FIELD(CLUSTER_CONFIG, "clusterConfig")                                                                         \
 	NUMBER(BLOCK_DURATION, "blockDurationInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")              \
 	NUMBER(BLOCK_DURATION_MAX, "blockDurationMaxInMs", UINT32_MAX, "write 1 to 4294967295, or leave it out")
 
@@ -108,6 +110,15 @@ bool weir_look_up_resource(struct weir_reader *reader, const struct weir_node *n
  * overrides.
  */
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft);
+
+/* clusterMode and clusterConfig (cluster.c): part of a rule's choices, as they are read before what a list of
+ * Sentinel's does not use is left out; and what a rule that hosts share cannot be.
+ */
+void weir_read_cluster(struct weir_reader *reader, struct weir_draft *draft);
+void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *draft);
+
+/* Sentinel's clusterConfig.thresholdType, by its number. */
+extern const char *const weir_cluster_type_names[2];
 
 /* The overrides of a rule on `resource` (NULL: it is not known). */
 void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,

@@ -34,6 +34,12 @@ bool weir_draft_uses(const struct weir_draft *draft, enum weir_rule_field field,
 		is_used = rule->relation == WEIR_RELATION_ASSOCIATED;
 		condition = "relationStrategy AssociatedResource";
 		break;
+	case RULE_CLUSTER_CONFIG:
+		is_used = rule->cluster;
+		condition = "clusterMode true";
+		break;
+	case RULE_CLUSTER_MODE: /* `false` is right everywhere, and `true` is refused where it cannot be */
+		return true;
 	case RULE_SAMPLES:
 		condition = rule->window == WEIR_WINDOW_TOKENS && rule->behavior == WEIR_BEHAVIOR_REJECT
 				    ? "windows with buckets: tokens come one by one"
@@ -217,6 +223,8 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		check_penalty(reader, draft);
 	if (draft->value[RULE_OVERRIDES])
 		check_overrides(reader, draft);
+	if (rule->cluster)
+		weir_check_cluster(reader, draft);
 	/* What a mistake left out must not be blamed for what remains. */
 	if (reader->mistakes != draft->mistakes_before)
 		return;

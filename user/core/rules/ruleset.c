@@ -129,6 +129,8 @@ void weir_ruleset_free(struct weir_ruleset *ruleset)
 	free(ruleset->file_texts);
 	free(ruleset->settings.memory_cgroup);
 	free(ruleset->settings.non_ip_except);
+	for (size_t i = 0; i < WEIR_CLUSTER_FIELDS; i++)
+		free(ruleset->settings.cluster[i]);
 	free(ruleset->listed);
 	free(ruleset);
 }

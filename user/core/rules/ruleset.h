@@ -117,6 +117,15 @@ struct weir_breaker_fields {
 
 #define WEIR_NO_RESOURCE SIZE_MAX
 
+/* settings.cluster, by enum weir_cluster_field; NULL: the file does not say. */
+enum weir_cluster_field {
+	WEIR_CLUSTER_REDIS,	    /* where the store is: rules/store.h */
+	WEIR_CLUSTER_NAME,	    /* of the hosts together */
+	WEIR_CLUSTER_HOST,	    /* of this host; default: its host name */
+	WEIR_CLUSTER_PASSWORD_FILE, /* whose first line is the store's password */
+	WEIR_CLUSTER_FIELDS
+};
+
 #define WEIR_SYSTEM_RULES_MAX WEIR_PACKET_RULES_MAX /* a packet meets all of them */
 
 struct weir_ruleset_rule {
@@ -147,6 +156,8 @@ struct weir_ruleset_rule {
 	uint32_t override_field;	    /* WEIR_KEY_SOURCE or WEIR_KEY_DESTINATION, whose prefixes these are */
 	struct weir_override *overrides;    /* in the order of the file, no prefix twice */
 	size_t override_count;
+	enum weir_cluster cluster; /* clusterMode: the hosts of settings.cluster share its threshold */
+	bool falls_back;	   /* ... and keep a part when they cannot reach the store: fallbackToLocalWhenFail */
 	struct weir_place place;
 	struct weir_place high_mark_place; /* MemoryAdaptive: for weir_ruleset_check_memory */
 };
@@ -168,6 +179,7 @@ struct weir_settings {
 	uint32_t connections;		  /* that all Concurrency rules together can track; default 131072 */
 	uint32_t connection_flows;	  /* that can have connections; default a quarter of these */
 	bool derives_connection_flows;	  /* they are the default */
+	char *cluster[WEIR_CLUSTER_FIELDS];
 	uint32_t ring_groups; /* of a breaker, a power of two; 0: the default. No file says it: replay asks for more */
 	/* silence that ends a connection: by default 10,000, 600,000, 120,000 and 10,000 */
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];

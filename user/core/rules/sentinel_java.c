@@ -11,22 +11,6 @@
 #define NOT(instead) RULE_FIELD_COUNT, instead
 #define FIELDS(kind) .fields = kind##_fields, .field_count = ARRAY_SIZE(kind##_fields)
 
-/* ---- what several kinds have ---- */
-
-static void check_cluster(struct weir_reader *reader, const struct weir_node *node)
-{
-	const char *word;
-
-	if (!node || !weir_read_word(reader, node, "clusterMode", &word) || !strcmp(word, "false"))
-		return;
-	if (!strcmp(word, "true"))
-		weir_complain(reader, node, "write false: the rule limits this host alone",
-			      "clusterMode: limits that hosts share are not supported yet");
-	else
-		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'clusterMode'",
-			      WEIR_SHOWN(word));
-}
-
 /* ---- flow rules ---- */
 
 enum {
@@ -35,7 +19,6 @@ enum {
 	FLOW_GRADE,
 	FLOW_STRATEGY,
 	FLOW_BEHAVIOR,
-	FLOW_CLUSTER_MODE,
 };
 
 static const struct weir_sentinel_field flow_fields[] = {
@@ -44,14 +27,14 @@ static const struct weir_sentinel_field flow_fields[] = {
 	[FLOW_GRADE] = {"grade", OWN},
 	[FLOW_STRATEGY] = {"strategy", OWN},
 	[FLOW_BEHAVIOR] = {"controlBehavior", OWN},
-	[FLOW_CLUSTER_MODE] = {"clusterMode", OWN},
+	{"clusterMode", AS(CLUSTER_MODE)},
 	{"id", OWN},
 	{"resource", AS(RESOURCE)},
 	{"count", AS(THRESHOLD)},
 	{"refResource", AS(REF_RESOURCE)},
 	{"warmUpPeriodSec", AS(WARM_UP_PERIOD)},
 	{"maxQueueingTimeMs", AS(MAX_QUEUEING)},
-	{"clusterConfig", OWN},
+	{"clusterConfig", AS(CLUSTER_CONFIG)},
 	{"threshold", NOT("write 'count'")},
 	{"metricType", NOT("write 'grade': 0 for threads, 1 for requests a second")},
 	{"tokenCalculateStrategy", NOT("write 'controlBehavior': 1 to warm up, 3 to warm up and queue")},
@@ -117,7 +100,6 @@ static void read_flow(struct weir_reader *reader, struct weir_sentinel_rule *rul
 
 	weir_sentinel_check_regex(reader, rule->values[FLOW_REGEX]);
 	weir_sentinel_check_caller(reader, rule->values[FLOW_LIMIT_APP]);
-	check_cluster(reader, rule->values[FLOW_CLUSTER_MODE]);
 	weir_sentinel_read_number(reader, grade_at, "grade", GRADE_THREADS, GRADE_QPS, GRADE_QPS, &grade);
 	say_strategy(reader, rule, grade == GRADE_THREADS);
 	/* As in Sentinel Java, which has no other behavior for threads than to refuse. */
@@ -211,6 +193,20 @@ static uint64_t cut_count(struct weir_sentinel_rule *rule)
 		return 0;
 	weir_sentinel_say_number(rule, RULE_THRESHOLD, node, micro / WEIR_MICRO);
 	return micro / WEIR_MICRO;
+}
+
+static void check_cluster(struct weir_reader *reader, const struct weir_node *node)
+{
+	const char *word;
+
+	if (!node || !weir_read_word(reader, node, "clusterMode", &word) || !strcmp(word, "false"))
+		return;
+	if (!strcmp(word, "true"))
+		weir_complain(reader, node, "write false: the rule limits this host alone",
+			      "hosts cannot share this rule: each flow of a key would need shares of its own");
+	else
+		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'clusterMode'",
+			      WEIR_SHOWN(word));
 }
 
 static void read_param_flow(struct weir_reader *reader, struct weir_sentinel_rule *rule)

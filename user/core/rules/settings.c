@@ -44,6 +44,7 @@ const char *const weir_setting_names[WEIR_SETTING_COUNT] = {
 	"controllerTimeoutInMs",
 	"occupyTimeoutInMs",
 	"timedEntries",
+	"cluster",
 	"connections",
 	"connectionFlows",
 	"halfOpenTimeoutInMs",
@@ -225,6 +226,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 		    &settings->controller_timeout_ms);
 	read_number(reader, values, SETTING_OCCUPY_TIMEOUT, 0, OCCUPY_TIMEOUT_MS_MAX, &settings->occupy_timeout_ms);
 	read_count(reader, values, SETTING_TIMED_ENTRIES, 0, WEIR_LISTED_MAX, &settings->timed_entries);
+	weir_read_cluster_settings(reader, values[SETTING_CLUSTER]);
 	read_connections(reader, values, settings);
 	if (values[SETTING_UNMATCHED] && settings->drop_unmatched)
 		weir_warn(reader, values[SETTING_UNMATCHED],
@@ -232,7 +234,7 @@ void weir_read_settings(struct weir_reader *reader, const struct weir_node *node
 			  "host's own requests, too; 'weir run --observe' shows what would go",
 			  "'unmatched: drop' drops all that is in no resource");
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
-		if (values[i] && i == SETTING_NON_IP_EXCEPT) /* lists add up */
+		if (values[i] && (i == SETTING_NON_IP_EXCEPT || i == SETTING_CLUSTER)) /* they add up */
 			first[i] = first[i] ?: values[i];
 		else if (values[i])
 			merge(reader, values[i], weir_setting_names[i], &first[i]);
@@ -287,6 +289,7 @@ void weir_finish_settings(struct weir_reader *reader, const struct weir_node *co
 	/* The rule may be in the file that could not be read, or the one that is wrong. */
 	if (reader->is_incomplete || reader->complaints)
 		return;
+	weir_finish_cluster(reader, first[SETTING_CLUSTER]);
 	check_occupy_timeout(reader, first[SETTING_OCCUPY_TIMEOUT]);
 	warn_of_arp(reader, first[SETTING_NON_IP], first[SETTING_NON_IP_EXCEPT]);
 	if (limits_connections || weir_tracks_connections(reader->ruleset))

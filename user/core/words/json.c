@@ -101,7 +101,19 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 	if (rule->relation == WEIR_RELATION_ASSOCIATED)
 		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
 	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
+	weir_json_add_cluster(fields, rule->cluster, rule->falls_back);
 	return fields;
+}
+
+void weir_json_add_cluster(json_t *fields, enum weir_cluster cluster, bool falls_back)
+{
+	if (!cluster)
+		return;
+	json_object_set_new(fields, "clusterMode", json_true());
+	json_object_set_new(fields, "clusterConfig",
+			    json_pack("{s:s, s:b}", "thresholdType",
+				      cluster == WEIR_CLUSTER_GLOBAL ? "GLOBAL" : "AVG_LOCAL",
+				      "fallbackToLocalWhenFail", falls_back));
 }
 
 void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max)

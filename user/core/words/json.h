@@ -46,6 +46,9 @@ json_t *weir_json_tally(const struct weir_tally *tally);
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 
+/* clusterMode and clusterConfig, where hosts share the rule. */
+void weir_json_add_cluster(json_t *fields, enum weir_cluster cluster, bool falls_back);
+
 /* Add blockDurationInMs and blockDurationMaxInMs, if the rule penalises. */
 void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max);
 

@@ -210,7 +210,10 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 	format_penalty(rule, penalty, sizeof(penalty));
 	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
-		 rule->strategy == WEIR_STRATEGY_WARM_UP ? ", warming up" : "",
+		 rule->strategy == WEIR_STRATEGY_WARM_UP   ? ", warming up"
+		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
+		 : rule->cluster == WEIR_CLUSTER_AVG_LOCAL ? ", times the hosts"
+							   : "",
 		 kind->lends	? ", lends"
 		 : kind->delays ? ", spaced"
 				: "",

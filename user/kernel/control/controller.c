@@ -23,6 +23,7 @@
 #include "program/array.h"
 #include "program/signals.h"
 #include "program/thresholds.h"
+#include "sharing/sharing.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
 /* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
@@ -67,7 +68,8 @@ struct weir_controller {
 	int timer_fd;
 	struct weir_instance *instance;
 	struct weir_thresholds *thresholds;
-	struct weir_memory *memory; /* NULL: no rule asks for it */
+	struct weir_sharing *sharing; /* NULL: hosts share no rule */
+	struct weir_memory *memory;   /* NULL: no rule asks for it */
 	struct weir_memory_use memory_use;
 	bool misses_memory;  /* the last reading failed, which has been told */
 	bool has_failed;     /* the last tick did, which has been told */
@@ -274,6 +276,8 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 		err = open_thresholds(controller, diag);
 	if (!err)
 		err = open_signals(controller, diag);
+	if (!err)
+		err = weir_sharing_follow(&controller->sharing, controller->instance, diag);
 	return err;
 }
 
@@ -379,6 +383,8 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 	if (controller->memory)
 		read_memory(controller, now_ns, diag);
 	sample(controller, now_ns);
+	if (controller->sharing)
+		weir_sharing_step(controller->sharing, diag);
 	watch_links(controller, now_ns, diag);
 	listen_for_others(controller, now_ns);
 	if (controller->must_follow)
@@ -431,7 +437,12 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : PERIOD_NS;
 	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
-	const struct itimerspec due = {.it_value = {.tv_sec = next_ns / SECOND_NS, .tv_nsec = next_ns % SECOND_NS}};
+	uint64_t sharing_ns = weir_sharing_due_ns(controller->sharing) + 1; /* a time of 0 would be none */
+	struct itimerspec due = {};
+
+	if (sharing_ns && sharing_ns < next_ns)
+		next_ns = sharing_ns;
+	due.it_value = (struct timespec){.tv_sec = next_ns / SECOND_NS, .tv_nsec = next_ns % SECOND_NS};
 
 	if (timerfd_settime(controller->timer_fd, TFD_TIMER_ABSTIME, &due, NULL))
 		return weir_diag_fail(diag, errno, NULL, "cannot set the controller's timer");
@@ -458,6 +469,7 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 		{.fd = controller->timer_fd, .events = POLLIN},
 		{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
 		{.fd = -1, .events = POLLIN},
+		weir_sharing_poll(controller->sharing),
 	};
 	const int pause_ms = follow_pause_ms(controller);
 	int err = arm(controller, diag);
@@ -578,6 +590,7 @@ void weir_controller_free(struct weir_controller *controller)
 		munmap(controller->control, control_bytes());
 	}
 	weir_thresholds_free(controller->thresholds);
+	weir_sharing_free(controller->sharing);
 	weir_memory_free(controller->memory);
 	weir_signals_close(controller->signals);
 	weir_instance_free(controller->instance);
@@ -586,6 +599,12 @@ void weir_controller_free(struct weir_controller *controller)
 	weir_closep(&controller->timer_fd);
 	weir_closep(&controller->lock_fd);
 	free(controller);
+}
+
+void weir_controller_give_back(struct weir_controller *controller)
+{
+	if (controller->sharing)
+		weir_sharing_leave(controller->sharing);
 }
 
 void weir_controller_leave(struct weir_controller *controller)
@@ -601,14 +620,15 @@ void weir_controller_hear(struct weir_controller *controller, const uint64_t *dr
 
 uint32_t weir_controller_rule_count(const struct weir_controller *controller)
 {
-	return weir_thresholds_count(controller->thresholds) + controller->sampled_rules;
+	return weir_thresholds_count(controller->thresholds) + controller->sampled_rules +
+	       weir_sharing_rule_count(controller->sharing);
 }
 
 /* ---- looking on ---- */
 
 static bool needs_controller(const struct weir_rule_info *rule)
 {
-	return rule->moves || weir_needs_samples(rule);
+	return rule->moves || rule->cluster || weir_needs_samples(rule);
 }
 
 static enum weir_controller_state state_of(const struct weir_control *control, uint32_t rules, uint64_t now_ns)
@@ -635,6 +655,25 @@ static void look_at_memory(const struct weir_instance *instance, struct weir_con
 	}
 	if (report->needs_memory)
 		report->memory_err = weir_memory_read_once(instance->info.memory_cgroup, &report->used_bytes);
+}
+
+/* Of rules that hosts share, whoever is running. */
+static int look_at_shares(const struct weir_instance *instance, uint64_t *thresholds, uint64_t now_ns,
+			  struct weir_diag *diag)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		uint32_t slot = instance->rule_order[i];
+		struct weir_shared_threshold shared;
+
+		if (!instance->rules[slot].cluster)
+			continue;
+		if (instance->is_foreign[WEIR_MAP_SHARES] ||
+		    bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SHARES], &slot, &shared))
+			return weir_diag_fail(diag, errno, NULL, "cannot read the shares of instance '%s'",
+					      instance->name);
+		thresholds[i] = weir_share_in_force(&shared, now_ns);
+	}
+	return 0;
 }
 
 int weir_controller_look(const struct weir_instance *instance, struct weir_controller_report *ret_report,
@@ -665,6 +704,9 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		thresholds[i] = in_force(&instance->rules[instance->rule_order[i]], &pushed[i],
 					 report.state == WEIR_CONTROLLER_RUNNING);
+	err = look_at_shares(instance, thresholds, now_ns, diag);
+	if (err)
+		return err;
 	look_at_memory(instance, &report);
 	report.thresholds = TAKE_PTR(thresholds);
 	*ret_report = report;
@@ -695,7 +737,8 @@ void weir_controller_warn(const char *name, struct weir_diag *diag)
 	snprintf(
 		hint, sizeof(hint),
 		"start 'weir control%s'; until then WarmUp rules are at their plain threshold, MemoryAdaptive rules at "
-		"highMemUsageThreshold, and Load and CpuUsage rules admit",
+		"highMemUsageThreshold, rules that hosts share at what their store has left them last, and Load and "
+		"CpuUsage rules admit",
 		weir_instance_option(name, option));
 	weir_diag_warning(diag, NULL, NULL, hint, "%u rule%s of instance '%s' need%s a controller, and none is running",
 			  report.rule_count, report.rule_count == 1 ? "" : "s", name,

@@ -29,6 +29,11 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 /* At the end of a controller safe thresholds hold at once. One that is killed is missed when its heartbeat is stale. */
 void weir_controller_free(struct weir_controller *controller);
 
+/* The instance limits nobody any more, or will not in a moment: what hosts share is given back, which takes half a
+ * second at most. Without it the other hosts reserve this one's fallback.
+ */
+void weir_controller_give_back(struct weir_controller *controller);
+
 /*
  * In a child that was forked: keep nothing that makes it look like the controller. The lock stays the parent's alone,
  * and is free when that dies. The controller is not to be used any more, nor freed.

@@ -423,6 +423,24 @@ static int read_clocks(struct work *work)
 	return err;
 }
 
+/* In the lab there are no other hosts: this one's share is what the rule says. */
+static void take_shares(struct work *work)
+{
+	struct weir_generation *generation = weir_object_generation(work->result->object);
+	const struct weir_instance *instance = work->result->opened;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
+		struct weir_rule *rule = &generation->rules[info->place % WEIR_RULES_MAX];
+
+		if (!info->cluster)
+			continue;
+		rule->threshold_moves = WEIR_MOVES_NOT;
+		rule->threshold &= ~WEIR_THRESHOLD_MASK;
+		rule->threshold |= work->result->controller.thresholds[i] & WEIR_THRESHOLD_MASK;
+	}
+}
+
 /* What the controller tells the program holds only while it is alive; in the lab nothing goes stale by itself. */
 static int follow_controller(struct work *work)
 {
@@ -434,6 +452,7 @@ static int follow_controller(struct work *work)
 
 	if (err)
 		return err;
+	take_shares(work);
 	if (work->result->controller.state != WEIR_CONTROLLER_RUNNING) {
 		for (uint32_t place = 0; place < work->rule_count; place++)
 			generation->rules[place].threshold_moves = 0;

@@ -32,6 +32,7 @@ enum weir_threshold_reason {
 	WEIR_THRESHOLD_BY_MEMORY,  /* MemoryAdaptive, by a reading */
 	WEIR_THRESHOLD_NO_READING, /* MemoryAdaptive, and memory cannot be read */
 	WEIR_THRESHOLD_SAFE,	   /* it would move, and the controller is stale or absent */
+	WEIR_THRESHOLD_SHARED,	   /* by what other hosts leave of it */
 	WEIR_THRESHOLD_UNKNOWN,	   /* it moves, and nothing is attached */
 };
 

@@ -362,7 +362,10 @@ int weir_look_at_flow(const struct weir_look *look, const struct weir_lab_flow *
 		explained->stored_max = explained->info->warm_up.max;
 		explained->stored_warning = explained->info->warm_up.warning;
 	}
-	if (explained->info->moves) {
+	if (explained->info->cluster && look->controller) {
+		explained->threshold = look->controller->thresholds[rule->place];
+		explained->reason = WEIR_THRESHOLD_SHARED;
+	} else if (explained->info->moves) {
 		err = look_at_moving(look, rule, explained);
 	} else if (rule->has_overrides &&
 		   find_override(look->stage, rule, &flow->key, &units, &explained->override_bits)) {

@@ -72,6 +72,22 @@ static uint32_t flows_in_force(const struct weir_image *image)
 	return least == UINT32_MAX ? image->flows_per_cpu : least * WEIR_WAYS;
 }
 
+/* Each fits: the rule reader refuses what does not (rules/cluster.c). */
+static void describe_cluster(const struct weir_settings *settings, struct weir_cluster_info *cluster)
+{
+	char *const *fields = settings->cluster;
+
+	memset(cluster, 0, sizeof(*cluster));
+	if (fields[WEIR_CLUSTER_REDIS])
+		strncpy(cluster->redis, fields[WEIR_CLUSTER_REDIS], sizeof(cluster->redis) - 1);
+	if (fields[WEIR_CLUSTER_NAME])
+		strncpy(cluster->name, fields[WEIR_CLUSTER_NAME], sizeof(cluster->name) - 1);
+	if (fields[WEIR_CLUSTER_HOST])
+		strncpy(cluster->host, fields[WEIR_CLUSTER_HOST], sizeof(cluster->host) - 1);
+	if (fields[WEIR_CLUSTER_PASSWORD_FILE])
+		strncpy(cluster->password_file, fields[WEIR_CLUSTER_PASSWORD_FILE], sizeof(cluster->password_file) - 1);
+}
+
 void weir_instance_update_info(struct weir_instance_info *info, const struct weir_settings *settings,
 			       const struct weir_image *image, const struct weir_object *object)
 {
@@ -118,6 +134,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	info->allow_count = image->allow_count;
 	info->deny_count = image->deny_count;
+	describe_cluster(settings, &info->cluster);
 	memset(info->memory_cgroup, 0, sizeof(info->memory_cgroup));
 	if (settings->memory_cgroup)
 		strncpy(info->memory_cgroup, settings->memory_cgroup, sizeof(info->memory_cgroup) - 1);

@@ -107,6 +107,7 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_CONTROL] = "a controller that runs now has to be started again",
 	[WEIR_MAP_RULE_SECONDS] = "what WarmUp rules let pass lately is forgotten",
 	[WEIR_MAP_WARM_STATES] = "WarmUp rules start cold",
+	[WEIR_MAP_SHARES] = "rules that hosts share admit nothing until the store has been asked",
 	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled resources without a flow key start with no packet planned",
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
 	[WEIR_MAP_BORROWING_RESOURCES] = "windows that lend, of resources without a flow key, start empty",
@@ -170,6 +171,11 @@ static bool moves(const struct weir_rule_info *rule)
 	return rule->moves;
 }
 
+static bool is_shared(const struct weir_rule_info *rule)
+{
+	return rule->cluster;
+}
+
 static bool goes_by_handshakes(const struct weir_rule_info *rule)
 {
 	return weir_needs_handshakes(rule);
@@ -183,7 +189,7 @@ static bool goes_by_samples(const struct weir_rule_info *rule)
 /* The heartbeat vouches for samples, too. */
 static bool needs_controller(const struct weir_rule_info *rule)
 {
-	return rule->moves || weir_needs_samples(rule);
+	return rule->moves || rule->cluster || weir_needs_samples(rule);
 }
 
 /* Who keeps something in a table. Of those that are missing here every rule does. */
@@ -198,6 +204,7 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_CONTROL] = needs_controller,
 	[WEIR_MAP_RULE_SECONDS] = moves,
 	[WEIR_MAP_WARM_STATES] = moves,
+	[WEIR_MAP_SHARES] = is_shared,
 	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
 	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
 	[WEIR_MAP_BORROWING_RESOURCES] = lends_to_resource,

@@ -224,6 +224,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.lone_rows, image->rule_slots},
 		{skel->maps.rule_seconds, image->rule_slots},
 		{skel->maps.warm_states, image->rule_slots},
+		{skel->maps.shares, image->rule_slots},
 		{skel->maps.throttled_resources, image->rule_slots},
 		{skel->maps.throttled_flows, image->config.throttle_sets},
 		{skel->maps.token_resources, image->rule_slots},
@@ -425,6 +426,25 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
+/* A share is of the rule's own: what another one, or the same when hosts shared it once before, left is none. */
+static int forget_shares(const struct weir_object *object, const struct weir_image *image,
+			 const struct weir_rule_info *previous, struct weir_diag *diag)
+{
+	static const struct weir_shared_threshold none;
+	int fd = weir_object_map_fd(object, WEIR_MAP_SHARES);
+
+	for (uint32_t slot = 0; slot < image->rule_slots; slot++) {
+		if (image->rule_info[slot].state != WEIR_SLOT_USED || !image->rule_info[slot].cluster)
+			continue;
+		if (!image->fresh_rule_slots[slot] && previous && previous[slot].state == WEIR_SLOT_USED &&
+		    previous[slot].cluster)
+			continue;
+		if (bpf_map_update_elem(fd, &slot, &none, BPF_ANY))
+			return weir_diag_fail(diag, errno, NULL, "cannot begin to share");
+	}
+	return 0;
+}
+
 /* Shared sets are searched by slot and key, and would know flows of a slot's former owner. */
 static int forget_penalties(const struct weir_object *object, const struct weir_image *image, struct weir_diag *diag)
 {
@@ -497,6 +517,8 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 		err = forget_offenders(object, image, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_SHARES] > 0)
+		err = forget_shares(object, image, options->previous_rules, diag);
 	return err;
 }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rules that hosts share: how they are read, from weir's files and Sentinel Java's, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/emit.h"
+#include "rules/store.h"
+#include "ruleset_bench.h"
+
+#define STORE "settings: {cluster: {redis: 'redis://192.0.2.1', name: edge}}\n"
+#define SHARED(fields) STORE RESOURCES "rules:\n- {resource: dns, clusterMode: true, " fields "}\n"
+
+static void a_shared_rule_has_sentinels_defaults(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, SHARED("threshold: 5"));
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_AVG_LOCAL);
+	assert_true(bench->ruleset->rules[0].falls_back);
+	forget(bench);
+	assert_reads(bench, SHARED("threshold: 5, clusterConfig: {thresholdType: 1, fallbackToLocalWhenFail: false}"));
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_GLOBAL);
+	assert_false(bench->ruleset->rules[0].falls_back);
+	forget(bench);
+	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 5, clusterMode: false}]\n");
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_OFF);
+}
+
+static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
+{
+	struct bench *bench = *state;
+	_cleanup_(weir_freep) char *text = NULL;
+
+	assert_reads(bench,
+		     "settings: {cluster: {redis: 'unix:///run/redis.sock?db=3', name: edge, host: a-1, passwordFile: "
+		     "/etc/weir/redis}}\n" RESOURCES
+		     "rules: [{resource: dns, threshold: 5, clusterMode: true, clusterConfig: {thresholdType: GLOBAL, "
+		     "fallbackToLocalWhenFail: false}}]\n");
+	text = weir_ruleset_text(bench->ruleset, true);
+	assert_non_null(text);
+	forget(bench);
+	assert_reads(bench, text);
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_REDIS], "unix:///run/redis.sock?db=3");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_NAME], "edge");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_HOST], "a-1");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_PASSWORD_FILE], "/etc/weir/redis");
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_GLOBAL);
+	assert_false(bench->ruleset->rules[0].falls_back);
+}
+
+static void files_agree_on_the_cluster_or_are_refused(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, "settings: {cluster: {name: edge}}\n",
+				    "settings: {cluster: {redis: 'redis://192.0.2.1', name: edge}}\n",
+				    RESOURCES "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n"),
+			 0);
+	forget(bench);
+	assert_int_not_equal(read_texts(bench, SHARED("threshold: 5"), "settings: {cluster: {name: core}}\n", NULL), 0);
+	assert_tells(bench, "b.yaml:1:28: cluster: 'name' is 'core' here, but 'edge' in another file\n"
+			    "    settings: {cluster: {name: core}}\n"
+			    "                               ^~~~\n"
+			    "    files merge: set it in one of them, or in both to the same\n");
+}
+
+static void rules_of_sentinel_java_are_shared(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_int_equal(read_texts(bench, STORE RESOURCES,
+				    "[{\"resource\": \"dns\", \"grade\": 1, \"count\": 20, \"clusterMode\": true, "
+				    "\"clusterConfig\": "
+				    "{\"flowId\": 7, \"thresholdType\": 1, \"fallbackToLocalWhenFail\": false, "
+				    "\"sampleCount\": 10, "
+				    "\"windowIntervalMs\": 1000}}]\n",
+				    NULL),
+			 0);
+	assert_int_equal(bench->diag.count, 0);
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_GLOBAL);
+	assert_false(bench->ruleset->rules[0].falls_back);
+}
+
+static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
+{
+	static const struct sample samples[] = {
+		{SHARED("threshold: 5, metricType: Concurrency"), 4, 32, "connections that are open", "Direct, Reject"},
+		{SHARED("threshold: 5" WARM_UP), 4, 32, "WarmUp goes by", NULL},
+		{SHARED(MEMORY), 4, 32, "this host's memory", NULL},
+		{SHARED("threshold: 5" THROTTLING), 4, 32, "Throttling plans", NULL},
+		{SHARED("threshold: 5" ASSOCIATED), 4, 32, "AssociatedResource goes by", NULL},
+		{SHARED("threshold: 5, window: tokens"), 4, 32, "token bucket", NULL},
+		{SHARED("threshold: 5, blockDurationInMs: 5"), 4, 32, "blocked for a while", NULL},
+		{STORE
+		 "resources: [{name: dns, flow: source}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 4, 46, "each flow of a key", NULL},
+		{STORE
+		 "resources: [{name: dns, prioritized: true}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: "
+		 "true}\n",
+		 4, 46, "lends", NULL},
+		{RESOURCES "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n", 3, 3, "no store is named",
+		 "cluster: {redis"},
+		{"settings: {cluster: {name: edge}}\n" RESOURCES
+		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 1, 21, "needs 'redis' and 'name'", NULL},
+		{SHARED("threshold: 5, clusterConfig: {thresholdType: 2}"), 4, 83, "no value of 'thresholdType'",
+		 "GLOBAL"},
+		{SHARED("threshold: 5, clusterConfig: {flowId: 2}"), 4, 68, "clusterConfig has no field 'flowId'",
+		 NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+static void what_means_nothing_is_warned_of(void **state)
+{
+	static const struct sample samples[] = {
+		{STORE RESOURCES "rules: [{resource: dns, threshold: 5}]\n", 1, 21, "no rule is shared", NULL},
+		{RESOURCES "rules: [{resource: dns, threshold: 5, clusterConfig: {thresholdType: 1}}]\n", 2, 54,
+		 "'clusterConfig' has no effect", NULL},
+		{SHARED("threshold: 5.5"), 4, 32, "the fraction has no effect", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], true);
+}
+
+static void addresses_of_stores_are_read(void **state)
+{
+	static const struct {
+		const char *url;
+		struct weir_store_address expected;
+	} samples[] = {
+		{"redis://192.0.2.1", {.family = 4, .address = {192, 0, 2, 1}, .port = 6379}},
+		{"redis://192.0.2.1/", {.family = 4, .address = {192, 0, 2, 1}, .port = 6379}},
+		{"redis://me@192.0.2.1:7000/5",
+		 {.family = 4, .address = {192, 0, 2, 1}, .port = 7000, .database = 5, .user = "me"}},
+		{"redis://localhost", {.family = 4, .address = {127, 0, 0, 1}, .port = 6379}},
+		{"redis://[::1]:7000", {.family = 6, .address = {[15] = 1}, .port = 7000}},
+		{"redis://[::1]/2", {.family = 6, .address = {[15] = 1}, .port = 6379, .database = 2}},
+		{"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
+		{"unix://me@/run/redis.sock?db=7", {.path = "/run/redis.sock", .database = 7, .user = "me"}},
+	};
+	struct weir_store_address address;
+	struct weir_refusal refusal;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		assert_int_equal(weir_parse_store(samples[i].url, &address, &refusal), 0);
+		assert_memory_equal(&address, &samples[i].expected, sizeof(address));
+	}
+}
+
+static void what_is_no_address_of_a_store_is_refused(void **state)
+{
+	static const struct {
+		const char *url, *message;
+	} samples[] = {
+		{"", "is not where a store is"},
+		{"http://192.0.2.1", "is not where a store is"},
+		{"redis://", "is not an address"},
+		{"redis://store.example", "is not an address"},
+		{"redis://::1", "is not"},
+		{"redis://[::1", "is not where a store is"},
+		{"redis://[::1]x", "is not where a store is"},
+		{"redis://192.0.2.1:0", "range"},
+		{"redis://192.0.2.1:65536", "range"},
+		{"redis://192.0.2.1:", "not a"},
+		{"redis://192.0.2.1/16384", "range"},
+		{"redis://192.0.2.1/x", "not a whole number"},
+		{"redis://me:secret@192.0.2.1", "a password in a rule file"},
+		{"rediss://192.0.2.1", "no TLS"},
+		{"unix://run/redis.sock", "no path"},
+		{"unix:///run/redis.sock?x=7", "is not where a store is"},
+	};
+	struct weir_store_address address;
+	struct weir_refusal refusal;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		assert_int_not_equal(weir_parse_store(samples[i].url, &address, &refusal), 0);
+		if (!strstr(refusal.message, samples[i].message))
+			fail_msg("'%s': %s", samples[i].url, refusal.message);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_shared_rule_has_sentinels_defaults),
+		TEST(what_a_file_says_of_a_cluster_survives_being_written),
+		TEST(files_agree_on_the_cluster_or_are_refused),
+		TEST(rules_of_sentinel_java_are_shared),
+		TEST(what_hosts_cannot_share_is_refused_with_a_reason),
+		TEST(what_means_nothing_is_warned_of),
+		cmocka_unit_test(addresses_of_stores_are_read),
+		cmocka_unit_test(what_is_no_address_of_a_store_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* weir cluster: limits that hosts share. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cmd.h"
+#include "options.h"
+#include "print.h"
+#include "report/cluster.h"
+
+const struct weir_command weir_cluster_command = {
+	.name = "cluster",
+	.options = "INjWCh",
+	.means_attached = true,
+	.arguments = "status | forget HOST",
+	.arguments_min = 1,
+	.arguments_max = 2,
+	.about =
+		"'status' prints, of each rule that hosts share (clusterMode), what this host may admit now, how long\n"
+		"its lease lasts yet or for how long it has been alone, and what the ledger in the store says of all\n"
+		"hosts: live, silent (not heard of for a second), or left; what of the threshold counts as theirs, "
+		"what\n"
+		"they keep without the store, and what they asked for. It asks the store itself, for a second at "
+		"most.\n"
+		"'forget' takes a host out of the ledgers that will not come back: until then, or for a day, what it "
+		"may\n"
+		"keep without the store is reserved for it. Should it live, out of reach, all together may exceed the "
+		"limit\n"
+		"by that much.",
+	.example = "  weir cluster status\n"
+		   "  weir cluster status --json | jq '.rules[].share'\n"
+		   "  weir cluster forget edge-7",
+};
+
+static void print_shares(const struct weir_cluster_view *view)
+{
+	static const char *const headings[] = {"rule", "limit", ">share", ">wanted", ">alone", ">hosts", "lease"};
+	_cleanup_(weir_table_free) struct weir_table table = {
+		.headings = headings,
+		.columns = ARRAY_SIZE(headings),
+	};
+	char words[WEIR_WORDS_BYTES], lease[WEIR_SHARE_WORDS_BYTES];
+
+	for (size_t i = 0; i < view->rule_count; i++) {
+		const struct weir_shared_view *rule = &view->rules[i];
+		const struct weir_share_stages *stages = &rule->shared.stages[rule->shared.version & 1];
+
+		weir_table_cell(&table, "%s", rule->rule->name);
+		weir_table_cell(&table, "%s", weir_format_limit(rule->rule, words));
+		weir_table_cell(&table, "%llu", (unsigned long long)rule->in_force);
+		weir_table_cell(&table, "%llu", (unsigned long long)rule->shared.wanted);
+		weir_table_cell(&table, "%llu", (unsigned long long)stages->units[WEIR_SHARE_FALLEN_BACK]);
+		weir_table_cell(&table, "%u", rule->shared.hosts);
+		weir_table_cell(&table, "%s", weir_share_words(rule, view->now_ns, lease));
+	}
+	weir_table_print(&table, stdout);
+}
+
+static void print_ledgers(const struct weir_cluster_view *view)
+{
+	static const char *const headings[] = {"rule", "host", "state", ">holds", ">alone", ">wanted"};
+	_cleanup_(weir_table_free) struct weir_table table = {
+		.headings = headings,
+		.columns = ARRAY_SIZE(headings),
+	};
+
+	for (size_t i = 0; i < view->rule_count; i++) {
+		for (size_t h = 0; h < view->rules[i].host_count; h++) {
+			const struct weir_ledger_host *host = &view->rules[i].hosts[h];
+
+			weir_table_cell(&table, "%s", view->rules[i].rule->name);
+			weir_table_cell(&table, "%s", host->name);
+			weir_table_cell(&table, "%s", host->wanted < 0 ? "left" : host->is_live ? "live" : "silent");
+			weir_table_cell(&table, "%llu", (unsigned long long)host->hold);
+			weir_table_cell(&table, "%llu", (unsigned long long)host->fallback);
+			if (host->wanted < 0)
+				weir_table_cell(&table, "-");
+			else
+				weir_table_cell(&table, "%lld", (long long)host->wanted);
+		}
+		if (view->rules[i].owed) {
+			weir_table_cell(&table, "%s", view->rules[i].rule->name);
+			weir_table_cell(&table, "(hosts of a ledger that was lost)");
+			weir_table_cell(&table, "silent");
+			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
+			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
+			weir_table_cell(&table, "-");
+		}
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
+static void print_view(const struct weir_cluster_view *view)
+{
+	const struct weir_cluster_info *cluster = &view->instance->info.cluster;
+
+	if (!view->rule_count) {
+		printf("instance %s: hosts share none of its rules\n", view->instance->name);
+		return;
+	}
+	printf("instance %s: host %s of cluster %s\n", view->instance->name, view->host, cluster->name);
+	if (view->answers)
+		printf("store %s: answers, after %.1f ms\n\n", cluster->redis, (double)view->took_ns / 1000000);
+	else
+		printf("store %s: cannot be asked: %s\n\n", cluster->redis, view->trouble);
+	print_shares(view);
+	if (view->answers)
+		print_ledgers(view);
+}
+
+static int show(const struct weir_instance *instance, bool wants_json, struct weir_diag *diag)
+{
+	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
+	int err = weir_cluster_view_read(instance, &view, diag);
+
+	if (err)
+		return err;
+	if (wants_json)
+		return weir_json_print(weir_cluster_describe(&view), diag);
+	print_view(&view);
+	return weir_flush_results(diag);
+}
+
+static int cluster(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	const char *what = options->arguments[0];
+	bool forgets = !strcmp(what, "forget");
+	int err;
+
+	if (forgets ? options->argument_count != 2 : strcmp(what, "status") != 0 || options->argument_count != 1)
+		return weir_diag_error(diag, NULL, NULL, "write 'weir cluster status', or 'weir cluster forget HOST'",
+				       "it is not clear what 'weir cluster' is to do");
+	err = weir_instance_open(options->instance, &instance, diag);
+	if (err)
+		return err;
+	if (!forgets)
+		return show(instance, options->wants_json, diag);
+	err = weir_cluster_forget(instance, options->arguments[1], diag);
+	if (!err)
+		fprintf(stderr, "weir cluster: host '%s' is forgotten\n", options->arguments[1]);
+	return err;
+}
+
+int weir_cmd_cluster(int argc, char **argv)
+{
+	return weir_command_run(&weir_cluster_command, argc, argv, cluster);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rules that hosts share: what a rule file says of them (clusterMode, clusterConfig, settings.cluster). How hosts share
+ * is docs/cluster.md's.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/rule.h"
+#include "rules/store.h"
+
+const char *const weir_cluster_type_names[2] = {"AVG_LOCAL", "GLOBAL"};
+
+static bool read_truth(struct weir_reader *reader, const struct weir_node *node, const char *field, bool *truth)
+{
+	const char *word;
+
+	if (!weir_read_word(reader, node, field, &word))
+		return false;
+	if (strcmp(word, "true") && strcmp(word, "false")) {
+		weir_complain(reader, node, "write true or false", "'%.*s' is no value of '%s'", WEIR_SHOWN(word),
+			      field);
+		return false;
+	}
+	*truth = !strcmp(word, "true");
+	return true;
+}
+
+/* ---- rules ---- */
+
+enum { CONFIG_TYPE, CONFIG_FALLBACK, CONFIG_FIELD_COUNT };
+
+/* What else Sentinel Java's has (flowId, sampleCount, ...) is for its token servers, and ignored in its lists. */
+static void sort_config(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *node,
+			const struct weir_node *values[CONFIG_FIELD_COUNT])
+{
+	static const char *const names[CONFIG_FIELD_COUNT] = {"thresholdType", "fallbackToLocalWhenFail"};
+
+	if (!draft->is_sentinel) {
+		weir_read_fields(reader, node, "clusterConfig", names, CONFIG_FIELD_COUNT, false, values);
+		return;
+	}
+	if (node->kind != WEIR_NODE_MAP) {
+		weir_complain_no_map(reader, node, "clusterConfig", names, CONFIG_FIELD_COUNT);
+		return;
+	}
+	for (size_t i = 0; i + 1 < node->count; i += 2)
+		for (size_t name = 0; name < CONFIG_FIELD_COUNT; name++)
+			if (node->items[i]->kind == WEIR_NODE_WORD && !strcmp(node->items[i]->text, names[name]) &&
+			    node->items[i + 1]->kind != WEIR_NODE_NULL)
+				values[name] = node->items[i + 1];
+}
+
+static void read_config(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *node = draft->value[RULE_CLUSTER_CONFIG], *values[CONFIG_FIELD_COUNT] = {};
+	struct weir_ruleset_rule *rule = draft->rule;
+	unsigned int type = 0;
+
+	sort_config(reader, draft, node, values);
+	if (values[CONFIG_TYPE] && (!draft->is_sentinel || weir_check_unquoted(reader, values[CONFIG_TYPE])) &&
+	    weir_read_choice(reader, values[CONFIG_TYPE], "thresholdType", weir_cluster_type_names,
+			     ARRAY_SIZE(weir_cluster_type_names), true, &type))
+		rule->cluster = WEIR_CLUSTER_AVG_LOCAL + type;
+	if (values[CONFIG_FALLBACK])
+		read_truth(reader, values[CONFIG_FALLBACK], "fallbackToLocalWhenFail", &rule->falls_back);
+}
+
+void weir_read_cluster(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *mode = draft->value[RULE_CLUSTER_MODE];
+	bool is_shared = false;
+
+	if (!mode || !read_truth(reader, mode, "clusterMode", &is_shared) || !is_shared) {
+		if (draft->is_sentinel)
+			draft->value[RULE_CLUSTER_CONFIG] = NULL;
+		return;
+	}
+	draft->rule->cluster = WEIR_CLUSTER_AVG_LOCAL; /* both defaults are Sentinel's */
+	draft->rule->falls_back = true;
+	if (draft->value[RULE_CLUSTER_CONFIG])
+		read_config(reader, draft);
+}
+
+/* Why hosts cannot share this rule; NULL: they can. */
+static const char *why_not(const struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+
+	if (rule->metric == WEIR_METRIC_CONCURRENCY)
+		return "of connections that are open, nothing can be given back";
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
+		return "WarmUp goes by what passed on this host alone";
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		return "MemoryAdaptive goes by this host's memory";
+	if (rule->behavior == WEIR_BEHAVIOR_THROTTLING)
+		return "Throttling plans packets by a rate, and a share that moves would move what is planned";
+	if (rule->relation == WEIR_RELATION_ASSOCIATED)
+		return "AssociatedResource goes by what passed on this host alone";
+	if (rule->window == WEIR_WINDOW_TOKENS)
+		return "what a token bucket holds is this host's own";
+	if (rule->lends)
+		return "its window lends to prioritized packets units that may be another host's by then";
+	if (rule->penalty_ms)
+		return "a flow would be blocked for a while because a share has not come yet";
+	if (draft->has_resource && reader->ruleset->resources[rule->resource].flow.fields)
+		return "each flow of a key would need shares of its own";
+	return NULL;
+}
+
+void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_node *at = weir_draft_at(draft, RULE_CLUSTER_MODE);
+	const char *reason = why_not(reader, draft);
+
+	if (reason)
+		weir_complain(reader, at,
+			      "hosts share Direct, Reject rules with a window, on resources without a flow key; write "
+			      "'clusterMode: false', or another rule",
+			      "hosts cannot share this rule: %s", reason);
+	else if (draft->rule->threshold_micro % WEIR_MICRO)
+		weir_warn(reader, at, "write a whole number", "hosts share whole units: the fraction has no effect");
+}
+
+/* ---- settings ---- */
+
+const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis", "name", "host", "passwordFile"};
+
+/* In keys and fields of the store, where spaces separate; and in one word of a command line. */
+static bool is_plain(const char *name, size_t chars_max)
+{
+	return *name && strlen(name) <= chars_max &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
+}
+
+static void check_store(struct weir_reader *reader, const struct weir_node *node, const char *word)
+{
+	struct weir_store_address ignored;
+	struct weir_refusal refusal;
+
+	if (weir_parse_store(word, &ignored, &refusal))
+		weir_complain(reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
+}
+
+static void check_name(struct weir_reader *reader, const struct weir_node *node, const char *field, const char *word)
+{
+	if (!is_plain(word, WEIR_CLUSTER_WORD_CHARS - 1))
+		weir_complain(reader, node, "write letters, digits, '.', '_' and '-', 63 at most",
+			      "%s: '%.*s' is no name", field, WEIR_SHOWN(word));
+}
+
+static void check_password_file(struct weir_reader *reader, const struct weir_node *node, const char *word)
+{
+	if (*word != '/' || strlen(word) >= WEIR_CLUSTER_PATH_CHARS)
+		weir_complain(reader, node, "write it from '/' on, at most 255 bytes",
+			      "passwordFile: '%.*s' is no path of a file", WEIR_SHOWN(word));
+}
+
+static void keep(struct weir_reader *reader, const struct weir_node *node, size_t field)
+{
+	char **kept = &reader->ruleset->settings.cluster[field];
+	const char *word;
+
+	if (!weir_read_word(reader, node, weir_cluster_field_names[field], &word))
+		return;
+	if (*kept && strcmp(*kept, word)) {
+		weir_complain(reader, node, "files merge: set it in one of them, or in both to the same",
+			      "cluster: '%s' is '%.*s' here, but '%.*s' in another file",
+			      weir_cluster_field_names[field], WEIR_SHOWN(word), WEIR_SHOWN(*kept));
+		return;
+	}
+	if (field == WEIR_CLUSTER_REDIS)
+		check_store(reader, node, word);
+	else if (field == WEIR_CLUSTER_PASSWORD_FILE)
+		check_password_file(reader, node, word);
+	else
+		check_name(reader, node, weir_cluster_field_names[field], word);
+	free(*kept);
+	*kept = strdup(word);
+	reader->is_out_of_memory |= !*kept;
+}
+
+void weir_read_cluster_settings(struct weir_reader *reader, const struct weir_node *node)
+{
+	const struct weir_node *values[WEIR_CLUSTER_FIELDS] = {};
+
+	if (!node)
+		return;
+	weir_read_fields(reader, node, "cluster", weir_cluster_field_names, WEIR_CLUSTER_FIELDS, false, values);
+	for (size_t field = 0; field < WEIR_CLUSTER_FIELDS; field++)
+		if (values[field])
+			keep(reader, values[field], field);
+}
+
+static const struct weir_ruleset_rule *first_shared(const struct weir_ruleset *ruleset, size_t *ret_place)
+{
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		*ret_place = i;
+		if (ruleset->rules[i].cluster)
+			return &ruleset->rules[i];
+	}
+	return NULL;
+}
+
+void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *node)
+{
+	char *const *fields = reader->ruleset->settings.cluster;
+	const struct weir_ruleset_rule *rule;
+	size_t place = 0;
+
+	rule = first_shared(reader->ruleset, &place);
+	if (rule && !node)
+		weir_complain(reader, reader->rule_nodes[place],
+			      "write under 'settings': 'cluster: {redis: redis://192.0.2.10:6379, name: edge}'",
+			      "rule '%.*s' is shared by hosts, and no store is named", WEIR_SHOWN(rule->name));
+	else if (rule && (!fields[WEIR_CLUSTER_REDIS] || !fields[WEIR_CLUSTER_NAME]))
+		weir_complain(reader, node, "hosts share what has the same 'name' in the same store",
+			      "cluster: needs 'redis' and 'name'");
+	else if (node && !rule)
+		weir_warn(reader, node, "leave it out, or give a rule 'clusterMode: true'",
+			  "'cluster' has no effect: no rule is shared by hosts");
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is known of limits that hosts share: what this host's program admits, from its map, and what the ledgers in the
+ * store say of all hosts. The store is asked as any other client would: what is shown is true with the controller dead,
+ * or the store.
+ */
+#ifndef WEIR_REPORT_CLUSTER_H
+#define WEIR_REPORT_CLUSTER_H
+
+#include <jansson.h>
+
+#include "instance/instance.h"
+#include "sharing/sharing.h"
+
+/* A host, as a ledger has it. */
+struct weir_ledger_host {
+	char name[WEIR_CLUSTER_WORD_CHARS];
+	uint64_t hold;	   /* of the threshold: counted as its, units per interval */
+	uint64_t fallback; /* what it keeps without the store */
+	int64_t wanted;	   /* what it asked for; -1: it has left */
+	bool is_live;
+};
+
+struct weir_shared_view {
+	const struct weir_rule_info *rule;
+	struct weir_shared_threshold shared;
+	uint64_t in_force; /* units per interval, now */
+	bool has_ledger;   /* else the store could not be asked, or has none */
+	uint64_t owed;	   /* left alone for hosts of a ledger that was lost */
+	struct weir_ledger_host *hosts;
+	size_t host_count;
+};
+
+struct weir_cluster_view {
+	const struct weir_instance *instance;
+	char host[WEIR_CLUSTER_WORD_CHARS];
+	uint64_t now_ns;
+	bool answers;	   /* the store */
+	uint64_t took_ns;  /* to be asked for all rules, if it does */
+	char trouble[160]; /* else why not */
+	struct weir_shared_view *rules;
+	size_t rule_count; /* 0: hosts share no rule of this instance */
+};
+
+/* A store that cannot be asked is no failure. The caller frees *ret_view in any case. */
+int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+			   struct weir_diag *diag);
+void weir_cluster_view_free(struct weir_cluster_view *view);
+
+json_t *weir_cluster_describe(const struct weir_cluster_view *view);
+
+/* "its lease ends in 0.7 s", "alone for 12 s": what the share of this host goes by. */
+#define WEIR_SHARE_WORDS_BYTES 64
+const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_ns, char words[WEIR_SHARE_WORDS_BYTES]);
+
+/*
+ * Take a host out of all ledgers of the instance's rules: what was reserved for it is others'. Refused (-EBUSY) for one
+ * that is live, as it would go on; -ENOENT when no ledger has it.
+ */
+int weir_cluster_forget(const struct weir_instance *instance, const char *host, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "sharing/sharing.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "cluster/ledger.h"
+#include "cluster/share.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "sharing/store.h"
+
+/* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
+#define FAREWELLS 3
+#define LEAVE_NS 500000000ull
+
+/* A rule that hosts share. */
+struct shared_rule {
+	struct weir_rule_info info;
+	uint32_t slot;
+	char key[WEIR_LEDGER_KEY_CHARS];
+	struct weir_share share;
+	uint64_t wanted;
+	uint64_t asked_ns;	/* when the message that is under way was made; 0: it is not in it */
+	unsigned int farewells; /* messages yet in which it leaves; it is not the instance's any more */
+	bool says_farewell;	/* in the message that is under way */
+	bool is_kept;		/* while following a reload */
+};
+
+struct weir_sharing {
+	struct weir_cluster_info cluster;
+	struct weir_member member;
+	struct weir_store *store;
+	struct weir_shared_threshold *pushed; /* map `shares` */
+	int shares_fd, rule_counters_fd, resource_counters_fd;
+	uint32_t slots;
+	struct shared_rule *rules;
+	size_t rule_count;
+	char script[64];      /* its hash; empty: the store has to be told it */
+	uint64_t connection;  /* ... by this one */
+	bool is_loading;      /* the command under way is SCRIPT LOAD */
+	uint64_t turn;	      /* of the message under way */
+	uint64_t answered_ns; /* the latest answer; at first, the beginning */
+	char trouble[160];    /* of the latest answer that was none */
+	bool misses_store;    /* which has been told */
+};
+
+/* ---- names ---- */
+
+void weir_sharing_host(const struct weir_cluster_info *cluster, char host[WEIR_CLUSTER_WORD_CHARS])
+{
+	if (cluster->host[0]) {
+		memcpy(host, cluster->host, WEIR_CLUSTER_WORD_CHARS);
+		return;
+	}
+	if (gethostname(host, WEIR_CLUSTER_WORD_CHARS))
+		strcpy(host, "localhost");
+	host[WEIR_CLUSTER_WORD_CHARS - 1] = '\0';
+	for (char *at = host; *at; at++) /* words in the ledger are separated by spaces */
+		if (*at <= ' ' || *at > '~')
+			*at = '-';
+}
+
+void weir_sharing_key(const struct weir_cluster_info *cluster, const struct weir_rule_info *rule,
+		      char key[WEIR_LEDGER_KEY_CHARS])
+{
+	snprintf(key, WEIR_LEDGER_KEY_CHARS, "weir:{%s}:%s:%llu%s", cluster->name, rule->name,
+		 (unsigned long long)(rule->identity.interval_ns / 1000000),
+		 rule->identity.counts_bytes ? "ms-bytes" : "ms");
+}
+
+/* Other than that of every process before it. */
+static int name_process(char process[WEIR_CLUSTER_NAME_CHARS])
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(process, WEIR_CLUSTER_NAME_CHARS, "%016llx", (unsigned long long)random);
+	return 0;
+}
+
+/* ---- what is pushed ---- */
+
+static uint64_t units_at(const struct weir_share_stages *stages, uint64_t now_ns)
+{
+	for (int stage = 0; stage < WEIR_SHARE_STAGES - 1; stage++)
+		if (now_ns < stages->until_ns[stage])
+			return stages->units[stage];
+	return stages->units[WEIR_SHARE_STAGES - 1];
+}
+
+uint64_t weir_share_in_force(const struct weir_shared_threshold *shared, uint64_t now_ns)
+{
+	return units_at(&shared->stages[shared->version & 1], now_ns);
+}
+
+/* Returns what was in force until now. */
+static uint64_t push(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
+{
+	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
+	uint64_t version = pushed->version, before = units_at(&pushed->stages[version & 1], now_ns);
+	struct weir_share_course course;
+	struct weir_share_stages stages;
+
+	weir_share_plan(&rule->share, now_ns, &course);
+	stages = (struct weir_share_stages){
+		.units = {course.leased, course.ended, course.fallen_back},
+		.until_ns = {course.ends_ns, course.rises_ns},
+	};
+	/* The copy that nobody reads now is overwritten after the word that points to the other is seen. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	pushed->stages[(version + 1) & 1] = stages;
+	__atomic_store_n(&pushed->version, version + 1, __ATOMIC_RELEASE);
+	return before;
+}
+
+static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t now_ns)
+{
+	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
+
+	pushed->wanted = rule->wanted;
+	pushed->hosts = (uint32_t)rule->share.hosts;
+	if (rule->share.has_lease)
+		pushed->alone_ns = 0;
+	else if (!pushed->alone_ns)
+		pushed->alone_ns = now_ns;
+}
+
+/* What shrinks was in force until the program could read it, which may be later than the step thinks. */
+static void push_all(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	for (size_t i = 0; i < sharing->rule_count; i++) {
+		struct shared_rule *rule = &sharing->rules[i];
+		uint64_t before;
+
+		if (rule->farewells)
+			continue;
+		weir_share_advance(&rule->share, now_ns);
+		before = push(sharing, rule, now_ns);
+		weir_share_was(&rule->share, before, weir_host_now_ns());
+		tell(sharing, rule, now_ns);
+	}
+}
+
+/* ---- rules that come and go ---- */
+
+static struct weir_share_terms terms_of(const struct weir_rule_info *info, int64_t hosts)
+{
+	/* docs/rules.md: thresholds have 10^13 units at most, so that as many hosts as there can be do not overflow. */
+	uint64_t units = info->threshold_micro / WEIR_MICRO, times = hosts > 1 ? (uint64_t)hosts : 1;
+
+	return (struct weir_share_terms){
+		.threshold = info->cluster == WEIR_CLUSTER_AVG_LOCAL ? units * times : units,
+		.interval_ns = info->identity.interval_ns,
+		.may_fall_back = info->falls_back,
+	};
+}
+
+static void begin(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
+{
+	const struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
+	const struct weir_share_stages *stages = &pushed->stages[pushed->version & 1];
+	const struct weir_share_terms terms = terms_of(&rule->info, pushed->hosts);
+	const struct weir_share_course course = {
+		.leased = stages->units[WEIR_SHARE_LEASED],
+		.ended = stages->units[WEIR_SHARE_ENDED],
+		.fallen_back = stages->units[WEIR_SHARE_FALLEN_BACK],
+		.ends_ns = stages->until_ns[WEIR_SHARE_LEASED],
+		.rises_ns = stages->until_ns[WEIR_SHARE_ENDED],
+	};
+
+	if (!pushed->version)
+		weir_share_begin(&rule->share, &terms, now_ns);
+	else
+		weir_share_resume(&rule->share, &terms, &course, now_ns);
+	rule->share.hosts = pushed->hosts;
+}
+
+static struct shared_rule *find(struct weir_sharing *sharing, const char *key)
+{
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		if (!strcmp(sharing->rules[i].key, key))
+			return &sharing->rules[i];
+	return NULL;
+}
+
+static int take_rule(struct weir_sharing *sharing, const struct weir_instance *instance, uint32_t slot, uint64_t now_ns)
+{
+	const struct weir_rule_info *info = &instance->rules[slot];
+	char key[WEIR_LEDGER_KEY_CHARS];
+	struct weir_share_terms terms;
+	struct shared_rule *rule;
+
+	weir_sharing_key(&sharing->cluster, info, key);
+	rule = find(sharing, key);
+	if (rule && !rule->farewells && rule->slot == slot) {
+		terms = terms_of(info, rule->share.hosts);
+		weir_share_change(&rule->share, &terms, now_ns);
+	} else if (!rule) {
+		rule = weir_array_add((void **)&sharing->rules, sharing->rule_count, sizeof(*rule));
+		if (!rule)
+			return -ENOMEM;
+		sharing->rule_count++;
+	}
+	if (rule->slot != slot || !rule->key[0] || rule->farewells) {
+		rule->slot = slot;
+		rule->info = *info;
+		rule->farewells = 0;
+		memcpy(rule->key, key, sizeof(rule->key));
+		begin(sharing, rule, now_ns);
+	}
+	rule->info = *info;
+	rule->is_kept = true;
+	return 0;
+}
+
+static void drop_rule(struct weir_sharing *sharing, size_t index)
+{
+	sharing->rule_count--;
+	memmove(&sharing->rules[index], &sharing->rules[index + 1],
+		(sharing->rule_count - index) * sizeof(*sharing->rules));
+}
+
+static int take_rules(struct weir_sharing *sharing, const struct weir_instance *instance, uint64_t now_ns)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		sharing->rules[i].is_kept = false;
+	for (uint32_t i = 0; !err && i < instance->rule_count; i++)
+		if (instance->rules[instance->rule_order[i]].cluster)
+			err = take_rule(sharing, instance, instance->rule_order[i], now_ns);
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		if (!sharing->rules[i].is_kept && !sharing->rules[i].farewells)
+			sharing->rules[i].farewells = FAREWELLS;
+	return err;
+}
+
+static bool has_shared_rules(const struct weir_instance *instance)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (instance->rules[instance->rule_order[i]].cluster)
+			return true;
+	return false;
+}
+
+static int map_shares(struct weir_sharing *sharing, const struct weir_instance *instance)
+{
+	weir_array_unmap(sharing->pushed, sharing->slots, sizeof(*sharing->pushed));
+	sharing->slots = instance->info.rule_slots;
+	sharing->pushed =
+		weir_array_map(instance->map_fd[WEIR_MAP_SHARES], sharing->slots, sizeof(*sharing->pushed), true);
+	if (!sharing->pushed)
+		return -errno;
+	/* The instance may be opened anew, and with it its descriptors. */
+	weir_closep(&sharing->rule_counters_fd);
+	weir_closep(&sharing->resource_counters_fd);
+	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_MAP_RULE_COUNTERS]);
+	sharing->resource_counters_fd = dup(instance->map_fd[WEIR_MAP_RESOURCE_COUNTERS]);
+	return sharing->rule_counters_fd < 0 || sharing->resource_counters_fd < 0 ? -errno : 0;
+}
+
+static int open_sharing(const struct weir_instance *instance, struct weir_sharing **ret_sharing, struct weir_diag *diag)
+{
+	struct weir_sharing *sharing = calloc(1, sizeof(*sharing));
+	int err = sharing ? weir_store_open(&instance->info.cluster, &sharing->store, diag) : -ENOMEM;
+
+	if (!err)
+		err = name_process(sharing->member.process);
+	if (err) {
+		free(sharing);
+		return err;
+	}
+	sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
+	sharing->cluster = instance->info.cluster;
+	sharing->answered_ns = weir_host_now_ns();
+	weir_sharing_host(&sharing->cluster, sharing->member.host);
+	*ret_sharing = sharing;
+	return 0;
+}
+
+/* Shares are of a cluster: in another one they are none. */
+static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	for (size_t i = 0; i < sharing->rule_count; i++) {
+		const struct weir_share_terms terms = terms_of(&sharing->rules[i].info, 0);
+
+		weir_share_begin(&sharing->rules[i].share, &terms, now_ns);
+	}
+	push_all(sharing, now_ns);
+}
+
+int weir_sharing_follow(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag)
+{
+	bool is_other = *sharing && memcmp(&(*sharing)->cluster, &instance->info.cluster, sizeof((*sharing)->cluster));
+	int err;
+
+	if (*sharing && (is_other || !has_shared_rules(instance))) {
+		weir_sharing_leave(*sharing);
+		weir_sharing_free(TAKE_PTR(*sharing));
+	}
+	if (!has_shared_rules(instance))
+		return 0;
+	err = weir_instance_expect_tables(instance, WEIR_SHARING_TABLES, "the shares", diag);
+	if (!err && !*sharing)
+		err = open_sharing(instance, sharing, diag);
+	if (err)
+		return err;
+	err = map_shares(*sharing, instance);
+	if (!err)
+		err = take_rules(*sharing, instance, weir_host_now_ns());
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot share limits with other hosts");
+	if (is_other)
+		empty_shares(*sharing, weir_host_now_ns());
+	return 0;
+}
+
+void weir_sharing_free(struct weir_sharing *sharing)
+{
+	if (!sharing)
+		return;
+	weir_store_free(sharing->store);
+	weir_array_unmap(sharing->pushed, sharing->slots, sizeof(*sharing->pushed));
+	weir_closep(&sharing->rule_counters_fd);
+	weir_closep(&sharing->resource_counters_fd);
+	free(sharing->rules);
+	free(sharing);
+}
+
+/* ---- what is wanted ---- */
+
+static uint64_t units_of(const struct weir_rule_info *info, const struct weir_tally *tally)
+{
+	return info->identity.counts_bytes ? tally->bytes : tally->packets;
+}
+
+/* What came, and what of it this rule blocked, since the instance was attached. Packets that another rule blocked are
+ * left out: a share is of no use to them.
+ */
+static void count(const struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t *ret_offered,
+		  uint64_t *ret_blocked)
+{
+	int cpus = weir_host_cpus();
+	_cleanup_(weir_freep) struct weir_rule_counters *of_rule = calloc(cpus < 1 ? 1 : cpus, sizeof(*of_rule));
+	_cleanup_(weir_freep) struct weir_resource_counters *of_resource =
+		calloc(cpus < 1 ? 1 : cpus, sizeof(*of_resource));
+
+	*ret_offered = *ret_blocked = 0;
+	if (cpus < 1 || !of_rule || !of_resource ||
+	    bpf_map_lookup_elem(sharing->rule_counters_fd, &rule->slot, of_rule) ||
+	    bpf_map_lookup_elem(sharing->resource_counters_fd, &rule->info.resource_slot, of_resource))
+		return; /* it then asks for nothing, and has what an idle host has */
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		*ret_blocked +=
+			units_of(&rule->info, &of_rule[cpu].blocked) + units_of(&rule->info, &of_rule[cpu].would_drop);
+		*ret_offered +=
+			units_of(&rule->info, &of_resource[cpu].passed) + units_of(&rule->info, &of_rule[cpu].blocked);
+	}
+}
+
+/* ---- messages ---- */
+
+struct message {
+	const char **words;
+	size_t *bytes;
+	weir_ledger_word *texts;
+	size_t count, text_count;
+};
+
+static void free_message(struct message *message)
+{
+	free(message->words);
+	free(message->bytes);
+	free(message->texts);
+}
+
+static int begin_message(struct message *message, size_t rules)
+{
+	size_t texts = WEIR_LEDGER_HEAD_WORDS + rules * WEIR_LEDGER_ASK_WORDS + 1;
+
+	message->words = calloc(3 + rules + texts, sizeof(*message->words));
+	message->bytes = calloc(3 + rules + texts, sizeof(*message->bytes));
+	message->texts = calloc(texts, sizeof(*message->texts));
+	return message->words && message->bytes && message->texts ? 0 : -ENOMEM;
+}
+
+static void say(struct message *message, const char *word)
+{
+	message->bytes[message->count] = strlen(word);
+	message->words[message->count++] = word;
+}
+
+/* Room for `count` words, which are said as they are once they have been written. */
+static weir_ledger_word *say_texts(struct message *message, size_t count)
+{
+	weir_ledger_word *texts = &message->texts[message->text_count];
+
+	message->text_count += count;
+	return texts;
+}
+
+static void say_texts_written(struct message *message, size_t count)
+{
+	weir_ledger_word *texts = &message->texts[message->text_count - count];
+
+	for (size_t i = 0; i < count; i++)
+		say(message, texts[i]);
+}
+
+static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct message *message, uint64_t now_ns)
+{
+	struct weir_share_ask ask;
+	uint64_t offered, blocked;
+
+	if (rule->farewells) {
+		weir_share_leave(&rule->share, now_ns, &ask);
+	} else {
+		count(sharing, rule, &offered, &blocked);
+		weir_share_ask(&rule->share, now_ns, offered, blocked, &ask);
+		rule->wanted = ask.ask;
+	}
+	rule->asked_ns = now_ns;
+	rule->says_farewell = rule->farewells > 0;
+	weir_ledger_write_ask(&ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
+	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
+}
+
+static void ask(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	_cleanup_(free_message) struct message message = {};
+
+	if (begin_message(&message, sharing->rule_count))
+		return; /* as a message that was lost */
+	say(&message, "EVALSHA");
+	say(&message, sharing->script);
+	snprintf(say_texts(&message, 1)[0], WEIR_LEDGER_WORD_CHARS, "%zu", sharing->rule_count);
+	say_texts_written(&message, 1);
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		say(&message, sharing->rules[i].key);
+	weir_ledger_write_head(&sharing->member, say_texts(&message, WEIR_LEDGER_HEAD_WORDS));
+	say_texts_written(&message, WEIR_LEDGER_HEAD_WORDS);
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		say_rule(sharing, &sharing->rules[i], &message, now_ns);
+	sharing->turn = sharing->member.turn;
+	weir_store_send(sharing->store, message.count, message.words, message.bytes, now_ns);
+}
+
+static void load_script(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	size_t bytes[3] = {strlen("SCRIPT"), strlen("LOAD"), 0};
+	const char *words[3] = {"SCRIPT", "LOAD", weir_ledger_script(&bytes[2])};
+
+	sharing->is_loading = true;
+	sharing->connection = weir_store_connection(sharing->store);
+	weir_store_send(sharing->store, 3, words, bytes, now_ns);
+}
+
+/* ---- answers ---- */
+
+static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, const struct weir_reply *reply,
+			uint64_t now_ns)
+{
+	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
+	long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
+	const char *epoch = weir_reply_count(reply) > 0 ? weir_reply_text(weir_reply_at(reply, 0)) : NULL;
+	struct weir_share_answer answer;
+	struct weir_share_terms terms;
+
+	if (weir_reply_count(reply) != 1 + ARRAY_SIZE(numbers) || !epoch)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		numbers[i] = weir_reply_number(weir_reply_at(reply, 1 + i));
+	if (weir_ledger_read_answer(epoch, numbers, &rule->share.terms, &answer))
+		return;
+	weir_share_take(&rule->share, &answer, rule->asked_ns, now_ns);
+	pushed->trouble = answer.lease_us > 0			? WEIR_SHARE_FINE
+			  : answer.lease_us == WEIR_LEASE_TAKEN ? WEIR_SHARE_TAKEN
+								: WEIR_SHARE_LATE;
+	if (answer.lease_us <= 0)
+		return;
+	pushed->leased_ns = now_ns;
+	terms = terms_of(&rule->info, answer.hosts);
+	if (terms.threshold != rule->share.terms.threshold)
+		weir_share_change(&rule->share, &terms, now_ns);
+}
+
+static void take_answers(struct weir_sharing *sharing, const struct weir_reply *reply, uint64_t now_ns)
+{
+	size_t next = 0, count = weir_reply_count(reply);
+
+	if (!weir_member_takes_answer(&sharing->member, sharing->turn, now_ns))
+		return;
+	sharing->answered_ns = now_ns;
+	for (size_t i = 0; i < sharing->rule_count && next < count; i++) {
+		struct shared_rule *rule = &sharing->rules[i];
+
+		if (!rule->asked_ns) /* it came after the message went */
+			continue;
+		if (!rule->farewells)
+			take_answer(sharing, rule, weir_reply_at(reply, next), now_ns);
+		next++;
+	}
+}
+
+/* Those that have left, or have said so often enough. */
+static void end_farewells(struct weir_sharing *sharing)
+{
+	for (size_t i = sharing->rule_count; i-- > 0;)
+		if (sharing->rules[i].says_farewell && sharing->rules[i].farewells && !--sharing->rules[i].farewells)
+			drop_rule(sharing, i);
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		sharing->rules[i].asked_ns = 0;
+}
+
+static void take_reply(struct weir_sharing *sharing, const struct weir_reply *reply, uint64_t now_ns)
+{
+	const char *error = weir_reply_error(reply), *text = weir_reply_text(reply);
+
+	if (error) {
+		snprintf(sharing->trouble, sizeof(sharing->trouble), "it says '%.120s'", error);
+		sharing->script[0] = '\0'; /* NOSCRIPT; or whatever else it is, it does no harm to tell it again */
+	} else if (sharing->is_loading) {
+		snprintf(sharing->script, sizeof(sharing->script), "%s", text ? text : "");
+	} else {
+		sharing->trouble[0] = '\0';
+		take_answers(sharing, reply, now_ns);
+	}
+	if (!sharing->is_loading)
+		end_farewells(sharing);
+	sharing->is_loading = false;
+}
+
+/* ---- rounds ---- */
+
+static const char *why_missed(const struct weir_sharing *sharing)
+{
+	const char *trouble = weir_store_trouble(sharing->store);
+
+	return trouble[0] ? trouble : sharing->trouble[0] ? sharing->trouble : "it does not answer";
+}
+
+/* Once when all leases have ended, and once when there is an answer again. */
+static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
+{
+	bool is_missed = now_ns - sharing->answered_ns >= WEIR_CLUSTER_LEASE_NS;
+
+	if (is_missed == sharing->misses_store)
+		return;
+	sharing->misses_store = is_missed;
+	if (is_missed)
+		weir_diag_warning(diag, NULL, NULL,
+				  "rules that hosts share are at what this host has without the others; 'weir cluster "
+				  "status' shows it",
+				  "cannot speak to the store '%s': %s", sharing->cluster.redis, why_missed(sharing));
+	else
+		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
+}
+
+static bool is_script_there(const struct weir_sharing *sharing)
+{
+	return sharing->script[0] && sharing->connection == weir_store_connection(sharing->store);
+}
+
+/* Another command may be under way: then its message counts as lost, and the next is due when that is over. */
+static void speak(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	if (!weir_store_is_ready(sharing->store))
+		return;
+	if (!is_script_there(sharing))
+		load_script(sharing, now_ns);
+	else if (weir_member_takes_turn(&sharing->member, now_ns))
+		ask(sharing, now_ns);
+	else
+		return;
+	weir_store_step(sharing->store, now_ns);
+}
+
+void weir_sharing_step(struct weir_sharing *sharing, struct weir_diag *diag)
+{
+	struct weir_reply *reply;
+	uint64_t now_ns = weir_host_now_ns();
+
+	weir_store_step(sharing->store, now_ns);
+	reply = weir_store_take_reply(sharing->store);
+	if (reply) {
+		take_reply(sharing, reply, now_ns);
+		weir_store_free_reply(reply);
+	}
+	push_all(sharing, now_ns);
+	speak(sharing, weir_host_now_ns());
+	watch_store(sharing, now_ns, diag);
+}
+
+struct pollfd weir_sharing_poll(const struct weir_sharing *sharing)
+{
+	return sharing ? weir_store_poll(sharing->store) : (struct pollfd){.fd = -1};
+}
+
+uint64_t weir_sharing_due_ns(const struct weir_sharing *sharing)
+{
+	uint64_t due_ns, turn_ns, next_ns;
+
+	if (!sharing)
+		return UINT64_MAX;
+	due_ns = weir_store_due_ns(sharing->store);
+	if (weir_store_is_ready(sharing->store)) {
+		turn_ns = sharing->member.asked_ns +
+			  (sharing->member.is_waiting ? WEIR_CLUSTER_TRIP_NS : WEIR_CLUSTER_ROUND_NS);
+		if (!is_script_there(sharing))
+			turn_ns = 0;
+		due_ns = turn_ns < due_ns ? turn_ns : due_ns;
+	}
+	for (size_t i = 0; i < sharing->rule_count; i++) {
+		next_ns = weir_share_next_ns(&sharing->rules[i].share);
+		due_ns = next_ns < due_ns ? next_ns : due_ns;
+	}
+	return due_ns;
+}
+
+void weir_sharing_leave(struct weir_sharing *sharing)
+{
+	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + LEAVE_NS;
+	struct weir_diag ignored = {}; /* nobody is there any more to whom it matters */
+
+	for (size_t i = 0; i < sharing->rule_count; i++) {
+		const struct weir_share_terms nothing = {.interval_ns = sharing->rules[i].share.terms.interval_ns};
+
+		weir_share_change(&sharing->rules[i].share, &nothing, now_ns);
+		push(sharing, &sharing->rules[i], now_ns);
+		sharing->rules[i].farewells = 1;
+	}
+	while (sharing->rule_count && now_ns < end_ns) {
+		struct pollfd polled = weir_sharing_poll(sharing);
+		uint64_t due_ns = weir_sharing_due_ns(sharing);
+
+		due_ns = due_ns < end_ns ? due_ns : end_ns;
+		if (due_ns > now_ns)
+			(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* the step meets errors */
+		weir_sharing_step(sharing, &ignored);
+		now_ns = weir_host_now_ns();
+	}
+	weir_diag_free(&ignored);
+}
+
+uint32_t weir_sharing_rule_count(const struct weir_sharing *sharing)
+{
+	return sharing ? (uint32_t)sharing->rule_count : 0;
+}

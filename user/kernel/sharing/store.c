@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "sharing/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "rules/store.h"
+
+/* To connect, and to reply: after 300 ms an answer is lost anyway (cluster/share.h). Chosen, not derived. */
+#define TIMEOUT_NS 1000000000ull
+/* Between attempts: at first, and at most. Chosen, not derived: soon back, and no burden to a store that is down. */
+#define RETRY_NS_MIN 100000000ull
+#define RETRY_NS_MAX 800000000ull
+/* The longest reply. A thousand rules' answers have some 100 kB. Chosen, not derived. */
+#define REPLY_BYTES_MAX (4u << 20)
+#define NEVER_NS UINT64_MAX
+
+enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_READY };
+
+struct weir_store {
+	struct weir_store_address address;
+	struct weir_cluster_info cluster;
+	enum state state;
+	int fd;
+	uint64_t connection;
+	uint64_t due_ns;   /* down: when to try; else when what is under way has taken too long */
+	uint64_t retry_ns; /* the next pause */
+	redisReader *reader;
+	size_t read_bytes;	/* since the last reply */
+	unsigned int greetings; /* replies to AUTH and SELECT that are to come */
+	bool is_asked;
+	redisReply *reply;
+	char *out;
+	size_t out_bytes, out_done;
+	char trouble[160];
+};
+
+/* ---- the end of a connection ---- */
+
+static void drop(struct weir_store *store, uint64_t now_ns, const char *why)
+{
+	weir_closep(&store->fd);
+	store->fd = -1;
+	if (store->reader)
+		redisReaderFree(store->reader);
+	store->reader = NULL;
+	free(TAKE_PTR(store->out));
+	store->out_bytes = store->out_done = 0;
+	if (store->reply)
+		freeReplyObject(store->reply);
+	store->reply = NULL;
+	store->is_asked = false;
+	store->state = STATE_DOWN;
+	store->due_ns = now_ns + store->retry_ns;
+	store->retry_ns = store->retry_ns * 2 > RETRY_NS_MAX ? RETRY_NS_MAX : store->retry_ns * 2;
+	if (why != store->trouble)
+		snprintf(store->trouble, sizeof(store->trouble), "%s", why);
+}
+
+/* ---- writing ---- */
+
+static void append(struct weir_store *store, size_t count, const char **words, const size_t *bytes, uint64_t now_ns)
+{
+	char *command = NULL, *more;
+	int length = redisFormatCommandArgv(&command, (int)count, words, bytes);
+
+	more = length < 0 ? NULL : realloc(store->out, store->out_bytes + (size_t)length);
+	if (!more) {
+		redisFreeCommand(command);
+		drop(store, now_ns, "out of memory");
+		return;
+	}
+	memcpy(more + store->out_bytes, command, (size_t)length);
+	store->out = more;
+	store->out_bytes += (size_t)length;
+	redisFreeCommand(command);
+}
+
+static void write_out(struct weir_store *store, uint64_t now_ns)
+{
+	while (store->out_done < store->out_bytes) {
+		ssize_t sent =
+			send(store->fd, store->out + store->out_done, store->out_bytes - store->out_done, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0 && errno == EAGAIN)
+			return;
+		if (sent < 0) {
+			drop(store, now_ns, strerror(errno));
+			return;
+		}
+		store->out_done += (size_t)sent;
+	}
+	store->out_bytes = store->out_done = 0;
+}
+
+/* ---- greeting ---- */
+
+/* The first line of the file. It is read for every connection, so that a change of it needs no reload. */
+static int read_password(const char *path, char *password, size_t chars)
+{
+	_cleanup_(weir_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t bytes = fd < 0 ? -1 : read(fd, password, chars - 1);
+
+	if (bytes < 0)
+		return -errno;
+	password[bytes] = '\0';
+	password[strcspn(password, "\r\n")] = '\0';
+	return 0;
+}
+
+static void send_words(struct weir_store *store, size_t count, const char **words, uint64_t now_ns)
+{
+	size_t bytes[4];
+
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = strlen(words[i]);
+	append(store, count, words, bytes, now_ns);
+	store->greetings++;
+}
+
+static void greet_by_password(struct weir_store *store, uint64_t now_ns)
+{
+	const char *path = store->cluster.password_file;
+	char password[512];
+	int err = read_password(path, password, sizeof(password));
+
+	if (err) {
+		snprintf(store->trouble, sizeof(store->trouble), "its password cannot be read from '%.80s': %s", path,
+			 strerror(-err));
+		drop(store, now_ns, store->trouble);
+		return;
+	}
+	if (store->address.user[0])
+		send_words(store, 3, (const char *[]){"AUTH", store->address.user, password}, now_ns);
+	else
+		send_words(store, 2, (const char *[]){"AUTH", password}, now_ns);
+	explicit_bzero(password, sizeof(password));
+}
+
+static void greet(struct weir_store *store, uint64_t now_ns)
+{
+	char database[16];
+
+	store->state = STATE_GREETING;
+	store->greetings = 0;
+	store->reader = redisReaderCreate();
+	if (!store->reader) {
+		drop(store, now_ns, "out of memory");
+		return;
+	}
+	if (store->cluster.password_file[0])
+		greet_by_password(store, now_ns);
+	snprintf(database, sizeof(database), "%u", store->address.database);
+	if (store->state == STATE_GREETING) /* also the proof that somebody answers */
+		send_words(store, 2, (const char *[]){"SELECT", database}, now_ns);
+}
+
+static void end_greeting(struct weir_store *store)
+{
+	store->state = STATE_READY;
+	store->connection++;
+	store->due_ns = NEVER_NS;
+	store->retry_ns = RETRY_NS_MIN;
+	store->trouble[0] = '\0';
+}
+
+/* ---- connecting ---- */
+
+static int connect_to(const struct weir_store_address *address, int fd)
+{
+	struct sockaddr_un local = {.sun_family = AF_UNIX};
+	struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(address->port)};
+	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(address->port)};
+
+	if (address->path[0]) {
+		memcpy(local.sun_path, address->path, sizeof(local.sun_path));
+		return connect(fd, (struct sockaddr *)&local, sizeof(local));
+	}
+	if (address->family == 4) {
+		memcpy(&ipv4.sin_addr, address->address, sizeof(ipv4.sin_addr));
+		return connect(fd, (struct sockaddr *)&ipv4, sizeof(ipv4));
+	}
+	memcpy(&ipv6.sin6_addr, address->address, sizeof(ipv6.sin6_addr));
+	return connect(fd, (struct sockaddr *)&ipv6, sizeof(ipv6));
+}
+
+static void begin_to_connect(struct weir_store *store, uint64_t now_ns)
+{
+	const struct weir_store_address *address = &store->address;
+	int family = address->path[0] ? AF_UNIX : address->family == 4 ? AF_INET : AF_INET6;
+	const int on = 1;
+
+	store->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (store->fd < 0) {
+		drop(store, now_ns, strerror(errno));
+		return;
+	}
+	if (family != AF_UNIX)
+		(void)setsockopt(store->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
+	store->state = STATE_CONNECTING;
+	store->due_ns = now_ns + TIMEOUT_NS;
+	if (!connect_to(address, store->fd))
+		greet(store, now_ns);
+	else if (errno != EINPROGRESS)
+		drop(store, now_ns, strerror(errno));
+}
+
+static void look_at_connecting(struct weir_store *store, uint64_t now_ns)
+{
+	struct pollfd polled = {.fd = store->fd, .events = POLLOUT};
+	socklen_t bytes = sizeof(int);
+	int err = 0;
+
+	if (poll(&polled, 1, 0) <= 0)
+		return;
+	if (getsockopt(store->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
+		err = errno;
+	if (err)
+		drop(store, now_ns, strerror(err));
+	else
+		greet(store, now_ns);
+}
+
+/* ---- reading ---- */
+
+/* A reply is there. Returns whether the connection is still good. */
+static bool take(struct weir_store *store, redisReply *reply, uint64_t now_ns)
+{
+	store->read_bytes = 0;
+	if (store->state == STATE_GREETING && reply->type == REDIS_REPLY_ERROR) {
+		snprintf(store->trouble, sizeof(store->trouble), "it says '%.120s'", reply->str);
+		freeReplyObject(reply);
+		drop(store, now_ns, store->trouble);
+		return false;
+	}
+	if (store->state == STATE_GREETING) {
+		freeReplyObject(reply);
+		if (--store->greetings == 0)
+			end_greeting(store);
+		return true;
+	}
+	if (!store->is_asked || store->reply) {
+		freeReplyObject(reply);
+		drop(store, now_ns, "it answers what was not asked");
+		return false;
+	}
+	store->reply = reply;
+	store->is_asked = false;
+	store->due_ns = NEVER_NS;
+	return true;
+}
+
+static bool parse(struct weir_store *store, uint64_t now_ns)
+{
+	void *reply = NULL;
+
+	do {
+		if (redisReaderGetReply(store->reader, &reply) != REDIS_OK) {
+			drop(store, now_ns, "it answers what is no reply of a Redis");
+			return false;
+		}
+		if (reply && !take(store, reply, now_ns))
+			return false;
+	} while (reply);
+	return true;
+}
+
+static void read_in(struct weir_store *store, uint64_t now_ns)
+{
+	char buffer[16384];
+
+	for (;;) {
+		ssize_t bytes = recv(store->fd, buffer, sizeof(buffer), 0);
+
+		if (bytes < 0 && errno == EINTR)
+			continue;
+		if (bytes < 0 && errno == EAGAIN)
+			return;
+		if (bytes <= 0) {
+			drop(store, now_ns, bytes ? strerror(errno) : "it closed the connection");
+			return;
+		}
+		store->read_bytes += (size_t)bytes;
+		if (store->read_bytes > REPLY_BYTES_MAX ||
+		    redisReaderFeed(store->reader, buffer, (size_t)bytes) != REDIS_OK) {
+			drop(store, now_ns, "its reply is too long");
+			return;
+		}
+		if (!parse(store, now_ns))
+			return;
+	}
+}
+
+/* ---- the contract ---- */
+
+int weir_store_open(const struct weir_cluster_info *cluster, struct weir_store **ret_store, struct weir_diag *diag)
+{
+	_cleanup_(weir_store_freep) struct weir_store *store = calloc(1, sizeof(*store));
+	struct weir_refusal refusal;
+
+	if (!store)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot speak to the store");
+	store->fd = -1;
+	store->cluster = *cluster;
+	store->retry_ns = RETRY_NS_MIN;
+	if (weir_parse_store(cluster->redis, &store->address, &refusal))
+		return weir_diag_error(diag, NULL, NULL, refusal.hint, "%s", refusal.message);
+	*ret_store = TAKE_PTR(store);
+	return 0;
+}
+
+void weir_store_free(struct weir_store *store)
+{
+	if (!store)
+		return;
+	drop(store, 0, "");
+	free(store);
+}
+
+struct pollfd weir_store_poll(const struct weir_store *store)
+{
+	bool writes = store->state == STATE_CONNECTING || store->out_done < store->out_bytes;
+
+	return (struct pollfd){
+		.fd = store->fd,
+		.events = (short)((store->state == STATE_CONNECTING ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
+	};
+}
+
+uint64_t weir_store_due_ns(const struct weir_store *store)
+{
+	return store->due_ns;
+}
+
+void weir_store_step(struct weir_store *store, uint64_t now_ns)
+{
+	if (store->state == STATE_DOWN && now_ns >= store->due_ns)
+		begin_to_connect(store, now_ns);
+	else if (store->state == STATE_CONNECTING)
+		look_at_connecting(store, now_ns);
+	if (store->state >= STATE_GREETING)
+		write_out(store, now_ns);
+	if (store->state >= STATE_GREETING)
+		read_in(store, now_ns);
+	if (store->state != STATE_DOWN && now_ns >= store->due_ns)
+		drop(store, now_ns,
+		     store->state == STATE_CONNECTING ? "it does not let us connect, for a second"
+						      : "it does not answer, for a second");
+}
+
+bool weir_store_is_ready(const struct weir_store *store)
+{
+	return store->state == STATE_READY && !store->is_asked && !store->reply;
+}
+
+uint64_t weir_store_connection(const struct weir_store *store)
+{
+	return store->connection;
+}
+
+void weir_store_send(struct weir_store *store, size_t count, const char **words, const size_t *bytes, uint64_t now_ns)
+{
+	store->is_asked = true;
+	store->due_ns = now_ns + TIMEOUT_NS;
+	append(store, count, words, bytes, now_ns);
+}
+
+struct weir_reply *weir_store_take_reply(struct weir_store *store)
+{
+	return (struct weir_reply *)TAKE_PTR(store->reply);
+}
+
+void weir_store_free_reply(struct weir_reply *reply)
+{
+	freeReplyObject(reply);
+}
+
+/* A reply is hiredis's own, by another name: nobody else includes its header. */
+static const redisReply *of(const struct weir_reply *reply)
+{
+	return (const redisReply *)reply;
+}
+
+const char *weir_reply_error(const struct weir_reply *reply)
+{
+	return of(reply)->type == REDIS_REPLY_ERROR ? of(reply)->str : NULL;
+}
+
+const char *weir_reply_text(const struct weir_reply *reply)
+{
+	return of(reply)->type == REDIS_REPLY_STRING || of(reply)->type == REDIS_REPLY_STATUS ? of(reply)->str : NULL;
+}
+
+long long weir_reply_number(const struct weir_reply *reply)
+{
+	return of(reply)->type == REDIS_REPLY_INTEGER ? of(reply)->integer : 0;
+}
+
+size_t weir_reply_count(const struct weir_reply *reply)
+{
+	return of(reply)->type == REDIS_REPLY_ARRAY ? of(reply)->elements : 0;
+}
+
+const struct weir_reply *weir_reply_at(const struct weir_reply *reply, size_t index)
+{
+	return (const struct weir_reply *)of(reply)->element[index];
+}
+
+const char *weir_store_trouble(const struct weir_store *store)
+{
+	return store->trouble;
+}
+
+/* Until the store is ready, or has replied. */
+static void wait_for(struct weir_store *store, uint64_t end_ns)
+{
+	struct pollfd polled = weir_store_poll(store);
+	uint64_t now_ns = weir_host_now_ns(), due_ns = weir_store_due_ns(store);
+
+	if (due_ns > end_ns)
+		due_ns = end_ns;
+	if (due_ns > now_ns)
+		(void)poll(&polled, 1, (int)((due_ns - now_ns) / 1000000 + 1)); /* an error is met by the step */
+	weir_store_step(store, weir_host_now_ns());
+}
+
+struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const char **words, const size_t *bytes)
+{
+	uint64_t end_ns = weir_host_now_ns() + TIMEOUT_NS;
+
+	weir_store_step(store, weir_host_now_ns());
+	while (!weir_store_is_ready(store)) {
+		if (weir_host_now_ns() >= end_ns || store->state == STATE_DOWN)
+			return NULL;
+		wait_for(store, end_ns);
+	}
+	weir_store_send(store, count, words, bytes, weir_host_now_ns());
+	weir_store_step(store, weir_host_now_ns());
+	while (!store->reply) {
+		if (store->state == STATE_DOWN)
+			return NULL;
+		wait_for(store, store->due_ns);
+	}
+	return weir_store_take_reply(store);
+}
+
+bool weir_store_is_built(void)
+{
+	return true;
+}
+
+const char *weir_store_version(void)
+{
+	static char words[32];
+
+	snprintf(words, sizeof(words), "hiredis %d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+	return words;
+}
