@@ -330,7 +330,7 @@ static int lost_packets(int fd)
 	return 1;
 }
 
-static const char help[] = "usage: sink -i IFACE --source ADDRESS... [options]\n"
+static const char help[] = "usage: sink -i IFACE|any --source ADDRESS... [options]\n"
 			   "  --seconds N       how long (until SIGTERM or SIGINT)\n"
 			   "  --interval-ms N   windows to look at (1000)\n"
 			   "  --bucket-ms N     where they may begin (100)\n"
@@ -363,13 +363,13 @@ int main(int argc, char **argv)
 		{},
 	};
 	uint64_t seconds = UINT32_MAX;
-	int option, fd, ifindex = 0;
+	int option, fd, ifindex = -1;
 
 	while ((option = getopt_long(argc, argv, "i:h", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'i':
-			ifindex = if_nametoindex(optarg);
-			if (!ifindex)
+			ifindex = if_nametoindex(optarg); /* 0 is all of them to a packet socket */
+			if (!ifindex && strcmp(optarg, "any"))
 				wrong("no such interface", optarg);
 			break;
 		case 's':
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!ifindex || !source_count || optind < argc || !bucket_ns) {
+	if (ifindex < 0 || !source_count || optind < argc || !bucket_ns) {
 		fputs(help, stderr);
 		return 2;
 	}
