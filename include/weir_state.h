@@ -178,7 +178,8 @@ struct weir_warm_state {
 /*
  * Map `shares`, by rule slot: what this host may admit of a threshold that hosts share (docs/cluster.md), and what
  * becomes of that without another word: a share ends with its lease, whether the controller lives or not. So the
- * heartbeat does not matter here. The controller writes the copy that nobody reads, then the version, whose lowest bit names it.
+ * heartbeat does not matter here. The controller writes the copy that nobody reads, then the version, whose lowest bit
+ * names it.
  */
 enum weir_share_stage { WEIR_SHARE_LEASED, WEIR_SHARE_ENDED, WEIR_SHARE_FALLEN_BACK, WEIR_SHARE_STAGES };
 struct weir_share_stages {

@@ -476,6 +476,41 @@ static int forget_offenders(const struct weir_object *object, const struct weir_
 	return 0;
 }
 
+/* Whatever a slot had of another owner goes. */
+static int clear_fresh_slots(const struct weir_object *object, const struct weir_image *image,
+			     const struct weir_object_options *options, struct weir_diag *diag)
+{
+	const struct weir_bpf *skel = object->skel;
+	const struct {
+		int id;
+		const struct bpf_map *map;
+		bool is_used;
+	} tables[] = {
+		{WEIR_MAP_LONE_ROWS, skel->maps.lone_rows, true},
+		{WEIR_MAP_RULE_COUNTERS, skel->maps.rule_counters, true},
+		{WEIR_MAP_THROTTLED_RESOURCES, skel->maps.throttled_resources, true},
+		{WEIR_MAP_BORROWING_RESOURCES, skel->maps.borrowing_resources, weir_image_borrowing_slots(image) > 0},
+		{WEIR_MAP_TOKEN_RESOURCES, skel->maps.token_resources, true},
+		{WEIR_MAP_LONE_CONNECTIONS, skel->maps.lone_connections, weir_image_connection_slots(image) > 0},
+		{WEIR_MAP_CONNECTION_TOTALS, skel->maps.connection_totals, weir_image_connection_slots(image) > 0},
+	};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < ARRAY_SIZE(tables); i++)
+		if (options->reuse_fd[tables[i].id] > 0 && tables[i].is_used)
+			err = clear_slots(tables[i].map, image->fresh_rule_slots, image->rule_slots, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
+		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
+				  diag);
+	if (!err && options->reuse_fd[WEIR_MAP_PENALISED_RULES] > 0)
+		err = forget_penalties(object, image, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_OFFENDERS] > 0)
+		err = forget_offenders(object, image, diag);
+	if (!err && options->reuse_fd[WEIR_MAP_SHARES] > 0)
+		err = forget_shares(object, image, options->previous_rules, diag);
+	return err;
+}
+
 /*
  * Maps of the instance. Those that are new are all zeros and get their descriptions; in those that go
  * on, slots that had another owner are cleared. Descriptions that go on are the caller's: they change
@@ -494,31 +529,10 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
 	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_INFO] <= 0)
 		err = fill_array(skel->maps.resource_info, image->resource_info, image->resource_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_LONE_ROWS] > 0)
-		err = clear_slots(skel->maps.lone_rows, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_RULE_COUNTERS] > 0)
-		err = clear_slots(skel->maps.rule_counters, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
-		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
-				  diag);
-	if (!err && options->reuse_fd[WEIR_MAP_THROTTLED_RESOURCES] > 0)
-		err = clear_slots(skel->maps.throttled_resources, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_BORROWING_RESOURCES] > 0 && weir_image_borrowing_slots(image))
-		err = clear_slots(skel->maps.borrowing_resources, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_TOKEN_RESOURCES] > 0)
-		err = clear_slots(skel->maps.token_resources, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_LONE_CONNECTIONS] > 0 && weir_image_connection_slots(image))
-		err = clear_slots(skel->maps.lone_connections, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_CONNECTION_TOTALS] > 0 && weir_image_connection_slots(image))
-		err = clear_slots(skel->maps.connection_totals, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_PENALISED_RULES] > 0)
-		err = forget_penalties(object, image, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_OFFENDERS] > 0)
-		err = forget_offenders(object, image, diag);
+	if (!err)
+		err = clear_fresh_slots(object, image, options, diag);
 	if (!err)
 		err = weir_thresholds_start(image, options->previous_rules, options->now_ns, &moving, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_SHARES] > 0)
-		err = forget_shares(object, image, options->previous_rules, diag);
 	return err;
 }
 
