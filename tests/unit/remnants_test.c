@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The words of remnants (include/weir_remnants.h): counts, names, and how long a word counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "weir_remnants.h"
+
+#define ROUND (WEIR_REMNANT_START_MASK + 1ull) /* buckets after which a word's number comes round */
+#define CELLS 10			       /* of a window */
+
+/* ---- counts ---- */
+
+static void a_count_is_the_least_that_stands_for_its_units(uint64_t units)
+{
+	uint32_t count = weir_remnant_count(units);
+
+	assert_true(count <= WEIR_REMNANT_COUNT_MASK);
+	assert_true(weir_remnant_units(count) >= units);
+	if (count)
+		assert_true(weir_remnant_units(count - 1) < units);
+}
+
+static void counts_never_stand_for_less(void **state)
+{
+	for (uint64_t units = 0; units < 1 << 20; units++)
+		a_count_is_the_least_that_stands_for_its_units(units);
+	for (int bit = 20; bit < 60; bit++)
+		for (uint64_t eighth = 0; eighth < 8; eighth++)
+			for (uint64_t near = 0; near < 5; near++)
+				a_count_is_the_least_that_stands_for_its_units((1ull << bit) + (eighth << (bit - 3)) +
+									       near - 2);
+}
+
+static void counts_are_exact_up_to_127_and_then_within_a_64th(void **state)
+{
+	for (uint64_t units = 0; units < 1 << 20; units++) {
+		uint64_t more = weir_remnant_units(weir_remnant_count(units)) - units;
+
+		assert_true(units < 128 ? more == 0 : more * WEIR_REMNANT_MANTISSA <= units);
+	}
+}
+
+static void the_largest_count_has_no_bound(void **state)
+{
+	static const uint64_t large[] = {1ull << 37, 1ull << 40, 1ull << 59, 1ull << 60};
+
+	for (size_t i = 0; i < ARRAY_SIZE(large); i++)
+		assert_int_equal(weir_remnant_count(large[i]), WEIR_REMNANT_COUNT_MASK);
+	assert_true(weir_remnant_units(WEIR_REMNANT_COUNT_MASK) == WEIR_REMNANT_BOUNDLESS);
+	assert_true(weir_remnant_units(WEIR_REMNANT_COUNT_MASK - 1) < 1ull << 37);
+}
+
+/* ---- words ---- */
+
+static void parts_of_a_word_do_not_touch_each_other(void **state)
+{
+	const uint64_t name = (1u << 24) - 1, start = WEIR_REMNANT_START_MASK, span = WEIR_REMNANT_SPAN_MASK,
+		       count = WEIR_REMNANT_COUNT_MASK;
+
+	assert_true((WEIR_REMNANT_WORD(name, 0, 0, 0, 0) ^ WEIR_REMNANT_WORD(0, start, 0, 0, 0) ^
+		     WEIR_REMNANT_WORD(0, 0, span, 0, 0) ^ WEIR_REMNANT_WORD(0, 0, 0, count, 0) ^
+		     WEIR_REMNANT_WORD(0, 0, 0, 0, count)) == UINT64_MAX);
+	assert_true(WEIR_REMNANT_WORD(name, 0, 0, 0, 0) >> WEIR_REMNANT_NAME_SHIFT == name);
+	assert_int_equal(weir_remnant_span(WEIR_REMNANT_WORD(name, start, 9, count, count)), 9);
+	/* a bucket's number has 64 bits: what does not fit must not get into the name */
+	assert_true(WEIR_REMNANT_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_REMNANT_NAME_SHIFT == 0);
+}
+
+static void timings_without_a_number_share_the_last_one(void **state)
+{
+	const uint32_t tag = 0xabcdefff;
+
+	assert_int_equal(WEIR_REMNANT_NAME(tag, 14u), 0xabcde << 4 | 14);
+	assert_int_equal(WEIR_REMNANT_NAME(tag, 15u), 0xabcde << 4 | 15);
+	assert_int_equal(WEIR_REMNANT_NAME(tag, 200u), 0xabcde << 4 | 15);
+}
+
+/* From the other set the same step leads back, and both lie in one page. */
+static void two_sets_differ_and_name_each_other(void **state)
+{
+	for (uint32_t set = 0; set < 2 * WEIR_REMNANT_PAGE_SETS; set++)
+		for (uint32_t part = 0; part < WEIR_REMNANT_PAGE_SETS; part++) {
+			const uint32_t tag = part << 12, other = WEIR_OTHER_REMNANT_SET(set, tag);
+
+			assert_int_not_equal(other, set);
+			assert_int_equal(WEIR_OTHER_REMNANT_SET(other, tag), set);
+			assert_int_equal(other / WEIR_REMNANT_PAGE_SETS, set / WEIR_REMNANT_PAGE_SETS);
+		}
+}
+
+/* ---- what counts, and until when ---- */
+
+/* By adding up, one after the other: `units` are as new as `start` + `span`, and `before` as new as `start`. */
+static uint64_t expected(uint64_t start, uint32_t span, uint64_t bucket)
+{
+	return (bucket < start + span + CELLS ? 40 : 0) + (bucket + 1 < start + CELLS ? 2 : 0);
+}
+
+/* Starts lie around the bucket at which numbers begin anew, and far from it. */
+static const uint64_t starts[] = {100, ROUND - CELLS, ROUND - 1, ROUND, 5 * ROUND - 3, (1ull << 32) - 5, 1ull << 40};
+
+static void a_word_counts_until_its_newest_bucket_has_left_the_window(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		for (uint32_t span = 0; span < CELLS; span++) {
+			const uint64_t word = WEIR_REMNANT_WORD(7, starts[i], span, 40, 2);
+
+			for (uint64_t bucket = starts[i]; bucket < starts[i] + 3ull * CELLS; bucket++) {
+				uint64_t units = weir_remnant_in_window(word, bucket, CELLS);
+
+				assert_int_equal(units, expected(starts[i], span, bucket));
+				/* room is made only for what counts nothing any more */
+				if (units)
+					assert_true(weir_remnant_counts(word, bucket - CELLS));
+			}
+			assert_false(weir_remnant_counts(word, starts[i] + span));
+		}
+}
+
+static void a_free_word_counts_nothing(void **state)
+{
+	for (uint64_t bucket = 0; bucket < ROUND; bucket++) {
+		assert_false(weir_remnant_counts(0, bucket));
+		assert_int_equal(weir_remnant_in_window(0, bucket, CELLS), 0);
+	}
+}
+
+/* One that nobody replaced: silent for a whole round but for its last 1024 buckets, in which it lies ahead and so is
+ * not taken for expired; and it is back for one window when its number has come round.
+ */
+static void a_word_that_was_left_comes_back_after_a_round(void **state)
+{
+	const uint64_t start = 100, word = WEIR_REMNANT_WORD(7, start, 0, 40, 0);
+
+	for (uint64_t bucket = start + CELLS; bucket < start + ROUND; bucket++)
+		assert_int_equal(weir_remnant_in_window(word, bucket, CELLS), 0);
+	for (uint64_t bucket = start; bucket < start + WEIR_REMNANT_AHEAD; bucket++)
+		assert_false(weir_remnant_counts(word, bucket));
+	assert_true(weir_remnant_counts(word, start + WEIR_REMNANT_AHEAD));
+	assert_true(weir_remnant_counts(word, start + ROUND - 1));
+	assert_int_equal(weir_remnant_in_window(word, start + ROUND, CELLS), 40);
+	assert_int_equal(weir_remnant_in_window(word, start + ROUND + CELLS, CELLS), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_never_stand_for_less),
+		cmocka_unit_test(counts_are_exact_up_to_127_and_then_within_a_64th),
+		cmocka_unit_test(the_largest_count_has_no_bound),
+		cmocka_unit_test(parts_of_a_word_do_not_touch_each_other),
+		cmocka_unit_test(timings_without_a_number_share_the_last_one),
+		cmocka_unit_test(two_sets_differ_and_name_each_other),
+		cmocka_unit_test(a_word_counts_until_its_newest_bucket_has_left_the_window),
+		cmocka_unit_test(a_free_word_counts_nothing),
+		cmocka_unit_test(a_word_that_was_left_comes_back_after_a_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
