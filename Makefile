@@ -71,7 +71,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all help deps demo man units install uninstall deb clean compile_commands.json \
+.PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
 	tests test faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
 	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
@@ -85,6 +85,7 @@ help:
 	@echo 'make man          build the man pages only'
 	@echo 'make deps         install the Debian packages that building, testing and checking need'
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
+	@echo 'make demo-cluster three hosts share one limit through a Redis; one dies, the store stops (root)'
 	@echo
 	@echo 'make test         every test, and the checks (root; sets itself up)'
 	@echo 'make tests        build the tests and run none'
@@ -351,6 +352,11 @@ demo:
 	@tests/deps demo
 	+@$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
 	BUILD=$(BUILD) tests/e2e/demo
+
+demo-cluster:
+	@tests/deps demo
+	+@$(MAKE) --no-print-directory $(BUILD)/weir $(TOOLS)
+	BUILD=$(BUILD) tests/e2e/demo_cluster
 
 # ---- the bench ----
 
