@@ -133,6 +133,8 @@ static bool random_world(struct world *w, uint64_t seed, enum omission omission,
 	w->terms.interval_ns = interval_ms[world_chance(w, ARRAY_SIZE(interval_ms))] * MS;
 	w->terms.threshold = 1 + world_chance(w, world_chance(w, 2) ? 20 : 1000000);
 	w->terms.may_fall_back = world_chance(w, 5) != 0;
+	/* Not by chance: worlds that show what a step is for keep their numbers. */
+	w->terms.is_per_flow = omission == OMIT_NOTHING && !script && seed % 4 == 0;
 	world_add_hosts(w, random_hosts(w));
 	for (i = 0; i < w->hosts; i++) {
 		w->host[i].rate = (double)world_chance(w, 3 * w->terms.threshold) * 1e9 / (double)w->terms.interval_ns;
@@ -212,6 +214,30 @@ static void splits_that_change_use_95_percent_from_three_intervals_on(void **sta
 		}
 		world_end(&w);
 	}
+}
+
+/* Whatever is offered where: a flow may come to any of the hosts. */
+static void each_flow_has_an_equal_part_on_every_host(void **state)
+{
+	static const uint32_t parts[3] = {100, 0, 0};
+	static struct world w;
+	uint32_t i;
+
+	begin(&w, 1, 3);
+	w.terms.is_per_flow = true;
+	for (i = 0; i < 3; i++)
+		w.host[i].share.terms.is_per_flow = true;
+	split(&w, 30000, parts);
+	assert_true(world_run(&w, 5 * SECOND_NS));
+	for (i = 0; i < 3; i++)
+		assert_in_range(w.host[i].plane_units, 950, 1050);
+	/* One more takes its part of all. */
+	world_add_hosts(&w, 1);
+	world_start_host(&w, 3);
+	assert_true(world_run(&w, 5 * SECOND_NS));
+	for (i = 0; i < 4; i++)
+		assert_in_range(w.host[i].plane_units, 712, 788);
+	world_end(&w);
 }
 
 static void a_hundred_hosts_use_95_percent(void **state)
@@ -505,6 +531,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_worlds_never_exceed_the_threshold),
 		cmocka_unit_test(splits_that_change_use_95_percent_from_three_intervals_on),
+		cmocka_unit_test(each_flow_has_an_equal_part_on_every_host),
 		cmocka_unit_test(a_hundred_hosts_use_95_percent),
 		cmocka_unit_test(a_store_that_was_emptied_is_used_again),
 		cmocka_unit_test(a_store_that_was_killed_is_used_again),

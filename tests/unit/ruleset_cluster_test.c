@@ -34,6 +34,15 @@ static void a_shared_rule_has_sentinels_defaults(void **state)
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_OFF);
 }
 
+static void the_flows_of_a_key_are_shared(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, STORE "resources: [{name: dns, flow: source}]\n"
+				  "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n");
+	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_AVG_LOCAL);
+}
+
 static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
 {
 	struct bench *bench = *state;
@@ -100,8 +109,9 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		{SHARED("threshold: 5, window: tokens"), 4, 32, "token bucket", NULL},
 		{SHARED("threshold: 5, blockDurationInMs: 5"), 4, 32, "blocked for a while", NULL},
 		{STORE
-		 "resources: [{name: dns, flow: source}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
-		 4, 46, "each flow of a key", NULL},
+		 "resources: [{name: dns, flow: source}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: true, "
+		 "overrides: [{source: 192.0.2.1, threshold: 9}]}\n",
+		 4, 46, "thresholds of this host alone", NULL},
 		{STORE
 		 "resources: [{name: dns, prioritized: true}]\nrules:\n- {resource: dns, threshold: 5, clusterMode: "
 		 "true}\n",
@@ -195,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_shared_rule_has_sentinels_defaults),
+		TEST(the_flows_of_a_key_are_shared),
 		TEST(what_a_file_says_of_a_cluster_survives_being_written),
 		TEST(files_agree_on_the_cluster_or_are_refused),
 		TEST(rules_of_sentinel_java_are_shared),

@@ -193,7 +193,10 @@ void weir_share_ask(struct weir_share *share, uint64_t now_ns, uint64_t offered,
 	weir_share_advance(share, now_ns);
 	ask = weir_demand_measure(&share->demand, now_ns, share->terms.interval_ns, offered, blocked);
 	write_ask(share, now_ns, ret_ask);
-	ret_ask->ask = ask < share->terms.threshold ? ask : share->terms.threshold;
+	/* Where all ask for all, all get the same. */
+	if (share->terms.is_per_flow || ask > share->terms.threshold)
+		ask = share->terms.threshold;
+	ret_ask->ask = ask;
 }
 
 void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)

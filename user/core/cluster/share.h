@@ -40,6 +40,8 @@ struct weir_share_terms {
 	uint64_t threshold; /* of all hosts together, per interval */
 	uint64_t interval_ns;
 	bool may_fall_back; /* fallbackToLocalWhenFail */
+	/* The threshold is that of each flow of a key: a share is for all of them, and does not move with demand. */
+	bool is_per_flow;
 };
 
 /* What was enforced lately: values that shrink, each with the time until which it was in force. */

@@ -123,7 +123,7 @@ static bool fits(const struct slotting *slotting, const struct weir_ruleset_rule
 	uint64_t units_most = WEIR_MEDIUM_THRESHOLD_MAX;
 
 	if (storage == WEIR_STORAGE_NARROW) {
-		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->counts_bytes)
+		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster || rule->counts_bytes)
 			return false;
 		units_most = WEIR_NARROW_THRESHOLD_MAX;
 	}
@@ -339,7 +339,7 @@ static void plan_version(const struct slotting *slotting, const struct weir_rule
 /* Why rows of this storage cannot hold the rule's window, which they have held so far. */
 static const char *why_no_fit(const struct weir_ruleset_rule *rule, enum weir_storage storage)
 {
-	if (storage == WEIR_STORAGE_NARROW && rule->strategy != WEIR_STRATEGY_DIRECT)
+	if (storage == WEIR_STORAGE_NARROW && (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster))
 		return "rows of a threshold that moves are larger than those that hold them";
 	return "its threshold, or that of an override, outgrew the rows that hold them";
 }

@@ -47,6 +47,9 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 	return err;
 }
 
+/* For the choice of rows: hosts that share an AVG_LOCAL threshold. docs/cluster.md says how many a store can serve. */
+#define HOSTS_MAX 1000
+
 int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
 		    struct weir_diag *diag)
 {
@@ -65,6 +68,8 @@ int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_rulese
 	terms->units_max = terms->units;
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
 		terms->units_max = rule->memory.low_units;
+	if (rule->cluster == WEIR_CLUSTER_AVG_LOCAL)
+		terms->units_max *= HOSTS_MAX;
 	for (i = 0; i < rule->override_count; i++) {
 		units = rule->overrides[i].threshold_micro / WEIR_MICRO;
 		if (units > terms->units_max)

@@ -83,7 +83,7 @@ void weir_read_cluster(struct weir_reader *reader, struct weir_draft *draft)
 }
 
 /* Why hosts cannot share this rule; NULL: they can. */
-static const char *why_not(const struct weir_reader *reader, const struct weir_draft *draft)
+static const char *why_not(const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
 
@@ -103,21 +103,21 @@ static const char *why_not(const struct weir_reader *reader, const struct weir_d
 		return "its window lends to prioritized packets units that may be another host's by then";
 	if (rule->penalty_ms)
 		return "a flow would be blocked for a while because a share has not come yet";
-	if (draft->has_resource && reader->ruleset->resources[rule->resource].flow.fields)
-		return "each flow of a key would need shares of its own";
+	if (rule->override_count)
+		return "overrides would be thresholds of this host alone";
 	return NULL;
 }
 
 void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_node *at = weir_draft_at(draft, RULE_CLUSTER_MODE);
-	const char *reason = why_not(reader, draft);
+	const char *reason = why_not(draft);
 
 	if (reason)
-		weir_complain(reader, at,
-			      "hosts share Direct, Reject rules with a window, on resources without a flow key; write "
-			      "'clusterMode: false', or another rule",
-			      "hosts cannot share this rule: %s", reason);
+		weir_complain(
+			reader, at,
+			"hosts share Direct, Reject rules with a window; write 'clusterMode: false', or another rule",
+			"hosts cannot share this rule: %s", reason);
 	else if (draft->rule->threshold_micro % WEIR_MICRO)
 		weir_warn(reader, at, "write a whole number", "hosts share whole units: the fraction has no effect");
 }

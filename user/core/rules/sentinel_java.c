@@ -203,7 +203,7 @@ static void check_cluster(struct weir_reader *reader, const struct weir_node *no
 		return;
 	if (!strcmp(word, "true"))
 		weir_complain(reader, node, "write false: the rule limits this host alone",
-			      "hosts cannot share this rule: each flow of a key would need shares of its own");
+			      "hosts cannot share this rule: what a token bucket holds is this host's own");
 	else
 		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'clusterMode'",
 			      WEIR_SHOWN(word));

@@ -159,6 +159,7 @@ static struct weir_share_terms terms_of(const struct weir_rule_info *info, int64
 		.threshold = info->cluster == WEIR_CLUSTER_AVG_LOCAL ? units * times : units,
 		.interval_ns = info->identity.interval_ns,
 		.may_fall_back = info->falls_back,
+		.is_per_flow = info->identity.key_fields != 0,
 	};
 }
 
