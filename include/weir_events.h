@@ -81,6 +81,7 @@ enum weir_journal_kind {
 	WEIR_JOURNAL_RETURN,	 /* rules that were not confirmed gave way to those before them */
 	WEIR_JOURNAL_INTERFACE,	 /* gone, come, added or taken off */
 	WEIR_JOURNAL_CONTROLLER, /* it begins or ends */
+	WEIR_JOURNAL_CLUSTER,	 /* limits that hosts share: the store, leases, hosts */
 	WEIR_JOURNAL_KINDS
 };
 

@@ -199,7 +199,9 @@ struct weir_shared_threshold {
 	__u64 alone_ns;	 /* since when there is none, 0: there is one */
 	__u32 hosts;	 /* that the ledger knew then */
 	__u32 trouble;	 /* enum weir_share_trouble */
-	__u64 pad;
+	__u16 live;	 /* hosts of the cluster that are; 0: not known yet */
+	__u16 silent;
+	__u32 trip_us; /* until the latest answer of the store; 0: it does not answer, or has not yet */
 };
 
 /* Map `rule_seconds`, by rule slot, per CPU: units that passed in each of the last seconds, for rules whose WarmUp the

@@ -34,9 +34,10 @@ const struct weir_command weir_events_command = {
 		"window held and the threshold in force; and what changes: attach, reload, rollback, confirm, detach;\n"
 		"interfaces that come and go; a controller that begins, ends or is not heard of; penalties that "
 		"begin,\n"
-		"and circuit breakers. Of drops it is a sample, at most 954 a second, and how many more there were\n"
-		"each second; 'weir flows --dropped' counts them all by flow. Changes are kept: the latest 256 of the "
-		"instance, 512 of penalties and 512 of breakers.",
+		"and circuit breakers; of limits that hosts share: the store, leases, and hosts. Of drops it is a\n"
+		"sample, at most 954 a second, and how many more there were each second; 'weir flows --dropped'\n"
+		"counts them all by flow. Changes are kept: the latest 256 of the instance, 512 of penalties and 512\n"
+		"of breakers.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'\n"

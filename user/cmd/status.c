@@ -167,6 +167,14 @@ static void print_memory(const struct weir_status_view *view)
 		printf("%llu bytes in use\n", (unsigned long long)controller->used_bytes);
 }
 
+static void print_cluster(const struct weir_cluster_view *cluster)
+{
+	char words[WEIR_CLUSTER_WORDS_BYTES];
+
+	if (cluster->rule_count)
+		printf("  cluster %s\n", weir_cluster_words(cluster, words));
+}
+
 /* What system rules go by. */
 static void print_signals(const struct weir_host_signals *signals)
 {
@@ -324,6 +332,7 @@ static void print_text(const struct weir_status_view *view)
 	print_counts(instance);
 	print_controller(view->instance->name, &view->controller);
 	print_memory(view);
+	print_cluster(&view->cluster);
 	print_signals(&view->signals);
 	print_connection_settings(instance);
 	print_penalties(view);

@@ -77,6 +77,7 @@ static void print_flows(const struct weir_top *top, size_t most)
 static int print_once(struct weir_top *top, const struct weir_options *options, struct weir_diag *diag)
 {
 	const struct timespec second = {.tv_sec = 1};
+	char words[WEIR_CLUSTER_WORDS_BYTES];
 	int err;
 
 	nanosleep(&second, NULL);
@@ -85,9 +86,12 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		return err;
 	if (options->wants_json)
 		return weir_json_print(weir_top_describe(top), diag);
-	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s; %llu active flow%s\n\n",
+	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s; %llu active flow%s\n",
 	       top->instance->name, top->total.offered, top->total.admitted, top->total.dropped,
 	       (unsigned long long)top->flows.flows.active, weir_plural(top->flows.flows.active));
+	if (top->cluster.rule_count)
+		printf("cluster %s\n", weir_cluster_words(&top->cluster, words));
+	putchar('\n');
 	print_rules(top);
 	if (top->flow_count) {
 		putchar('\n');

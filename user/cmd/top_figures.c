@@ -251,6 +251,9 @@ int weir_top_read(struct weir_top *top, struct weir_diag *diag)
 		err = read_counters(top, diag);
 	if (!err)
 		err = weir_controller_look(top->instance, &top->controller, diag);
+	weir_cluster_view_free(&top->cluster);
+	if (!err && !top->instance->is_foreign[WEIR_MAP_SHARES])
+		err = weir_cluster_view_look(top->instance, &top->cluster, diag);
 	if (!err)
 		err = read_flows(top, diag);
 	return err ? err : set_lines(top, diag);
@@ -269,6 +272,7 @@ void weir_top_close(struct weir_top *top)
 	free(top->flow_lines);
 	free(top->drop_lines);
 	free(top->controller.thresholds);
+	weir_cluster_view_free(&top->cluster);
 	weir_flows_view_free(&top->flows);
 	weir_drops_free(&top->drops);
 	weir_counters_free(&top->before);
@@ -315,7 +319,8 @@ json_t *weir_top_describe(const struct weir_top *top)
 
 	for (size_t i = 0; i < top->rule_count; i++)
 		weir_json_append(&rules, describe_rule(&top->rules[i]));
-	return json_pack("{s:s, s:f, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
-			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "rules", rules, "flows",
-			 weir_flows_describe(&top->flows), "dropped", weir_drops_describe(top->instance, &top->drops));
+	return json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "instance", top->instance->name, "seconds",
+			 seconds_between(top), "packetsPerSecond", describe_rates(&top->total), "cluster",
+			 weir_cluster_sum(&top->cluster), "rules", rules, "flows", weir_flows_describe(&top->flows),
+			 "dropped", weir_drops_describe(top->instance, &top->drops));
 }

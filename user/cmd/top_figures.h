@@ -11,6 +11,7 @@
 
 #include "control/controller.h"
 #include "instance/instance.h"
+#include "report/cluster.h"
 #include "report/flows.h"
 #include "watch/counters.h"
 #include "watch/offenders.h"
@@ -52,6 +53,7 @@ struct weir_top {
 	struct weir_counters counters, before;
 	bool has_before; /* else all rates are 0: the first reading, or the first of this rule set */
 	struct weir_controller_report controller;
+	struct weir_cluster_view cluster; /* no rules: hosts share none */
 	struct weir_flows_view flows;
 	struct weir_drops drops;
 	uint64_t flows_ns, flows_cost_ns; /* when they were read, and how long that took */

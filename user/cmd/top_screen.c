@@ -206,6 +206,20 @@ static const struct weir_top_rule **choose_rules(const struct weir_top_screen *s
 
 static const char *const sort_words[WEIR_TOP_SORTS] = {"rule files", "offered", "dropped", "share", "name"};
 
+/* A line of its own, below the head, where hosts share rules: else the line is empty. */
+static void draw_cluster(const struct weir_top *top)
+{
+	const bool is_bad = top->cluster.alone || !top->cluster.trip_us;
+	char words[WEIR_CLUSTER_WORDS_BYTES], line[WEIR_CLUSTER_WORDS_BYTES + 16];
+
+	if (!top->cluster.rule_count)
+		return;
+	snprintf(line, sizeof(line), "cluster %s", weir_cluster_words(&top->cluster, words));
+	attron(COLOR_PAIR(is_bad ? PAIR_DROPS : 0));
+	put(2, 0, COLS, false, line);
+	attroff(COLOR_PAIR(is_bad ? PAIR_DROPS : 0));
+}
+
 static void draw_head(const struct weir_top_screen *screen, const struct weir_top *top)
 {
 	const struct weir_instance *instance = top->instance;
@@ -477,6 +491,7 @@ void weir_top_screen_draw(struct weir_top_screen *screen, const struct weir_top 
 
 	erase();
 	draw_head(screen, top);
+	draw_cluster(top);
 	if (screen->shows_help) {
 		draw_help();
 	} else if (lines > 1) {

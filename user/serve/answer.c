@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "exposition/exposition.h"
 #include "host/host.h"
+#include "report/cluster.h"
 #include "report/drops.h"
 #include "report/events.h"
 #include "rules/values.h"
@@ -242,6 +243,27 @@ static void answer_events(struct weir_source *source, const struct weir_request 
 		reply_or_fail(reply, take_events(source, most, drops_most, &document, &diag), &document, &diag);
 }
 
+static int take_cluster(struct weir_source *source, json_t **ret_document, struct weir_diag *diag)
+{
+	const struct weir_instance *instance;
+	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
+	int err = weir_source_open(source, &instance, diag);
+
+	if (!err)
+		err = weir_cluster_view_look(instance, &view, diag);
+	if (!err)
+		*ret_document = weir_cluster_describe(&view);
+	return err;
+}
+
+static void answer_cluster(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
+{
+	struct weir_diag diag = {};
+	json_t *document;
+
+	reply_or_fail(reply, take_cluster(source, &document, &diag), &document, &diag);
+}
+
 static void answer_rules(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)
 {
 	struct weir_diag diag = {};
@@ -298,7 +320,7 @@ static const struct route {
 } routes[] = {
 	{"/metrics", answer_metrics},	 {"/api/v1", answer_index},	    {"/api/v1/status", answer_status},
 	{"/api/v1/stats", answer_stats}, {"/api/v1/flows", answer_flows},   {"/api/v1/dropped", answer_dropped},
-	{"/api/v1/rules", answer_rules}, {"/api/v1/events", answer_events},
+	{"/api/v1/rules", answer_rules}, {"/api/v1/events", answer_events}, {"/api/v1/cluster", answer_cluster},
 };
 
 static void answer_index(struct weir_source *source, const struct weir_request *request, struct weir_reply *reply)

@@ -233,6 +233,121 @@ static void write_signals(struct book *book)
 		weir_exposition_value(book->out, NULL, signals->mean_us / 1e6);
 }
 
+/* ---- limits that hosts share ---- */
+
+static void write_cluster(struct book *book)
+{
+	static const struct weir_metric_family info = {
+		"weir_cluster", WEIR_METRIC_INFO, NULL,
+		"The cluster whose hosts share rules, and what this host is called there."};
+	static const struct weir_metric_family hosts = {"weir_cluster_hosts", WEIR_METRIC_GAUGE, NULL,
+							"Hosts of the cluster, this one among them, by state."};
+	static const struct weir_metric_family up = {"weir_cluster_store_up", WEIR_METRIC_GAUGE, NULL,
+						     "1: the store answers; 0: it has not for a second."};
+	static const struct weir_metric_family latency = {"weir_cluster_store_latency_seconds", WEIR_METRIC_GAUGE,
+							  "seconds", "How long the latest answer of the store took."};
+	const struct weir_labels live = label("state", "live"), silent = label("state", "silent");
+	const struct weir_cluster_view *cluster = &book->reading->status.cluster;
+	/* Without a controller nobody knows. */
+	const bool is_known = cluster->rule_count && book->reading->status.controller.state == WEIR_CONTROLLER_RUNNING;
+	struct weir_labels labels = label("name", book->instance->info.cluster.name);
+
+	weir_labels_add(&labels, "host", cluster->host);
+	weir_exposition_begin(book->out, &info);
+	if (cluster->rule_count)
+		weir_exposition_count(book->out, &labels, 1);
+	weir_exposition_begin(book->out, &hosts);
+	if (is_known && cluster->live) {
+		weir_exposition_count(book->out, &live, cluster->live);
+		weir_exposition_count(book->out, &silent, cluster->silent);
+	}
+	weir_exposition_begin(book->out, &up);
+	if (is_known)
+		weir_exposition_count(book->out, NULL, cluster->trip_us > 0);
+	weir_exposition_begin(book->out, &latency);
+	if (is_known && cluster->trip_us)
+		weir_exposition_value(book->out, NULL, cluster->trip_us / 1e6);
+}
+
+static struct weir_labels labels_of_shared(const struct weir_shared_view *rule)
+{
+	struct weir_labels labels = label("rule", rule->rule->name);
+
+	weir_labels_add(&labels, "resource", rule->rule->resource_name);
+	return labels;
+}
+
+static double lease_left(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	const struct weir_share_stages *stages = &rule->shared.stages[rule->shared.version & 1];
+	const uint64_t ends_ns = rule->shared.version ? stages->until_ns[WEIR_SHARE_LEASED] : 0;
+
+	return ends_ns > cluster->now_ns ? (double)(ends_ns - cluster->now_ns) / 1e9 : 0;
+}
+
+static double alone_for(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	const uint64_t since_ns = weir_share_alone_since(rule, cluster->now_ns);
+
+	return since_ns ? (double)(cluster->now_ns - since_ns) / 1e9 : 0;
+}
+
+static double share_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	return (double)rule->in_force;
+}
+
+static double wanted_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	return (double)rule->shared.wanted;
+}
+
+static double fallback_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	return (double)rule->shared.stages[rule->shared.version & 1].units[WEIR_SHARE_FALLEN_BACK];
+}
+
+static double hosts_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	return rule->shared.hosts;
+}
+
+static const struct {
+	struct weir_metric_family metric;
+	double (*figure)(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule);
+} share_metrics[] = {
+	{{"weir_rule_share", WEIR_METRIC_GAUGE, NULL,
+	  "What this host may admit now of a threshold that hosts share, in units per interval."},
+	 share_of},
+	{{"weir_rule_share_wanted", WEIR_METRIC_GAUGE, NULL, "What it asked for last, in units per interval."},
+	 wanted_of},
+	{{"weir_rule_share_fallback", WEIR_METRIC_GAUGE, NULL,
+	  "What it keeps in the end without the store, in units per interval."},
+	 fallback_of},
+	{{"weir_rule_hosts", WEIR_METRIC_GAUGE, NULL, "Hosts that the rule's ledger knows, silent ones too."},
+	 hosts_of},
+	{{"weir_rule_share_lease_seconds", WEIR_METRIC_GAUGE, "seconds", "How long the share lasts yet; 0: no lease."},
+	 lease_left},
+	{{"weir_rule_alone_seconds", WEIR_METRIC_GAUGE, "seconds",
+	  "For how long the host has had no lease; 0: it has one, or has never asked."},
+	 alone_for},
+};
+
+static void write_shares(struct book *book)
+{
+	const struct weir_cluster_view *cluster = &book->reading->status.cluster;
+
+	for (size_t each = 0; each < ARRAY_SIZE(share_metrics); each++) {
+		weir_exposition_begin(book->out, &share_metrics[each].metric);
+		for (size_t i = 0; i < cluster->rule_count; i++) {
+			const struct weir_labels labels = labels_of_shared(&cluster->rules[i]);
+
+			weir_exposition_value(book->out, &labels,
+					      share_metrics[each].figure(cluster, &cluster->rules[i]));
+		}
+	}
+}
+
 /* ---- packets ---- */
 
 /* A tally for each verdict, or for those alone that drop. */
@@ -661,6 +776,7 @@ static void write_rules(struct book *book)
 	write_penalties(book);
 	write_connections(book);
 	write_breakers(book);
+	write_shares(book);
 }
 
 void weir_metrics_write(const struct weir_source *source, const struct weir_reading *reading,
@@ -687,6 +803,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 	write_lists(&book);
 	write_memory(&book);
 	write_signals(&book);
+	write_cluster(&book);
 	write_totals(&book);
 	write_resources(&book);
 	write_pace(&book);

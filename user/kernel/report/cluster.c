@@ -15,22 +15,13 @@
 
 /* ---- ledgers (cluster/ledger.lua writes them) ---- */
 
-/* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us". What is not so is passed over. */
-static void read_host(struct weir_shared_view *view, const char *field, const char *text, int64_t now_us)
+static void add_host(struct weir_shared_view *view, const struct weir_ledger_host *host)
 {
-	struct weir_ledger_host *host, read = {};
-	int64_t heard_us;
+	struct weir_ledger_host *slot = weir_array_add((void **)&view->hosts, view->host_count, sizeof(*slot));
 
-	if (strncmp(field, "host:", 5) || strlen(field + 5) >= sizeof(read.name) ||
-	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64, &read.hold, &read.fallback,
-		   &read.wanted, &heard_us) != 4)
-		return;
-	strcpy(read.name, field + 5);
-	read.is_live = read.wanted >= 0 && heard_us >= 0 && now_us < heard_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
-	host = weir_array_add((void **)&view->hosts, view->host_count, sizeof(*host));
-	if (!host)
+	if (!slot)
 		return; /* it is not shown */
-	*host = read;
+	*slot = *host;
 	view->host_count++;
 }
 
@@ -41,10 +32,11 @@ static int by_name(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
+/* What is no field of a ledger is passed over. */
 static void read_ledger(struct weir_shared_view *view, const struct weir_reply *reply)
 {
-	uint64_t owed = 0, came = 0;
-	int64_t now_us = 0;
+	struct weir_ledger_head head = {};
+	struct weir_ledger_host host;
 
 	for (int pass = 0; pass < 2; pass++) { /* the time first */
 		for (size_t i = 0; i + 1 < weir_reply_count(reply); i += 2) {
@@ -53,14 +45,13 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 
 			if (!field || !text)
 				continue;
-			if (pass == 1)
-				read_host(view, field, text, now_us);
-			else if (!strcmp(field, "ledger") &&
-				 sscanf(text, "%*s %*s %" SCNd64 " %" SCNu64 " %" SCNu64, &now_us, &owed, &came) == 3)
-				view->has_ledger = true;
+			if (pass == 0)
+				view->has_ledger |= weir_ledger_read_head(field, text, &head);
+			else if (weir_ledger_read_host(field, text, head.now_us, &host))
+				add_host(view, &host);
 		}
 	}
-	view->owed = owed > came ? owed - came : 0;
+	view->owed = head.owed > head.came ? head.owed - head.came : 0;
 	if (view->host_count)
 		qsort(view->hosts, view->host_count, sizeof(*view->hosts), by_name);
 }
@@ -90,7 +81,7 @@ static void ask_store(struct weir_cluster_view *view, struct weir_store *store)
 {
 	uint64_t start_ns = weir_host_now_ns();
 
-	view->answers = true;
+	view->is_asked = view->answers = true;
 	for (size_t i = 0; view->answers && i < view->rule_count; i++) {
 		char key[WEIR_LEDGER_KEY_CHARS];
 		const char *words[] = {"HGETALL", key};
@@ -109,6 +100,36 @@ static void ask_store(struct weir_cluster_view *view, struct weir_store *store)
 
 /* ---- the view ---- */
 
+static const struct weir_share_stages *stages_of(const struct weir_shared_view *view)
+{
+	return &view->shared.stages[view->shared.version & 1];
+}
+
+/* A controller that died could not say since when: from the lease's end on. */
+uint64_t weir_share_alone_since(const struct weir_shared_view *rule, uint64_t now_ns)
+{
+	uint64_t ends_ns = stages_of(rule)->until_ns[WEIR_SHARE_LEASED];
+
+	if (!rule->shared.version || now_ns < ends_ns)
+		return 0;
+	return rule->shared.alone_ns ? rule->shared.alone_ns : ends_ns;
+}
+
+/* What the controller says of the cluster stands at each rule. */
+static void add_up(struct weir_cluster_view *view, const struct weir_shared_view *rule)
+{
+	uint64_t since_ns = weir_share_alone_since(rule, view->now_ns);
+
+	view->live = rule->shared.live;
+	view->silent = rule->shared.silent;
+	view->trip_us = rule->shared.trip_us;
+	if (!since_ns)
+		return;
+	view->alone++;
+	if (view->now_ns - since_ns > view->alone_ns)
+		view->alone_ns = view->now_ns - since_ns;
+}
+
 static int read_rules(const struct weir_instance *instance, struct weir_cluster_view *view)
 {
 	view->rules = calloc(instance->rule_count + 1, sizeof(*view->rules));
@@ -125,14 +146,14 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 			return -errno;
 		rule->in_force = weir_share_in_force(&rule->shared, view->now_ns);
 		view->rule_count++;
+		add_up(view, rule);
 	}
 	return 0;
 }
 
-int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+int weir_cluster_view_look(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
 			   struct weir_diag *diag)
 {
-	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
 	int err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_SHARES), "the shares", diag);
 
 	if (err)
@@ -140,10 +161,17 @@ int weir_cluster_view_read(const struct weir_instance *instance, struct weir_clu
 	*ret_view = (struct weir_cluster_view){.instance = instance, .now_ns = weir_host_now_ns()};
 	weir_sharing_host(&instance->info.cluster, ret_view->host);
 	err = read_rules(instance, ret_view);
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read the shares of instance '%s'", instance->name);
-	if (!ret_view->rule_count)
-		return 0;
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the shares of instance '%s'", instance->name) : 0;
+}
+
+int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+			   struct weir_diag *diag)
+{
+	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
+	int err = weir_cluster_view_look(instance, ret_view, diag);
+
+	if (err || !ret_view->rule_count)
+		return err;
 	err = weir_store_open(&instance->info.cluster, &store, diag);
 	if (!err)
 		ask_store(ret_view, store);
@@ -155,19 +183,15 @@ void weir_cluster_view_free(struct weir_cluster_view *view)
 	for (size_t i = 0; i < view->rule_count; i++)
 		free(view->rules[i].hosts);
 	free(view->rules);
+	*view = (struct weir_cluster_view){};
 }
 
 /* ---- words, and JSON ---- */
 
-static const struct weir_share_stages *stages_of(const struct weir_shared_view *view)
-{
-	return &view->shared.stages[view->shared.version & 1];
-}
-
 const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_ns, char words[WEIR_SHARE_WORDS_BYTES])
 {
 	uint64_t ends_ns = stages_of(view)->until_ns[WEIR_SHARE_LEASED];
-	uint64_t alone_ns = view->shared.alone_ns;
+	uint64_t alone_ns = weir_share_alone_since(view, now_ns);
 
 	if (!view->shared.version)
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "no controller has asked yet");
@@ -175,9 +199,9 @@ const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_n
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "waits: its name is another process's");
 	else if (now_ns < ends_ns)
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "%.1f s", (double)(ends_ns - now_ns) / WEIR_NSEC_PER_SEC);
-	else /* a controller that died could not say since when */
+	else
 		snprintf(words, WEIR_SHARE_WORDS_BYTES, "alone for %.0f s",
-			 (double)(now_ns - (alone_ns ? alone_ns : ends_ns)) / WEIR_NSEC_PER_SEC);
+			 (double)(now_ns - alone_ns) / WEIR_NSEC_PER_SEC);
 	return words;
 }
 
@@ -202,16 +226,15 @@ static json_t *describe_hosts(const struct weir_shared_view *view)
 static json_t *describe_rule(const struct weir_cluster_view *view, const struct weir_shared_view *rule)
 {
 	const struct weir_share_stages *stages = stages_of(rule);
-	uint64_t ends_ns = stages->until_ns[WEIR_SHARE_LEASED], alone_ns = rule->shared.alone_ns;
+	uint64_t ends_ns = stages->until_ns[WEIR_SHARE_LEASED];
+	uint64_t alone_ns = weir_share_alone_since(rule, view->now_ns);
 	bool is_leased = view->now_ns < ends_ns;
 	json_t *fields = json_pack(
 		"{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "rule", rule->rule->name, "share", (json_int_t)rule->in_force,
 		"wanted", (json_int_t)rule->shared.wanted, "fallback",
 		(json_int_t)stages->units[WEIR_SHARE_FALLEN_BACK], "hosts", (json_int_t)rule->shared.hosts, "leaseMs",
 		is_leased ? json_integer((json_int_t)((ends_ns - view->now_ns) / 1000000)) : json_null(), "aloneMs",
-		is_leased || !rule->shared.version
-			? json_null()
-			: json_integer((json_int_t)((view->now_ns - (alone_ns ? alone_ns : ends_ns)) / 1000000)));
+		alone_ns ? json_integer((json_int_t)((view->now_ns - alone_ns) / 1000000)) : json_null());
 
 	if (rule->has_ledger) {
 		json_object_set_new(fields, "owed", json_integer((json_int_t)rule->owed));
@@ -220,18 +243,58 @@ static json_t *describe_rule(const struct weir_cluster_view *view, const struct 
 	return fields;
 }
 
+/* As the store itself answered, or, where it was not asked, as the controller knows it. */
+static json_t *describe_store(const struct weir_cluster_view *view)
+{
+	bool answers = view->is_asked ? view->answers : view->trip_us > 0;
+
+	return json_pack("{s:s, s:b, s:o, s:o, s:o}", "address", view->instance->info.cluster.redis, "answers", answers,
+			 "tookUs",
+			 view->is_asked && answers ? json_integer((json_int_t)(view->took_ns / 1000)) : json_null(),
+			 "latencyUs", view->trip_us ? json_integer(view->trip_us) : json_null(), "trouble",
+			 view->is_asked && !answers ? json_string(view->trouble) : json_null());
+}
+
 json_t *weir_cluster_describe(const struct weir_cluster_view *view)
 {
-	const struct weir_cluster_info *cluster = &view->instance->info.cluster;
-	json_t *rules = json_array(), *store;
+	json_t *rules = json_array();
 
 	for (size_t i = 0; i < view->rule_count; i++)
 		weir_json_append(&rules, describe_rule(view, &view->rules[i]));
-	store = json_pack("{s:s, s:b, s:o, s:o}", "address", cluster->redis, "answers", view->answers, "tookUs",
-			  view->answers ? json_integer((json_int_t)(view->took_ns / 1000)) : json_null(), "trouble",
-			  view->answers ? json_null() : json_string(view->trouble));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "instance", view->instance->name, "cluster", cluster->name,
-			 "host", view->host, "store", store, "rules", rules);
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", view->instance->name, "cluster",
+			 view->instance->info.cluster.name, "host", view->host, "store", describe_store(view),
+			 "hostsLive", view->live ? json_integer(view->live) : json_null(), "hostsSilent",
+			 view->live ? json_integer(view->silent) : json_null(), "rules", rules);
+}
+
+const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES])
+{
+	char hosts[48] = "hosts not known", silent[32] = "", store[32] = "store lost", alone[80] = "";
+
+	if (view->live)
+		snprintf(hosts, sizeof(hosts), "%u host%s live", view->live, weir_plural(view->live));
+	if (view->silent)
+		snprintf(silent, sizeof(silent), ", %u silent", view->silent);
+	if (view->trip_us)
+		snprintf(store, sizeof(store), "store %.1f ms", view->trip_us / 1e3);
+	if (view->alone)
+		snprintf(alone, sizeof(alone), "; %u of %zu rules alone for %.0f s", view->alone, view->rule_count,
+			 (double)view->alone_ns / WEIR_NSEC_PER_SEC);
+	snprintf(words, WEIR_CLUSTER_WORDS_BYTES, "%s: %s%s; %s%s", view->instance->info.cluster.name, hosts, silent,
+		 store, alone);
+	return words;
+}
+
+json_t *weir_cluster_sum(const struct weir_cluster_view *view)
+{
+	if (!view->rule_count)
+		return json_null();
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o}", "cluster", view->instance->info.cluster.name,
+			 "host", view->host, "store", describe_store(view), "hostsLive",
+			 view->live ? json_integer(view->live) : json_null(), "hostsSilent",
+			 view->live ? json_integer(view->silent) : json_null(), "sharedRules",
+			 (json_int_t)view->rule_count, "aloneRules", (json_int_t)view->alone, "aloneMs",
+			 view->alone ? json_integer((json_int_t)(view->alone_ns / 1000000)) : json_null());
 }
 
 /* ---- forgetting ---- */

@@ -9,17 +9,9 @@
 
 #include <jansson.h>
 
+#include "cluster/roll.h"
 #include "instance/instance.h"
 #include "sharing/sharing.h"
-
-/* A host, as a ledger has it. */
-struct weir_ledger_host {
-	char name[WEIR_CLUSTER_WORD_CHARS];
-	uint64_t hold;	   /* of the threshold: counted as its, units per interval */
-	uint64_t fallback; /* what it keeps without the store */
-	int64_t wanted;	   /* what it asked for; -1: it has left */
-	bool is_live;
-};
 
 struct weir_shared_view {
 	const struct weir_rule_info *rule;
@@ -35,19 +27,37 @@ struct weir_cluster_view {
 	const struct weir_instance *instance;
 	char host[WEIR_CLUSTER_WORD_CHARS];
 	uint64_t now_ns;
+	bool is_asked;	   /* the store itself: without, there are no ledgers, and what follows is not known */
 	bool answers;	   /* the store */
 	uint64_t took_ns;  /* to be asked for all rules, if it does */
 	char trouble[160]; /* else why not */
 	struct weir_shared_view *rules;
 	size_t rule_count; /* 0: hosts share no rule of this instance */
+	/* What the controller knows: */
+	uint32_t live, silent; /* hosts of the cluster, this one among them; live is 0: not known */
+	uint32_t trip_us;      /* until the latest answer of the store; 0: it has not answered for a second */
+	uint32_t alone;	       /* rules without a lease */
+	uint64_t alone_ns;     /* the longest that one of them has been so */
 };
 
 /* A store that cannot be asked is no failure. The caller frees *ret_view in any case. */
 int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
 			   struct weir_diag *diag);
+/* The same without the store: for who shows it often, or may not speak to others. */
+int weir_cluster_view_look(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+			   struct weir_diag *diag);
 void weir_cluster_view_free(struct weir_cluster_view *view);
 
+/* The host has no lease for this rule: since when, CLOCK_MONOTONIC. 0: it has one, or no controller has asked. */
+uint64_t weir_share_alone_since(const struct weir_shared_view *rule, uint64_t now_ns);
+
 json_t *weir_cluster_describe(const struct weir_cluster_view *view);
+
+/* In a line of 80 columns, mostly: "edge: 3 hosts live, 1 silent; store 0.4 ms; 1 of 2 rules alone for 12 s". */
+#define WEIR_CLUSTER_WORDS_BYTES 256
+const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES]);
+/* The same for programs; null where hosts share no rule. */
+json_t *weir_cluster_sum(const struct weir_cluster_view *view);
 
 /* "its lease ends in 0.7 s", "alone for 12 s": what the share of this host goes by. */
 #define WEIR_SHARE_WORDS_BYTES 64

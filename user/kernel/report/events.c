@@ -19,6 +19,7 @@ static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
 	[WEIR_JOURNAL_RELOAD] = "reload",	[WEIR_JOURNAL_ROLLBACK] = "rollback",
 	[WEIR_JOURNAL_CONFIRM] = "confirm",	[WEIR_JOURNAL_RETURN] = "return",
 	[WEIR_JOURNAL_INTERFACE] = "interface", [WEIR_JOURNAL_CONTROLLER] = "controller",
+	[WEIR_JOURNAL_CLUSTER] = "cluster",
 };
 
 const char *weir_happening_name(const struct weir_happening *happening)

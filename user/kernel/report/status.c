@@ -69,6 +69,8 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)
 		err = weir_remnants_look(instance, &view.remnants, diag);
+	if (!err && !instance->is_foreign[WEIR_MAP_SHARES])
+		err = weir_cluster_view_look(instance, &view.cluster, diag);
 	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err && weir_timed_is_readable(instance)) {
@@ -87,6 +89,7 @@ void weir_status_free(struct weir_status_view *view)
 	weir_penalised_flows_free(&view->penalties);
 	free(view->controller.thresholds);
 	free(view->breakers);
+	weir_cluster_view_free(&view->cluster);
 	*view = (struct weir_status_view){};
 }
 
@@ -373,16 +376,17 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	const struct weir_instance_info *info = &instance->info;
 	uint64_t now_ns = weir_host_now_ns();
 
-	return json_pack(
-		"{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
-		describe_foreign_tables(instance), "generation", (json_int_t)info->generation, "attachedSeconds",
-		(now_ns - info->attached_ns) / 1e9, "loadedSeconds", (now_ns - info->loaded_ns) / 1e9, "returnsSeconds",
-		describe_unconfirmed(instance), "limitsHoldSeconds", describe_span(instance), "netns",
-		describe_netns(instance), "links", describe_links(instance), "wanted", describe_wanted(instance),
-		"settings", describe_settings(instance), "counts", describe_counts(instance), "timed",
-		describe_timed(view), "remnants", describe_remnants(&view->remnants), "controller",
-		describe_controller(&view->controller), "memory", describe_memory(view), "system",
-		describe_signals(&view->signals), "resources", describe_resources(instance), "rules",
-		describe_rules(view));
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			 "s:o, s:o, s:o}",
+			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
+			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
+			 (now_ns - info->loaded_ns) / 1e9, "returnsSeconds", describe_unconfirmed(instance),
+			 "limitsHoldSeconds", describe_span(instance), "netns", describe_netns(instance), "links",
+			 describe_links(instance), "wanted", describe_wanted(instance), "settings",
+			 describe_settings(instance), "counts", describe_counts(instance), "timed",
+			 describe_timed(view), "remnants", describe_remnants(&view->remnants), "controller",
+			 describe_controller(&view->controller), "memory", describe_memory(view), "system",
+			 describe_signals(&view->signals), "cluster", weir_cluster_sum(&view->cluster), "resources",
+			 describe_resources(instance), "rules", describe_rules(view));
 }

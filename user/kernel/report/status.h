@@ -11,6 +11,7 @@
 
 #include "control/controller.h"
 #include "instance/instance.h"
+#include "report/cluster.h"
 #include "timed/timed.h"
 #include "watch/breakers.h"
 #include "watch/penalties.h"
@@ -26,6 +27,7 @@ struct weir_status_view {
 	bool has_timed;			   /* `timed` could be read */
 	struct weir_timed_counts timed;
 	struct weir_remnants_sum remnants;
+	struct weir_cluster_view cluster; /* without the store; no rules: hosts share none */
 };
 
 /* weir_status_free() frees *ret_view, which keeps `instance`. */

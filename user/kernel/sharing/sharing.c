@@ -13,6 +13,7 @@
 #include "cluster/share.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "sharing/news.h"
 #include "sharing/store.h"
 
 /* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
@@ -48,6 +49,10 @@ struct weir_sharing {
 	uint64_t answered_ns; /* the latest answer; at first, the beginning */
 	char trouble[160];    /* of the latest answer that was none */
 	bool misses_store;    /* which has been told */
+	uint64_t trip_ns;     /* until the latest answer */
+	struct weir_news news;
+	bool is_looking; /* the command under way asks who is there, for people */
+	uint32_t look;	 /* ... in the ledger of this rule */
 };
 
 /* ---- names ---- */
@@ -120,16 +125,27 @@ static uint64_t push(struct weir_sharing *sharing, struct shared_rule *rule, uin
 	return before;
 }
 
+static uint32_t trip_us(const struct weir_sharing *sharing)
+{
+	return sharing->misses_store ? 0 : (uint32_t)((sharing->trip_ns + 999) / 1000);
+}
+
 static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t now_ns)
 {
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
 
 	pushed->wanted = rule->wanted;
 	pushed->hosts = (uint32_t)rule->share.hosts;
-	if (rule->share.has_lease)
+	pushed->live = sharing->misses_store ? 0 : (uint16_t)weir_roll_live(&sharing->news.roll);
+	pushed->silent = sharing->misses_store ? 0 : (uint16_t)weir_roll_silent(&sharing->news.roll);
+	pushed->trip_us = trip_us(sharing);
+	if (rule->share.has_lease) {
 		pushed->alone_ns = 0;
-	else if (!pushed->alone_ns)
+	} else if (!pushed->alone_ns) {
 		pushed->alone_ns = now_ns;
+		if (pushed->leased_ns)
+			weir_news_add(&sharing->news.alone, rule->info.name);
+	}
 }
 
 /* What shrinks was in force until the program could read it, which may be later than the step thinks. */
@@ -280,6 +296,7 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	}
 	sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
 	sharing->cluster = instance->info.cluster;
+	snprintf(sharing->news.instance, sizeof(sharing->news.instance), "%s", instance->name);
 	sharing->answered_ns = weir_host_now_ns();
 	weir_sharing_host(&sharing->cluster, sharing->member.host);
 	*ret_sharing = sharing;
@@ -453,12 +470,27 @@ static void ask(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_store_send(sharing->store, message.count, message.words, message.bytes, now_ns);
 }
 
+/* At the ledgers in turn. A reload may change their numbers, which costs a line of news at most. */
+static void look(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	const char *words[] = {"HGETALL", NULL};
+	size_t bytes[] = {strlen("HGETALL"), 0};
+
+	sharing->look = sharing->news.looks++ % (uint32_t)sharing->rule_count;
+	words[1] = sharing->rules[sharing->look].key;
+	bytes[1] = strlen(words[1]);
+	sharing->is_looking = true;
+	sharing->news.looked_ns = now_ns;
+	weir_store_send(sharing->store, 2, words, bytes, now_ns);
+}
+
 static void load_script(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	size_t bytes[3] = {strlen("SCRIPT"), strlen("LOAD"), 0};
 	const char *words[3] = {"SCRIPT", "LOAD", weir_ledger_script(&bytes[2])};
 
 	sharing->is_loading = true;
+	sharing->is_looking = false; /* a connection that was lost may have had it under way */
 	sharing->connection = weir_store_connection(sharing->store);
 	weir_store_send(sharing->store, 3, words, bytes, now_ns);
 }
@@ -480,12 +512,16 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 		numbers[i] = weir_reply_number(weir_reply_at(reply, 1 + i));
 	if (weir_ledger_read_answer(epoch, numbers, &rule->share.terms, &answer))
 		return;
+	if (rule->share.epoch[0] && strcmp(rule->share.epoch, answer.epoch) != 0)
+		weir_news_add(&sharing->news.ledgers, rule->info.name);
 	weir_share_take(&rule->share, &answer, rule->asked_ns, now_ns);
 	pushed->trouble = answer.lease_us > 0			? WEIR_SHARE_FINE
 			  : answer.lease_us == WEIR_LEASE_TAKEN ? WEIR_SHARE_TAKEN
 								: WEIR_SHARE_LATE;
 	if (answer.lease_us <= 0)
 		return;
+	if (pushed->leased_ns && pushed->alone_ns)
+		weir_news_add(&sharing->news.leased, rule->info.name);
 	pushed->leased_ns = now_ns;
 	terms = terms_of(&rule->info, answer.hosts);
 	if (terms.threshold != rule->share.terms.threshold)
@@ -499,6 +535,7 @@ static void take_answers(struct weir_sharing *sharing, const struct weir_reply *
 	if (!weir_member_takes_answer(&sharing->member, sharing->turn, now_ns))
 		return;
 	sharing->answered_ns = now_ns;
+	sharing->trip_ns = now_ns - sharing->member.asked_ns;
 	for (size_t i = 0; i < sharing->rule_count && next < count; i++) {
 		struct shared_rule *rule = &sharing->rules[i];
 
@@ -524,6 +561,12 @@ static void take_reply(struct weir_sharing *sharing, const struct weir_reply *re
 {
 	const char *error = weir_reply_error(reply), *text = weir_reply_text(reply);
 
+	if (sharing->is_looking) {
+		sharing->is_looking = false;
+		if (!error)
+			weir_news_take_ledger(&sharing->news, sharing->look, reply);
+		return;
+	}
 	if (error) {
 		snprintf(sharing->trouble, sizeof(sharing->trouble), "it says '%.120s'", error);
 		sharing->script[0] = '\0'; /* NOSCRIPT; or whatever else it is, it does no harm to tell it again */
@@ -555,6 +598,7 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 	if (is_missed == sharing->misses_store)
 		return;
 	sharing->misses_store = is_missed;
+	weir_news_of_store(&sharing->news, sharing->cluster.redis, is_missed ? why_missed(sharing) : NULL);
 	if (is_missed)
 		weir_diag_warning(diag, NULL, NULL,
 				  "rules that hosts share are at what this host has without the others; 'weir cluster "
@@ -578,6 +622,8 @@ static void speak(struct weir_sharing *sharing, uint64_t now_ns)
 		load_script(sharing, now_ns);
 	else if (weir_member_takes_turn(&sharing->member, now_ns))
 		ask(sharing, now_ns);
+	else if (sharing->rule_count && !sharing->member.is_waiting && weir_news_is_due(&sharing->news, now_ns))
+		look(sharing, now_ns);
 	else
 		return;
 	weir_store_step(sharing->store, now_ns);
@@ -597,6 +643,7 @@ void weir_sharing_step(struct weir_sharing *sharing, struct weir_diag *diag)
 	push_all(sharing, now_ns);
 	speak(sharing, weir_host_now_ns());
 	watch_store(sharing, now_ns, diag);
+	weir_news_tell(&sharing->news);
 }
 
 struct pollfd weir_sharing_poll(const struct weir_sharing *sharing)
@@ -630,6 +677,7 @@ void weir_sharing_leave(struct weir_sharing *sharing)
 	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + LEAVE_NS;
 	struct weir_diag ignored = {}; /* nobody is there any more to whom it matters */
 
+	sharing->news.looked_ns = now_ns; /* there is no time for it */
 	for (size_t i = 0; i < sharing->rule_count; i++) {
 		const struct weir_share_terms nothing = {.interval_ns = sharing->rules[i].share.terms.interval_ns};
 

@@ -302,6 +302,19 @@ const verdictWords = {
 	unsupportedPass: "unsupported, passed", unsupportedDrop: "unsupported, dropped",
 };
 
+// Only where hosts share rules. The server may not speak to the store: what the controller knows.
+function showCluster(cluster) {
+	byId("cluster-section").hidden = !cluster || !cluster.rules.length;
+	if (!cluster)
+		return;
+	const hosts = cluster.hostsLive === null ? "its hosts are not known now"
+		: `${cluster.hostsLive} live${cluster.hostsSilent ? `, ${cluster.hostsSilent} silent` : ""}`;
+	const store = cluster.store.latencyUs === null ? "does not answer" : `answers after ${(cluster.store.latencyUs / 1000).toFixed(1)} ms`;
+	setText(byId("cluster-words"), `Host ${cluster.host} of cluster ${cluster.cluster}: ${hosts}; the store ${store}.`);
+	fillTable("cluster", cluster.rules.map((rule) => [rule.rule, count(rule.share), count(rule.wanted), count(rule.fallback), count(rule.hosts),
+		rule.aloneMs === null ? rule.leaseMs === null ? "nothing yet" : "a lease" : {text: `alone for ${span(rule.aloneMs / 1000)}`, className: "bad"}]));
+}
+
 function showVerdicts(stats) {
 	const line = (words, tally) => [words, count(tally.packets), count(tally.bytes)], {verdicts, wouldDrop, seen} = stats.totals;
 	const rows = [];
@@ -423,12 +436,13 @@ async function update() {
 		const [all, stats, flows, dropped, events] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/stats"),
 			ask(`/api/v1/flows?number=${FLOWS_SHOWN}`), ask(`/api/v1/dropped?number=${DROPPED_SHOWN}`),
 			ask(`/api/v1/events?number=${CHANGES_SHOWN}${drops}`).catch((error) => error)]);
-		const status = all.instances[0];
+		const status = all.instances[0], cluster = status.cluster ? await ask("/api/v1/cluster") : null;
 		showNow(status, stats, flows);
 		showCharts(status, stats);
 		showFlows(flows);
 		showDropped(dropped);
 		showRules(status, stats);
+		showCluster(cluster);
 		showVerdicts(stats);
 		showEvents(events);
 		lastStatus = status;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who is in a ledger, read back and followed for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cluster/roll.h"
+
+static enum weir_roll_change see(struct weir_roll *roll, uint32_t ledger, const char *name, const char *state)
+{
+	struct weir_ledger_host host = {.is_live = !strcmp(state, "live"), .wanted = strcmp(state, "left") ? 5 : -1};
+
+	snprintf(host.name, sizeof(host.name), "%s", name);
+	return weir_roll_see(roll, ledger, &host);
+}
+
+/* As ledger.lua writes them. */
+static void entries_are_read_as_the_script_writes_them(void **state)
+{
+	struct weir_ledger_head head = {};
+	struct weir_ledger_host host = {};
+
+	assert_true(weir_ledger_read_head("ledger", "p:1 f00 5000000 3000 1000", &head));
+	assert_int_equal(head.now_us, 5000000);
+	assert_int_equal(head.owed, 3000);
+	assert_int_equal(head.came, 1000);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051", 5000000, &host));
+	assert_string_equal(host.name, "b");
+	assert_int_equal(host.hold, 1500);
+	assert_int_equal(host.fallback, 1000);
+	assert_int_equal(host.wanted, 2000);
+	assert_int_equal(host.ends_us, 6000000);
+	assert_true(host.is_live);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051", 5000000, &host));
+	assert_false(host.is_live); /* a lease after the answer that it confirmed */
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051", 5000000, &host));
+	assert_false(host.is_live);
+}
+
+static void what_is_no_entry_is_refused(void **state)
+{
+	struct weir_ledger_head head = {.now_us = 1};
+	struct weir_ledger_host host = {.hold = 1};
+	char name[80] = "host:";
+
+	assert_false(weir_ledger_read_head("ledger", "p:1 f00 words 3000 1000", &head));
+	assert_false(weir_ledger_read_head("host:a", "p:1 f00 5000000 3000 1000", &head));
+	assert_int_equal(head.now_us, 1);
+	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
+	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
+	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_int_equal(host.hold, 1);
+}
+
+static void whoever_is_there_at_first_has_not_come(void **state)
+{
+	struct weir_roll roll = {};
+
+	assert_int_equal(see(&roll, 0, "a", "live"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "b", "silent"), WEIR_ROLL_NOTHING);
+	weir_roll_has_looked(&roll);
+	assert_int_equal(see(&roll, 0, "a", "live"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "b", "silent"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "b", "live"), WEIR_ROLL_CAME);
+	assert_int_equal(see(&roll, 0, "c", "live"), WEIR_ROLL_CAME);
+	assert_int_equal(weir_roll_live(&roll), 3);
+	assert_int_equal(weir_roll_silent(&roll), 0);
+}
+
+static void a_host_is_silent_at_the_second_look(void **state)
+{
+	struct weir_roll roll = {.has_looked = true};
+
+	assert_int_equal(see(&roll, 0, "a", "live"), WEIR_ROLL_CAME);
+	assert_int_equal(see(&roll, 0, "a", "silent"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "a", "live"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "a", "silent"), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_live(&roll), 1);
+	assert_int_equal(see(&roll, 0, "a", "silent"), WEIR_ROLL_SILENT);
+	assert_int_equal(see(&roll, 0, "a", "silent"), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_live(&roll), 0);
+	assert_int_equal(weir_roll_silent(&roll), 1);
+}
+
+static void a_host_that_leaves_one_ledger_of_several_has_not_left(void **state)
+{
+	struct weir_roll roll = {.has_looked = true};
+
+	see(&roll, 0, "a", "live");
+	see(&roll, 1, "a", "live");
+	assert_int_equal(see(&roll, 0, "a", "left"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 1, "a", "live"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 1, "a", "left"), WEIR_ROLL_LEFT);
+	assert_int_equal(see(&roll, 0, "a", "left"), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_live(&roll), 0);
+	assert_int_equal(weir_roll_silent(&roll), 0);
+}
+
+/* Places of those that are gone are used again; beyond, hosts are not followed. */
+static void the_roll_does_not_overflow(void **state)
+{
+	struct weir_roll roll = {.has_looked = true};
+	char name[16];
+
+	for (int i = 0; i < WEIR_ROLL_HOSTS + 2; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		see(&roll, 0, name, "live");
+	}
+	assert_int_equal(weir_roll_live(&roll), WEIR_ROLL_HOSTS);
+	assert_int_equal(see(&roll, 0, "late", "live"), WEIR_ROLL_NOTHING);
+	assert_int_equal(see(&roll, 0, "h3", "left"), WEIR_ROLL_LEFT);
+	assert_int_equal(see(&roll, 0, "late", "live"), WEIR_ROLL_CAME);
+	assert_int_equal(weir_roll_live(&roll), WEIR_ROLL_HOSTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_read_as_the_script_writes_them),
+		cmocka_unit_test(what_is_no_entry_is_refused),
+		cmocka_unit_test(whoever_is_there_at_first_has_not_come),
+		cmocka_unit_test(a_host_is_silent_at_the_second_look),
+		cmocka_unit_test(a_host_that_leaves_one_ledger_of_several_has_not_left),
+		cmocka_unit_test(the_roll_does_not_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cluster/roll.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SILENT_LOOKS 2
+
+bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head)
+{
+	struct weir_ledger_head head;
+
+	if (strcmp(field, "ledger") != 0 ||
+	    sscanf(text, "%*s %*s %" SCNd64 " %" SCNu64 " %" SCNu64, &head.now_us, &head.owed, &head.came) != 3)
+		return false;
+	*ret_head = head;
+	return true;
+}
+
+/* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us" */
+bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host)
+{
+	struct weir_ledger_host host = {};
+	int64_t heard_us;
+
+	if (strncmp(field, "host:", 5) != 0 || strlen(field + 5) >= sizeof(host.name) ||
+	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &host.hold, &host.fallback,
+		   &host.wanted, &heard_us, &host.ends_us) != 5)
+		return false;
+	strcpy(host.name, field + 5);
+	host.is_live = host.wanted >= 0 && heard_us >= 0 && now_us < heard_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
+	*ret_host = host;
+	return true;
+}
+
+/* A place that is free, or of a host that is not there any more; NULL: there is none. */
+static struct weir_roll_host *find_place(struct weir_roll *roll)
+{
+	if (roll->count < WEIR_ROLL_HOSTS)
+		return &roll->hosts[roll->count++];
+	for (size_t i = 0; i < roll->count; i++)
+		if (!roll->hosts[i].is_live)
+			return &roll->hosts[i];
+	return NULL;
+}
+
+static struct weir_roll_host *find(struct weir_roll *roll, const char *name)
+{
+	struct weir_roll_host *place;
+
+	for (size_t i = 0; i < roll->count; i++)
+		if (!strcmp(roll->hosts[i].name, name))
+			return &roll->hosts[i];
+	place = find_place(roll);
+	if (!place)
+		return NULL;
+	*place = (struct weir_roll_host){};
+	strcpy(place->name, name);
+	return place;
+}
+
+static enum weir_roll_change see_absent(struct weir_roll_host *known, uint32_t ledger, bool has_left)
+{
+	bool was_live = known->is_live;
+
+	if (has_left && was_live && known->ledger != ledger)
+		return WEIR_ROLL_NOTHING; /* it has left this ledger, and is in others */
+	if (!has_left && ++known->silent_looks < SILENT_LOOKS)
+		return WEIR_ROLL_NOTHING;
+	known->silent_looks = 0;
+	known->is_live = false;
+	known->is_silent = !has_left;
+	return !was_live ? WEIR_ROLL_NOTHING : has_left ? WEIR_ROLL_LEFT : WEIR_ROLL_SILENT;
+}
+
+enum weir_roll_change weir_roll_see(struct weir_roll *roll, uint32_t ledger, const struct weir_ledger_host *host)
+{
+	struct weir_roll_host *known = find(roll, host->name);
+	bool was_live;
+
+	if (!known)
+		return WEIR_ROLL_NOTHING;
+	if (!host->is_live)
+		return see_absent(known, ledger, host->wanted < 0);
+	was_live = known->is_live;
+	known->is_live = true;
+	known->is_silent = false;
+	known->silent_looks = 0;
+	known->ledger = ledger;
+	return was_live || !roll->has_looked ? WEIR_ROLL_NOTHING : WEIR_ROLL_CAME;
+}
+
+uint32_t weir_roll_live(const struct weir_roll *roll)
+{
+	uint32_t live = 0;
+
+	for (size_t i = 0; i < roll->count; i++)
+		live += roll->hosts[i].is_live;
+	return live;
+}
+
+uint32_t weir_roll_silent(const struct weir_roll *roll)
+{
+	uint32_t silent = 0;
+
+	for (size_t i = 0; i < roll->count; i++)
+		silent += roll->hosts[i].is_silent;
+	return silent;
+}
