@@ -64,7 +64,7 @@ static __always_inline void weir_add_row(struct weir_scratch *s, void *row, cons
 	if (newest <= view->bucket && view->bucket - newest >= view->window_cells) {
 		weir_order(s);
 		if (!is_own && ROW_GET(row, wide, tag) != view->flow.tag)
-			s->sum.is_behind = 1;
+			s->sum.is_behind = s->sum.misses_row = 1;
 		return;
 	}
 	cells = weir_cells_in_window(view, newest);
@@ -85,7 +85,7 @@ static __always_inline void weir_add_row(struct weir_scratch *s, void *row, cons
 		weir_order(s);
 		newest_after = ROW_GET(row, wide, newest);
 		if (ROW_GET(row, wide, tag) != view->flow.tag) {
-			s->sum.is_behind = 1;
+			s->sum.is_behind = s->sum.misses_row = 1;
 			return; /* it has become another flow's row: pushed out, and counted as such */
 		}
 		if (newest_after > view->bucket)
@@ -114,7 +114,7 @@ static __always_inline void weir_add_row_of(struct weir_scratch *s, __u32 cpu, c
 	if (row)
 		weir_add_row(s, row, false, wide);
 	else
-		s->sum.is_behind = 1;
+		s->sum.is_behind = s->sum.misses_row = 1;
 }
 
 /* Out of line, both: the verifier checks one CPU's turn once, and the walk over the CPUs once. */
@@ -169,7 +169,9 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 	return weir_announce(s);
 }
 
-/* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. */
+/* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. A row that
+ * another CPU lacks may have left its units to strangers. (Ours has been given them when it began.)
+ */
 static __always_inline void weir_add_remnants(struct weir_scratch *s)
 {
 	if (s->view.is_lone)
@@ -178,6 +180,8 @@ static __always_inline void weir_add_remnants(struct weir_scratch *s)
 	if (!weir_remnants_count(s))
 		return;
 	s->sum.rest += weir_left_units(s);
+	if (config.strangers && s->view.strangers && s->sum.misses_row)
+		s->sum.rest += weir_units_of_strangers(s);
 	s->sum.is_behind = 1; /* a remnant may be gone that expired by another CPU's clock */
 }
 

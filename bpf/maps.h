@@ -50,6 +50,7 @@ WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
 WEIR_MAP(presence, BPF_MAP_TYPE_ARRAY, 1, struct weir_presence_line, 0);
 /* Mappable, as connections: a set is one cache line. */
 WEIR_MAP(remnants, BPF_MAP_TYPE_ARRAY, 1, struct weir_remnant_set, BPF_F_MMAPABLE);
+WEIR_MAP(strangers, BPF_MAP_TYPE_ARRAY, 1, struct weir_strangers, BPF_F_MMAPABLE);
 WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
 WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
 WEIR_MAP(offenders, BPF_MAP_TYPE_ARRAY, 1, struct weir_offender_set, BPF_F_MMAPABLE); /* mappable, as connections */

@@ -34,7 +34,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
 	if (!j.row)
-		j.row = weir_insert_row(s, &j, WEIR_WIDE);
+		j.row = weir_insert_row(s, &j, 0, WEIR_WIDE);
 	if (!j.row) {
 		/* It has passed, and is not counted: say so at least, where it is shown. */
 		weir_count_stall(weir_rule(j.rule->meter)->slot);

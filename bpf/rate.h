@@ -49,6 +49,7 @@ static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct w
 	view->is_lone = wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE;
 	/* Lone rows are few, and mostly in use on every CPU. */
 	view->asks_all = view->is_lone || rule->asks_all;
+	view->strangers = rule->strangers;
 	view->bucket = j->clk->bucket;
 	view->now_ns = weir_rule_time_ns(s, rule);
 	return true;
@@ -81,8 +82,10 @@ static __always_inline void weir_replace_row(struct weir_scratch *s, void *chose
 	ROW_SET(chosen, wide, tag, s->view.flow.tag);
 }
 
-/* Make a row for a flow that has none. Returns NULL when earlier rules of the packet have claims to all candidates. */
-static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j,
+/* Make a row for a flow that has none, with so many units in the present bucket. Returns NULL when earlier rules of the
+ * packet have claims to all candidates.
+ */
+static __always_inline void *weir_insert_row(struct weir_scratch *s, const struct weir_judgement *j, __u64 units,
 					     const enum weir_width wide)
 {
 	void *row;
@@ -90,7 +93,7 @@ static __always_inline void *weir_insert_row(struct weir_scratch *s, const struc
 	s->row_number = weir_choose_row(s, wide);
 	row = weir_row_by_number(s->row_number, wide);
 	if (row)
-		weir_replace_row(s, row, j->clk, j->threshold_word, 0, wide);
+		weir_replace_row(s, row, j->clk, j->threshold_word, units, wide);
 	return row;
 }
 
@@ -305,10 +308,11 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	}
 	if (j.batch > j.threshold && !is_shut)
 		return WEIR_ANSWER_BLOCK;
-	if (!j.row && weir_remnants_count(s) && weir_left_units(s) + j.batch > j.threshold && !is_shut)
+	s->remnant.inherited = 0;
+	if (!j.row && weir_remnants_count(s) && weir_left_without_row(s) + j.batch > j.threshold && !is_shut)
 		return weir_block_without_row(s, rule);
 	if (!j.row)
-		j.row = weir_insert_row(s, &j, wide);
+		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->remnant.inherited, wide);
 	if (!j.row)
 		return WEIR_ANSWER_ERROR;
 

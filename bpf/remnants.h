@@ -5,12 +5,17 @@
  * units. Whoever judges the flow adds its remnants to what the rows count, until they expire; nobody takes one back. A
  * flow that its remnants alone show to be full needs no row. docs/lease.md says why that is exact.
  *
+ * What finds no place there displaces what counts least. But remnants of a class of windows with a rule that says
+ * `whenFull: aggregate` stay, and what finds no place is added to *strangers*: by these a flow of such a rule is judged
+ * when it comes without a row and without a remnant, as if all of them were its own, and its new row begins with them.
+ *
  * While no row is pushed out nobody looks here: the head says until when some remnant may count.
  */
 #ifndef WEIR_BPF_REMNANTS_H
 #define WEIR_BPF_REMNANTS_H
 
 #include "cells.h"
+#include "presence.h"
 
 /* ---- where they are ---- */
 
@@ -30,6 +35,16 @@ static __always_inline bool weir_remnants_count(const struct weir_scratch *s)
 	const struct weir_remnant_set *head = weir_remnant_head();
 
 	return head && unlikely(READ_ONCE(head->until_ns) > weir_tick_time_ns(s->tick));
+}
+
+/* The strangers whose group s->remnant.set is in, of class s->remnant.strangers_class. */
+static __always_inline __u64 *weir_strangers_word(struct weir_scratch *s)
+{
+	__u32 group = s->remnant.set / WEIR_STRANGERS_SETS, class = s->remnant.strangers_class;
+	struct weir_strangers *words = bpf_map_lookup_elem(&strangers, &group);
+
+	OPAQUE(class);
+	return words ? &words->word[class & (WEIR_STRANGERS_CLASSES - 1)] : NULL;
 }
 
 /* Whose remnants s->remnant is about: of the flow with this tag, a row of which may be in `row_set`. */
@@ -91,12 +106,56 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 	return weir_units_in_set(s, s->remnant.set) + weir_units_in_set(s, s->remnant.other_set);
 }
 
+/* ---- strangers ---- */
+
+/* What strangers have used, by which the flow of s->view is judged; weir_left_units() has named it. */
+__noinline __u64 weir_units_of_strangers(struct weir_scratch *s)
+{
+	const __u64 *word;
+
+	if (!s)
+		return 0;
+	s->remnant.strangers_class = s->view.strangers - 1;
+	word = weir_strangers_word(s);
+	return word ? weir_units_of_remnant(&s->view, READ_ONCE(*word)) : 0;
+}
+
+/* May another CPU have counted the flow of s->view? Asked after its remnants were read: one that another CPU left was
+ * announced before.
+ */
+static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
+{
+	const __u32 *cell;
+
+	if (config.cpus == 1)
+		return false;
+	weir_order(s);
+	cell = s->view.asks_all ? NULL : weir_presence_cell(&s->view.flow);
+	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_PRESENCE_FIELDS, bpf_get_smp_processor_id());
+}
+
+/* What the flow of s->view has used that has no row here, beside what rows of other CPUs count. Without a remnant, or
+ * when the remnant may be another CPU's and what this one counted was lost, it is a stranger: s->remnant.inherited.
+ */
+__noinline __u64 weir_left_without_row(struct weir_scratch *s)
+{
+	__u64 units = weir_left_units(s);
+
+	if (!s)
+		return 0;
+	s->remnant.inherited = 0;
+	if (config.strangers && s->view.strangers && (!units || weir_may_be_elsewhere(s)))
+		s->remnant.inherited = weir_units_of_strangers(s);
+	return units + s->remnant.inherited;
+}
+
 /* ---- leaving one ---- */
 
 #define WEIR_REMNANT_TRIES 8
 
 /* How much it would hurt to lose a word, in ascending order: the flow's own, which its units are added to; one that is
- * free or has expired; one of a timing that nobody else knows; one that counts, by its units, and then the older one.
+ * free or has expired; one of a timing that nobody else knows; one that counts, by its units, and then the older one;
+ * one that stays, as a rule with such windows says `whenFull: aggregate`.
  * Of two sets with free words the emptier one is taken: a free word's rank is RANK_FREE and the words of its set that
  * are not free.
  */
@@ -104,6 +163,15 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 #define WEIR_REMNANT_RANK_FREE 1ull
 #define WEIR_REMNANT_RANK_UNKNOWN (WEIR_REMNANT_RANK_FREE + WEIR_REMNANT_WAYS)
 #define WEIR_REMNANT_RANK_COUNTS (WEIR_REMNANT_RANK_UNKNOWN + 1)
+#define WEIR_REMNANT_RANK_STAYS (1ull << 56)
+
+/* Do remnants of this timing stay? A word does not say which rows it comes from. */
+static __always_inline bool weir_shares_with_strangers(__u32 timing)
+{
+	__u32 of_any_rows = config.strangers | config.strangers >> WEIR_STRANGERS_TIMINGS;
+
+	return of_any_rows >> timing & (timing < WEIR_STRANGERS_TIMINGS);
+}
 
 static __always_inline __u64 weir_remnant_rank(struct weir_scratch *s, __u64 word)
 {
@@ -121,6 +189,8 @@ static __always_inline __u64 weir_remnant_rank(struct weir_scratch *s, __u64 wor
 	}
 	if (!weir_remnant_counts(word, expired))
 		return WEIR_REMNANT_RANK_FREE;
+	if (config.strangers && weir_shares_with_strangers(timing))
+		return WEIR_REMNANT_RANK_STAYS;
 	return WEIR_REMNANT_RANK_COUNTS + ((word & WEIR_REMNANT_COUNT_MASK) << WEIR_REMNANT_START_BITS) +
 	       (WEIR_REMNANT_START_MASK - WEIR_REMNANT_AGE(word, expired + WEIR_REMNANT_SPAN_MASK));
 }
@@ -129,7 +199,7 @@ static __always_inline __u64 weir_remnant_rank(struct weir_scratch *s, __u64 wor
 __noinline __u64 weir_rank_remnants(struct weir_scratch *s, __u32 number)
 {
 	const struct weir_remnant_set *set;
-	__u64 least = ~0ull, taken = 0;
+	__u64 least = ~0ull >> 1, taken = 0;
 
 	if (!s)
 		return least;
@@ -138,13 +208,14 @@ __noinline __u64 weir_rank_remnants(struct weir_scratch *s, __u32 number)
 		return least;
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_REMNANT_WAYS; way++) {
-		__u64 rank = weir_remnant_rank(s, READ_ONCE(set->word[way]));
+		__u64 rank = weir_remnant_rank(s, READ_ONCE(set->word[way])), less;
 
-		taken += rank >= WEIR_REMNANT_RANK_UNKNOWN;
-		rank = rank * WEIR_REMNANT_WAYS + way;
-		if (rank < least)
-			least = rank;
+		taken += !weir_top_bit(rank - WEIR_REMNANT_RANK_UNKNOWN);
+		less = rank * WEIR_REMNANT_WAYS + way - least;
+		least += less * weir_top_bit(less);
 	}
+	/* Else the verifier follows every rank of every way: 162,000 instructions of Linux 6.1's million. */
+	FORGET(s->forgotten, least);
 	return least / WEIR_REMNANT_WAYS == WEIR_REMNANT_RANK_FREE ? least + taken * WEIR_REMNANT_WAYS : least;
 }
 
@@ -198,13 +269,35 @@ static __always_inline void weir_extend_remnants(struct weir_scratch *s, struct 
 	}
 }
 
-/* Put s->remnant into the table. */
+/* s->remnant has found no place. Strangers count it if its class has any; else it is lost. */
+__noinline int weir_join_strangers(struct weir_scratch *s)
+{
+	struct weir_remnant_set *head = weir_remnant_head();
+	__u64 *word;
+
+	if (!s || !head)
+		return 0;
+	word = config.strangers >> s->remnant.strangers_class & 1 ? weir_strangers_word(s) : NULL;
+	s->remnant.name = WEIR_STRANGERS_NAME;
+	for (int i = 0; word && i < WEIR_REMNANT_TRIES; i++) {
+		__u64 seen = READ_ONCE(*word);
+
+		if (__sync_val_compare_and_swap(word, seen, weir_remnant_with(s, seen)) == seen) {
+			__sync_fetch_and_add(&head->joined, 1);
+			return 0;
+		}
+	}
+	__sync_fetch_and_add(&head->displaced, 1);
+	return 0;
+}
+
+/* Put s->remnant into the table. False: it has no place there. */
 __noinline int weir_keep_remnant(struct weir_scratch *s)
 {
 	struct weir_remnant_set *head = weir_remnant_head();
 
 	if (!s || !head)
-		return 0;
+		return true;
 	weir_extend_remnants(s, head, s->remnant.span_ns);
 	for (int i = 0; i < WEIR_REMNANT_TRIES; i++) {
 		__u32 number = s->remnant.set, other = s->remnant.other_set;
@@ -217,23 +310,24 @@ __noinline int weir_keep_remnant(struct weir_scratch *s)
 		}
 		set = weir_remnant_set(number);
 		if (!set)
-			return 0;
+			return true;
 		rank = least / WEIR_REMNANT_WAYS;
 		OPAQUE(least);
 		least &= WEIR_REMNANT_WAYS - 1;
 		word = READ_ONCE(set->word[least]);
 		if (rank > WEIR_REMNANT_RANK_FREE && rank < WEIR_REMNANT_RANK_UNKNOWN)
 			rank = WEIR_REMNANT_RANK_FREE;
+		if (rank == WEIR_REMNANT_RANK_STAYS)
+			break;
 		if (weir_remnant_rank(s, word) != rank)
 			continue; /* another CPU has changed it meanwhile */
 		if (__sync_val_compare_and_swap(&set->word[least], word, weir_remnant_with(s, word)) != word)
 			continue;
 		if (rank >= WEIR_REMNANT_RANK_UNKNOWN)
 			__sync_fetch_and_add(&head->displaced, 1);
-		return 0;
+		return true;
 	}
-	__sync_fetch_and_add(&head->displaced, 1);
-	return 0;
+	return false;
 }
 
 /* Units of a row that count, in buckets after `expired`, without what is leased. */
@@ -269,11 +363,13 @@ static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, con
 	s->remnant.window_cells = t->window_cells;
 	s->remnant.span_ns = (t->window_cells + 1) * t->bucket_ns;
 	weir_name_remnant(s, tag, number / WEIR_WAYS, timing);
+	s->remnant.strangers_class = timing < WEIR_STRANGERS_TIMINGS ? WEIR_STRANGERS_CLASS(timing, wide == WEIR_NARROW)
+								     : WEIR_STRANGERS_CLASSES;
 	s->remnant.expired =
 		timing == s->view.timing ? s->view.bucket - s->view.window_cells : weir_expired_bucket(s, timing, wide);
 	s->remnant.units = weir_units_after(row, newest, s->remnant.expired, wide);
-	if (s->remnant.units)
-		weir_keep_remnant(s);
+	if (s->remnant.units && !weir_keep_remnant(s))
+		weir_join_strangers(s);
 }
 
 __noinline int weir_leave_remnant(struct weir_scratch *s, __u32 number, __u32 wide)

@@ -267,7 +267,8 @@ struct weir_view {
 	__u8 is_smooth;
 	__u8 is_lone;
 	__u8 asks_all;
-	__u8 pad[5];
+	__u8 strangers; /* as in the rule */
+	__u8 pad[4];
 };
 
 /* What the rows of all CPUs count. */
@@ -278,7 +279,8 @@ struct weir_sum {
 	__u8 is_in_doubt; /* ... or are only being judged, and may be given back at once */
 	__u8 ran_ahead;	  /* another CPU's clock is further than the ring reaches back */
 	__u8 is_behind;	  /* a row is gone, or in a newer bucket: our bucket may be over */
-	__u8 pad[4];
+	__u8 misses_row;  /* a CPU that may have counted the flow has no row of it now */
+	__u8 pad[3];
 };
 
 /* A row that is pushed out, or the flow whose remnants are looked for (remnants.h). */
@@ -288,8 +290,11 @@ struct weir_remnant_view {
 	__u32 window_cells;
 	__u64 newest; /* of the row */
 	__u64 units;
-	__u64 expired; /* the last bucket of its timing that counts no more */
-	__u64 span_ns; /* how long its units count at most */
+	__u64 expired;	 /* the last bucket of its timing that counts no more */
+	__u64 span_ns;	 /* how long its units count at most */
+	__u64 inherited; /* units of strangers, that a new row of the flow begins with */
+	__u32 strangers_class;
+	__u32 pad;
 };
 
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */

@@ -323,7 +323,9 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	s->view.timing = rule->timing;
 	s->view.window_cells = rule->window_cells;
 	s->view.bucket = clk->bucket;
-	units = weir_left_units(s);
+	s->view.asks_all = rule->asks_all;
+	s->view.strangers = rule->strangers;
+	units = s->row_number == WEIR_NO_ROW ? weir_left_without_row(s) : weir_left_units(s);
 	if (!units) /* unless it has just expired by another CPU's clock */
 		return weir_reread_is_over(s, clk, rule) ? WEIR_ANSWER_UNSURE : WEIR_ANSWER_ADMIT;
 	units += is_narrow ? 1 : weir_batch(s, rule, WEIR_MEDIUM);

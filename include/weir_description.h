@@ -92,7 +92,7 @@ struct weir_instance_info {
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
 	__u32 remnant_sets;
-	__u32 pad;
+	__u32 stranger_groups;
 	struct weir_cluster_info cluster;
 };
 
@@ -148,7 +148,9 @@ struct weir_rule_info {
 	__u32 lends;		     /* its window lends units of buckets yet to come */
 	__u64 overrides_digest;	     /* a digest of all overrides, in any order; 0: there are none */
 	__u32 system;		     /* enum weir_system_metric; then it has no resource */
-	__u32 is_bbr;
+	__u8 is_bbr;
+	__u8 aggregates; /* whenFull: aggregate */
+	__u16 pad;
 	__u64 queueing_ns_max;
 	__u32 penalty_ms; /* 0: none */
 	__u32 penalty_ms_max;

@@ -98,9 +98,12 @@ struct weir_rule {
 	__u8 storage;	/* enum weir_storage */
 	__u8 window;	/* enum weir_window_kind */
 	__u8 window_cells;
-	__u8 counts_bytes;    /* a packet's batch is the bytes of its frame, not 1 */
-	__u8 observes;	      /* counts what it would drop, and passes it */
-	__u8 unit_bits;	      /* borrowing: of a cell; weir_borrowing_unit_bits() */
+	__u8 counts_bytes; /* a packet's batch is the bytes of its frame, not 1 */
+	__u8 observes;	   /* counts what it would drop, and passes it */
+	union {
+		__u8 unit_bits; /* borrowing: of a cell; weir_borrowing_unit_bits() */
+		__u8 strangers; /* windows: 1 + WEIR_STRANGERS_CLASS() of `whenFull: aggregate`; 0: evict */
+	};
 	__u8 threshold_moves; /* enum weir_moves */
 	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
@@ -263,9 +266,11 @@ struct weir_config {
 	__u32 narrow_sets;	 /* powers of two; 0: no such table */
 	__u32 medium_sets;
 	__u32 wide_sets;
-	__u32 presence_cells; /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
-	__u32 presence_shift; /* an epoch is 2^this ns */
-	__u32 remnant_sets;   /* a power of two, at least WEIR_REMNANT_PAGE_SETS */
+	__u32 presence_cells;  /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
+	__u32 presence_shift;  /* an epoch is 2^this ns */
+	__u32 remnant_sets;    /* a power of two, at least WEIR_REMNANT_PAGE_SETS */
+	__u32 strangers;       /* classes with a rule that says `whenFull: aggregate`, one bit each */
+	__u32 stranger_groups; /* of sets of remnants; 0: no such table */
 	__u32 pad3;
 	__u32 drop_malformed;
 	__u32 drop_unsupported;

@@ -11,6 +11,9 @@
  * Numbers of buckets are cut to WEIR_REMNANT_START_BITS: with buckets of 100 ms a remnant that nobody has replaced
  * looks valid again, for one window, after 27 minutes. The head tells before that that no remnant counts any more,
  * unless flows are pushed out all the while; then remnants are replaced all the while.
+ *
+ * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no place among the remnants. Of a
+ * group of sets, one word for each class of windows counts all of it.
  */
 #ifndef WEIR_ABI_REMNANTS_H
 #define WEIR_ABI_REMNANTS_H
@@ -26,6 +29,7 @@ struct weir_remnant_set {
 		struct {		       /* of the head */
 			__u64 until_ns;	       /* no remnant counts from then on, by CLOCK_MONOTONIC */
 			__u64 displaced;       /* remnants that were lost to newer ones while they counted */
+			__u64 joined;	       /* remnants that found no place and were added to strangers */
 		};
 	};
 };
@@ -62,6 +66,22 @@ _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
  */
 #define WEIR_REMNANT_SET(row_set, tag, sets) (((row_set) >> 5 << 6 | ((tag) >> 4 & 63)) & ((sets)-1))
 #define WEIR_OTHER_REMNANT_SET(set, tag) ((set) ^ (((tag) >> 12 & (WEIR_REMNANT_PAGE_SETS - 1)) | 1u))
+
+/* Strangers of so many sets share a word. Chosen: with 16 words for them, a quarter of what the sets take. */
+#define WEIR_STRANGERS_SETS 8u
+
+/* Whose units one word may count: of windows with the same buckets, in narrow rows or in others (so packets and bytes
+ * are mostly apart). Of later timings nobody can be judged by strangers.
+ */
+#define WEIR_STRANGERS_TIMINGS 8u
+#define WEIR_STRANGERS_CLASSES (2 * WEIR_STRANGERS_TIMINGS)
+#define WEIR_STRANGERS_CLASS(timing, is_narrow) ((timing) | ((is_narrow) ? 0 : WEIR_STRANGERS_TIMINGS))
+#define WEIR_STRANGERS_NAME 0xffffffu /* of all their words: which flow, nobody asks */
+
+struct weir_strangers {
+	__u64 word[WEIR_STRANGERS_CLASSES];
+};
+_Static_assert(sizeof(struct weir_strangers) == 128, "two cache lines");
 
 /* `start` of a word lies so many buckets behind, modulo 2^14; from WEIR_REMNANT_AHEAD on it lies ahead. */
 #define WEIR_REMNANT_AGE(word, bucket)                                                                                 \

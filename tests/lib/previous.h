@@ -35,6 +35,7 @@ static inline struct weir_previous previous_of(const struct weir_image *image)
 		.presence_cells = image->config.presence_cells,
 		.presence_shift = image->config.presence_shift,
 		.remnant_sets = image->config.remnant_sets,
+		.stranger_groups = image->config.stranger_groups,
 	};
 
 	memcpy(previous.connection_timeout_ms, image->connection_timeout_ms, sizeof(previous.connection_timeout_ms));

@@ -205,6 +205,10 @@ static const char whole[] =
 	"3,\n"
 	"   memLowWaterMarkBytes: 5, memHighWaterMarkBytes: 6, controlBehavior: Throttling, maxQueueingTimeMs: 77}\n";
 
+/* What windows have that lend nothing: a resource is prioritized above, and so all of those lend. */
+static const char lends_nothing[] = "resources: [{name: t, flow: source}]\n"
+				    "rules: [{resource: t, threshold: 3, whenFull: aggregate}]\n";
+
 static void assert_names(const char *text, const char *name)
 {
 	char key[64];
@@ -221,12 +225,21 @@ static void every_field_there_is_comes_back(void **state)
 
 	assert_comes_back(ruleset);
 	for (size_t i = 0; i < RULE_FIELD_COUNT; i++)
-		if (i != RULE_RATE) /* it says threshold, interval and unit in one */
+		if (i != RULE_RATE && i != RULE_WHEN_FULL) /* a rate says threshold, interval and unit in one */
 			assert_names(text, weir_rule_fields[i]);
 	for (size_t i = 0; i < WEIR_SETTING_COUNT; i++)
 		assert_names(text, weir_setting_names[i]);
 	for (size_t i = 0; i < WEIR_BREAKER_ID; i++)
 		assert_names(text, weir_breaker_field_names[i]);
+}
+
+static void a_field_of_windows_that_lend_nothing_comes_back(void **state)
+{
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = read_back(lends_nothing);
+	_cleanup_(weir_freep) char *text = emit(ruleset, WEIR_FORM_YAML);
+
+	assert_comes_back(ruleset);
+	assert_names(text, weir_rule_fields[RULE_WHEN_FULL]);
 }
 
 static void a_file_is_emitted_as_one_would_write_it(void **state)
@@ -278,6 +291,7 @@ int main(void)
 		cmocka_unit_test(random_rule_sets_come_back_as_they_are),
 		cmocka_unit_test(every_file_of_rules_comes_back_as_it_is),
 		cmocka_unit_test(every_field_there_is_comes_back),
+		cmocka_unit_test(a_field_of_windows_that_lend_nothing_comes_back),
 		cmocka_unit_test(a_file_is_emitted_as_one_would_write_it),
 		cmocka_unit_test(a_rule_set_without_rules_is_no_empty_file),
 	};

@@ -114,6 +114,7 @@ static const char all_flow_control[] = SETTINGS
 	"  - {name: connections, resource: login, metricType: Concurrency, threshold: 3,\n"
 	"     overrides: [{source: 10.0.0.3, threshold: 0}]}\n"
 	"  - {name: overridden, resource: dns, threshold: 5, statIntervalInMs: 86400000, blockDurationInMs: 3600000,\n"
+	"     whenFull: aggregate,\n"
 	"     overrides: [{source: 10.0.0.2, threshold: 7}, {source: 10.0.0.3, threshold: 0}]}\n"
 	"  - {name: overridden-wide, resource: dns, threshold: 100000, statIntervalInMs: 86400000,\n"
 	"     overrides: [{source: 10.0.0.9, threshold: 1}]}\n"

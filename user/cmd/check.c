@@ -265,6 +265,8 @@ static json_t *describe_rate(const struct weir_ruleset *ruleset, const struct we
 		json_object_set_new(fields, "refResource", json_string(ruleset->resources[rule->ref_resource].name));
 	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
 	weir_json_add_cluster(fields, rule->cluster, rule->falls_back);
+	if (rule->aggregates)
+		json_object_set_new(fields, "whenFull", json_string("aggregate"));
 	return fields;
 }
 
@@ -385,10 +387,12 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
+	const uint64_t remnants = memory->remnants + memory->strangers;
+
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
 			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->presence, "remnantsBytes", (json_int_t)memory->remnants,
+			 "presenceBytes", (json_int_t)memory->presence, "remnantsBytes", (json_int_t)remnants,
 			 "sharedBytes", (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
 			 "breakersBytes", (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows,
 			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders,
@@ -591,6 +595,8 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 		printf(" %s%s open at once", kind->noun, rule->threshold_micro == WEIR_MICRO ? "" : "s");
 	}
 	print_penalty(rule);
+	if (rule->aggregates)
+		fputs(", aggregate when full", stdout);
 	if (rule->override_count)
 		printf(", %zu override%s", rule->override_count, weir_plural(rule->override_count));
 	puts(rule->observes ? ", only observes" : "");
@@ -621,7 +627,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
-		{"what rows leave behind", memory->remnants},
+		{"what rows leave behind", memory->remnants + memory->strangers},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
 		{"circuit breakers", memory->breakers},

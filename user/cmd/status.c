@@ -233,15 +233,19 @@ static void print_timed(const struct weir_status_view *view)
 /* Only where flows have been pushed out. */
 static void print_remnants(const struct weir_remnants_sum *remnants)
 {
-	if (!remnants->used && !remnants->displaced)
+	if (!remnants->used && !remnants->displaced && !remnants->joined)
 		return;
 	printf("  pushed out of full flow tables and remembered: %llu flow%s, room for %llu; forgotten too early: "
 	       "%llu\n",
 	       (unsigned long long)remnants->used, weir_plural(remnants->used), (unsigned long long)remnants->places,
 	       (unsigned long long)remnants->displaced);
+	if (remnants->joined)
+		printf("  counted together, as there was no room (whenFull: aggregate): %llu\n",
+		       (unsigned long long)remnants->joined);
 	if (weir_remnants_are_nearly_full(remnants))
-		puts("  warning: nearly full; flows that are forgotten may pass more than their limits: raise "
-		     "settings.flowsPerCpu");
+		puts("  warning: nearly full; flows that are forgotten may pass more than their limits, and where "
+		     "rules say "
+		     "'whenFull: aggregate' flows without a place share one: raise settings.flowsPerCpu");
 }
 
 static void print_span(const struct weir_instance *instance)

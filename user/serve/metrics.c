@@ -182,6 +182,9 @@ static void write_remnants(struct book *book)
 							 "Such flows that there is room for."};
 	static const struct weir_metric_family displaced = {"weir_remnants_displaced", WEIR_METRIC_COUNTER, NULL,
 							    "Such flows that were forgotten while they still counted."};
+	static const struct weir_metric_family joined = {
+		"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
+		"Such flows that found no room, and are counted together with others (whenFull: aggregate)."};
 	const struct weir_remnants_sum *sum = &book->reading->status.remnants;
 
 	if (!sum->places)
@@ -192,6 +195,8 @@ static void write_remnants(struct book *book)
 	weir_exposition_count(book->out, NULL, sum->places);
 	weir_exposition_begin(book->out, &displaced);
 	weir_exposition_count(book->out, NULL, sum->displaced);
+	weir_exposition_begin(book->out, &joined);
+	weir_exposition_count(book->out, NULL, sum->joined);
 }
 
 /* ---- what rules go by ---- */

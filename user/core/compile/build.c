@@ -278,6 +278,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 				  sizeof(struct weir_request_group);
 	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
 	memory.remnants = ((uint64_t)config->remnant_sets + 1) * sizeof(struct weir_remnant_set);
+	memory.strangers = (uint64_t)config->stranger_groups * sizeof(struct weir_strangers);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
 			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
@@ -298,8 +299,9 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	memory.events = sizeof(struct weir_events);
 	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
-		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
-		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
+		       memory.remnants + memory.strangers + memory.shared + memory.connections + memory.breakers +
+		       memory.lone_rows + memory.counters + memory.offenders + memory.events + memory.matching +
+		       memory.lists;
 	*ret_memory = memory;
 }
 

@@ -28,7 +28,7 @@ struct weir_previous {
 	uint32_t request_sets, breaker_sets;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	uint32_t presence_cells, presence_shift; /* likewise */
-	uint32_t remnant_sets;			 /* likewise */
+	uint32_t remnant_sets, stranger_groups;	 /* likewise */
 };
 
 /*
@@ -154,6 +154,7 @@ struct weir_image_memory {
 	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t presence;	      /* shared by all CPUs */
 	uint64_t remnants;	      /* likewise: what rows leave behind */
+	uint64_t strangers;	      /* likewise: what finds no place there */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t offenders;	      /* drops by flow, of each CPU */
 	uint64_t events;	      /* the latest events, and the journal */

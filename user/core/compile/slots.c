@@ -532,6 +532,21 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 	return 0;
 }
 
+/* Strangers are counted by the windows of the first timings alone. */
+static int check_strangers(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
+{
+	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !resource_of(slotting, rule)->flow.fields)
+		return 0;
+	return weir_diag_error(
+		slotting->diag, &rule->place, NULL,
+		slotting->previous->timing_count
+			? "detach and attach again: a reload keeps the old ones"
+			: "let more rules share statIntervalInMs, sampleCount and window, or put it first",
+		"rule '%s' cannot have 'whenFull: aggregate': the rules before it have the %u kinds of "
+		"window that it is for",
+		rule->name, WEIR_STRANGERS_TIMINGS);
+}
+
 static int number_timings(struct slotting *slotting)
 {
 	const struct weir_ruleset_rule *rule;
@@ -547,9 +562,10 @@ static int number_timings(struct slotting *slotting)
 	for (i = 0; !err && i < slotting->ruleset->rule_count; i++) {
 		rule = &slotting->ruleset->rules[i];
 		plan = &slotting->plans[i];
-		if (plan->timing != NONE)
-			continue;
-		err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
+		if (plan->timing == NONE)
+			err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
+		if (!err && plan->timing != NONE)
+			err = check_strangers(slotting, rule, plan->timing);
 		if (!err && plan->timing == NONE)
 			err = weir_diag_error(
 				slotting->diag, &rule->place, NULL,
@@ -745,6 +761,7 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->falls_back = rule->falls_back;
 	info->system = rule->system;
 	info->is_bbr = rule->is_bbr;
+	info->aggregates = rule->aggregates;
 	info->override_count = rule->override_count;
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->overrides_digest = digest_of_overrides(rule);

@@ -13,6 +13,17 @@ static bool is_chosen(const struct weir_choices *choices)
 	return true; /* what no other kind takes */
 }
 
+/* Who has no flows has no flow that is pushed out. */
+static void warn_of_no_flows(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_resource *resources = reader->ruleset->resources;
+
+	if (draft->value[RULE_WHEN_FULL] && draft->has_resource && !resources[draft->rule->resource].flow.fields)
+		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",
+			  "'whenFull' has no effect: resource '%.*s' has no flow key",
+			  WEIR_SHOWN(resources[draft->rule->resource].name));
+}
+
 /* ---- flow tables ---- */
 
 static bool is_narrow(const struct weir_rule_info *rule)
@@ -123,12 +134,39 @@ static void size_remnants(const struct weir_previous *previous, struct weir_imag
 		config->remnant_sets = previous->remnant_sets;
 }
 
+/* Whose units strangers count: 1 + the class, or 0 for a rule that evicts. */
+static uint8_t strangers_of(const struct weir_rule *rule, const struct weir_rule_info *info)
+{
+	if (!info->aggregates || !has_flows(rule))
+		return 0;
+	return 1 + WEIR_STRANGERS_CLASS(rule->timing, rule->storage == WEIR_STORAGE_NARROW);
+}
+
+/* Where no rule aggregates there is no table. One that there is stays while it may count something. */
+static void size_strangers(const struct weir_previous *previous, struct weir_image *image)
+{
+	struct weir_config *config = &image->config;
+
+	for (uint32_t i = 0; i < image->rule_count; i++) {
+		struct weir_rule *rule = &image->rules[i];
+		const uint8_t strangers = strangers_of(rule, &image->rule_info[rule->slot]);
+
+		if (!strangers)
+			continue;
+		rule->strangers = strangers;
+		config->strangers |= 1u << (strangers - 1);
+	}
+	if (config->strangers || (previous->stranger_groups && config->remnant_sets == previous->remnant_sets))
+		config->stranger_groups = config->remnant_sets / WEIR_STRANGERS_SETS;
+}
+
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
 	size_rows(previous, image, diag);
 	size_presence(previous, image);
 	size_remnants(previous, image);
+	size_strangers(previous, image);
 }
 
 const struct weir_kind weir_kind_window = {
@@ -137,6 +175,9 @@ const struct weir_kind weir_kind_window = {
 	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
+	.own_fields = 1u << RULE_WHEN_FULL,
+	.own_condition = "a window of the rule's own resource, with buckets",
+	.warn = warn_of_no_flows,
 	.has_interval = true,
 	.keeps_window = true,
 	.size_tables = size_tables,

@@ -328,6 +328,8 @@ static void write_limit(struct weir_writer *writer, const struct weir_ruleset *r
 	if (rule->observes)
 		weir_write_word(writer, weir_rule_fields[RULE_MODE], "observe");
 	write_cluster(writer, rule);
+	if (rule->aggregates)
+		weir_write_word(writer, weir_rule_fields[RULE_WHEN_FULL], "aggregate");
 	write_overrides(writer, rule);
 }
 

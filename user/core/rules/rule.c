@@ -291,6 +291,7 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 {
 	static const char *const units[] = {"packets", "bytes"};
 	static const char *const modes[] = {"enforce", "observe"};
+	static const char *const full_choices[] = {"evict", "aggregate"};
 	struct weir_ruleset_rule *rule = draft->rule;
 	const struct weir_kind *kind;
 
@@ -302,6 +303,7 @@ static void read_choices(struct weir_reader *reader, struct weir_draft *draft)
 					     : read_choice(reader, draft, RULE_UNIT, units, ARRAY_SIZE(units), false);
 	rule->window = read_choice(reader, draft, RULE_WINDOW, weir_window_names, WEIR_WINDOW_COUNT, false);
 	rule->observes = read_choice(reader, draft, RULE_MODE, modes, ARRAY_SIZE(modes), false);
+	rule->aggregates = read_choice(reader, draft, RULE_WHEN_FULL, full_choices, ARRAY_SIZE(full_choices), false);
 	rule->metric = read_metric(reader, draft);
 	weir_read_cluster(reader, draft);
 	kind = weir_kind_of(rule);
@@ -373,6 +375,7 @@ static void keep_numbers(struct weir_reader *reader, const struct weir_draft *dr
 		rule->penalty_ms = number[RULE_BLOCK_DURATION];
 		rule->penalty_ms_max = number[RULE_BLOCK_DURATION_MAX] ?: number[RULE_BLOCK_DURATION];
 	}
+	rule->aggregates &= weir_draft_uses(draft, RULE_WHEN_FULL, NULL);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
 		rule->warm_up = (struct weir_warm_up_fields){
 			.period_s = number[RULE_WARM_UP_PERIOD],

@@ -39,6 +39,7 @@
 	FIELD(BURST, "burst")                                                                                          \
 	NUMBER(BURST_COUNT, "burstCount", WEIR_THRESHOLD_UNITS_MAX, "write 0 to 10000000000000")                       \
 	FIELD(MODE, "mode")                                                                                            \
+	FIELD(WHEN_FULL, "whenFull")                                                                                   \
 	FIELD(OVERRIDES, "overrides")                                                                                  \
 	FIELD(CLUSTER_MODE, "clusterMode")                                                                             \
 	FIELD(CLUSTER_CONFIG, "clusterConfig")                                                                         \

@@ -140,6 +140,7 @@ struct weir_ruleset_rule {
 	enum weir_window_kind window;
 	bool counts_bytes;
 	bool observes;
+	bool aggregates; /* whenFull: flows without a place anywhere share one limit; else they begin anew */
 	bool lends; /* it can, and it may judge packets that borrow: weir_rule_can_lend(), weir_meets_prioritized() */
 	enum weir_strategy strategy;
 	enum weir_behavior behavior;

@@ -102,6 +102,8 @@ static json_t *json_rate_rule(const struct weir_rule_info *rule)
 		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
 	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
 	weir_json_add_cluster(fields, rule->cluster, rule->falls_back);
+	if (rule->aggregates)
+		json_object_set_new(fields, "whenFull", json_string("aggregate"));
 	return fields;
 }
 

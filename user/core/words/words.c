@@ -208,7 +208,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 	format_threshold(rule, threshold, sizeof(threshold));
 	weir_format_interval(rule->identity.interval_ns, interval, sizeof(interval));
 	format_penalty(rule, penalty, sizeof(penalty));
-	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s", threshold,
+	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s%s", threshold,
 		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
 		 rule->strategy == WEIR_STRATEGY_WARM_UP   ? ", warming up"
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
@@ -217,6 +217,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 		 kind->lends	? ", lends"
 		 : kind->delays ? ", spaced"
 				: "",
-		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty);
+		 is_associated ? ", of " : "", is_associated ? rule->ref_resource_name : "", penalty,
+		 rule->aggregates ? ", aggregate when full" : "");
 	return words;
 }

@@ -154,6 +154,23 @@ static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, u
 	return 0;
 }
 
+/* What strangers count where the flow would be one; remnants and strangers have the lab's numbers, as above. */
+static int add_strangers(struct weir_stage *stage, uint64_t hash, uint32_t tag, uint32_t lab_sets)
+{
+	const uint32_t sets = stage->instance->info.remnant_sets, groups = stage->instance->info.stranger_groups;
+	const uint32_t live = WEIR_REMNANT_SET((uint32_t)hash, tag, sets) / WEIR_STRANGERS_SETS;
+	const uint32_t lab = WEIR_REMNANT_SET((uint32_t)hash & (lab_sets - 1), tag, sets) / WEIR_STRANGERS_SETS;
+	const int fd = live_fd(stage, WEIR_MAP_STRANGERS);
+	struct weir_prop *prop;
+
+	if (fd < 0 || live >= groups || weir_stage_find(stage, WEIR_MAP_STRANGERS, lab))
+		return 0;
+	prop = add_prop(stage, WEIR_MAP_STRANGERS, weir_object_map_fd(stage->object, WEIR_MAP_STRANGERS), lab);
+	if (!prop)
+		return -ENOMEM;
+	return bpf_map_lookup_elem(fd, &live, prop->value) ? -errno : 0;
+}
+
 /* Take this flow's rows over from the chunk that they are in to the lab's. */
 static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
@@ -171,7 +188,8 @@ static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, u
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
-	if (add_remnants(stage, hash, tag, format.sets_per_chunk))
+	if (add_remnants(stage, hash, tag, format.sets_per_chunk) ||
+	    add_strangers(stage, hash, tag, format.sets_per_chunk))
 		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
 	if (bpf_map_lookup_elem(live_fd(stage, format.map), &key, chunks))

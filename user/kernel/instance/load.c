@@ -112,6 +112,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->presence_cells = config->presence_cells;
 	info->presence_shift = config->presence_shift;
 	info->remnant_sets = config->remnant_sets;
+	info->stranger_groups = config->stranger_groups;
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);

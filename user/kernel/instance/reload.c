@@ -81,6 +81,7 @@ static bool has_other_shape(const struct weir_instance *instance, const struct w
 	       (is_of_connections(map) && forgets_connections(instance, image)) ||
 	       forgets_breakers(instance, image, map) ||
 	       (map == WEIR_MAP_REMNANTS && image->config.remnant_sets != instance->info.remnant_sets) ||
+	       (map == WEIR_MAP_STRANGERS && image->config.stranger_groups != instance->info.stranger_groups) ||
 	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
 					     image->config.presence_shift != instance->info.presence_shift));
 }
@@ -112,6 +113,8 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 		bytes += memory.presence;
 	if (is_replaced(instance, image, WEIR_MAP_REMNANTS))
 		bytes += memory.remnants;
+	if (is_replaced(instance, image, WEIR_MAP_STRANGERS))
+		bytes += memory.strangers;
 	if (is_replaced(instance, image, WEIR_MAP_LONE_ROWS))
 		bytes += memory.lone_rows;
 	if (is_replaced(instance, image, WEIR_MAP_RULE_COUNTERS) ||
@@ -178,6 +181,7 @@ static struct weir_previous what_runs(const struct weir_instance *instance, stru
 		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
 		.remnant_sets = instance->info.remnant_sets,
+		.stranger_groups = instance->info.stranger_groups,
 	};
 
 	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
@@ -193,6 +197,8 @@ static struct weir_previous what_runs(const struct weir_instance *instance, stru
 		previous.presence_cells = 0;
 	if (instance->is_foreign[WEIR_MAP_REMNANTS])
 		previous.remnant_sets = 0;
+	if (instance->is_foreign[WEIR_MAP_STRANGERS])
+		previous.stranger_groups = 0;
 	if (instance->is_foreign[WEIR_MAP_THROTTLED_FLOWS])
 		previous.throttle_sets = 0;
 	if (instance->is_foreign[WEIR_MAP_WARMING_FLOWS])

@@ -97,6 +97,7 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_WIDE_FLOWS] = "windows of flows with wide rows start empty",
 	[WEIR_MAP_PRESENCE] = "which CPUs have seen a flow is learned anew",
 	[WEIR_MAP_REMNANTS] = "flows that were pushed out of a full table begin anew",
+	[WEIR_MAP_STRANGERS] = "strangers of a full table begin anew (whenFull: aggregate)",
 	[WEIR_MAP_LONE_ROWS] = "windows of resources without a flow key start empty",
 	[WEIR_MAP_TALKERS] = "'weir flows' shows the keys of flows only as they come again",
 	[WEIR_MAP_OFFENDERS] = "drops of flows are counted from now on only",
@@ -156,6 +157,11 @@ static bool is_keyed(const struct weir_rule_info *rule)
 	return is_narrow(rule) || is_medium(rule) || is_wide(rule);
 }
 
+static bool aggregates(const struct weir_rule_info *rule)
+{
+	return rule->aggregates;
+}
+
 static bool is_lone(const struct weir_rule_info *rule)
 {
 	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_LONE;
@@ -199,6 +205,7 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_WIDE_FLOWS] = is_wide,
 	[WEIR_MAP_PRESENCE] = is_keyed,
 	[WEIR_MAP_REMNANTS] = is_keyed,
+	[WEIR_MAP_STRANGERS] = aggregates,
 	[WEIR_MAP_LONE_ROWS] = is_lone,
 	[WEIR_MAP_TALKERS] = is_keyed,
 	[WEIR_MAP_CONTROL] = needs_controller,

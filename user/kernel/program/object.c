@@ -253,6 +253,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
 		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
 		{skel->maps.remnants, image->config.remnant_sets + 1},
+		{skel->maps.strangers, image->config.stranger_groups},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {

@@ -231,9 +231,9 @@ static json_t *describe_remnants(const struct weir_remnants_sum *remnants)
 {
 	if (!remnants->places)
 		return json_null();
-	return json_pack("{s:I, s:I, s:I, s:b}", "places", (json_int_t)remnants->places, "used",
-			 (json_int_t)remnants->used, "displaced", (json_int_t)remnants->displaced, "isNearlyFull",
-			 weir_remnants_are_nearly_full(remnants));
+	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "places", (json_int_t)remnants->places, "used",
+			 (json_int_t)remnants->used, "displaced", (json_int_t)remnants->displaced, "aggregated",
+			 (json_int_t)remnants->joined, "isNearlyFull", weir_remnants_are_nearly_full(remnants));
 }
 
 /* Null where no rule asks for it. */

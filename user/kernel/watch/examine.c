@@ -413,7 +413,7 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 		find(findings, WEIR_FINDING_PROBLEM, "flows",
 		     "raise settings.flowsPerCpu, 'weir detach', and attach again",
 		     "instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
-		     "forgotten, and may pass more than their limits",
+		     "forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
 		     name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		evicted += counters.rules[instance->rule_order[i]].evicted;

@@ -38,6 +38,7 @@ int weir_remnants_look(const struct weir_instance *instance, struct weir_remnant
 	if (!table)
 		return weir_diag_fail(diag, errno, NULL, "cannot read what flows left behind that were pushed out");
 	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
+	sum.joined = __atomic_load_n(&table[sets].joined, __ATOMIC_RELAXED);
 	sum.displaced = __atomic_load_n(&table[sets].displaced, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&table[sets].until_ns, __ATOMIC_RELAXED) > now_ns)
 		for (uint32_t set = 0; set < sets; set++)
