@@ -74,7 +74,7 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
 		answer = weir_try_first(s, rule->place, s->nth);
-	if (answer == WEIR_ANSWER_UNSURE)
+	if (answer == WEIR_ANSWER_UNSURE || answer == WEIR_ANSWER_AGAIN)
 		answer = weir_ask_kind(s, rule);
 	if (weir_penalises(rule)) {
 		if (answer == WEIR_ANSWER_BLOCK) {
@@ -141,14 +141,8 @@ static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count,
 		else
 			weir_roll_back_connection(s, i);
 	}
-	for (__u32 i = 0; weir_has_breakers() && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
-		if (s->claim[i].kind != WEIR_CLAIM_REQUEST)
-			continue;
-		if (passes)
-			weir_commit_request(s, i);
-		else
-			weir_roll_back_request(s, i);
-	}
+	if (weir_has_breakers())
+		weir_end_requests(s, count, passes);
 }
 
 static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
@@ -158,6 +152,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	s->wait_ns = 0;
 	s->must_commit = 0;
 	s->nth = 0;
+	s->retries = 0;
 	s->fetched = 0;
 	if (config.warms_flows)
 		s->warming_place = WEIR_NO_RULE;
@@ -169,10 +164,14 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
 	answer = weir_ask_first(s);
-	for (int i = 1; i < WEIR_PACKET_RULES_MAX; i++) {
-		if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
+	for (int i = 1; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
+		if (unlikely(answer == WEIR_ANSWER_AGAIN))
+			answer = weir_retry(s);
+		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
 			break;
-		answer = weir_finish_rule(s, weir_try_rules(s, s->nth + 1));
+		else
+			answer = weir_try_rules(s, s->nth + 1);
+		answer = weir_finish_rule(s, answer);
 	}
 	if (answer == WEIR_ANSWER_ADMIT) {
 		if (s->must_commit)

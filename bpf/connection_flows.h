@@ -255,17 +255,14 @@ static __always_inline __u32 weir_connection_flow_victim(struct weir_scratch *s,
 	return weir_choose_connection_flow(s, set);
 }
 
-/* Insert the flow of s->view. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 place)
+/* Insert the flow of s->view. Returns its way, or one beyond the last; and WEIR_WAY_IS_NEW if the caller is to take it
+ * over. (Not here, within a call within a call: the kernel allows eight.)
+ */
+__noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
 {
-	__u32 way;
-
 	if (!s || !set)
 		return WEIR_CONNECTION_FLOW_WAYS;
-	way = weir_insert_tag(s, set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag, weir_connection_flow_victim, NULL);
-	if (way & WEIR_WAY_IS_NEW)
-		weir_take_over_flow(s, set, WEIR_WAY(way), place);
-	return WEIR_WAY(way);
+	return weir_insert_tag(s, set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag, weir_connection_flow_victim, NULL);
 }
 
 /* The owner of an entry, once it has this tag: while it has not, another CPU is making the entry, or was stalled. (Not
@@ -345,8 +342,12 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	if (!set)
 		return false;
 	way = weir_find_tag(set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag);
-	if (way == WEIR_CONNECTION_FLOW_WAYS)
-		way = weir_insert_connection_flow(s, set, place);
+	if (way == WEIR_CONNECTION_FLOW_WAYS) {
+		way = weir_insert_connection_flow(s, set);
+		if (way & WEIR_WAY_IS_NEW)
+			weir_take_over_flow(s, set, WEIR_WAY(way), place);
+		way = WEIR_WAY(way);
+	}
 	s->counted_flow = index * 8 + way;
 	flow = WEIR_ELEMENT(set->flow, way);
 	if (!flow)

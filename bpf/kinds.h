@@ -27,7 +27,7 @@ static __always_inline bool weir_is_kind(const struct weir_rule *rule, const enu
 	return config.kinds >> kind & 1 && rule->kind == kind;
 }
 
-static __always_inline enum weir_answer weir_ask_kind_once(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	__u32 place = rule->place, nth = s->nth;
 	enum weir_answer answer;
@@ -58,20 +58,18 @@ static __always_inline enum weir_answer weir_ask_kind_once(struct weir_scratch *
 	return weir_judge_wide(s, place, nth);
 }
 
-#define WEIR_ATTEMPTS 3 /* judgements of one packet by one rule; each repeats only after a stall of buckets */
+#define WEIR_RETRIES 2 /* of one packet; each only after a stall of buckets */
 
-/* Ask the rule's kind, and again when the clock ran away from the answer. A packet that no clock waits for is dropped.
+/* The clock ran away from the kind's answer. AGAIN: it has been read anew, and the kind is to be asked once more. A
+ * packet that no clock waits for is dropped.
  */
-static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline enum weir_answer weir_retry(struct weir_scratch *s)
 {
-	for (int attempt = 0; attempt < WEIR_ATTEMPTS; attempt++) {
-		enum weir_answer answer = weir_ask_kind_once(s, rule);
-
-		if (likely(answer != WEIR_ANSWER_AGAIN))
-			return answer;
+	if (s->retries++ < WEIR_RETRIES) {
 		weir_read_tick(s);
+		return WEIR_ANSWER_AGAIN;
 	}
-	weir_count_stall(rule->slot);
+	weir_count_stall(weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
 	return WEIR_ANSWER_BLOCK;
 }
 

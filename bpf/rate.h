@@ -287,7 +287,7 @@ static __always_inline enum weir_answer weir_block_without_row(struct weir_scrat
 
 /* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
  * On admission the claim says what was set aside. AGAIN: the clock ran away, and the caller asks once more
- * (weir_ask_kind), as a loop here would be verified round by round.
+ * (weir_retry), as a loop here would be verified round by round.
  */
 static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, const struct weir_rule *rule,
 							struct weir_claim *claim, const enum weir_width wide)

@@ -368,4 +368,18 @@ static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 in
 		weir_begin_request(s, place, index);
 }
 
+/* The claims of the first `count` rules to requests. Out of line: verified once. */
+__noinline int weir_end_requests(struct weir_scratch *s, __u32 count, __u32 passes)
+{
+	for (__u32 i = 0; s && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+		if (s->claim[i].kind != WEIR_CLAIM_REQUEST)
+			continue;
+		if (passes)
+			weir_commit_request(s, i);
+		else
+			weir_roll_back_request(s, i);
+	}
+	return 0;
+}
+
 #endif

@@ -328,6 +328,7 @@ struct weir_scratch {
 	__u32 rule_count;
 	__u32 fetched;		  /* rules whose flow is in fetched_flow[]: all, or none */
 	__u32 nth;		  /* of the packet's rules: the one being asked */
+	__u32 retries;		  /* judgements of this packet that the clock ran away from */
 	__u32 row_number;	  /* of its row for that rule, or WEIR_NO_ROW; of a lone row the slot */
 	struct weir_flow_id flow; /* under that rule */
 	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */

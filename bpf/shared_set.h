@@ -136,13 +136,14 @@ static __always_inline __u32 weir_insert_tag(struct weir_scratch *s, void *share
 					     __u32 (*choose_victim)(struct weir_scratch *, void *, __u64, void *),
 					     void *context)
 {
-	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
-		__u32 way = weir_try_insert_tag(s, shared_set, ways, tag, choose_victim, context);
+	__u32 way = WEIR_WAY_BUSY;
 
-		if (!(way & WEIR_WAY_BUSY))
-			return way;
-	}
-	return ways;
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
+		way = weir_try_insert_tag(s, shared_set, ways, tag, choose_victim, context);
+	if (way & WEIR_WAY_BUSY)
+		way = ways;
+	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the caller's end */
+	return way;
 }
 
 #endif
