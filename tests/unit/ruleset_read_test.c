@@ -530,6 +530,7 @@ static void file_that_cannot_be_read_is_told_with_the_others(void **state)
 	write_file("a.yaml", "rules: 7\n", 9);
 	assert_int_equal(weir_ruleset_read(paths, 3, &bench->ruleset, &bench->diag), -EINVAL);
 	assert_tells(bench, "cannot open 'missing.yaml': No such file or directory\n"
+			    "    name a rule file, or a directory of them; '-' is standard input\n"
 			    "cannot open 'a.yaml/x': Not a directory\n"
 			    "a.yaml:1:8: 'rules' must be a list\n"
 			    "    rules: 7\n"

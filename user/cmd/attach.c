@@ -7,6 +7,7 @@
 #include "control/controller.h"
 #include "explain/session.h"
 #include "options.h"
+#include "print.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
@@ -32,11 +33,13 @@ const struct weir_command weir_attach_command = {
 static int add(const struct weir_options *options, const struct weir_attach_options *attach_options,
 	       struct weir_diag *diag)
 {
-	int err = 0;
+	int err = weir_session_check_add(attach_options, diag);
 
 	if (options->observes)
 		err = weir_diag_error(diag, NULL, NULL, "name the rule files, too, or leave it out",
 				      "--observe goes with rules, and none are named");
+	if (!err && !options->forces)
+		err = weir_session_check_add(attach_options, diag);
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_add(attach_options, diag);
@@ -49,22 +52,47 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 		options->instance);
 }
 
+/* "instance 'main' limits eth0, eth1 by 2 rules" */
+static void tell_attached(const char *name, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_diag ignored = {}; /* it is about words alone */
+	char interfaces[256] = "";
+	size_t used = 0;
+
+	if (weir_instance_open_now(name, &instance, &ignored)) {
+		weir_diag_free(&ignored);
+		return;
+	}
+	for (size_t i = 0; i < instance->link_count && used < sizeof(interfaces); i++)
+		used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s", i ? ", " : "",
+				 instance->links[i].interface);
+	weir_diag_note(diag, "instance '%s' %s %s by %u rule%s", name, instance->info.observes ? "observes" : "limits",
+		       interfaces, instance->rule_count, weir_plural(instance->rule_count));
+}
+
 static int attach(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	const struct weir_attach_options attach_options = weir_options_attach(options);
 	int err;
 
-	if (!options->argument_count)
-		return add(options, &attach_options, diag);
+	if (!options->argument_count) {
+		err = add(options, &attach_options, diag);
+		if (!err)
+			tell_attached(options->instance, diag);
+		return err;
+	}
 	err = weir_options_read_rules(options, &ruleset, diag);
 	if (!err && !options->forces)
 		err = weir_session_check_attach(&attach_options, ruleset, diag);
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);
-	if (!err)
+	if (!err) {
 		weir_controller_warn(options->instance, diag);
+		tell_attached(options->instance, diag);
+	}
 	return err;
 }
 

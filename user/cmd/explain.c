@@ -440,8 +440,8 @@ static int read_capture(struct explain_request *request, struct weir_diag *diag)
 		if (got < 0)
 			return got;
 		if (!got)
-			return weir_diag_error(diag, NULL, NULL, NULL, "'%s' has %llu packets", request->pcap,
-					       (unsigned long long)number - 1);
+			return weir_diag_error(diag, NULL, NULL, NULL, "'%s' has %llu packet%s", request->pcap,
+					       (unsigned long long)number - 1, weir_plural(number - 1));
 	}
 	return take_frame(request, weir_capture_link_type(capture), &frame, diag);
 }

@@ -116,7 +116,7 @@ static void print_verdicts(const struct weir_totals *totals)
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++) {
 		if (!totals->verdict[i].packets)
 			continue;
-		weir_table_cell(&table, "%s", weir_verdict_names[i]);
+		weir_table_cell(&table, "%s", weir_verdict_words[i]);
 		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].packets);
 		weir_table_cell(&table, "%llu", (unsigned long long)totals->verdict[i].bytes);
 	}

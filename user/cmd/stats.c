@@ -20,22 +20,6 @@ const struct weir_command weir_stats_command = {
 	.example = "  weir stats\n  weir stats --json | jq '.resources[].lastMinute'",
 };
 
-static const char *const verdict_words[WEIR_VERDICT_COUNT] = {
-	[WEIR_VERDICT_PASS] = "passed by the rules",
-	[WEIR_VERDICT_BLOCK] = "blocked by a rule",
-	[WEIR_VERDICT_MALFORMED_PASS] = "malformed, passed",
-	[WEIR_VERDICT_MALFORMED_DROP] = "malformed, dropped",
-	[WEIR_VERDICT_UNSUPPORTED_PASS] = "unsupported, passed",
-	[WEIR_VERDICT_UNSUPPORTED_DROP] = "unsupported, dropped",
-	[WEIR_VERDICT_NON_IP_PASS] = "not IP, passed",
-	[WEIR_VERDICT_NON_IP_DROP] = "not IP, dropped",
-	[WEIR_VERDICT_UNMATCHED_PASS] = "in no resource, passed",
-	[WEIR_VERDICT_UNMATCHED_DROP] = "in no resource, dropped",
-	[WEIR_VERDICT_ALLOW] = "passed by an allow list",
-	[WEIR_VERDICT_DENY] = "dropped by a deny list",
-	[WEIR_VERDICT_ERROR] = "dropped by a mistake in weir",
-};
-
 /* Of packets that passed, as the instance observes; NULL: a verdict that drops nothing. */
 static const char *const would_drop_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_BLOCK] = "passed, a rule would block",
@@ -73,7 +57,7 @@ static void print_totals(const struct weir_totals *totals)
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 		if (!totals->verdict[verdict].packets && verdict > WEIR_VERDICT_BLOCK)
 			continue;
-		weir_table_cell(&table, "%s", verdict_words[verdict]);
+		weir_table_cell(&table, "%s", weir_verdict_words[verdict]);
 		print_tally(&table, &totals->verdict[verdict]);
 	}
 	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
@@ -110,13 +94,46 @@ static void print_resources(const struct weir_instance *instance, const struct w
 	weir_table_print(&table, stdout);
 }
 
+/* What few rules ever have. A column of which no rule has anything is left out. */
+static const struct rare_figure {
+	const char *heading;
+	size_t offset; /* of a uint64_t in struct weir_rule_counters */
+} rare_figures[] = {
+	{">would drop", offsetof(struct weir_rule_counters, would_drop.packets)},
+	{">evicted", offsetof(struct weir_rule_counters, evicted)},
+	{">stalled", offsetof(struct weir_rule_counters, stalled)},
+	{">delayed", offsetof(struct weir_rule_counters, delayed)},
+};
+#define RARE_FIGURES ARRAY_SIZE(rare_figures)
+
+static uint64_t rare_figure(const struct weir_rule_counters *sum, size_t i)
+{
+	return *(const uint64_t *)((const char *)sum + rare_figures[i].offset);
+}
+
+static bool some_rule_has(const struct weir_instance *instance, const struct weir_counters *counters, size_t i)
+{
+	for (uint32_t rule = 0; rule < instance->rule_count; rule++)
+		if (rare_figure(&counters->rules[instance->rule_order[rule]], i))
+			return true;
+	return false;
+}
+
 static void print_rules(const struct weir_instance *instance, const struct weir_counters *counters)
 {
-	static const char *const headings[] = {"rule",	   "limit",    ">blocked", ">would drop",
-					       ">evicted", ">stalled", ">delayed", ">mean delay ms"};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	const char *headings[3 + RARE_FIGURES + 1] = {"rule", "limit", ">blocked"};
+	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = 3};
+	bool is_shown[RARE_FIGURES], are_delayed = false;
 	char words[WEIR_WORDS_BYTES];
 
+	for (size_t i = 0; i < RARE_FIGURES; i++) {
+		is_shown[i] = some_rule_has(instance, counters, i);
+		if (is_shown[i])
+			headings[table.columns++] = rare_figures[i].heading;
+	}
+	are_delayed = is_shown[RARE_FIGURES - 1];
+	if (are_delayed)
+		headings[table.columns++] = ">mean delay ms";
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		uint32_t slot = instance->rule_order[i];
 		const struct weir_rule_counters *sum = &counters->rules[slot];
@@ -124,11 +141,11 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 		weir_table_cell(&table, "%s", instance->rules[slot].name);
 		weir_table_cell(&table, "%s", weir_format_limit(&instance->rules[slot], words));
 		weir_table_cell(&table, "%llu", (unsigned long long)sum->blocked.packets);
-		weir_table_cell(&table, "%llu", (unsigned long long)sum->would_drop.packets);
-		weir_table_cell(&table, "%llu", (unsigned long long)sum->evicted);
-		weir_table_cell(&table, "%llu", (unsigned long long)sum->stalled);
-		weir_table_cell(&table, "%llu", (unsigned long long)sum->delayed);
-		weir_table_cell(&table, "%.3f", sum->delayed ? sum->delay_ns / 1e6 / sum->delayed : 0.0);
+		for (size_t rare = 0; rare < RARE_FIGURES; rare++)
+			if (is_shown[rare])
+				weir_table_cell(&table, "%llu", (unsigned long long)rare_figure(sum, rare));
+		if (are_delayed)
+			weir_table_cell(&table, "%.3f", sum->delayed ? sum->delay_ns / 1e6 / sum->delayed : 0.0);
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);

@@ -154,6 +154,8 @@ static int read_stream(FILE *stream, const char *file, struct weir_diag *diag, c
 	return 0;
 }
 
+static const char absent_hint[] = "name a rule file, or a directory of them; '-' is standard input";
+
 int weir_read_rule_file(const char *path, const char *file, struct weir_diag *diag, char **ret_text, size_t *ret_bytes)
 {
 	_cleanup_(weir_fclosep) FILE *stream = NULL;
@@ -163,7 +165,8 @@ int weir_read_rule_file(const char *path, const char *file, struct weir_diag *di
 		return read_stream(stdin, file, diag, ret_text, ret_bytes);
 	err = weir_text_file_open(path, &stream);
 	if (err) {
-		weir_diag_error(diag, NULL, NULL, NULL, "cannot open '%s': %s", file, weir_text_file_explain(err));
+		weir_diag_error(diag, NULL, NULL, err == -ENOENT ? absent_hint : NULL, "cannot open '%s': %s", file,
+				weir_text_file_explain(err));
 		return err;
 	}
 	return read_stream(stream, file, diag, ret_text, ret_bytes);

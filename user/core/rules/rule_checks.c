@@ -169,7 +169,7 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
 		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
 			weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
-				  weir_rule_fields[field], condition);
+				  weir_written_name(draft->value[field], weir_rule_fields[field]), condition);
 }
 
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,

@@ -24,6 +24,22 @@ const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "error",
 };
 
+const char *const weir_verdict_words[WEIR_VERDICT_COUNT] = {
+	[WEIR_VERDICT_PASS] = "passed by the rules",
+	[WEIR_VERDICT_BLOCK] = "blocked by a rule",
+	[WEIR_VERDICT_MALFORMED_PASS] = "malformed, passed",
+	[WEIR_VERDICT_MALFORMED_DROP] = "malformed, dropped",
+	[WEIR_VERDICT_UNSUPPORTED_PASS] = "unsupported, passed",
+	[WEIR_VERDICT_UNSUPPORTED_DROP] = "unsupported, dropped",
+	[WEIR_VERDICT_NON_IP_PASS] = "not IP, passed",
+	[WEIR_VERDICT_NON_IP_DROP] = "not IP, dropped",
+	[WEIR_VERDICT_UNMATCHED_PASS] = "in no resource, passed",
+	[WEIR_VERDICT_UNMATCHED_DROP] = "in no resource, dropped",
+	[WEIR_VERDICT_ALLOW] = "passed by an allow list",
+	[WEIR_VERDICT_DENY] = "dropped by a deny list",
+	[WEIR_VERDICT_ERROR] = "dropped by a mistake in weir",
+};
+
 bool weir_verdict_drops(enum weir_verdict verdict)
 {
 	switch (verdict) {

@@ -55,6 +55,7 @@ const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_
 			       char words[WEIR_WORDS_BYTES]);
 
 extern const char *const weir_verdict_names[]; /* enum weir_verdict; keys of JSON documents, too */
+extern const char *const weir_verdict_words[]; /* the same for people: "blocked by a rule" */
 
 /* A packet with this verdict is dropped, or would be where the instance observes. */
 bool weir_verdict_drops(enum weir_verdict verdict);

@@ -239,6 +239,26 @@ int weir_session_check_attach(const struct weir_attach_options *options, const s
 	return check(&session, ruleset, diag);
 }
 
+int weir_session_check_add(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	struct weir_diag ignored = {}; /* the attach itself says what is wrong with the instance */
+	struct session session = {};
+	int err;
+
+	if (!find(&session) || !weir_attach_means(options, session.interface))
+		return 0;
+	err = weir_instance_open_now(options->instance, &instance, &ignored);
+	if (!err) {
+		weir_instance_history(instance, &history);
+		err = history.sets[0] ? weir_kept_set_read(history.sets[0], &ruleset, &ignored) : -ENOENT;
+	}
+	weir_diag_free(&ignored);
+	return err ? 0 : check(&session, ruleset, diag);
+}
+
 /* Is the instance attached there? Where it cannot be read, which happens beside another change, suppose so. */
 static bool is_attached_to(const char *name, const char *interface)
 {

@@ -17,6 +17,12 @@
 int weir_session_check_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
 			      struct weir_diag *diag);
 
+/*
+ * The same of the rules that an instance has in force, before they are put on the interfaces that the options name.
+ * 0, too, when the instance is not attached, or its rules are not kept.
+ */
+int weir_session_check_add(const struct weir_attach_options *options, struct weir_diag *diag);
+
 /* The same of the interfaces that an instance is attached to. */
 int weir_session_check_reload(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag);
 

@@ -623,6 +623,36 @@ static void examine_rules_pace(const struct weir_image *image, struct weir_findi
 	     "the rules throttle by 'pace', which this host cannot: %s", ability.text);
 }
 
+/* What was noted of the host, and these rules never meet. A problem stays: it is one for any rules. */
+static void leave_out(struct weir_findings *findings, const char *topic)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->finding[i].level != WEIR_FINDING_NOTE || strcmp(findings->finding[i].topic, topic))
+			findings->finding[kept++] = findings->finding[i];
+	findings->count = kept;
+}
+
+static bool has_memory_rules(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+			return true;
+	return false;
+}
+
+static void leave_out_what_rules_never_meet(const struct weir_ruleset *ruleset, const struct weir_image *image,
+					    struct weir_findings *findings)
+{
+	if (!(image->config.match_fields & WEIR_MATCH_VLAN))
+		leave_out(findings, "vlan");
+	if (!image->config.paces)
+		leave_out(findings, "pace");
+	if (!has_memory_rules(ruleset))
+		leave_out(findings, "pressure");
+}
+
 int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,
 		       struct weir_diag *diag)
 {
@@ -641,6 +671,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	err = weir_device_read(interface, ifindex, &device);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+	leave_out_what_rules_never_meet(ruleset, image, findings);
 	examine_rules_mode(&device, findings);
 	examine_rules_memory(image, findings);
 	examine_rules_flows(image, findings);
