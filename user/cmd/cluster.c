@@ -8,28 +8,29 @@
 #include "options.h"
 #include "print.h"
 #include "report/cluster.h"
+#include "report/share_reasons.h"
 
 const struct weir_command weir_cluster_command = {
 	.name = "cluster",
 	.options = "INjWCh",
 	.means_attached = true,
-	.arguments = "status | forget HOST",
+	.arguments = "status | explain RULE | forget HOST",
 	.arguments_min = 1,
 	.arguments_max = 2,
 	.about =
 		"'status' prints, of each rule that hosts share (clusterMode), what this host may admit now, how long\n"
 		"its lease lasts yet or for how long it has been alone, and what the ledger in the store says of all\n"
-		"hosts: live, silent (not heard of for a second), or left; what of the threshold counts as theirs, "
-		"what\n"
-		"they keep without the store, and what they asked for. It asks the store itself, for a second at "
-		"most.\n"
-		"'forget' takes a host out of the ledgers that will not come back: until then, or for a day, what it "
-		"may\n"
-		"keep without the store is reserved for it. Should it live, out of reach, all together may exceed the "
-		"limit\n"
-		"by that much.",
+		"hosts: live, silent (not heard of for a second), or left; what of the threshold counts as theirs,\n"
+		"what they keep without the store, and what they asked for.\n"
+		"'explain' says why this host's share of a rule is what it is: the hosts, what each wants and what is\n"
+		"due to it, the lease, or since when there is none and why, and what comes next, and when.\n"
+		"Both ask the store themselves, for a second at most.\n"
+		"'forget' takes a host out of the ledgers that will not come back: until then, or for a day, what it\n"
+		"may keep without the store is reserved for it. Should it live, out of reach, all together may exceed\n"
+		"the limit by that much.",
 	.example = "  weir cluster status\n"
 		   "  weir cluster status --json | jq '.rules[].share'\n"
+		   "  weir cluster explain dns\n"
 		   "  weir cluster forget edge-7",
 };
 
@@ -71,7 +72,7 @@ static void print_ledgers(const struct weir_cluster_view *view)
 
 			weir_table_cell(&table, "%s", view->rules[i].rule->name);
 			weir_table_cell(&table, "%s", host->name);
-			weir_table_cell(&table, "%s", host->wanted < 0 ? "left" : host->is_live ? "live" : "silent");
+			weir_table_cell(&table, "%s", weir_ledger_state(host));
 			weir_table_cell(&table, "%llu", (unsigned long long)host->hold);
 			weir_table_cell(&table, "%llu", (unsigned long long)host->fallback);
 			if (host->wanted < 0)
@@ -113,7 +114,7 @@ static void print_view(const struct weir_cluster_view *view)
 static int show(const struct weir_instance *instance, bool wants_json, struct weir_diag *diag)
 {
 	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
-	int err = weir_cluster_view_read(instance, &view, diag);
+	int err = weir_cluster_view_read(instance, NULL, &view, diag);
 
 	if (err)
 		return err;
@@ -123,24 +124,106 @@ static int show(const struct weir_instance *instance, bool wants_json, struct we
 	return weir_flush_results(diag);
 }
 
+static const struct weir_shared_view *find_rule(const struct weir_cluster_view *view, const char *name)
+{
+	for (size_t i = 0; i < view->rule_count; i++)
+		if (!strcmp(view->rules[i].rule->name, name))
+			return &view->rules[i];
+	return NULL;
+}
+
+static void print_dues(const json_t *hosts)
+{
+	static const char *const headings[] = {"host", "state", ">wants", ">is due", ">holds", ">alone"};
+	static const char *const numbers[] = {"wanted", "due", "hold", "fallback"};
+	_cleanup_(weir_table_free) struct weir_table table = {
+		.headings = headings,
+		.columns = ARRAY_SIZE(headings),
+	};
+
+	for (size_t i = 0; i < json_array_size(hosts); i++) {
+		const json_t *host = json_array_get(hosts, i);
+
+		weir_table_cell(&table, "%s", json_string_value(json_object_get(host, "host")));
+		weir_table_cell(&table, "%s", json_string_value(json_object_get(host, "state")));
+		for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
+			const json_t *number = json_object_get(host, numbers[n]);
+
+			if (json_is_integer(number))
+				weir_table_cell(&table, "%lld", (long long)json_integer_value(number));
+			else
+				weir_table_cell(&table, "-");
+		}
+	}
+	putchar('\n');
+	weir_table_print(&table, stdout);
+}
+
+#define TOPIC_COLUMNS 10 /* "left alone" */
+
+static int print_reasons(const struct weir_cluster_view *view, const char *rule, const json_t *reasons,
+			 struct weir_diag *diag)
+{
+	const json_t *words = json_object_get(reasons, "words"), *hosts = json_object_get(reasons, "ledger");
+
+	if (!reasons)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot explain rule '%s'", rule);
+	printf("rule %s of instance %s: host %s of cluster %s\n", rule, view->instance->name, view->host,
+	       view->instance->info.cluster.name);
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		const json_t *line = json_array_get(words, i);
+
+		weir_print_topic(json_string_value(json_object_get(line, "topic")), TOPIC_COLUMNS,
+				 json_string_value(json_object_get(line, "text")), stdout);
+	}
+	if (json_array_size(hosts))
+		print_dues(hosts);
+	return weir_flush_results(diag);
+}
+
+static int explain(const struct weir_instance *instance, const char *name, bool wants_json, struct weir_diag *diag)
+{
+	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
+	const struct weir_shared_view *rule;
+	json_t *reasons;
+	int err = weir_cluster_view_read(instance, name, &view, diag);
+
+	if (err)
+		return err;
+	rule = find_rule(&view, name);
+	if (!rule)
+		return weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists those that hosts share",
+				       "hosts share no rule '%s' of instance '%s'", name, instance->name);
+	reasons = weir_share_explain(&view, rule);
+	if (wants_json)
+		return weir_json_print(reasons, diag);
+	err = print_reasons(&view, name, reasons, diag);
+	json_decref(reasons);
+	return err;
+}
+
 static int cluster(const struct weir_options *options, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	const char *what = options->arguments[0];
-	bool forgets = !strcmp(what, "forget");
+	const char *what = options->arguments[0], *of = options->argument_count > 1 ? options->arguments[1] : NULL;
+	bool shows = !strcmp(what, "status"), explains = !strcmp(what, "explain"), forgets = !strcmp(what, "forget");
 	int err;
 
-	if (forgets ? options->argument_count != 2 : strcmp(what, "status") != 0 || options->argument_count != 1)
-		return weir_diag_error(diag, NULL, NULL, "write 'weir cluster status', or 'weir cluster forget HOST'",
-				       "it is not clear what 'weir cluster' is to do");
+	if (shows ? of != NULL : !of || !(explains || forgets))
+		return weir_diag_error(
+			diag, NULL, NULL,
+			"write 'weir cluster status', 'weir cluster explain RULE' or 'weir cluster forget HOST'",
+			"it is not clear what 'weir cluster' is to do");
 	err = weir_instance_open(options->instance, &instance, diag);
 	if (err)
 		return err;
-	if (!forgets)
+	if (shows)
 		return show(instance, options->wants_json, diag);
-	err = weir_cluster_forget(instance, options->arguments[1], diag);
+	if (explains)
+		return explain(instance, of, options->wants_json, diag);
+	err = weir_cluster_forget(instance, of, diag);
 	if (!err)
-		fprintf(stderr, "weir cluster: host '%s' is forgotten\n", options->arguments[1]);
+		fprintf(stderr, "weir cluster: host '%s' is forgotten\n", of);
 	return err;
 }
 

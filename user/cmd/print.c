@@ -160,6 +160,49 @@ void weir_table_free(struct weir_table *table)
 	table->cell_count = 0;
 }
 
+/* ---- text ---- */
+
+#define TOPIC_MARGIN 2
+/* Less room than that is left to the terminal to break. Chosen, not derived. */
+#define TEXT_COLUMNS_MIN 30
+
+/* Bytes of `text`, up to a space, that fit into so many columns; of a word that is longer, all. */
+static size_t line_bytes(const char *text, int columns)
+{
+	size_t fits = 0, at = 0;
+	int width = 0;
+
+	for (;;) {
+		size_t word = at + strcspn(text + at, " ");
+
+		for (size_t i = at; i < word; i++)
+			width += !weir_utf8_continues(text[i]);
+		if (fits && width > columns)
+			return fits;
+		fits = word;
+		if (!text[word])
+			return fits;
+		at = word + 1;
+		width++;
+	}
+}
+
+void weir_print_topic(const char *topic, int topic_columns, const char *text, FILE *stream)
+{
+	const int indent = TOPIC_MARGIN + topic_columns + COLUMN_GAP, columns = weir_terminal_columns(stream) - indent;
+
+	fprintf(stream, "%*s%-*s", TOPIC_MARGIN, "", topic_columns + COLUMN_GAP, topic);
+	while (columns >= TEXT_COLUMNS_MIN) {
+		size_t bytes = line_bytes(text, columns);
+
+		if (!text[bytes])
+			break;
+		fprintf(stream, "%.*s\n%*s", (int)bytes, text, indent, "");
+		text += bytes + 1;
+	}
+	fprintf(stream, "%s\n", text);
+}
+
 /* ---- results ---- */
 
 /* A reader that has seen enough, as 'head' has, closes the pipe: that is no news to anybody. */

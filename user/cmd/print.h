@@ -35,6 +35,9 @@ void weir_table_cell(struct weir_table *table, const char *format, ...) __attrib
 void weir_table_print(const struct weir_table *table, FILE *stream);
 void weir_table_free(struct weir_table *table);
 
+/* "topic  text", broken between words where the terminal ends, each further line below the text. */
+void weir_print_topic(const char *topic, int topic_columns, const char *text, FILE *stream);
+
 /* Print the document and free it. 0, or -errno with a word in *diag. */
 int weir_json_print(json_t *document, struct weir_diag *diag);
 

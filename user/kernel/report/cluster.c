@@ -51,6 +51,7 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 				add_host(view, &host);
 		}
 	}
+	view->ledger_us = head.now_us;
 	view->owed = head.owed > head.came ? head.owed - head.came : 0;
 	if (view->host_count)
 		qsort(view->hosts, view->host_count, sizeof(*view->hosts), by_name);
@@ -77,7 +78,7 @@ static struct weir_reply *ask(struct weir_store *store, size_t count, const char
 	return reply;
 }
 
-static void ask_store(struct weir_cluster_view *view, struct weir_store *store)
+static void ask_store(struct weir_cluster_view *view, const char *only, struct weir_store *store)
 {
 	uint64_t start_ns = weir_host_now_ns();
 
@@ -87,6 +88,8 @@ static void ask_store(struct weir_cluster_view *view, struct weir_store *store)
 		const char *words[] = {"HGETALL", key};
 		struct weir_reply *reply;
 
+		if (only && strcmp(view->rules[i].rule->name, only) != 0)
+			continue;
 		weir_sharing_key(&view->instance->info.cluster, view->rules[i].rule, key);
 		reply = ask(store, 2, words, view->trouble, sizeof(view->trouble));
 		view->answers = reply;
@@ -164,7 +167,7 @@ int weir_cluster_view_look(const struct weir_instance *instance, struct weir_clu
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the shares of instance '%s'", instance->name) : 0;
 }
 
-int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+int weir_cluster_view_read(const struct weir_instance *instance, const char *only, struct weir_cluster_view *ret_view,
 			   struct weir_diag *diag)
 {
 	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
@@ -174,7 +177,7 @@ int weir_cluster_view_read(const struct weir_instance *instance, struct weir_clu
 		return err;
 	err = weir_store_open(&instance->info.cluster, &store, diag);
 	if (!err)
-		ask_store(ret_view, store);
+		ask_store(ret_view, only, store);
 	return err;
 }
 
@@ -205,6 +208,11 @@ const char *weir_share_words(const struct weir_shared_view *view, uint64_t now_n
 	return words;
 }
 
+const char *weir_ledger_state(const struct weir_ledger_host *host)
+{
+	return host->wanted < 0 ? "left" : host->is_live ? "live" : "silent";
+}
+
 static json_t *describe_hosts(const struct weir_shared_view *view)
 {
 	json_t *hosts = json_array();
@@ -212,18 +220,15 @@ static json_t *describe_hosts(const struct weir_shared_view *view)
 	for (size_t i = 0; i < view->host_count; i++) {
 		const struct weir_ledger_host *host = &view->hosts[i];
 
-		weir_json_append(&hosts,
-				 json_pack("{s:s, s:s, s:I, s:I, s:o}", "host", host->name, "state",
-					   host->wanted < 0 ? "left"
-					   : host->is_live  ? "live"
-							    : "silent",
-					   "hold", (json_int_t)host->hold, "fallback", (json_int_t)host->fallback,
-					   "wanted", host->wanted < 0 ? json_null() : json_integer(host->wanted)));
+		weir_json_append(&hosts, json_pack("{s:s, s:s, s:I, s:I, s:o}", "host", host->name, "state",
+						   weir_ledger_state(host), "hold", (json_int_t)host->hold, "fallback",
+						   (json_int_t)host->fallback, "wanted",
+						   host->wanted < 0 ? json_null() : json_integer(host->wanted)));
 	}
 	return hosts;
 }
 
-static json_t *describe_rule(const struct weir_cluster_view *view, const struct weir_shared_view *rule)
+json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct weir_shared_view *rule)
 {
 	const struct weir_share_stages *stages = stages_of(rule);
 	uint64_t ends_ns = stages->until_ns[WEIR_SHARE_LEASED];
@@ -260,7 +265,7 @@ json_t *weir_cluster_describe(const struct weir_cluster_view *view)
 	json_t *rules = json_array();
 
 	for (size_t i = 0; i < view->rule_count; i++)
-		weir_json_append(&rules, describe_rule(view, &view->rules[i]));
+		weir_json_append(&rules, weir_shared_describe(view, &view->rules[i]));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", view->instance->name, "cluster",
 			 view->instance->info.cluster.name, "host", view->host, "store", describe_store(view),
 			 "hostsLive", view->live ? json_integer(view->live) : json_null(), "hostsSilent",
@@ -343,7 +348,7 @@ int weir_cluster_forget(const struct weir_instance *instance, const char *host, 
 {
 	_cleanup_(weir_cluster_view_free) struct weir_cluster_view view = {};
 	_cleanup_(weir_store_freep) struct weir_store *store = NULL;
-	int err = weir_cluster_view_read(instance, &view, diag);
+	int err = weir_cluster_view_read(instance, NULL, &view, diag);
 
 	if (err)
 		return err;

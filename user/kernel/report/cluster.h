@@ -19,6 +19,7 @@ struct weir_shared_view {
 	uint64_t in_force; /* units per interval, now */
 	bool has_ledger;   /* else the store could not be asked, or has none */
 	uint64_t owed;	   /* left alone for hosts of a ledger that was lost */
+	int64_t ledger_us; /* the ledger's time */
 	struct weir_ledger_host *hosts;
 	size_t host_count;
 };
@@ -40,8 +41,11 @@ struct weir_cluster_view {
 	uint64_t alone_ns;     /* the longest that one of them has been so */
 };
 
-/* A store that cannot be asked is no failure. The caller frees *ret_view in any case. */
-int weir_cluster_view_read(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
+/*
+ * The store is asked for the ledger of one rule, or, if `only` is NULL, of all. That it cannot be asked is no failure.
+ * The caller frees *ret_view in any case.
+ */
+int weir_cluster_view_read(const struct weir_instance *instance, const char *only, struct weir_cluster_view *ret_view,
 			   struct weir_diag *diag);
 /* The same without the store: for who shows it often, or may not speak to others. */
 int weir_cluster_view_look(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
@@ -52,6 +56,11 @@ void weir_cluster_view_free(struct weir_cluster_view *view);
 uint64_t weir_share_alone_since(const struct weir_shared_view *rule, uint64_t now_ns);
 
 json_t *weir_cluster_describe(const struct weir_cluster_view *view);
+/* One of its rules. */
+json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct weir_shared_view *rule);
+
+/* "live", "silent" or "left" */
+const char *weir_ledger_state(const struct weir_ledger_host *host);
 
 /* In a line of 80 columns, mostly: "edge: 3 hosts live, 1 silent; store 0.4 ms; 1 of 2 rules alone for 12 s". */
 #define WEIR_CLUSTER_WORDS_BYTES 256

@@ -59,7 +59,7 @@ static void tell_change(const struct weir_news *news, const char *host, enum wei
 		[WEIR_ROLL_LEFT] = "has left, and given everything back",
 	};
 
-	if (change != WEIR_ROLL_NOTHING)
+	if (change != WEIR_ROLL_NOTHING && strcmp(host, news->host) != 0)
 		weir_instance_note(news->instance, WEIR_JOURNAL_CLUSTER, "host '%s' %s", host, words[change]);
 }
 

@@ -21,9 +21,10 @@ struct weir_news_rules {
 	char rule[WEIR_NAME_BYTES];
 };
 
-/* Zeroed but for the name it has nothing to tell. */
+/* Zeroed but for the names it has nothing to tell. */
 struct weir_news {
 	char instance[WEIR_INSTANCE_NAME_BYTES];
+	char host[WEIR_CLUSTER_WORD_CHARS]; /* this one, of which there is no news */
 	struct weir_news_rules alone, leased, ledgers;
 	struct weir_roll roll;
 	uint64_t looked_ns; /* 0: not yet */

@@ -297,6 +297,7 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
 	sharing->cluster = instance->info.cluster;
 	snprintf(sharing->news.instance, sizeof(sharing->news.instance), "%s", instance->name);
+	weir_sharing_host(&sharing->cluster, sharing->news.host);
 	sharing->answered_ns = weir_host_now_ns();
 	weir_sharing_host(&sharing->cluster, sharing->member.host);
 	*ret_sharing = sharing;
