@@ -59,6 +59,8 @@ WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters,
 WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
 WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE);	       /* as thresholds */
 WEIR_MAP(shares, BPF_MAP_TYPE_ARRAY, 1, struct weir_shared_threshold, BPF_F_MMAPABLE); /* as control */
+WEIR_MAP(flow_shares, BPF_MAP_TYPE_ARRAY, WEIR_FLOW_SHARE_SETS, struct weir_flow_share_set, BPF_F_MMAPABLE);
+WEIR_MAP(flow_demands, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_FLOW_SHARES, __u64, 0);
 WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
 WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
 WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);

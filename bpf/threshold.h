@@ -62,6 +62,13 @@ static __always_inline void weir_read_pushed(struct weir_scratch *s, const struc
 	s->allowed.cost = rule->cost;
 }
 
+/* The packet's units. Narrow rows count packets. */
+static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule,
+					const enum weir_width wide)
+{
+	return wide && rule->counts_bytes ? s->packet.frame_bytes : 1;
+}
+
 /* ---- shared by hosts ---- */
 
 static __always_inline __u64 weir_share_units(const struct weir_share_stages *stages, __u64 now_ns)
@@ -71,6 +78,62 @@ static __always_inline __u64 weir_share_units(const struct weir_share_stages *st
 	if (now_ns < READ_ONCE(stages->until_ns[WEIR_SHARE_ENDED]))
 		return READ_ONCE(stages->units[WEIR_SHARE_ENDED]);
 	return READ_ONCE(stages->units[WEIR_SHARE_FALLEN_BACK]);
+}
+
+/* Two looks at a course that may change meanwhile. False: it changed each time. */
+static __always_inline bool weir_read_course(struct weir_scratch *s, const __u64 *version,
+					     const struct weir_share_stages *stages, __u64 *ret_units)
+{
+	for (int attempt = 0; attempt < 2; attempt++) {
+		__u64 before = READ_ONCE(*version);
+
+		weir_order(s);
+		*ret_units = weir_share_units(before & 1 ? &stages[1] : &stages[0], weir_tick_time_ns(s->tick));
+		weir_order(s);
+		if (READ_ONCE(*version) == before)
+			return true;
+	}
+	return false;
+}
+
+/* The place of the packet's flow, s->flow, or WEIR_FLOW_SHARES. */
+static __always_inline __u32 weir_find_flow_share(const struct weir_scratch *s, const struct weir_rule *rule,
+						  struct weir_flow_share **ret_share)
+{
+	__u32 set_number = WEIR_FLOW_SHARE_SET(s->flow.tag, s->flow.set);
+	struct weir_flow_share_set *set = bpf_map_lookup_elem(&flow_shares, &set_number);
+	__u64 owner = WEIR_FLOW_OWNER(s->flow.tag, s->flow.set);
+
+	if (!set)
+		return WEIR_FLOW_SHARES;
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_SHARE_WAYS; way++) {
+		*ret_share = &set->way[way];
+		if (READ_ONCE(set->way[way].owner) == owner && set->way[way].slot == rule->slot)
+			return set_number * WEIR_FLOW_SHARE_WAYS + way;
+	}
+	return WEIR_FLOW_SHARES;
+}
+
+/* Count the packet, and move the share by what its flow has more or less. One that has just lost its place may have
+ * less for this packet, not more: so much is left of the rule's share.
+ */
+static __always_inline __u64 weir_move_share(struct weir_scratch *s, const struct weir_rule *rule, __u64 units)
+{
+	struct weir_flow_share *share;
+	__u32 place = weir_find_flow_share(s, rule, &share);
+	__u64 *demand, owner, difference;
+
+	if (place == WEIR_FLOW_SHARES)
+		return units;
+	demand = bpf_map_lookup_elem(&flow_demands, &place);
+	if (demand)
+		*demand += weir_batch(s, rule, WEIR_WIDE);
+	owner = WEIR_FLOW_OWNER(s->flow.tag, s->flow.set);
+	if (!weir_read_course(s, &share->version, share->stages, &difference) || READ_ONCE(share->owner) != owner)
+		return 0;
+	units += difference;
+	return units > WEIR_FLOW_BASE ? units - WEIR_FLOW_BASE : 0;
 }
 
 /* This host's share now, by the tick, as other expiries: a share may end a tick late, which is among the 50 ms that the
@@ -88,18 +151,11 @@ static __always_inline void weir_read_share(struct weir_scratch *s, const struct
 	shared = bpf_map_lookup_elem(&shares, &slot);
 	if (!shared)
 		return;
-	for (int attempt = 0; attempt < 2; attempt++) {
-		__u64 version = READ_ONCE(shared->version);
-
-		weir_order(s);
-		units = weir_share_units(version & 1 ? &shared->stages[1] : &shared->stages[0],
-					 weir_tick_time_ns(s->tick));
-		weir_order(s);
-		if (READ_ONCE(shared->version) == version) {
-			s->allowed.word |= units & WEIR_THRESHOLD_MASK;
-			return;
-		}
-	}
+	if (!weir_read_course(s, &shared->version, shared->stages, &units))
+		return;
+	if (config.shares_flows && rule->key_fields && READ_ONCE(shared->flows))
+		units = weir_move_share(s, rule, units);
+	s->allowed.word |= units & WEIR_THRESHOLD_MASK;
 }
 
 /* ---- overrides ---- */
@@ -196,13 +252,6 @@ static __always_inline __u64 weir_threshold_word(const struct weir_scratch *s, c
 						 const enum weir_width wide)
 {
 	return wide && rule->needs_allowed ? s->allowed.word : rule->threshold;
-}
-
-/* The packet's units. Narrow rows count packets. */
-static __always_inline __u64 weir_batch(const struct weir_scratch *s, const struct weir_rule *rule,
-					const enum weir_width wide)
-{
-	return wide && rule->counts_bytes ? s->packet.frame_bytes : 1;
 }
 
 #endif

@@ -41,6 +41,7 @@ struct weir_cluster_info {
 	char name[WEIR_CLUSTER_WORD_CHARS];
 	char host[WEIR_CLUSTER_WORD_CHARS];
 	char password_file[WEIR_CLUSTER_PATH_CHARS];
+	char key_file[WEIR_CLUSTER_PATH_CHARS];
 };
 
 /*

@@ -322,7 +322,9 @@ struct weir_config {
 	__u32 lone_ring_shift;
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */
 	__u32 has_shares;	   /* WEIR_MOVES_SHARED */
-	__u64 request_timeout_ns;  /* silence after which a request has failed */
+	__u32 shares_flows;	   /* ... of a rule with a flow key */
+	__u32 pad5;
+	__u64 request_timeout_ns; /* silence after which a request has failed */
 };
 
 #endif

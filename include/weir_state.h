@@ -198,11 +198,36 @@ struct weir_shared_threshold {
 	__u64 leased_ns; /* CLOCK_MONOTONIC of the latest answer that gave a lease; 0: there was none */
 	__u64 alone_ns;	 /* since when there is none, 0: there is one */
 	__u32 hosts;	 /* that the ledger knew then */
-	__u32 trouble;	 /* enum weir_share_trouble */
+	__u16 trouble;	 /* enum weir_share_trouble */
+	__u16 flows;	 /* that have places in `flow_shares`; without any, the program does not look there */
 	__u16 live;	 /* hosts of the cluster that are; 0: not known yet */
 	__u16 silent;
 	__u32 trip_us; /* until the latest answer of the store; 0: it does not answer, or has not yet */
 };
+
+/*
+ * Map `flow_shares`: what one flow of a rule with a key may have more, or less, than the rule's share. It is a course
+ * as in `shares`, of WEIR_FLOW_BASE and that difference. Found by the id of the flow's rows: tag and set. The
+ * controller writes owner 0 before anything else of a place changes hands. What of the flow came to this host is
+ * counted on each CPU, in map `flow_demands` by the number of the place.
+ */
+#define WEIR_FLOW_BASE (1ull << 44) /* more than any threshold: 10^13 */
+#define WEIR_FLOW_SHARE_WAYS 4
+#define WEIR_FLOW_SHARE_SETS 128 /* a power of two */
+#define WEIR_FLOW_SHARES (WEIR_FLOW_SHARE_SETS * WEIR_FLOW_SHARE_WAYS)
+struct weir_flow_share {
+	__u64 owner; /* WEIR_FLOW_OWNER; 0: free */
+	__u32 slot;  /* of the rule */
+	__u32 pad0;
+	__u64 version;
+	struct weir_share_stages stages[2];
+	__u64 pad[3];
+};
+struct weir_flow_share_set {
+	struct weir_flow_share way[WEIR_FLOW_SHARE_WAYS];
+};
+#define WEIR_FLOW_OWNER(tag, set) ((__u64)(tag) << 32 | (set))
+#define WEIR_FLOW_SHARE_SET(tag, set) (((tag) ^ (set)) >> 4 & (WEIR_FLOW_SHARE_SETS - 1))
 
 /* Map `rule_seconds`, by rule slot, per CPU: units that passed in each of the last seconds, for rules whose WarmUp the
  * controller computes.

@@ -42,7 +42,7 @@ start_store() {
 rules_of() { # HOST
 	cat <<-END
 	settings:
-	  cluster: { redis: "unix://$work/to-$1", name: edge, host: $1 }
+	  cluster: { redis: "unix://$work/to-$1", name: edge, host: $1${flow:+, keyFile: $work/key} }
 	resources:
 	  - { name: dns, match: { protocol: udp, destinationPort: 5001 }${flow:+, flow: $flow} }
 	rules:
@@ -52,6 +52,7 @@ rules_of() { # HOST
 
 make_hosts() {
 	local host
+	echo 000102030405060708090a0b0c0d0e0f >"$work/key"
 	for host in "${hosts[@]}"; do
 		ip -n "$near" link add "out$host" type veth peer name "in$host" netns "$far" address "$far_mac" ||
 			fail "cannot make a veth pair"

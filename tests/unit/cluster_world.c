@@ -27,8 +27,9 @@ struct world_message {
 	uint64_t turn;
 	uint64_t asked_ns; /* by the host's clock */
 	bool is_answer;
-	weir_ledger_word words[WEIR_LEDGER_HEAD_WORDS + WEIR_LEDGER_ASK_WORDS];
-	struct weir_share_answer answer;
+	bool has_flow; /* the second ledger's words and answer */
+	weir_ledger_word words[WEIR_LEDGER_HEAD_WORDS + 2 * WEIR_LEDGER_ASK_WORDS];
+	struct weir_share_answer answer[2];
 };
 
 uint64_t world_chance(struct world *w, uint64_t below)
@@ -58,17 +59,22 @@ __attribute__((format(printf, 2, 3))) static void trace(const struct world *w, c
 
 static void trace_message(const struct world *w, const struct world_message *message)
 {
-	uint32_t i;
+	uint32_t i, ledger;
 
 	if (!getenv("WEIR_CLUSTER_TRACE"))
 		return;
 	printf("%10.3f", (double)w->now_ns / 1e9);
 	for (i = 0; i < ARRAY_SIZE(message->words); i++)
 		printf(" %s", message->words[i]);
-	printf(" -> %s now %" PRId64 " share %" PRIu64 " fallback %" PRIu64 " lease %" PRId64 " hosts %" PRId64
-	       " total %" PRId64 "\n",
-	       message->answer.epoch, message->answer.now_us, message->answer.share, message->answer.fallback,
-	       message->answer.lease_us, message->answer.hosts, message->answer.total);
+	for (ledger = 0; ledger <= message->has_flow; ledger++) {
+		const struct weir_share_answer *answer = &message->answer[ledger];
+
+		printf(" -> %s now %" PRId64 " share %" PRIu64 " fallback %" PRIu64 " lease %" PRId64 " hosts %" PRId64
+		       " total %" PRId64,
+		       answer->epoch, answer->now_us, answer->share, answer->fallback, answer->lease_us, answer->hosts,
+		       answer->total);
+	}
+	putchar('\n');
 }
 
 /* ---- the store: a table in Lua in place of Redis ---- */
@@ -99,11 +105,12 @@ static const char store_lua[] =
 	"redis = { call = function(name, ...) return commands[name](...) end }\n"
 	"store = {\n"
 	"  empty = function() data = {} end,\n"
+	"  evict_rule = function() data['weir:{edge}:rule'] = nil end,\n"
 	"  copy = function() copy = clone(data) end,\n"
 	"  fail_over = function() data, run = clone(copy), run + 1 end,\n"
 	"  restart_empty = function() data, run = {}, run + 1 end,\n"
 	"}\n"
-	"KEYS, ARGV = { 'weir:{edge}:rule' }, {}\n"
+	"KEYS, ARGV = {}, {}\n"
 	"setmetatable(_G, { __newindex = function(_, name) error('a global: ' .. name) end })\n";
 
 static void tell_store(struct world *w, const char *what)
@@ -121,6 +128,11 @@ void world_empty_store(struct world *w)
 	tell_store(w, "empty");
 }
 
+void world_evict_rule(struct world *w)
+{
+	tell_store(w, "evict_rule");
+}
+
 void world_copy_store(struct world *w)
 {
 	tell_store(w, "copy");
@@ -136,24 +148,31 @@ void world_restart_store_empty(struct world *w)
 	tell_store(w, "restart_empty");
 }
 
-/* EVALSHA of one key. */
-static void ask_ledger(struct world *w, const struct world_message *message, struct weir_share_answer *ret_answer)
+static void set_words(lua_State *lua, const char *name, const weir_ledger_word *words, int count)
+{
+	int i;
+
+	lua_newtable(lua);
+	for (i = 0; i < count; i++) {
+		lua_pushstring(lua, words[i]);
+		lua_rawseti(lua, -2, i + 1);
+	}
+	lua_getglobal(lua, "_G");
+	lua_pushvalue(lua, -2);
+	lua_setfield(lua, -2, name);
+	lua_pop(lua, 2);
+}
+
+/* Answer number `ledger`, of those that are on the stack. */
+static void read_answer(struct world *w, int ledger, const struct weir_share_terms *terms,
+			struct weir_share_answer *ret_answer)
 {
 	long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
 	char epoch[WEIR_CLUSTER_EPOCH_CHARS];
 	lua_State *lua = w->lua;
 	int i;
 
-	lua_getglobal(lua, "ARGV");
-	for (i = 0; i < (int)ARRAY_SIZE(message->words); i++) {
-		lua_pushstring(lua, message->words[i]);
-		lua_rawseti(lua, -2, i + 1);
-	}
-	lua_pop(lua, 1);
-	lua_getfield(lua, LUA_REGISTRYINDEX, "ledger");
-	if (lua_pcall(lua, 0, 1, 0) != 0)
-		fail_msg("%s", lua_tostring(lua, -1));
-	lua_rawgeti(lua, -1, 1);
+	lua_rawgeti(lua, -1, ledger + 1);
 	lua_rawgeti(lua, -1, 1);
 	snprintf(epoch, sizeof(epoch), "%s", lua_tostring(lua, -1));
 	lua_pop(lua, 1);
@@ -162,8 +181,28 @@ static void ask_ledger(struct world *w, const struct world_message *message, str
 		numbers[i] = (long long)lua_tonumber(lua, -1);
 		lua_pop(lua, 1);
 	}
-	lua_pop(lua, 2);
-	assert_int_equal(weir_ledger_read_answer(epoch, numbers, &w->terms, ret_answer), 0);
+	lua_pop(lua, 1);
+	assert_int_equal(weir_ledger_read_answer(epoch, numbers, terms, ret_answer), 0);
+}
+
+/* EVALSHA of one key, or two. */
+static void ask_ledger(struct world *w, struct world_message *message)
+{
+	static const weir_ledger_word keys[] = {"weir:{edge}:rule", "weir:{edge}:rule:flow:f"};
+	struct weir_share_terms flow_terms = w->terms;
+	lua_State *lua = w->lua;
+
+	set_words(lua, "KEYS", keys, 1 + message->has_flow);
+	set_words(lua, "ARGV", message->words,
+		  WEIR_LEDGER_HEAD_WORDS + (1 + message->has_flow) * WEIR_LEDGER_ASK_WORDS);
+	lua_getfield(lua, LUA_REGISTRYINDEX, "ledger");
+	if (lua_pcall(lua, 0, 1, 0) != 0)
+		fail_msg("%s", lua_tostring(lua, -1));
+	read_answer(w, 0, &w->terms, &message->answer[0]);
+	flow_terms.threshold += WEIR_CLUSTER_BASE;
+	if (message->has_flow)
+		read_answer(w, 1, &flow_terms, &message->answer[1]);
+	lua_pop(lua, 1);
 	w->rounds++;
 }
 
@@ -249,15 +288,30 @@ static uint64_t own_ns(const struct world *w, const struct host *host)
 	return host->clock_offset_ns + w->now_ns + (uint64_t)((int64_t)(w->now_ns / 1000000) * host->drift_ppm);
 }
 
-static void enforce_share(struct world *w, struct host *host)
+static void leave_out(struct world *w, struct weir_share *share)
 {
 	if (w->omission == OMIT_LEASE_END)
-		host->share.ends_ns = UINT64_MAX;
-	if (w->omission == OMIT_WAIT && !host->share.has_lease && host->share.rises_ns != UINT64_MAX)
-		host->share.rises_ns = 0;
-	weir_share_advance(&host->share, own_ns(w, host));
+		share->ends_ns = UINT64_MAX;
+	if (w->omission == OMIT_WAIT && !share->has_lease && share->rises_ns != UINT64_MAX)
+		share->rises_ns = 0;
+	if (w->omission == OMIT_BEGIN)
+		share->begins_ns = 0;
+}
+
+static void enforce_share(struct world *w, struct host *host)
+{
+	uint64_t now_ns = own_ns(w, host);
+
+	leave_out(w, &host->share);
+	weir_share_advance(&host->share, now_ns);
+	if (w->has_flow) {
+		leave_out(w, &host->flow.share);
+		weir_share_advance(&host->flow.share, now_ns);
+	}
 	if (host->is_up)
-		set_plane(w, host, host->share.enforced);
+		set_plane(w, host,
+			  w->has_flow ? weir_flow_units(&host->flow, &host->share, now_ns)
+				      : weir_share_units(&host->share, now_ns));
 }
 
 static void take_answer(struct world *w, const struct world_message *message)
@@ -270,7 +324,9 @@ static void take_answer(struct world *w, const struct world_message *message)
 		return;
 	if (!weir_member_takes_answer(&host->member, message->turn, now_ns) && w->omission != OMIT_TURN)
 		return;
-	weir_share_take(&host->share, &message->answer, message->asked_ns, now_ns);
+	weir_share_take(&host->share, &message->answer[0], message->asked_ns, now_ns);
+	if (message->has_flow && host->has_flow)
+		weir_flow_take(&host->flow, &host->share, &message->answer[1], message->asked_ns, now_ns);
 	if (w->omission == OMIT_EARLY_END && host->share.has_lease)
 		host->share.ends_ns = now_ns + WEIR_CLUSTER_LEASE_NS;
 	enforce_share(w, host);
@@ -278,7 +334,7 @@ static void take_answer(struct world *w, const struct world_message *message)
 
 static void give_to_store(struct world *w, struct world_message *message)
 {
-	ask_ledger(w, message, &message->answer);
+	ask_ledger(w, message);
 	trace_message(w, message);
 	message->is_answer = true;
 	send(w, message);
@@ -310,6 +366,21 @@ static void deliver(struct world *w)
 
 /* ---- hosts ---- */
 
+static void say(struct world *w, struct weir_share_ask *ask, struct world_message *message, int ledger)
+{
+	if (w->omission == OMIT_REST)
+		ask->peak = (int64_t)ask->share;
+	if (w->omission == OMIT_UNKNOWN_PEAK && ask->peak == WEIR_PEAK_UNKNOWN)
+		ask->peak = (int64_t)ask->share;
+	if (w->omission == OMIT_CONFIRMED && ask->now_us > 0)
+		ask->heard_us = ask->now_us;
+	if (w->omission == OMIT_TIME_BOUND && ask->now_us > 0)
+		ask->now_us += 400000;
+	if (w->omission == OMIT_LONG_REST)
+		ask->rest_us = w->terms.interval_ns / 1000 + 51000;
+	weir_ledger_write_ask(ask, message->words + WEIR_LEDGER_HEAD_WORDS + ledger * WEIR_LEDGER_ASK_WORDS);
+}
+
 static void speak(struct world *w, uint32_t i, bool leaves)
 {
 	struct host *host = &w->host[i];
@@ -317,23 +388,55 @@ static void speak(struct world *w, uint32_t i, bool leaves)
 	struct weir_share_ask ask;
 	uint64_t now_ns = own_ns(w, host);
 
+	weir_share_advance(&host->share, now_ns);
+	if (host->has_flow && !leaves) {
+		message.has_flow = true;
+		weir_flow_ask(&host->flow, &host->share, now_ns, (uint64_t)host->offered, &ask);
+		say(w, &ask, &message, 1);
+	}
+	host->share.lent = w->has_flow && w->omission != OMIT_LENT ? weir_flow_lent(&host->flow) : 0;
 	if (leaves)
 		weir_share_leave(&host->share, now_ns, &ask);
 	else
 		weir_share_ask(&host->share, now_ns, (uint64_t)host->offered, (uint64_t)host->blocked, &ask);
-	if (w->omission == OMIT_REST)
-		ask.peak = (int64_t)ask.share;
-	if (w->omission == OMIT_UNKNOWN_PEAK && ask.peak == WEIR_PEAK_UNKNOWN)
-		ask.peak = (int64_t)ask.share;
-	if (w->omission == OMIT_CONFIRMED && ask.now_us > 0)
-		ask.heard_us = ask.now_us;
-	if (w->omission == OMIT_TIME_BOUND && ask.now_us > 0)
-		ask.now_us += 400000;
+	say(w, &ask, &message, 0);
 	message.turn = host->member.turn;
 	message.asked_ns = host->member.asked_ns;
 	weir_ledger_write_head(&host->member, message.words);
-	weir_ledger_write_ask(&ask, message.words + WEIR_LEDGER_HEAD_WORDS);
 	send(w, &message);
+}
+
+void world_share_flow(struct world *w, uint32_t i, bool takes_part)
+{
+	struct host *host = &w->host[i];
+
+	trace(w, "h%u: %s part in the flow", i, takes_part ? "takes" : "has no");
+	if (host->has_flow && !takes_part)
+		weir_flow_end(&host->flow, own_ns(w, host));
+	host->has_flow = takes_part;
+}
+
+/* The data plane goes on with its course, and the new process with that. */
+void world_restart_process(struct world *w, uint32_t i)
+{
+	struct host *host = &w->host[i];
+	struct weir_share_course course, of_flow;
+	uint64_t now_ns = own_ns(w, host);
+
+	trace(w, "h%u: another process", i);
+	w->processes++;
+	weir_share_plan(&host->share, now_ns, &course);
+	weir_share_plan(&host->flow.share, now_ns, &of_flow);
+	host->has_process = true;
+	host->member.turn = 0;
+	host->member.is_waiting = false;
+	snprintf(host->member.process, sizeof(host->member.process), "%" PRIx64, w->processes);
+	if (course.leased | course.ended | course.fallen_back)
+		weir_share_resume(&host->share, &w->terms, &course, now_ns);
+	else
+		weir_share_begin(&host->share, &w->terms, now_ns);
+	weir_flow_resume(&host->flow, &host->share, &of_flow, now_ns);
+	enforce_share(w, host);
 }
 
 void world_start_host(struct world *w, uint32_t i)
@@ -348,6 +451,8 @@ void world_start_host(struct world *w, uint32_t i)
 	snprintf(host->member.host, sizeof(host->member.host), "h%u", i);
 	snprintf(host->member.process, sizeof(host->member.process), "%" PRIx64, w->processes);
 	weir_share_begin(&host->share, &w->terms, own_ns(w, host));
+	weir_flow_begin(&host->flow, &host->share, own_ns(w, host));
+	host->has_flow = w->has_flow;
 	enforce_share(w, host);
 }
 
@@ -371,6 +476,7 @@ void world_leave(struct world *w, uint32_t i)
 
 	trace(w, "h%u: leaves", i);
 	host->member.turn++;
+	world_share_flow(w, i, false);
 	speak(w, i, true);
 	enforce_share(w, host);
 	host->has_process = false;

@@ -7,6 +7,9 @@
  * The oracle knows nothing of leases: it remembers what each host's data plane was told to enforce, and whenever one is
  * told more it adds up the most that each enforced in the last interval. Whatever packets there are, the hosts together
  * admit no more than that in any window of the rule. No packets are counted here: demand is a rate, with chance in it.
+ *
+ * A world with a flow is of a rule with a key: each host has a share of the rule, and a difference from it of the one
+ * flow that there is; what is enforced, offered and added up is the flow's.
  */
 #ifndef WEIR_TESTS_CLUSTER_WORLD_H
 #define WEIR_TESTS_CLUSTER_WORLD_H
@@ -14,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/flow.h"
 #include "cluster/ledger.h"
 #include "cluster/share.h"
 
@@ -33,6 +37,9 @@ enum omission {
 	OMIT_CONFIRMED,	   /* a host says that it has just heard the ledger, whether it has or not */
 	OMIT_TIME_BOUND,   /* a host vouches for more time than it knows of */
 	OMIT_UNKNOWN_PEAK, /* a new process says that nothing was enforced before it */
+	OMIT_LENT,	   /* a host says that it holds its share alone, and not what it has given up of the flow */
+	OMIT_LONG_REST,	   /* a new ledger of a rule with a key is quiet for no longer than another */
+	OMIT_BEGIN,	   /* a process enforces its share of a rule with a key at once */
 };
 
 struct link {
@@ -51,10 +58,12 @@ struct plane_value {
 struct host {
 	struct weir_member member;
 	struct weir_share share;
-	bool is_up;	  /* the machine; when it goes down its data plane enforces nothing */
-	bool has_process; /* the controller; without it the data plane goes by share alone */
-	bool is_cut;	  /* from the store */
-	bool is_deaf;	  /* it is heard, and gets no answer */
+	struct weir_flow_part flow; /* in a world with a flow, when has_flow */
+	bool has_flow;		    /* it takes part */
+	bool is_up;		    /* the machine; when it goes down its data plane enforces nothing */
+	bool has_process;	    /* the controller; without it the data plane goes by share alone */
+	bool is_cut;		    /* from the store */
+	bool is_deaf;		    /* it is heard, and gets no answer */
 	int32_t drift_ppm;
 	uint64_t clock_offset_ns;
 	double rate; /* offered, units a second */
@@ -67,6 +76,7 @@ struct host {
 
 struct world {
 	struct weir_share_terms terms;
+	bool has_flow;
 	struct link link;
 	struct host host[HOSTS_MAX];
 	uint32_t hosts;
@@ -91,11 +101,18 @@ uint64_t world_chance(struct world *w, uint64_t below);
 /* What happens to a host: its machine starts, or only its process anew; one ends; it leaves in good order. */
 void world_start_host(struct world *w, uint32_t i);
 void world_kill_process(struct world *w, uint32_t i);
+void world_restart_process(struct world *w, uint32_t i);
 void world_crash_host(struct world *w, uint32_t i);
 void world_leave(struct world *w, uint32_t i);
 
-/* What happens to the store: emptied; a copy is taken, and later takes over, as another process. */
+/* A host takes part in sharing the flow, from the beginning or again; or no more. */
+void world_share_flow(struct world *w, uint32_t i, bool takes_part);
+
+/* What happens to the store: emptied; the rule's ledger is evicted, and not the flow's; a copy is taken, and later
+ * takes over, as another process.
+ */
 void world_empty_store(struct world *w);
+void world_evict_rule(struct world *w);
 void world_copy_store(struct world *w);
 void world_fail_over(struct world *w);
 void world_restart_store_empty(struct world *w);

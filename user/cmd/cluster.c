@@ -36,7 +36,8 @@ const struct weir_command weir_cluster_command = {
 
 static void print_shares(const struct weir_cluster_view *view)
 {
-	static const char *const headings[] = {"rule", "limit", ">share", ">wanted", ">alone", ">hosts", "lease"};
+	static const char *const headings[] = {"rule",	 "limit",  ">share", ">wanted",
+					       ">alone", ">hosts", ">flows", "lease"};
 	_cleanup_(weir_table_free) struct weir_table table = {
 		.headings = headings,
 		.columns = ARRAY_SIZE(headings),
@@ -53,6 +54,10 @@ static void print_shares(const struct weir_cluster_view *view)
 		weir_table_cell(&table, "%llu", (unsigned long long)rule->shared.wanted);
 		weir_table_cell(&table, "%llu", (unsigned long long)stages->units[WEIR_SHARE_FALLEN_BACK]);
 		weir_table_cell(&table, "%u", rule->shared.hosts);
+		if (rule->rule->identity.key_fields)
+			weir_table_cell(&table, "%u", rule->shared.flows);
+		else
+			weir_table_cell(&table, "-");
 		weir_table_cell(&table, "%s", weir_share_words(rule, view->now_ns, lease));
 	}
 	weir_table_print(&table, stdout);

@@ -50,6 +50,8 @@ void weir_ledger_write_ask(const struct weir_share_ask *ask, weir_ledger_word wo
 	write_number(words[10], ask->heard_us);
 	write_number(words[11], ask->contact_us);
 	write_number(words[12], ask->total);
+	write_number(words[13], (int64_t)ask->base);
+	write_number(words[14], ask->flows_most);
 }
 
 int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDGER_ANSWER_NUMBERS],

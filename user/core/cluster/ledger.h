@@ -12,7 +12,7 @@
 #include "cluster/share.h"
 
 #define WEIR_LEDGER_HEAD_WORDS 5 /* host, process, turn, lease_us, settled_us; then for each rule: */
-#define WEIR_LEDGER_ASK_WORDS 13
+#define WEIR_LEDGER_ASK_WORDS 15
 #define WEIR_LEDGER_ANSWER_NUMBERS 6 /* an answer is the epoch, and these */
 #define WEIR_LEDGER_WORD_CHARS 64
 

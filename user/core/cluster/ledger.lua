@@ -3,17 +3,24 @@
 -- The store's part of "one limit for many hosts": a ledger of who may admit how much of a rule's threshold.
 -- docs/cluster.md says why the hosts together never exceed it; its numbers stand in brackets here, as [3].
 --
--- A host calls this once a round, for all its rules. A ledger is one hash; KEYS names one a rule:
+-- A host calls this once a round, for all its rules, and all flows that are shared. A ledger is one hash; KEYS names one a
+-- rule, and one a flow:
 --   ledger        "epoch run now owed came": read_ledger()
 --   host:NAME     what the ledger knows of a host: the fields of ENTRY
--- ARGV: host, process, turn, lease_us, settled_us; then for each rule the fields of ASKED, in order.
--- Answers for each rule the fields that user/core/cluster/ledger.c reads.
+--   flow:NAME     of a rule with a key, each flow that is shared: "KEY until", the key encrypted by hosts
+-- ARGV: host, process, turn, lease_us, settled_us; then for each ledger the fields of ASKED, in order; then the flows that
+-- this host wants to be shared: the number of their rule's ledger, name, key. Answers for each ledger the fields that
+-- user/core/cluster/ledger.c reads, and for a rule its flows: name, key, name, key ...
+--
+-- In the ledger of a flow, hosts share what they have more or less than their rule's share [9]: all differences together
+-- are 0 or less. Numbers are never negative: a share, a hold and so on are `base` and that difference. To a rule base is 0.
 --
 -- Time is the ledger's own, in microseconds. It moves when a host can say that at least so much time has passed [1]. The
 -- store's clock is never asked: it can be set.
 
-local ASKED = 13
+local ASKED = 15
 local DAY_US = 86400000000
+local FLOW_US = 10000000 -- a flow that no host has wanted for so long is not shared any more
 local NEVER = -1
 local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another process has this host's name
 
@@ -29,6 +36,7 @@ local function read_rule(n)
     threshold = number(1), rest_us = number(2), may_fall_back = ARGV[at + 3] == '1', leaves = ARGV[at + 4] == '1',
     ask = number(5), share = number(6), peak = number(7), fallback = number(8), -- peak: NEVER when the host does not know
     epoch = ARGV[at + 9], now_us = number(10), heard_us = number(11), contact_us = number(12), total = number(13),
+    wanted = {}, base = number(14), flows_most = number(15), -- NEVER: this one's flows are not shared
   }
 end
 
@@ -51,34 +59,37 @@ local function write_entry(key, entry)
 end
 
 -- A new epoch knows nobody. What hosts of the former one may fall back to is owed to them until they have come [6].
-local function begin(key, ledger)
+local function begin(key, ledger, base)
   ledger.owed, ledger.came = math.max(0, ledger.owed - ledger.came), 0
-  for _, entry in pairs(ledger.hosts) do ledger.owed = ledger.owed + entry.fallback end
+  for _, entry in pairs(ledger.hosts) do ledger.owed = ledger.owed + entry.fallback - base end
   redis.call('DEL', key)
-  ledger.epoch, ledger.run, ledger.now_us, ledger.hosts = process .. ':' .. turn, run, 0, {}
+  ledger.epoch, ledger.run, ledger.now_us, ledger.hosts, ledger.flows = process .. ':' .. turn, run, 0, {}, {}
 end
 
-local function read_ledger(key)
-  local ledger, fields = { hosts = {}, owed = 0, came = 0 }, redis.call('HGETALL', key)
+local function read_ledger(key, base)
+  local ledger, fields = { hosts = {}, flows = {}, owed = 0, came = 0 }, redis.call('HGETALL', key)
   for i = 1, #fields, 2 do
-    local name = string.match(fields[i], '^host:(.*)')
-    if name then
+    local kind, name = string.match(fields[i], '^(%a+):(.*)')
+    if kind == 'host' then
       ledger.hosts[name] = read_entry(name, fields[i + 1])
+    elseif kind == 'flow' then
+      local text, until_us = string.match(fields[i + 1], '(%S+) (%S+)')
+      ledger.flows[name] = { text = text, until_us = tonumber(until_us) }
     else
       local epoch, of_run, now_us, owed, came = string.match(fields[i + 1], '(%S+) (%S+) (%S+) (%S+) (%S+)')
       ledger.epoch, ledger.run, ledger.now_us = epoch, of_run, tonumber(now_us)
       ledger.owed, ledger.came = tonumber(owed), tonumber(came)
     end
   end
-  if ledger.run ~= run then begin(key, ledger) end
+  if ledger.run ~= run then begin(key, ledger, base) end
   return ledger
 end
 
 -- Hosts that are silent have fallen back when their lease has ended, and an interval later that is all they hold [4].
-local function age(key, ledger)
+local function age(key, ledger, base)
   for name, entry in pairs(ledger.hosts) do
     if ledger.now_us >= entry.ends_us + entry.rest_us then entry.hold = entry.fallback end
-    if entry.hold == 0 and ledger.now_us >= entry.ends_us + entry.rest_us or ledger.now_us >= entry.ends_us + DAY_US then
+    if entry.hold == base and ledger.now_us >= entry.ends_us + entry.rest_us or ledger.now_us >= entry.ends_us + DAY_US then
       ledger.hosts[name] = nil
       redis.call('HDEL', key, 'host:' .. name)
     end
@@ -100,19 +111,19 @@ end
 
 -- Everybody gets what they ask for, as far as it is below a level at which all is given out: entry.due. Returns what is
 -- then left for each, and how much others lack of what is due to them. This is about use, not safety.
-local function share_out(ledger, mine, budget)
+local function share_out(ledger, mine, budget, base)
   local live, lacking = {}, 0
   for _, entry in pairs(ledger.hosts) do
     if entry == mine or entry.ask ~= NEVER and is_live(ledger, entry) then
       live[#live + 1] = entry
     else
-      budget = budget - reserved(ledger, entry, true)
+      budget = budget - (reserved(ledger, entry, true) - base)
     end
   end
   table.sort(live, function(a, b) return a.ask < b.ask or a.ask == b.ask and a.name < b.name end)
   for i, entry in ipairs(live) do
-    entry.due = math.max(0, math.min(entry.ask, math.floor(budget / (#live - i + 1))))
-    budget = budget - entry.due
+    entry.due = math.max(0, math.min(entry.ask, base + math.floor(budget / (#live - i + 1))))
+    budget = budget - (entry.due - base)
     if entry ~= mine then lacking = lacking + math.max(0, entry.due - entry.hold) end
   end
   return math.max(0, math.floor(budget / #live)), lacking
@@ -121,26 +132,26 @@ end
 -- What suits all: a share grows while others lack nothing, and shrinks when they do. Moving a share costs: it is of no use
 -- while it rests. So small differences stay.
 local function suitable(rule, due, spare, lacking, free, hosts)
-  local slack = due / 64 + rule.threshold / (64 * hosts)
+  local slack = math.max(0, due - rule.base) / 64 + rule.threshold / (64 * hosts)
   if lacking == 0 then return math.max(rule.share, due + spare) end
   if rule.share < due or lacking > free and rule.share > due + slack then return due end
   return rule.share
 end
 
 -- Known hosts that have not left, what all have as fallback, and what must be left for all but `mine`.
-local function add_up(ledger, mine, is_settled)
+local function add_up(ledger, mine, is_settled, base)
   local hosts, fallbacks, others = 0, 0, 0
   for _, entry in pairs(ledger.hosts) do
     if entry.ask ~= NEVER then hosts = hosts + 1 end
-    fallbacks = fallbacks + entry.fallback
-    if entry ~= mine then others = others + reserved(ledger, entry, is_settled) end
+    fallbacks = fallbacks + entry.fallback - base
+    if entry ~= mine then others = others + reserved(ledger, entry, is_settled) - base end
   end
   return hosts, fallbacks, others, math.max(0, ledger.owed - ledger.came)
 end
 
 -- The caller's own account replaces what the ledger knew of it. A process that has just begun has none.
 local function note(ledger, rule)
-  local mine = ledger.hosts[host] or { name = host, hold = 0, fallback = 0 }
+  local mine = ledger.hosts[host] or { name = host, hold = rule.base, fallback = rule.base }
   if rule.peak == NEVER then
     mine.hold = math.max(mine.hold, mine.fallback, rule.share)
     mine.fallback = math.max(mine.fallback, rule.fallback)
@@ -158,21 +169,48 @@ end
 local function decide(ledger, rule, mine)
   local is_quiet = ledger.now_us < lease_us + rule.rest_us -- leases of a former epoch may be in force [6]
   local is_settled = rule.contact_us >= settled_us
-  local hosts, fallbacks, others, owed = add_up(ledger, mine, is_settled)
-  local part = rule.may_fall_back and math.floor(rule.threshold / math.max(hosts, 1)) or 0
-  local fallback, share = math.min(rule.fallback, part), 0
+  local base, limit = rule.base, rule.base > 0 and 0 or rule.threshold
+  local hosts, fallbacks, others, owed = add_up(ledger, mine, is_settled, base)
+  local part = rule.may_fall_back and math.floor(limit / math.max(hosts, 1)) or 0
+  local fallback, share = math.min(rule.fallback, base + part), 0
 
   if rule.leaves then return 0, 0, hosts, 0 end
   if is_settled and not is_quiet then
-    fallback = math.max(fallback, math.min(part, rule.threshold - owed - (fallbacks - mine.fallback)))
+    fallback = math.max(fallback, math.min(base + part, limit - owed - fallbacks + mine.fallback))
   end
-  mine.ask = math.max(mine.ask, math.floor(rule.threshold / (50 * hosts)))
-  local spare, lacking = share_out(ledger, mine, rule.threshold - owed)
-  local room = is_quiet and 0 or rule.threshold - owed - others
+  mine.ask = math.max(mine.ask, math.floor(limit / (50 * hosts)))
+  local spare, lacking = share_out(ledger, mine, limit - owed, base)
+  local room = is_quiet and 0 or base + limit - owed - others
   share = suitable(rule, mine.due, spare, lacking, room - mine.hold, hosts)
   -- The one line that keeps the threshold [3]: not more than others leave, or what fallbacks would allow anyhow.
   share = math.min(share, math.max(room, math.min(rule.share, rule.fallback, fallback)))
   return share, fallback, hosts, math.max(fallbacks + owed, hosts * part)
+end
+
+-- The flows of a rule that are shared. Hosts that want one say so each round; it is written less often.
+local function list_flows(key, ledger, rule)
+  local listed, count = {}, 0
+  for name, flow in pairs(ledger.flows) do
+    if ledger.now_us >= flow.until_us then
+      ledger.flows[name] = nil
+      redis.call('HDEL', key, 'flow:' .. name)
+    else
+      count = count + 1
+    end
+  end
+  for name, text in pairs(rule.wanted) do
+    local flow = ledger.flows[name]
+    if not flow and count < rule.flows_most or flow and flow.until_us < ledger.now_us + FLOW_US / 2 then
+      count = count + (flow and 0 or 1)
+      ledger.flows[name] = { text = text, until_us = ledger.now_us + FLOW_US }
+      redis.call('HSET', key, 'flow:' .. name, string.format('%s %d', text, ledger.now_us + FLOW_US))
+    end
+  end
+  for name, flow in pairs(ledger.flows) do
+    listed[#listed + 1] = name
+    listed[#listed + 1] = flow.text
+  end
+  return listed
 end
 
 -- Messages that were on the way too long say nothing of their sender any more. A name belongs to one process at a time.
@@ -188,15 +226,15 @@ local function refusal(ledger, rule)
 end
 
 local function serve(key, rule)
-  local ledger = read_ledger(key)
+  local ledger = read_ledger(key, rule.base)
   if rule.epoch == ledger.epoch then
     ledger.now_us = math.max(ledger.now_us, rule.now_us)
   else
     rule.heard_us, rule.contact_us = NEVER, 0
     ledger.owed = math.max(ledger.owed, rule.total)
-    if not ledger.hosts[host] then ledger.came = ledger.came + rule.fallback end
+    if not ledger.hosts[host] then ledger.came = ledger.came + rule.fallback - rule.base end
   end
-  age(key, ledger)
+  age(key, ledger, rule.base)
   local for_us, share, fallback, hosts, total = refusal(ledger, rule), 0, 0, 0, 0
   if not for_us then
     local mine = note(ledger, rule)
@@ -208,10 +246,14 @@ local function serve(key, rule)
   end
   redis.call('HSET', key, 'ledger', string.format('%s %s %d %d %d',
     ledger.epoch, run, ledger.now_us, ledger.owed, ledger.came))
-  redis.call('EXPIRE', key, 2 * DAY_US / 1000000)
-  return { ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total }
+  redis.call('EXPIRE', key, (rule.base > 0 and DAY_US / 24 or 2 * DAY_US) / 1000000)
+  local answer = { ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total }
+  if rule.flows_most ~= NEVER then answer[8] = list_flows(key, ledger, rule) end
+  return answer
 end
 
-local answers = {}
-for n = 1, #KEYS do answers[n] = serve(KEYS[n], read_rule(n)) end
+local rules, answers = {}, {}
+for n = 1, #KEYS do rules[n] = read_rule(n) end
+for at = 5 + #KEYS * ASKED + 1, #ARGV, 3 do rules[tonumber(ARGV[at])].wanted[ARGV[at + 1]] = ARGV[at + 2] end
+for n = 1, #KEYS do answers[n] = serve(KEYS[n], rules[n]) end
 return answers

@@ -93,10 +93,30 @@ static void hear_time(struct weir_ledger_time *time, int64_t ledger_us, uint64_t
 
 /* ---- the share ---- */
 
+/* After so long without an answer nobody counts on what a host had given up [5]. */
+static uint64_t rise_ns(const struct weir_share *share)
+{
+	return at_least_ns(WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS) + rest_ns(share);
+}
+
 void weir_share_begin(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns)
 {
-	*share = (struct weir_share){.terms = *terms, .rises_ns = UINT64_MAX, .heard_us = WEIR_LEDGER_NEVER};
+	*share = (struct weir_share){
+		.terms = *terms,
+		.enforced = terms->base,
+		.fallback = terms->base,
+		.rises_ns = UINT64_MAX,
+		.heard_us = WEIR_LEDGER_NEVER,
+	};
 	share->peak_known_ns = now_ns + rest_ns(share);
+	/* What a process before this one gave up of flows is in use elsewhere, until that is over [9]. */
+	if (terms->is_per_flow)
+		share->begins_ns = share->peak_known_ns = now_ns + rise_ns(share);
+}
+
+uint64_t weir_share_units(const struct weir_share *share, uint64_t now_ns)
+{
+	return now_ns < share->begins_ns ? 0 : share->enforced;
 }
 
 void weir_share_advance(struct weir_share *share, uint64_t now_ns)
@@ -120,6 +140,10 @@ void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct wei
 	bool rises = share->rises_ns != UINT64_MAX;
 	uint64_t ended = share->fallback < share->enforced ? share->fallback : share->enforced;
 
+	if (now_ns < share->begins_ns) {
+		*ret_course = (struct weir_share_course){.ends_ns = now_ns, .rises_ns = UINT64_MAX};
+		return;
+	}
 	*ret_course = (struct weir_share_course){
 		.leased = share->enforced,
 		.ended = share->has_lease ? ended : share->enforced,
@@ -135,6 +159,7 @@ void weir_share_resume(struct weir_share *share, const struct weir_share_terms *
 		       const struct weir_share_course *course, uint64_t now_ns)
 {
 	weir_share_begin(share, terms, now_ns);
+	share->begins_ns = 0;
 	share->enforced = now_ns < course->ends_ns    ? course->leased
 			  : now_ns < course->rises_ns ? course->ended
 						      : course->fallen_back;
@@ -165,16 +190,36 @@ uint64_t weir_share_next_ns(const struct weir_share *share)
 	return share->has_lease ? share->ends_ns : share->rises_ns;
 }
 
+static int64_t peak_to_tell(struct weir_share *share, uint64_t now_ns)
+{
+	uint64_t most;
+
+	if (now_ns < share->peak_known_ns)
+		return WEIR_PEAK_UNKNOWN;
+	most = peak(share, now_ns);
+	return (int64_t)(most > share->lent ? most : share->lent);
+}
+
+/* How long it takes to be out of every window. What flows were given of this share may end a lease later [9]. */
+static uint64_t rest_to_tell_us(const struct weir_share *share)
+{
+	uint64_t ns = rest_ns(share);
+
+	if (share->terms.is_per_flow)
+		ns += WEIR_CLUSTER_LEASE_NS;
+	return ns / NSEC_PER_USEC + 1;
+}
+
 static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
 {
 	const struct weir_ledger_time *time = &share->time;
 
 	*ret_ask = (struct weir_share_ask){
-		.threshold = share->terms.threshold,
-		.rest_us = rest_ns(share) / NSEC_PER_USEC + 1,
+		.threshold = share->terms.threshold - share->terms.base,
+		.rest_us = rest_to_tell_us(share),
 		.may_fall_back = share->terms.may_fall_back,
 		.share = share->enforced,
-		.peak = now_ns < share->peak_known_ns ? WEIR_PEAK_UNKNOWN : (int64_t)peak(share, now_ns),
+		.peak = peak_to_tell(share, now_ns),
 		.fallback = share->fallback,
 		.epoch = share->epoch[0] ? share->epoch : "-",
 		.now_us = time->is_known ? ledger_now_us(time, now_ns) : 0,
@@ -182,21 +227,25 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.heard_us = share->has_lease && time->is_known ? share->heard_us : WEIR_LEDGER_NEVER,
 		.contact_us = time->is_known ? (int64_t)(at_most_ns(now_ns - time->since_ns) / NSEC_PER_USEC) : 0,
 		.total = share->total,
+		.base = share->terms.base,
+		.flows_most = -1,
 	};
+}
+
+void weir_share_ask_for(struct weir_share *share, uint64_t now_ns, uint64_t units, struct weir_share_ask *ret_ask)
+{
+	weir_share_advance(share, now_ns);
+	write_ask(share, now_ns, ret_ask);
+	ret_ask->ask = units < share->terms.threshold ? units : share->terms.threshold;
 }
 
 void weir_share_ask(struct weir_share *share, uint64_t now_ns, uint64_t offered, uint64_t blocked,
 		    struct weir_share_ask *ret_ask)
 {
-	uint64_t ask;
+	uint64_t units = weir_demand_measure(&share->demand, now_ns, share->terms.interval_ns, offered, blocked);
 
-	weir_share_advance(share, now_ns);
-	ask = weir_demand_measure(&share->demand, now_ns, share->terms.interval_ns, offered, blocked);
-	write_ask(share, now_ns, ret_ask);
 	/* Where all ask for all, all get the same. */
-	if (share->terms.is_per_flow || ask > share->terms.threshold)
-		ask = share->terms.threshold;
-	ret_ask->ask = ask;
+	weir_share_ask_for(share, now_ns, share->terms.is_per_flow ? UINT64_MAX : units, ret_ask);
 }
 
 void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
@@ -213,7 +262,7 @@ void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_sha
 /* Another process has this host's name, or had it: what it enforces is not known here. */
 static void lose_name(struct weir_share *share, uint64_t now_ns)
 {
-	share->peak_known_ns = now_ns + rest_ns(share);
+	share->peak_known_ns = now_ns + (share->terms.is_per_flow ? rise_ns(share) : rest_ns(share));
 }
 
 void weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,
@@ -233,7 +282,7 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 	share->has_lease = true;
 	/* From when it was asked for, which is before it was given; the ledger counts from then [4]. */
 	share->ends_ns = asked_ns + at_most_ns((uint64_t)answer->lease_us * NSEC_PER_USEC);
-	share->rises_ns = now_ns + at_least_ns(WEIR_CLUSTER_SETTLED_NS + WEIR_CLUSTER_LEASE_NS) + rest_ns(share);
+	share->rises_ns = now_ns + rise_ns(share);
 	share->heard_us = answer->now_us;
 	share->fallback = answer->fallback;
 	share->hosts = answer->hosts;

@@ -42,6 +42,8 @@ struct weir_share_terms {
 	bool may_fall_back; /* fallbackToLocalWhenFail */
 	/* The threshold is that of each flow of a key: a share is for all of them, and does not move with demand. */
 	bool is_per_flow;
+	/* Of the share of one flow, what stands for no difference from the rule's share [9]; of a rule's share 0. */
+	uint64_t base;
 };
 
 /* What was enforced lately: values that shrink, each with the time until which it was in force. */
@@ -70,6 +72,8 @@ struct weir_share {
 	uint64_t ends_ns;	/* of the lease */
 	uint64_t rises_ns;	/* to the fallback, without another lease */
 	uint64_t peak_known_ns; /* from then on `peaks` is the whole truth */
+	uint64_t begins_ns;	/* before that nothing is enforced, whatever `enforced` says; 0: it has begun */
+	uint64_t lent;		/* the most that ledgers of flows may count as given up: this much is still held [9] */
 	struct weir_peaks peaks;
 	struct weir_ledger_time time;
 	int64_t heard_us;		      /* the ledger's time in the answer that gave the lease */
@@ -94,6 +98,8 @@ struct weir_share_ask {
 	int64_t heard_us;
 	int64_t contact_us;
 	int64_t total;
+	uint64_t base;
+	int64_t flows_most; /* that may be shared; -1: none, and they are not asked for */
 };
 
 enum weir_lease_refusal { WEIR_LEASE_LATE = 0, WEIR_LEASE_TAKEN = -1 };
@@ -136,9 +142,15 @@ void weir_share_advance(struct weir_share *share, uint64_t now_ns);
 /* When weir_share_advance() will change something by itself; UINT64_MAX: never. */
 uint64_t weir_share_next_ns(const struct weir_share *share);
 
+/* Units per interval that the data plane is to admit now. */
+uint64_t weir_share_units(const struct weir_share *share, uint64_t now_ns);
+
 /* The message of this round. offered and blocked: units since the process began. */
 void weir_share_ask(struct weir_share *share, uint64_t now_ns, uint64_t offered, uint64_t blocked,
 		    struct weir_share_ask *ret_ask);
+
+/* The same, of a host that could use so much. */
+void weir_share_ask_for(struct weir_share *share, uint64_t now_ns, uint64_t units, struct weir_share_ask *ret_ask);
 
 /* The message of a host that leaves: it enforces nothing from now on. */
 void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask);

@@ -98,6 +98,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		rule = &image->rules[i];
 		config->has_moving |= rule->threshold_moves == WEIR_MOVES_ALONE;
 		config->has_shares |= rule->threshold_moves == WEIR_MOVES_SHARED;
+		config->shares_flows |= rule->threshold_moves == WEIR_MOVES_SHARED && rule->key_fields;
 		config->kinds |= 1u << rule->kind;
 		config->warms_flows |= rule->warms_flows;
 		config->has_overrides |= rule->has_overrides;

@@ -124,7 +124,7 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 
 /* ---- settings ---- */
 
-const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis", "name", "host", "passwordFile"};
+const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis", "name", "host", "passwordFile", "keyFile"};
 
 /* In keys and fields of the store, where spaces separate; and in one word of a command line. */
 static bool is_plain(const char *name, size_t chars_max)
@@ -149,11 +149,11 @@ static void check_name(struct weir_reader *reader, const struct weir_node *node,
 			      "%s: '%.*s' is no name", field, WEIR_SHOWN(word));
 }
 
-static void check_password_file(struct weir_reader *reader, const struct weir_node *node, const char *word)
+static void check_file(struct weir_reader *reader, const struct weir_node *node, const char *field, const char *word)
 {
 	if (*word != '/' || strlen(word) >= WEIR_CLUSTER_PATH_CHARS)
 		weir_complain(reader, node, "write it from '/' on, at most 255 bytes",
-			      "passwordFile: '%.*s' is no path of a file", WEIR_SHOWN(word));
+			      "%s: '%.*s' is no path of a file", field, WEIR_SHOWN(word));
 }
 
 static void keep(struct weir_reader *reader, const struct weir_node *node, size_t field)
@@ -171,8 +171,8 @@ static void keep(struct weir_reader *reader, const struct weir_node *node, size_
 	}
 	if (field == WEIR_CLUSTER_REDIS)
 		check_store(reader, node, word);
-	else if (field == WEIR_CLUSTER_PASSWORD_FILE)
-		check_password_file(reader, node, word);
+	else if (field == WEIR_CLUSTER_PASSWORD_FILE || field == WEIR_CLUSTER_KEY_FILE)
+		check_file(reader, node, weir_cluster_field_names[field], word);
 	else
 		check_name(reader, node, weir_cluster_field_names[field], word);
 	free(*kept);

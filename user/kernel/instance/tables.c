@@ -109,6 +109,8 @@ static const char *const losses[WEIR_MAP_COUNT] = {
 	[WEIR_MAP_RULE_SECONDS] = "what WarmUp rules let pass lately is forgotten",
 	[WEIR_MAP_WARM_STATES] = "WarmUp rules start cold",
 	[WEIR_MAP_SHARES] = "rules that hosts share admit nothing until the store has been asked",
+	[WEIR_MAP_FLOW_SHARES] = "flows that hosts share have a part of the limit until they are shared anew",
+	[WEIR_MAP_FLOW_DEMANDS] = "what came of flows that hosts share is counted anew",
 	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled resources without a flow key start with no packet planned",
 	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
 	[WEIR_MAP_BORROWING_RESOURCES] = "windows that lend, of resources without a flow key, start empty",
@@ -182,6 +184,11 @@ static bool is_shared(const struct weir_rule_info *rule)
 	return rule->cluster;
 }
 
+static bool shares_flows(const struct weir_rule_info *rule)
+{
+	return rule->cluster && rule->identity.key_fields;
+}
+
 static bool goes_by_handshakes(const struct weir_rule_info *rule)
 {
 	return weir_needs_handshakes(rule);
@@ -212,6 +219,8 @@ static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = 
 	[WEIR_MAP_RULE_SECONDS] = moves,
 	[WEIR_MAP_WARM_STATES] = moves,
 	[WEIR_MAP_SHARES] = is_shared,
+	[WEIR_MAP_FLOW_SHARES] = shares_flows,
+	[WEIR_MAP_FLOW_DEMANDS] = shares_flows,
 	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
 	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
 	[WEIR_MAP_BORROWING_RESOURCES] = lends_to_resource,

@@ -427,12 +427,34 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
+static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
+{
+	int fd = weir_object_map_fd(object, WEIR_MAP_FLOW_SHARES);
+	struct weir_flow_share_set set;
+
+	for (uint32_t number = 0; number < WEIR_FLOW_SHARE_SETS; number++) {
+		bool changes = false;
+
+		if (bpf_map_lookup_elem(fd, &number, &set))
+			return -errno;
+		for (int way = 0; way < WEIR_FLOW_SHARE_WAYS; way++) {
+			if (!set.way[way].owner || set.way[way].slot != slot)
+				continue;
+			set.way[way].owner = 0;
+			changes = true;
+		}
+		if (changes && bpf_map_update_elem(fd, &number, &set, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
 /* A share is of the rule's own: what another one, or the same when hosts shared it once before, left is none. */
 static int forget_shares(const struct weir_object *object, const struct weir_image *image,
 			 const struct weir_rule_info *previous, struct weir_diag *diag)
 {
 	static const struct weir_shared_threshold none;
-	int fd = weir_object_map_fd(object, WEIR_MAP_SHARES);
+	int fd = weir_object_map_fd(object, WEIR_MAP_SHARES), err;
 
 	for (uint32_t slot = 0; slot < image->rule_slots; slot++) {
 		if (image->rule_info[slot].state != WEIR_SLOT_USED || !image->rule_info[slot].cluster)
@@ -440,8 +462,9 @@ static int forget_shares(const struct weir_object *object, const struct weir_ima
 		if (!image->fresh_rule_slots[slot] && previous && previous[slot].state == WEIR_SLOT_USED &&
 		    previous[slot].cluster)
 			continue;
-		if (bpf_map_update_elem(fd, &slot, &none, BPF_ANY))
-			return weir_diag_fail(diag, errno, NULL, "cannot begin to share");
+		err = bpf_map_update_elem(fd, &slot, &none, BPF_ANY) ? -errno : forget_flow_shares(object, slot);
+		if (err)
+			return weir_diag_fail(diag, -err, NULL, "cannot begin to share");
 	}
 	return 0;
 }

@@ -62,6 +62,7 @@ static const struct shape no_arrays[] = {
 	PER_CPU(RESOURCE_COUNTERS, struct weir_resource_counters),
 	PER_CPU(TOTALS, struct weir_totals),
 	PER_CPU(RULE_SECONDS, struct weir_rule_seconds),
+	PER_CPU(FLOW_DEMANDS, __u64),
 	PER_CPU(CONNECTION_TOTALS, struct weir_connection_total),
 	PER_CPU(PACE, struct weir_pace_counters),
 #undef PER_CPU

@@ -235,11 +235,13 @@ json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct 
 	uint64_t alone_ns = weir_share_alone_since(rule, view->now_ns);
 	bool is_leased = view->now_ns < ends_ns;
 	json_t *fields = json_pack(
-		"{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "rule", rule->rule->name, "share", (json_int_t)rule->in_force,
-		"wanted", (json_int_t)rule->shared.wanted, "fallback",
+		"{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "rule", rule->rule->name, "share",
+		(json_int_t)rule->in_force, "wanted", (json_int_t)rule->shared.wanted, "fallback",
 		(json_int_t)stages->units[WEIR_SHARE_FALLEN_BACK], "hosts", (json_int_t)rule->shared.hosts, "leaseMs",
 		is_leased ? json_integer((json_int_t)((ends_ns - view->now_ns) / 1000000)) : json_null(), "aloneMs",
-		alone_ns ? json_integer((json_int_t)((view->now_ns - alone_ns) / 1000000)) : json_null());
+		alone_ns ? json_integer((json_int_t)((view->now_ns - alone_ns) / 1000000)) : json_null(),
+
+		"flows", rule->rule->identity.key_fields ? json_integer((json_int_t)rule->shared.flows) : json_null());
 
 	if (rule->has_ledger) {
 		json_object_set_new(fields, "owed", json_integer((json_int_t)rule->owed));

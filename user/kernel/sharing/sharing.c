@@ -13,7 +13,9 @@
 #include "cluster/share.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "sharing/course.h"
 #include "sharing/news.h"
+#include "sharing/shared_flows.h"
 #include "sharing/store.h"
 
 /* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
@@ -38,6 +40,7 @@ struct weir_sharing {
 	struct weir_member member;
 	struct weir_store *store;
 	struct weir_shared_threshold *pushed; /* map `shares` */
+	struct weir_sharing_flows *flows;
 	int shares_fd, rule_counters_fd, resource_counters_fd;
 	uint32_t slots;
 	struct shared_rule *rules;
@@ -92,37 +95,17 @@ static int name_process(char process[WEIR_CLUSTER_NAME_CHARS])
 
 /* ---- what is pushed ---- */
 
-static uint64_t units_at(const struct weir_share_stages *stages, uint64_t now_ns)
-{
-	for (int stage = 0; stage < WEIR_SHARE_STAGES - 1; stage++)
-		if (now_ns < stages->until_ns[stage])
-			return stages->units[stage];
-	return stages->units[WEIR_SHARE_STAGES - 1];
-}
-
 uint64_t weir_share_in_force(const struct weir_shared_threshold *shared, uint64_t now_ns)
 {
-	return units_at(&shared->stages[shared->version & 1], now_ns);
+	return weir_course_units(shared->version, shared->stages, now_ns);
 }
 
 /* Returns what was in force until now. */
 static uint64_t push(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
 {
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
-	uint64_t version = pushed->version, before = units_at(&pushed->stages[version & 1], now_ns);
-	struct weir_share_course course;
-	struct weir_share_stages stages;
 
-	weir_share_plan(&rule->share, now_ns, &course);
-	stages = (struct weir_share_stages){
-		.units = {course.leased, course.ended, course.fallen_back},
-		.until_ns = {course.ends_ns, course.rises_ns},
-	};
-	/* The copy that nobody reads now is overwritten after the word that points to the other is seen. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	pushed->stages[(version + 1) & 1] = stages;
-	__atomic_store_n(&pushed->version, version + 1, __ATOMIC_RELEASE);
-	return before;
+	return weir_course_push(&pushed->version, pushed->stages, &rule->share, now_ns);
 }
 
 static uint32_t trip_us(const struct weir_sharing *sharing)
@@ -162,6 +145,7 @@ static void push_all(struct weir_sharing *sharing, uint64_t now_ns)
 		weir_share_was(&rule->share, before, weir_host_now_ns());
 		tell(sharing, rule, now_ns);
 	}
+	weir_sharing_flows_push(sharing->flows, sharing->pushed, now_ns);
 }
 
 /* ---- rules that come and go ---- */
@@ -182,20 +166,14 @@ static struct weir_share_terms terms_of(const struct weir_rule_info *info, int64
 static void begin(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
 {
 	const struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
-	const struct weir_share_stages *stages = &pushed->stages[pushed->version & 1];
 	const struct weir_share_terms terms = terms_of(&rule->info, pushed->hosts);
-	const struct weir_share_course course = {
-		.leased = stages->units[WEIR_SHARE_LEASED],
-		.ended = stages->units[WEIR_SHARE_ENDED],
-		.fallen_back = stages->units[WEIR_SHARE_FALLEN_BACK],
-		.ends_ns = stages->until_ns[WEIR_SHARE_LEASED],
-		.rises_ns = stages->until_ns[WEIR_SHARE_ENDED],
-	};
+	struct weir_share_course course;
 
-	if (!pushed->version)
-		weir_share_begin(&rule->share, &terms, now_ns);
-	else
+	weir_course_read(pushed->version, pushed->stages, &course);
+	if (course.leased | course.ended | course.fallen_back)
 		weir_share_resume(&rule->share, &terms, &course, now_ns);
+	else
+		weir_share_begin(&rule->share, &terms, now_ns);
 	rule->share.hosts = pushed->hosts;
 }
 
@@ -244,6 +222,14 @@ static void drop_rule(struct weir_sharing *sharing, size_t index)
 		(sharing->rule_count - index) * sizeof(*sharing->rules));
 }
 
+/* The program has been told already that it is nobody's, or admits nothing. */
+static void end_rule(struct weir_sharing *sharing, struct shared_rule *rule)
+{
+	rule->share.lent = weir_sharing_flows_lent(sharing->flows, rule->slot);
+	weir_sharing_flows_drop(sharing->flows, rule->slot);
+	rule->farewells = FAREWELLS;
+}
+
 static int take_rules(struct weir_sharing *sharing, const struct weir_instance *instance, uint64_t now_ns)
 {
 	int err = 0;
@@ -255,7 +241,7 @@ static int take_rules(struct weir_sharing *sharing, const struct weir_instance *
 			err = take_rule(sharing, instance, instance->rule_order[i], now_ns);
 	for (size_t i = 0; i < sharing->rule_count; i++)
 		if (!sharing->rules[i].is_kept && !sharing->rules[i].farewells)
-			sharing->rules[i].farewells = FAREWELLS;
+			end_rule(sharing, &sharing->rules[i]);
 	return err;
 }
 
@@ -288,13 +274,16 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 	struct weir_sharing *sharing = calloc(1, sizeof(*sharing));
 	int err = sharing ? weir_store_open(&instance->info.cluster, &sharing->store, diag) : -ENOMEM;
 
+	if (sharing)
+		sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
 	if (!err)
 		err = name_process(sharing->member.process);
+	if (!err)
+		err = weir_sharing_flows_open(&instance->info.cluster, &sharing->flows, diag);
 	if (err) {
-		free(sharing);
+		weir_sharing_free(sharing);
 		return err;
 	}
-	sharing->rule_counters_fd = sharing->resource_counters_fd = -1;
 	sharing->cluster = instance->info.cluster;
 	snprintf(sharing->news.instance, sizeof(sharing->news.instance), "%s", instance->name);
 	weir_sharing_host(&sharing->cluster, sharing->news.host);
@@ -313,6 +302,7 @@ static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 		weir_share_begin(&sharing->rules[i].share, &terms, now_ns);
 	}
 	push_all(sharing, now_ns);
+	weir_sharing_flows_drop(sharing->flows, WEIR_FLOWS_ANY);
 }
 
 int weir_sharing_follow(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag)
@@ -333,6 +323,8 @@ int weir_sharing_follow(struct weir_sharing **sharing, const struct weir_instanc
 		return err;
 	err = map_shares(*sharing, instance);
 	if (!err)
+		err = weir_sharing_flows_follow((*sharing)->flows, instance);
+	if (!err)
 		err = take_rules(*sharing, instance, weir_host_now_ns());
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot share limits with other hosts");
@@ -346,6 +338,7 @@ void weir_sharing_free(struct weir_sharing *sharing)
 	if (!sharing)
 		return;
 	weir_store_free(sharing->store);
+	weir_sharing_flows_free(sharing->flows);
 	weir_array_unmap(sharing->pushed, sharing->slots, sizeof(*sharing->pushed));
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
@@ -386,6 +379,8 @@ static void count(const struct weir_sharing *sharing, const struct shared_rule *
 
 /* ---- messages ---- */
 
+typedef char weir_flow_ledger[WEIR_LEDGER_KEY_CHARS + 48]; /* the key of a flow's ledger in the store */
+
 struct message {
 	const char **words;
 	size_t *bytes;
@@ -400,12 +395,13 @@ static void free_message(struct message *message)
 	free(message->texts);
 }
 
-static int begin_message(struct message *message, size_t rules)
+static int begin_message(struct message *message, size_t ledgers, size_t wanted)
 {
-	size_t texts = WEIR_LEDGER_HEAD_WORDS + rules * WEIR_LEDGER_ASK_WORDS + 1;
+	size_t texts = WEIR_LEDGER_HEAD_WORDS + ledgers * WEIR_LEDGER_ASK_WORDS + wanted + 1;
+	size_t words = 3 + ledgers + texts + 2 * wanted;
 
-	message->words = calloc(3 + rules + texts, sizeof(*message->words));
-	message->bytes = calloc(3 + rules + texts, sizeof(*message->bytes));
+	message->words = calloc(words, sizeof(*message->words));
+	message->bytes = calloc(words, sizeof(*message->bytes));
 	message->texts = calloc(texts, sizeof(*message->texts));
 	return message->words && message->bytes && message->texts ? 0 : -ENOMEM;
 }
@@ -433,6 +429,18 @@ static void say_texts_written(struct message *message, size_t count)
 		say(message, texts[i]);
 }
 
+static void say_number(struct message *message, size_t number)
+{
+	snprintf(say_texts(message, 1)[0], WEIR_LEDGER_WORD_CHARS, "%zu", number);
+	say_texts_written(message, 1);
+}
+
+static void say_ask(struct message *message, const struct weir_share_ask *ask)
+{
+	weir_ledger_write_ask(ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
+	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
+}
+
 static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct message *message, uint64_t now_ns)
 {
 	struct weir_share_ask ask;
@@ -441,32 +449,124 @@ static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, str
 	if (rule->farewells) {
 		weir_share_leave(&rule->share, now_ns, &ask);
 	} else {
+		rule->share.lent = weir_sharing_flows_lent(sharing->flows, rule->slot);
 		count(sharing, rule, &offered, &blocked);
 		weir_share_ask(&rule->share, now_ns, offered, blocked, &ask);
 		rule->wanted = ask.ask;
+		if (weir_sharing_flows_shares(sharing->flows, &rule->info))
+			ask.flows_most = WEIR_SHARED_FLOWS_MAX;
 	}
 	rule->asked_ns = now_ns;
 	rule->says_farewell = rule->farewells > 0;
-	weir_ledger_write_ask(&ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
-	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
+	say_ask(message, &ask);
+}
+
+static struct shared_rule *rule_of_slot(struct weir_sharing *sharing, uint32_t slot)
+{
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		if (sharing->rules[i].slot == slot && !sharing->rules[i].farewells)
+			return &sharing->rules[i];
+	return NULL;
+}
+
+/* What flows say depends on their rules' shares, and what rules say on what of these is given up [9]. */
+static void ask_for_flows(struct weir_sharing *sharing, struct weir_share_ask *asks, uint64_t now_ns)
+{
+	size_t count;
+	struct weir_shared_flow *flows = weir_sharing_flows_all(sharing->flows, &count);
+
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		weir_share_advance(&sharing->rules[i].share, now_ns);
+	for (size_t i = 0; i < count; i++) {
+		struct shared_rule *rule = rule_of_slot(sharing, flows[i].slot);
+
+		flows[i].asked_ns = rule && flows[i].is_listed ? now_ns : 0;
+		if (flows[i].asked_ns)
+			weir_flow_ask(&flows[i].flow, &rule->share, now_ns, flows[i].offered, &asks[i]);
+	}
+}
+
+static void say_wanted(struct weir_sharing *sharing, struct message *message)
+{
+	size_t count;
+	const struct weir_wanted_flow *wanted = weir_sharing_flows_wanted(sharing->flows, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct shared_rule *rule = rule_of_slot(sharing, wanted[i].slot);
+
+		if (!rule)
+			continue;
+		say_number(message, (size_t)(rule - sharing->rules) + 1);
+		say(message, wanted[i].name);
+		say(message, wanted[i].sealed);
+	}
+}
+
+/* Which flows there are to say something of. */
+static int look_for_flows(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	_cleanup_(weir_freep) struct weir_flow_rule *rules = calloc(sharing->rule_count ?: 1, sizeof(*rules));
+	size_t count = 0;
+
+	if (!rules)
+		return -ENOMEM;
+	for (size_t i = 0; i < sharing->rule_count; i++) {
+		const struct shared_rule *rule = &sharing->rules[i];
+
+		if (!rule->farewells && weir_sharing_flows_shares(sharing->flows, &rule->info))
+			rules[count++] = (struct weir_flow_rule){rule->slot, rule->key, &rule->share};
+	}
+	weir_sharing_flows_look(sharing->flows, rules, count, now_ns);
+	return 0;
+}
+
+static void say_keys(struct weir_sharing *sharing, struct message *message, weir_flow_ledger *keys)
+{
+	size_t count, listed = 0;
+	const struct weir_shared_flow *flows = weir_sharing_flows_all(sharing->flows, &count);
+
+	for (size_t i = 0; i < count; i++)
+		listed += flows[i].asked_ns > 0;
+	say_number(message, sharing->rule_count + listed);
+	for (size_t i = 0; i < sharing->rule_count; i++)
+		say(message, sharing->rules[i].key);
+	for (size_t i = 0; i < count; i++) {
+		if (!flows[i].asked_ns)
+			continue;
+		snprintf(keys[i], sizeof(keys[i]), "%s:flow:%s", rule_of_slot(sharing, flows[i].slot)->key,
+			 flows[i].name);
+		say(message, keys[i]);
+	}
 }
 
 static void ask(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	_cleanup_(free_message) struct message message = {};
+	_cleanup_(weir_freep) struct weir_share_ask *asks = NULL;
+	_cleanup_(weir_freep) weir_flow_ledger *keys = NULL;
+	const struct weir_shared_flow *flows;
+	size_t flow_count, wanted_count;
 
-	if (begin_message(&message, sharing->rule_count))
+	if (look_for_flows(sharing, now_ns))
 		return; /* as a message that was lost */
+	flows = weir_sharing_flows_all(sharing->flows, &flow_count);
+	weir_sharing_flows_wanted(sharing->flows, &wanted_count);
+	asks = calloc(flow_count ?: 1, sizeof(*asks));
+	keys = calloc(flow_count ?: 1, sizeof(*keys));
+	if (!asks || !keys || begin_message(&message, sharing->rule_count + flow_count, wanted_count))
+		return;
+	ask_for_flows(sharing, asks, now_ns);
 	say(&message, "EVALSHA");
 	say(&message, sharing->script);
-	snprintf(say_texts(&message, 1)[0], WEIR_LEDGER_WORD_CHARS, "%zu", sharing->rule_count);
-	say_texts_written(&message, 1);
-	for (size_t i = 0; i < sharing->rule_count; i++)
-		say(&message, sharing->rules[i].key);
+	say_keys(sharing, &message, keys);
 	weir_ledger_write_head(&sharing->member, say_texts(&message, WEIR_LEDGER_HEAD_WORDS));
 	say_texts_written(&message, WEIR_LEDGER_HEAD_WORDS);
 	for (size_t i = 0; i < sharing->rule_count; i++)
 		say_rule(sharing, &sharing->rules[i], &message, now_ns);
+	for (size_t i = 0; i < flow_count; i++)
+		if (flows[i].asked_ns)
+			say_ask(&message, &asks[i]);
+	say_wanted(sharing, &message);
 	sharing->turn = sharing->member.turn;
 	weir_store_send(sharing->store, message.count, message.words, message.bytes, now_ns);
 }
@@ -498,20 +598,28 @@ static void load_script(struct weir_sharing *sharing, uint64_t now_ns)
 
 /* ---- answers ---- */
 
+/* An answer that a ledger gives; a rule's may have a list of its flows behind it. */
+static int read_answer(const struct weir_reply *reply, const struct weir_share_terms *terms,
+		       struct weir_share_answer *ret_answer)
+{
+	long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
+	const char *epoch = weir_reply_count(reply) > 0 ? weir_reply_text(weir_reply_at(reply, 0)) : NULL;
+
+	if (weir_reply_count(reply) < 1 + ARRAY_SIZE(numbers) || !epoch)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		numbers[i] = weir_reply_number(weir_reply_at(reply, 1 + i));
+	return weir_ledger_read_answer(epoch, numbers, terms, ret_answer);
+}
+
 static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, const struct weir_reply *reply,
 			uint64_t now_ns)
 {
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
-	long long numbers[WEIR_LEDGER_ANSWER_NUMBERS];
-	const char *epoch = weir_reply_count(reply) > 0 ? weir_reply_text(weir_reply_at(reply, 0)) : NULL;
 	struct weir_share_answer answer;
 	struct weir_share_terms terms;
 
-	if (weir_reply_count(reply) != 1 + ARRAY_SIZE(numbers) || !epoch)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		numbers[i] = weir_reply_number(weir_reply_at(reply, 1 + i));
-	if (weir_ledger_read_answer(epoch, numbers, &rule->share.terms, &answer))
+	if (read_answer(reply, &rule->share.terms, &answer))
 		return;
 	if (rule->share.epoch[0] && strcmp(rule->share.epoch, answer.epoch) != 0)
 		weir_news_add(&sharing->news.ledgers, rule->info.name);
@@ -529,9 +637,32 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 		weir_share_change(&rule->share, &terms, now_ns);
 }
 
+static void take_list(struct weir_sharing *sharing, const struct shared_rule *rule, const struct weir_reply *reply,
+		      uint64_t now_ns)
+{
+	const struct weir_flow_rule of = {rule->slot, rule->key, &rule->share};
+
+	if (weir_reply_count(reply) == 2 + WEIR_LEDGER_ANSWER_NUMBERS &&
+	    weir_sharing_flows_shares(sharing->flows, &rule->info))
+		weir_sharing_flows_take_list(sharing->flows, &of, weir_reply_at(reply, 1 + WEIR_LEDGER_ANSWER_NUMBERS),
+					     now_ns);
+}
+
+static void take_flow_answer(struct weir_sharing *sharing, struct weir_shared_flow *flow,
+			     const struct weir_reply *reply, uint64_t now_ns)
+{
+	const struct shared_rule *rule = rule_of_slot(sharing, flow->slot);
+	struct weir_share_answer answer;
+
+	if (rule && !read_answer(reply, &flow->flow.share.terms, &answer) &&
+	    (answer.lease_us <= 0 || answer.fallback == WEIR_CLUSTER_BASE))
+		weir_flow_take(&flow->flow, &rule->share, &answer, flow->asked_ns, now_ns);
+}
+
 static void take_answers(struct weir_sharing *sharing, const struct weir_reply *reply, uint64_t now_ns)
 {
-	size_t next = 0, count = weir_reply_count(reply);
+	size_t next = 0, count = weir_reply_count(reply), flow_count;
+	struct weir_shared_flow *flows = weir_sharing_flows_all(sharing->flows, &flow_count);
 
 	if (!weir_member_takes_answer(&sharing->member, sharing->turn, now_ns))
 		return;
@@ -546,6 +677,13 @@ static void take_answers(struct weir_sharing *sharing, const struct weir_reply *
 			take_answer(sharing, rule, weir_reply_at(reply, next), now_ns);
 		next++;
 	}
+	for (size_t i = 0; i < flow_count && next < count; i++)
+		if (flows[i].asked_ns)
+			take_flow_answer(sharing, &flows[i], weir_reply_at(reply, next++), now_ns);
+	/* Which flows there are changes last: answers go by their order. */
+	for (size_t i = 0, at = 0; i < sharing->rule_count && at < count; i++)
+		if (sharing->rules[i].asked_ns)
+			take_list(sharing, &sharing->rules[i], weir_reply_at(reply, at++), now_ns);
 }
 
 /* Those that have left, or have said so often enough. */
@@ -670,7 +808,8 @@ uint64_t weir_sharing_due_ns(const struct weir_sharing *sharing)
 		next_ns = weir_share_next_ns(&sharing->rules[i].share);
 		due_ns = next_ns < due_ns ? next_ns : due_ns;
 	}
-	return due_ns;
+	next_ns = weir_sharing_flows_next_ns(sharing->flows);
+	return next_ns < due_ns ? next_ns : due_ns;
 }
 
 void weir_sharing_leave(struct weir_sharing *sharing)
@@ -680,10 +819,13 @@ void weir_sharing_leave(struct weir_sharing *sharing)
 
 	sharing->news.looked_ns = now_ns; /* there is no time for it */
 	for (size_t i = 0; i < sharing->rule_count; i++) {
-		const struct weir_share_terms nothing = {.interval_ns = sharing->rules[i].share.terms.interval_ns};
+		struct weir_share_terms nothing = sharing->rules[i].share.terms;
 
+		nothing.threshold = 0;
+		nothing.may_fall_back = false;
 		weir_share_change(&sharing->rules[i].share, &nothing, now_ns);
 		push(sharing, &sharing->rules[i], now_ns);
+		end_rule(sharing, &sharing->rules[i]);
 		sharing->rules[i].farewells = 1;
 	}
 	while (sharing->rule_count && now_ns < end_ns) {
