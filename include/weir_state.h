@@ -221,7 +221,8 @@ struct weir_flow_share {
 	__u32 pad0;
 	__u64 version;
 	struct weir_share_stages stages[2];
-	__u64 pad[3];
+	__u64 name; /* of the flow in the store, its first half: what stands here is by that ledger, and no other */
+	__u64 pad[2];
 };
 struct weir_flow_share_set {
 	struct weir_flow_share way[WEIR_FLOW_SHARE_WAYS];

@@ -89,7 +89,9 @@ static const char every_field_rules[] =
 /* All of flow control in one load, so that nothing in the program is dead. Limits of a day or at one instant, so
  * that the answers do not depend on when they are asked.
  */
-static const char all_flow_control[] = SETTINGS
+static const char all_flow_control[] =
+	"settings: {flowsPerCpu: 4096, nonIp: drop, unmatched: pass,\n"
+	"  cluster: {redis: \"redis://127.0.0.1:1\", name: edge}}\n" /* no controller speaks to it */
 	"allow: [100.64.0.7, 2001:db8:a::/48]\n"
 	"deny: [100.64.0.0/24]\n"
 	"systemRules:\n" /* no packet of these tests meets its limit */
@@ -108,6 +110,7 @@ static const char all_flow_control[] = SETTINGS
 	"  - {name: voice, match: {protocol: udp, destinationPort: 82}, flow: source, prioritized: true}\n"
 	"  - {name: trunk, match: {protocol: udp, destinationPort: [82, 83]}, prioritized: true}\n"
 	"  - {name: entry, match: {protocol: tcp, destinationPort: 443}, flow: source}\n"
+	"  - {name: service, match: {protocol: udp, destinationPort: 84}, flow: source}\n"
 	"rules:\n"
 	"  - {name: lending, resource: voice, threshold: 3, statIntervalInMs: 86400000}\n"
 	"  - {name: lending-whole, resource: trunk, threshold: 8, statIntervalInMs: 86400000}\n"
@@ -134,6 +137,10 @@ static const char all_flow_control[] = SETTINGS
 	"  - {name: by-memory, resource: all, tokenCalculateStrategy: MemoryAdaptive, statIntervalInMs: 86400000,\n"
 	"     lowMemUsageThreshold: 8, highMemUsageThreshold: 6, memLowWaterMarkBytes: 1,\n"
 	"     memHighWaterMarkBytes: 2, blockDurationInMs: 3600000}\n"
+	"  - {name: of-all-hosts, resource: service, threshold: 5, clusterMode: true,\n"
+	"     clusterConfig: {thresholdType: GLOBAL}}\n"
+	"  - {name: of-all-hosts-wide, resource: service, threshold: 100000, clusterMode: true,\n"
+	"     clusterConfig: {thresholdType: GLOBAL}}\n"
 	"circuitBreakers:\n"
 	"  - {name: failing, resource: entry, strategy: ErrorRatio, threshold: 0.5, statIntervalMs: 86400000,\n"
 	"     minRequestAmount: 2, retryTimeoutMs: 86400000}\n"
@@ -366,7 +373,7 @@ static void check_all_flow_control(bool is_virtual)
 	struct packet_spec plain = query("10.0.0.1"), more = query("10.0.0.2"), none = query("10.0.0.3");
 	struct packet_spec watched = query("10.0.0.1"), mail = query("10.0.0.1"), all = query("10.0.0.1");
 	struct packet_spec web = query("10.0.0.1"), allowed = query("100.64.0.7"), denied = query("100.64.0.8");
-	struct packet_spec login = query("10.0.0.1"), voice = query("10.0.0.1");
+	struct packet_spec login = query("10.0.0.1"), voice = query("10.0.0.1"), service = query("10.0.0.1");
 	struct packet_spec allowed6 = query("2001:db8:a::1");
 	struct loaded loaded;
 
@@ -401,6 +408,9 @@ static void check_all_flow_control(bool is_virtual)
 	assert_int_equal(passed_of(&loaded, &allowed, 20), 20);
 	assert_int_equal(passed_of(&loaded, &allowed6, 20), 20);
 	assert_int_equal(passed_of(&loaded, &denied, 20), 0);
+	/* No controller has a share of it. The laboratory knows no other hosts. */
+	service.destination_port = 84;
+	assert_int_equal(passed_of(&loaded, &service, 8), is_virtual ? 5 : 0);
 	/* No controller ran: the safe threshold, of the plain warm-up rule and of full memory. */
 	assert_int_equal(passed_of(&loaded, &all, 20), 6);
 	if (is_virtual)

@@ -6,16 +6,15 @@
 #include <string.h>
 
 #define LEDGER_CHARS 256
+#define NAME_BYTES 16
 
 /* What the hash is for: its first byte. So no two uses have the same input. */
 enum use { USE_NAME = 'n', USE_STREAM = 's' };
 
-static void write_digits(const void *bytes, size_t count, char *ret_text)
+static void write_digits(const uint8_t *bytes, size_t count, char *ret_text)
 {
-	const uint8_t *at = bytes;
-
 	for (size_t i = 0; i < count; i++)
-		snprintf(ret_text + 2 * i, 3, "%02x", at[i]);
+		snprintf(ret_text + 2 * i, 3, "%02x", bytes[i]);
 }
 
 static int digit(char c)
@@ -43,7 +42,7 @@ int weir_flow_secret_read(const char *line, uint8_t ret_secret[WEIR_SIPHASH_KEY_
 }
 
 /* Two hashes of 64 bits, of inputs that differ in their second byte. */
-static void make_name(const uint8_t *secret, const char *ledger, const uint8_t *flow, uint64_t ret_name[2])
+static void make_name(const uint8_t *secret, const char *ledger, const uint8_t *flow, uint8_t ret_name[NAME_BYTES])
 {
 	uint8_t input[2 + WEIR_FLOW_BYTES + LEDGER_CHARS] = {USE_NAME};
 	size_t ledger_bytes = strnlen(ledger, LEDGER_CHARS);
@@ -51,17 +50,20 @@ static void make_name(const uint8_t *secret, const char *ledger, const uint8_t *
 	memcpy(input + 2, flow, WEIR_FLOW_BYTES);
 	memcpy(input + 2 + WEIR_FLOW_BYTES, ledger, ledger_bytes);
 	for (uint8_t half = 0; half < 2; half++) {
+		uint64_t hash;
+
 		input[1] = half;
-		ret_name[half] = weir_siphash(secret, input, 2 + WEIR_FLOW_BYTES + ledger_bytes);
+		hash = weir_siphash(secret, input, 2 + WEIR_FLOW_BYTES + ledger_bytes);
+		memcpy(ret_name + half * sizeof(hash), &hash, sizeof(hash));
 	}
 }
 
 /* Encrypts, and the same decrypts. */
-static void add_stream(const uint8_t *secret, const uint64_t name[2], uint8_t flow[WEIR_FLOW_BYTES])
+static void add_stream(const uint8_t *secret, const uint8_t name[NAME_BYTES], uint8_t flow[WEIR_FLOW_BYTES])
 {
-	uint8_t input[2 + 2 * sizeof(name[0])] = {USE_STREAM};
+	uint8_t input[2 + NAME_BYTES] = {USE_STREAM};
 
-	memcpy(input + 2, name, 2 * sizeof(name[0]));
+	memcpy(input + 2, name, NAME_BYTES);
 	for (size_t at = 0; at < WEIR_FLOW_BYTES; at += sizeof(uint64_t)) {
 		uint64_t stream;
 
@@ -76,8 +78,7 @@ void weir_flow_seal(const uint8_t secret[WEIR_SIPHASH_KEY_BYTES], const char *le
 		    const uint8_t flow[WEIR_FLOW_BYTES], char ret_name[WEIR_FLOW_NAME_CHARS],
 		    char ret_sealed[WEIR_FLOW_SEALED_CHARS])
 {
-	uint8_t sealed[WEIR_FLOW_BYTES];
-	uint64_t name[2] = {0, 0};
+	uint8_t name[NAME_BYTES], sealed[WEIR_FLOW_BYTES];
 
 	make_name(secret, ledger, flow, name);
 	memcpy(sealed, flow, sizeof(sealed));
@@ -89,11 +90,11 @@ void weir_flow_seal(const uint8_t secret[WEIR_SIPHASH_KEY_BYTES], const char *le
 bool weir_flow_open(const uint8_t secret[WEIR_SIPHASH_KEY_BYTES], const char *ledger, const char *name,
 		    const char *sealed, uint8_t ret_flow[WEIR_FLOW_BYTES])
 {
-	uint64_t called[2], due[2] = {0, 0};
+	uint8_t called[NAME_BYTES], due[NAME_BYTES];
 
-	if (!read_digits(name, sizeof(called), (uint8_t *)called) || !read_digits(sealed, WEIR_FLOW_BYTES, ret_flow))
+	if (!read_digits(name, sizeof(called), called) || !read_digits(sealed, WEIR_FLOW_BYTES, ret_flow))
 		return false;
 	add_stream(secret, called, ret_flow);
 	make_name(secret, ledger, ret_flow, due);
-	return called[0] == due[0] && called[1] == due[1];
+	return !memcmp(called, due, sizeof(due));
 }

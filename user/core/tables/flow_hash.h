@@ -24,4 +24,18 @@ static inline uint64_t weir_hash_flow(const __u64 *seed, uint32_t rule_slot, uin
 	return sum ^ sum >> 32;
 }
 
+/* The id of its rows (WEIR_FLOW_OWNER), as weir_flow_id() of bpf/flow.h has it. Not for narrow rows. */
+static inline uint64_t weir_flow_owner(const struct weir_instance_info *info, const struct weir_rule_info *rule,
+				       uint32_t rule_slot, const struct weir_flow_key *key)
+{
+	uint64_t hash = weir_hash_flow(info->seed, rule_slot, rule->timing, key);
+	uint32_t tag = (uint32_t)(hash >> 32);
+
+	if (rule->storage == WEIR_STORAGE_WIDE)
+		return WEIR_FLOW_OWNER(tag ?: 1, (uint32_t)hash & (info->wide_sets - 1));
+	tag &= ~(WEIR_TIMINGS_NARROW - 1u);
+	tag = (tag ?: WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
+	return WEIR_FLOW_OWNER(tag, (uint32_t)hash & (info->medium_sets - 1));
+}
+
 #endif

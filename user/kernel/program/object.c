@@ -427,25 +427,21 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 	return 0;
 }
 
+/* Word by word: a controller may be writing courses of other rules' flows beside them. */
 static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
 {
-	int fd = weir_object_map_fd(object, WEIR_MAP_FLOW_SHARES);
-	struct weir_flow_share_set set;
+	struct weir_flow_share_set *sets = weir_array_map(weir_object_map_fd(object, WEIR_MAP_FLOW_SHARES),
+							  WEIR_FLOW_SHARE_SETS, sizeof(*sets), true);
 
-	for (uint32_t number = 0; number < WEIR_FLOW_SHARE_SETS; number++) {
-		bool changes = false;
+	if (!sets)
+		return -errno;
+	for (uint32_t place = 0; place < WEIR_FLOW_SHARES; place++) {
+		struct weir_flow_share *share = &sets[place / WEIR_FLOW_SHARE_WAYS].way[place % WEIR_FLOW_SHARE_WAYS];
 
-		if (bpf_map_lookup_elem(fd, &number, &set))
-			return -errno;
-		for (int way = 0; way < WEIR_FLOW_SHARE_WAYS; way++) {
-			if (!set.way[way].owner || set.way[way].slot != slot)
-				continue;
-			set.way[way].owner = 0;
-			changes = true;
-		}
-		if (changes && bpf_map_update_elem(fd, &number, &set, BPF_ANY))
-			return -errno;
+		if (share->owner && share->slot == slot)
+			__atomic_store_n(&share->owner, 0, __ATOMIC_RELEASE);
 	}
+	weir_array_unmap(sets, WEIR_FLOW_SHARE_SETS, sizeof(*sets));
 	return 0;
 }
 

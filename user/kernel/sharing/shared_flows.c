@@ -102,18 +102,9 @@ void weir_sharing_flows_free(struct weir_sharing_flows *flows)
 	free(flows);
 }
 
-/* As weir_flow_id() of bpf/flow.h has it. */
 static uint64_t owner_of(const struct weir_sharing_flows *flows, uint32_t slot, const struct weir_flow_key *key)
 {
-	const struct weir_rule_info *rule = &flows->rules[slot];
-	uint64_t hash = weir_hash_flow(flows->info.seed, slot, rule->timing, key);
-	uint32_t tag = (uint32_t)(hash >> 32);
-
-	if (rule->storage == WEIR_STORAGE_WIDE)
-		return WEIR_FLOW_OWNER(tag ?: 1, (uint32_t)hash & (flows->info.wide_sets - 1));
-	tag &= ~(WEIR_TIMINGS_NARROW - 1u);
-	tag = (tag ? tag : WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
-	return WEIR_FLOW_OWNER(tag, (uint32_t)hash & (flows->info.medium_sets - 1));
+	return weir_flow_owner(&flows->info, &flows->rules[slot], slot, key);
 }
 
 static struct weir_flow_share *place_of(const struct weir_sharing_flows *flows, uint32_t place)
@@ -126,8 +117,19 @@ static void free_place(struct weir_flow_share *share)
 	__atomic_store_n(&share->owner, 0, __ATOMIC_RELEASE);
 }
 
-/* The flow's place, which a controller before this one may have given it, or a free one. WEIR_FLOW_SHARES: none. */
-static uint32_t find_place(const struct weir_sharing_flows *flows, uint32_t slot, uint64_t owner)
+static uint64_t half_of(const char *name)
+{
+	char half[WEIR_FLOW_NAME_CHARS / 2 + 1] = "";
+
+	memcpy(half, name, sizeof(half) - 1);
+	return strtoull(half, NULL, 16);
+}
+
+/* The flow's place, which a controller before this one may have given it, or a free one. WEIR_FLOW_SHARES: none. One
+ * that was given by another name, as with another secret, is none until its course is over: this flow's ledger does not
+ * know of it, and would count twice what was given up there.
+ */
+static uint32_t find_place(const struct weir_sharing_flows *flows, uint32_t slot, uint64_t owner, const char *name)
 {
 	uint32_t first = WEIR_FLOW_SHARE_SET((uint32_t)(owner >> 32), (uint32_t)owner) * WEIR_FLOW_SHARE_WAYS;
 	uint32_t found = WEIR_FLOW_SHARES;
@@ -136,7 +138,7 @@ static uint32_t find_place(const struct weir_sharing_flows *flows, uint32_t slot
 		const struct weir_flow_share *share = place_of(flows, place);
 
 		if (share->owner == owner && share->slot == slot)
-			return place;
+			return share->name == half_of(name) ? place : WEIR_FLOW_SHARES;
 		if (!share->owner)
 			found = place;
 	}
@@ -169,6 +171,7 @@ static void take_place(struct weir_sharing_flows *flows, struct weir_shared_flow
 	if (share->owner == owner)
 		return;
 	share->slot = flow->slot;
+	share->name = half_of(flow->name);
 	weir_course_push(&share->version, share->stages, &flow->flow.share, weir_host_now_ns());
 	__atomic_store_n(&share->owner, owner, __ATOMIC_RELEASE);
 }
@@ -178,7 +181,7 @@ static void move_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	struct weir_shared_flow *flow = &flows->flow[index];
 	uint64_t owner = owner_of(flows, flow->slot, &flow->key);
-	uint32_t place = find_place(flows, flow->slot, owner);
+	uint32_t place = find_place(flows, flow->slot, owner, flow->name);
 
 	if (place == flow->place && place_of(flows, place)->owner == owner)
 		return;
@@ -253,7 +256,7 @@ static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_ru
 		     const char *sealed, const struct weir_flow_key *key, uint64_t now_ns)
 {
 	uint64_t owner = owner_of(flows, rule->slot, key);
-	uint32_t place = find_place(flows, rule->slot, owner);
+	uint32_t place = find_place(flows, rule->slot, owner, name);
 	struct weir_shared_flow *flow;
 	struct weir_share_course course;
 

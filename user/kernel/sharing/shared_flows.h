@@ -69,7 +69,7 @@ const struct weir_wanted_flow *weir_sharing_flows_wanted(const struct weir_shari
 void weir_sharing_flows_take_list(struct weir_sharing_flows *flows, const struct weir_flow_rule *rule,
 				  const struct weir_reply *list, uint64_t now_ns);
 
-/* The rule is not shared any more, or is another's. SLOT_ANY: all. */
+/* The rule is not shared any more, or is another's. WEIR_FLOWS_ANY: all. */
 #define WEIR_FLOWS_ANY UINT32_MAX
 void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot);
 

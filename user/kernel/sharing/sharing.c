@@ -204,6 +204,8 @@ static int take_rule(struct weir_sharing *sharing, const struct weir_instance *i
 		sharing->rule_count++;
 	}
 	if (rule->slot != slot || !rule->key[0] || rule->farewells) {
+		if (rule->key[0] && rule->slot != slot)
+			weir_sharing_flows_drop(sharing->flows, rule->slot); /* their places were of that slot */
 		rule->slot = slot;
 		rule->info = *info;
 		rule->farewells = 0;
