@@ -8,9 +8,10 @@
 #include "print.h"
 #include "terminal.h"
 #include "watch/examine.h"
+#include "watch/examine_store.h"
 
 static const struct weir_option own_options[] = {
-	{'r', true, "rules", "FILE...", "what these rules would meet here, too: memory, mode, offloads, throttling"},
+	{'r', true, "rules", "FILE...", "what these rules would meet here, too: memory, mode, offloads, store"},
 	{},
 };
 
@@ -113,6 +114,8 @@ static int examine(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_examine_rules(interface, ruleset, &findings, diag);
 	if (err)
 		return err;
+	if (ruleset)
+		weir_examine_store(ruleset, &findings);
 	if (options->wants_json) {
 		err = weir_json_print(describe(interface, &findings), diag);
 	} else {

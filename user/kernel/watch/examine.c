@@ -36,8 +36,8 @@
 /* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */
 #define LOAD_PAUSE_NS 200000000
 
-__attribute__((format(printf, 5, 6))) static void find(struct weir_findings *findings, enum weir_finding_level level,
-						       const char *topic, const char *advice, const char *format, ...)
+void weir_find(struct weir_findings *findings, enum weir_finding_level level, const char *topic, const char *advice,
+	       const char *format, ...)
 {
 	struct weir_finding *finding = &findings->finding[findings->count];
 	va_list args;
@@ -62,20 +62,20 @@ static void examine_kernel(struct weir_findings *findings)
 	if (uname(&kernel))
 		return;
 	if (weir_host_kernel_is_at_least(6, 1))
-		find(findings, WEIR_FINDING_OK, "kernel", NULL, "Linux %s", kernel.release);
+		weir_find(findings, WEIR_FINDING_OK, "kernel", NULL, "Linux %s", kernel.release);
 	else
-		find(findings, WEIR_FINDING_PROBLEM, "kernel", "boot Linux 6.1 or later",
-		     "Linux %s is older than weir needs", kernel.release);
+		weir_find(findings, WEIR_FINDING_PROBLEM, "kernel", "boot Linux 6.1 or later",
+			  "Linux %s is older than weir needs", kernel.release);
 	if (weir_host_is_realtime())
-		find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
-		     "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
+		weir_find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
+			  "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
 	if (weir_host_cpus_have_gaps())
-		find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
-		     "numbers are missing among the possible CPUs: limits would not be exact");
+		weir_find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
+			  "numbers are missing among the possible CPUs: limits would not be exact");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		find(findings, WEIR_FINDING_PROBLEM, "btf",
-		     "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
-		     "no BTF of the kernel (/sys/kernel/btf/vmlinux): weir cannot be loaded");
+		weir_find(findings, WEIR_FINDING_PROBLEM, "btf",
+			  "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+			  "no BTF of the kernel (/sys/kernel/btf/vmlinux): weir cannot be loaded");
 }
 
 static void examine_privilege(struct weir_findings *findings)
@@ -83,10 +83,10 @@ static void examine_privilege(struct weir_findings *findings)
 	_cleanup_(weir_diag_free) struct weir_diag diag = {};
 
 	if (weir_host_check_privilege(&diag))
-		find(findings, WEIR_FINDING_PROBLEM, "privilege", "run weir as root", "%s",
-		     diag.count ? diag.entries[0].message : "not enough");
+		weir_find(findings, WEIR_FINDING_PROBLEM, "privilege", "run weir as root", "%s",
+			  diag.count ? diag.entries[0].message : "not enough");
 	else
-		find(findings, WEIR_FINDING_OK, "privilege", NULL, "enough to load BPF programs");
+		weir_find(findings, WEIR_FINDING_OK, "privilege", NULL, "enough to load BPF programs");
 }
 
 static void examine_switches(struct weir_findings *findings)
@@ -95,14 +95,14 @@ static void examine_switches(struct weir_findings *findings)
 
 	if (!weir_host_read_text("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text))) {
 		if (text[0] == '0')
-			find(findings, WEIR_FINDING_NOTE, "jit", "sysctl -w net.core.bpf_jit_enable=1",
-			     "BPF programs are interpreted, which is many times slower");
+			weir_find(findings, WEIR_FINDING_NOTE, "jit", "sysctl -w net.core.bpf_jit_enable=1",
+				  "BPF programs are interpreted, which is many times slower");
 		else
-			find(findings, WEIR_FINDING_OK, "jit", NULL, "BPF programs are compiled");
+			weir_find(findings, WEIR_FINDING_OK, "jit", NULL, "BPF programs are compiled");
 	}
 	if (!weir_host_read_text("/proc/sys/kernel/bpf_stats_enabled", text, sizeof(text)) && text[0] != '0')
-		find(findings, WEIR_FINDING_NOTE, "bpfStats", "sysctl -w kernel.bpf_stats_enabled=0",
-		     "run time statistics of BPF programs are on: some 45 ns more a packet");
+		weir_find(findings, WEIR_FINDING_NOTE, "bpfStats", "sysctl -w kernel.bpf_stats_enabled=0",
+			  "run time statistics of BPF programs are on: some 45 ns more a packet");
 }
 
 static void examine_clock(struct weir_findings *findings)
@@ -117,13 +117,14 @@ static void examine_clock(struct weir_findings *findings)
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
 		is_slow |= !strcmp(source, slow[i]);
 	if (is_slow)
-		find(findings, WEIR_FINDING_NOTE, "clock", "find out why the kernel gave up its better clock: 'dmesg'",
-		     "clock source %s is slow to read, or coarse", source);
+		weir_find(findings, WEIR_FINDING_NOTE, "clock",
+			  "find out why the kernel gave up its better clock: 'dmesg'",
+			  "clock source %s is slow to read, or coarse", source);
 	else
-		find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
-		     weir_host_tick_ns() / 1e6,
-		     weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
-							: "read for each packet admitted (Linux 6.2 seldom does)");
+		weir_find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
+			  weir_host_tick_ns() / 1e6,
+			  weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
+							     : "read for each packet admitted (Linux 6.2 seldom does)");
 }
 
 static void examine_memory(struct weir_findings *findings)
@@ -131,9 +132,9 @@ static void examine_memory(struct weir_findings *findings)
 	uint64_t available_bytes = weir_host_memory_available_bytes();
 
 	if (available_bytes)
-		find(findings, WEIR_FINDING_OK, "memory", NULL,
-		     "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
-		     available_bytes / 1e6, weir_host_cpus());
+		weir_find(findings, WEIR_FINDING_OK, "memory", NULL,
+			  "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
+			  available_bytes / 1e6, weir_host_cpus());
 }
 
 /* For MemoryAdaptive rules, which otherwise follow the readings, twenty a second, alone. */
@@ -141,20 +142,21 @@ static void examine_pressure(struct weir_findings *findings)
 {
 	switch (weir_memory_pressure()) {
 	case WEIR_MEMORY_PRESSURE_AT_ONCE:
-		find(findings, WEIR_FINDING_OK, "pressure", NULL,
-		     "memory pressure is told within half a second: MemoryAdaptive rules hear of it between readings");
+		weir_find(findings, WEIR_FINDING_OK, "pressure", NULL,
+			  "memory pressure is told within half a second: MemoryAdaptive rules hear of it between "
+			  "readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_LATE:
-		find(findings, WEIR_FINDING_NOTE, "pressure",
-		     geteuid() ? "run it as root, or with CAP_SYS_RESOURCE"
-			       : "it takes CAP_SYS_RESOURCE, which root lacks here",
-		     "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
+		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
+			  geteuid() ? "run it as root, or with CAP_SYS_RESOURCE"
+				    : "it takes CAP_SYS_RESOURCE, which root lacks here",
+			  "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
 		return;
 	case WEIR_MEMORY_PRESSURE_NEVER:
-		find(findings, WEIR_FINDING_NOTE, "pressure",
-		     geteuid() ? "boot with psi=1 on a kernel that has it; as root"
-			       : "boot with psi=1, on a kernel that has it",
-		     "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
+		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
+			  geteuid() ? "boot with psi=1 on a kernel that has it; as root"
+				    : "boot with psi=1, on a kernel that has it",
+			  "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
 		return;
 	}
 }
@@ -171,11 +173,11 @@ static void examine_load(struct weir_findings *findings)
 	if (weir_cpu_usage_read(&times, &cpu_micro) == -EAGAIN)
 		nanosleep(&pause, NULL);
 	if (weir_cpu_usage_read(&times, &cpu_micro))
-		find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f; the CPU usage cannot be read",
-		     load1_micro / 1e6);
+		weir_find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f; the CPU usage cannot be read",
+			  load1_micro / 1e6);
 	else
-		find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f, CPU usage %.2f", load1_micro / 1e6,
-		     cpu_micro / 1e6);
+		weir_find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f, CPU usage %.2f", load1_micro / 1e6,
+			  cpu_micro / 1e6);
 }
 
 static void examine_bpffs(struct weir_findings *findings)
@@ -183,12 +185,12 @@ static void examine_bpffs(struct weir_findings *findings)
 	const char *where = weir_bpffs_root();
 
 	if (!weir_bpffs_is_mounted())
-		find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach does it", where);
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach does it", where);
 	else if (weir_bpffs_is_elsewhere())
-		find(findings, WEIR_FINDING_OK, "bpffs", NULL,
-		     "this mount namespace hides it ('ip netns exec' does): weir reaches it all the same");
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL,
+			  "this mount namespace hides it ('ip netns exec' does): weir reaches it all the same");
 	else
-		find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
 }
 
 /* A note, and no problem: only `throttling: pace` needs it. */
@@ -197,8 +199,8 @@ static void examine_pace(struct weir_findings *findings)
 	struct weir_pace_ability ability;
 
 	weir_pace_probe(&ability);
-	find(findings, ability.answer == WEIR_PACE_YES ? WEIR_FINDING_OK : WEIR_FINDING_NOTE, "pace", ability.advice,
-	     "%s", ability.text);
+	weir_find(findings, ability.answer == WEIR_PACE_YES ? WEIR_FINDING_OK : WEIR_FINDING_NOTE, "pace",
+		  ability.advice, "%s", ability.text);
 }
 
 /* ---- the interface ---- */
@@ -208,20 +210,21 @@ static void examine_driver(const char *interface, const struct weir_device *devi
 	const char *driver = device->driver[0] ? device->driver : "(unknown)";
 
 	if (!device->is_up)
-		find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
-		     interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
+			  interface);
 	if (device->hardware.keeps_merging)
-		find(findings, WEIR_FINDING_NOTE, "driver",
-		     "of the virtual machine's host: guest_csum, guest_tso4, guest_tso6, guest_ecn, guest_ufo off",
-		     "driver %s refuses native XDP: the host merges packets, and lets nobody here turn it off", driver);
+		weir_find(findings, WEIR_FINDING_NOTE, "driver",
+			  "of the virtual machine's host: guest_csum, guest_tso4, guest_tso6, guest_ecn, guest_ufo off",
+			  "driver %s refuses native XDP: the host merges packets, and lets nobody here turn it off",
+			  driver);
 	else if (!device->has_xdp_features)
-		find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
-		     "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
+		weir_find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
+			  "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
 	else if (device->has_native_xdp)
-		find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
+		weir_find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
 	else
-		find(findings, WEIR_FINDING_NOTE, "driver", "use another interface where speed matters",
-		     "driver %s has no native XDP: attach falls back to skb mode, which is slower", driver);
+		weir_find(findings, WEIR_FINDING_NOTE, "driver", "use another interface where speed matters",
+			  "driver %s has no native XDP: attach falls back to skb mode, which is slower", driver);
 }
 
 static void examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -229,17 +232,18 @@ static void examine_mtu(const char *interface, const struct weir_device *device,
 	const bool has_large_frames = device->mtu > ONE_BUFFER_MTU;
 
 	if (!device->mtu)
-		find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
 	else if (has_large_frames && !device->has_xdp_features)
-		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
-		     "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
-		     "Linux 6.3",
-		     device->mtu);
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+			  "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
+			  "Linux 6.3",
+			  device->mtu);
 	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
-		find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
-		     "MTU %u needs several buffers a frame, which this driver's native XDP may refuse", device->mtu);
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+			  "MTU %u needs several buffers a frame, which this driver's native XDP may refuse",
+			  device->mtu);
 	else
-		find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
+		weir_find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
 }
 
 /* What happens to packets before XDP sees them. */
@@ -248,14 +252,15 @@ static void examine_offloads(const char *interface, const struct weir_device *de
 	char advice[96];
 
 	if (!device->has_offloads) {
-		find(findings, WEIR_FINDING_NOTE, "vlan", "should rules ask for 'vlan': 'ethtool -k' may know more",
-		     "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
+		weir_find(findings, WEIR_FINDING_NOTE, "vlan",
+			  "should rules ask for 'vlan': 'ethtool -k' may know more",
+			  "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
 	} else if (device->strips_vlan) {
 		snprintf(advice, sizeof(advice), "for rules with 'vlan': ethtool -K %s rxvlan off", interface);
-		find(findings, WEIR_FINDING_NOTE, "vlan", advice,
-		     "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
+		weir_find(findings, WEIR_FINDING_NOTE, "vlan", advice,
+			  "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
 	} else {
-		find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
+		weir_find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
 	}
 }
 
@@ -267,11 +272,11 @@ static void examine_merging(const char *interface, uint32_t ifindex, const struc
 	char advice[96];
 
 	if (!weir_merging_find(interface, ifindex, &merging)) {
-		find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges packets that come in");
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges packets that come in");
 		return;
 	}
 	if (!strcmp(merging.offload, "gro") && device->has_xdp_features && device->has_native_xdp) {
-		find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
 		return;
 	}
 	if (merging.is_fixed)
@@ -279,9 +284,9 @@ static void examine_merging(const char *interface, uint32_t ifindex, const struc
 			 "it cannot be turned off here; '--allow-gro' counts each as one packet");
 	else
 		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
-	find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
-	     "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
-	     merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
+	weir_find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
+		  "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
+		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
 }
 
 static void examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
@@ -291,11 +296,12 @@ static void examine_super_frames(const char *interface, uint32_t ifindex, const 
 	struct weir_super_frames frames;
 
 	if (!weir_super_frames_find(interface, ifindex, &frames))
-		find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host has super-frames for it");
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host has super-frames for it");
 	else if (is_native && !frames.evades_native)
-		find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP has them in packets", frames.text);
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP has them in packets", frames.text);
 	else
-		find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet", frames.text);
+		weir_find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet",
+			  frames.text);
 }
 
 /* A program on an upper interface is in skb mode as a rule, where the ports below could have native mode. */
@@ -317,8 +323,8 @@ static void examine_stack(const char *interface, uint32_t ifindex, struct weir_f
 	}
 	snprintf(advice, sizeof(advice), "'weir attach%s' limits them together, and what is not for '%s' too", options,
 		 interface);
-	find(findings, WEIR_FINDING_NOTE, "stack", advice, "'%s' stands on %s: what comes in there passes them first",
-	     interface, below);
+	weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
+		  "'%s' stands on %s: what comes in there passes them first", interface, below);
 }
 
 static void examine_queues(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -327,18 +333,18 @@ static void examine_queues(const char *interface, const struct weir_device *devi
 
 	snprintf(advice, sizeof(advice), "ethtool -X %s equal %u", interface, device->rx_queues);
 	if (!device->rx_queues)
-		find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
+		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
 	else if (device->rx_queues == 1 && weir_host_cpus() > 1)
-		find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
-		     "one receive queue: one CPU does all the work%s",
-		     device->hardware.rps_cpus > 1 ? " in native mode; RPS spreads that of skb mode" : "");
+		weir_find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
+			  "one receive queue: one CPU does all the work%s",
+			  device->hardware.rps_cpus > 1 ? " in native mode; RPS spreads that of skb mode" : "");
 	else if (device->rss_queues && device->rss_queues < device->rx_queues)
-		find(findings, WEIR_FINDING_NOTE, "queues", advice,
-		     "RSS sends packets to %u of %u receive queues: the CPUs of the others have nothing to do",
-		     device->rss_queues, device->rx_queues);
+		weir_find(findings, WEIR_FINDING_NOTE, "queues", advice,
+			  "RSS sends packets to %u of %u receive queues: the CPUs of the others have nothing to do",
+			  device->rss_queues, device->rx_queues);
 	else
-		find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
-		     device->rx_queues == 1 ? "" : "s");
+		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
+			  device->rx_queues == 1 ? "" : "s");
 }
 
 /* Where interrupts go the program runs, until RPS hands the packet on, which it does before skb mode only. */
@@ -352,14 +358,14 @@ static void examine_interrupts(const char *interface, const struct weir_device *
 	if (hardware->rps_cpus > 1)
 		snprintf(spread, sizeof(spread), "; RPS spreads skb mode over %u", hardware->rps_cpus);
 	if (hardware->interrupts > 1 && hardware->interrupt_cpus == 1 && weir_host_cpus() > 1)
-		find(findings, WEIR_FINDING_NOTE, "interrupts",
-		     "start irqbalance, or write other CPUs to /proc/irq/N/smp_affinity_list",
-		     "all %u receive interrupts of '%s' go to CPU %u, which does all the work%s", hardware->interrupts,
-		     interface, hardware->last_cpu, spread);
+		weir_find(findings, WEIR_FINDING_NOTE, "interrupts",
+			  "start irqbalance, or write other CPUs to /proc/irq/N/smp_affinity_list",
+			  "all %u receive interrupts of '%s' go to CPU %u, which does all the work%s",
+			  hardware->interrupts, interface, hardware->last_cpu, spread);
 	else
-		find(findings, WEIR_FINDING_OK, "interrupts", NULL, "%u receive interrupt%s on %u CPU%s%s",
-		     hardware->interrupts, hardware->interrupts == 1 ? "" : "s", hardware->interrupt_cpus,
-		     hardware->interrupt_cpus == 1 ? "" : "s", spread);
+		weir_find(findings, WEIR_FINDING_OK, "interrupts", NULL, "%u receive interrupt%s on %u CPU%s%s",
+			  hardware->interrupts, hardware->interrupts == 1 ? "" : "s", hardware->interrupt_cpus,
+			  hardware->interrupt_cpus == 1 ? "" : "s", spread);
 }
 
 /* What arrives while the CPU is busy waits in the ring; what does not fit is dropped there, before any limit. */
@@ -371,11 +377,12 @@ static void examine_rings(const char *interface, const struct weir_device *devic
 		return; /* virtual devices have none */
 	snprintf(advice, sizeof(advice), "ethtool -G %s rx %u", interface, device->rx_ring_max);
 	if (device->rx_ring < RX_RING_MIN && device->rx_ring < device->rx_ring_max)
-		find(findings, WEIR_FINDING_NOTE, "rings", advice,
-		     "a receive queue holds %u packets of at most %u: a burst is lost before weir sees it",
-		     device->rx_ring, device->rx_ring_max);
+		weir_find(findings, WEIR_FINDING_NOTE, "rings", advice,
+			  "a receive queue holds %u packets of at most %u: a burst is lost before weir sees it",
+			  device->rx_ring, device->rx_ring_max);
 	else
-		find(findings, WEIR_FINDING_OK, "rings", NULL, "a receive queue holds %u packets", device->rx_ring);
+		weir_find(findings, WEIR_FINDING_OK, "rings", NULL, "a receive queue holds %u packets",
+			  device->rx_ring);
 }
 
 static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
@@ -391,8 +398,8 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 	left_ns = weir_instance_left_ns(instance);
 	words = weir_narrow_words(left_ns, buffer);
 	if (words)
-		find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
-		     "instance '%s' was %s", name, words);
+		weir_find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
+			  "instance '%s' was %s", name, words);
 }
 
 /* Flows that were pushed out are remembered without a row, until there is no room for that either: they begin anew, and
@@ -410,18 +417,19 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 	    weir_remnants_look(instance, &remnants, &ignored))
 		return;
 	if (weir_remnants_are_nearly_full(&remnants))
-		find(findings, WEIR_FINDING_PROBLEM, "flows",
-		     "raise settings.flowsPerCpu, 'weir detach', and attach again",
-		     "instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
-		     "forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
-		     name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
+		weir_find(
+			findings, WEIR_FINDING_PROBLEM, "flows",
+			"raise settings.flowsPerCpu, 'weir detach', and attach again",
+			"instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
+			"forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
+			name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
 	for (uint32_t i = 0; i < instance->rule_count; i++)
 		evicted += counters.rules[instance->rule_order[i]].evicted;
 	if (evicted)
-		find(findings, WEIR_FINDING_NOTE, "flows",
-		     "raise settings.flowsPerCpu, 'weir detach', and attach again",
-		     "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
-		     (unsigned long long)evicted, name, instance->info.flows_per_cpu);
+		weir_find(findings, WEIR_FINDING_NOTE, "flows",
+			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
+			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
+			  (unsigned long long)evicted, name, instance->info.flows_per_cpu);
 }
 
 /* What its system rules go by. */
@@ -434,13 +442,13 @@ static void examine_signals(const char *name, struct weir_findings *findings)
 	if (weir_instance_open(name, &instance, &ignored) || weir_signals_look(instance, &signals, &ignored))
 		return;
 	if (signals.has_samples && !signals.has_load1 && !signals.has_cpu)
-		find(findings, WEIR_FINDING_NOTE, "system", "'weir run' and 'weir control' do",
-		     "nobody samples load and CPU usage for the system rules of instance '%s'", name);
+		weir_find(findings, WEIR_FINDING_NOTE, "system", "'weir run' and 'weir control' do",
+			  "nobody samples load and CPU usage for the system rules of instance '%s'", name);
 	if (signals.has_connections)
-		find(findings, WEIR_FINDING_OK, "system", NULL,
-		     "connections open: %llu; AvgRT %.3f ms, maxComplete %llu a second, minRt %.3f ms",
-		     (unsigned long long)signals.open, signals.mean_us / 1e3, (unsigned long long)signals.complete_max,
-		     signals.shortest_us / 1e3);
+		weir_find(findings, WEIR_FINDING_OK, "system", NULL,
+			  "connections open: %llu; AvgRT %.3f ms, maxComplete %llu a second, minRt %.3f ms",
+			  (unsigned long long)signals.open, signals.mean_us / 1e3,
+			  (unsigned long long)signals.complete_max, signals.shortest_us / 1e3);
 }
 
 static void examine_weir(uint32_t program_id, struct weir_findings *findings)
@@ -449,19 +457,19 @@ static void examine_weir(uint32_t program_id, struct weir_findings *findings)
 	struct weir_instance_info head;
 
 	if (!weir_instance_of_program(program_id, name)) {
-		find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
 		return;
 	}
 	if (weir_instance_is_foreign(name, &head)) {
 		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' makes it this one's",
 			 name);
-		find(findings, WEIR_FINDING_NOTE, "programs", advice,
-		     "another version of weir is attached: instance '%s'", name);
+		weir_find(findings, WEIR_FINDING_NOTE, "programs", advice,
+			  "another version of weir is attached: instance '%s'", name);
 		return;
 	}
 	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", name);
-	find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
-	     program_id);
+	weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
+		  program_id);
 	examine_span(name, advice, findings);
 	examine_signals(name, findings);
 	examine_evictions(name, findings);
@@ -474,7 +482,7 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 	char name[16], advice[WEIR_REMOVAL_BYTES];
 
 	if (!program_id) {
-		find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
 		return;
 	}
 	weir_program_name(program_id, name);
@@ -483,8 +491,8 @@ static void examine_programs(const char *interface, uint32_t ifindex, const stru
 		return;
 	}
 	weir_device_removal(interface, ifindex, device, advice);
-	find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
-	     "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
+	weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
+		  "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
 }
 
 int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag)
@@ -536,8 +544,8 @@ static void examine_rules_memory(const struct weir_image *image, struct weir_fin
 		level = WEIR_FINDING_PROBLEM;
 	else if (available_bytes && memory.total > available_bytes / 2)
 		level = WEIR_FINDING_NOTE;
-	find(findings, level, "rules", level == WEIR_FINDING_OK ? NULL : "lower settings.flowsPerCpu",
-	     "the rules take %.1f MB, %.0f MB are available", memory.total / 1e6, available_bytes / 1e6);
+	weir_find(findings, level, "rules", level == WEIR_FINDING_OK ? NULL : "lower settings.flowsPerCpu",
+		  "the rules take %.1f MB, %.0f MB are available", memory.total / 1e6, available_bytes / 1e6);
 }
 
 /* A flow takes a place on each CPU that its packets come to: with RSS one, without it all of them. How many there will
@@ -548,14 +556,14 @@ static void examine_rules_flows(const struct weir_image *image, struct weir_find
 	const uint32_t flows = image->flows_per_cpu;
 
 	if (image->override_count > flows / 2)
-		find(findings, WEIR_FINDING_NOTE, "flows",
-		     "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
-		     "the rules name %u flows by overrides, and a CPU has room for %u, half of which fit for sure",
-		     image->override_count, flows);
+		weir_find(findings, WEIR_FINDING_NOTE, "flows",
+			  "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
+			  "the rules name %u flows by overrides, and a CPU has room for %u, half of which fit for sure",
+			  image->override_count, flows);
 	else
-		find(findings, WEIR_FINDING_OK, "flows", NULL,
-		     "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
-		     flows / 2);
+		weir_find(findings, WEIR_FINDING_OK, "flows", NULL,
+			  "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
+			  flows / 2);
 }
 
 /* Water marks that this machine can never reach. */
@@ -565,19 +573,21 @@ static void examine_rules_marks(const struct weir_ruleset *ruleset, struct weir_
 
 	weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), &diag);
 	for (size_t i = 0; i < diag.count; i++)
-		find(findings, WEIR_FINDING_PROBLEM, "marks", diag.entries[i].hint, "%s:%d: %s",
-		     diag.entries[i].file ? diag.entries[i].file : "-", diag.entries[i].line, diag.entries[i].message);
+		weir_find(findings, WEIR_FINDING_PROBLEM, "marks", diag.entries[i].hint, "%s:%d: %s",
+			  diag.entries[i].file ? diag.entries[i].file : "-", diag.entries[i].line,
+			  diag.entries[i].message);
 }
 
 static void examine_rules_mode(const struct weir_device *device, struct weir_findings *findings)
 {
 	if (!device->has_xdp_features)
-		find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would try native mode first, and skb mode then");
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
+			  "attach would try native mode first, and skb mode then");
 	else if (device->has_native_xdp)
-		find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
 	else
-		find(findings, WEIR_FINDING_NOTE, "mode", "see the lines about offloads: merged packets count as one",
-		     "attach would choose skb mode");
+		weir_find(findings, WEIR_FINDING_NOTE, "mode",
+			  "see the lines about offloads: merged packets count as one", "attach would choose skb mode");
 }
 
 static void examine_rules_vlan(const char *interface, const struct weir_device *device, struct weir_findings *findings)
@@ -586,10 +596,10 @@ static void examine_rules_vlan(const char *interface, const struct weir_device *
 
 	snprintf(advice, sizeof(advice), "ethtool -K %s rxvlan off", interface);
 	if (device->has_offloads && device->strips_vlan)
-		find(findings, WEIR_FINDING_PROBLEM, "fields", advice,
-		     "the rules match 'vlan', and the device may take tags off before they are seen");
+		weir_find(findings, WEIR_FINDING_PROBLEM, "fields", advice,
+			  "the rules match 'vlan', and the device may take tags off before they are seen");
 	else
-		find(findings, WEIR_FINDING_OK, "fields", NULL, "the rules match 'vlan', and nothing hides it");
+		weir_find(findings, WEIR_FINDING_OK, "fields", NULL, "the rules match 'vlan', and nothing hides it");
 }
 
 /* What offloads hide of single packets. A device that tells nothing of native XDP gets it, perhaps. */
@@ -606,8 +616,8 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 	    (device->has_xdp_features && device->has_native_xdp))
 		return;
 	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames))
-		find(findings, WEIR_FINDING_NOTE, "fields", "see the lines 'gro' and 'gso'",
-		     "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
+		weir_find(findings, WEIR_FINDING_NOTE, "fields", "see the lines 'gro' and 'gso'",
+			  "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
 }
 
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
@@ -619,8 +629,8 @@ static void examine_rules_pace(const struct weir_image *image, struct weir_findi
 	weir_pace_probe(&ability);
 	if (ability.answer == WEIR_PACE_YES)
 		return; /* the host's own line says so */
-	find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
-	     "the rules throttle by 'pace', which this host cannot: %s", ability.text);
+	weir_find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
+		  "the rules throttle by 'pace', which this host cannot: %s", ability.text);
 }
 
 /* What was noted of the host, and these rules never meet. A problem stays: it is one for any rules. */

@@ -16,11 +16,12 @@ enum weir_finding_level {
 	WEIR_FINDING_PROBLEM, /* weir cannot attach, or its limits would not hold */
 };
 
+#define WEIR_FINDING_CHARS 200
 struct weir_finding {
 	enum weir_finding_level level;
 	const char *topic; /* one word, stable: "kernel", "driver", ... */
-	char text[200];
-	char advice[200]; /* empty: none needed */
+	char text[WEIR_FINDING_CHARS];
+	char advice[WEIR_FINDING_CHARS]; /* empty: none needed */
 };
 
 /* Room for every finding there is. */
@@ -29,6 +30,10 @@ struct weir_findings {
 	struct weir_finding finding[WEIR_FINDINGS_MAX];
 	size_t count;
 };
+
+/* Add one. Beyond WEIR_FINDINGS_MAX they are left out. advice may be NULL. */
+void weir_find(struct weir_findings *findings, enum weir_finding_level level, const char *topic, const char *advice,
+	       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
  * What this rule set would meet there, added to the findings about the interface: memory, its mode, what offloads hide,
