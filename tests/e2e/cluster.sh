@@ -52,7 +52,7 @@ rules_of() { # HOST
 
 make_hosts() {
 	local host
-	echo 000102030405060708090a0b0c0d0e0f >"$work/key"
+	openssl rand -hex 32 >"$work/key"
 	for host in "${hosts[@]}"; do
 		ip -n "$near" link add "out$host" type veth peer name "in$host" netns "$far" address "$far_mac" ||
 			fail "cannot make a veth pair"

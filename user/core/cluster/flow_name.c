@@ -2,14 +2,17 @@
 #include "cluster/flow_name.h"
 
 #include <errno.h>
+#include <nettle/siv-cmac.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LEDGER_CHARS 256
-#define NAME_BYTES 16
+_Static_assert(WEIR_FLOW_SECRET_BYTES == SIV_CMAC_AES128_KEY_SIZE, "the secret is AES-SIV's key");
+_Static_assert(WEIR_FLOW_NAME_CHARS == 2 * SIV_DIGEST_SIZE + 1, "the name is AES-SIV's digest");
 
-/* What the hash is for: its first byte. So no two uses have the same input. */
-enum use { USE_NAME = 'n', USE_STREAM = 's' };
+#define SEALED_BYTES (SIV_DIGEST_SIZE + WEIR_FLOW_BYTES)
+
+/* None of its own for each message: equal flows shall have equal names, which is what SIV is for. */
+static const uint8_t nonce[] = {'w', 'e', 'i', 'r'};
 
 static void write_digits(const uint8_t *bytes, size_t count, char *ret_text)
 {
@@ -36,65 +39,39 @@ static bool read_digits(const char *text, size_t count, uint8_t *ret_bytes)
 	return true;
 }
 
-int weir_flow_secret_read(const char *line, uint8_t ret_secret[WEIR_SIPHASH_KEY_BYTES])
+int weir_flow_secret_read(const char *line, uint8_t ret_secret[WEIR_FLOW_SECRET_BYTES])
 {
-	return read_digits(line, WEIR_SIPHASH_KEY_BYTES, ret_secret) ? 0 : -EINVAL;
+	return read_digits(line, WEIR_FLOW_SECRET_BYTES, ret_secret) ? 0 : -EINVAL;
 }
 
-/* Two hashes of 64 bits, of inputs that differ in their second byte. */
-static void make_name(const uint8_t *secret, const char *ledger, const uint8_t *flow, uint8_t ret_name[NAME_BYTES])
-{
-	uint8_t input[2 + WEIR_FLOW_BYTES + LEDGER_CHARS] = {USE_NAME};
-	size_t ledger_bytes = strnlen(ledger, LEDGER_CHARS);
-
-	memcpy(input + 2, flow, WEIR_FLOW_BYTES);
-	memcpy(input + 2 + WEIR_FLOW_BYTES, ledger, ledger_bytes);
-	for (uint8_t half = 0; half < 2; half++) {
-		uint64_t hash;
-
-		input[1] = half;
-		hash = weir_siphash(secret, input, 2 + WEIR_FLOW_BYTES + ledger_bytes);
-		memcpy(ret_name + half * sizeof(hash), &hash, sizeof(hash));
-	}
-}
-
-/* Encrypts, and the same decrypts. */
-static void add_stream(const uint8_t *secret, const uint8_t name[NAME_BYTES], uint8_t flow[WEIR_FLOW_BYTES])
-{
-	uint8_t input[2 + NAME_BYTES] = {USE_STREAM};
-
-	memcpy(input + 2, name, NAME_BYTES);
-	for (size_t at = 0; at < WEIR_FLOW_BYTES; at += sizeof(uint64_t)) {
-		uint64_t stream;
-
-		input[1] = (uint8_t)at;
-		stream = weir_siphash(secret, input, sizeof(input));
-		for (size_t i = 0; i < sizeof(stream); i++)
-			flow[at + i] ^= (uint8_t)(stream >> 8 * i);
-	}
-}
-
-void weir_flow_seal(const uint8_t secret[WEIR_SIPHASH_KEY_BYTES], const char *ledger,
+void weir_flow_seal(const uint8_t secret[WEIR_FLOW_SECRET_BYTES], const char *ledger,
 		    const uint8_t flow[WEIR_FLOW_BYTES], char ret_name[WEIR_FLOW_NAME_CHARS],
 		    char ret_sealed[WEIR_FLOW_SEALED_CHARS])
 {
-	uint8_t name[NAME_BYTES], sealed[WEIR_FLOW_BYTES];
+	struct siv_cmac_aes128_ctx siv;
+	uint8_t sealed[SEALED_BYTES];
 
-	make_name(secret, ledger, flow, name);
-	memcpy(sealed, flow, sizeof(sealed));
-	add_stream(secret, name, sealed);
-	write_digits(name, sizeof(name), ret_name);
-	write_digits(sealed, sizeof(sealed), ret_sealed);
+	siv_cmac_aes128_set_key(&siv, secret);
+	siv_cmac_aes128_encrypt_message(&siv, sizeof(nonce), nonce, strlen(ledger), (const uint8_t *)ledger,
+					sizeof(sealed), sealed, flow);
+	write_digits(sealed, SIV_DIGEST_SIZE, ret_name);
+	write_digits(sealed + SIV_DIGEST_SIZE, WEIR_FLOW_BYTES, ret_sealed);
+	explicit_bzero(&siv, sizeof(siv));
 }
 
-bool weir_flow_open(const uint8_t secret[WEIR_SIPHASH_KEY_BYTES], const char *ledger, const char *name,
+bool weir_flow_open(const uint8_t secret[WEIR_FLOW_SECRET_BYTES], const char *ledger, const char *name,
 		    const char *sealed, uint8_t ret_flow[WEIR_FLOW_BYTES])
 {
-	uint8_t called[NAME_BYTES], due[NAME_BYTES];
+	struct siv_cmac_aes128_ctx siv;
+	uint8_t bytes[SEALED_BYTES];
+	bool is_whole;
 
-	if (!read_digits(name, sizeof(called), called) || !read_digits(sealed, WEIR_FLOW_BYTES, ret_flow))
+	if (!read_digits(name, SIV_DIGEST_SIZE, bytes) ||
+	    !read_digits(sealed, WEIR_FLOW_BYTES, bytes + SIV_DIGEST_SIZE))
 		return false;
-	add_stream(secret, called, ret_flow);
-	make_name(secret, ledger, ret_flow, due);
-	return !memcmp(called, due, sizeof(due));
+	siv_cmac_aes128_set_key(&siv, secret);
+	is_whole = siv_cmac_aes128_decrypt_message(&siv, sizeof(nonce), nonce, strlen(ledger), (const uint8_t *)ledger,
+						   WEIR_FLOW_BYTES, ret_flow, bytes);
+	explicit_bzero(&siv, sizeof(siv));
+	return is_whole;
 }

@@ -22,7 +22,7 @@
 
 struct weir_sharing_flows {
 	bool has_secret;
-	uint8_t secret[WEIR_SIPHASH_KEY_BYTES];
+	uint8_t secret[WEIR_FLOW_SECRET_BYTES];
 	/* of the instance */
 	struct weir_instance_info info;
 	struct weir_rule_info *rules; /* by slot */
@@ -38,9 +38,9 @@ struct weir_sharing_flows {
 
 /* ---- the secret ---- */
 
-static int read_secret(const char *path, uint8_t ret_secret[WEIR_SIPHASH_KEY_BYTES])
+static int read_secret(const char *path, uint8_t ret_secret[WEIR_FLOW_SECRET_BYTES])
 {
-	char line[2 * WEIR_SIPHASH_KEY_BYTES + 2] = "";
+	char line[2 * WEIR_FLOW_SECRET_BYTES + 2] = "";
 	FILE *file = fopen(path, "re");
 	int err = file ? 0 : -errno;
 
@@ -71,8 +71,8 @@ int weir_sharing_flows_open(const struct weir_cluster_info *cluster, struct weir
 	err = read_secret(cluster->key_file, flows->secret);
 	flows->has_secret = !err;
 	if (err == -EINVAL)
-		weir_diag_warning(diag, NULL, NULL, "make one by 'openssl rand -hex 16', the same for all hosts",
-				  "no flow is shared: the first line of '%s' is no key of 32 digits, 0 to 9 and a to f",
+		weir_diag_warning(diag, NULL, NULL, "make one by 'openssl rand -hex 32', the same for all hosts",
+				  "no flow is shared: the first line of '%s' is no key of 64 digits, 0 to 9 and a to f",
 				  cluster->key_file);
 	else if (err)
 		weir_diag_warning(diag, NULL, NULL, NULL, "no flow is shared: cannot read the key in '%s': %s",
