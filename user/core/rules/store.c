@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char advice[] = "write redis://ADDRESS:PORT/DATABASE, such as redis://192.0.2.10:6379/0, or unix:///PATH";
+static const char advice[] = "write redis://HOST:PORT/DATABASE, such as redis://192.0.2.10:6379/0, or unix:///PATH";
 
 static int refuse(struct weir_refusal *refusal, const char *url)
 {
@@ -55,6 +55,16 @@ static int read_port(const char *text, struct weir_store_address *address, struc
 	return err;
 }
 
+/* Names whose last part is a number would be read as addresses in ways of old: "10.1" as 10.0.0.1. */
+static bool is_name(const char *host)
+{
+	const char *last = strrchr(host, '.');
+
+	last = last ? last + 1 : host;
+	return *host && *host != '-' && *host != '.' && last[strspn(last, "0123456789")] &&
+	       strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(host);
+}
+
 static int read_host(const char *host, struct weir_store_address *address, struct weir_refusal *refusal)
 {
 	if (!strcmp(host, "localhost"))
@@ -62,12 +72,16 @@ static int read_host(const char *host, struct weir_store_address *address, struc
 	address->family = strchr(host, ':') ? 6 : 4;
 	if (inet_pton(address->family == 6 ? AF_INET6 : AF_INET, host, address->address) == 1)
 		return 0;
-	weir_refuse(refusal, "redis: '%.*s' is not an address", WEIR_SHOWN(host));
-	return weir_advise(refusal,
-			   "write an IPv4 address, or an IPv6 one in brackets: the controller looks up no names");
+	if (is_name(host)) {
+		address->family = 0;
+		strcpy(address->name, host);
+		return 0;
+	}
+	weir_refuse(refusal, "redis: '%.*s' is neither an address nor a name", WEIR_SHOWN(host));
+	return weir_advise(refusal, "write a name, an IPv4 address, or an IPv6 one in brackets");
 }
 
-/* "ADDRESS[:PORT][/DATABASE]" */
+/* "HOST[:PORT][/DATABASE]" */
 static int read_tcp(char *rest, struct weir_store_address *address, struct weir_refusal *refusal)
 {
 	char *database = strchr(rest, '/'), *port;
@@ -88,6 +102,8 @@ static int read_tcp(char *rest, struct weir_store_address *address, struct weir_
 		port = end[1] ? end + 2 : NULL;
 		*end = '\0';
 		rest++;
+		if (!strchr(rest, ':'))
+			return refuse(refusal, rest);
 	} else {
 		port = strchr(rest, ':');
 		if (port)
@@ -129,7 +145,7 @@ int weir_parse_store(const char *url, struct weir_store_address *ret_address, st
 	if (!strncmp(url, "rediss://", 9)) {
 		weir_refuse(reterr_refusal, "redis: weir speaks no TLS");
 		return weir_advise(reterr_refusal,
-				   "write redis:// or unix://, to a tunnel on this host (stunnel, WireGuard)");
+				   "write 'redis://127.0.0.1:6379', and have stunnel there: docs/cluster.md says how");
 	}
 	if ((!is_unix && strncmp(url, "redis://", 8)) || strlen(url) >= sizeof(text))
 		return refuse(reterr_refusal, url);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the store of a cluster is: `settings.cluster.redis`, as redis-cli writes it. Pure: nothing is looked up, so a
- * host is an address, or "localhost", which is 127.0.0.1.
+ * Where the store of a cluster is: `settings.cluster.redis`, as redis-cli writes it. Pure: nothing is looked up here.
+ * "localhost" is 127.0.0.1.
  */
 #ifndef WEIR_RULES_STORE_H
 #define WEIR_RULES_STORE_H
@@ -19,6 +19,7 @@
 
 struct weir_store_address {
 	char path[WEIR_STORE_PATH_CHARS]; /* of a socket; empty: an address */
+	char name[WEIR_STORE_URL_CHARS];  /* to be looked up; empty: it is an address already */
 	uint8_t family;			  /* 4 or 6 */
 	uint8_t address[16];		  /* network order, IPv4 in the first four */
 	uint16_t port;
@@ -27,7 +28,7 @@ struct weir_store_address {
 };
 
 /*
- * "redis://[USER@]ADDRESS[:PORT][/DATABASE]" or "unix://[USER@]/PATH[?db=DATABASE]". -EINVAL says why not; passwords
+ * "redis://[USER@]HOST[:PORT][/DATABASE]" or "unix://[USER@]/PATH[?db=DATABASE]". -EINVAL says why not; passwords
  * are refused, as the words of a rule file are shown to everybody who may see the rules.
  */
 int weir_parse_store(const char *url, struct weir_store_address *ret_address, struct weir_refusal *reterr_refusal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sharing/store.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -14,6 +15,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "rules/store.h"
+#include "sharing/lookup.h"
 
 /* To connect, and to reply: after 300 ms an answer is lost anyway (cluster/share.h). Chosen, not derived. */
 #define TIMEOUT_NS 1000000000ull
@@ -24,11 +26,14 @@
 #define REPLY_BYTES_MAX (4u << 20)
 #define NEVER_NS UINT64_MAX
 
-enum state { STATE_DOWN, STATE_CONNECTING, STATE_GREETING, STATE_READY };
+enum state { STATE_DOWN, STATE_LOOKING_UP, STATE_CONNECTING, STATE_GREETING, STATE_READY };
 
 struct weir_store {
 	struct weir_store_address address;
 	struct weir_cluster_info cluster;
+	struct weir_lookup *lookup; /* of its name, under way */
+	struct weir_looked_up found;
+	size_t next; /* of what was found: the address to try next; when there is none, its name is looked up anew */
 	enum state state;
 	int fd;
 	uint64_t connection;
@@ -169,6 +174,7 @@ static void greet(struct weir_store *store, uint64_t now_ns)
 static void end_greeting(struct weir_store *store)
 {
 	store->state = STATE_READY;
+	store->next = store->found.count; /* when this ends, its name may be another address's */
 	store->connection++;
 	store->due_ns = NEVER_NS;
 	store->retry_ns = RETRY_NS_MIN;
@@ -177,11 +183,15 @@ static void end_greeting(struct weir_store *store)
 
 /* ---- connecting ---- */
 
-static int connect_to(const struct weir_store_address *address, int fd)
+static int connect_to(const struct weir_store_address *address, uint32_t scope, int fd)
 {
 	struct sockaddr_un local = {.sun_family = AF_UNIX};
 	struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(address->port)};
-	struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(address->port)};
+	struct sockaddr_in6 ipv6 = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(address->port),
+		.sin6_scope_id = scope,
+	};
 
 	if (address->path[0]) {
 		memcpy(local.sun_path, address->path, sizeof(local.sun_path));
@@ -195,7 +205,19 @@ static int connect_to(const struct weir_store_address *address, int fd)
 	return connect(fd, (struct sockaddr *)&ipv6, sizeof(ipv6));
 }
 
-static void begin_to_connect(struct weir_store *store, uint64_t now_ns)
+static void fail_to_connect(struct weir_store *store, uint64_t now_ns, const char *why)
+{
+	char where[INET6_ADDRSTRLEN] = "";
+
+	if (store->address.name[0] &&
+	    inet_ntop(store->address.family == 4 ? AF_INET : AF_INET6, store->address.address, where, sizeof(where)))
+		snprintf(store->trouble, sizeof(store->trouble), "%s: %s", where, why);
+	else
+		snprintf(store->trouble, sizeof(store->trouble), "%s", why);
+	drop(store, now_ns, store->trouble);
+}
+
+static void begin_to_connect(struct weir_store *store, uint32_t scope, uint64_t now_ns)
 {
 	const struct weir_store_address *address = &store->address;
 	int family = address->path[0] ? AF_UNIX : address->family == 4 ? AF_INET : AF_INET6;
@@ -203,17 +225,17 @@ static void begin_to_connect(struct weir_store *store, uint64_t now_ns)
 
 	store->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (store->fd < 0) {
-		drop(store, now_ns, strerror(errno));
+		fail_to_connect(store, now_ns, strerror(errno));
 		return;
 	}
 	if (family != AF_UNIX)
 		(void)setsockopt(store->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
 	store->state = STATE_CONNECTING;
 	store->due_ns = now_ns + TIMEOUT_NS;
-	if (!connect_to(address, store->fd))
+	if (!connect_to(address, scope, store->fd))
 		greet(store, now_ns);
 	else if (errno != EINPROGRESS)
-		drop(store, now_ns, strerror(errno));
+		fail_to_connect(store, now_ns, strerror(errno));
 }
 
 static void look_at_connecting(struct weir_store *store, uint64_t now_ns)
@@ -227,9 +249,73 @@ static void look_at_connecting(struct weir_store *store, uint64_t now_ns)
 	if (getsockopt(store->fd, SOL_SOCKET, SO_ERROR, &err, &bytes))
 		err = errno;
 	if (err)
-		drop(store, now_ns, strerror(err));
+		fail_to_connect(store, now_ns, strerror(err));
 	else
 		greet(store, now_ns);
+}
+
+/* ---- its name ---- */
+
+static bool has_next(const struct weir_store *store)
+{
+	return store->next < store->found.count;
+}
+
+static void try_next(struct weir_store *store, uint64_t now_ns)
+{
+	const struct weir_found_address *found = &store->found.addresses[store->next++];
+
+	store->address.family = found->family;
+	memcpy(store->address.address, found->address, sizeof(found->address));
+	begin_to_connect(store, found->scope, now_ns);
+}
+
+/* A lookup that takes long goes on, and what it finds is for the attempt after. */
+static void begin_to_look_up(struct weir_store *store, uint64_t now_ns)
+{
+	int err = store->lookup ? 0 : weir_lookup_begin(store->address.name, &store->lookup);
+
+	if (err) {
+		drop(store, now_ns, strerror(-err));
+		return;
+	}
+	store->state = STATE_LOOKING_UP;
+	store->due_ns = now_ns + TIMEOUT_NS;
+	if (!store->trouble[0])
+		snprintf(store->trouble, sizeof(store->trouble), "its name is being looked up");
+}
+
+/* With an answer, by what it found; without one, in time, by what was found before. */
+static void look_at_lookup(struct weir_store *store, uint64_t now_ns)
+{
+	struct weir_looked_up found;
+	bool has_ended = weir_lookup_has_ended(store->lookup, &found);
+
+	if (!has_ended && now_ns < store->due_ns)
+		return;
+	if (has_ended)
+		weir_lookup_free(TAKE_PTR(store->lookup));
+	if (has_ended && found.count)
+		store->found = found;
+	store->next = 0;
+	if (has_next(store)) {
+		try_next(store, now_ns);
+	} else if (has_ended) {
+		drop(store, now_ns, found.trouble);
+	} else {
+		snprintf(store->trouble, sizeof(store->trouble), "its name is being looked up");
+		store->due_ns = now_ns + TIMEOUT_NS;
+	}
+}
+
+static void begin_to_reach(struct weir_store *store, uint64_t now_ns)
+{
+	if (!store->address.name[0])
+		begin_to_connect(store, 0, now_ns);
+	else if (has_next(store))
+		try_next(store, now_ns);
+	else
+		begin_to_look_up(store, now_ns);
 }
 
 /* ---- reading ---- */
@@ -325,6 +411,7 @@ void weir_store_free(struct weir_store *store)
 	if (!store)
 		return;
 	drop(store, 0, "");
+	weir_lookup_free(store->lookup);
 	free(store);
 }
 
@@ -332,6 +419,8 @@ struct pollfd weir_store_poll(const struct weir_store *store)
 {
 	bool writes = store->state == STATE_CONNECTING || store->out_done < store->out_bytes;
 
+	if (store->state == STATE_LOOKING_UP)
+		return (struct pollfd){.fd = weir_lookup_fd(store->lookup), .events = POLLIN};
 	return (struct pollfd){
 		.fd = store->fd,
 		.events = (short)((store->state == STATE_CONNECTING ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
@@ -346,17 +435,19 @@ uint64_t weir_store_due_ns(const struct weir_store *store)
 void weir_store_step(struct weir_store *store, uint64_t now_ns)
 {
 	if (store->state == STATE_DOWN && now_ns >= store->due_ns)
-		begin_to_connect(store, now_ns);
+		begin_to_reach(store, now_ns);
+	else if (store->state == STATE_LOOKING_UP)
+		look_at_lookup(store, now_ns);
 	else if (store->state == STATE_CONNECTING)
 		look_at_connecting(store, now_ns);
 	if (store->state >= STATE_GREETING)
 		write_out(store, now_ns);
 	if (store->state >= STATE_GREETING)
 		read_in(store, now_ns);
-	if (store->state != STATE_DOWN && now_ns >= store->due_ns)
-		drop(store, now_ns,
-		     store->state == STATE_CONNECTING ? "it does not let us connect, for a second"
-						      : "it does not answer, for a second");
+	if (store->state == STATE_CONNECTING && now_ns >= store->due_ns)
+		fail_to_connect(store, now_ns, "it does not let us connect, for a second");
+	else if (store->state > STATE_CONNECTING && now_ns >= store->due_ns)
+		drop(store, now_ns, "it does not answer, for a second");
 }
 
 bool weir_store_is_ready(const struct weir_store *store)
@@ -441,7 +532,7 @@ struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const 
 
 	weir_store_step(store, weir_host_now_ns());
 	while (!weir_store_is_ready(store)) {
-		if (weir_host_now_ns() >= end_ns || store->state == STATE_DOWN)
+		if (weir_host_now_ns() >= end_ns || (store->state == STATE_DOWN && !has_next(store)))
 			return NULL;
 		wait_for(store, end_ns);
 	}
