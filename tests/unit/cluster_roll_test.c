@@ -48,6 +48,7 @@ static void what_is_no_entry_is_refused(void **state)
 {
 	struct weir_ledger_head head = {.now_us = 1};
 	struct weir_ledger_host host = {.hold = 1};
+	static const char *const no_words[] = {"host:", "host:\033[2J", "host:a b", "host:\xc2\x9b", "host:a\n"};
 	char name[80] = "host:";
 
 	assert_false(weir_ledger_read_head("ledger", "p:1 f00 words 3000 1000", &head));
@@ -55,6 +56,9 @@ static void what_is_no_entry_is_refused(void **state)
 	assert_int_equal(head.now_us, 1);
 	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
+	for (size_t i = 0; i < ARRAY_SIZE(no_words); i++)
+		assert_false(
+			weir_ledger_read_host(no_words[i], "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
 	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	assert_int_equal(host.hold, 1);

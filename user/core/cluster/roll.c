@@ -18,13 +18,22 @@ bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledg
 	return true;
 }
 
+/* Names are words (weir_sharing_host). Whoever else writes to the store does not get to steer a terminal by one. */
+static bool is_word(const char *name)
+{
+	for (const char *at = name; *at; at++)
+		if (*at <= ' ' || *at > '~')
+			return false;
+	return *name;
+}
+
 /* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us" */
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host)
 {
 	struct weir_ledger_host host = {};
 	int64_t heard_us;
 
-	if (strncmp(field, "host:", 5) != 0 || strlen(field + 5) >= sizeof(host.name) ||
+	if (strncmp(field, "host:", 5) != 0 || strlen(field + 5) >= sizeof(host.name) || !is_word(field + 5) ||
 	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &host.hold, &host.fallback,
 		   &host.wanted, &heard_us, &host.ends_us) != 5)
 		return false;

@@ -347,19 +347,31 @@ static bool take(struct weir_store *store, redisReply *reply, uint64_t now_ns)
 	return true;
 }
 
+/* People are shown what a store says of a mistake: nothing in it may steer their terminal. */
+static void make_plain(const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_ERROR)
+		return;
+	for (char *at = reply->str; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+}
+
 static bool parse(struct weir_store *store, uint64_t now_ns)
 {
 	void *reply = NULL;
 
-	do {
+	for (;;) {
 		if (redisReaderGetReply(store->reader, &reply) != REDIS_OK) {
 			drop(store, now_ns, "it answers what is no reply of a Redis");
 			return false;
 		}
-		if (reply && !take(store, reply, now_ns))
+		if (!reply)
+			return true;
+		make_plain(reply);
+		if (!take(store, reply, now_ns))
 			return false;
-	} while (reply);
-	return true;
+	}
 }
 
 static void read_in(struct weir_store *store, uint64_t now_ns)
