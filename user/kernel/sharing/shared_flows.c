@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sharing/shared_flows.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "host/host.h"
-#include "program/array.h"
 #include "program/offenders.h"
-#include "sharing/course.h"
-#include "tables/flow_hash.h"
+#include "sharing/flow_places.h"
 
 /* A flow that was dropped so lately wants more. Chosen, not derived. */
 #define DROPPED_NS WEIR_NSEC_PER_SEC
@@ -23,12 +19,8 @@
 struct weir_sharing_flows {
 	bool has_secret;
 	uint8_t secret[WEIR_FLOW_SECRET_BYTES];
-	/* of the instance */
-	struct weir_instance_info info;
-	struct weir_rule_info *rules; /* by slot */
-	struct weir_flow_share_set *places;
+	struct weir_flow_places places;
 	struct weir_offenders offenders;
-	int demands_fd, cpus;
 	struct weir_shared_flow *flow;
 	size_t count;
 	struct weir_wanted_flow *wanted;
@@ -63,8 +55,7 @@ int weir_sharing_flows_open(const struct weir_cluster_info *cluster, struct weir
 
 	if (!flows)
 		return -ENOMEM;
-	flows->demands_fd = -1;
-	flows->cpus = weir_host_cpus();
+	weir_flow_places_init(&flows->places);
 	*ret_flows = flows;
 	if (!cluster->key_file[0])
 		return 0;
@@ -82,67 +73,21 @@ int weir_sharing_flows_open(const struct weir_cluster_info *cluster, struct weir
 
 /* ---- the instance ---- */
 
-static void unmap(struct weir_sharing_flows *flows)
-{
-	weir_array_unmap(TAKE_PTR(flows->places), WEIR_FLOW_SHARE_SETS, sizeof(*flows->places));
-	weir_offenders_unmap(&flows->offenders);
-	weir_closep(&flows->demands_fd);
-	flows->demands_fd = -1;
-}
-
 void weir_sharing_flows_free(struct weir_sharing_flows *flows)
 {
 	if (!flows)
 		return;
-	unmap(flows);
+	weir_flow_places_free(&flows->places);
+	weir_offenders_unmap(&flows->offenders);
 	explicit_bzero(flows->secret, sizeof(flows->secret));
-	free(flows->rules);
 	free(flows->flow);
 	free(flows->wanted);
 	free(flows);
 }
 
-static uint64_t owner_of(const struct weir_sharing_flows *flows, uint32_t slot, const struct weir_flow_key *key)
+static struct weir_placed_flow to_place(const struct weir_shared_flow *flow)
 {
-	return weir_flow_owner(&flows->info, &flows->rules[slot], slot, key);
-}
-
-static struct weir_flow_share *place_of(const struct weir_sharing_flows *flows, uint32_t place)
-{
-	return &flows->places[place / WEIR_FLOW_SHARE_WAYS].way[place % WEIR_FLOW_SHARE_WAYS];
-}
-
-static void free_place(struct weir_flow_share *share)
-{
-	__atomic_store_n(&share->owner, 0, __ATOMIC_RELEASE);
-}
-
-static uint64_t half_of(const char *name)
-{
-	char half[WEIR_FLOW_NAME_CHARS / 2 + 1] = "";
-
-	memcpy(half, name, sizeof(half) - 1);
-	return strtoull(half, NULL, 16);
-}
-
-/* The flow's place, which a controller before this one may have given it, or a free one. WEIR_FLOW_SHARES: none. One
- * that was given by another name, as with another secret, is none until its course is over: this flow's ledger does not
- * know of it, and would count twice what was given up there.
- */
-static uint32_t find_place(const struct weir_sharing_flows *flows, uint32_t slot, uint64_t owner, const char *name)
-{
-	uint32_t first = WEIR_FLOW_SHARE_SET((uint32_t)(owner >> 32), (uint32_t)owner) * WEIR_FLOW_SHARE_WAYS;
-	uint32_t found = WEIR_FLOW_SHARES;
-
-	for (uint32_t place = first; place < first + WEIR_FLOW_SHARE_WAYS; place++) {
-		const struct weir_flow_share *share = place_of(flows, place);
-
-		if (share->owner == owner && share->slot == slot)
-			return share->name == half_of(name) ? place : WEIR_FLOW_SHARES;
-		if (!share->owner)
-			found = place;
-	}
-	return found;
+	return (struct weir_placed_flow){.slot = flow->slot, .key = flow->key, .name = flow->name};
 }
 
 /* Answers come in the order of flows: those to a message that is under way would be taken for another's. */
@@ -150,8 +95,8 @@ static void drop_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	for (size_t i = 0; i < flows->count; i++)
 		flows->flow[i].asked_ns = 0;
-	if (flows->flow[index].place < WEIR_FLOW_SHARES && flows->places)
-		free_place(place_of(flows, flows->flow[index].place));
+	if (flows->flow[index].place < WEIR_FLOW_SHARES && flows->places.sets)
+		weir_flow_places_take(&flows->places, flows->flow[index].place);
 	flows->count--;
 	memmove(&flows->flow[index], &flows->flow[index + 1], (flows->count - index) * sizeof(*flows->flow));
 }
@@ -163,71 +108,35 @@ void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot)
 			drop_flow(flows, i);
 }
 
-static void take_place(struct weir_sharing_flows *flows, struct weir_shared_flow *flow, uint32_t place, uint64_t owner)
-{
-	struct weir_flow_share *share = place_of(flows, place);
-
-	flow->place = place;
-	if (share->owner == owner)
-		return;
-	share->slot = flow->slot;
-	share->name = half_of(flow->name);
-	weir_course_push(&share->version, share->stages, &flow->flow.share, weir_host_now_ns());
-	__atomic_store_n(&share->owner, owner, __ATOMIC_RELEASE);
-}
-
 /* A reload may have given a rule other rows, and its flows another id. */
 static void move_flow(struct weir_sharing_flows *flows, size_t index)
 {
 	struct weir_shared_flow *flow = &flows->flow[index];
-	uint64_t owner = owner_of(flows, flow->slot, &flow->key);
-	uint32_t place = find_place(flows, flow->slot, owner, flow->name);
+	const struct weir_placed_flow placed = to_place(flow);
+	uint32_t place = weir_flow_places_find(&flows->places, &placed);
 
-	if (place == flow->place && place_of(flows, place)->owner == owner)
+	if (place == flow->place && weir_flow_places_has(&flows->places, place, &placed))
 		return;
-	free_place(place_of(flows, flow->place));
-	flow->place = WEIR_FLOW_SHARES;
+	weir_flow_places_take(&flows->places, flow->place);
+	flow->place = place;
 	if (place == WEIR_FLOW_SHARES)
 		drop_flow(flows, index);
 	else
-		take_place(flows, flow, place, owner);
-}
-
-static int copy_rules(struct weir_sharing_flows *flows, const struct weir_instance *instance)
-{
-	size_t bytes = instance->info.rule_slots * sizeof(*flows->rules);
-	struct weir_rule_info *rules = malloc(bytes ?: 1);
-
-	if (!rules)
-		return -ENOMEM;
-	memcpy(rules, instance->rules, bytes);
-	free(flows->rules);
-	flows->rules = rules;
-	flows->info = instance->info;
-	return 0;
+		weir_flow_places_give(&flows->places, place, &placed, &flow->flow.share, weir_host_now_ns());
 }
 
 int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct weir_instance *instance)
 {
-	int err = copy_rules(flows, instance);
+	int err = weir_flow_places_follow(&flows->places, instance), cpus = weir_host_cpus();
 
-	unmap(flows);
-	if (err)
+	weir_offenders_unmap(&flows->offenders);
+	if (err || !flows->places.sets)
 		return err;
-	if (instance->is_foreign[WEIR_MAP_FLOW_SHARES] || instance->is_foreign[WEIR_MAP_FLOW_DEMANDS])
-		return 0; /* the program knows of no flow that is shared */
-	flows->places = weir_array_map(instance->map_fd[WEIR_MAP_FLOW_SHARES], WEIR_FLOW_SHARE_SETS,
-				       sizeof(*flows->places), true);
-	if (!flows->places)
-		return -errno;
-	flows->demands_fd = dup(instance->map_fd[WEIR_MAP_FLOW_DEMANDS]);
-	if (flows->demands_fd < 0)
-		return -errno;
-	if (flows->info.rule_slots && !instance->is_foreign[WEIR_MAP_OFFENDERS] &&
-	    !instance->is_foreign[WEIR_MAP_OFFENDER_KEYS] && flows->cpus > 0)
+	if (instance->info.rule_slots && !instance->is_foreign[WEIR_MAP_OFFENDERS] &&
+	    !instance->is_foreign[WEIR_MAP_OFFENDER_KEYS] && cpus > 0)
 		err = weir_offenders_map(&flows->offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-					 instance->map_fd[WEIR_MAP_OFFENDER_KEYS],
-					 (uint32_t)flows->cpus * WEIR_OFFENDER_SETS, false);
+					 instance->map_fd[WEIR_MAP_OFFENDER_KEYS], (uint32_t)cpus * WEIR_OFFENDER_SETS,
+					 false);
 	for (size_t i = flows->count; i-- > 0;)
 		move_flow(flows, i);
 	return err;
@@ -236,7 +145,7 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 bool weir_sharing_flows_shares(const struct weir_sharing_flows *flows, const struct weir_rule_info *rule)
 {
 	/* What is number 3 on one host is another interface on another. */
-	return flows->has_secret && flows->places && rule->identity.key_fields &&
+	return flows->has_secret && flows->places.sets && rule->identity.key_fields &&
 	       !(rule->identity.key_fields & WEIR_KEY_INTERFACE);
 }
 
@@ -255,8 +164,8 @@ static struct weir_shared_flow *find_by_key(const struct weir_sharing_flows *flo
 static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_rule *rule, const char *name,
 		     const char *sealed, const struct weir_flow_key *key, uint64_t now_ns)
 {
-	uint64_t owner = owner_of(flows, rule->slot, key);
-	uint32_t place = find_place(flows, rule->slot, owner, name);
+	const struct weir_placed_flow placed = {.slot = rule->slot, .key = *key, .name = name};
+	uint32_t place = weir_flow_places_find(&flows->places, &placed);
 	struct weir_shared_flow *flow;
 	struct weir_share_course course;
 
@@ -266,16 +175,16 @@ static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_ru
 	if (!flow)
 		return;
 	flows->count++;
-	*flow = (struct weir_shared_flow){.slot = rule->slot, .key = *key, .is_listed = true};
+	*flow = (struct weir_shared_flow){.slot = rule->slot, .key = *key, .place = place, .is_listed = true};
 	snprintf(flow->name, sizeof(flow->name), "%s", name);
 	snprintf(flow->sealed, sizeof(flow->sealed), "%s", sealed);
-	if (place_of(flows, place)->owner == owner) {
-		weir_course_read(place_of(flows, place)->version, place_of(flows, place)->stages, &course);
+	if (weir_flow_places_has(&flows->places, place, &placed)) {
+		weir_flow_places_read(&flows->places, place, &course);
 		weir_flow_resume(&flow->flow, rule->share, &course, now_ns);
 	} else {
 		weir_flow_begin(&flow->flow, rule->share, now_ns);
+		weir_flow_places_give(&flows->places, place, &placed, &flow->flow.share, weir_host_now_ns());
 	}
-	take_place(flows, flow, place, owner);
 }
 
 static struct weir_shared_flow *find_by_name(const struct weir_sharing_flows *flows, uint32_t slot, const char *name)
@@ -421,17 +330,6 @@ static void want_dropped(struct search *search)
 	}
 }
 
-static void count_offered(const struct weir_sharing_flows *flows, struct weir_shared_flow *flow)
-{
-	_cleanup_(weir_freep) uint64_t *counts = calloc((size_t)flows->cpus, sizeof(*counts));
-
-	if (!counts || bpf_map_lookup_elem(flows->demands_fd, &flow->place, counts))
-		return; /* it then asks for nothing, and has what an idle host has */
-	flow->offered = 0;
-	for (int cpu = 0; cpu < flows->cpus; cpu++)
-		flow->offered += counts[cpu];
-}
-
 void weir_sharing_flows_look(struct weir_sharing_flows *flows, const struct weir_flow_rule *rules, size_t count,
 			     uint64_t now_ns)
 {
@@ -441,12 +339,13 @@ void weir_sharing_flows_look(struct weir_sharing_flows *flows, const struct weir
 	for (size_t i = flows->count; i-- > 0;)
 		if (!flows->flow[i].is_listed && weir_flow_is_over(&flows->flow[i].flow))
 			drop_flow(flows, i);
-	if (!flows->places || !count)
+	if (!flows->places.sets || !count)
 		return;
 	if (flows->offenders.sets)
 		weir_offenders_visit(&flows->offenders, now_ns, note_offence, &search);
+	/* One that cannot be counted asks for nothing, and has what an idle host has. */
 	for (size_t i = 0; i < flows->count; i++)
-		count_offered(flows, &flows->flow[i]);
+		(void)weir_flow_places_offered(&flows->places, flows->flow[i].place, &flows->flow[i].offered);
 	want_shared(flows, now_ns);
 	want_dropped(&search);
 }
@@ -487,50 +386,20 @@ uint64_t weir_sharing_flows_next_ns(const struct weir_sharing_flows *flows)
 	return first_ns;
 }
 
-/* What a controller before this one has left behind ends by its course, and is then free. */
-static bool is_left_over(const struct weir_flow_share *share, uint64_t now_ns)
-{
-	struct weir_share_course course;
-
-	weir_course_read(share->version, share->stages, &course);
-	return (now_ns >= course.ends_ns || course.leased == WEIR_FLOW_BASE) &&
-	       (now_ns >= course.rises_ns || course.ended == WEIR_FLOW_BASE) && course.fallen_back == WEIR_FLOW_BASE;
-}
-
-static bool is_ours(const struct weir_sharing_flows *flows, uint32_t place)
-{
-	for (size_t i = 0; i < flows->count; i++)
-		if (flows->flow[i].place == place)
-			return true;
-	return false;
-}
-
 void weir_sharing_flows_push(struct weir_sharing_flows *flows, struct weir_shared_threshold *shares, uint64_t now_ns)
 {
-	uint32_t slots = flows->info.rule_slots;
-	_cleanup_(weir_freep) uint32_t *counts = calloc(slots ?: 1, sizeof(*counts));
+	bool is_ours[WEIR_FLOW_SHARES] = {};
 
-	if (!flows->places || !counts)
+	if (!flows->places.sets)
 		return;
 	for (size_t i = 0; i < flows->count; i++) {
-		struct weir_flow_share *share = place_of(flows, flows->flow[i].place);
+		struct weir_share *share = &flows->flow[i].flow.share;
 		uint64_t before;
 
-		weir_share_advance(&flows->flow[i].flow.share, now_ns);
-		before = weir_course_push(&share->version, share->stages, &flows->flow[i].flow.share, now_ns);
-		weir_share_was(&flows->flow[i].flow.share, before, weir_host_now_ns());
+		is_ours[flows->flow[i].place] = true;
+		weir_share_advance(share, now_ns);
+		before = weir_flow_places_push(&flows->places, flows->flow[i].place, share, now_ns);
+		weir_share_was(share, before, weir_host_now_ns());
 	}
-	for (uint32_t place = 0; place < WEIR_FLOW_SHARES; place++) {
-		struct weir_flow_share *share = place_of(flows, place);
-
-		if (!share->owner || share->slot >= slots)
-			continue;
-		if (!is_ours(flows, place) && is_left_over(share, now_ns))
-			free_place(share);
-		else
-			counts[share->slot]++;
-	}
-	for (uint32_t slot = 0; slot < slots; slot++)
-		if (shares[slot].flows != counts[slot])
-			__atomic_store_n(&shares[slot].flows, (__u16)counts[slot], __ATOMIC_RELEASE);
+	weir_flow_places_tidy(&flows->places, is_ours, shares, now_ns);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Single flows that hosts share, of rules with a flow key (docs/cluster.md, "Rules with a flow key"): which ones, found
- * where they were dropped and in what the ledgers list; what came of each; their places in map `flow_shares`. For
- * sharing.c, which has the rules and the messages.
+ * where they were dropped and in what the ledgers list, and what each is to have (where: flow_places.h). For sharing.c,
+ * which has the rules and the messages.
  */
 #ifndef WEIR_SHARING_SHARED_FLOWS_H
 #define WEIR_SHARING_SHARED_FLOWS_H
@@ -29,7 +29,7 @@ struct weir_shared_flow {
 	struct weir_flow_key key;
 	char name[WEIR_FLOW_NAME_CHARS], sealed[WEIR_FLOW_SEALED_CHARS];
 	struct weir_flow_part flow;
-	uint32_t place; /* in `flow_shares` */
+	uint32_t place; /* flow_places.h */
 	bool is_listed; /* by its rule's ledger; else it ends */
 	uint64_t dropped_ns;
 	uint64_t asked_ns; /* when the message that is under way was made; 0: it is not in it */
