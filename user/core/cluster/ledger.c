@@ -21,9 +21,21 @@ const char *weir_ledger_script(size_t *ret_bytes)
 	return weir_ledger_lua;
 }
 
+/* By hand: a thousand rules have 70,000 numbers a second, and snprintf() was a third of what a controller then cost. */
 static void write_number(weir_ledger_word word, int64_t number)
 {
-	snprintf(word, WEIR_LEDGER_WORD_CHARS, "%" PRId64, number);
+	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	char digits[WEIR_LEDGER_WORD_CHARS];
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + left % 10);
+	while (left /= 10);
+	if (number < 0)
+		digits[count++] = '-';
+	word[count] = '\0';
+	for (size_t i = 0; i < count; i++)
+		word[i] = digits[count - 1 - i];
 }
 
 void weir_ledger_write_head(const struct weir_member *member, weir_ledger_word words[WEIR_LEDGER_HEAD_WORDS])

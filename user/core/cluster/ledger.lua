@@ -19,7 +19,7 @@
 -- store's clock is never asked: it can be set.
 
 local ASKED = 15
-local DAY_US = 86400000000
+local DAY_US, MINUTE_US = 86400000000, 60000000
 local FLOW_US = 10000000 -- a flow that no host has wanted for so long is not shared any more
 local NEVER = -1
 local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another process has this host's name
@@ -53,9 +53,23 @@ local function read_entry(name, text)
   }
 end
 
-local function write_entry(key, entry)
-  redis.call('HSET', key, 'host:' .. entry.name, string.format('%s %d %d %d %d %d %d %d', entry.process, entry.turn,
-    entry.hold, entry.fallback, entry.ask, entry.heard_us, entry.ends_us, entry.rest_us))
+local function entry_text(entry)
+  return string.format('%s %d %d %d %d %d %d %d', entry.process, entry.turn,
+    entry.hold, entry.fallback, entry.ask, entry.heard_us, entry.ends_us, entry.rest_us)
+end
+
+-- mine: nil when nothing was taken of the caller. A ledger that nobody uses is forgotten some day: it is enough to put that
+-- off when it begins, and once a minute.
+local function write(key, ledger, mine, base, before_us)
+  local text = string.format('%s %s %d %d %d', ledger.epoch, run, ledger.now_us, ledger.owed, ledger.came)
+  if mine then
+    redis.call('HSET', key, 'ledger', text, 'host:' .. host, entry_text(mine))
+  else
+    redis.call('HSET', key, 'ledger', text)
+  end
+  if not before_us or math.floor(before_us / MINUTE_US) ~= math.floor(ledger.now_us / MINUTE_US) then
+    redis.call('EXPIRE', key, (base > 0 and DAY_US / 24 or 2 * DAY_US) / 1000000)
+  end
 end
 
 -- A new epoch knows nobody. What hosts of the former one may fall back to is owed to them until they have come [6].
@@ -66,6 +80,7 @@ local function begin(key, ledger, base)
   ledger.epoch, ledger.run, ledger.now_us, ledger.hosts, ledger.flows = process .. ':' .. turn, run, 0, {}, {}
 end
 
+-- Returns the ledger, and whether it has just begun.
 local function read_ledger(key, base)
   local ledger, fields = { hosts = {}, flows = {}, owed = 0, came = 0 }, redis.call('HGETALL', key)
   for i = 1, #fields, 2 do
@@ -81,8 +96,11 @@ local function read_ledger(key, base)
       ledger.owed, ledger.came = tonumber(owed), tonumber(came)
     end
   end
-  if ledger.run ~= run then begin(key, ledger, base) end
-  return ledger
+  if ledger.run ~= run then
+    begin(key, ledger, base)
+    return ledger, true
+  end
+  return ledger, false
 end
 
 -- Hosts that are silent have fallen back when their lease has ended, and an interval later that is all they hold [4].
@@ -226,7 +244,8 @@ local function refusal(ledger, rule)
 end
 
 local function serve(key, rule)
-  local ledger = read_ledger(key, rule.base)
+  local ledger, begins = read_ledger(key, rule.base)
+  local before_us = not begins and ledger.now_us or nil
   if rule.epoch == ledger.epoch then
     ledger.now_us = math.max(ledger.now_us, rule.now_us)
   else
@@ -235,18 +254,15 @@ local function serve(key, rule)
     if not ledger.hosts[host] then ledger.came = ledger.came + rule.fallback - rule.base end
   end
   age(key, ledger, rule.base)
-  local for_us, share, fallback, hosts, total = refusal(ledger, rule), 0, 0, 0, 0
+  local for_us, share, fallback, hosts, total, mine = refusal(ledger, rule), 0, 0, 0, 0, nil
   if not for_us then
-    local mine = note(ledger, rule)
+    mine = note(ledger, rule)
     share, fallback, hosts, total = decide(ledger, rule, mine)
     mine.hold = math.max(mine.hold, share)
     mine.fallback = rule.leaves and 0 or math.max(mine.fallback, fallback)
-    write_entry(key, mine)
     for_us = lease_us
   end
-  redis.call('HSET', key, 'ledger', string.format('%s %s %d %d %d',
-    ledger.epoch, run, ledger.now_us, ledger.owed, ledger.came))
-  redis.call('EXPIRE', key, (rule.base > 0 and DAY_US / 24 or 2 * DAY_US) / 1000000)
+  write(key, ledger, mine, rule.base, before_us)
   local answer = { ledger.epoch, ledger.now_us, share, fallback, for_us, hosts, total }
   if rule.flows_most ~= NEVER then answer[8] = list_flows(key, ledger, rule) end
   return answer

@@ -21,6 +21,8 @@
 /* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
 #define FAREWELLS 3
 #define LEAVE_NS 500000000ull
+/* Counters of so many rules are read by one system call, at most: it bounds memory. Chosen, not derived. */
+#define COUNTED_AT_ONCE 64
 
 /* A rule that hosts share. */
 struct shared_rule {
@@ -29,10 +31,11 @@ struct shared_rule {
 	char key[WEIR_LEDGER_KEY_CHARS];
 	struct weir_share share;
 	uint64_t wanted;
-	uint64_t asked_ns;	/* when the message that is under way was made; 0: it is not in it */
-	unsigned int farewells; /* messages yet in which it leaves; it is not the instance's any more */
-	bool says_farewell;	/* in the message that is under way */
-	bool is_kept;		/* while following a reload */
+	uint64_t offered, blocked; /* units since the instance was attached */
+	uint64_t asked_ns;	   /* when the message that is under way was made; 0: it is not in it */
+	unsigned int farewells;	   /* messages yet in which it leaves; it is not the instance's any more */
+	bool says_farewell;	   /* in the message that is under way */
+	bool is_kept;		   /* while following a reload */
 };
 
 struct weir_sharing {
@@ -355,27 +358,53 @@ static uint64_t units_of(const struct weir_rule_info *info, const struct weir_ta
 	return info->identity.counts_bytes ? tally->bytes : tally->packets;
 }
 
-/* What came, and what of it this rule blocked, since the instance was attached. Packets that another rule blocked are
- * left out: a share is of no use to them.
+/* What came, and what of it this rule blocked. Packets that another rule blocked are left out: a share is of no use to
+ * them.
  */
-static void count(const struct weir_sharing *sharing, const struct shared_rule *rule, uint64_t *ret_offered,
-		  uint64_t *ret_blocked)
+static void add_up(struct shared_rule *rule, const struct weir_rule_counters *of_rule,
+		   const struct weir_resource_counters *of_resource, int cpus)
 {
-	int cpus = weir_host_cpus();
-	_cleanup_(weir_freep) struct weir_rule_counters *of_rule = calloc(cpus < 1 ? 1 : cpus, sizeof(*of_rule));
-	_cleanup_(weir_freep) struct weir_resource_counters *of_resource =
-		calloc(cpus < 1 ? 1 : cpus, sizeof(*of_resource));
-
-	*ret_offered = *ret_blocked = 0;
-	if (cpus < 1 || !of_rule || !of_resource ||
-	    bpf_map_lookup_elem(sharing->rule_counters_fd, &rule->slot, of_rule) ||
-	    bpf_map_lookup_elem(sharing->resource_counters_fd, &rule->info.resource_slot, of_resource))
-		return; /* it then asks for nothing, and has what an idle host has */
+	rule->offered = rule->blocked = 0;
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		*ret_blocked +=
+		rule->blocked +=
 			units_of(&rule->info, &of_rule[cpu].blocked) + units_of(&rule->info, &of_rule[cpu].would_drop);
-		*ret_offered +=
+		rule->offered +=
 			units_of(&rule->info, &of_resource[cpu].passed) + units_of(&rule->info, &of_rule[cpu].blocked);
+	}
+}
+
+/* Rules whose counters, and those of whose resources, stand one behind the other. */
+static size_t run_length(const struct weir_sharing *sharing, size_t first)
+{
+	const struct shared_rule *rule = &sharing->rules[first];
+	size_t length = 1;
+
+	while (length < COUNTED_AT_ONCE && first + length < sharing->rule_count &&
+	       rule[length].slot == rule->slot + length &&
+	       rule[length].info.resource_slot == rule->info.resource_slot + length)
+		length++;
+	return length;
+}
+
+/* All rules, by a system call for many. What cannot be read stays as it was: then nothing came. */
+static void count(struct weir_sharing *sharing)
+{
+	size_t cpus = weir_host_cpus() > 0 ? (size_t)weir_host_cpus() : 1, length;
+	_cleanup_(weir_freep) struct weir_rule_counters *of_rule = calloc(COUNTED_AT_ONCE * cpus, sizeof(*of_rule));
+	_cleanup_(weir_freep) struct weir_resource_counters *of_resource =
+		calloc(COUNTED_AT_ONCE * cpus, sizeof(*of_resource));
+
+	for (size_t i = 0; of_rule && of_resource && i < sharing->rule_count; i += length) {
+		struct shared_rule *rule = &sharing->rules[i];
+
+		length = run_length(sharing, i);
+		if (weir_percpu_read(sharing->rule_counters_fd, rule->slot, (uint32_t)length, cpus * sizeof(*of_rule),
+				     of_rule) ||
+		    weir_percpu_read(sharing->resource_counters_fd, rule->info.resource_slot, (uint32_t)length,
+				     cpus * sizeof(*of_resource), of_resource))
+			continue;
+		for (size_t j = 0; j < length; j++)
+			add_up(&rule[j], &of_rule[j * cpus], &of_resource[j * cpus], (int)cpus);
 	}
 }
 
@@ -446,14 +475,12 @@ static void say_ask(struct message *message, const struct weir_share_ask *ask)
 static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct message *message, uint64_t now_ns)
 {
 	struct weir_share_ask ask;
-	uint64_t offered, blocked;
 
 	if (rule->farewells) {
 		weir_share_leave(&rule->share, now_ns, &ask);
 	} else {
 		rule->share.lent = weir_sharing_flows_lent(sharing->flows, rule->slot);
-		count(sharing, rule, &offered, &blocked);
-		weir_share_ask(&rule->share, now_ns, offered, blocked, &ask);
+		weir_share_ask(&rule->share, now_ns, rule->offered, rule->blocked, &ask);
 		rule->wanted = ask.ask;
 		if (weir_sharing_flows_shares(sharing->flows, &rule->info))
 			ask.flows_most = WEIR_SHARED_FLOWS_MAX;
@@ -558,6 +585,7 @@ static void ask(struct weir_sharing *sharing, uint64_t now_ns)
 	if (!asks || !keys || begin_message(&message, sharing->rule_count + flow_count, wanted_count))
 		return;
 	ask_for_flows(sharing, asks, now_ns);
+	count(sharing);
 	say(&message, "EVALSHA");
 	say(&message, sharing->script);
 	say_keys(sharing, &message, keys);
