@@ -42,7 +42,7 @@ start_store() {
 rules_of() { # HOST
 	cat <<-END
 	settings:
-	  cluster: { redis: "unix://$work/to-$1", name: edge, host: $1${flow:+, keyFile: $work/key} }
+	  cluster: { redis: "unix://$work/to-$1", name: edge, host: $1${flow:+, keyFile: $work/key-$1} }
 	resources:
 	  - { name: dns, match: { protocol: udp, destinationPort: 5001 }${flow:+, flow: $flow} }
 	rules:
@@ -52,13 +52,13 @@ rules_of() { # HOST
 
 make_hosts() {
 	local host
-	openssl rand -hex 32 >"$work/key"
 	for host in "${hosts[@]}"; do
 		ip -n "$near" link add "out$host" type veth peer name "in$host" netns "$far" address "$far_mac" ||
 			fail "cannot make a veth pair"
 		ip -n "$near" link set "out$host" up
 		ip -n "$far" link set "in$host" up
 		ln -s socket "$work/to-$host"
+		echo 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f >"$work/key-$host"
 		rules_of "$host" >"$work/$host.yaml"
 		ip netns exec "$far" "$weir" run --instance "$instance-$host" -i "in$host" "$work/$host.yaml" >"$work/$host.log" 2>&1 &
 		pids+=($!)
@@ -111,6 +111,18 @@ phase() { # WHAT SECONDS AFTER RATE RATE RATE
 		echo ": too little"
 		failures=$((failures + 1))
 	fi
+}
+
+# The controller of a host (its place in hosts) is killed; there is none, or another one comes.
+kill_controller() { # PLACE
+	kill -9 "${pids[$1]}"
+	wait "${pids[$1]}" 2>/dev/null
+}
+start_controller() { # PLACE
+	local host=${hosts[$1]}
+	ip netns exec "$far" "$weir" control --instance "$instance-$host" >"$work/$host.log" 2>&1 &
+	pids[$1]=$!
+	within 60 grep -q 'has a controller now' "$work/$host.log" || { cat "$work/$host.log"; fail "host $host has no controller"; }
 }
 
 # The net, the store, the hosts, and the receiver.
