@@ -317,9 +317,10 @@ soak: $(BUILD)/weir $(TOOLS)
 mutants:
 	BUILD=$(BUILD) MUTANTS='$(MUTANTS)' tests/mutants/run
 
+# Without what keeps processes that stay from writing files, as what they counted.
 COVERAGE_BUILD := $(BUILD)/coverage
 coverage:
-	+@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) CFLAGS='-O0 -g' \
+	+@$(MAKE) --no-print-directory BUILD=$(COVERAGE_BUILD) WITHOUT=confine CFLAGS='-O0 -g' \
 		SANITIZE_FLAGS='--coverage -fprofile-update=atomic -Wno-format-nonliteral -Wno-format-truncation' tests
 	BUILD=$(COVERAGE_BUILD) tests/coverage $(SUITES)
 
