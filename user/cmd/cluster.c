@@ -35,32 +35,47 @@ const struct weir_command weir_cluster_command = {
 		   "  weir cluster forget edge-7",
 };
 
-static void print_shares(const struct weir_cluster_view *view)
+static bool has_flow_key(const struct weir_cluster_view *view)
 {
-	static const char *const headings[] = {"rule",	 "limit",  ">share", ">wanted",
-					       ">alone", ">hosts", ">flows", "lease"};
-	_cleanup_(weir_table_free) struct weir_table table = {
-		.headings = headings,
-		.columns = ARRAY_SIZE(headings),
-	};
+	for (size_t i = 0; i < view->rule_count; i++)
+		if (view->rules[i].rule->identity.key_fields)
+			return true;
+	return false;
+}
+
+static void add_share(struct weir_table *table, const struct weir_cluster_view *view, size_t i, bool shows_flows)
+{
+	const struct weir_shared_view *rule = &view->rules[i];
+	const struct weir_share_stages *stages = &rule->shared.stages[rule->shared.version & 1];
 	char words[WEIR_WORDS_BYTES], lease[WEIR_SHARE_WORDS_BYTES];
 
-	for (size_t i = 0; i < view->rule_count; i++) {
-		const struct weir_shared_view *rule = &view->rules[i];
-		const struct weir_share_stages *stages = &rule->shared.stages[rule->shared.version & 1];
+	weir_table_cell(table, "%s", rule->rule->name);
+	weir_table_cell(table, "%s", weir_format_limit(rule->rule, words));
+	weir_table_cell(table, "%llu", (unsigned long long)rule->in_force);
+	weir_table_cell(table, "%llu", (unsigned long long)rule->shared.wanted);
+	weir_table_cell(table, "%llu", (unsigned long long)stages->units[WEIR_SHARE_FALLEN_BACK]);
+	weir_table_cell(table, "%u", rule->shared.hosts);
+	if (shows_flows && rule->rule->identity.key_fields)
+		weir_table_cell(table, "%u", rule->shared.flows);
+	else if (shows_flows)
+		weir_table_cell(table, "-");
+	weir_table_cell(table, "%s", weir_share_words(rule, view->now_ns, lease));
+}
 
-		weir_table_cell(&table, "%s", rule->rule->name);
-		weir_table_cell(&table, "%s", weir_format_limit(rule->rule, words));
-		weir_table_cell(&table, "%llu", (unsigned long long)rule->in_force);
-		weir_table_cell(&table, "%llu", (unsigned long long)rule->shared.wanted);
-		weir_table_cell(&table, "%llu", (unsigned long long)stages->units[WEIR_SHARE_FALLEN_BACK]);
-		weir_table_cell(&table, "%u", rule->shared.hosts);
-		if (rule->rule->identity.key_fields)
-			weir_table_cell(&table, "%u", rule->shared.flows);
-		else
-			weir_table_cell(&table, "-");
-		weir_table_cell(&table, "%s", weir_share_words(rule, view->now_ns, lease));
-	}
+/* Without rules with a key there is no column for their flows: a limit in words is as wide as that. */
+static void print_shares(const struct weir_cluster_view *view)
+{
+	static const char *const with_flows[] = {"rule",   "limit",  ">share", ">wanted",
+						 ">alone", ">hosts", ">flows", "lease"};
+	static const char *const without[] = {"rule", "limit", ">share", ">wanted", ">alone", ">hosts", "lease"};
+	const bool shows_flows = has_flow_key(view);
+	_cleanup_(weir_table_free) struct weir_table table = {
+		.headings = shows_flows ? with_flows : without,
+		.columns = shows_flows ? ARRAY_SIZE(with_flows) : ARRAY_SIZE(without),
+	};
+
+	for (size_t i = 0; i < view->rule_count; i++)
+		add_share(&table, view, i, shows_flows);
 	weir_table_print(&table, stdout);
 }
 
