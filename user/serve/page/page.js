@@ -47,7 +47,8 @@ function limitOf(rule) {
 		return `${count(rule.threshold)} connections`;
 	const threshold = rule.threshold !== undefined ? rule.threshold.toLocaleString("en")
 		: `${count(rule.lowMemUsageThreshold)} to ${count(rule.highMemUsageThreshold)}`;
-	return `${threshold} ${rule.unit} per ${interval(rule.statIntervalInMs)}`;
+	const hosts = !rule.clusterMode ? "" : rule.clusterConfig.thresholdType === "GLOBAL" ? ", for all hosts" : ", times the hosts";
+	return `${threshold} ${rule.unit} per ${interval(rule.statIntervalInMs)}${hosts}`;
 }
 
 function keyOf(flow) {
