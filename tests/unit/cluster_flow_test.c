@@ -221,7 +221,7 @@ static void what_is_more_is_given_back_and_what_is_less_comes_back_late(void **s
 	assert_false(weir_flow_is_over(&flow));
 	weir_share_advance(&flow.share, START + 2 * SECOND);
 	rises_ns = weir_share_next_ns(&flow.share);
-	assert_true(rises_ns > START + 3700 * MS && rises_ns < START + 3800 * MS);
+	assert_true(rises_ns > START + 4100 * MS && rises_ns < START + 4200 * MS);
 	weir_share_advance(&flow.share, rises_ns);
 	assert_int_equal(weir_flow_units(&flow, &rule, rises_ns), 1000);
 	assert_true(weir_flow_is_over(&flow));
@@ -239,8 +239,8 @@ static void a_process_begins_late(void **state)
 	assert_int_equal(weir_share_units(&rule, START + 3 * SECOND), 0);
 	weir_share_plan(&rule, START + 3 * SECOND, &course);
 	assert_int_equal(course.leased + course.ended + course.fallen_back, 0);
-	assert_int_equal(weir_share_units(&rule, START + 3800 * MS), 1000);
-	weir_share_plan(&rule, START + 3800 * MS, &course);
+	assert_int_equal(weir_share_units(&rule, START + 4200 * MS), 1000);
+	weir_share_plan(&rule, START + 4200 * MS, &course);
 	assert_int_equal(course.leased, 1000);
 }
 

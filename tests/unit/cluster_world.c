@@ -373,8 +373,6 @@ static void say(struct world *w, struct weir_share_ask *ask, struct world_messag
 		ask->peak = (int64_t)ask->share;
 	if (w->omission == OMIT_UNKNOWN_PEAK && ask->peak == WEIR_PEAK_UNKNOWN)
 		ask->peak = (int64_t)ask->share;
-	if (w->omission == OMIT_CONFIRMED && ask->now_us > 0)
-		ask->heard_us = ask->now_us;
 	if (w->omission == OMIT_TIME_BOUND && ask->now_us > 0)
 		ask->now_us += 400000;
 	if (w->omission == OMIT_LONG_REST)

@@ -34,7 +34,6 @@ enum omission {
 	OMIT_EARLY_END,	   /* a lease begins when the answer comes, and clocks are trusted */
 	OMIT_WAIT,	   /* a host rises to its fallback when its lease ends */
 	OMIT_TURN,	   /* a host takes any answer */
-	OMIT_CONFIRMED,	   /* a host says that it has just heard the ledger, whether it has or not */
 	OMIT_TIME_BOUND,   /* a host vouches for more time than it knows of */
 	OMIT_UNKNOWN_PEAK, /* a new process says that nothing was enforced before it */
 	OMIT_LENT,	   /* a host says that it holds its share alone, and not what it has given up of the flow */

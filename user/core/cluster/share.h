@@ -25,10 +25,10 @@
 #define WEIR_CLUSTER_SETTLE_NS 50000000ull
 /* One part in so many is twice the 500 ppm by which a clock may be wrong: two clocks differ by no more. */
 #define WEIR_CLUSTER_DRIFT 1000
-/* After so long in contact, a host's clock has carried the ledger past all silent hosts' leases: a lease, a trip there,
- * a trip back, and some for drift [5].
+/* After so long in contact, what a host vouches for is past all silent hosts' leases [5]: it may learn a lease late
+ * that one has got an answer, and that one is silent a lease after. And some for drift.
  */
-#define WEIR_CLUSTER_SETTLED_NS (WEIR_CLUSTER_LEASE_NS + 2 * WEIR_CLUSTER_TRIP_NS + 50000000ull)
+#define WEIR_CLUSTER_SETTLED_NS (2 * WEIR_CLUSTER_LEASE_NS + 50000000ull)
 
 #define WEIR_CLUSTER_NAME_CHARS 64  /* a host's name, with its end */
 #define WEIR_CLUSTER_EPOCH_CHARS 64 /* of a ledger: the process that began it, and its turn */
