@@ -101,7 +101,7 @@ help:
 	@echo 'make test-arm64   the same, built for arm64, on its kernel of Debian 12 (minutes)'
 	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
 	@echo 'make fuzz         hostile input to every reader, 5 s each; FUZZ_SECONDS=3600 FUZZ_ONLY=rules: longer, one of them'
-	@echo 'make model        leases, and the counting of connections, checked in every state by spin (minutes, to 8 GB)'
+	@echo 'make model        leases, counting of connections, shares of a cluster, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
 	@echo 'make bench-compare  the same against the run in docs/bench.json: fails when a row is 5 % worse (root; BENCH_FLAGS="--only sf" for some parts)'
