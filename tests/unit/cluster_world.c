@@ -59,14 +59,14 @@ __attribute__((format(printf, 2, 3))) static void trace(const struct world *w, c
 
 static void trace_message(const struct world *w, const struct world_message *message)
 {
-	uint32_t i, ledger;
+	uint32_t ledgers = message->has_flow ? 2 : 1, i, ledger;
 
 	if (!getenv("WEIR_CLUSTER_TRACE"))
 		return;
 	printf("%10.3f", (double)w->now_ns / 1e9);
 	for (i = 0; i < ARRAY_SIZE(message->words); i++)
 		printf(" %s", message->words[i]);
-	for (ledger = 0; ledger <= message->has_flow; ledger++) {
+	for (ledger = 0; ledger < ledgers; ledger++) {
 		const struct weir_share_answer *answer = &message->answer[ledger];
 
 		printf(" -> %s now %" PRId64 " share %" PRIu64 " fallback %" PRIu64 " lease %" PRId64 " hosts %" PRId64
