@@ -8,6 +8,8 @@
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -171,7 +173,8 @@ int weir_host_check_privilege(struct weir_diag *diag)
 
 static void free_interfaces(struct if_nameindex **interfaces)
 {
-	if_freenameindex(*interfaces);
+	if (*interfaces) /* glibc looks into it */
+		if_freenameindex(*interfaces);
 }
 
 int weir_host_interfaces(struct weir_names *ret_names)
@@ -202,15 +205,30 @@ static void list_interfaces(char *text, size_t text_bytes)
 		used += snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "there is: ", names.names[i]);
 }
 
+/* Or -ENODEV. As if_nametoindex(), which says ENOENT whatever it was that it got no socket for. */
+static int find_ifindex(const char *name)
+{
+	struct ifreq request = {};
+	_cleanup_(weir_closep) int fd = -1;
+
+	if (strlen(name) >= sizeof(request.ifr_name))
+		return -ENODEV;
+	strcpy(request.ifr_name, name);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &request))
+		return -errno;
+	return request.ifr_ifindex;
+}
+
 int weir_host_ifindex(const char *name, struct weir_diag *diag)
 {
-	unsigned int ifindex = if_nametoindex(name);
+	int ifindex = find_ifindex(name);
 	char others[512];
 
-	if (ifindex)
+	if (ifindex > 0)
 		return ifindex;
-	if (errno != ENODEV)
-		return weir_diag_fail(diag, errno, NULL, "cannot look for interface '%s'", name);
+	if (ifindex != -ENODEV)
+		return weir_diag_fail(diag, -ifindex, NULL, "cannot look for interface '%s'", name);
 	list_interfaces(others, sizeof(others));
 	weir_diag_error(diag, NULL, NULL, others[0] ? others : NULL, "no interface '%s' in this network namespace",
 			name);
@@ -219,7 +237,9 @@ int weir_host_ifindex(const char *name, struct weir_diag *diag)
 
 uint32_t weir_host_find_ifindex(const char *name, void *unused)
 {
-	return if_nametoindex(name);
+	int ifindex = find_ifindex(name);
+
+	return ifindex > 0 ? ifindex : 0;
 }
 
 int weir_host_enter_netns(const char *netns, struct weir_diag *diag)
