@@ -32,6 +32,8 @@ static __always_inline __u64 weir_told_window_of(struct weir_scratch *s, const s
 	struct weir_flow_id flow = weir_flow_id(s, rule, wide);
 	struct weir_judgement j = {.rule = rule};
 
+	if (wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE)
+		flow.tag = flow.set = 0; /* as its rows have */
 	if (!weir_open_judgement(s, &j, &flow, wide))
 		return WEIR_EVENT_UNKNOWN;
 	s->view.cell = j.clk->cell;

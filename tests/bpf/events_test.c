@@ -205,6 +205,22 @@ static void a_drop_is_told_with_rule_key_window_and_threshold(void **state)
 	}
 }
 
+static void a_rule_without_a_flow_key_is_told_with_what_its_window_has_used(void **state)
+{
+	struct weir_event event;
+	struct rig rig;
+
+	begin(&rig, 0);
+	load(&rig);
+	listen_now();
+	send_packets(&rig, 1, LIMIT, true);
+	send_packets(&rig, 2, 1, false);
+	event = the_only_event(WEIR_LANE_DROPS);
+	assert_int_equal(event.threshold, LIMIT);
+	assert_int_equal(event.used, LIMIT);
+	end(&rig);
+}
+
 /* Of two rules the one that blocked it; what was found of the other must not be told of it. */
 static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
 {
@@ -655,6 +671,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drop_is_told_with_rule_key_window_and_threshold),
+		cmocka_unit_test(a_rule_without_a_flow_key_is_told_with_what_its_window_has_used),
 		cmocka_unit_test(of_two_rules_it_is_told_of_the_one_that_blocked),
 		cmocka_unit_test(a_drop_without_a_rule_is_told_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),
