@@ -106,6 +106,13 @@ static const char store_lua[] =
 	"redis = { call = function(name, ...) return commands[name](...) end }\n"
 	"store = {\n"
 	"  empty = function() data = {} end,\n"
+	"  spoil_ledger = function() for _, hash in pairs(data) do hash.ledger = 'e r 1 2 x' end end,\n"
+	"  spoil_host = function()\n"
+	"    for _, hash in pairs(data) do\n"
+	"      for f in pairs(hash) do if f:match('^host:') then hash[f] = 'p 1 2 3' break end end\n"
+	"    end\n"
+	"  end,\n"
+	"  add_field = function() for _, hash in pairs(data) do hash.mine = 'e r 0 0 0' end end,\n"
 	"  evict_rule = function() data['weir:{edge}:rule'] = nil end,\n"
 	"  copy = function() copy = clone(data) end,\n"
 	"  fail_over = function() data, run = clone(copy), run + 1 end,\n"
@@ -127,6 +134,13 @@ static void tell_store(struct world *w, const char *what)
 void world_empty_store(struct world *w)
 {
 	tell_store(w, "empty");
+}
+
+void world_write_into_store(struct world *w)
+{
+	static const char *const what[] = {"spoil_ledger", "spoil_host", "add_field"};
+
+	tell_store(w, what[w->writes++ % ARRAY_SIZE(what)]);
 }
 
 void world_evict_rule(struct world *w)

@@ -82,6 +82,8 @@ struct world {
 	uint64_t now_ns;
 	uint64_t chance;
 	bool store_runs; /* else messages to it wait in its sockets */
+	uint32_t writes; /* of somebody else; in worlds at random only if is_written_to */
+	bool is_written_to;
 	enum omission omission;
 	struct world_message *messages;
 	struct lua_State *lua;
@@ -107,10 +109,11 @@ void world_leave(struct world *w, uint32_t i);
 /* A host takes part in sharing the flow, from the beginning or again; or no more. */
 void world_share_flow(struct world *w, uint32_t i, bool takes_part);
 
-/* What happens to the store: emptied; the rule's ledger is evicted, and not the flow's; a copy is taken, and later
- * takes over, as another process.
+/* What happens to the store: emptied; somebody else writes to the ledgers, another field each time; the rule's ledger
+ * is evicted, and not the flow's; a copy is taken, and later takes over, as another process.
  */
 void world_empty_store(struct world *w);
+void world_write_into_store(struct world *w);
 void world_evict_rule(struct world *w);
 void world_copy_store(struct world *w);
 void world_fail_over(struct world *w);

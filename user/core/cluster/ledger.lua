@@ -40,9 +40,11 @@ local function read_rule(n)
   }
 end
 
+-- Returns nil where somebody else has written.
 local function read_entry(name, text)
   local process_of, turn_of, hold, fallback, ask, heard_us, ends_us, rest_us =
-    string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+    string.match(text, '^(%S+) (%d+) (%d+) (%d+) (-?%d+) (-?%d+) (%d+) (%d+)$')
+  if not process_of then return nil end
   return {
     name = name, process = process_of, turn = tonumber(turn_of),
     hold = tonumber(hold),         -- never has it enforced more since `rest_us` ago, and it will not before the next turn
@@ -80,23 +82,33 @@ local function begin(key, ledger, base)
   ledger.epoch, ledger.run, ledger.now_us, ledger.hosts, ledger.flows = process .. ':' .. turn, run, 0, {}, {}
 end
 
--- Returns the ledger, and whether it has just begun.
-local function read_ledger(key, base)
-  local ledger, fields = { hosts = {}, flows = {}, owed = 0, came = 0 }, redis.call('HGETALL', key)
-  for i = 1, #fields, 2 do
-    local kind, name = string.match(fields[i], '^(%a+):(.*)')
-    if kind == 'host' then
-      ledger.hosts[name] = read_entry(name, fields[i + 1])
-    elseif kind == 'flow' then
-      local text, until_us = string.match(fields[i + 1], '(%S+) (%S+)')
-      ledger.flows[name] = { text = text, until_us = tonumber(until_us) }
-    else
-      local epoch, of_run, now_us, owed, came = string.match(fields[i + 1], '(%S+) (%S+) (%S+) (%S+) (%S+)')
+-- Returns whether the field is one that this script writes.
+local function read_field(ledger, field, text)
+  local kind, name = string.match(field, '^(%a+):(.*)')
+  if kind == 'host' then
+    ledger.hosts[name] = read_entry(name, text)
+    return ledger.hosts[name]
+  elseif kind == 'flow' then
+    local key, until_us = string.match(text, '^(%S+) (%d+)$')
+    if key then ledger.flows[name] = { text = key, until_us = tonumber(until_us) } end
+    return key
+  elseif field == 'ledger' then
+    local epoch, of_run, now_us, owed, came = string.match(text, '^(%S+) (%S+) (%d+) (-?%d+) (-?%d+)$')
+    if epoch then
       ledger.epoch, ledger.run, ledger.now_us = epoch, of_run, tonumber(now_us)
       ledger.owed, ledger.came = tonumber(owed), tonumber(came)
     end
+    return epoch
   end
-  if ledger.run ~= run then
+  return false
+end
+
+-- Returns the ledger, and whether it has just begun. One in which somebody else has written has said too little of what its
+-- hosts may have: it counts as lost.
+local function read_ledger(key, base)
+  local ledger, fields, is_ours = { hosts = {}, flows = {}, owed = 0, came = 0 }, redis.call('HGETALL', key), true
+  for i = 1, #fields, 2 do is_ours = read_field(ledger, fields[i], fields[i + 1]) and is_ours end
+  if not is_ours or ledger.run ~= run then
     begin(key, ledger, base)
     return ledger, true
   end
