@@ -145,7 +145,8 @@ static void push_all(struct weir_sharing *sharing, uint64_t now_ns)
 			continue;
 		weir_share_advance(&rule->share, now_ns);
 		before = push(sharing, rule, now_ns);
-		weir_share_was(&rule->share, before, weir_host_now_ns());
+		if (before > rule->share.enforced)
+			weir_share_was(&rule->share, before, weir_host_now_ns());
 		tell(sharing, rule, now_ns);
 	}
 	weir_sharing_flows_push(sharing->flows, sharing->pushed, now_ns);

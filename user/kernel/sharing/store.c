@@ -73,21 +73,50 @@ static void drop(struct weir_store *store, uint64_t now_ns, const char *why)
 
 /* ---- writing ---- */
 
+/* Of a command and of a word: a sign, a number of up to 20 digits, and the line's end. */
+#define HEAD_BYTES_MAX 23
+
+static char *write_head(char *at, char sign, size_t number)
+{
+	char digits[20];
+	size_t count = 0;
+
+	*at++ = sign;
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count > 0)
+		*at++ = digits[--count];
+	*at++ = '\r';
+	*at++ = '\n';
+	return at;
+}
+
+/* By hand, as Redis's protocol has it: "*COUNT", and each word behind its "$BYTES". A thousand rules have 80,000 words a
+ * second, and hiredis, which asks sprintf() for each, was a third of what a controller then cost.
+ */
 static void append(struct weir_store *store, size_t count, const char **words, const size_t *bytes, uint64_t now_ns)
 {
-	char *command = NULL, *more;
-	int length = redisFormatCommandArgv(&command, (int)count, words, bytes);
+	size_t most = store->out_bytes + HEAD_BYTES_MAX;
+	char *out, *at;
 
-	more = length < 0 ? NULL : realloc(store->out, store->out_bytes + (size_t)length);
-	if (!more) {
-		redisFreeCommand(command);
+	for (size_t i = 0; i < count; i++)
+		most += HEAD_BYTES_MAX + bytes[i] + strlen("\r\n");
+	out = realloc(store->out, most);
+	if (!out) {
 		drop(store, now_ns, "out of memory");
 		return;
 	}
-	memcpy(more + store->out_bytes, command, (size_t)length);
-	store->out = more;
-	store->out_bytes += (size_t)length;
-	redisFreeCommand(command);
+	at = write_head(out + store->out_bytes, '*', count);
+	for (size_t i = 0; i < count; i++) {
+		at = write_head(at, '$', bytes[i]);
+		memcpy(at, words[i], bytes[i]);
+		at += bytes[i];
+		*at++ = '\r';
+		*at++ = '\n';
+	}
+	store->out = out;
+	store->out_bytes = (size_t)(at - out);
 }
 
 static void write_out(struct weir_store *store, uint64_t now_ns)

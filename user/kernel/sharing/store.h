@@ -2,7 +2,7 @@
 /*
  * A connection to the store of a cluster (Redis, Valkey), for one command at a time. Nothing here waits: whoever has it
  * polls its descriptor and calls weir_store_step(). Everything has a time-out: what does not come in time ends the
- * connection, and another is tried soon. hiredis writes commands and reads replies; sockets are our own.
+ * connection, and another is tried soon. hiredis reads replies; commands and sockets are our own.
  */
 #ifndef WEIR_SHARING_STORE_H
 #define WEIR_SHARING_STORE_H
