@@ -108,6 +108,64 @@ static void a_host_that_leaves_one_ledger_of_several_has_not_left(void **state)
 	assert_int_equal(weir_roll_silent(&roll), 0);
 }
 
+/* A look at a ledger that finds these, all live; returns the last change of one that it does not find. */
+static enum weir_roll_change look(struct weir_roll *roll, uint32_t ledger, const char *a, const char *b)
+{
+	enum weir_roll_change last = WEIR_ROLL_NOTHING, change;
+
+	see(roll, ledger, a, "live");
+	if (b)
+		see(roll, ledger, b, "live");
+	for (size_t place = 0; place < roll->count; place++) {
+		change = weir_roll_end_look(roll, ledger, place);
+		last = change != WEIR_ROLL_NOTHING ? change : last;
+	}
+	return last;
+}
+
+static void a_host_that_is_forgotten_is_silent_no_more(void **state)
+{
+	struct weir_roll roll = {};
+
+	look(&roll, 0, "a", "b");
+	see(&roll, 0, "b", "silent");
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	see(&roll, 0, "b", "silent");
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_silent(&roll), 1);
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_FORGOTTEN);
+	assert_int_equal(weir_roll_silent(&roll), 0);
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	see(&roll, 0, "b", "live");
+	assert_int_equal(weir_roll_live(&roll), 2);
+}
+
+/* A ledger that was lost is without all for a moment, and without those that are cut off for good. */
+static void a_live_host_is_missed_at_the_second_look(void **state)
+{
+	struct weir_roll roll = {};
+
+	look(&roll, 0, "a", "b");
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	assert_int_equal(look(&roll, 0, "a", "b"), WEIR_ROLL_NOTHING);
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_live(&roll), 2);
+	assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_FORGOTTEN);
+	assert_int_equal(weir_roll_live(&roll), 1);
+	assert_int_equal(weir_roll_silent(&roll), 0);
+}
+
+static void a_host_is_missed_in_no_ledger_but_its_own(void **state)
+{
+	struct weir_roll roll = {};
+
+	look(&roll, 0, "a", NULL);
+	look(&roll, 1, "a", "b");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(look(&roll, 0, "a", NULL), WEIR_ROLL_NOTHING);
+	assert_int_equal(weir_roll_live(&roll), 2);
+}
+
 /* Places of those that are gone are used again; beyond, hosts are not followed. */
 static void the_roll_does_not_overflow(void **state)
 {
@@ -133,6 +191,9 @@ int main(void)
 		cmocka_unit_test(whoever_is_there_at_first_has_not_come),
 		cmocka_unit_test(a_host_is_silent_at_the_second_look),
 		cmocka_unit_test(a_host_that_leaves_one_ledger_of_several_has_not_left),
+		cmocka_unit_test(a_host_that_is_forgotten_is_silent_no_more),
+		cmocka_unit_test(a_live_host_is_missed_at_the_second_look),
+		cmocka_unit_test(a_host_is_missed_in_no_ledger_but_its_own),
 		cmocka_unit_test(the_roll_does_not_overflow),
 	};
 

@@ -54,7 +54,7 @@ static struct weir_roll_host *find_place(struct weir_roll *roll)
 	return NULL;
 }
 
-static struct weir_roll_host *find(struct weir_roll *roll, const char *name)
+static struct weir_roll_host *find(struct weir_roll *roll, uint32_t ledger, const char *name)
 {
 	struct weir_roll_host *place;
 
@@ -64,7 +64,7 @@ static struct weir_roll_host *find(struct weir_roll *roll, const char *name)
 	place = find_place(roll);
 	if (!place)
 		return NULL;
-	*place = (struct weir_roll_host){};
+	*place = (struct weir_roll_host){.ledger = ledger};
 	strcpy(place->name, name);
 	return place;
 }
@@ -80,16 +80,18 @@ static enum weir_roll_change see_absent(struct weir_roll_host *known, uint32_t l
 	known->silent_looks = 0;
 	known->is_live = false;
 	known->is_silent = !has_left;
+	known->ledger = ledger;
 	return !was_live ? WEIR_ROLL_NOTHING : has_left ? WEIR_ROLL_LEFT : WEIR_ROLL_SILENT;
 }
 
 enum weir_roll_change weir_roll_see(struct weir_roll *roll, uint32_t ledger, const struct weir_ledger_host *host)
 {
-	struct weir_roll_host *known = find(roll, host->name);
+	struct weir_roll_host *known = find(roll, ledger, host->name);
 	bool was_live;
 
 	if (!known)
 		return WEIR_ROLL_NOTHING;
+	known->is_found = true;
 	if (!host->is_live)
 		return see_absent(known, ledger, host->wanted < 0);
 	was_live = known->is_live;
@@ -98,6 +100,21 @@ enum weir_roll_change weir_roll_see(struct weir_roll *roll, uint32_t ledger, con
 	known->silent_looks = 0;
 	known->ledger = ledger;
 	return was_live || !roll->has_looked ? WEIR_ROLL_NOTHING : WEIR_ROLL_CAME;
+}
+
+enum weir_roll_change weir_roll_end_look(struct weir_roll *roll, uint32_t ledger, size_t place)
+{
+	struct weir_roll_host *known = &roll->hosts[place];
+	bool was_found = known->is_found;
+
+	known->is_found = false;
+	if (was_found || known->ledger != ledger || !(known->is_live || known->is_silent))
+		return WEIR_ROLL_NOTHING;
+	if (known->is_live && ++known->silent_looks < SILENT_LOOKS)
+		return WEIR_ROLL_NOTHING;
+	known->silent_looks = 0;
+	known->is_live = known->is_silent = false;
+	return WEIR_ROLL_FORGOTTEN;
 }
 
 uint32_t weir_roll_live(const struct weir_roll *roll)

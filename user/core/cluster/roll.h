@@ -32,7 +32,7 @@ struct weir_ledger_head {
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head);
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host);
 
-enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEIR_ROLL_LEFT };
+enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEIR_ROLL_LEFT, WEIR_ROLL_FORGOTTEN };
 
 /* As many as a ledger is for, and some. Of more, those beyond are not told of. */
 #define WEIR_ROLL_HOSTS 128
@@ -41,9 +41,10 @@ enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEI
 struct weir_roll {
 	struct weir_roll_host {
 		char name[WEIR_CLUSTER_NAME_CHARS];
-		uint32_t ledger;      /* in which it was live the last time */
+		uint32_t ledger;      /* in which it was live the last time, or else was found */
 		uint8_t silent_looks; /* in a row */
 		bool is_live, is_silent;
+		bool is_found; /* by the look that is under way */
 	} hosts[WEIR_ROLL_HOSTS];
 	size_t count;
 	bool has_looked; /* whoever is there at the first look has not just come */
@@ -55,6 +56,12 @@ struct weir_roll {
  * was live the last time.
  */
 enum weir_roll_change weir_roll_see(struct weir_roll *roll, uint32_t ledger, const struct weir_ledger_host *host);
+
+/*
+ * The look is over: what of the host in this place, below roll->count? One whose own ledger has it no more is forgotten:
+ * if it was live, when two looks in a row say so.
+ */
+enum weir_roll_change weir_roll_end_look(struct weir_roll *roll, uint32_t ledger, size_t place);
 
 /* The first look is over. */
 static inline void weir_roll_has_looked(struct weir_roll *roll)

@@ -57,6 +57,7 @@ static void tell_change(const struct weir_news *news, const char *host, enum wei
 		[WEIR_ROLL_CAME] = "is there",
 		[WEIR_ROLL_SILENT] = "is silent: what it may keep without the store stays reserved for it",
 		[WEIR_ROLL_LEFT] = "has left, and given everything back",
+		[WEIR_ROLL_FORGOTTEN] = "is not in the ledger any more",
 	};
 
 	if (change != WEIR_ROLL_NOTHING && strcmp(host, news->host) != 0)
@@ -83,6 +84,8 @@ void weir_news_take_ledger(struct weir_news *news, uint32_t ledger, const struct
 	for (size_t i = 0; is_ledger && i + 1 < weir_reply_count(reply); i += 2)
 		if (entry_at(reply, i, &field, &text) && weir_ledger_read_host(field, text, head.now_us, &host))
 			tell_change(news, host.name, weir_roll_see(&news->roll, ledger, &host));
+	for (size_t i = 0; is_ledger && i < news->roll.count; i++)
+		tell_change(news, news->roll.hosts[i].name, weir_roll_end_look(&news->roll, ledger, i));
 	if (is_ledger)
 		weir_roll_has_looked(&news->roll);
 }
