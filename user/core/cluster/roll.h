@@ -41,7 +41,7 @@ enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEI
 struct weir_roll {
 	struct weir_roll_host {
 		char name[WEIR_CLUSTER_NAME_CHARS];
-		uint32_t ledger;      /* in which it was live the last time, or else was found */
+		uint32_t ledger;      /* in which it was live the last time, or else found */
 		uint8_t silent_looks; /* in a row */
 		bool is_live, is_silent;
 		bool is_found; /* by the look that is under way */
@@ -58,8 +58,8 @@ struct weir_roll {
 enum weir_roll_change weir_roll_see(struct weir_roll *roll, uint32_t ledger, const struct weir_ledger_host *host);
 
 /*
- * The look is over: what of the host in this place, below roll->count? One whose own ledger has it no more is forgotten:
- * if it was live, when two looks in a row say so.
+ * The look is over: what of the host in this place, below roll->count? One that its own ledger has no more is
+ * forgotten; if it was live, when two looks in a row say so.
  */
 enum weir_roll_change weir_roll_end_look(struct weir_roll *roll, uint32_t ledger, size_t place);
 
