@@ -91,6 +91,16 @@ static bool read_suffix(const char *suffix, size_t bytes, uint64_t *ret_factor, 
 	return false;
 }
 
+static bool is_amount(const char *text, size_t bytes)
+{
+	size_t number = number_bytes(text, bytes);
+	uint64_t factor;
+	unsigned int divisor;
+	bool is_bytes;
+
+	return number && read_suffix(text + number, bytes - number, &factor, &divisor, &is_bytes);
+}
+
 /* ---- what was meant ---- */
 
 /* Words that other tools have for our units, in any case. */
@@ -192,6 +202,8 @@ static bool advise_without_marks(const char *text, size_t bytes, const char *tai
 	plain[kept] = pointed[bytes] = '\0';
 	if (!marks)
 		return false;
+	if (!is_amount(plain, kept)) /* "20 packets" */
+		return advise_readings(plain, kept, tail, refusal);
 	if (commas == 1 && marks == 1)
 		weir_advise(refusal, "write %s%s if the comma begins the decimals, %s%s if it parts thousands", pointed,
 			    tail, plain, tail);
@@ -426,6 +438,24 @@ static int refuse_without_interval(const char *text, struct weir_refusal *refusa
 	return weir_advise(refusal, "%s", rate_form);
 }
 
+/* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is told without them. */
+static int refuse_blanks(const char *text, struct weir_refusal *refusal)
+{
+	char plain[48];
+	struct weir_refusal without;
+	struct weir_rate rate;
+	size_t kept = 0;
+
+	for (const char *at = text; *at && kept < sizeof(plain) - 1; at++)
+		if (*at != ' ')
+			plain[kept++] = *at;
+	plain[kept] = '\0';
+	if (!weir_parse_rate(plain, &rate, &without))
+		weir_advise(&without, "write %s, without blanks", plain);
+	weir_refuse(refusal, "rate '%.*s' is not a number per time", WEIR_SHOWN(text));
+	return weir_advise(refusal, "%s", without.hint);
+}
+
 int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_refusal *reterr_refusal)
 {
 	const char *slash = strchr(text, '/');
@@ -434,6 +464,8 @@ int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_re
 	char tail[20];
 	int err;
 
+	if (strchr(text, ' '))
+		return refuse_blanks(text, reterr_refusal);
 	if (!slash)
 		return refuse_without_interval(text, reterr_refusal);
 	snprintf(tail, sizeof(tail), "%s", slash);
