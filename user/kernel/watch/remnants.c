@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "watch/remnants.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 
 #include "base/util.h"
@@ -24,28 +25,40 @@ static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t
 	       weir_remnant_counts(word, expired_bucket(&instance->timings[timing], now_ns));
 }
 
+/* The table is large, so it is mapped only while some remnant may count. */
+static int count_used(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns, uint64_t *ret_used)
+{
+	const struct weir_remnant_set *table =
+		weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], sets, sizeof(*table), false);
+
+	if (!table)
+		return -errno;
+	for (uint32_t set = 0; set < sets; set++)
+		for (int way = 0; way < WEIR_REMNANT_WAYS; way++)
+			*ret_used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED), now_ns);
+	weir_array_unmap((void *)(uintptr_t)table, sets, sizeof(*table));
+	return 0;
+}
+
 int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
 {
 	const uint32_t sets = instance->info.remnant_sets;
 	const uint64_t now_ns = weir_host_now_ns();
-	const struct weir_remnant_set *table;
 	struct weir_remnants_sum sum = {};
+	struct weir_remnant_set head;
+	int err;
 
 	*ret_sum = sum;
 	if (!sets || instance->is_foreign[WEIR_MAP_REMNANTS])
 		return 0;
-	table = weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], sets + 1, sizeof(*table), false);
-	if (!table)
-		return weir_diag_fail(diag, errno, NULL, "cannot read what flows left behind that were pushed out");
+	err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &sets, &head);
+	if (!err && head.until_ns > now_ns)
+		err = count_used(instance, sets, now_ns, &sum.used);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
 	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
-	sum.joined = __atomic_load_n(&table[sets].joined, __ATOMIC_RELAXED);
-	sum.displaced = __atomic_load_n(&table[sets].displaced, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&table[sets].until_ns, __ATOMIC_RELAXED) > now_ns)
-		for (uint32_t set = 0; set < sets; set++)
-			for (int way = 0; way < WEIR_REMNANT_WAYS; way++)
-				sum.used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED),
-						   now_ns);
-	weir_array_unmap((void *)(uintptr_t)table, sets + 1, sizeof(*table));
+	sum.joined = head.joined;
+	sum.displaced = head.displaced;
 	*ret_sum = sum;
 	return 0;
 }
