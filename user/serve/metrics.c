@@ -29,10 +29,22 @@ static uint64_t count_at(const void *base, size_t offset)
 	return count;
 }
 
+/* A sample with one more label; `labels` stay as they are. */
+static void write_with(struct weir_exposition *out, struct weir_labels *labels, const char *name, const char *value,
+		       uint64_t count)
+{
+	const size_t bytes = labels->bytes;
+
+	weir_labels_add(labels, name, value);
+	weir_exposition_count(out, labels, count);
+	labels->bytes = bytes;
+}
+
 static struct weir_labels label(const char *name, const char *value)
 {
-	struct weir_labels labels = {};
+	struct weir_labels labels;
 
+	labels.bytes = 0; /* the text is long, and need not be zeroed */
 	weir_labels_add(&labels, name, value);
 	return labels;
 }
@@ -393,12 +405,10 @@ static void write_resource_metric(struct book *book, const struct weir_metric_fa
 	for (uint32_t i = 0; i < book->instance->resource_count; i++) {
 		const uint32_t slot = book->instance->resource_order[i];
 		const struct weir_resource_sum *sum = &book->reading->stats.counters.resources[slot];
-		struct weir_labels passed = label("resource", book->instance->resources[slot].name), blocked = passed;
+		struct weir_labels labels = label("resource", book->instance->resources[slot].name);
 
-		weir_labels_add(&passed, "outcome", "passed");
-		weir_labels_add(&blocked, "outcome", "blocked");
-		weir_exposition_count(book->out, &passed, count_at(&sum->passed, offset));
-		weir_exposition_count(book->out, &blocked, count_at(&sum->blocked, offset));
+		write_with(book->out, &labels, "outcome", "passed", count_at(&sum->passed, offset));
+		write_with(book->out, &labels, "outcome", "blocked", count_at(&sum->blocked, offset));
 	}
 }
 
@@ -464,14 +474,13 @@ static void write_rule_info(struct book *book)
 	weir_exposition_begin(book->out, &metric);
 	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
 		const struct weir_rule_info *rule = rule_at(book, i);
-		struct weir_labels labels = book->rule_labels[i];
+		const char *noun = weir_kind_of_info(rule)->noun;
+		struct weir_labels *labels = &book->rule_labels[i];
+		const size_t bytes = labels->bytes;
 
-		weir_labels_add(&labels, "mode", rule->observes ? "observe" : "enforce");
-		weir_labels_add(&labels, "unit",
-				weir_kind_of_info(rule)->noun ? weir_kind_of_info(rule)->noun
-				: rule->identity.counts_bytes ? "byte"
-							      : "packet");
-		weir_exposition_count(book->out, &labels, 1);
+		weir_labels_add(labels, "mode", rule->observes ? "observe" : "enforce");
+		write_with(book->out, labels, "unit", noun ?: rule->identity.counts_bytes ? "byte" : "packet", 1);
+		labels->bytes = bytes;
 	}
 }
 
@@ -631,12 +640,9 @@ static void write_connection_ends(struct book *book)
 	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
 		const struct weir_connection_figures *figures = connections_at(book, i);
 
-		for (size_t end = 0; figures && end < ARRAY_SIZE(connection_ends); end++) {
-			struct weir_labels labels = book->rule_labels[i];
-
-			weir_labels_add(&labels, "reason", connection_ends[end].reason);
-			weir_exposition_count(book->out, &labels, count_at(figures, connection_ends[end].offset));
-		}
+		for (size_t end = 0; figures && end < ARRAY_SIZE(connection_ends); end++)
+			write_with(book->out, &book->rule_labels[i], "reason", connection_ends[end].reason,
+				   count_at(figures, connection_ends[end].offset));
 	}
 }
 
@@ -680,13 +686,9 @@ static void write_breaker_states(struct book *book, uint32_t place)
 	const struct weir_rule_info *rule = rule_at(book, place);
 	const struct weir_breaker_sum *sum = &book->reading->stats.breakers[book->instance->rule_order[place]];
 
-	for (int kind = 0; kind <= WEIR_BREAKER_HALF_OPEN; kind++) {
-		struct weir_labels labels = book->rule_labels[place];
-
-		weir_labels_add(&labels, "state", weir_breaker_kind_names[kind]);
-		weir_exposition_count(book->out, &labels,
-				      rule->identity.key_fields ? sum->count[kind] : (int)sum->lone.kind == kind);
-	}
+	for (int kind = 0; kind <= WEIR_BREAKER_HALF_OPEN; kind++)
+		write_with(book->out, &book->rule_labels[place], "state", weir_breaker_kind_names[kind],
+			   rule->identity.key_fields ? sum->count[kind] : (int)sum->lone.kind == kind);
 }
 
 static void write_breakers(struct book *book)
@@ -771,6 +773,7 @@ static void write_process(struct book *book)
 static void write_rules(struct book *book)
 {
 	for (uint32_t i = 0; i < book->instance->rule_count; i++) {
+		book->rule_labels[i].bytes = 0;
 		weir_labels_add(&book->rule_labels[i], "rule", rule_at(book, i)->name);
 		weir_labels_add(&book->rule_labels[i], "resource", rule_at(book, i)->resource_name);
 	}
@@ -791,7 +794,8 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 		.source = source,
 		.reading = reading,
 		.instance = reading->instance,
-		.rule_labels = calloc(reading->instance->rule_count + 1, sizeof(*book.rule_labels)),
+		/* written where rules are: what is zeroed is fetched */
+		.rule_labels = malloc((reading->instance->rule_count + 1ul) * sizeof(*book.rule_labels)),
 		.out = exposition,
 	};
 

@@ -138,25 +138,37 @@ void weir_exposition_begin(struct weir_exposition *exposition, const struct weir
 		append_head(exposition, "UNIT ", metric->unit);
 }
 
-/* `more`: one more label, or NULL. */
+static char *put(char *at, const char *text)
+{
+	return mempcpy(at, text, strlen(text));
+}
+
+/* `more`: one more label, or NULL. Room is asked for once: there are tens of thousands of samples. */
 static void append_sample(struct weir_exposition *exposition, const char *suffix, const struct weir_labels *labels,
 			  const char *more, const char *value)
 {
-	const bool has_labels = labels && labels->bytes;
+	const size_t label_bytes = labels ? labels->bytes : 0;
+	const size_t most = strlen(exposition->metric->name) + strlen(suffix) + label_bytes +
+			    (more ? strlen(more) : 0) + strlen(value) + strlen("{,} \n");
+	char *at = reserve(exposition, most);
 
-	append_text(exposition, exposition->metric->name);
-	append_text(exposition, suffix);
-	if (has_labels || more)
-		append_text(exposition, "{");
-	if (has_labels)
-		append(exposition, labels->text, labels->bytes);
-	if (has_labels && more)
-		append_text(exposition, ",");
+	if (!at)
+		return;
+	at = put(put(at, exposition->metric->name), suffix);
+	if (label_bytes || more)
+		*at++ = '{';
+	if (label_bytes)
+		at = mempcpy(at, labels->text, label_bytes);
+	if (label_bytes && more)
+		*at++ = ',';
 	if (more)
-		append_text(exposition, more);
-	append_text(exposition, has_labels || more ? "} " : " ");
-	append_text(exposition, value);
-	append_text(exposition, "\n");
+		at = put(at, more);
+	if (label_bytes || more)
+		*at++ = '}';
+	*at++ = ' ';
+	at = put(at, value);
+	*at++ = '\n';
+	exposition->bytes = at - exposition->text;
 }
 
 #define NUMBER_BYTES 32
@@ -187,7 +199,10 @@ void weir_exposition_value(struct weir_exposition *exposition, const struct weir
 {
 	char text[NUMBER_BYTES];
 
-	snprintf(text, sizeof(text), "%.15g", value);
+	if (value >= 1 && value < 1e15 && value == (double)(uint64_t)value)
+		format_count(value, text); /* most thresholds and intervals: as printf would */
+	else
+		snprintf(text, sizeof(text), "%.15g", value);
 	append_sample(exposition, suffix_of(exposition->metric), labels, NULL, text);
 }
 
