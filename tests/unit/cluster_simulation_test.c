@@ -784,7 +784,7 @@ static void each_step_of_the_script_that_is_left_out_is_missed(void **state)
 		{"a new ledger is quiet", OMIT_NOTHING, 5, "local is_quiet = ledger.now_us < lease_us + rule.rest_us",
 		 "local is_quiet = false", NULL},
 		{"what is owed", OMIT_NOTHING, 12, "math.max(0, ledger.owed - ledger.came)\n", "0\n", NULL},
-		{"another process of the store begins anew", OMIT_NOTHING, 4, "or ledger.run ~= run then",
+		{"a store whose data have another name begins anew", OMIT_NOTHING, 4, "or ledger.run ~= run then",
 		 "or not ledger.run then", NULL},
 		{"a host confirms what it has heard", OMIT_NOTHING, 1, "mine.heard_us, mine.rest_us = rule.heard_us,",
 		 "mine.heard_us, mine.rest_us = ledger.now_us,", a_host_is_deaf},

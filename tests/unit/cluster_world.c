@@ -88,7 +88,7 @@ static const char store_lua[] =
 	"  return to\n"
 	"end\n"
 	"local commands = {\n"
-	"  INFO = function() return 'redis_version:7\\r\\nrun_id:r' .. run .. '\\r\\n' end,\n"
+	"  INFO = function() return 'role:master\\r\\nmaster_replid:r' .. run .. '\\r\\n' end,\n"
 	"  EXPIRE = function() return 1 end,\n"
 	"  DEL = function(key) data[key] = nil end,\n"
 	"  HDEL = function(key, field) if data[key] then data[key][field] = nil end end,\n"

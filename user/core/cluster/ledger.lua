@@ -26,8 +26,8 @@ local LATE, TAKEN = 0, -1 -- in place of a lease: a message of long ago; another
 
 local host, process, turn = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local lease_us, settled_us = tonumber(ARGV[4]), tonumber(ARGV[5])
--- Another process of the store may have lost the latest changes. (The name of this process is not in the ledger of a former one.)
-local run = assert(string.match(redis.call('INFO', 'server'), 'run_id:(%w+)'))
+-- Whoever has started anew, or has been a replica, may have lost the latest changes: its data have another name then.
+local run = assert(string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)'))
 
 local function read_rule(n)
   local at = 5 + (n - 1) * ASKED
