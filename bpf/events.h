@@ -41,7 +41,8 @@ static __always_inline bool weir_take_turn(const struct weir_scratch *s, struct 
 }
 
 /* The ring's next event, to be written, and then given its number. NULL: a CPU that has been stopped for a whole round
- * of the ring is yet writing there.
+ * of the ring is yet writing there. The mark is a compare-and-swap that has succeeded, and so a full barrier: who reads
+ * anything that is written now sees the mark, or the new number.
  */
 static __always_inline struct weir_event *weir_begin_event(struct weir_scratch *s, struct weir_event_ring *ring,
 							   __u64 *ret_number)

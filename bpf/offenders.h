@@ -104,7 +104,9 @@ static __always_inline void weir_place_offender(struct weir_scratch *s, const st
 	whose = bpf_map_lookup_elem(&offender_keys, &index);
 	if (!whose || !at || way >= WEIR_OFFENDER_WAYS)
 		return;
-	/* Readers take a place for valid when both tags are the same, before and after they have read it. */
+	/* Readers take a place for valid when both tags are the same, before and after they have read it. So all that
+	 * follows lies between two values of whose->tag, and needs no order among itself, *at included.
+	 */
 	WRITE_ONCE(whose->tag, 0);
 	weir_order(s);
 	WRITE_ONCE(*at, tag);

@@ -135,7 +135,11 @@ void weir_journal_write(struct weir_events *events, enum weir_journal_kind kind,
 	uint64_t number = __atomic_add_fetch(&events->journal.last, 1, __ATOMIC_SEQ_CST);
 	struct weir_journal_entry *entry = &events->journal.entry[number % WEIR_JOURNAL_ENTRIES];
 
-	__atomic_store_n(&entry->number, WEIR_EVENT_BUSY, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entry->number, WEIR_EVENT_BUSY, __ATOMIC_RELAXED);
+	/* Who reads anything of what follows sees the mark. No order of the store itself, not even SEQ_CST, holds back
+	 * what comes after it (on arm64 it is a store-release).
+	 */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	entry->time_ns = now_ns;
 	entry->kind = kind;
 	snprintf(entry->text, sizeof(entry->text), "%s", text);

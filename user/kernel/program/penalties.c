@@ -68,6 +68,7 @@ static void visit_way(const struct weir_penalties *penalties, const struct weir_
 	penalty.is_noted = __atomic_load_n(&noted->tag, __ATOMIC_ACQUIRE) == penalty.tag;
 	penalty.rule_slot = noted->rule_slot;
 	penalty.key = noted->key;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* a load that acquires does not wait for those before it */
 	penalty.is_noted &= __atomic_load_n(&noted->tag, __ATOMIC_ACQUIRE) == penalty.tag &&
 			    penalty.rule_slot < penalties->rule_slots;
 	/* What a rule has left behind that is gone, or penalises no longer, blocks nobody. */
