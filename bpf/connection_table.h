@@ -180,10 +180,14 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 	if (!s || !set)
 		return WEIR_CONNECTION_WAYS;
 	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
-	/* Once more: until it could see the new tag, the former owner may have written its word again. */
+	/* Once more: until it could see the new tag, the former owner may have written its word again. The tag must be
+	 * there when we look. If another CPU has written it, nothing here has waited for that: a compare-and-swap that
+	 * fails is no barrier.
+	 */
 	if (way & WEIR_WAY_IS_NEW) {
 		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way));
 
+		weir_order(s);
 		if (at && READ_ONCE(*at))
 			weir_evict_connection(s, at, slot);
 	}

@@ -70,6 +70,7 @@ __noinline int weir_note_handshake(struct weir_scratch *s)
 		return 0;
 	weir_lower_shortest(&at->shortest, WEIR_HANDSHAKE_TAG(number), s->handshake_us);
 	weir_add_handshake(&at->sum_us, WEIR_HANDSHAKE_SUM_TAG(number), WEIR_HANDSHAKE_SUM_BITS, s->handshake_us);
+	weir_order(s);
 	weir_add_handshake(&at->count, WEIR_HANDSHAKE_TAG(number), 32, 1);
 	return 0;
 }
@@ -95,6 +96,7 @@ static __always_inline void weir_sum_handshakes(struct weir_scratch *s, const __
 		count = (__u32)word;
 		if (!count)
 			continue; /* the word of bucket 0 looks like its own before anything was counted */
+		weir_order(s);	  /* what it counts was written before it */
 		shortest_us = (__u32)READ_ONCE(at->shortest);
 		ret->count += count;
 		ret->sum_us += READ_ONCE(at->sum_us) & WEIR_HANDSHAKE_SUM_MASK;

@@ -341,8 +341,8 @@ static __always_inline __u64 weir_units_after(void *row, __u64 newest, __u64 exp
 	       weir_lease_get(row, wide);
 }
 
-/* Our row goes to another flow: what it counts becomes a remnant. A full barrier, to be passed before the row's tag
- * changes: whoever then misses the row finds the remnant.
+/* Our row goes to another flow: what it counts becomes a remnant. The compare-and-swap that puts it there succeeds, and
+ * is a full barrier, to be passed before the row's tag changes: whoever then misses the row finds the remnant.
  */
 static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, const enum weir_width wide)
 {

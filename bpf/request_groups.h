@@ -60,7 +60,9 @@ static __always_inline bool weir_take_group(struct weir_request_group *group, __
 		return false;
 	WRITE_ONCE(group->first_due, due);
 	WRITE_ONCE(group->due, due);
-	/* Nobody else changes the word meanwhile. This is a full barrier: who sees the word sees the times. */
+	/* Nobody else changes the word meanwhile, so this succeeds, and is a full barrier: who sees the word sees the
+	 * times.
+	 */
 	__sync_val_compare_and_swap(&group->word, making, WEIR_GROUP_WORD(turn, era, 1));
 	return true;
 }

@@ -9,8 +9,8 @@
  *  1. A bucket goes from a time W to another time, or to FULL of some owner; from FULL it goes to a time only by a CPU
  *     that read this very FULL, of its own flow's owner. Every step is a compare-and-swap of `word`.
  *  2. Who writes a time has read `touched` after `word`, and found it to be its flow's and of the present epoch or
- *     later; or has made it so, by a compare-and-swap, which is a full barrier. While the word is a time, `touched`
- *     only goes forward: a compare-and-swap from what was read in the same judgement writes a later epoch.
+ *     later; or has made it so, by a compare-and-swap: one that succeeds is a full barrier. While the word is a time,
+ *     `touched` only goes forward: a compare-and-swap from what was read in the same judgement writes a later epoch.
  *  3. So a CPU that reads a time, and then `touched`, finds an epoch not older than that time's. If it is of long ago,
  *     or another flow's, then so is the time, and the bucket is taken for full. The CPU first makes the word FULL of
  *     its own owner: whoever else works with the old time then fails to swap it, and begins again.
