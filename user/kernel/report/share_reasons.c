@@ -270,6 +270,8 @@ static void say_next(struct reasons *reasons)
 	else if (reasons->stage == WEIR_SHARE_ENDED)
 		say(reasons, "next", "%llu in %.1f s, unless the store answers before", fallback,
 		    seconds_until(reasons, stages->until_ns[WEIR_SHARE_ENDED]));
+	else if (reasons->rule->shared.trouble == WEIR_SHARE_TAKEN)
+		say(reasons, "next", "it stays so until the name is free: 2.0 s after the other process has ended");
 	else
 		say(reasons, "next",
 		    "it stays so until the store answers; %.1f s after that this host's share can grow again",

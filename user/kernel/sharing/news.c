@@ -24,6 +24,14 @@ void weir_news_of_store(const struct weir_news *news, const char *address, const
 		weir_instance_note(news->instance, WEIR_JOURNAL_CLUSTER, "the store '%.64s' answers again", address);
 }
 
+void weir_news_of_name(const struct weir_news *news, bool is_taken)
+{
+	weir_instance_note(news->instance, WEIR_JOURNAL_CLUSTER,
+			   is_taken ? "another host is called '%.63s', too: this one has no share"
+				    : "no other host is called '%.63s' any more",
+			   news->host);
+}
+
 static void tell_of(const struct weir_news *news, struct weir_news_rules *rules, const char *what)
 {
 	char more[48] = "";

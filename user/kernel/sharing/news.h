@@ -33,6 +33,7 @@ struct weir_news {
 
 void weir_news_add(struct weir_news_rules *rules, const char *rule);
 void weir_news_of_store(const struct weir_news *news, const char *address, const char *trouble);
+void weir_news_of_name(const struct weir_news *news, bool is_taken);
 /* Write what was added. */
 void weir_news_tell(struct weir_news *news);
 

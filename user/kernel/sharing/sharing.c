@@ -21,6 +21,8 @@
 /* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
 #define FAREWELLS 3
 #define LEAVE_NS 500000000ull
+/* The name of a process that has ended is free after two leases: who waits for longer has a namesake. Chosen. */
+#define NAMESAKE_NS 5000000000ull
 /* Counters of so many rules are read by one system call, at most: it bounds memory. Chosen, not derived. */
 #define COUNTED_AT_ONCE 64
 
@@ -55,6 +57,8 @@ struct weir_sharing {
 	uint64_t answered_ns; /* the latest answer; at first, the beginning */
 	char trouble[160];    /* of the latest answer that was none */
 	bool misses_store;    /* which has been told */
+	uint64_t taken_ns;    /* since then another process has this host's name; 0: it has not */
+	bool has_namesake;    /* which has been told */
 	uint64_t trip_ns;     /* until the latest answer */
 	struct weir_news news;
 	bool is_looking; /* the command under way asks who is there, for people */
@@ -690,6 +694,20 @@ static void take_flow_answer(struct weir_sharing *sharing, struct weir_shared_fl
 		weir_flow_take(&flow->flow, &rule->share, &answer, flow->asked_ns, now_ns);
 }
 
+/* By what ledgers said last. */
+static void watch_name(struct weir_sharing *sharing, uint64_t now_ns)
+{
+	bool is_taken = false;
+
+	for (size_t i = 0; !is_taken && i < sharing->rule_count; i++)
+		is_taken = !sharing->rules[i].farewells &&
+			   sharing->pushed[sharing->rules[i].slot].trouble == WEIR_SHARE_TAKEN;
+	if (!is_taken)
+		sharing->taken_ns = 0;
+	else if (!sharing->taken_ns)
+		sharing->taken_ns = now_ns;
+}
+
 static void take_answers(struct weir_sharing *sharing, const struct weir_reply *reply, uint64_t now_ns)
 {
 	size_t next = 0, count = weir_reply_count(reply), flow_count;
@@ -708,6 +726,7 @@ static void take_answers(struct weir_sharing *sharing, const struct weir_reply *
 			take_answer(sharing, rule, weir_reply_at(reply, next), now_ns);
 		next++;
 	}
+	watch_name(sharing, now_ns);
 	for (size_t i = 0; i < flow_count && next < count; i++)
 		if (flows[i].asked_ns)
 			take_flow_answer(sharing, &flows[i], weir_reply_at(reply, next++), now_ns);
@@ -778,6 +797,23 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
 }
 
+/* Once when it is clear that the name will not be free by itself, and once when it is. */
+static void tell_of_namesake(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
+{
+	bool has_namesake = sharing->taken_ns && now_ns - sharing->taken_ns >= NAMESAKE_NS;
+
+	if (has_namesake == sharing->has_namesake)
+		return;
+	sharing->has_namesake = has_namesake;
+	weir_news_of_name(&sharing->news, has_namesake);
+	if (has_namesake)
+		weir_diag_warning(diag, NULL, NULL, "name each host differently: 'host' in settings.cluster",
+				  "this host has no share: another one of cluster '%s' is called '%s', too",
+				  sharing->cluster.name, sharing->member.host);
+	else
+		weir_diag_note(diag, "no other host is called '%s' any more: limits are shared", sharing->member.host);
+}
+
 static bool is_script_there(const struct weir_sharing *sharing)
 {
 	return sharing->script[0] && sharing->connection == weir_store_connection(sharing->store);
@@ -813,6 +849,7 @@ void weir_sharing_step(struct weir_sharing *sharing, struct weir_diag *diag)
 	push_all(sharing, now_ns);
 	speak(sharing, weir_host_now_ns());
 	watch_store(sharing, now_ns, diag);
+	tell_of_namesake(sharing, now_ns, diag);
 	weir_news_tell(&sharing->news);
 }
 
