@@ -32,6 +32,7 @@ struct scan {
 	struct weir_known known;
 	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
 	bool has_meters;
+	uint32_t *sole_rules;		    /* what guess_rule() says, by place and timing */
 	struct piece *pieces;		    /* of the chunk at hand */
 	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
@@ -58,21 +59,50 @@ static bool has_rows(const struct weir_rule_info *rule)
 	return is_in_use(rule) && weir_has_window(rule);
 }
 
-/* The only rule whose rows look like this, when there is only one. */
-static uint32_t guess_rule(const struct weir_instance *instance, uint32_t storage, uint32_t timing)
+#define SEVERAL (WEIR_SLOT_UNKNOWN - 1)
+#define ROW_PLACES (WEIR_FLOW_WIDE + 1)
+
+static const uint32_t storage_of[ROW_PLACES] = {
+	[WEIR_FLOW_NARROW] = WEIR_STORAGE_NARROW,
+	[WEIR_FLOW_MEDIUM] = WEIR_STORAGE_MEDIUM,
+	[WEIR_FLOW_WIDE] = WEIR_STORAGE_WIDE,
+};
+
+static void note_rows(struct scan *scan, uint32_t slot)
 {
-	uint32_t found = WEIR_SLOT_UNKNOWN;
+	const struct weir_rule_info *rule = &scan->instance->rules[slot];
+	const uint32_t timings = scan->instance->info.timing_count;
 
-	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
-		const struct weir_rule_info *rule = &instance->rules[slot];
+	for (uint32_t place = 0; place < ROW_PLACES; place++) {
+		uint32_t *sole = &scan->sole_rules[place * timings + rule->timing];
 
-		if (!has_rows(rule) || rule->storage != storage || rule->timing != timing)
-			continue;
-		if (found != WEIR_SLOT_UNKNOWN)
-			return WEIR_SLOT_UNKNOWN;
-		found = slot;
+		if (rule->storage == storage_of[place] && rule->timing < timings)
+			*sole = *sole == WEIR_SLOT_UNKNOWN ? slot : SEVERAL;
 	}
-	return found;
+}
+
+/* Once for all flows: there may be a thousand rules, and millions of rows. */
+static int find_sole_rules(struct scan *scan)
+{
+	const size_t count = (size_t)ROW_PLACES * scan->instance->info.timing_count;
+
+	scan->sole_rules = calloc(count + 1, sizeof(*scan->sole_rules));
+	if (!scan->sole_rules)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		scan->sole_rules[i] = WEIR_SLOT_UNKNOWN;
+	for (uint32_t slot = 0; slot < scan->instance->info.rule_slots; slot++)
+		if (has_rows(&scan->instance->rules[slot]))
+			note_rows(scan, slot);
+	return 0;
+}
+
+/* The only rule whose rows look like this, when there is only one. */
+static uint32_t guess_rule(const struct scan *scan, enum weir_flow_place place, uint32_t timing)
+{
+	const uint32_t sole = scan->sole_rules[place * scan->instance->info.timing_count + timing];
+
+	return sole == SEVERAL ? WEIR_SLOT_UNKNOWN : sole;
 }
 
 /* ---- the busiest so far ---- */
@@ -299,12 +329,6 @@ static int compare_pieces(const void *left, const void *right)
 	return a->tag < b->tag ? -1 : a->tag > b->tag;
 }
 
-static const uint32_t storage_of[] = {
-	[WEIR_FLOW_NARROW] = WEIR_STORAGE_NARROW,
-	[WEIR_FLOW_MEDIUM] = WEIR_STORAGE_MEDIUM,
-	[WEIR_FLOW_WIDE] = WEIR_STORAGE_WIDE,
-};
-
 /* The rule of the window, if it can be told. */
 static void set_name(struct weir_flow_use *use, const struct weir_known_flow *name)
 {
@@ -330,7 +354,7 @@ static void add_flow(struct scan *scan, const struct piece *pieces, size_t count
 		add_metered_flow(scan, pieces->timing, name, use.units);
 		return;
 	}
-	use.rule_slot = guess_rule(scan->instance, storage_of[place], pieces->timing);
+	use.rule_slot = guess_rule(scan, place, pieces->timing);
 	set_name(&use, name);
 	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
 		/* A rule that a reload removed: nobody reads its windows any more. */
@@ -567,6 +591,7 @@ static void free_scan(struct scan *scan)
 	free(scan->controller.thresholds);
 	weir_known_free(&scan->known);
 	free(scan->meters);
+	free(scan->sole_rules);
 	free(scan->pieces);
 	free(scan->uses);
 	free(scan->rows_by_cpu);
@@ -605,6 +630,8 @@ int weir_flows_read(const struct weir_instance *instance, size_t most, struct we
 		err = weir_known_read(instance, scan.cpus, &scan.known);
 	if (!err)
 		err = find_meters(&scan);
+	if (!err)
+		err = find_sole_rules(&scan);
 	if (!err)
 		err = scan_tables(&scan);
 	if (err)
