@@ -13,10 +13,10 @@
 
 #define NSEC_PER_SEC 1e9
 
-/* Reading all flows of a full table takes a while: it is done so seldom that it costs at most a 25th of a CPU. With
+/* Reading all flows of a full table takes a while: it is done so seldom that it costs at most a 40th of a CPU. With
  * every reading of the counters, at most: half of their period, as they come a little early or late.
  */
-#define FLOWS_COST_PART 25
+#define FLOWS_COST_PART 40
 #define FLOWS_PERIOD_NS 500000000ull
 
 /* ---- reading ---- */
@@ -53,7 +53,7 @@ static int read_drops(struct weir_top *top, uint64_t now_ns, struct weir_diag *d
 
 static int read_flows(struct weir_top *top, struct weir_diag *diag)
 {
-	const uint64_t now_ns = weir_host_now_ns();
+	const uint64_t now_ns = weir_host_now_ns(), cpu_ns = weir_host_cpu_ns();
 	const uint64_t pause_ns = top->flows_cost_ns * FLOWS_COST_PART;
 	int err;
 
@@ -64,7 +64,7 @@ static int read_flows(struct weir_top *top, struct weir_diag *diag)
 	if (!err)
 		err = read_drops(top, now_ns, diag);
 	top->flows_ns = now_ns;
-	top->flows_cost_ns = weir_host_now_ns() - now_ns;
+	top->flows_cost_ns = weir_host_cpu_ns() - cpu_ns;
 	return err;
 }
 

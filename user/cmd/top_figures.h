@@ -56,7 +56,7 @@ struct weir_top {
 	struct weir_cluster_view cluster; /* no rules: hosts share none */
 	struct weir_flows_view flows;
 	struct weir_drops drops;
-	uint64_t flows_ns, flows_cost_ns; /* when they were read, and how long that took */
+	uint64_t flows_ns, flows_cost_ns; /* when they were read, and what CPU time that took */
 	struct weir_top_rates total;
 	struct weir_top_rule *rules; /* in the order of the files */
 	size_t rule_count;

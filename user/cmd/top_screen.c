@@ -15,13 +15,14 @@
 #include "report/status.h"
 #include "terminal.h"
 
-#define NAME_COLUMNS 16
 #define FLOW_COLUMNS_MIN 24
 #define RATE_COLUMNS 10
 #define LIMIT_COLUMNS 14
 #define SHARE_COLUMNS 6
 #define UNITS_COLUMNS 11
-#define WIDE_COLUMNS 110 /* from here on there is room for the resource */
+#define WIDE_COLUMNS 110	       /* from here on there is room for the resource */
+#define VERY_WIDE_COLUMNS 170	       /* ... and for longer names beside the last minute */
+#define OLD_NS (2 * WEIR_NSEC_PER_SEC) /* from here on the age of flows is said */
 #define TEXT_MAX 512
 
 enum { PAIR_DROPS = 1, PAIR_NEAR, PAIR_GOOD };
@@ -74,6 +75,11 @@ void weir_top_screen_end(void)
 }
 
 /* ---- pieces of a line ---- */
+
+static int name_columns(void)
+{
+	return COLS >= VERY_WIDE_COLUMNS ? 32 : 16;
+}
 
 /* Text in so many columns, cut with an ellipsis; returns the column after them. Beyond the edge, where it would go on
  * in the next line, there is nothing; and a number that would lose digits there is left out.
@@ -259,9 +265,9 @@ static int draw_rule_headings(int y)
 
 	attron(A_REVERSE);
 	mvhline(y, 0, ' ', COLS);
-	x = put(y, x, NAME_COLUMNS, false, "RULE");
+	x = put(y, x, name_columns(), false, "RULE");
 	if (COLS >= WIDE_COLUMNS)
-		x = put(y, x + 1, NAME_COLUMNS, false, "RESOURCE");
+		x = put(y, x + 1, name_columns(), false, "RESOURCE");
 	x = put(y, x, RATE_COLUMNS, true, "OFFERED/s");
 	x = put(y, x, RATE_COLUMNS + 1, true, "ADMITTED/s");
 	x = put(y, x, RATE_COLUMNS, true, "DROPPED/s");
@@ -280,10 +286,10 @@ static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 
 	snprintf(name, sizeof(name), "%s%s", rule->name, rule->observes ? " (observes)" : "");
 	attron(is_chosen ? A_BOLD | A_UNDERLINE : 0);
-	x = put(y, x, NAME_COLUMNS, false, name);
+	x = put(y, x, name_columns(), false, name);
 	attroff(A_BOLD | A_UNDERLINE);
 	if (COLS >= WIDE_COLUMNS)
-		x = put(y, x + 1, NAME_COLUMNS, false, rule->resource);
+		x = put(y, x + 1, name_columns(), false, rule->resource);
 	x = put_number(y, x, RATE_COLUMNS, rule->rates.offered);
 	x = put_number(y, x, RATE_COLUMNS + 1, rule->rates.admitted);
 	attron(COLOR_PAIR(drops ? PAIR_DROPS : 0));
@@ -326,13 +332,13 @@ struct flow_pane {
 	size_t count;
 	const char *(*text)(const struct weir_top *top, size_t i);
 	const char *(*rule)(const struct weir_top *top, size_t i);
-	void (*draw_headings)(int y);
+	void (*draw_headings)(int y, const char *age);
 	void (*draw)(int y, const struct weir_top *top, size_t i);
 };
 
 static int flow_text_columns(void)
 {
-	const int columns = COLS - NAME_COLUMNS - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
+	const int columns = COLS - name_columns() - 2 * UNITS_COLUMNS - SHARE_COLUMNS - 2;
 
 	/* Who it is matters more than what stands to the right of it. */
 	return columns < FLOW_COLUMNS_MIN ? FLOW_COLUMNS_MIN : columns;
@@ -348,11 +354,27 @@ static const char *flow_rule(const struct weir_top *top, size_t i)
 	return top->flow_lines[i].rule;
 }
 
-static void draw_flow_headings(int y)
+/* ", 12 s ago": a full table takes long to read, so that it is read seldom. Else "". */
+static const char *age_of_flows(const struct weir_top *top, char age[WEIR_WORDS_BYTES + 8])
 {
-	int x = put(y, 0, flow_text_columns(), false, "BUSIEST FLOWS");
+	const uint64_t now_ns = weir_host_now_ns();
+	char words[WEIR_WORDS_BYTES];
 
-	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
+	age[0] = '\0';
+	if (top->flows_ns && now_ns > top->flows_ns + OLD_NS)
+		snprintf(age, WEIR_WORDS_BYTES + 8, ", %s ago", weir_format_age(now_ns - top->flows_ns, words));
+	return age;
+}
+
+static void draw_flow_headings(int y, const char *age)
+{
+	char title[WEIR_WORDS_BYTES + 32];
+	int x;
+
+	snprintf(title, sizeof(title), "BUSIEST FLOWS%s", age);
+	x = put(y, 0, flow_text_columns(), false, title);
+
+	x = put(y, x + 1, name_columns(), false, "RULE");
 	x = put(y, x, UNITS_COLUMNS, true, "IN WINDOW");
 	x = put(y, x, UNITS_COLUMNS, true, "THRESHOLD");
 	put(y, x + 1, SHARE_COLUMNS, true, "SHARE");
@@ -371,7 +393,7 @@ static void draw_flow(int y, const struct weir_top *top, size_t i)
 	const struct weir_top_flow *flow = &top->flow_lines[i];
 	int x = put(y, 0, flow_text_columns(), false, flow->text);
 
-	x = put(y, x + 1, NAME_COLUMNS, false, flow->rule);
+	x = put(y, x + 1, name_columns(), false, flow->rule);
 	x = put_amount(y, x, flow->use, flow->use->units);
 	x = flow->share < 0 ? put(y, x, UNITS_COLUMNS, true, "?") : put_amount(y, x, flow->use, flow->use->threshold);
 	put_share(y, x + 1, flow->share);
@@ -387,11 +409,15 @@ static const char *drop_rule(const struct weir_top *top, size_t i)
 	return top->drop_lines[i].rule;
 }
 
-static void draw_drop_headings(int y)
+static void draw_drop_headings(int y, const char *age)
 {
-	int x = put(y, 0, flow_text_columns(), false, "DROPPED IN THE LAST MINUTE");
+	char title[WEIR_WORDS_BYTES + 32];
+	int x;
 
-	x = put(y, x + 1, NAME_COLUMNS, false, "RULE");
+	snprintf(title, sizeof(title), "DROPPED IN %s%s", age[0] ? "A MINUTE" : "THE LAST MINUTE", age);
+	x = put(y, 0, flow_text_columns(), false, title);
+
+	x = put(y, x + 1, name_columns(), false, "RULE");
 	x = put(y, x, UNITS_COLUMNS, true, "IN ALL");
 	put(y, x, UNITS_COLUMNS + SHARE_COLUMNS + 1, true, "LAST DROP");
 }
@@ -403,7 +429,7 @@ static void draw_drop(int y, const struct weir_top *top, size_t i)
 	char age[WEIR_WORDS_BYTES], words[WEIR_WORDS_BYTES + 8];
 	int x = put(y, 0, flow_text_columns(), false, drop->text);
 
-	x = put(y, x + 1, NAME_COLUMNS, false, drop->rule);
+	x = put(y, x + 1, name_columns(), false, drop->rule);
 	attron(COLOR_PAIR(PAIR_DROPS));
 	x = put_number(y, x, UNITS_COLUMNS, drop->packets);
 	attroff(COLOR_PAIR(PAIR_DROPS));
@@ -423,10 +449,11 @@ static void draw_flows(struct weir_top_screen *screen, const struct weir_top *to
 {
 	const struct flow_pane pane = choose_pane(screen, top);
 	size_t passed_by = 0, drawn = 0, count = 0;
+	char age[WEIR_WORDS_BYTES + 8];
 
 	attron(A_REVERSE | (screen->is_in_flows ? A_BOLD : 0));
 	mvhline(y, 0, ' ', COLS);
-	pane.draw_headings(y);
+	pane.draw_headings(y, age_of_flows(top, age));
 	attroff(A_REVERSE | A_BOLD);
 	for (size_t i = 0; i < pane.count; i++)
 		count += is_meant(screen, pane.text(top, i), pane.rule(top, i));

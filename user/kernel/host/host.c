@@ -60,6 +60,14 @@ uint64_t weir_host_now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
+uint64_t weir_host_cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * 1000000000ull + used.tv_nsec;
+}
+
 uint64_t weir_host_wall_ns(uint64_t monotonic_ns)
 {
 	struct timespec wall;

@@ -25,6 +25,9 @@ bool weir_host_cpus_have_gaps(void);
 /* The data plane's clock: CLOCK_MONOTONIC. */
 uint64_t weir_host_now_ns(void);
 
+/* CPU time that this process has used. */
+uint64_t weir_host_cpu_ns(void);
+
 /* A time by that clock as the clock on the wall shows it now: ns of CLOCK_REALTIME. */
 uint64_t weir_host_wall_ns(uint64_t monotonic_ns);
 
