@@ -60,6 +60,7 @@ make_hosts() {
 		ln -s socket "$work/to-$host"
 		echo 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f >"$work/key-$host"
 		rules_of "$host" >"$work/$host.yaml"
+		: >"$work/$host.log"
 		ip netns exec "$far" "$weir" run --instance "$instance-$host" -i "in$host" "$work/$host.yaml" >"$work/$host.log" 2>&1 &
 		pids+=($!)
 	done
