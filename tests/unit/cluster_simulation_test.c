@@ -622,6 +622,26 @@ static bool a_host_is_deaf(struct world *w, uint64_t offset_ns)
 	return world_run(w, 8 * SECOND_NS);
 }
 
+/* The store goes over to a copy twice. Host 1 has not been heard of since before the first time; the others begin anew
+ * with the second, and cannot say what was kept for it. So the ledger must.
+ */
+static bool a_ledger_is_lost_twice(struct world *w, uint64_t offset_ns)
+{
+	static const uint32_t parts[3] = {50, 0, 50};
+
+	split(w, 6000, parts);
+	world_run(w, 6 * SECOND_NS + offset_ns);
+	w->host[1].is_cut = true;
+	world_copy_store(w);
+	world_fail_over(w);
+	world_run(w, 6 * SECOND_NS);
+	world_copy_store(w);
+	world_fail_over(w);
+	world_restart_process(w, 0);
+	world_restart_process(w, 2);
+	return world_run(w, 8 * SECOND_NS);
+}
+
 /* Hosts 0 and 1 share the flow, which comes to 0 alone: it has what 1 has given up. No host falls back. */
 static void lend(struct world *w)
 {
@@ -737,6 +757,21 @@ static void what_is_given_up_of_a_flow_is_never_used_twice(void **state)
 		}
 }
 
+/* The same story, with nothing left out. */
+static void what_is_owed_to_a_silent_host_outlasts_a_second_loss(void **state)
+{
+	static struct world w;
+	uint64_t offset;
+
+	for (offset = 1; offset < 40; offset++) {
+		world_begin(&w, offset, &usual, 3, NULL, 0);
+		for (uint32_t i = 0; i < 3; i++)
+			world_start_host(&w, i);
+		assert_true(a_ledger_is_lost_twice(&w, offset * 25 * MS));
+		world_end(&w);
+	}
+}
+
 static void each_step_of_a_host_that_is_left_out_is_missed(void **state)
 {
 	static const struct step steps[] = {
@@ -784,6 +819,8 @@ static void each_step_of_the_script_that_is_left_out_is_missed(void **state)
 		{"a new ledger is quiet", OMIT_NOTHING, 5, "local is_quiet = ledger.now_us < lease_us + rule.rest_us",
 		 "local is_quiet = false", NULL},
 		{"what is owed", OMIT_NOTHING, 12, "math.max(0, ledger.owed - ledger.came)\n", "0\n", NULL},
+		{"what has been owed before", OMIT_NOTHING, 1, "math.max(0, ledger.owed - ledger.came), 0\n", "0, 0\n",
+		 a_ledger_is_lost_twice},
 		{"a store whose data have another name begins anew", OMIT_NOTHING, 4, "or ledger.run ~= run then",
 		 "or not ledger.run then", NULL},
 		{"a host confirms what it has heard", OMIT_NOTHING, 1, "mine.heard_us, mine.rest_us = rule.heard_us,",
@@ -817,6 +854,7 @@ int main(void)
 		cmocka_unit_test(a_host_that_is_silent_keeps_its_fallback),
 		cmocka_unit_test(what_is_given_up_of_a_flow_is_never_used_twice),
 		cmocka_unit_test(a_host_that_learns_late_what_time_it_is_spares_fallbacks_of_the_silent),
+		cmocka_unit_test(what_is_owed_to_a_silent_host_outlasts_a_second_loss),
 		cmocka_unit_test(each_step_of_a_host_that_is_left_out_is_missed),
 		cmocka_unit_test(each_step_of_the_script_that_is_left_out_is_missed),
 	};

@@ -110,6 +110,37 @@ static void storage_is_narrow_only_for_small_packet_limits_of_flows(void **state
 	assert_int_equal(storage_of(limit, 50 * MS, 1, false, WEIR_KEY_SOURCE, 50 * MS << 32), WEIR_STORAGE_WIDE);
 }
 
+/* Of hosts that share an AVG_LOCAL threshold one may have it as often as there are hosts. */
+static void storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts(void **state)
+{
+	static const struct {
+		enum weir_cluster cluster;
+		uint64_t units;
+		enum weir_storage storage;
+	} cases[] = {
+		{WEIR_CLUSTER_AVG_LOCAL, 2000000, WEIR_STORAGE_MEDIUM},
+		{WEIR_CLUSTER_AVG_LOCAL, 2000001, WEIR_STORAGE_WIDE},
+		{WEIR_CLUSTER_GLOBAL, 2000000000, WEIR_STORAGE_MEDIUM},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_ruleset *ruleset = new_ruleset();
+		struct weir_ruleset_rule *rule;
+		struct weir_image *image;
+
+		add_resource(ruleset, "r", WEIR_KEY_SOURCE);
+		rule = add_rule(ruleset, 0, "rule", 0);
+		rule->threshold_micro = cases[i].units * WEIR_MICRO;
+		rule->interval_ns = SECOND;
+		rule->samples = 10;
+		rule->cluster = cases[i].cluster;
+		image = build_with(ruleset, &plain_options);
+		assert_int_equal(image->rules[0].storage, cases[i].storage);
+		weir_image_free(image);
+		weir_ruleset_free(ruleset);
+	}
+}
+
 static void storage_is_medium_up_to_2000_million_units_of_flows(void **state)
 {
 	uint64_t limit = 2000000000 * WEIR_MICRO;
@@ -662,6 +693,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rule_is_written_as_the_program_reads_it),
 		cmocka_unit_test(storage_is_narrow_only_for_small_packet_limits_of_flows),
+		cmocka_unit_test(storage_of_a_threshold_of_each_host_has_room_for_a_thousand_hosts),
 		cmocka_unit_test(storage_is_medium_up_to_2000_million_units_of_flows),
 		cmocka_unit_test(storage_goes_by_the_largest_threshold_that_memory_allows),
 		cmocka_unit_test(medium_rows_take_the_timings_that_narrow_ones_leave),

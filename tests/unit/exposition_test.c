@@ -153,6 +153,9 @@ static void format_is_the_one_that_is_asked_for(void **state)
 		 true},
 		{"text/plain;version=0.0.4;q=0.5,application/openmetrics-text; version=1.0.0 ; q=0.6", true},
 		{"application/openmetrics-text", true},
+		/* Of a type that is named twice the larger weight counts, wherever it stands. */
+		{"application/openmetrics-text, application/openmetrics-text;q=0.3, text/plain;q=0.5", true},
+		{"text/plain;q=0.5, text/plain;q=0.1, application/openmetrics-text;q=0.3", false},
 		{"application/openmetrics-text;q=0.5, text/plain", false},
 		{"application/openmetrics-text;q=0", false},
 		{"application/openmetrics-text;version=0.0.1", false},

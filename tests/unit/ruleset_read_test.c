@@ -99,6 +99,16 @@ static void rate_is_threshold_interval_and_unit_in_one(void **state)
 	assert_int_equal(rules[6].queueing_ms_max, 2000);
 }
 
+static void the_longest_penalty_may_be_the_first(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench,
+		     RESOURCES "rules: [{resource: dns, rate: 5/s, blockDuration: 10s, blockDurationMax: 10s}]\n");
+	assert_int_equal(bench->ruleset->rules[0].penalty_ms, 10000);
+	assert_int_equal(bench->ruleset->rules[0].penalty_ms_max, 10000);
+}
+
 static void every_time_may_bring_its_unit(void **state)
 {
 	struct bench *bench = *state;
@@ -646,6 +656,7 @@ int main(void)
 		TEST(defaults_are_those_of_the_rules_reference),
 		TEST(every_field_of_a_rule_is_read),
 		TEST(rate_is_threshold_interval_and_unit_in_one),
+		TEST(the_longest_penalty_may_be_the_first),
 		TEST(every_time_may_bring_its_unit),
 		TEST(counts_and_bytes_may_have_prefixes),
 		TEST(one_anchored_value_means_what_each_of_its_fields_says),
