@@ -32,6 +32,7 @@ static int run(const struct weir_command_entry *entry, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const struct weir_command_entry *entry;
+	const char *nearest;
 
 	if (argc < 2) {
 		print_usage(stderr);
@@ -51,6 +52,10 @@ int main(int argc, char **argv)
 	if (entry)
 		return run(entry, argc - 1, argv + 1);
 
-	fprintf(stderr, "weir: no command '%s'; 'weir --help' lists them\n", argv[1]);
+	nearest = weir_command_nearest(argv[1]);
+	if (nearest)
+		fprintf(stderr, "weir: no command '%s'; did you mean '%s'?\n", argv[1], nearest);
+	else
+		fprintf(stderr, "weir: no command '%s'; 'weir --help' lists them\n", argv[1]);
 	return WEIR_EXIT_WRONG;
 }

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "options.h"
+#include "rules/values.h"
 
 const struct weir_command_entry weir_commands[] = {
 	{&weir_check_command, weir_cmd_check, "validate rule files, show what would be loaded and the memory it takes"},
@@ -39,4 +41,13 @@ const struct weir_command_entry *weir_command_find(const char *name)
 		if (!strcmp(entry->command->name, name))
 			return entry;
 	return NULL;
+}
+
+const char *weir_command_nearest(const char *name)
+{
+	const char *names[ARRAY_SIZE(weir_commands) - 1];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		names[i] = weir_commands[i].command->name;
+	return weir_nearest(name, names, ARRAY_SIZE(names), sizeof(names[0]));
 }

@@ -97,7 +97,10 @@ static void print_connection_use(struct weir_table *table, const struct weir_ins
 	print_threshold(table, use->has_threshold, words, weir_connection_share(use));
 	weir_table_cell(table, "%llu", (unsigned long long)figures->max);
 	weir_table_cell(table, "%llu", (unsigned long long)figures->opened);
-	weir_table_cell(table, "%llu", (unsigned long long)figures->refused);
+	if (figures->has_refused)
+		weir_table_cell(table, "%llu", (unsigned long long)figures->refused);
+	else
+		weir_table_cell(table, "-");
 	weir_table_cell(table, "%s",
 			rule->identity.key_fields ? weir_format_key(&rule->identity, &use->key, words)
 						  : "(the whole resource)");
