@@ -555,6 +555,8 @@ static void of_a_flood_no_more_is_told_than_may_be(void **state)
 	send_packets(&rig, 1, FLOOD, false);
 	check_rate(told(WEIR_LANE_DROPS), weir_host_now_ns() - begun_ns);
 	assert_true(told(WEIR_LANE_DROPS) < FLOOD / 10);
+	/* The latest slice has had all of its own, or is being filled. */
+	assert_in_range(events->ring[WEIR_LANE_DROPS].slice & 0xff, 1, WEIR_EVENTS_A_SLICE);
 	end(&rig);
 }
 

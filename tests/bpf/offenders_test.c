@@ -344,15 +344,16 @@ static void what_two_cpus_have_dropped_of_a_flow_is_the_sum(void **state)
 
 /* ---- rules that observe ---- */
 
-/* Tried first, then enforced: what would have been dropped is told from what was. */
-static void what_an_observing_rule_would_drop_is_told_apart(void **state)
+/* Tried first, by one rule or all of them, then enforced: what would have been dropped is told from what was. */
+static void check_told_apart(bool all_observe)
 {
 	_cleanup_(weir_freep) struct seen *seen = NULL, *later = NULL;
 	struct weir_ruleset_rule *rule;
 	struct rig rig, next;
 
 	rule = begin(&rig, WEIR_KEY_SOURCE, 0);
-	rule->observes = true;
+	rule->observes = !all_observe;
+	rig.ruleset->settings.observes = all_observe;
 	rig_load(&rig, true);
 	for (uint32_t i = 0; i < 5; i++)
 		send_one(&rig, 1, RIG_START_NS + i, true);
@@ -372,6 +373,16 @@ static void what_an_observing_rule_would_drop_is_told_apart(void **state)
 	assert_int_equal(later->packets, 8);
 	rig_end(&next);
 	rig_end(&rig);
+}
+
+static void what_an_observing_rule_would_drop_is_told_apart(void **state)
+{
+	check_told_apart(false);
+}
+
+static void what_an_observing_instance_would_drop_is_told_apart(void **state)
+{
+	check_told_apart(true);
 }
 
 /* ---- reloads ---- */
@@ -509,6 +520,7 @@ int main(void)
 		cmocka_unit_test(a_rush_of_drops_is_counted_by_samples_that_say_so),
 		cmocka_unit_test(what_two_cpus_have_dropped_of_a_flow_is_the_sum),
 		cmocka_unit_test(what_an_observing_rule_would_drop_is_told_apart),
+		cmocka_unit_test(what_an_observing_instance_would_drop_is_told_apart),
 		cmocka_unit_test(a_reload_that_keeps_the_rule_keeps_its_offenders),
 		cmocka_unit_test(a_rule_that_gets_anothers_slot_has_none_of_its_offenders),
 		cmocka_unit_test(drops_by_every_kind_of_row_and_key_are_counted),
