@@ -130,6 +130,30 @@ static void a_flow_that_was_pushed_out_goes_on_with_what_it_used(void **state)
 		}
 }
 
+/* It is pushed out three times: the second time while the first is in its window, the third time when of both only the
+ * second may be.
+ */
+static void a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
+		for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
+			struct crowd crowd;
+
+			crowd_open(&crowd, storages[i], windows[window], 5);
+			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
+			push_out(&crowd, 2 * ROWS);
+			crowd.now_ns += 5 * crowd.interval_ns / SAMPLES;
+			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
+			push_out(&crowd, 2 * ROWS);
+			crowd.now_ns += 8 * crowd.interval_ns / SAMPLES;
+			assert_int_equal(host_passes_of(&crowd, 1, 1), 1);
+			push_out(&crowd, 2 * ROWS);
+			/* Two in this window and the one just now; no more than it has used of the first two. */
+			assert_in_range(host_passes_of(&crowd, 1, 9), 0, 2);
+			rig_end(&crowd.rig);
+		}
+}
+
 /* ---- a crowd ---- */
 
 /* Four times as many hosts as rows, each at ten times its limit, in turn, for six intervals. One of a hundred is at
@@ -468,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_flow_that_was_pushed_out_goes_on_with_what_it_used),
+		cmocka_unit_test(a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used),
 		cmocka_unit_test(a_crowd_of_four_times_the_rows_keeps_its_limits),
 		cmocka_unit_test(aggregate_costs_a_crowd_that_is_remembered_little),
 		cmocka_unit_test(where_strangers_are_counted_together_none_has_more_than_its_limit),

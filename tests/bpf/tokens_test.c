@@ -188,6 +188,51 @@ static void tokens_that_one_cpu_puts_back_are_there_for_another(void **state)
 	rig_end(&bucket.rig);
 }
 
+/* ---- an override that a reload brings ---- */
+
+static uint32_t flow_passes(struct rig *rig, uint64_t now_ns, uint32_t source, uint32_t packets)
+{
+	uint8_t frame[PACKET_BYTES_MAX];
+	uint32_t passed = 0;
+
+	new_flows_frame(source, frame);
+	while (packets--)
+		passed += rig_passes(rig, now_ns, frame, FRAME_BYTES);
+	return passed;
+}
+
+/* Its virtual time is another one than the rule's: the bucket that the flow had says nothing by it. */
+static void a_flow_that_comes_under_an_override_has_a_full_bucket(void **state)
+{
+	const uint64_t later_ns = RIG_START_NS + SECOND;
+	const uint32_t source = 1;
+	struct weir_override *slow = calloc(1, sizeof(*slow));
+	struct rig rig = {}, next = {};
+	struct weir_ruleset_rule *rule;
+
+	rig_begin(&rig, 16384);
+	add_tokens(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), 20, 3);
+	rig_load(&rig, true);
+	assert_int_equal(flow_passes(&rig, later_ns, source, 9), 3);
+
+	rig_begin(&next, 16384);
+	rule = add_tokens(&next, rig_resource(&next, PORT, WEIR_KEY_SOURCE), 20, 3);
+	assert_non_null(slow);
+	slow->prefix = (struct weir_prefix){.family = 4, .bits = 32};
+	memcpy(slow->prefix.address, &source, sizeof(source));
+	slow->threshold_micro = 2 * WEIR_MICRO;
+	rule->override_field = WEIR_KEY_SOURCE;
+	rule->overrides = slow;
+	rule->override_count = 1;
+	next.reloads = &rig;
+	next.now_ns = later_ns;
+	rig_load(&next, true);
+	assert_int_equal(flow_passes(&next, later_ns, source, 9), 3);
+	assert_int_equal(flow_passes(&next, later_ns + SECOND, source, 9), 2);
+	rig_end(&next);
+	rig_end(&rig);
+}
+
 /* ---- the first packets of many flows ---- */
 
 static void a_new_flow_met_by_two_cpus_at_once_gets_one_bucket(void **state)
@@ -232,6 +277,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_flow_that_comes_back_to_two_cpus_has_one_full_bucket, rig_detach),
 		cmocka_unit_test_teardown(tokens_that_one_cpu_puts_back_are_there_for_another, rig_detach),
 		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_bucket, rig_detach),
+		cmocka_unit_test(a_flow_that_comes_under_an_override_has_a_full_bucket),
 		cmocka_unit_test(a_flood_of_new_sources_fills_no_heavy_flows_bucket),
 	};
 
