@@ -7,7 +7,7 @@
 
 # ---- settings ----
 
-# WITHOUT="page", "metrics", "cluster" or "confine" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs), `cluster` limits that hosts share (hiredis, nettle),
+# WITHOUT="page", "metrics", "cluster" or "confine" leaves out features, and with them their libraries: `metrics` is `weir run --listen` (libmicrohttpd), `page` what it shows at / (libjs-dygraphs), `cluster` limits that hosts share (hiredis, nettle, gnutls),
 # `confine` what processes that stay give up (libcap-ng, libseccomp).
 # Variables: PREFIX (default /usr/local) and DESTDIR (for packages) of `make install`, CC (gcc or clang, for user/ and tests/), BPF_CLANG (14 or later, for bpf/), BUILD (default build),
 # DEFINES (-D options for all of it: tests build other versions of weir), V=1 (show whole commands), SANITIZE=1 (address and undefined-behaviour sanitizers; builds into build-sanitize).
@@ -40,7 +40,7 @@ VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 CORE_LIBS = $(shell pkg-config --libs libfyaml jansson $(if $(call has,cluster),nettle))
-LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle) $(if $(call has,confine),libcap-ng libseccomp))
+LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle gnutls) $(if $(call has,confine),libcap-ng libseccomp))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
 CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
@@ -126,7 +126,7 @@ help:
 
 # Core is pure; kernel alone knows libbpf, netlink and /proc. Each is a library, which the tests link, too.
 core_SRC := $(filter-out %/cluster/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core))
-kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c %/sharing/$(if $(call has,cluster),no_)store.c,$(call sources,user/kernel))
+kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c $(if $(call has,cluster),%/sharing/no_store.c,%/sharing/store.c %/sharing/tls.c),$(call sources,user/kernel))
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
 page_SRC := user/serve/$(if $(call has,page),,no_)page.c

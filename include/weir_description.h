@@ -42,6 +42,7 @@ struct weir_cluster_info {
 	char host[WEIR_CLUSTER_WORD_CHARS];
 	char password_file[WEIR_CLUSTER_PATH_CHARS];
 	char key_file[WEIR_CLUSTER_PATH_CHARS];
+	char ca_file[WEIR_CLUSTER_PATH_CHARS];
 };
 
 /*

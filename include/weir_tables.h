@@ -18,7 +18,7 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 11408, WEIR_ABI_VERSION)                                  \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 11664, WEIR_ABI_VERSION)                                  \
 	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 744, 5)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \

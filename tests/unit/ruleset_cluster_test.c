@@ -48,19 +48,21 @@ static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
 	struct bench *bench = *state;
 	_cleanup_(weir_freep) char *text = NULL;
 
-	assert_reads(bench,
-		     "settings: {cluster: {redis: 'unix:///run/redis.sock?db=3', name: edge, host: a-1, passwordFile: "
-		     "/etc/weir/redis}}\n" RESOURCES
-		     "rules: [{resource: dns, threshold: 5, clusterMode: true, clusterConfig: {thresholdType: GLOBAL, "
-		     "fallbackToLocalWhenFail: false}}]\n");
+	assert_reads(
+		bench,
+		"settings: {cluster: {redis: 'rediss://store.example:6380/3', name: edge, host: a-1, passwordFile: "
+		"/etc/weir/redis, caFile: /etc/weir/ca.pem}}\n" RESOURCES
+		"rules: [{resource: dns, threshold: 5, clusterMode: true, clusterConfig: {thresholdType: GLOBAL, "
+		"fallbackToLocalWhenFail: false}}]\n");
 	text = weir_ruleset_text(bench->ruleset, true);
 	assert_non_null(text);
 	forget(bench);
 	assert_reads(bench, text);
-	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_REDIS], "unix:///run/redis.sock?db=3");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_REDIS], "rediss://store.example:6380/3");
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_NAME], "edge");
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_HOST], "a-1");
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_PASSWORD_FILE], "/etc/weir/redis");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_CA_FILE], "/etc/weir/ca.pem");
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_GLOBAL);
 	assert_false(bench->ruleset->rules[0].falls_back);
 }
@@ -121,6 +123,9 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		{"settings: {cluster: {name: edge}}\n" RESOURCES
 		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
 		 1, 21, "needs 'redis' and 'name'", NULL},
+		{"settings: {cluster: {redis: 'rediss://store.example', name: edge, caFile: ca.pem}}\n" RESOURCES
+		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 1, 75, "caFile: 'ca.pem' is no path of a file", "from '/' on"},
 		{SHARED("threshold: 5, clusterConfig: {thresholdType: 2}"), 4, 83, "no value of 'thresholdType'",
 		 "GLOBAL"},
 		{SHARED("threshold: 5, clusterConfig: {flowId: 2}"), 4, 68, "clusterConfig has no field 'flowId'",
@@ -137,6 +142,9 @@ static void what_means_nothing_is_warned_of(void **state)
 		{STORE RESOURCES "rules: [{resource: dns, threshold: 5}]\n", 1, 21, "no rule is shared", NULL},
 		{RESOURCES "rules: [{resource: dns, threshold: 5, clusterConfig: {thresholdType: 1}}]\n", 2, 54,
 		 "'clusterConfig' has no effect", NULL},
+		{"settings: {cluster: {redis: 'redis://192.0.2.1', name: edge, caFile: /ca.pem}}\n" RESOURCES
+		 "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n",
+		 1, 21, "'caFile' has no effect", "rediss://"},
 		{SHARED("threshold: 5.5"), 4, 32, "the fraction has no effect", NULL},
 	};
 
@@ -160,6 +168,9 @@ static void addresses_of_stores_are_read(void **state)
 		{"redis://store.example", {.name = "store.example", .port = 6379}},
 		{"redis://me@store:7000/5", {.name = "store", .port = 7000, .database = 5, .user = "me"}},
 		{"redis://7.example", {.name = "7.example", .port = 6379}},
+		{"rediss://192.0.2.1", {.family = 4, .address = {192, 0, 2, 1}, .port = 6379, .is_tls = true}},
+		{"rediss://me@store.example:6380/5",
+		 {.name = "store.example", .port = 6380, .database = 5, .user = "me", .is_tls = true}},
 		{"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
 		{"unix://me@/run/redis.sock?db=7", {.path = "/run/redis.sock", .database = 7, .user = "me"}},
 	};
@@ -195,7 +206,9 @@ static void what_is_no_address_of_a_store_is_refused(void **state)
 		{"redis://192.0.2.1/16384", "range"},
 		{"redis://192.0.2.1/x", "not a whole number"},
 		{"redis://me:secret@192.0.2.1", "a password in a rule file"},
-		{"rediss://192.0.2.1", "no TLS"},
+		{"rediss://", "neither an address nor a name"},
+		{"rediss://me:secret@store", "a password in a rule file"},
+		{"redisss://store", "is not where a store is"},
 		{"unix://run/redis.sock", "no path"},
 		{"unix:///run/redis.sock?x=7", "is not where a store is"},
 	};

@@ -167,7 +167,7 @@ static const char whole[] =
 	"settings: {flowsPerCpu: 4096, malformed: pass, unsupported: pass, nonIp: drop, unmatched: drop,\n"
 	"  nonIpExcept: [arp, mpls, llc, 0x88CD, 4660],\n"
 	"  mode: observe, memory: \"cgroup:/a b\", throttling: pace, controllerTimeoutInMs: 5000,\n"
-	"  cluster: {redis: \"unix:///s\", name: edge, host: a, passwordFile: /p},\n"
+	"  cluster: {redis: \"rediss://s\", name: edge, host: a, passwordFile: /p, caFile: /c},\n"
 	"  occupyTimeoutInMs: 100, timedEntries: 7, connections: 4096, connectionFlows: 512,\n"
 	"  halfOpenTimeoutInMs: 2000, tcpIdleTimeoutInMs: 3000, otherIdleTimeoutInMs: 4000, closedTimeoutInMs: 5000}\n"
 	"allow: [192.0.2.0/24, \"2001:db8::\", \"::/1\"]\n"

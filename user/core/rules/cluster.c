@@ -124,7 +124,8 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 
 /* ---- settings ---- */
 
-const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis", "name", "host", "passwordFile", "keyFile"};
+const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis",	   "name",    "host",
+								   "passwordFile", "keyFile", "caFile"};
 
 /* In keys and fields of the store, where spaces separate; and in one word of a command line. */
 static bool is_plain(const char *name, size_t chars_max)
@@ -171,7 +172,7 @@ static void keep(struct weir_reader *reader, const struct weir_node *node, size_
 	}
 	if (field == WEIR_CLUSTER_REDIS)
 		check_store(reader, node, word);
-	else if (field == WEIR_CLUSTER_PASSWORD_FILE || field == WEIR_CLUSTER_KEY_FILE)
+	else if (field == WEIR_CLUSTER_PASSWORD_FILE || field == WEIR_CLUSTER_KEY_FILE || field == WEIR_CLUSTER_CA_FILE)
 		check_file(reader, node, weir_cluster_field_names[field], word);
 	else
 		check_name(reader, node, weir_cluster_field_names[field], word);
@@ -219,4 +220,8 @@ void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *nod
 	else if (node && !rule)
 		weir_warn(reader, node, "leave it out, or give a rule 'clusterMode: true'",
 			  "'cluster' has no effect: no rule is shared by hosts");
+	else if (node && fields[WEIR_CLUSTER_CA_FILE] && strncmp(fields[WEIR_CLUSTER_REDIS], "rediss://", 9))
+		weir_warn(reader, node, "write 'redis: rediss://...' for TLS, or leave 'caFile' out",
+			  "'caFile' has no effect: '%.*s' is a store without TLS",
+			  WEIR_SHOWN(fields[WEIR_CLUSTER_REDIS]));
 }

@@ -124,6 +124,7 @@ enum weir_cluster_field {
 	WEIR_CLUSTER_HOST,	    /* of this host; default: its host name */
 	WEIR_CLUSTER_PASSWORD_FILE, /* whose first line is the store's password */
 	WEIR_CLUSTER_KEY_FILE,	    /* whose first line is the key that names flows in the store */
+	WEIR_CLUSTER_CA_FILE,	    /* certificates of who may vouch for the store; default: whom the system trusts */
 	WEIR_CLUSTER_FIELDS
 };
 

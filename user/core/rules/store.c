@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char advice[] = "write redis://HOST:PORT/DATABASE, such as redis://192.0.2.10:6379/0, or unix:///PATH";
+static const char advice[] =
+	"write redis://HOST:PORT/DATABASE, such as redis://192.0.2.10:6379/0, rediss:// for TLS, or "
+	"unix:///PATH";
 
 static int refuse(struct weir_refusal *refusal, const char *url)
 {
@@ -142,15 +144,11 @@ int weir_parse_store(const char *url, struct weir_store_address *ret_address, st
 	int err;
 
 	*reterr_refusal = (struct weir_refusal){};
-	if (!strncmp(url, "rediss://", 9)) {
-		weir_refuse(reterr_refusal, "redis: weir speaks no TLS");
-		return weir_advise(reterr_refusal,
-				   "write 'redis://127.0.0.1:6379', and have stunnel there: docs/cluster.md says how");
-	}
-	if ((!is_unix && strncmp(url, "redis://", 8)) || strlen(url) >= sizeof(text))
+	address.is_tls = !strncmp(url, "rediss://", 9);
+	if ((!is_unix && !address.is_tls && strncmp(url, "redis://", 8)) || strlen(url) >= sizeof(text))
 		return refuse(reterr_refusal, url);
 	strcpy(text, url);
-	rest = text + (is_unix ? 7 : 8);
+	rest = strstr(text, "://") + 3;
 	err = take_user(&rest, &address, reterr_refusal);
 	if (!err)
 		err = is_unix ? read_unix(rest, &address, reterr_refusal) : read_tcp(rest, &address, reterr_refusal);

@@ -23,13 +23,14 @@ struct weir_store_address {
 	uint8_t family;			  /* 4 or 6 */
 	uint8_t address[16];		  /* network order, IPv4 in the first four */
 	uint16_t port;
+	bool is_tls;
 	uint32_t database;
 	char user[WEIR_STORE_USER_CHARS]; /* empty: the default user */
 };
 
 /*
- * "redis://[USER@]HOST[:PORT][/DATABASE]" or "unix://[USER@]/PATH[?db=DATABASE]". -EINVAL says why not; passwords
- * are refused, as the words of a rule file are shown to everybody who may see the rules.
+ * "redis://[USER@]HOST[:PORT][/DATABASE]", "rediss://..." for TLS, or "unix://[USER@]/PATH[?db=DATABASE]". -EINVAL says
+ * why not; passwords are refused, as the words of a rule file are shown to everybody who may see the rules.
  */
 int weir_parse_store(const char *url, struct weir_store_address *ret_address, struct weir_refusal *reterr_refusal);
 

@@ -86,6 +86,8 @@ static void describe_cluster(const struct weir_settings *settings, struct weir_c
 		strncpy(cluster->host, fields[WEIR_CLUSTER_HOST], sizeof(cluster->host) - 1);
 	if (fields[WEIR_CLUSTER_KEY_FILE])
 		strncpy(cluster->key_file, fields[WEIR_CLUSTER_KEY_FILE], sizeof(cluster->key_file) - 1);
+	if (fields[WEIR_CLUSTER_CA_FILE])
+		strncpy(cluster->ca_file, fields[WEIR_CLUSTER_CA_FILE], sizeof(cluster->ca_file) - 1);
 	if (fields[WEIR_CLUSTER_PASSWORD_FILE])
 		strncpy(cluster->password_file, fields[WEIR_CLUSTER_PASSWORD_FILE], sizeof(cluster->password_file) - 1);
 }

@@ -16,6 +16,7 @@
 #include "host/host.h"
 #include "rules/store.h"
 #include "sharing/lookup.h"
+#include "sharing/tls.h"
 
 /* To connect, and to reply: after 300 ms an answer is lost anyway (cluster/share.h). Chosen, not derived. */
 #define TIMEOUT_NS 1000000000ull
@@ -26,7 +27,7 @@
 #define REPLY_BYTES_MAX (4u << 20)
 #define NEVER_NS UINT64_MAX
 
-enum state { STATE_DOWN, STATE_LOOKING_UP, STATE_CONNECTING, STATE_GREETING, STATE_READY };
+enum state { STATE_DOWN, STATE_LOOKING_UP, STATE_CONNECTING, STATE_SHAKING_HANDS, STATE_GREETING, STATE_READY };
 
 struct weir_store {
 	struct weir_store_address address;
@@ -36,6 +37,7 @@ struct weir_store {
 	size_t next; /* of what was found: the address to try next; when there is none, its name is looked up anew */
 	enum state state;
 	int fd;
+	struct weir_tls *tls; /* NULL: none, or not yet */
 	uint64_t connection;
 	uint64_t due_ns;   /* down: when to try; else when what is under way has taken too long */
 	uint64_t retry_ns; /* the next pause */
@@ -53,6 +55,7 @@ struct weir_store {
 
 static void drop(struct weir_store *store, uint64_t now_ns, const char *why)
 {
+	weir_tls_free(TAKE_PTR(store->tls));
 	weir_closep(&store->fd);
 	store->fd = -1;
 	if (store->reader)
@@ -119,18 +122,37 @@ static void append(struct weir_store *store, size_t count, const char **words, c
 	store->out_bytes = (size_t)(at - out);
 }
 
+static ssize_t send_some(struct weir_store *store, const void *data, size_t bytes)
+{
+	return store->tls ? weir_tls_send(store->tls, data, bytes) : send(store->fd, data, bytes, MSG_NOSIGNAL);
+}
+
+static const char *why_broken(const struct weir_store *store)
+{
+	return store->tls ? weir_tls_trouble(store->tls) : strerror(errno);
+}
+
+/* A store that asks for TLS breaks off at the first word without. The words are copied first: TLS's end with it. */
+static void break_off(struct weir_store *store, uint64_t now_ns, const char *why)
+{
+	bool may_ask_for_tls = !store->tls && store->state == STATE_GREETING && !store->address.path[0];
+
+	snprintf(store->trouble, sizeof(store->trouble), "%s%s", why,
+		 may_ask_for_tls ? ": does it ask for TLS, 'rediss://'?" : "");
+	drop(store, now_ns, store->trouble);
+}
+
 static void write_out(struct weir_store *store, uint64_t now_ns)
 {
 	while (store->out_done < store->out_bytes) {
-		ssize_t sent =
-			send(store->fd, store->out + store->out_done, store->out_bytes - store->out_done, MSG_NOSIGNAL);
+		ssize_t sent = send_some(store, store->out + store->out_done, store->out_bytes - store->out_done);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && errno == EAGAIN)
 			return;
 		if (sent < 0) {
-			drop(store, now_ns, strerror(errno));
+			break_off(store, now_ns, why_broken(store));
 			return;
 		}
 		store->out_done += (size_t)sent;
@@ -246,6 +268,53 @@ static void fail_to_connect(struct weir_store *store, uint64_t now_ns, const cha
 	drop(store, now_ns, store->trouble);
 }
 
+/* ---- TLS ---- */
+
+static void shake_hands(struct weir_store *store, uint64_t now_ns)
+{
+	char why[160];
+	int err = weir_tls_shake_hands(store->tls);
+
+	if (err == -EAGAIN)
+		return;
+	if (!err) {
+		greet(store, now_ns);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s", weir_tls_trouble(store->tls));
+	fail_to_connect(store, now_ns, why);
+}
+
+/* Authorities are read for every connection, as the password is: a change of them needs no reload. */
+static void begin_to_shake_hands(struct weir_store *store, uint64_t now_ns)
+{
+	const struct weir_store_address *address = &store->address;
+	char name[WEIR_STORE_URL_CHARS], why[160];
+
+	if (address->name[0])
+		strcpy(name, address->name);
+	else
+		inet_ntop(address->family == 4 ? AF_INET : AF_INET6, address->address, name, sizeof(name));
+	store->tls = weir_tls_open(store->fd, name, store->cluster.ca_file, why, sizeof(why));
+	if (!store->tls) {
+		drop(store, now_ns, why);
+		return;
+	}
+	store->state = STATE_SHAKING_HANDS;
+	shake_hands(store, now_ns);
+}
+
+/* A store that is reached has a second for both, and for the greeting. */
+static void begin_to_speak(struct weir_store *store, uint64_t now_ns)
+{
+	if (store->address.is_tls)
+		begin_to_shake_hands(store, now_ns);
+	else
+		greet(store, now_ns);
+}
+
+/* ---- its socket ---- */
+
 static void begin_to_connect(struct weir_store *store, uint32_t scope, uint64_t now_ns)
 {
 	const struct weir_store_address *address = &store->address;
@@ -262,7 +331,7 @@ static void begin_to_connect(struct weir_store *store, uint32_t scope, uint64_t 
 	store->state = STATE_CONNECTING;
 	store->due_ns = now_ns + TIMEOUT_NS;
 	if (!connect_to(address, scope, store->fd))
-		greet(store, now_ns);
+		begin_to_speak(store, now_ns);
 	else if (errno != EINPROGRESS)
 		fail_to_connect(store, now_ns, strerror(errno));
 }
@@ -280,7 +349,7 @@ static void look_at_connecting(struct weir_store *store, uint64_t now_ns)
 	if (err)
 		fail_to_connect(store, now_ns, strerror(err));
 	else
-		greet(store, now_ns);
+		begin_to_speak(store, now_ns);
 }
 
 /* ---- its name ---- */
@@ -403,19 +472,24 @@ static bool parse(struct weir_store *store, uint64_t now_ns)
 	}
 }
 
+static ssize_t receive_some(struct weir_store *store, void *data, size_t bytes)
+{
+	return store->tls ? weir_tls_recv(store->tls, data, bytes) : recv(store->fd, data, bytes, 0);
+}
+
 static void read_in(struct weir_store *store, uint64_t now_ns)
 {
 	char buffer[16384];
 
 	for (;;) {
-		ssize_t bytes = recv(store->fd, buffer, sizeof(buffer), 0);
+		ssize_t bytes = receive_some(store, buffer, sizeof(buffer));
 
 		if (bytes < 0 && errno == EINTR)
 			continue;
 		if (bytes < 0 && errno == EAGAIN)
 			return;
 		if (bytes <= 0) {
-			drop(store, now_ns, bytes ? strerror(errno) : "it closed the connection");
+			break_off(store, now_ns, bytes ? why_broken(store) : "it closed the connection");
 			return;
 		}
 		store->read_bytes += (size_t)bytes;
@@ -462,6 +536,8 @@ struct pollfd weir_store_poll(const struct weir_store *store)
 
 	if (store->state == STATE_LOOKING_UP)
 		return (struct pollfd){.fd = weir_lookup_fd(store->lookup), .events = POLLIN};
+	if (store->state == STATE_SHAKING_HANDS)
+		return (struct pollfd){.fd = store->fd, .events = weir_tls_poll_events(store->tls)};
 	return (struct pollfd){
 		.fd = store->fd,
 		.events = (short)((store->state == STATE_CONNECTING ? 0 : POLLIN) | (writes ? POLLOUT : 0)),
@@ -481,13 +557,17 @@ void weir_store_step(struct weir_store *store, uint64_t now_ns)
 		look_at_lookup(store, now_ns);
 	else if (store->state == STATE_CONNECTING)
 		look_at_connecting(store, now_ns);
+	else if (store->state == STATE_SHAKING_HANDS)
+		shake_hands(store, now_ns);
 	if (store->state >= STATE_GREETING)
 		write_out(store, now_ns);
 	if (store->state >= STATE_GREETING)
 		read_in(store, now_ns);
 	if (store->state == STATE_CONNECTING && now_ns >= store->due_ns)
 		fail_to_connect(store, now_ns, "it does not let us connect, for a second");
-	else if (store->state > STATE_CONNECTING && now_ns >= store->due_ns)
+	else if (store->state == STATE_SHAKING_HANDS && now_ns >= store->due_ns)
+		fail_to_connect(store, now_ns, "it does not answer TLS, for a second: is this its 'tls-port'?");
+	else if (store->state >= STATE_GREETING && now_ns >= store->due_ns)
 		drop(store, now_ns, "it does not answer, for a second");
 }
 
@@ -594,8 +674,9 @@ bool weir_store_is_built(void)
 
 const char *weir_store_version(void)
 {
-	static char words[32];
+	static char words[64];
 
-	snprintf(words, sizeof(words), "hiredis %d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+	snprintf(words, sizeof(words), "hiredis %d.%d.%d, %s", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH,
+		 weir_tls_version());
 	return words;
 }

@@ -2,7 +2,8 @@
 /*
  * A connection to the store of a cluster (Redis, Valkey), for one command at a time. Nothing here waits: whoever has it
  * polls its descriptor and calls weir_store_step(). Everything has a time-out: what does not come in time ends the
- * connection, and another is tried soon. hiredis reads replies; commands and sockets are our own.
+ * connection, and another is tried soon. hiredis reads replies; commands and sockets are our own. tls.h is
+ * TLS (rediss://).
  */
 #ifndef WEIR_SHARING_STORE_H
 #define WEIR_SHARING_STORE_H
@@ -63,7 +64,7 @@ const char *weir_store_trouble(const struct weir_store *store);
  */
 struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const char **words, const size_t *bytes);
 
-/* "hiredis 0.14.1", or what says that this build has no clusters. */
+/* "hiredis 0.14.1, GnuTLS 3.7.9", or what says that this build has no clusters. */
 const char *weir_store_version(void);
 
 #endif

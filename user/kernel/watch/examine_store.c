@@ -231,6 +231,8 @@ void weir_examine_store(const struct weir_ruleset *ruleset, struct weir_findings
 	if (settings[WEIR_CLUSTER_PASSWORD_FILE])
 		snprintf(cluster.password_file, sizeof(cluster.password_file), "%s",
 			 settings[WEIR_CLUSTER_PASSWORD_FILE]);
+	if (settings[WEIR_CLUSTER_CA_FILE])
+		snprintf(cluster.ca_file, sizeof(cluster.ca_file), "%s", settings[WEIR_CLUSTER_CA_FILE]);
 	if (weir_store_open(&cluster, &store, &diag)) {
 		weir_find(findings, WEIR_FINDING_PROBLEM, "store", diag.entries[0].hint, "%s", diag.entries[0].message);
 		return;
