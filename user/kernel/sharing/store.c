@@ -549,6 +549,17 @@ uint64_t weir_store_due_ns(const struct weir_store *store)
 	return store->due_ns;
 }
 
+/* What is under way has had its second. */
+static void end_silence(struct weir_store *store, uint64_t now_ns)
+{
+	if (store->state == STATE_CONNECTING)
+		fail_to_connect(store, now_ns, "it does not let us connect, for a second");
+	else if (store->state == STATE_SHAKING_HANDS)
+		fail_to_connect(store, now_ns, "it does not answer TLS, for a second: is this its 'tls-port'?");
+	else if (store->state >= STATE_GREETING)
+		drop(store, now_ns, "it does not answer, for a second");
+}
+
 void weir_store_step(struct weir_store *store, uint64_t now_ns)
 {
 	if (store->state == STATE_DOWN && now_ns >= store->due_ns)
@@ -563,12 +574,8 @@ void weir_store_step(struct weir_store *store, uint64_t now_ns)
 		write_out(store, now_ns);
 	if (store->state >= STATE_GREETING)
 		read_in(store, now_ns);
-	if (store->state == STATE_CONNECTING && now_ns >= store->due_ns)
-		fail_to_connect(store, now_ns, "it does not let us connect, for a second");
-	else if (store->state == STATE_SHAKING_HANDS && now_ns >= store->due_ns)
-		fail_to_connect(store, now_ns, "it does not answer TLS, for a second: is this its 'tls-port'?");
-	else if (store->state >= STATE_GREETING && now_ns >= store->due_ns)
-		drop(store, now_ns, "it does not answer, for a second");
+	if (now_ns >= store->due_ns)
+		end_silence(store, now_ns);
 }
 
 bool weir_store_is_ready(const struct weir_store *store)
@@ -653,6 +660,8 @@ struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const 
 
 	weir_store_step(store, weir_host_now_ns());
 	while (!weir_store_is_ready(store)) {
+		if (weir_host_now_ns() >= end_ns)
+			end_silence(store, weir_host_now_ns());
 		if (weir_host_now_ns() >= end_ns || (store->state == STATE_DOWN && !has_next(store)))
 			return NULL;
 		wait_for(store, end_ns);
