@@ -204,7 +204,7 @@ static void tell_name(struct weir_tls *tls, gnutls_x509_crt_t certificate)
 	name[SHOWN_CHARS] = '\0';
 	make_plain(name);
 	snprintf(tls->trouble, sizeof(tls->trouble),
-		 "its certificate is not for '%.60s' but for '%s': name the store as that does", tls->name, name);
+		 "its certificate is not for '%.40s' but for '%s': name the store as that does", tls->name, name);
 }
 
 static void tell_authority(struct weir_tls *tls, gnutls_x509_crt_t certificate)
