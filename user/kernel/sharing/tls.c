@@ -317,13 +317,22 @@ static ssize_t result_of(struct weir_tls *tls, ssize_t result)
 	return -1;
 }
 
+/* Who closes a connection says why in an alert, which is there to be read when sending fails. */
+static ssize_t why_closed(struct weir_tls *tls, ssize_t sent)
+{
+	char ignored[1];
+	const ssize_t received = gnutls_record_recv(tls->session, ignored, sizeof(ignored));
+
+	return received == GNUTLS_E_FATAL_ALERT_RECEIVED ? received : sent;
+}
+
 /* A record that the socket did not take has its bytes already: to go on with it, GnuTLS is given none. */
 ssize_t weir_tls_send(struct weir_tls *tls, const void *data, size_t bytes)
 {
 	ssize_t sent = gnutls_record_send(tls->session, tls->is_sending ? NULL : data, tls->is_sending ? 0 : bytes);
 
 	tls->is_sending = sent == GNUTLS_E_AGAIN || sent == GNUTLS_E_INTERRUPTED;
-	return result_of(tls, sent);
+	return result_of(tls, sent < 0 && !tls->is_sending ? why_closed(tls, sent) : sent);
 }
 
 ssize_t weir_tls_recv(struct weir_tls *tls, void *data, size_t bytes)
