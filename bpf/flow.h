@@ -168,10 +168,11 @@ static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, 
 	return id;
 }
 
+#define WEIR_PAGE_SETS(wide) OF_WIDTH(wide, WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS)
+
 static __always_inline __u32 weir_other_set(const struct weir_flow_id *id, const enum weir_width wide)
 {
-	return WEIR_OTHER_SET(id->set, id->tag,
-			      OF_WIDTH(wide, WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS));
+	return WEIR_OTHER_SET(id->set, id->tag, WEIR_PAGE_SETS(wide));
 }
 
 #endif

@@ -177,7 +177,7 @@ static __always_inline void weir_add_remnants(struct weir_scratch *s)
 	if (s->view.is_lone)
 		return;
 	weir_order(s);
-	if (!weir_remnants_count(s))
+	if (!weir_remnants_count(s, &s->view.flow))
 		return;
 	s->sum.rest += weir_left_units(s);
 	if (config.strangers && s->view.strangers && s->sum.misses_row)

@@ -45,6 +45,7 @@ static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct w
 	view->slot = rule->slot;
 	view->timing = rule->timing;
 	view->window_cells = rule->window_cells;
+	view->page_sets = WEIR_PAGE_SETS(wide);
 	view->is_smooth = rule->window == WEIR_WINDOW_SMOOTH;
 	view->is_lone = wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE;
 	/* Lone rows are few, and mostly in use on every CPU. */
@@ -309,7 +310,8 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	if (j.batch > j.threshold && !is_shut)
 		return WEIR_ANSWER_BLOCK;
 	s->remnant.inherited = 0;
-	if (!j.row && weir_remnants_count(s) && weir_left_without_row(s) + j.batch > j.threshold && !is_shut)
+	if (!j.row && weir_remnants_count(s, &s->view.flow) && weir_left_without_row(s) + j.batch > j.threshold &&
+	    !is_shut)
 		return weir_block_without_row(s, rule);
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->remnant.inherited, wide);

@@ -9,7 +9,7 @@
  * `whenFull: aggregate` stay, and what finds no place is added to *strangers*: by these a flow of such a rule is judged
  * when it comes without a row and without a remnant, as if all of them were its own, and its new row begins with them.
  *
- * While no row is pushed out nobody looks here: the head says until when some remnant may count.
+ * Where no row is pushed out nobody looks here: each page has a word that says until when some remnant may count.
  */
 #ifndef WEIR_BPF_REMNANTS_H
 #define WEIR_BPF_REMNANTS_H
@@ -29,18 +29,29 @@ static __always_inline struct weir_remnant_set *weir_remnant_head(void)
 	return weir_remnant_set(config.remnant_sets);
 }
 
-/* May there be remnants that count? By the tick: an older one says yes for longer. */
-static __always_inline bool weir_remnants_count(const struct weir_scratch *s)
+/* Until when remnants of the page that a set is in may count. */
+static __always_inline __u64 *weir_page_until_ns(__u32 set)
 {
-	const struct weir_remnant_set *head = weir_remnant_head();
+	__u32 page = set / WEIR_REMNANT_PAGE_SETS;
+	struct weir_remnant_set *pages =
+		weir_remnant_set(WEIR_REMNANT_PAGES_SET(config.remnant_sets) + page / WEIR_REMNANT_WAYS);
 
-	return head && unlikely(READ_ONCE(head->until_ns) > weir_tick_time_ns(s->tick));
+	OPAQUE(page);
+	return pages ? &pages->until_ns[page & (WEIR_REMNANT_WAYS - 1)] : NULL;
 }
 
-/* The strangers whose group s->remnant.set is in, of class s->remnant.strangers_class. */
+/* May this flow have remnants that count? By the tick: an older one says yes for longer. */
+static __always_inline bool weir_remnants_count(const struct weir_scratch *s, const struct weir_flow_id *id)
+{
+	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.remnant_sets - 1));
+
+	return until_ns && unlikely(READ_ONCE(*until_ns) > weir_tick_time_ns(s->tick));
+}
+
+/* The strangers of group s->remnant.strangers_group, of class s->remnant.strangers_class. */
 static __always_inline __u64 *weir_strangers_word(struct weir_scratch *s)
 {
-	__u32 group = s->remnant.set / WEIR_STRANGERS_SETS, class = s->remnant.strangers_class;
+	__u32 group = s->remnant.strangers_group, class = s->remnant.strangers_class;
 	struct weir_strangers *words = bpf_map_lookup_elem(&strangers, &group);
 
 	OPAQUE(class);
@@ -48,11 +59,15 @@ static __always_inline __u64 *weir_strangers_word(struct weir_scratch *s)
 }
 
 /* Whose remnants s->remnant is about: of the flow with this tag, a row of which may be in `row_set`. */
-static __always_inline void weir_name_remnant(struct weir_scratch *s, __u32 tag, __u32 row_set, __u32 timing)
+static __always_inline void weir_name_remnant(struct weir_scratch *s, __u32 tag, __u32 row_set, __u32 page_sets,
+					      __u32 timing)
 {
+	__u32 other_row_set = WEIR_OTHER_SET(row_set, tag, page_sets);
+
 	s->remnant.name = WEIR_REMNANT_NAME(tag, timing);
-	s->remnant.set = WEIR_REMNANT_SET(row_set, tag, config.remnant_sets);
-	s->remnant.other_set = WEIR_OTHER_REMNANT_SET(s->remnant.set, tag);
+	s->remnant.set = weir_remnant_set_beside(row_set, tag, page_sets, config.remnant_sets);
+	s->remnant.other_set = weir_remnant_set_beside(other_row_set, tag, page_sets, config.remnant_sets);
+	s->remnant.strangers_group = WEIR_STRANGERS_GROUP(s->remnant.set, tag);
 }
 
 static __always_inline bool weir_is_named(const struct weir_scratch *s, __u64 word)
@@ -102,7 +117,7 @@ __noinline __u64 weir_left_units(struct weir_scratch *s)
 {
 	if (!s)
 		return 0;
-	weir_name_remnant(s, s->view.flow.tag, s->view.flow.set, s->view.timing);
+	weir_name_remnant(s, s->view.flow.tag, s->view.flow.set, s->view.page_sets, s->view.timing);
 	return weir_units_in_set(s, s->remnant.set) + weir_units_in_set(s, s->remnant.other_set);
 }
 
@@ -239,32 +254,36 @@ __noinline __u64 weir_remnant_with(struct weir_scratch *s, __u64 word)
 	start = s->remnant.newest;
 	if (word && weir_is_named(s, word)) {
 		span = weir_remnant_span(word);
-		if (age >= WEIR_REMNANT_AHEAD || age < cells) {
-			if (age < cells && age > span)
+		before = word >> WEIR_REMNANT_COUNT_BITS & WEIR_REMNANT_COUNT_MASK;
+		if (age >= WEIR_REMNANT_AHEAD || age <= span || (before && age + 1 < cells)) {
+			/* `before` still counts, or what is new is not newer than `units` */
+			if (age < WEIR_REMNANT_AHEAD && age > span)
 				span = age;
 			units += weir_remnant_units(word & WEIR_REMNANT_COUNT_MASK);
-			before = word >> WEIR_REMNANT_COUNT_BITS & WEIR_REMNANT_COUNT_MASK;
 			start = word >> WEIR_REMNANT_START_SHIFT;
+		} else if (age < span + cells) {
+			before = word & WEIR_REMNANT_COUNT_MASK;
+			start -= age - span - 1; /* the bucket after those of `before` */
+			span = age - span - 1;
 		} else {
-			if (age < span + cells)
-				before = word & WEIR_REMNANT_COUNT_MASK;
-			span = 0;
+			before = span = 0;
 		}
 	}
 	return WEIR_REMNANT_WORD(s->remnant.name, start, span, weir_remnant_count_of(units), before);
 }
 
-/* Remnants may count until then: told before the first of them is there. */
-static __always_inline void weir_extend_remnants(struct weir_scratch *s, struct weir_remnant_set *head, __u64 span_ns)
+/* Remnants of the page may count until then: told before the first of them is there. */
+static __always_inline void weir_extend_remnants(struct weir_scratch *s)
 {
 	/* A second: more than a tick is late, or two CPUs' ticks differ; and one more, so that it is seldom written. */
-	__u64 least = weir_tick_time_ns(s->tick) + span_ns + WEIR_NSEC_PER_SEC;
+	__u64 least = weir_tick_time_ns(s->tick) + s->remnant.span_ns + WEIR_NSEC_PER_SEC;
+	__u64 *page_until_ns = weir_page_until_ns(s->remnant.set);
 
-	for (int i = 0; i < WEIR_REMNANT_TRIES; i++) {
-		__u64 until_ns = READ_ONCE(head->until_ns);
+	for (int i = 0; page_until_ns && i < WEIR_REMNANT_TRIES; i++) {
+		__u64 until_ns = READ_ONCE(*page_until_ns);
 
 		if (until_ns >= least ||
-		    __sync_val_compare_and_swap(&head->until_ns, until_ns, least + WEIR_NSEC_PER_SEC) == until_ns)
+		    __sync_val_compare_and_swap(page_until_ns, until_ns, least + WEIR_NSEC_PER_SEC) == until_ns)
 			return;
 	}
 }
@@ -298,7 +317,7 @@ __noinline int weir_keep_remnant(struct weir_scratch *s)
 
 	if (!s || !head)
 		return true;
-	weir_extend_remnants(s, head, s->remnant.span_ns);
+	weir_extend_remnants(s);
 	for (int i = 0; i < WEIR_REMNANT_TRIES; i++) {
 		__u32 number = s->remnant.set, other = s->remnant.other_set;
 		__u64 least = weir_rank_remnants(s, number), rank = weir_rank_remnants(s, other), word;
@@ -362,7 +381,7 @@ static __always_inline void weir_leave(struct weir_scratch *s, __u32 number, con
 	s->remnant.newest = newest;
 	s->remnant.window_cells = t->window_cells;
 	s->remnant.span_ns = (t->window_cells + 1) * t->bucket_ns;
-	weir_name_remnant(s, tag, number / WEIR_WAYS, timing);
+	weir_name_remnant(s, tag, number / WEIR_WAYS, WEIR_PAGE_SETS(wide), timing);
 	s->remnant.strangers_class = timing < WEIR_STRANGERS_TIMINGS ? WEIR_STRANGERS_CLASS(timing, wide == WEIR_NARROW)
 								     : WEIR_STRANGERS_CLASSES;
 	s->remnant.expired =

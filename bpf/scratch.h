@@ -267,8 +267,8 @@ struct weir_view {
 	__u8 is_smooth;
 	__u8 is_lone;
 	__u8 asks_all;
-	__u8 strangers; /* as in the rule */
-	__u8 pad[4];
+	__u8 strangers;	 /* as in the rule */
+	__u32 page_sets; /* how many sets of its rows are a page */
 };
 
 /* What the rows of all CPUs count. */
@@ -286,7 +286,8 @@ struct weir_sum {
 /* A row that is pushed out, or the flow whose remnants are looked for (remnants.h). */
 struct weir_remnant_view {
 	__u32 name;
-	__u32 set, other_set;
+	__u32 set, other_set; /* beside the set of its row, or the first of its two; and the other one */
+	__u32 strangers_group;
 	__u32 window_cells;
 	__u64 newest; /* of the row */
 	__u64 units;
@@ -294,7 +295,6 @@ struct weir_remnant_view {
 	__u64 span_ns;	 /* how long its units count at most */
 	__u64 inherited; /* units of strangers, that a new row of the flow begins with */
 	__u32 strangers_class;
-	__u32 pad;
 };
 
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */

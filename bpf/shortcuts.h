@@ -29,9 +29,10 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
-static __always_inline void weir_fetch_remnant_set(__u32 number)
+static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
-	const struct weir_remnant_set *set = weir_remnant_set(number);
+	const struct weir_remnant_set *set =
+		weir_remnant_set(weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.remnant_sets));
 
 	if (set)
 		(void)READ_ONCE(set->word[0]);
@@ -53,11 +54,9 @@ static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const 
 	cell = config.cpus > 1 ? weir_presence_cell(id) : NULL;
 	if (cell)
 		(void)READ_ONCE(*cell);
-	if (weir_remnants_count(s)) {
-		__u32 set = WEIR_REMNANT_SET(id->set, id->tag, config.remnant_sets);
-
-		weir_fetch_remnant_set(set);
-		weir_fetch_remnant_set(WEIR_OTHER_REMNANT_SET(set, id->tag));
+	if (weir_remnants_count(s, id)) {
+		weir_fetch_remnant_set(id->set, id->tag, wide);
+		weir_fetch_remnant_set(weir_other_set(id, wide), id->tag, wide);
 	}
 }
 
@@ -322,6 +321,7 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	s->view.flow = s->flow;
 	s->view.timing = rule->timing;
 	s->view.window_cells = rule->window_cells;
+	s->view.page_sets = is_narrow ? WEIR_NARROW_PAGE_SETS : WEIR_MEDIUM_PAGE_SETS;
 	s->view.bucket = clk->bucket;
 	s->view.asks_all = rule->asks_all;
 	s->view.strangers = rule->strangers;
@@ -340,7 +340,7 @@ static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scrat
 							       void *row, const struct weir_clock *clk,
 							       struct weir_claim *claim, const enum weir_width wide)
 {
-	if (weir_remnants_count(s)) {
+	if (weir_remnants_count(s, &s->flow)) {
 		enum weir_answer answer = weir_try_remnant(s, rule->place);
 
 		if (answer != WEIR_ANSWER_ADMIT)

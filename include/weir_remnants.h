@@ -2,18 +2,21 @@
 /*
  * Map `remnants`, shared by all CPUs: what rows leave behind that are pushed out while they count (bpf/remnants.h). A
  * remnant is one word, so that a compare-and-swap changes all of it, and a set of them is a cache line. A flow has two
- * candidate sets in one page, and may have several remnants: they add up. Behind the last set comes the *head*.
+ * candidate sets, one beside each of its two sets of rows, and may have several remnants: they add up. So what a row
+ * leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page. Behind the last set
+ * comes the *head*, and behind that a word for each page, which says until when remnants in it may count.
  *
  * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
  * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
- * bucket. So a flow that is pushed out again and again is not charged for what it used long ago.
+ * bucket. When `before` has left the window, `units` take its place. So a flow that is pushed out again and again is
+ * not charged for what it used long ago.
  *
  * Numbers of buckets are cut to WEIR_REMNANT_START_BITS: with buckets of 100 ms a remnant that nobody has replaced
- * looks valid again, for one window, after 27 minutes. The head tells before that that no remnant counts any more,
- * unless flows are pushed out all the while; then remnants are replaced all the while.
+ * looks valid again, for one window, after 27 minutes. The page's word tells before that that no remnant of the page
+ * counts any more, unless flows are pushed out there all the while; then remnants are replaced all the while.
  *
- * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no place among the remnants. Of a
- * group of sets, one word for each class of windows counts all of it.
+ * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no place among the remnants. Of
+ * an eighth of a page's flows, their *group*, one word for each class of windows counts all of it.
  */
 #ifndef WEIR_ABI_REMNANTS_H
 #define WEIR_ABI_REMNANTS_H
@@ -25,15 +28,20 @@
 
 struct weir_remnant_set {
 	union {
-		__u64 word[WEIR_REMNANT_WAYS]; /* 0: free */
-		struct {		       /* of the head */
-			__u64 until_ns;	       /* no remnant counts from then on, by CLOCK_MONOTONIC */
-			__u64 displaced;       /* remnants that were lost to newer ones while they counted */
-			__u64 joined;	       /* remnants that found no place and were added to strangers */
+		__u64 word[WEIR_REMNANT_WAYS];	   /* 0: free */
+		__u64 until_ns[WEIR_REMNANT_WAYS]; /* of pages: no remnant counts from then on, by CLOCK_MONOTONIC */
+		struct {			   /* of the head */
+			__u64 displaced;	   /* remnants that were lost to newer ones while they counted */
+			__u64 joined;		   /* remnants that found no place and were added to strangers */
 		};
 	};
 };
 _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
+
+/* What the map has: sets, the head, and sets of pages' words. */
+#define WEIR_REMNANT_PAGES_SET(sets) ((sets) + 1)
+#define WEIR_REMNANT_ALL_SETS(sets)                                                                                    \
+	(WEIR_REMNANT_PAGES_SET(sets) + ((sets) / WEIR_REMNANT_PAGE_SETS + WEIR_REMNANT_WAYS - 1) / WEIR_REMNANT_WAYS)
 
 /* Remnants that there is room for, for each row of one CPU. Chosen: four times as many flows as rows are remembered,
  * and the table is less than a quarter of what an instance takes on two CPUs.
@@ -61,14 +69,25 @@ _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
 #define WEIR_REMNANT_NAME(tag, timing)                                                                                 \
 	((tag) >> 12 << 4 | ((timing) < WEIR_REMNANT_TIMINGS ? (timing) : WEIR_REMNANT_TIMINGS))
 
-/* A flow's first set and the other one: found by its tag, and by a set that its row may be in. Both of those lie in one
- * group of 32, whatever the row's format, and give the same.
+/* The set of remnants of a flow beside a set of its rows. Narrow rows' sets have two sets beside each, and the tag says
+ * which. Sets of larger rows have smaller pages: of a flow's odd set the tag moves it to another one of their pages, so
+ * that the flows of one page have a whole page of remnants. Both sets of a flow lie in one page.
  */
-#define WEIR_REMNANT_SET(row_set, tag, sets) (((row_set) >> 5 << 6 | ((tag) >> 4 & 63)) & ((sets)-1))
-#define WEIR_OTHER_REMNANT_SET(set, tag) ((set) ^ (((tag) >> 12 & (WEIR_REMNANT_PAGE_SETS - 1)) | 1u))
+static inline __u32 weir_remnant_set_beside(__u32 row_set, __u32 tag, __u32 page_sets, __u32 sets)
+{
+	const __u32 odd = row_set & 1, among = WEIR_REMNANT_PAGE_SETS / 2 - page_sets;
 
-/* Strangers of so many sets share a word. Chosen: with 16 words for them, a quarter of what the sets take. */
+	row_set ^= (tag >> 4 & among) * odd;
+	return (row_set << 1 | (tag >> (9 + odd) & 1)) & (sets - 1);
+}
+
+/* Groups of strangers are as many as an eighth of the sets. Chosen: with 16 words for each, they take a quarter of what
+ * the sets take. Both of a flow's sets give the same group.
+ */
 #define WEIR_STRANGERS_SETS 8u
+#define WEIR_STRANGERS_GROUP(set, tag)                                                                                 \
+	((set) / WEIR_REMNANT_PAGE_SETS * (WEIR_REMNANT_PAGE_SETS / WEIR_STRANGERS_SETS) |                             \
+	 ((tag) >> 9 & (WEIR_REMNANT_PAGE_SETS / WEIR_STRANGERS_SETS - 1)))
 
 /* Whose units one word may count: of windows with the same buckets, in narrow rows or in others (so packets and bytes
  * are mostly apart). Of later timings nobody can be judged by strangers.

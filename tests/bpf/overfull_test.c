@@ -154,6 +154,26 @@ static void a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used
 		}
 }
 
+/* Pushed out three times within a window: the last word says what all three rows counted. */
+static void a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
+		for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
+			struct crowd crowd;
+
+			crowd_open(&crowd, storages[i], windows[window], 5);
+			for (uint32_t packets = 2; packets; packets--) {
+				assert_int_equal(host_passes_of(&crowd, 1, packets), packets);
+				push_out(&crowd, 3 * ROWS / 2);
+				crowd.now_ns += 2 * crowd.interval_ns / SAMPLES;
+			}
+			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
+			push_out(&crowd, 3 * ROWS / 2);
+			assert_int_equal(host_passes_of(&crowd, 1, 9), 0);
+			rig_end(&crowd.rig);
+		}
+}
+
 /* ---- a crowd ---- */
 
 /* Four times as many hosts as rows, each at ten times its limit, in turn, for six intervals. One of a hundred is at
@@ -199,11 +219,7 @@ static void crowd_holds(enum weir_storage storage, enum weir_window_kind window,
 		(double)calm_passed / calm_sent, (unsigned long long)evicted(&crowd),
 		(unsigned long long)head_of(&crowd).displaced, (unsigned long long)head_of(&crowd).joined);
 	assert_true(passed <= allowed * 11 / 10);
-	/* A smooth window makes room unit by unit, so that flows at their limits are seldom known to be full. */
-	if (window == WEIR_WINDOW_SMOOTH)
-		assert_true(calm_passed >= calm_sent * (aggregates ? 90 : 96) / 100);
-	else
-		assert_true(calm_passed >= calm_sent * 99 / 100);
+	assert_true(calm_passed >= calm_sent * 99 / 100);
 	rig_end(&crowd.rig);
 }
 
@@ -231,8 +247,8 @@ static void what_is_lost_is_counted(void **state)
 	push_out(&crowd, ROWS);
 	assert_int_equal(head_of(&crowd).displaced, 0);
 	push_out(&crowd, 40 * ROWS);
-	/* What was pushed out is in the table, or lost. */
-	assert_true(head_of(&crowd).displaced >= evicted(&crowd) - WEIR_REMNANTS_PER_ROW * ROWS);
+	/* What was pushed out is in the table, or lost; but for the one or other that has another flow's name. */
+	assert_true(head_of(&crowd).displaced + 4 >= evicted(&crowd) - WEIR_REMNANTS_PER_ROW * ROWS);
 	assert_true(head_of(&crowd).displaced <= evicted(&crowd));
 	rig_end(&crowd.rig);
 }
@@ -493,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_flow_that_was_pushed_out_goes_on_with_what_it_used),
 		cmocka_unit_test(a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used),
+		cmocka_unit_test(a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it),
 		cmocka_unit_test(a_crowd_of_four_times_the_rows_keeps_its_limits),
 		cmocka_unit_test(aggregate_costs_a_crowd_that_is_remembered_little),
 		cmocka_unit_test(where_strangers_are_counted_together_none_has_more_than_its_limit),

@@ -38,7 +38,7 @@
  *
  * Macros add parts: PRESENCE the presence cell, without which every CPU is asked; FIRST the shortcut for a flow's first
  * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; REMNANTS (with EVICT,
- * WINDOW up to 2) a word a flow that keeps what evicted rows counted, where without it those units are forgiven; BUFFER
+ * WINDOW up to 3) a word a flow that keeps what evicted rows counted, where without it those units are forgiven; BUFFER
  * see above. Each is combined with the steps of the window. All of them together do not fit into memory, and need not: a
  * change of the threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only
  * takes rows away.
@@ -184,7 +184,7 @@ per_bucket gone; /* of the first flow's units: in rows that were evicted while t
 #ifdef REMNANTS
 /* A flow's remnant, as the program packs it: 0, or `units` counted from `start` to `start` + `span`, and `before` earlier. */
 byte remnant[FLOWS];
-byte until; /* the head: from this bucket on no remnant counts */
+byte until; /* the page's word: from this bucket on no remnant counts */
 #define REMNANT(start, span, before, units) ((start) << 5 | (span) << 4 | (before) << 2 | (units))
 #define R_UNITS(word) ((word) & 3)
 #define R_BEFORE(word) ((word) >> 2 & 3)
@@ -192,6 +192,11 @@ byte until; /* the head: from this bucket on no remnant counts */
 #define R_START(word) ((word) >> 5)
 #define R_COUNTS(word) (R_START(word) + R_SPAN(word) + WINDOW > bucket)
 #define LIMITED(units) ((units) > 3 -> 3 : (units))
+#ifndef BEFORE_LOST
+#define BEFORE_COUNTS (R_BEFORE(former) != 0 && left_newest + 1 < R_START(former) + WINDOW)
+#else
+#define BEFORE_COUNTS false
+#endif
 #endif
 byte leased[CPUS]; /* each CPU's lease */
 byte busy;	   /* CPUs with a packet in hand */
@@ -245,7 +250,7 @@ inline store(index, value)
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
 mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, ANNOUNCE, LOOK,
-	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_HEAD, SEE_REMNANT, RAISE_HEAD,
+	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_PAGE, SEE_REMNANT, RAISE_PAGE,
 	SEE_FORMER, LEAVE, DROP_TAG, FILL_NEWEST, FILL_CELLS,
 	SET_TAG, UNCOUNT, COUNT_FIRST, KEEP_FIRST };
 
@@ -303,10 +308,10 @@ inline sum_own()
 #ifdef REMNANTS
 #if defined(REMNANT_LATE)
 #define FIRST_TO_LEAVE DROP_TAG
-#elif defined(HEAD_LATE)
+#elif defined(PAGE_LATE)
 #define FIRST_TO_LEAVE SEE_FORMER
 #else
-#define FIRST_TO_LEAVE RAISE_HEAD
+#define FIRST_TO_LEAVE RAISE_PAGE
 #endif
 
 /* What our row counts in the window, without what is leased. */
@@ -332,18 +337,22 @@ inline add_to_former()
 {
 	if
 	:: former == 0 -> former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
-	:: former != 0 && left_newest < R_START(former) + WINDOW ->
+	:: former != 0 && (left_newest <= R_START(former) + R_SPAN(former) || BEFORE_COUNTS) ->
 #ifndef NO_SPAN
 		former = REMNANT(R_START(former), (left_newest > R_START(former) + R_SPAN(former) -> left_newest - R_START(former) : R_SPAN(former)), R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
 #else
 		former = REMNANT(R_START(former), 0, R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
 #endif
 	:: else ->
+		if
+		:: left_newest < R_START(former) + R_SPAN(former) + WINDOW ->
 #ifndef NO_BEFORE
-		former = REMNANT(left_newest, 0, (left_newest < R_START(former) + R_SPAN(former) + WINDOW -> R_UNITS(former) : 0), LIMITED(left_behind))
+			former = REMNANT(R_START(former) + R_SPAN(former) + 1, left_newest - R_START(former) - R_SPAN(former) - 1, R_UNITS(former), LIMITED(left_behind))
 #else
-		former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+			former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
 #endif
+		:: else -> former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+		fi
 	fi
 }
 #endif
@@ -461,7 +470,7 @@ inline next_other()
 	if
 	:: other < CPUS -> step = FIRST_LOOK
 #if defined(REMNANTS) && !defined(REMNANTS_FIRST)
-	:: other == CPUS && !ran_ahead -> step = SEE_HEAD; other = 0
+	:: other == CPUS && !ran_ahead -> step = SEE_PAGE; other = 0
 	:: other == CPUS && ran_ahead -> step = DECIDE; other = 0
 #else
 	:: other == CPUS && is_behind && !ran_ahead -> step = REREAD_CLOCK; other = 0
@@ -474,7 +483,7 @@ inline first_other()
 {
 	other = 0;
 #ifdef REMNANTS_FIRST
-	step = SEE_HEAD
+	step = SEE_PAGE
 #else
 	next_other()
 #endif
@@ -766,15 +775,15 @@ inline one_step()
 #ifndef TAG_KEPT
 		store(TAG, 0);
 #endif
-#if defined(REMNANT_LATE) || defined(HEAD_LATE)
-		step = (left_flow > 0 -> RAISE_HEAD : FILL_NEWEST)
+#if defined(REMNANT_LATE) || defined(PAGE_LATE)
+		step = (left_flow > 0 -> RAISE_PAGE : FILL_NEWEST)
 #else
 		step = FILL_NEWEST
 #endif
 #ifdef REMNANTS
-	:: step == RAISE_HEAD ->
+	:: step == RAISE_PAGE ->
 		until = (until > bucket + WINDOW + 1 -> until : bucket + WINDOW + 1);
-#ifdef HEAD_LATE
+#ifdef PAGE_LATE
 		left_behind = 0; left_flow = 0; left_newest = 0;
 		step = FILL_NEWEST
 #else
@@ -798,7 +807,7 @@ inline one_step()
 			:: !R_COUNTS(remnant[2 - left_flow]) -> remnant[2 - left_flow] = 0
 			:: !R_COUNTS(remnant[2 - left_flow]) -> skip
 			fi;
-#ifndef HEAD_LATE
+#ifndef PAGE_LATE
 			left_behind = 0; left_flow = 0; left_newest = 0;
 #endif
 #ifdef REMNANT_LATE
@@ -808,7 +817,7 @@ inline one_step()
 #endif
 		fi;
 		former = 0
-	:: step == SEE_HEAD ->
+	:: step == SEE_PAGE ->
 		if
 		:: until > bucket -> step = SEE_REMNANT
 		:: else -> AFTER_REMNANTS

@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 #include "weir_remnants.h"
+#include "weir_state.h"
 
 #define ROUND (WEIR_REMNANT_START_MASK + 1ull) /* buckets after which a word's number comes round */
 #define CELLS 10			       /* of a window */
@@ -80,17 +81,72 @@ static void timings_without_a_number_share_the_last_one(void **state)
 	assert_int_equal(WEIR_REMNANT_NAME(tag, 200u), 0xabcde << 4 | 15);
 }
 
-/* From the other set the same step leads back, and both lie in one page. */
-static void two_sets_differ_and_name_each_other(void **state)
+/* A flow has two sets, in one page and with one group of strangers, whichever of its sets of rows one begins with. */
+static void a_flow_has_two_sets_in_one_page(void **state)
 {
-	for (uint32_t set = 0; set < 2 * WEIR_REMNANT_PAGE_SETS; set++)
-		for (uint32_t part = 0; part < WEIR_REMNANT_PAGE_SETS; part++) {
-			const uint32_t tag = part << 12, other = WEIR_OTHER_REMNANT_SET(set, tag);
+	const uint32_t page_sets[] = {WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS};
+	const uint32_t row_sets = 4 * WEIR_NARROW_PAGE_SETS, sets = 2 * row_sets;
 
-			assert_int_not_equal(other, set);
-			assert_int_equal(WEIR_OTHER_REMNANT_SET(other, tag), set);
-			assert_int_equal(other / WEIR_REMNANT_PAGE_SETS, set / WEIR_REMNANT_PAGE_SETS);
+	for (size_t i = 0; i < 3; i++)
+		for (uint32_t row_set = 0; row_set < row_sets; row_set++)
+			for (uint32_t part = 0; part < 512; part++) {
+				const uint32_t tag = part << 4, other = WEIR_OTHER_SET(row_set, tag, page_sets[i]);
+				const uint32_t one = weir_remnant_set_beside(row_set, tag, page_sets[i], sets);
+				const uint32_t two = weir_remnant_set_beside(other, tag, page_sets[i], sets);
+
+				assert_int_not_equal(one, two);
+				assert_int_equal(one / WEIR_REMNANT_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
+				assert_int_equal(two / WEIR_REMNANT_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
+				assert_int_equal(WEIR_STRANGERS_GROUP(one, tag), WEIR_STRANGERS_GROUP(two, tag));
+				assert_true(WEIR_STRANGERS_GROUP(one, tag) < sets / WEIR_STRANGERS_SETS);
+				if (page_sets[i] == WEIR_NARROW_PAGE_SETS)
+					assert_int_equal(one / 2, row_set);
+			}
+}
+
+/* Flows of one set of rows have two sets beside it, and 32 others each: the fuller one is seldom as full. */
+static void flows_of_one_set_spread_over_a_page(void **state)
+{
+	const uint32_t page_sets[] = {WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS};
+	const uint32_t row_sets = WEIR_NARROW_PAGE_SETS, sets = 2 * row_sets;
+
+	for (size_t i = 0; i < 3; i++)
+		for (uint32_t row_set = 0; row_set < row_sets; row_set += 2) {
+			uint64_t beside = 0, others = 0;
+
+			for (uint32_t part = 0; part < 512; part++) {
+				const uint32_t tag = part << 4, other = WEIR_OTHER_SET(row_set, tag, page_sets[i]);
+
+				beside |= 1ull << weir_remnant_set_beside(row_set, tag, page_sets[i], sets);
+				others |= 1ull << weir_remnant_set_beside(other, tag, page_sets[i], sets);
+			}
+			assert_int_equal(__builtin_popcountll(beside), 2);
+			assert_int_equal(__builtin_popcountll(others), 32);
 		}
+}
+
+/* Groups of strangers: each one is some flow's. */
+static void no_group_of_strangers_is_nobodys(void **state)
+{
+	uint32_t met[4 * WEIR_REMNANT_PAGE_SETS / WEIR_STRANGERS_SETS] = {};
+
+	for (uint32_t set = 0; set < 4 * WEIR_REMNANT_PAGE_SETS; set++)
+		for (uint32_t part = 0; part < 64; part++)
+			met[WEIR_STRANGERS_GROUP(set, part << 9)]++;
+	for (size_t i = 0; i < sizeof(met) / sizeof(met[0]); i++)
+		assert_int_equal(met[i], met[0]);
+}
+
+/* Every page has a word of its own, behind the head. */
+static void every_page_has_a_word(void **state)
+{
+	for (uint32_t sets = WEIR_REMNANT_PAGE_SETS; sets <= 1u << 20; sets *= 2) {
+		const uint32_t last_page = sets / WEIR_REMNANT_PAGE_SETS - 1;
+
+		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets), sets + 1);
+		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets) + last_page / WEIR_REMNANT_WAYS + 1,
+				 WEIR_REMNANT_ALL_SETS(sets));
+	}
 }
 
 /* ---- what counts, and until when ---- */
@@ -155,7 +211,10 @@ int main(void)
 		cmocka_unit_test(the_largest_count_has_no_bound),
 		cmocka_unit_test(parts_of_a_word_do_not_touch_each_other),
 		cmocka_unit_test(timings_without_a_number_share_the_last_one),
-		cmocka_unit_test(two_sets_differ_and_name_each_other),
+		cmocka_unit_test(a_flow_has_two_sets_in_one_page),
+		cmocka_unit_test(flows_of_one_set_spread_over_a_page),
+		cmocka_unit_test(no_group_of_strangers_is_nobodys),
+		cmocka_unit_test(every_page_has_a_word),
 		cmocka_unit_test(a_word_counts_until_its_newest_bucket_has_left_the_window),
 		cmocka_unit_test(a_free_word_counts_nothing),
 		cmocka_unit_test(a_word_that_was_left_comes_back_after_a_round),

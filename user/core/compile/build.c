@@ -278,7 +278,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 			  ((uint64_t)weir_image_groups(image) + weir_image_lone_groups(image)) *
 				  sizeof(struct weir_request_group);
 	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
-	memory.remnants = ((uint64_t)config->remnant_sets + 1) * sizeof(struct weir_remnant_set);
+	memory.remnants = (uint64_t)WEIR_REMNANT_ALL_SETS(config->remnant_sets) * sizeof(struct weir_remnant_set);
 	memory.strangers = (uint64_t)config->stranger_groups * sizeof(struct weir_strangers);
 	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
 			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +

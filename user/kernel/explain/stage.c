@@ -129,27 +129,61 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 	return row ? row : find_row(chunk, format, WEIR_OTHER_SET(set, tag, format->page_sets), wanted);
 }
 
+/* The stage's set of remnants, or of pages' words, with this number. */
+static struct weir_remnant_set *stage_remnants(struct weir_stage *stage, uint32_t number)
+{
+	void *value = (void *)(uintptr_t)weir_stage_find(stage, WEIR_MAP_REMNANTS, number);
+	struct weir_prop *prop;
+
+	if (value)
+		return value; /* of another flow, which shares it */
+	prop = add_prop(stage, WEIR_MAP_REMNANTS, weir_object_map_fd(stage->object, WEIR_MAP_REMNANTS), number);
+	return prop ? (void *)prop->value : NULL;
+}
+
+/* Until when remnants of the page of set `live` may count, for the page of set `lab`. */
+static int add_page(struct weir_stage *stage, int fd, uint32_t live, uint32_t lab)
+{
+	const uint32_t first = WEIR_REMNANT_PAGES_SET(stage->instance->info.remnant_sets);
+	const uint32_t live_page = live / WEIR_REMNANT_PAGE_SETS, lab_page = lab / WEIR_REMNANT_PAGE_SETS;
+	const uint32_t key = first + live_page / WEIR_REMNANT_WAYS;
+	struct weir_remnant_set *to = stage_remnants(stage, first + lab_page / WEIR_REMNANT_WAYS), from;
+	__u64 until_ns, *to_until_ns;
+
+	if (!to)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(fd, &key, &from))
+		return -errno;
+	until_ns = from.until_ns[live_page % WEIR_REMNANT_WAYS];
+	to_until_ns = &to->until_ns[lab_page % WEIR_REMNANT_WAYS];
+	if (*to_until_ns < until_ns)
+		*to_until_ns = until_ns;
+	return 0;
+}
+
 /* What the flow's rows left behind, where the stage's program looks for it: its sets of rows have smaller numbers. */
-static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, uint32_t lab_sets)
+static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, const struct format *format)
 {
 	const uint32_t sets = stage->instance->info.remnant_sets;
-	const uint32_t live = WEIR_REMNANT_SET((uint32_t)hash, tag, sets);
-	const uint32_t lab = WEIR_REMNANT_SET((uint32_t)hash & (lab_sets - 1), tag, sets);
-	const uint32_t keys[][2] = {
-		{live, lab}, {WEIR_OTHER_REMNANT_SET(live, tag), WEIR_OTHER_REMNANT_SET(lab, tag)}, {sets, sets}};
+	const uint32_t live_rows = (uint32_t)hash, lab_rows = (uint32_t)hash & (format->sets_per_chunk - 1);
+	const uint32_t rows[][2] = {{live_rows, lab_rows},
+				    {WEIR_OTHER_SET(live_rows, tag, format->page_sets),
+				     WEIR_OTHER_SET(lab_rows, tag, format->page_sets)}};
 	const int fd = live_fd(stage, WEIR_MAP_REMNANTS);
 
-	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(keys); i++) {
-		struct weir_prop *prop;
+	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(rows); i++) {
+		const uint32_t live = weir_remnant_set_beside(rows[i][0], tag, format->page_sets, sets);
+		const uint32_t lab = weir_remnant_set_beside(rows[i][1], tag, format->page_sets, sets);
+		struct weir_remnant_set *to = stage_remnants(stage, lab);
+		int err;
 
-		if (weir_stage_find(stage, WEIR_MAP_REMNANTS, keys[i][1]))
-			continue; /* of another flow, which shares it */
-		prop = add_prop(stage, WEIR_MAP_REMNANTS, weir_object_map_fd(stage->object, WEIR_MAP_REMNANTS),
-				keys[i][1]);
-		if (!prop)
+		if (!to)
 			return -ENOMEM;
-		if (bpf_map_lookup_elem(fd, &keys[i][0], prop->value))
+		if (bpf_map_lookup_elem(fd, &live, to))
 			return -errno;
+		err = add_page(stage, fd, live, lab);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -158,8 +192,8 @@ static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, u
 static int add_strangers(struct weir_stage *stage, uint64_t hash, uint32_t tag, uint32_t lab_sets)
 {
 	const uint32_t sets = stage->instance->info.remnant_sets, groups = stage->instance->info.stranger_groups;
-	const uint32_t live = WEIR_REMNANT_SET((uint32_t)hash, tag, sets) / WEIR_STRANGERS_SETS;
-	const uint32_t lab = WEIR_REMNANT_SET((uint32_t)hash & (lab_sets - 1), tag, sets) / WEIR_STRANGERS_SETS;
+	const uint32_t live = WEIR_STRANGERS_GROUP((uint32_t)hash << 1 & (sets - 1), tag);
+	const uint32_t lab = WEIR_STRANGERS_GROUP((uint32_t)(hash & (lab_sets - 1)) << 1 & (sets - 1), tag);
 	const int fd = live_fd(stage, WEIR_MAP_STRANGERS);
 	struct weir_prop *prop;
 
@@ -188,8 +222,7 @@ static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, u
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
-	if (add_remnants(stage, hash, tag, format.sets_per_chunk) ||
-	    add_strangers(stage, hash, tag, format.sets_per_chunk))
+	if (add_remnants(stage, hash, tag, &format) || add_strangers(stage, hash, tag, format.sets_per_chunk))
 		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
 	if (bpf_map_lookup_elem(live_fd(stage, format.map), &key, chunks))

@@ -252,7 +252,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.medium_flows, image->config.medium_sets / WEIR_MEDIUM_SETS_PER_CHUNK},
 		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
 		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
-		{skel->maps.remnants, image->config.remnant_sets + 1},
+		{skel->maps.remnants, WEIR_REMNANT_ALL_SETS(image->config.remnant_sets)},
 		{skel->maps.strangers, image->config.stranger_groups},
 	};
 

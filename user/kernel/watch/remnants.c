@@ -25,18 +25,45 @@ static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t
 	       weir_remnant_counts(word, expired_bucket(&instance->timings[timing], now_ns));
 }
 
+/* May remnants of the page that a set is in count? */
+static bool page_counts(const struct weir_remnant_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
+{
+	const uint32_t page = set / WEIR_REMNANT_PAGE_SETS;
+	const struct weir_remnant_set *pages = &table[WEIR_REMNANT_PAGES_SET(sets) + page / WEIR_REMNANT_WAYS];
+
+	return __atomic_load_n(&pages->until_ns[page % WEIR_REMNANT_WAYS], __ATOMIC_RELAXED) > now_ns;
+}
+
+/* May any remnant count? 1, 0 or a negative error code. */
+static int any_counts(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns)
+{
+	struct weir_remnant_set pages;
+
+	for (uint32_t key = WEIR_REMNANT_PAGES_SET(sets); key < WEIR_REMNANT_ALL_SETS(sets); key++) {
+		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &key, &pages);
+
+		if (err)
+			return err;
+		for (int i = 0; i < WEIR_REMNANT_WAYS; i++)
+			if (pages.until_ns[i] > now_ns)
+				return 1;
+	}
+	return 0;
+}
+
 /* The table is large, so it is mapped only while some remnant may count. */
 static int count_used(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns, uint64_t *ret_used)
 {
+	const uint32_t all_sets = WEIR_REMNANT_ALL_SETS(sets);
 	const struct weir_remnant_set *table =
-		weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], sets, sizeof(*table), false);
+		weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], all_sets, sizeof(*table), false);
 
 	if (!table)
 		return -errno;
 	for (uint32_t set = 0; set < sets; set++)
-		for (int way = 0; way < WEIR_REMNANT_WAYS; way++)
+		for (int way = 0; way < WEIR_REMNANT_WAYS && page_counts(table, sets, set, now_ns); way++)
 			*ret_used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED), now_ns);
-	weir_array_unmap((void *)(uintptr_t)table, sets, sizeof(*table));
+	weir_array_unmap((void *)(uintptr_t)table, all_sets, sizeof(*table));
 	return 0;
 }
 
@@ -52,7 +79,9 @@ int weir_remnants_look(const struct weir_instance *instance, struct weir_remnant
 	if (!sets || instance->is_foreign[WEIR_MAP_REMNANTS])
 		return 0;
 	err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &sets, &head);
-	if (!err && head.until_ns > now_ns)
+	if (!err)
+		err = any_counts(instance, sets, now_ns);
+	if (err > 0)
 		err = count_used(instance, sets, now_ns, &sum.used);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
