@@ -153,6 +153,43 @@ static void a_flood_of_new_sources_lets_no_heavy_flow_through(void **state)
 	}
 }
 
+/* Flows that were refused once, and have had a packet admitted since. New flows, each planned later, push out only one
+ * another as long as there are any.
+ */
+static void a_flow_that_was_refused_keeps_its_place_when_a_packet_passes(void **state)
+{
+	enum { HEAVY = 16, NEW = 4 * NEW_FLOWS_TABLE };
+	uint64_t now_ns = RIG_START_NS;
+	uint8_t frame[PACKET_BYTES_MAX];
+	struct weir_ruleset_rule *rule;
+	struct rig rig = {};
+
+	rig_begin(&rig, NEW_FLOWS_TABLE);
+	rule = rig_rule(&rig, rig_resource(&rig, PORT, WEIR_KEY_SOURCE), WEIR_WINDOW_LEAP, 1, SECOND, 1);
+	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
+	rig_load(&rig, true);
+	for (uint32_t flow = 1; flow <= HEAVY; flow++) {
+		new_flows_frame(flow, frame);
+		assert_true(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
+		assert_false(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
+	}
+	now_ns += SECOND;
+	for (uint32_t flow = 1; flow <= HEAVY; flow++) {
+		new_flows_frame(flow, frame);
+		assert_true(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
+	}
+	for (uint32_t flow = 0; flow < NEW; flow++) {
+		new_flows_frame(1000 + flow, frame);
+		assert_true(rig_passes(&rig, ++now_ns, frame, FRAME_BYTES));
+	}
+	for (uint32_t flow = 1; flow <= HEAVY; flow++) {
+		new_flows_frame(flow, frame);
+		assert_false(rig_passes(&rig, now_ns, frame, FRAME_BYTES));
+	}
+	assert_in_range(rig_rule_counters(&rig, 0).evicted, NEW_FLOWS_TABLE, NEW);
+	rig_end(&rig);
+}
+
 /* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
 static int enter_own_network(void **state)
 {
@@ -166,6 +203,7 @@ int main(void)
 		cmocka_unit_test_teardown(two_cpus_take_each_slot_of_a_flow_once, rig_detach),
 		cmocka_unit_test_teardown(a_new_flow_met_by_two_cpus_at_once_gets_one_entry, rig_detach),
 		cmocka_unit_test(a_flood_of_new_sources_lets_no_heavy_flow_through),
+		cmocka_unit_test(a_flow_that_was_refused_keeps_its_place_when_a_packet_passes),
 	};
 
 	return cmocka_run_group_tests(tests, enter_own_network, NULL);
