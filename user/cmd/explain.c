@@ -104,7 +104,7 @@ static int read_address(struct explain_request *request, const char *option, con
 	struct weir_prefix prefix;
 
 	if (weir_parse_prefix(text, &prefix, &refusal))
-		return refuse(option, &refusal);
+		return wrong("--%s: '%s' is no IP address: write it as 192.0.2.1 or 2001:db8::1", option, text);
 	if (prefix.bits != (prefix.family == 6 ? 128 : 32))
 		return wrong("--%s: '%s' is a prefix: write one address", option, text);
 	if (request->words.family && request->words.family != prefix.family)
