@@ -441,7 +441,7 @@ static int refuse_without_interval(const char *text, struct weir_refusal *refusa
 /* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is told without them. */
 static int refuse_blanks(const char *text, struct weir_refusal *refusal)
 {
-	char plain[48];
+	char plain[48] = "";
 	struct weir_refusal without;
 	struct weir_rate rate;
 	size_t kept = 0;
