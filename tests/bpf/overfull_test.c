@@ -109,69 +109,76 @@ static struct weir_remnant_set head_of(const struct crowd *crowd)
 
 /* ---- one flow that is pushed out ---- */
 
-/* Two of five are used; hosts that use three push it out. It has three left, and after its window all five. */
-static void a_flow_that_was_pushed_out_goes_on_with_what_it_used(void **state)
+/* In each format of rows and under each kind of window: five packets a host. */
+static void in_every_crowd(void (*claim)(struct crowd *crowd))
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
 		for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
 			struct crowd crowd;
 
 			crowd_open(&crowd, storages[i], windows[window], 5);
-			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
-			push_out(&crowd, 2 * ROWS);
-			assert_true(evicted(&crowd) > ROWS / 2);
-			assert_int_equal(host_passes_of(&crowd, 1, 9), 3);
-			push_out(&crowd, ROWS / 2);
-			crowd.now_ns += crowd.interval_ns - 1;
-			assert_int_equal(host_passes_of(&crowd, 1, 9), 0);
-			crowd.now_ns += crowd.interval_ns / SAMPLES + crowd.interval_ns / SAMPLES;
-			assert_int_equal(host_passes_of(&crowd, 1, 9), 5);
+			claim(&crowd);
 			rig_end(&crowd.rig);
 		}
+}
+
+/* Two of five are used; hosts that use three push it out. It has three left, and after its window all five. */
+static void goes_on_with_what_it_used(struct crowd *crowd)
+{
+	assert_int_equal(host_passes_of(crowd, 1, 2), 2);
+	push_out(crowd, 2 * ROWS);
+	assert_true(evicted(crowd) > ROWS / 2);
+	assert_int_equal(host_passes_of(crowd, 1, 9), 3);
+	push_out(crowd, ROWS / 2);
+	crowd->now_ns += crowd->interval_ns - 1;
+	assert_int_equal(host_passes_of(crowd, 1, 9), 0);
+	crowd->now_ns += crowd->interval_ns / SAMPLES + crowd->interval_ns / SAMPLES;
+	assert_int_equal(host_passes_of(crowd, 1, 9), 5);
+}
+
+static void a_flow_that_was_pushed_out_goes_on_with_what_it_used(void **state)
+{
+	in_every_crowd(goes_on_with_what_it_used);
 }
 
 /* It is pushed out three times: the second time while the first is in its window, the third time when of both only the
  * second may be.
  */
+static void goes_on_again_and_again(struct crowd *crowd)
+{
+	assert_int_equal(host_passes_of(crowd, 1, 2), 2);
+	push_out(crowd, 2 * ROWS);
+	crowd->now_ns += 5 * crowd->interval_ns / SAMPLES;
+	assert_int_equal(host_passes_of(crowd, 1, 2), 2);
+	push_out(crowd, 2 * ROWS);
+	crowd->now_ns += 8 * crowd->interval_ns / SAMPLES;
+	assert_int_equal(host_passes_of(crowd, 1, 1), 1);
+	push_out(crowd, 2 * ROWS);
+	/* Two in this window and the one just now; no more than it has used of the first two. */
+	assert_in_range(host_passes_of(crowd, 1, 9), 0, 2);
+}
+
 static void a_flow_that_was_pushed_out_again_and_again_goes_on_with_what_it_used(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
-		for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
-			struct crowd crowd;
-
-			crowd_open(&crowd, storages[i], windows[window], 5);
-			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
-			push_out(&crowd, 2 * ROWS);
-			crowd.now_ns += 5 * crowd.interval_ns / SAMPLES;
-			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
-			push_out(&crowd, 2 * ROWS);
-			crowd.now_ns += 8 * crowd.interval_ns / SAMPLES;
-			assert_int_equal(host_passes_of(&crowd, 1, 1), 1);
-			push_out(&crowd, 2 * ROWS);
-			/* Two in this window and the one just now; no more than it has used of the first two. */
-			assert_in_range(host_passes_of(&crowd, 1, 9), 0, 2);
-			rig_end(&crowd.rig);
-		}
+	in_every_crowd(goes_on_again_and_again);
 }
 
 /* Pushed out three times within a window: the last word says what all three rows counted. */
+static void has_used_all_of_it(struct crowd *crowd)
+{
+	for (uint32_t packets = 2; packets; packets--) {
+		assert_int_equal(host_passes_of(crowd, 1, packets), packets);
+		push_out(crowd, 3 * ROWS / 2);
+		crowd->now_ns += 2 * crowd->interval_ns / SAMPLES;
+	}
+	assert_int_equal(host_passes_of(crowd, 1, 2), 2);
+	push_out(crowd, 3 * ROWS / 2);
+	assert_int_equal(host_passes_of(crowd, 1, 9), 0);
+}
+
 static void a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
-		for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
-			struct crowd crowd;
-
-			crowd_open(&crowd, storages[i], windows[window], 5);
-			for (uint32_t packets = 2; packets; packets--) {
-				assert_int_equal(host_passes_of(&crowd, 1, packets), packets);
-				push_out(&crowd, 3 * ROWS / 2);
-				crowd.now_ns += 2 * crowd.interval_ns / SAMPLES;
-			}
-			assert_int_equal(host_passes_of(&crowd, 1, 2), 2);
-			push_out(&crowd, 3 * ROWS / 2);
-			assert_int_equal(host_passes_of(&crowd, 1, 9), 0);
-			rig_end(&crowd.rig);
-		}
+	in_every_crowd(has_used_all_of_it);
 }
 
 /* ---- a crowd ---- */
