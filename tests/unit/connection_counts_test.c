@@ -131,10 +131,10 @@ static void count_total(struct weir_connection_total *total, uint64_t step, int6
 		step << WEIR_CONNECTION_CELL_STEP_SHIFT | (connections & WEIR_CONNECTION_TOTAL_MASK);
 }
 
-/* One CPU counts out what another has counted in. */
+/* One CPU counts out what another has counted in; the third has seen no packet of the rule. */
 static void rule_has_what_all_cpus_count(void **state)
 {
-	struct weir_connection_total totals[2] = {
+	struct weir_connection_total totals[3] = {
 		{.opened = 7,
 		 .max = 4,
 		 .counts = {.refused = 70, .handshakes = 1, .handshake_less_us = (1ull << 32) - 9}},
@@ -149,7 +149,7 @@ static void rule_has_what_all_cpus_count(void **state)
 	count_total(&totals[0], 50, 5);
 	count_total(&totals[0], 43, 100); /* fell silent */
 	count_total(&totals[1], 50, -2);
-	weir_connection_rule_figures(totals, 2, &lone, &clock, &figures);
+	weir_connection_rule_figures(totals, 3, &lone, &clock, &figures);
 	assert_int_equal(figures.now, 3);
 	assert_int_equal(figures.max, 6);
 	assert_int_equal(figures.opened, 9);
@@ -158,7 +158,7 @@ static void rule_has_what_all_cpus_count(void **state)
 	assert_int_equal(figures.closed_by_idle, 6);
 
 	count_total(&totals[1], 50, -9);
-	weir_connection_rule_figures(totals, 2, &lone, &clock, &figures);
+	weir_connection_rule_figures(totals, 3, &lone, &clock, &figures);
 	assert_int_equal(figures.now, 0);
 }
 

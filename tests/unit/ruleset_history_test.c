@@ -16,7 +16,7 @@
 #include "rules/history.h"
 #include "ruleset_bench.h"
 
-static struct weir_kept_set *kept(unsigned int threshold)
+static struct weir_kept_set *kept_with(const char *allowed, unsigned int threshold)
 {
 	struct weir_ruleset *ruleset = NULL;
 	struct weir_kept_set *set = NULL;
@@ -24,13 +24,18 @@ static struct weir_kept_set *kept(unsigned int threshold)
 	char text[256];
 
 	snprintf(text, sizeof(text),
-		 "allow: 192.0.2.0/24\ndeny: [\"2001:db8::/32\", 10.0.0.0/8]\nresources: [{name: a}]\n"
+		 "allow: %s\ndeny: [\"2001:db8::/32\", 10.0.0.0/8]\nresources: [{name: a}]\n"
 		 "rules: [{resource: a, threshold: %u}]\n",
-		 threshold);
+		 allowed, threshold);
 	assert_int_equal(weir_ruleset_parse("a.yaml", text, strlen(text), &ruleset, &diag), 0);
 	assert_int_equal(weir_kept_set_make(ruleset, &set), 0);
 	weir_ruleset_free(ruleset);
 	return set;
+}
+
+static struct weir_kept_set *kept(unsigned int threshold)
+{
+	return kept_with("192.0.2.0/24", threshold);
 }
 
 /* "3 2 1": the thresholds of the sets, the latest first. */
@@ -61,6 +66,17 @@ static void steps_leave_the_set_in_force_and_the_one_before(void **state)
 	assert_string_equal(sets_of(&history), "2 3");
 	weir_history_swap(&history);
 	assert_string_equal(sets_of(&history), "3 2");
+	weir_history_free(&history);
+}
+
+static void a_change_of_the_lists_alone_is_a_step(void **state)
+{
+	struct weir_history history = {};
+
+	weir_history_push(&history, kept(1), false);
+	weir_history_push(&history, kept(2), false);
+	weir_history_push(&history, kept_with("192.0.2.0/25", 2), false);
+	assert_string_equal(sets_of(&history), "2 2");
 	weir_history_free(&history);
 }
 
@@ -152,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_leave_the_set_in_force_and_the_one_before),
+		cmocka_unit_test(a_change_of_the_lists_alone_is_a_step),
 		cmocka_unit_test(a_trial_leaves_no_trace_when_it_returns),
 		cmocka_unit_test(what_is_kept_comes_back_with_its_lists),
 		cmocka_unit_test(damaged_bytes_are_refused_or_read),

@@ -104,6 +104,20 @@ static void a_threshold_of_nothing_admits_nothing(void **state)
 	assert_int_equal(tokens.batch_max, 0);
 }
 
+/* Until the controller says how much memory is in use, and when it is gone: as much as can be. */
+static void what_goes_by_memory_begins_as_if_it_were_full(void **state)
+{
+	struct weir_ruleset_rule rule = rule_of(0, SECOND, 5 * WEIR_MICRO);
+	struct weir_token_rate full;
+	struct weir_tokens tokens;
+
+	rule.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	rule.memory = (struct weir_memory_fields){1000, 100, 1024, 2048};
+	weir_tokens_make(&rule, &tokens);
+	weir_tokens_rate(100, 1, SECOND, tokens.unit, &full);
+	assert_true(weir_tokens_same_rate(&tokens.clock.rate, &full));
+}
+
 static void a_burst_left_out_is_the_threshold_and_at_least_one(void **state)
 {
 	struct weir_ruleset_rule rule = rule_of(2900000, SECOND, 0);
@@ -155,6 +169,7 @@ int main(void)
 		cmocka_unit_test(a_bucket_and_a_nanosecond_keep_within_their_bounds),
 		cmocka_unit_test(virtual_time_is_the_threshold_at_every_nanosecond),
 		cmocka_unit_test(a_threshold_of_nothing_admits_nothing),
+		cmocka_unit_test(what_goes_by_memory_begins_as_if_it_were_full),
 		cmocka_unit_test(a_burst_left_out_is_the_threshold_and_at_least_one),
 		cmocka_unit_test(a_reload_goes_on_at_the_new_rate),
 	};
