@@ -362,6 +362,35 @@ static void outcomes_leave_the_window_bucket_by_bucket(void **state)
 	end(&rig, &before);
 }
 
+/* ---- a full table ---- */
+
+#define FLOOD 8192u
+
+/* Each flow's only request fails. Returns how many evictions there have been by then. */
+static uint64_t flood(struct rig *rig, uint64_t now_ns, uint32_t first)
+{
+	for (uint32_t i = 0; i < FLOOD; i++) {
+		assert_true(passes(rig, now_ns, first + i, 1, SYN));
+		assert_true(passes(rig, now_ns, first + i, 1, RST));
+	}
+	return rig_rule_counters(rig, 0).evicted;
+}
+
+static void a_breaker_is_not_forgotten_unsaid_while_its_window_counts(void **state)
+{
+	uint64_t evicted;
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
+	start(&rig, &before);
+	evicted = flood(&rig, START, 0);
+	/* All time-outs are over, and no window: each new breaker takes the place of one that counts. */
+	assert_int_equal(flood(&rig, START + 5 * SECOND, FLOOD), evicted + FLOOD);
+	end(&rig, &before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +405,7 @@ int main(void)
 		cmocka_unit_test(a_probe_that_another_rule_drops_is_none),
 		cmocka_unit_test(one_that_observes_counts_what_it_would_drop),
 		cmocka_unit_test(outcomes_leave_the_window_bucket_by_bucket),
+		cmocka_unit_test(a_breaker_is_not_forgotten_unsaid_while_its_window_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

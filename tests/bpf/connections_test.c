@@ -441,6 +441,24 @@ static void flood_of_sources_drives_out_no_flow_that_has_talked(void **state)
 	flood(WEIR_KEY_SOURCE);
 }
 
+static void flood_of_datagrams_drives_out_nobody_who_came_twice(void **state)
+{
+	uint64_t now_ns = RIG_START_NS;
+	cpu_set_t before;
+	struct rig rig;
+
+	start_alone(&rig, 4096, 1024, 0, MANY, &before);
+	for (uint32_t i = 0; i < 2 * FLOOD_CONNECTIONS; i++)
+		assert_true(passes(&rig, now_ns, i / 2, 1024, 0));
+	for (uint32_t i = 0; i < FLOOD_SYNS; i++)
+		passes(&rig, ++now_ns, 0x100000 + i, 1024, 0);
+	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++)
+		assert_true(passes(&rig, now_ns, i, 1024, 0));
+	/* None of them came anew. */
+	assert_int_equal(figures_of(&rig, 0, now_ns).opened, FLOOD_CONNECTIONS + FLOOD_SYNS);
+	end_alone(&rig, &before);
+}
+
 static void connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused(void **state)
 {
 	uint64_t now_ns = RIG_START_NS;
@@ -567,6 +585,7 @@ int main(void)
 		cmocka_unit_test_teardown(limit_of_ten_admits_ten_of_a_resource_when_syns_come_on_two_cpus, rig_detach),
 		cmocka_unit_test(flood_of_syns_drives_out_nobody_who_has_talked_and_leaves_no_count),
 		cmocka_unit_test(flood_of_sources_drives_out_no_flow_that_has_talked),
+		cmocka_unit_test(flood_of_datagrams_drives_out_nobody_who_came_twice),
 		cmocka_unit_test(connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused),
 		cmocka_unit_test(full_table_evicts_and_counts_it),
 		cmocka_unit_test(stray_packet_before_an_opening_lets_nobody_past_the_limit),

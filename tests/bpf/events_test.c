@@ -288,7 +288,8 @@ static void what_would_be_dropped_is_told_and_says_so(void **state)
 	struct rig rig;
 
 	begin(&rig, WEIR_KEY_SOURCE)->observes = true;
-	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, 100, 600 * SECOND, 10);
+	/* Would drop it, too: the first is told, as if they were enforced. */
+	rig_rule(&rig, 0, WEIR_WINDOW_LEAP, LIMIT, 600 * SECOND, 10)->observes = true;
 	load(&rig);
 	listen_now();
 	send_packets(&rig, 1, LIMIT + 1, true);

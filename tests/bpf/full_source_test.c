@@ -124,6 +124,10 @@ static void every_packet_is_judged_and_counted(void **state)
 		assert_int_equal(counters.blocked.bytes, dropped * frame_bytes);
 		assert_int_equal(counters.blocked_by_second, dropped);
 	}
+	/* A second has the place of one before it, and counts anew. */
+	bench.now_ns += WEIR_SECONDS * SECOND;
+	assert_int_equal(passed_of(&bench, "192.0.2.1", PORT, LIMIT + 1), LIMIT);
+	assert_int_equal(rig_resource_counters(&bench.rig, 0).blocked_by_second, 1);
 	close_bench(&bench);
 }
 

@@ -230,6 +230,33 @@ static void the_next_load_s_threshold_holds_for_a_full_flow(void **state)
 	end(&old);
 }
 
+static void load_warming(struct bench *bench, struct bench *before, uint32_t period_s)
+{
+	struct weir_ruleset_rule *rule = begin(bench);
+
+	rule->threshold_micro = 100 * WEIR_MICRO;
+	rule->strategy = WEIR_STRATEGY_WARM_UP;
+	rule->warm_up = (struct weir_warm_up_fields){.period_s = period_s, .cold_factor = 3};
+	bench->rig.reloads = before ? &before->rig : NULL;
+	bench->rig.now_ns = bench->now_ns;
+	rig_load(&bench->rig, true);
+}
+
+/* The flow has passed no less than a cold one's rate, and does not cool. */
+static void a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second(void **state)
+{
+	struct bench old = {}, longer = {};
+
+	load_warming(&old, NULL, 10);
+	assert_int_equal(passed_of(&old, "192.0.2.1", PORT, 100), 33);
+	load_warming(&longer, &old, 11);
+	assert_int_equal(passed_of(&longer, "192.0.2.1", PORT, 1), 1);
+	longer.now_ns += SECOND;
+	assert_int_equal(passed_of(&longer, "192.0.2.1", PORT, 100), 39); /* 966 tokens are left of 1000 */
+	end(&longer);
+	end(&old);
+}
+
 /* ---- many reloads within a window ---- */
 
 /* Reload bench's rules `count` times, each time with another threshold or override, and in the end with that of
@@ -349,6 +376,7 @@ int main(void)
 		cmocka_unit_test(flows_under_overrides_have_their_own_limits),
 		cmocka_unit_test(an_override_reaches_a_flow_that_was_silent_for_a_window),
 		cmocka_unit_test(the_next_load_s_threshold_holds_for_a_full_flow),
+		cmocka_unit_test(a_reload_keeps_what_has_passed_of_a_warming_flow_in_this_second),
 		cmocka_unit_test(no_number_of_reloads_makes_an_old_threshold_hold_again),
 		cmocka_unit_test(no_number_of_reloads_makes_an_old_override_hold_again),
 		cmocka_unit_test(a_flow_is_full_for_packets_larger_than_what_is_left),

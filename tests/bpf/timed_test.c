@@ -166,14 +166,17 @@ static void with_the_lists_of_files_the_longest_prefix_wins(void **state)
 {
 	struct bench bench;
 
-	open_bench(&bench, lists(5, "+10.0.0.0/8", "-10.1.0.0/16", "+10.1.1.1/32", "+172.16.0.0/12", "-2001:db8::/32"),
-		   5, NULL);
-	give(&bench, true, "10.0.0.0/12", HOUR);   /* longer than /8 */
-	give(&bench, false, "10.1.0.0/16", HOUR);  /* a tie */
-	give(&bench, true, "10.1.1.0/24", HOUR);   /* shorter than /32 */
-	give(&bench, true, "172.16.0.0/12", HOUR); /* a tie the other way */
-	give(&bench, false, "2001:db8::5", HOUR);  /* an address */
-	give(&bench, false, "2001::/16", HOUR);	   /* shorter than /32 */
+	open_bench(&bench,
+		   lists(6, "+10.0.0.0/8", "-10.1.0.0/16", "+10.1.1.1/32", "+172.16.0.0/12", "-2001:db8::/32",
+			 "-2001:db8:1:1::/64"),
+		   6, NULL);
+	give(&bench, true, "10.0.0.0/12", HOUR);      /* longer than /8 */
+	give(&bench, false, "10.1.0.0/16", HOUR);     /* a tie */
+	give(&bench, true, "10.1.1.0/24", HOUR);      /* shorter than /32 */
+	give(&bench, true, "172.16.0.0/12", HOUR);    /* a tie the other way */
+	give(&bench, false, "2001:db8::5", HOUR);     /* an address */
+	give(&bench, false, "2001::/16", HOUR);	      /* shorter than /32 */
+	give(&bench, false, "2001:db8:1::/48", HOUR); /* shorter than /64 */
 	assert_int_equal(verdict_at(&bench, "10.200.0.1", NOW), WEIR_VERDICT_ALLOW);
 	assert_int_equal(verdict_at(&bench, "10.2.0.1", NOW), WEIR_VERDICT_DENY);
 	assert_int_equal(verdict_at(&bench, "10.1.2.1", NOW), WEIR_VERDICT_DENY);
@@ -183,6 +186,8 @@ static void with_the_lists_of_files_the_longest_prefix_wins(void **state)
 	assert_int_equal(verdict_at(&bench, "2001:db8::5", NOW), WEIR_VERDICT_ALLOW);
 	assert_int_equal(verdict_at(&bench, "2001:db8::6", NOW), WEIR_VERDICT_DENY);
 	assert_int_equal(verdict_at(&bench, "2001:db9::6", NOW), WEIR_VERDICT_ALLOW);
+	assert_int_equal(verdict_at(&bench, "2001:db8:1:1::6", NOW), WEIR_VERDICT_DENY);
+	assert_int_equal(verdict_at(&bench, "2001:db8:1:2::6", NOW), WEIR_VERDICT_ALLOW);
 	/* to block an address that a file allows as such: a tie */
 	give(&bench, true, "10.1.1.1", HOUR);
 	assert_int_equal(verdict_at(&bench, "10.1.1.1", NOW), WEIR_VERDICT_DENY);
