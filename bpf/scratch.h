@@ -287,6 +287,7 @@ struct weir_sum {
 struct weir_remnant_view {
 	__u32 name;
 	__u32 set, other_set; /* beside the set of its row, or the first of its two; and the other one */
+	__u32 vain_looks;     /* at other_set, of rows pushed out, since one found a free word there */
 	__u32 strangers_group;
 	__u32 window_cells;
 	__u64 newest; /* of the row */

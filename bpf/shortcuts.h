@@ -31,11 +31,13 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 
 static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
-	const struct weir_remnant_set *set =
-		weir_remnant_set(weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.remnant_sets));
+	__u32 number = weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.remnant_sets);
+	const struct weir_remnant_set *set = weir_remnant_set(number), *pair = weir_remnant_set(number ^ 1);
 
 	if (set)
 		(void)READ_ONCE(set->word[0]);
+	if (pair)
+		(void)READ_ONCE(pair->word[0]);
 }
 
 /* Start to fetch what a flow that is not full needs: both of its sets, its presence cell, and while rows are pushed out

@@ -3,8 +3,9 @@
  * Map `remnants`, shared by all CPUs: what rows leave behind that are pushed out while they count (bpf/remnants.h). A
  * remnant is one word, so that a compare-and-swap changes all of it, and a set of them is a cache line. A flow has two
  * candidate sets, one beside each of its two sets of rows, and may have several remnants: they add up. So what a row
- * leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page. Behind the last set
- * comes the *head*, and behind that a word for each page, which says until when remnants in it may count.
+ * leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page. Behind the last set come
+ * the *heads*, in one of which each CPU counts, and behind them a word for each page, which says until when remnants in
+ * it may count.
  *
  * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
  * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
@@ -30,7 +31,7 @@ struct weir_remnant_set {
 	union {
 		__u64 word[WEIR_REMNANT_WAYS];	   /* 0: free */
 		__u64 until_ns[WEIR_REMNANT_WAYS]; /* of pages: no remnant counts from then on, by CLOCK_MONOTONIC */
-		struct {			   /* of the head */
+		struct {			   /* of a head, by some CPUs */
 			__u64 displaced;	   /* remnants that were lost to newer ones while they counted */
 			__u64 joined;		   /* remnants that found no place and were added to strangers */
 		};
@@ -38,8 +39,13 @@ struct weir_remnant_set {
 };
 _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
 
-/* What the map has: sets, the head, and sets of pages' words. */
-#define WEIR_REMNANT_PAGES_SET(sets) ((sets) + 1)
+/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there: on one head for
+ * all, CPUs would wait for each other.
+ */
+#define WEIR_REMNANT_HEADS 64
+
+/* What the map has: sets, heads, and sets of pages' words. */
+#define WEIR_REMNANT_PAGES_SET(sets) ((sets) + WEIR_REMNANT_HEADS)
 #define WEIR_REMNANT_ALL_SETS(sets)                                                                                    \
 	(WEIR_REMNANT_PAGES_SET(sets) + ((sets) / WEIR_REMNANT_PAGE_SETS + WEIR_REMNANT_WAYS - 1) / WEIR_REMNANT_WAYS)
 

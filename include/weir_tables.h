@@ -26,7 +26,7 @@
 	TABLE(MEDIUM_FLOWS, medium_flows, struct weir_medium_row, 64, 1)                                               \
 	TABLE(WIDE_FLOWS, wide_flows, struct weir_wide_row, 128, 1)                                                    \
 	TABLE(PRESENCE, presence, struct weir_presence_line, 64, 1)                                                    \
-	TABLE(REMNANTS, remnants, struct weir_remnant_set, 64, 2)                                                      \
+	TABLE(REMNANTS, remnants, struct weir_remnant_set, 64, 3)                                                      \
 	TABLE(STRANGERS, strangers, struct weir_strangers, 128, 2)                                                     \
 	TABLE(LONE_ROWS, lone_rows, struct weir_wide_row, 128, 1)                                                      \
 	TABLE(TALKERS, talkers, struct weir_talker, 64, 1)                                                             \

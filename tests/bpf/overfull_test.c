@@ -98,13 +98,19 @@ static uint64_t evicted(const struct crowd *crowd)
 	return rig_rule_counters(&crowd->rig, 0).evicted;
 }
 
+/* All heads together. */
 static struct weir_remnant_set head_of(const struct crowd *crowd)
 {
-	const uint32_t key = crowd->rig.image->config.remnant_sets;
-	struct weir_remnant_set head;
+	const uint32_t sets = crowd->rig.image->config.remnant_sets;
+	const int fd = weir_object_map_fd(crowd->rig.object, WEIR_MAP_REMNANTS);
+	struct weir_remnant_set sum = {}, head;
 
-	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(crowd->rig.object, WEIR_MAP_REMNANTS), &key, &head), 0);
-	return head;
+	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
+		assert_int_equal(bpf_map_lookup_elem(fd, &key, &head), 0);
+		sum.displaced += head.displaced;
+		sum.joined += head.joined;
+	}
+	return sum;
 }
 
 /* ---- one flow that is pushed out ---- */

@@ -193,8 +193,8 @@ static void memory_is_what_the_maps_take(void **state)
 	/* One set of each, and the states of whole resources. */
 	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
-	/* Four words for each row, the head, and a word for each page of 64 sets. */
-	assert_int_equal(memory.remnants, 4096 * 4 * 8 + 64 + 4096 * 4 / 8 / 64 * 8);
+	/* Four words for each row, the heads, and a word for each page of 64 sets. */
+	assert_int_equal(memory.remnants, 4096 * 4 * 8 + WEIR_REMNANT_HEADS * 64 + 4096 * 4 / 8 / 64 * 8);
 	assert_int_equal(memory.events, sizeof(struct weir_events));
 	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
 					       memory.remnants + memory.shared + memory.lone_rows + memory.counters +

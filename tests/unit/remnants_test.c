@@ -137,13 +137,13 @@ static void no_group_of_strangers_is_nobodys(void **state)
 		assert_int_equal(met[i], met[0]);
 }
 
-/* Every page has a word of its own, behind the head. */
+/* Every page has a word of its own, behind the heads. */
 static void every_page_has_a_word(void **state)
 {
 	for (uint32_t sets = WEIR_REMNANT_PAGE_SETS; sets <= 1u << 20; sets *= 2) {
 		const uint32_t last_page = sets / WEIR_REMNANT_PAGE_SETS - 1;
 
-		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets), sets + 1);
+		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets), sets + WEIR_REMNANT_HEADS);
 		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets) + last_page / WEIR_REMNANT_WAYS + 1,
 				 WEIR_REMNANT_ALL_SETS(sets));
 	}

@@ -67,18 +67,32 @@ static int count_used(const struct weir_instance *instance, uint32_t sets, uint6
 	return 0;
 }
 
+static int add_heads(const struct weir_instance *instance, uint32_t sets, struct weir_remnants_sum *sum)
+{
+	struct weir_remnant_set head;
+
+	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
+		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &key, &head);
+
+		if (err)
+			return err;
+		sum->joined += head.joined;
+		sum->displaced += head.displaced;
+	}
+	return 0;
+}
+
 int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
 {
 	const uint32_t sets = instance->info.remnant_sets;
 	const uint64_t now_ns = weir_host_now_ns();
 	struct weir_remnants_sum sum = {};
-	struct weir_remnant_set head;
 	int err;
 
 	*ret_sum = sum;
 	if (!sets || instance->is_foreign[WEIR_MAP_REMNANTS])
 		return 0;
-	err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &sets, &head);
+	err = add_heads(instance, sets, &sum);
 	if (!err)
 		err = any_counts(instance, sets, now_ns);
 	if (err > 0)
@@ -86,8 +100,6 @@ int weir_remnants_look(const struct weir_instance *instance, struct weir_remnant
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
 	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
-	sum.joined = head.joined;
-	sum.displaced = head.displaced;
 	*ret_sum = sum;
 	return 0;
 }
