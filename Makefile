@@ -275,7 +275,7 @@ tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HE
 test: deps
 	+@$(MAKE) --no-print-directory tests
 	$(make_fuzzers)
-	BUILD=$(BUILD) exec tests/run unit fuzz bpf model e2e check
+	BUILD=$(BUILD) exec tests/run model unit fuzz bpf e2e check
 
 test-unit: $(UNIT_TESTS)
 	BUILD=$(BUILD) exec tests/run unit
