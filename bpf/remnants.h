@@ -169,12 +169,12 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 
 #define WEIR_REMNANT_TRIES 8
 
-/* The set beside the row that goes, the *near* one, was fetched with the newcomer's own; the far one must be waited for:
- * 180 of 960 ns (a flood of new sources, all full; test run). So nobody looks there while this many words of the near
- * one are free or more, nor, most of the time, when so many looks in a row have found no free word. Chosen, not derived:
- * of the remnants of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8 and ~0u every
- * remnant looks at both. So does every one where a rule says `whenFull: aggregate`: a flow must not join strangers that
- * has a remnant, and what joins them is dearer.
+/* The set beside the row that goes, the *near* one, was fetched with the newcomer's own; the far one must be waited
+ * for: 180 of 960 ns (a flood of new sources, all full; test run). So nobody looks there while this many words of the
+ * near one are free or more, nor, most of the time, when so many looks in a row have found no free word. Chosen, not
+ * derived: of the remnants of flows for four times the rows 0.2 % are lost, 2 % under smooth windows. With 8 and ~0u
+ * every remnant looks at both. So does every one where a rule says `whenFull: aggregate`: a flow must not join
+ * strangers that has a remnant, and what joins them is dearer.
  */
 #define WEIR_REMNANT_FREE_NEAR 3
 #define WEIR_REMNANT_VAIN_LOOKS 16
@@ -182,8 +182,8 @@ __noinline __u64 weir_left_without_row(struct weir_scratch *s)
 /* How much it would hurt to lose a word, in ascending order: the flow's own, which its units are added to; one that is
  * free or has expired; one of a timing that nobody else knows; one that counts, by its units, and then the older one;
  * one that stays, as a rule with such windows says `whenFull: aggregate`.
- * A free word's rank is RANK_FREE and the words of its set that are not free: of two sets that are looked at the emptier
- * one is taken.
+ * A free word's rank is RANK_FREE and the words of its set that are not free: of two sets that are looked at the
+ * emptier one is taken.
  */
 #define WEIR_REMNANT_RANK_OWN 0ull
 #define WEIR_REMNANT_RANK_FREE 1ull

@@ -39,8 +39,8 @@ struct weir_remnant_set {
 };
 _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
 
-/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there: on one head for
- * all, CPUs would wait for each other.
+/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there: on one head
+ * for all, CPUs would wait for each other.
  */
 #define WEIR_REMNANT_HEADS 64
 
