@@ -149,23 +149,31 @@ static int attach_pace(const char *instance, const struct weir_targets *targets,
 	return weir_pace_attach(instance, ifindexes, targets->count, diag);
 }
 
-/* What a pattern means may be refused for reasons of its own: then the others are limited all the same. */
-static int put_links(const struct weir_link_terms *terms, const struct weir_targets *targets, struct weir_diag *diag)
+/* What a pattern means may be refused for reasons of its own: then the others are limited all the same. What has gone
+ * since it was looked for is no matter where somebody watches, who will see what comes in its place.
+ */
+static int put_links(const struct weir_link_terms *terms, const struct weir_targets *targets, bool is_watched,
+		     struct weir_diag *diag)
 {
 	size_t put = 0;
-	int err = 0;
+	int refusal = 0;
 
 	for (size_t i = 0; i < targets->count; i++) {
 		const struct weir_target *target = &targets->targets[i];
 		struct weir_diag told = {};
+		int err = weir_instance_put_link(terms, target->name, target->ifindex, NULL, &told);
 
-		err = weir_instance_put_link(terms, target->name, target->ifindex, NULL, &told);
+		if (err == -ENODEV && is_watched && !target->is_named) {
+			weir_diag_free(&told);
+			continue;
+		}
 		weir_diag_move(diag, &told, err && !target->is_named);
 		if (err && target->is_named)
 			return err;
 		put += !err;
+		refusal = err ? err : refusal;
 	}
-	return put ? 0 : err;
+	return put ? 0 : refusal;
 }
 
 /* Under the lock. Fills first, attaches last. */
@@ -202,7 +210,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	if (!err && options->is_controlled)
 		err = publish_and_beat(settings, image, object, diag);
 	if (!err)
-		err = put_links(&terms, &plan->targets, diag);
+		err = put_links(&terms, &plan->targets, options->is_controlled, diag);
 	if (err) {
 		struct weir_diag ignored = {};
 

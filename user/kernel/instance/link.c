@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <net/if.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -53,6 +54,11 @@ static int explain_link_failure(const char *interface, uint32_t ifindex, int err
 		if (busy)
 			return busy;
 	}
+	if (err == -ENODEV) {
+		weir_diag_error(diag, NULL, NULL, "'ip link' shows those there are",
+				"interface '%s' has gone while weir was attaching to it", interface);
+		return err;
+	}
 	if (is_native && (err == -EOPNOTSUPP || err == -ENOTSUP)) {
 		why = "the driver has no XDP support";
 		hint = "try '--mode skb' (slower), or another interface";
@@ -71,12 +77,18 @@ static bool is_refused_by_driver(int err)
 	return err == -EOPNOTSUPP || err == -EINVAL || err == -ERANGE || err == -E2BIG || err == -ENOSPC;
 }
 
-/* Returns the link, or -errno. */
+/* Returns the link, or -errno: -ENODEV of an interface that has gone, of which the kernel says EINVAL, as a driver does
+ * that refuses.
+ */
 static int create_link(int program_fd, uint32_t ifindex, bool is_native)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+	int link_fd = bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
+	char name[IF_NAMESIZE];
 
-	return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
+	if (link_fd == -EINVAL && !if_indextoname(ifindex, name) && errno == ENXIO)
+		return -ENODEV;
+	return link_fd;
 }
 
 /* What is merged before skb mode sees it is judged as one packet: other limits than those that were written. */
