@@ -332,32 +332,46 @@ static int take_event(struct builder *builder, struct fy_event *event)
 
 /* ---- text ---- */
 
-/* The first byte that is not UTF-8 or is a control character that YAML does not allow; `bytes` when none is. */
-static size_t find_unprintable(const char *text, size_t bytes)
+static bool is_control(uint32_t code)
+{
+	return code < ' ' || (code >= 0x7f && code <= 0x9f);
+}
+
+/* The first byte of what is not UTF-8 (*ret_is_utf8), or of a character that YAML does not allow (*ret_code); `bytes`
+ * when there is none.
+ */
+static size_t find_unprintable(const char *text, size_t bytes, bool *ret_is_utf8, uint32_t *ret_code)
 {
 	size_t offset = 0, length;
-	uint32_t code;
 
 	for (; offset < bytes; offset += length) {
-		length = weir_utf8_character(text + offset, bytes - offset, &code);
-		if (!length || (code < ' ' && !(code && strchr("\t\r\n", code))) || (code >= 0x7f && code <= 0x9f) ||
-		    code == 0xfffe || code == 0xffff)
+		length = weir_utf8_character(text + offset, bytes - offset, ret_code);
+		*ret_is_utf8 = length;
+		if (!length || (is_control(*ret_code) && !(*ret_code && strchr("\t\r\n", (int)*ret_code))) ||
+		    *ret_code == 0xfffe || *ret_code == 0xffff)
 			break;
 	}
 	return offset;
 }
 
+/* Zero bytes are what most other encodings of text are full of. */
 static int check_text(struct builder *builder)
 {
+	static const char resave[] = "save the file as plain UTF-8 text";
 	const struct weir_document *document = builder->document;
-	size_t offset = find_unprintable(document->text, document->bytes);
+	bool is_utf8 = true;
+	uint32_t code = 0;
+	size_t offset = find_unprintable(document->text, document->bytes, &is_utf8, &code);
 	struct weir_place place;
 
 	if (offset == document->bytes)
 		return 0;
 	place = place_of(builder, offset, offset + 1);
-	return weir_diag_error(builder->diag, &place, NULL, "save the file as plain UTF-8 text",
-			       "byte 0x%02x is not UTF-8 text", (unsigned char)document->text[offset]);
+	if (!is_utf8)
+		return weir_diag_error(builder->diag, &place, NULL, resave, "byte 0x%02x is not UTF-8 text",
+				       (unsigned char)document->text[offset]);
+	return weir_diag_error(builder->diag, &place, NULL, code ? "take it out" : resave,
+			       "%scharacter U+%04X is no text", is_control(code) ? "control " : "", code);
 }
 
 /* libfyaml reads a list or map of brackets to its end before it tells of its beginning, some 400 bytes a bracket: eight
