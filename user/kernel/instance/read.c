@@ -173,21 +173,26 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	return 0;
 }
 
-static int fail_cut_short(const char *name, int err, const char *map, struct weir_diag *diag)
+/* Of a pin that is not there, though the instance is, some command has been killed before it was done. */
+static int fail_to_open(const char *name, int err, const char *pin, struct weir_diag *diag)
 {
 	char hint[192], option[WEIR_INSTANCE_OPTION_BYTES];
 
-	snprintf(hint, sizeof(hint), "an attach was cut short, perhaps: 'weir detach%s' clears it away",
+	if (err != ENOENT)
+		return weir_diag_fail(diag, err, NULL, "cannot open '%s' of instance '%s'", pin, name);
+	snprintf(hint, sizeof(hint), "'weir detach%s' takes it away, 'weir attach' puts it back",
 		 weir_instance_option(name, option));
-	return weir_diag_fail(diag, err, hint, "cannot open map '%s' of instance '%s'", map, name);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"instance '%s' is half there, left by a command that was killed: '%s' is missing", name, pin);
+	return -err;
 }
 
 static int open_map(struct weir_instance *instance, enum weir_instance_map map, struct weir_diag *diag)
 {
-	instance->map_fd[map] = weir_pin_open(instance->name, weir_instance_map_name(map));
-	if (instance->map_fd[map] < 0)
-		return fail_cut_short(instance->name, -instance->map_fd[map], weir_instance_map_name(map), diag);
-	return 0;
+	const char *pin = weir_instance_map_name(map);
+
+	instance->map_fd[map] = weir_pin_open(instance->name, pin);
+	return instance->map_fd[map] < 0 ? fail_to_open(instance->name, -instance->map_fd[map], pin, diag) : 0;
 }
 
 /* Its description first, which says what the others are. */
@@ -204,8 +209,7 @@ static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 		return err;
 	instance->thresholds_fd = weir_pin_open(instance->name, WEIR_PIN_THRESHOLDS);
 	if (instance->thresholds_fd < 0)
-		return weir_diag_fail(diag, -instance->thresholds_fd, NULL,
-				      "cannot open the thresholds of instance '%s'", instance->name);
+		return fail_to_open(instance->name, -instance->thresholds_fd, WEIR_PIN_THRESHOLDS, diag);
 	return 0;
 }
 
