@@ -271,6 +271,34 @@ static void thirty_two_resources_may_meet_and_thirty_three_are_refused(void **st
 	weir_ruleset_free(ruleset);
 }
 
+static void add_third(struct weir_range **ranges, size_t *count, uint32_t values)
+{
+	for (uint32_t value = 0; value < values; value++)
+		if (!chance(3))
+			add_range(ranges, count, value, value);
+}
+
+/* A search for the most resources would take as long again. It would find more than may meet, too, which can wait. */
+static void what_cannot_be_proved_of_rules_is_not_tried_for_resources(void **state)
+{
+	struct weir_ruleset *ruleset = new_ruleset();
+
+	for (uint32_t i = 0; i < 300; i++) {
+		struct weir_match *match = add_resource(ruleset, "r", 0);
+
+		add_third(&match->destination_port, &match->destination_port_count, 200);
+		add_third(&match->source_port, &match->source_port_count, 200);
+		add_third(&match->length, &match->length_count, 200);
+		add_third(&match->vlan, &match->vlan_count, 200);
+		add_third(&match->dscp, &match->dscp_count, 64);
+		add_rule(ruleset, i, "rule", 10);
+	}
+	for (int i = 0; i < 33; i++)
+		add_resource(ruleset, "any", 0);
+	assert_refused(ruleset, &plain_options, "cannot prove that at most 16 rules meet on one packet");
+	weir_ruleset_free(ruleset);
+}
+
 /* Eight rules on each of two resources: 16 when they meet, 8 when they cannot. */
 static void assert_apart(struct weir_ruleset *ruleset, bool are_apart)
 {
@@ -458,6 +486,7 @@ int main(void)
 		cmocka_unit_test(sixteen_rules_may_meet_and_seventeen_are_refused),
 		cmocka_unit_test(a_resource_with_seventeen_rules_is_refused),
 		cmocka_unit_test(thirty_two_resources_may_meet_and_thirty_three_are_refused),
+		cmocka_unit_test(what_cannot_be_proved_of_rules_is_not_tried_for_resources),
 		cmocka_unit_test(an_ipv4_source_and_an_ipv6_destination_cannot_meet),
 		cmocka_unit_test(tcp_flags_and_udp_cannot_meet),
 		cmocka_unit_test(ports_and_an_icmp_type_cannot_meet),

@@ -666,9 +666,10 @@ static int judge(const struct weir_ruleset *ruleset, struct search *search, stru
 		everywhere + hidden < WEIR_PACKET_RULES_MAX ? WEIR_PACKET_RULES_MAX - everywhere - hidden : 0;
 	int err = 0;
 
+	/* The file is refused, and the other search would take as long again. */
 	if (find_most(search, true, room, &image->packet_rules_max))
-		err = too_hard(diag, "rules", room);
-	else if (image->packet_rules_max > room || everywhere + hidden > WEIR_PACKET_RULES_MAX)
+		return too_hard(diag, "rules", room);
+	if (image->packet_rules_max > room || everywhere + hidden > WEIR_PACKET_RULES_MAX)
 		err = too_many_rules(ruleset, search, diag);
 	image->packet_rules_max += everywhere;
 	if (find_most(search, false, WEIR_PACKET_RESOURCES_MAX, &image->packet_resources_max))
