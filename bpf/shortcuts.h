@@ -29,6 +29,9 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
+/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out leaves its remnant
+ * in either.
+ */
 static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
 	__u32 number = weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.remnant_sets);
