@@ -29,8 +29,8 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
-/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out leaves its remnant
- * in either.
+/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out leaves its
+ * remnant in either.
  */
 static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
