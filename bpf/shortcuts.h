@@ -29,8 +29,8 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 		(void)ROW_GET(rows + way * ROW_BYTES(wide), wide, tag);
 }
 
-/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out leaves its
- * remnant in either.
+/* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out mostly leaves
+ * its remnant in one of the two.
  */
 static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
@@ -44,7 +44,8 @@ static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, con
 }
 
 /* Start to fetch what a flow that is not full needs: both of its sets, its presence cell, and while rows are pushed out
- * the two sets of its remnants. One after the other, each would be waited for. Rows first: their table is the largest.
+ * the sets of remnants beside both. One after the other, each would be waited for. Rows first: their table is the
+ * largest.
  */
 static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id,
 					    const enum weir_width wide)
