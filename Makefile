@@ -72,8 +72,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
-	tests test faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
-	check check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
+	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
+	check check-changed check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
 
@@ -87,7 +87,9 @@ help:
 	@echo 'make demo         two namespaces, real traffic, a live table (root; sets itself up)'
 	@echo 'make demo-cluster three hosts share one limit through a Redis; one dies, the store stops (root)'
 	@echo
-	@echo 'make test         every test, and the checks (root; sets itself up)'
+	@echo 'make test         what CI runs: claims of every kind, and checks of what has changed (root; sets itself up; within 15 minutes)'
+	@echo 'make test-quick   the quicker ones, while working (root, within 5 minutes)'
+	@echo 'make test-all     everything there is: mutants, faults of every call, other kernels, Debian with systemd (root, hours)'
 	@echo 'make tests        build the tests and run none'
 	@echo 'make test-unit    pure C tests, no root'
 	@echo 'make test-bpf     tests of the BPF program by BPF_PROG_TEST_RUN (root)'
@@ -95,7 +97,7 @@ help:
 	@echo 'make faults       system calls of every command fail, and it is killed at them, in turn (root)'
 	@echo 'make soak         an hour of traffic, reloads, restarts; counters add up, nothing grows (root)'
 	@echo 'make mutants      known faults, one by one: the test named for each must notice (root, half an hour; MUTANTS="yaml*": some)'
-	@echo 'make coverage     lines of user/ that the tests never reach (root; SUITES="unit bpf_once": by some of them)'
+	@echo 'make coverage     lines of user/ that the tests never reach (root; SUITES="unit/*": by some of them)'
 	@echo 'make test-vm      the program and commands on the kernels of Debian 12, emulated (minutes)'
 	@echo 'make test-kernels the program on the kernels of Debian 12, 13 and its newest backport, emulated (minutes)'
 	@echo 'make test-arm64   the same, built for arm64, on its kernel of Debian 12 (minutes)'
@@ -272,16 +274,25 @@ OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
+# What is in which size is said by tests/programs.
 test: deps
-	+@$(MAKE) --no-print-directory tests
+	+@$(MAKE) --no-print-directory tests $(VM_PROGRAMS)
 	$(make_fuzzers)
-	BUILD=$(BUILD) exec tests/run model unit fuzz bpf e2e check
+	BUILD=$(BUILD) exec tests/run test
+
+test-quick: tests
+	BUILD=$(BUILD) exec tests/run quick
+
+test-all: deps
+	+@$(MAKE) --no-print-directory tests $(VM_PROGRAMS)
+	$(make_fuzzers)
+	BUILD=$(BUILD) exec tests/run all
 
 test-unit: $(UNIT_TESTS)
-	BUILD=$(BUILD) exec tests/run unit
+	BUILD=$(BUILD) exec tests/run 'unit/*'
 
 test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
-	BUILD=$(BUILD) exec tests/run bpf
+	BUILD=$(BUILD) exec tests/run 'bpf/*'
 
 # Fuzz targets are made by clang, whose libFuzzer drives them, with sanitizers, in a build of their own.
 FUZZ_BUILD := $(BUILD)-fuzz
@@ -291,7 +302,7 @@ make_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAG
 
 fuzz:
 	$(make_fuzzers)
-	BUILD=$(FUZZ_BUILD) FUZZ_SECONDS='$(FUZZ_SECONDS)' FUZZ_ONLY='$(FUZZ_ONLY)' tests/fuzz/run
+	BUILD=$(BUILD) FUZZ_SECONDS='$(FUZZ_SECONDS)' FUZZ_ONLY='$(FUZZ_ONLY)' tests/fuzz/run
 
 fuzzers: $(FUZZERS)
 
@@ -304,7 +315,7 @@ model:
 	tests/model/run all
 
 test-e2e: $(BUILD)/weir $(MAN) $(UNITS) $(TOOLS)
-	BUILD=$(BUILD) exec tests/run e2e
+	BUILD=$(BUILD) exec tests/run 'e2e/*'
 
 # Not part of `test`: WEIR_FAULTS says how many system calls of each command fail, WEIR_SOAK_MINUTES how long it takes.
 faults: $(BUILD)/weir $(TOOLS)
@@ -327,7 +338,8 @@ coverage:
 # Not part of `test`, but for a minute of it (tests/e2e/pace_vm_test): emulated machines are slow.
 REPLAY_TESTS := $(call tests_in,bpf/replay*_test.c)
 VM_TESTS := tests/vm/commands tests/vm/other_programs $(BUILD)/tests/vm/load $(BUILD)/tests/vm/hotplug $(REPLAY_TESTS) $(if $(HAS_OTHER),$(OTHER_LOAD))
-test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(BUILD)/tests/vm/many_cpus $(BUILD)/tests/vm/cost $(BUILD)/tests/vm/late_ticks
+VM_PROGRAMS := $(call tests_in,vm/*.c)
+test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(VM_PROGRAMS)
 	BUILD=$(BUILD) tests/vm/run $(VM_TESTS)
 	BUILD=$(BUILD) tests/vm/run --steady tests/vm/pace
 	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
@@ -406,9 +418,15 @@ bench-shortcuts:
 # ---- the checks ----
 
 # `make test` runs them, too, as tests/check/run: one line for each in the sum.
+check-changed:
+	+@$(MAKE) --no-print-directory check SINCE='$(shell tests/last_release)'
+
 check: check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy
 
 C_SRC := $(call sources,user tests docs)
+# SINCE=REV: cppcheck, gcc -fanalyzer and clang-tidy look at those alone that have changed since then.
+SINCE ?=
+CHECKED_SRC = $(if $(SINCE),$(filter $(shell git diff --name-only $(SINCE)),$(C_SRC)),$(C_SRC))
 FORMATTED := $(sort $(shell find bpf include user tests docs -name '*.[ch]'))
 SCRIPTS = $(sort $(shell find .ci tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
 	$(shell find tests -name '*.sh') contrib/completion/weir.bash)
@@ -432,13 +450,13 @@ check-shell:
 # What it must be told of macros, and what it gets wrong, is in tests/check. Skeletons it must not find: it reads their
 # bytes one by one, for minutes.
 check-cppcheck:
-	$(call step,CPPCHECK,user tests) cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
+	$(if $(CHECKED_SRC),$(call step,CPPCHECK,user tests) cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
 		--inline-suppr --suppressions-list=tests/check/cppcheck.suppressions --library=tests/check/cppcheck.cfg \
-		$(filter-out -I$(BUILD),$(CPPFLAGS)) $(C_SRC)
+		$(filter-out -I$(BUILD),$(CPPFLAGS)) $(CHECKED_SRC))
 
 # One file at a time, and only files that have changed since, or include one that has. A cmocka.h comes first that says
 # which assertions do not return.
-checked = $(patsubst %.c,$(BUILD)/check/$(1)/%.ok,$(C_SRC))
+checked = $(patsubst %.c,$(BUILD)/check/$(1)/%.ok,$(CHECKED_SRC))
 check-analyzer: $(call checked,analyzer)
 check-tidy: $(call checked,tidy)
 $(call checked,analyzer) $(call checked,tidy): | $(SKELETONS) $(BENCH_SKELETONS) $(BUILD)/commit.h
