@@ -175,7 +175,7 @@ $(BUILD)/bpf-flags: FORCE
 # Which release and commit this is, in a file that only user/cmd/version.c includes. A tree that cannot tell says so.
 # An archive that git made, or a package's source, has it in .commit.
 COMMIT = $(or $(shell GIT_OPTIONAL_LOCKS=0 git --git-dir=.git describe --always --dirty --tags --match 'v[0-9]*' --abbrev=7 2>/dev/null), \
-	$(shell grep -E '^[0-9a-f]{7,}' .commit 2>/dev/null))
+	$(shell grep '^[0-9a-fv]' .commit 2>/dev/null))
 $(BUILD)/commit.h: FORCE
 	$(call write_if_changed,#define WEIR_RELEASE "$(VERSION) ($(or $(COMMIT),no git))")
 
