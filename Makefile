@@ -106,7 +106,8 @@ help:
 	@echo 'make model        leases, counting of connections, shares of a cluster, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
 	@echo 'make bench-quick  speed and accuracy beside building blocks, a minute (root)'
-	@echo 'make bench-compare  the same against the run in docs/bench.json: fails when a row is 5 % worse (root; BENCH_FLAGS="--only sf" for some parts)'
+	@echo 'make bench-compare  speed beside weir of another commit, in turns, some five minutes; fails when a row is worse by more than its spread'
+	@echo '                  (root; BASE=REV: that commit, else the last release; RECORD=1: its table in docs/bench.md)'
 	@echo 'make bench-shortcuts  what each shortcut of the program is worth: its table in docs/bench.md, some five minutes (root)'
 	@echo
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
@@ -389,25 +390,31 @@ $(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(KERNEL) $(C
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
 SHORTCUTS_SECTION := What each shortcut is worth
+COMPARE_SECTION := Against the last release
 
 # Nobody else should use the machine meanwhile. Says at the end what was missed, which is no failure of the bench.
-# What each shortcut is worth is measured apart, by bench-shortcuts: its section stays.
+# What each shortcut is worth, and what has changed since the last release, is measured apart: these sections stay.
 bench:
 	@tests/deps bench
 	+@$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
 	cp docs/bench.md $(BUILD)/bench-before.md
 	$(BUILD)/tests/bench/bench --page docs/bench.md --json docs/bench.json $(BENCH_FLAGS) || [ $$? -eq 3 ]
-	! grep -q '^## $(SHORTCUTS_SECTION)' $(BUILD)/bench-before.md || \
-		tests/bench/put_section '$(SHORTCUTS_SECTION)' $(BUILD)/bench-before.md docs/bench.md
+	for section in '$(COMPARE_SECTION)' '$(SHORTCUTS_SECTION)'; do \
+		! grep -q "^## $$section" $(BUILD)/bench-before.md || \
+			tests/bench/put_section "$$section" $(BUILD)/bench-before.md docs/bench.md || exit; done
 
 bench-quick: $(BUILD)/tests/bench/bench
 	$(BUILD)/tests/bench/bench --quick $(BENCH_FLAGS)
 
-# What the last recorded run found, and this one. NEW=FILE compares a run that was made before, and measures nothing.
-bench-compare: $(BUILD)/weir $(BUILD)/tests/bench/bench
+# Exit 3 of the bench: a row is worse. Then, too, the table is put where it belongs.
+bench-compare:
 	@tests/deps bench
-	$(BUILD)/tests/bench/bench --compare docs/bench.json \
-		$(if $(NEW),--with $(NEW),--json $(BUILD)/bench.json $(BENCH_FLAGS))
+	+@$(MAKE) --no-print-directory $(BUILD)/weir $(BUILD)/tests/bench/bench
+	old=$$(BUILD=$(BUILD) tests/bench/build_base $(BASE)) && new=$$(git describe --tags --always --dirty) && status=0 && \
+		{ tests/apart $(BUILD)/tests/bench/bench --only u --old "$$old" --new "$$new:$(BUILD)/weir" \
+			--page $(BUILD)/compare.md || status=$$?; } && \
+		$(if $(RECORD),{ [ $$status -ne 0 -a $$status -ne 3 ] || \
+			tests/bench/put_section '$(COMPARE_SECTION)' $(BUILD)/compare.md docs/bench.md; } &&) exit $$status
 
 bench-shortcuts:
 	@tests/deps bench

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A run against an earlier one, as report_write_json() has written them: what each row was, and is. A row is worse when
- * what is judged is more than 5 % further from what it must be: a larger ratio where it must be at most something, a
- * smaller one where it must be at least something; of what must lie between two, or be exact, when it now misses.
- * Times, as of S9, are compared only when both machines are of one kind. Pure: reads no file.
+ * Two programs measured in turns: the ratio of each turn, their median, and how far turns differ. Pure.
  */
 #ifndef WEIR_BENCH_COMPARE_H
 #define WEIR_BENCH_COMPARE_H
 
-#include <stdbool.h>
-#include <stdio.h>
+#include "report.h"
 
-struct json_t;
+#define COMPARE_TURNS_MAX 64
 
-#define COMPARE_WORSE 0.05
+struct comparison {
+	double old_median, new_median;
+	double ratio;	  /* new / old, median over the turns */
+	double low, high; /* its spread: between these lie all but the tenth at either end */
+	/* What the ratio may be before it is worse: 1, and so much more (of a rate less) as the median is away from the
+	 * better end of the spread. So it is worse only when low > 1, or of a rate high < 1.
+	 */
+	struct report_bounds must;
+};
 
-/* Prints the table, and says if the kinds of machine differ. Returns how many rows are worse; -EINVAL: it is no run. */
-int compare_runs(struct json_t *old_run, struct json_t *new_run, FILE *stream);
-
-/* Whether figures of these machines (the objects "machine" of two runs) can be expected to be alike. */
-bool compare_is_same_kind(struct json_t *old_machine, struct json_t *new_machine);
+/* Turn i found old[i] and new[i]; less than 0.1 counts as that. count > 0; is_rate: more is better. */
+struct comparison compare_turns(const double *old, const double *new, size_t count, bool is_rate);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * The bench: is the shipped BPF object as fast and as exact as it must be, and what stands beside it? `make bench`
  * runs every part and writes docs/bench.md; `make bench-quick` only those that a change of the program is likely
- * to move. Exit 3 when a must is missed; with --compare when a row is worse than it was. How each part measures is told
- * at the head of its file, and in words for users in method.md.
+ * to move. Exit 3 when a must is missed. How each part measures is told at the head of its file, and in words for
+ * users in method.md.
  *
  * Whatever is attached, to devices of our own network namespace, goes away with the process, however it ends. What
  * would not (the kernel's statistics switched off, an instance attached by commands) is put right in clean_up().
@@ -18,12 +18,11 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "compare.h"
 #include "machine.h"
 #include "parts.h"
 #include "peers.h"
 
-#define EXIT_MISSED 3 /* or worse, with --compare */
+#define EXIT_MISSED 3
 #define EXIT_USAGE 2
 
 enum when { QUICK, FULL, NAMED }; /* done by bench-quick, by bench, only when it is named */
@@ -53,6 +52,7 @@ static const struct part {
 	{'d', NAMED, bench_offenders, "what counting drops by flow costs; only when named"},
 	{'z', NAMED, bench_penalties, "penalised flows beside full ones; only when named"},
 	{'k', NAMED, bench_resources, "many resources, of several kinds; only when named"},
+	{'u', NAMED, bench_trees, "S1 to S4, S7, S8, S10, S14 of two weirs in turns; only when named"},
 	{'l', NAMED, bench_lists, "allow and deny lists; only when named"},
 };
 
@@ -94,15 +94,13 @@ static void turn_stats_off(void)
 
 static void usage(FILE *stream)
 {
-	fprintf(stream,
-		"usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE] [--compare FILE]\n"
-		"       bench --compare FILE --with FILE\n"
-		"  --json FILE   write what was found there, too\n"
-		"  --page FILE   ... and as a page of Markdown\n"
-		"  --compare FILE  ... and say which rows are worse than in that run (as --json has written it)\n"
-		"  --with FILE   compare this run, measure nothing\n"
-		"  --quick       only what a change of the program is likely to move\n"
-		"  --only PARTS  some of these letters:\n");
+	fprintf(stream, "usage: bench [--only PARTS | --quick] [--json FILE] [--page FILE]\n"
+			"       bench --only u --old NAME:WEIR --new NAME:WEIR [--json FILE] [--page FILE]\n"
+			"  --json FILE   write what was found there, too\n"
+			"  --page FILE   ... and as a page of Markdown\n"
+			"  --old, --new  two binaries, for part u; exit 3 when a row is worse by more than its spread\n"
+			"  --quick       only what a change of the program is likely to move\n"
+			"  --only PARTS  some of these letters:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		fprintf(stream, "      %c  %s\n", parts[i].letter, parts[i].about);
 	fprintf(stream, "example: bench --only s --json speed.json\n");
@@ -162,39 +160,9 @@ static size_t run_parts(struct report *report, bool is_quick, const char *only)
 }
 
 struct request {
-	const char *json_path, *page_path, *only, *compare_path, *with_path;
+	const char *json_path, *page_path, *only;
 	bool is_quick;
 };
-
-static json_t *read_run(const char *path)
-{
-	json_error_t error;
-	json_t *run = json_load_file(path, 0, &error);
-
-	if (!run)
-		rig_fail(0, "cannot read '%s': line %d: %s", path, error.line, error.text);
-	return run;
-}
-
-static int compare(const char *old_path, json_t *new_run)
-{
-	json_t *old_run = read_run(old_path);
-	int worse = compare_runs(old_run, new_run, stdout);
-
-	json_decref(old_run);
-	if (worse < 0)
-		rig_fail(0, "'%s' is no run of the bench, or what it is compared with is none", old_path);
-	return worse ? EXIT_MISSED : 0;
-}
-
-static int compare_recorded(const struct request *request)
-{
-	json_t *new_run = read_run(request->with_path);
-	int status = compare(request->compare_path, new_run);
-
-	json_decref(new_run);
-	return status;
-}
 
 static json_t *describe_machine(size_t busy_parts)
 {
@@ -213,9 +181,8 @@ static json_t *describe_machine(size_t busy_parts)
 static int run_bench(const struct request *request)
 {
 	static struct report report;
-	json_t *machine, *run;
+	json_t *machine;
 	size_t busy_parts, missed;
-	int status;
 
 	turn_stats_off();
 	busy_parts = run_parts(&report, request->is_quick, request->only);
@@ -223,28 +190,21 @@ static int run_bench(const struct request *request)
 		report_complete(&report);
 	missed = report_print(&report, stdout);
 	machine = describe_machine(busy_parts);
-	status = missed ? EXIT_MISSED : 0;
-	/* Before the other run may be written over. */
-	if (request->compare_path) {
-		run = report_json(&report, machine);
-		status = compare(request->compare_path, run);
-		json_decref(run);
-	}
 	if (request->json_path && report_write_json(&report, machine, request->json_path))
 		rig_fail(0, "cannot write '%s'", request->json_path);
 	if (request->page_path && report_write_page(&report, machine, "tests/bench/method.md", request->page_path))
 		rig_fail(0, "cannot write '%s' (run in the repository's root)", request->page_path);
 	json_decref(machine);
 	report_free(&report);
-	return status;
+	return missed ? EXIT_MISSED : 0;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"json", required_argument, NULL, 'j'}, {"page", required_argument, NULL, 'p'},
-		{"only", required_argument, NULL, 'o'}, {"compare", required_argument, NULL, 'c'},
-		{"with", required_argument, NULL, 'w'}, {"quick", no_argument, NULL, 'q'},
+		{"only", required_argument, NULL, 'o'}, {"old", required_argument, NULL, 'b'},
+		{"new", required_argument, NULL, 'n'},	{"quick", no_argument, NULL, 'q'},
 		{"help", no_argument, NULL, 'h'},	{}};
 	struct request request = {};
 	int option;
@@ -256,10 +216,8 @@ int main(int argc, char **argv)
 			request.page_path = optarg;
 		} else if (option == 'o') {
 			request.only = optarg;
-		} else if (option == 'c') {
-			request.compare_path = optarg;
-		} else if (option == 'w') {
-			request.with_path = optarg;
+		} else if (option == 'b' || option == 'n') {
+			bench_trees_use(option == 'n', optarg);
 		} else if (option == 'q') {
 			request.is_quick = true;
 		} else {
@@ -267,12 +225,6 @@ int main(int argc, char **argv)
 			return option == 'h' ? 0 : EXIT_USAGE;
 		}
 	}
-	if (request.with_path && !request.compare_path) {
-		usage(stderr);
-		return EXIT_USAGE;
-	}
-	if (request.with_path)
-		return compare_recorded(&request);
 	atexit(clean_up);
 	signal(SIGINT, clean_up_and_die);
 	signal(SIGTERM, clean_up_and_die);

@@ -119,9 +119,11 @@ int report_write_page(const struct report *report, json_t *machine, const char *
 		return -errno;
 	fputs("# Speed and accuracy, measured\n\n", stream);
 	err = write_picture(stream, report, path);
-	fputs("Written by `make bench`, all of it in one run (but for what each shortcut is worth, if it is here); "
-	      "`docs/bench.json`\nhas the same figures for programs. Nanoseconds move from machine to machine, so what "
-	      "counts is the ratio to something\nmeasured in the same run. How it is done stands at the end.\n\n",
+	fputs("Written by `make bench`, all of it in one run (but for what has changed since the last release, and "
+	      "what "
+	      "each shortcut\nis worth, if they are here); `docs/bench.json` has the same figures for programs. "
+	      "Nanoseconds move from machine to machine, so\nwhat counts is the ratio to something measured in the "
+	      "same run. How it is done stands at the end.\n\n",
 	      stream);
 	write_machine(stream, machine);
 	write_rows(stream, report);

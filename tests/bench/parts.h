@@ -44,6 +44,10 @@ void bench_shortcuts(struct rig *rig, struct report *report);
 void bench_offenders(struct rig *rig, struct report *report);
 void bench_penalties(struct rig *rig, struct report *report);
 
+/* S1 to S4, S7, S8, S10 and S14 of two binaries of weir in turns; these, each as "NAME:PATH". */
+void bench_trees(struct rig *rig, struct report *report);
+void bench_trees_use(bool is_new, const char *name_and_path);
+
 /* S15: openings under circuit breakers, and packets that open nothing. */
 void bench_breakers(struct rig *rig, struct report *report);
 

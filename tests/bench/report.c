@@ -218,21 +218,17 @@ static json_t *json_table(const struct report_table *table)
 			 table->lines);
 }
 
-json_t *report_json(const struct report *report, json_t *machine)
+int report_write_json(const struct report *report, json_t *machine, const char *path)
 {
-	json_t *rows = json_array(), *tables = json_array();
+	json_t *rows = json_array(), *tables = json_array(), *root;
+	int err;
 
 	for (size_t i = 0; i < report->count; i++)
 		json_array_append_new(rows, json_row(&report->rows[i]));
 	for (size_t i = 0; i < report->table_count; i++)
 		json_array_append_new(tables, json_table(&report->tables[i]));
-	return json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
-}
-
-int report_write_json(const struct report *report, json_t *machine, const char *path)
-{
-	json_t *root = report_json(report, machine);
-	int err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
+	root = json_pack("{sO,so,so}", "machine", machine, "targets", rows, "tables", tables);
+	err = json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) ? -EIO : 0;
 
 	json_decref(root);
 	return err;

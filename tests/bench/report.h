@@ -86,8 +86,7 @@ const char *report_bounds_words(struct report_bounds bounds, char *text, size_t 
 /* The rows, for a terminal. Returns how many musts were missed. */
 size_t report_print(const struct report *report, FILE *stream);
 
-/* {"machine": ..., "targets": [...], "tables": [...]}; `machine` is not taken over. The caller owns it. */
-struct json_t *report_json(const struct report *report, struct json_t *machine);
+/* {"machine": ..., "targets": [...], "tables": [...]}; `machine` is not taken over. */
 int report_write_json(const struct report *report, struct json_t *machine, const char *path);
 
 /* The page: a picture (which becomes a file beside it, .svg for .md), machine, rows, tables, and the text of the file

@@ -239,86 +239,86 @@ static void a_run_without_what_it_shows_has_no_picture(void **state)
 	assert_int_equal(picture_write(&report, "/nonexistent/picture.svg"), -ENOENT);
 }
 
-/* ---- a run against an earlier one ---- */
+/* ---- two programs in turns ---- */
 
-/* A run of one row, on a machine of this processor. */
-static json_t *make_run(const char *cpu, struct report_bounds must, double value, bool is_time)
+#define TURNS 20
+
+/* Of turns whose ratios are these. */
+static struct comparison compare_ratios(const double ratios[TURNS], bool is_rate)
 {
-	static struct report report;
-	json_t *machine = json_pack("{ss}", "CPU", cpu), *run;
+	double old[TURNS], new[TURNS];
 
-	report.count = 0;
-	add_value(&report, "S1", must, must, value)->is_time = is_time;
-	run = report_json(&report, machine);
-	json_decref(machine);
-	return run;
+	for (int i = 0; i < TURNS; i++) {
+		old[i] = 10 + i;
+		new[i] = old[i] * ratios[i];
+	}
+	return compare_turns(old, new, TURNS, is_rate);
 }
 
-static int compare_values(struct report_bounds must, double old_value, double new_value)
+/* `outliers` turns with one ratio, the others with another. */
+static bool is_worse(int outliers, double outlier, double others, bool is_rate)
 {
-	json_t *old_run = make_run("a", must, old_value, false), *new_run = make_run("a", must, new_value, false);
-	FILE *nowhere = fopen("/dev/null", "we");
-	int worse = compare_runs(old_run, new_run, nowhere);
+	struct report_row row = {.is_ratio = true};
+	struct comparison found;
+	double ratios[TURNS];
 
-	fclose(nowhere);
-	json_decref(old_run);
-	json_decref(new_run);
-	return worse;
+	for (int i = 0; i < TURNS; i++)
+		ratios[i] = i < outliers ? outlier : others;
+	found = compare_ratios(ratios, is_rate);
+	row.value = found.ratio;
+	row.must = found.must;
+	row.aim = found.must;
+	return !strcmp(report_judge(&row), "MISSED");
 }
 
-static void a_row_is_worse_when_it_is_five_per_cent_further_from_its_must(void **state)
+static void turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians(void **state)
 {
-	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.524), 0);
-	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.526), 1);
-	assert_int_equal(compare_values(AT_MOST(1), 0.5, 0.1), 0);
-	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 0.951), 0);
-	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 0.949), 1);
-	assert_int_equal(compare_values(AT_LEAST(0.9), 1.0, 2.0), 0);
+	const double old[] = {1, 10, 100}, new[] = {40, 20, 50};
+	struct comparison found = compare_turns(old, new, 3, false);
+
+	assert_true(found.ratio == 2);
+	assert_true(found.old_median == 10 && found.new_median == 40);
+	assert_true(found.low == 0.5 && found.high == 40);
 }
 
-static void a_row_that_must_be_exact_is_worse_when_it_now_misses(void **state)
+static void the_spread_leaves_out_the_tenth_of_the_turns_at_either_end(void **state)
 {
-	assert_int_equal(compare_values(EXACTLY(0), 0, 1), 1);
-	assert_int_equal(compare_values(EXACTLY(0), 1, 2), 0);
-	assert_int_equal(compare_values(BETWEEN(0.9, 1), 1, 0.91), 0);
-	assert_int_equal(compare_values(AT_MOST(5), 0, 1), 1);
+	double ratios[TURNS];
+	struct comparison found;
+
+	for (int i = 0; i < TURNS; i++)
+		ratios[i] = 1 << (TURNS - 1 - i);
+	found = compare_ratios(ratios, false);
+	assert_true(fabs(found.low - 4) < 1e-9);
+	assert_true(fabs(found.high - (1 << (TURNS - 3))) < 1e-6);
 }
 
-static void what_was_not_measured_is_not_worse(void **state)
+static void a_row_is_worse_only_when_all_of_its_spread_is(void **state)
 {
-	assert_int_equal(compare_values(AT_MOST(1), NAN, 9), 0);
-	assert_int_equal(compare_values(AT_MOST(1), 0.5, NAN), 0);
+	assert_true(is_worse(0, 0, 1.01, false));
+	assert_true(is_worse(2, 0.5, 1.01, false));
+	assert_true(is_worse(10, 1.1, 2, false));
+	assert_false(is_worse(3, 0.5, 1.01, false));
+	assert_false(is_worse(0, 0, 1, false));
+	assert_false(is_worse(0, 0, 0.9, false));
 }
 
-static void times_are_compared_on_one_kind_of_machine_only(void **state)
+static void a_rate_is_worse_when_it_is_lower(void **state)
 {
-	json_t *old_run = make_run("a", AT_MOST(9), 1, true), *same = make_run("a", AT_MOST(9), 2, true);
-	json_t *other = make_run("b", AT_MOST(9), 2, true);
-	char *text = NULL;
-	size_t bytes;
-	FILE *stream = open_memstream(&text, &bytes);
-
-	assert_int_equal(compare_runs(old_run, same, stream), 1);
-	assert_int_equal(compare_runs(old_run, other, stream), 0);
-	fclose(stream);
-	assert_non_null(strstr(text, "one kind of machine"));
-	assert_non_null(strstr(text, "WORSE"));
-	assert_non_null(strstr(text, "different kinds of machine"));
-	assert_non_null(strstr(text, "not compared"));
-	free(text);
-	json_decref(old_run);
-	json_decref(same);
-	json_decref(other);
+	assert_true(is_worse(0, 0, 0.99, true));
+	assert_true(is_worse(2, 1.5, 0.99, true));
+	assert_true(is_worse(10, 0.9, 0.5, true));
+	assert_false(is_worse(3, 1.5, 0.99, true));
+	assert_false(is_worse(0, 0, 1, true));
+	assert_false(is_worse(0, 0, 1.1, true));
 }
 
-static void only_a_run_can_be_compared(void **state)
+static void what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing(void **state)
 {
-	json_t *none = json_object(), *run = make_run("a", AT_MOST(1), 1, false);
+	const double below[] = {-3, -5, -4}, little[] = {-2, 0, -1}, some[] = {2, 2, 2};
 
-	assert_int_equal(compare_runs(none, run, stdout), -EINVAL);
-	assert_int_equal(compare_runs(run, none, stdout), -EINVAL);
-	json_decref(none);
-	json_decref(run);
+	assert_true(compare_turns(below, little, 3, false).ratio == 1);
+	assert_true(compare_turns(below, some, 3, false).ratio == 20);
 }
 
 /* ---- what an interval holds, when each time is only known to lie between two ---- */
@@ -440,11 +440,11 @@ int main(void)
 		cmocka_unit_test(the_page_shows_what_was_missed_and_what_was_not_measured),
 		cmocka_unit_test(the_picture_has_a_bar_for_each_limiter_and_none_for_plain_ends),
 		cmocka_unit_test(a_run_without_what_it_shows_has_no_picture),
-		cmocka_unit_test(a_row_is_worse_when_it_is_five_per_cent_further_from_its_must),
-		cmocka_unit_test(a_row_that_must_be_exact_is_worse_when_it_now_misses),
-		cmocka_unit_test(what_was_not_measured_is_not_worse),
-		cmocka_unit_test(times_are_compared_on_one_kind_of_machine_only),
-		cmocka_unit_test(only_a_run_can_be_compared),
+		cmocka_unit_test(turns_have_the_median_of_their_ratios_and_not_the_ratio_of_medians),
+		cmocka_unit_test(the_spread_leaves_out_the_tenth_of_the_turns_at_either_end),
+		cmocka_unit_test(a_row_is_worse_only_when_all_of_its_spread_is),
+		cmocka_unit_test(a_rate_is_worse_when_it_is_lower),
+		cmocka_unit_test(what_took_less_than_nothing_is_neither_better_nor_worse_than_nothing),
 		cmocka_unit_test(an_interval_holds_only_what_was_surely_in_it),
 		cmocka_unit_test(a_certain_interval_begins_with_any_of_its_packets),
 		cmocka_unit_test(a_packet_judged_around_a_buckets_edge_is_in_neither_window),
