@@ -38,7 +38,8 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 {
 	enum weir_answer answer = WEIR_ANSWER_ERROR;
 
-	for (int i = 0; s && i < WEIR_RULES_A_CALL; i++, nth++) {
+	WEIR_GLOBAL(OUT_OF_LINE, s, WEIR_ANSWER_ERROR);
+	for (int i = 0; i < WEIR_RULES_A_CALL; i++, nth++) {
 		struct weir_claim *claim = weir_claim_at(s, nth);
 		const struct weir_rule *rule;
 
@@ -116,7 +117,7 @@ static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
 		s->expects_admission = true;
 		s->claim[0].kind = WEIR_CLAIM_NONE;
 		answer = WEIR_ANSWER_BLOCK;
-		if (!(config.kinds >> WEIR_KIND_TOKENS & 1) || !weir_is_spent_source(s, rule))
+		if (!WEIR_PART_TOKENS || !weir_is_spent_source(s, rule))
 			answer = weir_try_rules(s, 0);
 		return weir_finish_rule(s, answer);
 	}
@@ -129,11 +130,11 @@ static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
 static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
 {
 	weir_end_row_claims(s, count, passes);
-	if (config.kinds >> WEIR_KIND_BORROWING & 1)
+	if (WEIR_PART_BORROWING)
 		weir_end_borrowings(s, count, passes);
-	if (!passes && config.kinds >> WEIR_KIND_TOKENS & 1)
+	if (!passes && WEIR_PART_TOKENS)
 		weir_put_back_tokens(s, count);
-	for (__u32 i = 0; weir_counts_connections() && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+	for (__u32 i = 0; WEIR_PART_CONNECTIONS && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		if (s->claim[i].kind != WEIR_CLAIM_CONNECTION)
 			continue;
 		if (passes)
@@ -141,7 +142,7 @@ static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count,
 		else
 			weir_roll_back_connection(s, i);
 	}
-	if (weir_has_breakers())
+	if (WEIR_PART_BREAKERS)
 		weir_end_requests(s, count, passes);
 }
 
@@ -164,7 +165,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
 	answer = weir_ask_first(s);
-	for (int i = 1; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
+	for (__u32 i = 1;; i++) {
 		if (unlikely(answer == WEIR_ANSWER_AGAIN))
 			answer = weir_retry(s);
 		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
@@ -172,6 +173,8 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 		else
 			answer = weir_try_rules(s, s->nth + 1);
 		answer = weir_finish_rule(s, answer);
+		if (i >= config.packet_rules + WEIR_RETRIES) /* asked last: packets of one rule do not come by */
+			break;
 	}
 	if (answer == WEIR_ANSWER_ADMIT) {
 		if (s->must_commit)

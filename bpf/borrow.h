@@ -34,8 +34,7 @@ __noinline __u32 weir_choose_borrowing(const struct weir_borrowing_set *set, __u
 {
 	__u64 least = ~0ull >> 1, over_ns = 0;
 
-	if (!set)
-		return 0;
+	WEIR_GLOBAL(BORROWING, set, 0);
 	if (now_ns > config.borrowing_horizon_ns)
 		over_ns = now_ns - config.borrowing_horizon_ns;
 #pragma unroll
@@ -69,8 +68,7 @@ __noinline __u32 weir_insert_borrowing(struct weir_scratch *s, struct weir_borro
 	__u64 former = 0;
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_BORROWING_WAYS;
+	WEIR_GLOBAL(BORROWING, s && set, WEIR_BORROWING_WAYS);
 	way = weir_insert_tag(s, set, WEIR_BORROWING_WAYS, s->view.flow.tag, weir_borrowing_victim, &former);
 	flow = WEIR_ELEMENT(set->flow, WEIR_WAY(way));
 	/* Never refused yet; unless a packet of the same flow, on another CPU, was judged meanwhile. */
@@ -192,8 +190,7 @@ __noinline int weir_look_at_cells(struct weir_scratch *s, const struct weir_borr
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 ring = 2 * rule->window_cells, total = 0, current = 0, cell, round;
 
-	if (!s || !flow || !ring)
-		return false;
+	WEIR_GLOBAL(BORROWING, s && flow && ring, false);
 	weir_order(s); /* the newest bucket was read first */
 	cell = s->lending.first % ring;
 	round = s->lending.first / ring;
@@ -237,8 +234,7 @@ __noinline int weir_has_room(struct weir_scratch *s, __u64 most, __u32 cells)
 {
 	__u64 sum;
 
-	if (!s || s->lending.current > most)
-		return false;
+	WEIR_GLOBAL(BORROWING, s && s->lending.current <= most, false);
 	if (!s->lending.lent)
 		return true;
 	sum = s->lending.current;
@@ -260,8 +256,7 @@ __noinline __u32 weir_find_lender(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 sum, allowed, wait_ns;
 
-	if (!s || !s->is_prioritised)
-		return WEIR_NO_BUCKET;
+	WEIR_GLOBAL(BORROWING, s && s->is_prioritised, WEIR_NO_BUCKET);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (s->lending.lent >= allowed)
 		return WEIR_NO_BUCKET;
@@ -286,8 +281,7 @@ __noinline int weir_still_fits(struct weir_scratch *s, __u32 place, __u32 at)
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 sum, allowed;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(BORROWING, s, false);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (at < rule->window_cells)
 		return weir_has_room(s, allowed, rule->window_cells);
@@ -329,8 +323,7 @@ __noinline int weir_reserve_unit(struct weir_scratch *s, struct weir_borrowing *
 	struct weir_borrowing_claim *claim;
 	const __u64 *seen;
 
-	if (!s || !flow || !ring || index >= WEIR_PACKET_RULES_MAX)
-		return false;
+	WEIR_GLOBAL(BORROWING, s && flow && ring && index < WEIR_PACKET_RULES_MAX, false);
 	claim = &s->borrowing[index];
 	bucket = s->lending.first + at;
 	claim->mark = weir_borrowing_mark(bucket / ring, s->view.flow.tag, rule->unit_bits);
@@ -384,8 +377,7 @@ __noinline int weir_end_borrowing(struct weir_scratch *s, __u32 index, __u32 pas
 	const struct weir_borrowing_claim *claim;
 	__u64 *cell, word;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(BORROWING, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->borrowing[index];
 	if (passes) {
 		if (claim->wait_ns)
@@ -406,8 +398,7 @@ __noinline int weir_end_borrowing(struct weir_scratch *s, __u32 index, __u32 pas
 /* Those of the packet's first `count` rules. */
 __noinline int weir_end_borrowings(struct weir_scratch *s, __u32 count, __u32 passes)
 {
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(BORROWING, s, 0);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
 		if (s->claim[i].kind == WEIR_CLAIM_BORROWING)
 			weir_end_borrowing(s, i, passes);
@@ -436,8 +427,7 @@ __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *f
 	__u64 allowed;
 	__u32 at;
 
-	if (!s || !flow)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(BORROWING, s && flow, WEIR_ANSWER_ERROR);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (!weir_enter_lending(s, flow, rule) || !weir_look_at_cells(s, flow, place))
 		return WEIR_ANSWER_AGAIN;
@@ -478,8 +468,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	enum weir_answer answer;
 	__u64 wait_ns;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(BORROWING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
 		return WEIR_ANSWER_BLOCK;

@@ -11,12 +11,6 @@
 
 #define WEIR_NO_BREAKER (~0u)
 
-/* Is any rule of the load a breaker? A constant to the verifier. */
-static __always_inline bool weir_has_breakers(void)
-{
-	return config.kinds >> WEIR_KIND_BREAKER & 1;
-}
-
 static __always_inline struct weir_breaker_set *weir_breaker_set(__u32 index)
 {
 	return bpf_map_lookup_elem(&breakers, &index);
@@ -53,8 +47,7 @@ static __always_inline bool weir_is_retry_due(__u64 word, __u64 now_ns)
  */
 __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place)
 {
-	if (!weir_has_breakers() || !s || !breaker)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && breaker, 0);
 	WRITE_ONCE(breaker->state, weir_breaker_word(WEIR_BREAKER_CLOSED, s->breaker_tag, 0));
 	WRITE_ONCE(breaker->head, READ_ONCE(breaker->tail));
 	breaker->newest = 0;
@@ -83,8 +76,7 @@ __noinline __u64 weir_choose_breaker(struct weir_scratch *s, const struct weir_b
 {
 	__u64 least = ~0ull >> 1, now_ns;
 
-	if (!weir_has_breakers() || !s || !set)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && set, 0);
 	now_ns = weir_monotonic_ns(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_BREAKER_WAYS; way++) {
@@ -111,8 +103,7 @@ static __always_inline __u32 weir_breaker_victim(struct weir_scratch *s, void *s
 /* Out of line, so that the verifier looks at one attempt and not at each. */
 __noinline __u32 weir_try_insert_breaker(struct weir_scratch *s, struct weir_breaker_set *set)
 {
-	if (!weir_has_breakers() || !s || !set)
-		return WEIR_WAY_BUSY;
+	WEIR_GLOBAL(BREAKERS, s && set, WEIR_WAY_BUSY);
 	return weir_try_insert_tag(s, set, WEIR_BREAKER_WAYS, s->breaker_tag, weir_breaker_victim, NULL);
 }
 
@@ -122,8 +113,7 @@ __noinline __u32 weir_insert_breaker(struct weir_scratch *s, struct weir_breaker
 	struct weir_breaker *breaker;
 	__u32 way = WEIR_WAY_BUSY;
 
-	if (!weir_has_breakers() || !s || !set)
-		return WEIR_BREAKER_WAYS;
+	WEIR_GLOBAL(BREAKERS, s && set, WEIR_BREAKER_WAYS);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
 		way = weir_try_insert_breaker(s, set);
 	if (way & WEIR_WAY_BUSY)
@@ -149,8 +139,7 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	struct weir_flow_id id;
 	__u32 number, way;
 
-	if (!weir_has_breakers() || !s)
-		return WEIR_NO_BREAKER;
+	WEIR_GLOBAL(BREAKERS, s, WEIR_NO_BREAKER);
 	s->breaker_tag = 0;
 	number = WEIR_BREAKER_LONE | rule->slot;
 	if (rule->key_fields) {

@@ -92,8 +92,7 @@ __noinline int weir_count_in_window(struct weir_scratch *s, struct weir_breaker 
 {
 	__u64 newest, *cell;
 
-	if (!weir_has_breakers() || !s || !breaker || !buckets)
-		return false;
+	WEIR_GLOBAL(BREAKERS, s && breaker && buckets, false);
 	newest = READ_ONCE(breaker->newest);
 	if (bucket > newest) {
 		if (bucket - newest >= WEIR_BREAKER_BUCKETS_STALE)
@@ -120,8 +119,7 @@ __noinline __u64 weir_sum_window(const struct weir_breaker *breaker, __u64 bucke
 {
 	__u64 sum = 0;
 
-	if (!weir_has_breakers() || !breaker)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, breaker, 0);
 #pragma unroll
 	for (__u32 i = 0; i < WEIR_BREAKER_BUCKETS_MAX; i++) {
 		__u64 cell = READ_ONCE(breaker->cell[i]);
@@ -151,8 +149,7 @@ __noinline int weir_count_closed(struct weir_scratch *s, struct weir_breaker *br
 	const struct weir_breaker_terms *terms = &weir_rule(place)->breaker;
 	__u64 bucket, sum, until_ns;
 
-	if (!weir_has_breakers() || !s || !breaker || !terms->bucket_ns)
-		return true;
+	WEIR_GLOBAL(BREAKERS, s && breaker && terms->bucket_ns, true);
 	bucket = s->outcome.moment_ns / terms->bucket_ns;
 	if (!weir_count_in_window(s, breaker, bucket, terms->buckets))
 		return true;
@@ -188,8 +185,7 @@ __noinline int weir_count_probe(struct weir_scratch *s, struct weir_breaker *bre
 	__u32 era = weir_state_era(state);
 	__u64 next;
 
-	if (!weir_has_breakers() || !s || !breaker || s->outcome.era != era)
-		return true;
+	WEIR_GLOBAL(BREAKERS, s && breaker && s->outcome.era == era, true);
 	next = weir_next_breaker(state, WEIR_BREAKER_OPEN, s->outcome.moment_ns + terms->retry_ns);
 	if (!s->outcome.is_bad) {
 		if (!weir_count_good(breaker, era, terms->probes))
@@ -204,8 +200,7 @@ __noinline int weir_count_probe(struct weir_scratch *s, struct weir_breaker *bre
 /* s->outcome is known: does it open or close the breaker? */
 __noinline int weir_count_outcome(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place)
 {
-	if (!weir_has_breakers() || !s || !breaker)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && breaker, 0);
 	for (int attempt = 0; attempt < 2; attempt++) {
 		__u64 state = weir_breaker_state(s, breaker);
 		__u32 kind = weir_state_kind(state);
@@ -228,8 +223,7 @@ _Static_assert(WEIR_SETTLE_ROUNDS *WEIR_SETTLE_ROUNDS *WEIR_SETTLE_ROUNDS >= 1 <
 /* True: there may be more. */
 __noinline int weir_settle_few(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
-	if (!weir_has_breakers() || !s || !breaker)
-		return false;
+	WEIR_GLOBAL(BREAKERS, s && breaker, false);
 	for (int i = 0; i < WEIR_SETTLE_ROUNDS; i++) {
 		int answer = weir_take_oldest(s, breaker, number);
 
@@ -243,8 +237,7 @@ __noinline int weir_settle_few(struct weir_scratch *s, struct weir_breaker *brea
 
 __noinline int weir_settle_some(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 place)
 {
-	if (!weir_has_breakers() || !s || !breaker)
-		return false;
+	WEIR_GLOBAL(BREAKERS, s && breaker, false);
 	for (int i = 0; i < WEIR_SETTLE_ROUNDS; i++)
 		if (!weir_settle_few(s, breaker, number, place))
 			return false;

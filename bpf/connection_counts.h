@@ -106,7 +106,8 @@ static __always_inline bool weir_subtract_from_cell(struct weir_connection_flow 
 
 __noinline int weir_remove_from_cell(struct weir_connection_flow *flow, __u32 tag, __u32 class, __u32 step)
 {
-	return flow && weir_subtract_from_cell(flow, WEIR_CONNECTION_CELL(step, tag), class, 1);
+	WEIR_GLOBAL(CONNECTIONS, flow, false);
+	return weir_subtract_from_cell(flow, WEIR_CONNECTION_CELL(step, tag), class, 1);
 }
 
 /* Count one connection more in a step. False: the flow has lost its entry meanwhile, or the step is over. */
@@ -116,8 +117,9 @@ __noinline int weir_add_to_cell(struct weir_connection_flow *flow, __u32 tag, __
 	bool is_added = false;
 	__u64 *cell;
 
+	WEIR_GLOBAL(CONNECTIONS, flow, false);
 	/* Marked before anything is counted: who takes the entry over drains the cells that are marked. */
-	if (!flow || !weir_use_entry(flow, tag, WEIR_CONNECTION_USES_CLASS(class & 3)))
+	if (!weir_use_entry(flow, tag, WEIR_CONNECTION_USES_CLASS(class & 3)))
 		return false;
 	cell = weir_step_cell(flow->cell, class, step);
 	for (int attempt = 0; attempt < WEIR_CELL_ATTEMPTS && !is_added; attempt++) {
@@ -180,8 +182,7 @@ __noinline __u32 weir_sum_open(struct weir_scratch *s, const struct weir_connect
 {
 	__u32 open = 0;
 
-	if (!s || !flow)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
 	weir_turn_steps(s);
 #pragma nounroll /* three copies of it would take more stack */
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {

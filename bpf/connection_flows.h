@@ -96,8 +96,7 @@ __noinline __u32 weir_choose_connection_flow(struct weir_scratch *s, const struc
 	__u32 unmade = 0;
 	__u64 earliest;
 
-	if (!s || !set)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	/* Mostly the earliest is made: the others' owners, a line each, need not be fetched then. If it is made and
 	 * still lasts as long as when it was chosen, it was made before that.
 	 */
@@ -129,8 +128,7 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 {
 	__u32 slot = WEIR_CONNECTION_OWNER_SLOT(owner), evicted = 0;
 
-	if (!s || !flow)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
 #pragma nounroll
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES_COUNTED; class ++) {
 		if (!(owner & WEIR_CONNECTION_USES_CLASS(class)))
@@ -157,8 +155,7 @@ __noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_fl
 	__u32 *until_s, old_s;
 	__u64 *figures, old;
 
-	if (!s || !set)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	flow = WEIR_ELEMENT(set->flow, way);
 	until_s = WEIR_ELEMENT(set->until_s, way);
 	if (!flow || !until_s)
@@ -219,8 +216,7 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 	__u32 evicted, slot, turn, part, *tag;
 	__u64 owner, making;
 
-	if (!s || !set)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	flow = WEIR_ELEMENT(set->flow, way);
 	tag = WEIR_ELEMENT(set->tag, way);
 	if (!flow || !tag)
@@ -260,8 +256,7 @@ static __always_inline __u32 weir_connection_flow_victim(struct weir_scratch *s,
  */
 __noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
 {
-	if (!s || !set)
-		return WEIR_CONNECTION_FLOW_WAYS;
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_CONNECTION_FLOW_WAYS);
 	return weir_insert_tag(s, set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag, weir_connection_flow_victim, NULL);
 }
 
@@ -272,8 +267,7 @@ __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32
 {
 	__u64 owner, until_ns;
 
-	if (!flow)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, flow, 0);
 	owner = READ_ONCE(flow->owner);
 	until_ns = bpf_ktime_get_ns() + WEIR_OWNER_WAIT_NS;
 #pragma nounroll
@@ -330,8 +324,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	__u32 index, way, tag;
 	__u64 owner;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(CONNECTIONS, s, false);
 	s->counted_tag = WEIR_CONNECTION_LONE_TAG;
 	s->counted_flow = WEIR_CONNECTION_LONE | rule->slot;
 	if (!rule->key_fields)
@@ -400,8 +393,7 @@ __noinline int weir_count_in(struct weir_scratch *s, __u32 slot, __u32 class, __
 {
 	__u32 number;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(CONNECTIONS, s, false);
 	number = s->counted_flow;
 	if (!weir_add_to_cell(weir_flow_by_number(number), s->counted_tag, class, step))
 		return false;
@@ -418,8 +410,7 @@ __noinline int weir_count_out(struct weir_scratch *s, __u32 number, __u32 tag, _
 	struct weir_connection_flow *flow = weir_flow_by_number(number);
 	__u32 slot;
 
-	if (!s || !flow)
-		return false;
+	WEIR_GLOBAL(CONNECTIONS, s && flow, false);
 	slot = WEIR_CONNECTION_OWNER_SLOT(READ_ONCE(flow->owner));
 	if (!weir_is_owner(flow, tag) || !weir_remove_from_cell(flow, tag, class, step))
 		return false;

@@ -61,8 +61,7 @@ __noinline __u64 weir_turn_steps(struct weir_scratch *s)
 {
 	__u64 sum = 0;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
 #pragma nounroll
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		sum += weir_step_now(s, class);

@@ -87,8 +87,7 @@ __noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot
 	struct weir_connection_flow *flow;
 	__u64 owner;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
 	weir_count_eviction(slot);
 	if (!weir_is_counted(weir_word_state(word)) || !weir_count_word_out(s, word))
 		return 0; /* it was evicted before, with its flow */
@@ -109,8 +108,7 @@ __noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u32 sl
 {
 	__u64 word;
 
-	if (!s || !at)
-		return false;
+	WEIR_GLOBAL(CONNECTIONS, s && at, false);
 	word = READ_ONCE(*at);
 	if (weir_state_now(s, word) == WEIR_CONNECTION_NONE)
 		return true;
@@ -149,8 +147,7 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 {
 	__u64 least = ~0ull >> 1, least_proven = ~0ull >> 1, once = 0;
 
-	if (!s || !set)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	weir_turn_steps(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_CONNECTION_WAYS; way++) {
@@ -177,8 +174,7 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 {
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_CONNECTION_WAYS;
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_CONNECTION_WAYS);
 	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
 	/* Once more: until it could see the new tag, the former owner may have written its word again. The tag must be
 	 * there when we look. If another CPU has written it, nothing here has waited for that: a compare-and-swap that

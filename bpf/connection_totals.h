@@ -19,8 +19,7 @@ __noinline int weir_change_total(struct weir_scratch *s, __u32 slot, __u32 class
 	__u64 fresh = (__u64)(step & WEIR_CONNECTION_CELL_STEP_MASK) << WEIR_CONNECTION_CELL_STEP_SHIFT, *cell, old;
 	struct weir_connection_total *total = weir_total_of(slot);
 
-	if (!s || !total)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
 	cell = weir_step_cell(total->cell, class, step);
 	old = *cell;
 	if (weir_cell_step(old ^ fresh)) {
@@ -62,8 +61,7 @@ __noinline __u64 weir_sum_total(struct weir_scratch *s, __u32 slot)
 {
 	__u64 open = 0;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++) {
 		const struct weir_connection_total *total = bpf_map_lookup_percpu_elem(&connection_totals, &slot, cpu);
 

@@ -20,12 +20,6 @@
 #define WEIR_RESERVE_ATTEMPTS 32
 #define WEIR_RESERVE_PATIENCE 24
 
-/* Does any rule of the load count connections? A constant to the verifier. */
-static __always_inline bool weir_counts_connections(void)
-{
-	return config.kinds >> WEIR_KIND_CONNECTIONS & 1;
-}
-
 /* ---- figures ---- */
 
 static __always_inline void weir_raise_shortest(struct weir_connection_counts *counts, __u64 less_us)
@@ -93,8 +87,7 @@ __noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_
 	__u32 state = WEIR_CHANGE_STATE(change), next = WEIR_CHANGE_NEXT(change), event = WEIR_CHANGE_EVENT(change);
 	bool adds = weir_change_adds(change), was_counted = weir_is_counted(state);
 
-	if (!s || !counts)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && counts, 0);
 	if (!weir_is_counted(next)) {
 		if (was_counted)
 			__sync_fetch_and_add(
@@ -115,8 +108,7 @@ __noinline int weir_count_flow_change(struct weir_scratch *s, __u32 change)
 {
 	struct weir_connection_flow *flow;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
 	flow = weir_flow_by_number(s->counted_flow);
 	if (!flow || !weir_is_owner(flow, s->counted_tag))
 		return 0;
@@ -138,8 +130,7 @@ __noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32
 {
 	struct weir_connection_total *total = weir_total_of(slot);
 
-	if (!s || !total)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
 	if (weir_change_needs_counts(change))
 		weir_count_change(s, &total->counts, change);
 	if (!weir_change_adds(change))
@@ -179,8 +170,7 @@ __noinline __u64 weir_counted_word(struct weir_scratch *s, const struct weir_con
 	struct weir_connection_set *set;
 	__u64 *at, word;
 
-	if (!s || !claim)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && claim, 0);
 	set = weir_connection_set(claim);
 	at = set ? weir_find_connection(set, claim) : NULL;
 	if (!at)
@@ -197,7 +187,8 @@ __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, _
 	struct weir_connection_total *total = weir_total_of(slot);
 	const struct weir_connection_flow *flow;
 
-	if (!s || !total || weir_count_out(s, s->counted_flow, s->counted_tag, class, step))
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	if (weir_count_out(s, s->counted_flow, s->counted_tag, class, step))
 		return 0;
 	flow = weir_flow_by_number(s->counted_flow);
 	if (flow && !weir_is_owner(flow, s->counted_tag) &&
@@ -260,8 +251,7 @@ __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 ind
 	enum weir_answer answer;
 	__u64 threshold;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	claim = &s->connection[index];
 	threshold = config.has_overrides && rule->has_overrides ? weir_override_word(s, place) : rule->threshold;
 	answer = weir_reserve(s, place, claim, threshold & WEIR_THRESHOLD_MASK);
@@ -283,8 +273,7 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	struct weir_flow_id id;
 	__u64 word = 0, *at;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_GIVEN;
 	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
@@ -329,8 +318,7 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 {
 	__u32 step, state, ahead;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s, 0);
 	step = weir_step_now(s, class);
 	state = weir_own_state(s, word, tag);
 	ahead = ((__u32)word - step) & WEIR_CONNECTION_STEP_MASK;
@@ -367,8 +355,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	__u64 *at, word, changed;
 	bool is_strangers;
 
-	if (!s || !set || index >= WEIR_PACKET_RULES_MAX)
-		return true;
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, true);
 	claim = &s->connection[index];
 	now_us = weir_monotonic_ns(s) / 1000;
 	at = WEIR_ELEMENT(set->word, way);
@@ -429,8 +416,7 @@ __noinline int weir_roll_back_connection(struct weir_scratch *s, __u32 index)
 {
 	struct weir_connection_claim *claim;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->connection[index];
 	if (!claim->is_reserved)
 		return 0;
@@ -446,8 +432,9 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 	struct weir_connection_set *set;
 	__u32 way;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && index < WEIR_PACKET_RULES_MAX, 0);
+	OPAQUE(index); /* clang 19 puts it on the stack before its bound is tested */
+	index &= WEIR_PACKET_RULES_MAX - 1;
 	claim = &s->connection[index];
 	set = weir_connection_set(claim);
 	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {

@@ -51,8 +51,7 @@ __noinline int weir_find_told_window(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 
-	if (config.is_virtual || !s)
-		return 0;
+	WEIR_GLOBAL(EVENTS, s, 0);
 	if (rule->kind == WEIR_KIND_ASSOCIATED)
 		rule = weir_rule(rule->meter);
 	if (rule->storage == WEIR_STORAGE_NARROW)
@@ -126,8 +125,7 @@ __noinline int weir_find_told(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 
-	if (config.is_virtual || !s)
-		return 0;
+	WEIR_GLOBAL(EVENTS, s, 0);
 	s->told.used = WEIR_EVENT_UNKNOWN;
 	s->told.threshold = weir_told_threshold(s, rule);
 	if (rule->kind == WEIR_KIND_WINDOW || rule->kind == WEIR_KIND_ASSOCIATED)
@@ -169,7 +167,8 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	struct weir_event *event;
 	__u64 number;
 
-	if (config.is_virtual || !s || !all || !weir_take_turn(s, &all->ring[WEIR_LANE_DROPS]))
+	WEIR_GLOBAL(EVENTS, s && all, 0);
+	if (!weir_take_turn(s, &all->ring[WEIR_LANE_DROPS]))
 		return 0;
 	if (place != WEIR_NO_RULE) {
 		weir_find_told(s, place);

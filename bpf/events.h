@@ -77,7 +77,8 @@ __noinline int weir_tell_penalty(struct weir_scratch *s, __u32 place, __u64 unti
 	struct weir_event *event;
 	__u64 number;
 
-	if (config.is_virtual || !s || !all || !weir_take_turn(s, &all->ring[WEIR_LANE_PENALTIES]))
+	WEIR_GLOBAL(PENALTIES, !config.is_virtual && s && all, 0);
+	if (!weir_take_turn(s, &all->ring[WEIR_LANE_PENALTIES]))
 		return 0;
 	weir_hash_key(s, place); /* makes s->key */
 	event = weir_begin_event(s, &all->ring[WEIR_LANE_PENALTIES], &number);
@@ -97,8 +98,7 @@ __noinline int weir_tell_breaker(struct weir_scratch *s, const struct weir_break
 	struct weir_event *event;
 	__u64 number;
 
-	if (config.is_virtual || !s || !all || !breaker)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, !config.is_virtual && s && all && breaker, 0);
 	event = weir_begin_event(s, &all->ring[WEIR_LANE_BREAKERS], &number);
 	if (!event)
 		return 0;

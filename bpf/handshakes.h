@@ -62,8 +62,7 @@ __noinline int weir_note_handshake(struct weir_scratch *s)
 	struct weir_handshake_bucket *at;
 	__u64 number;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(TRACKER, s, 0);
 	number = weir_monotonic_ns(s) / WEIR_HANDSHAKE_BUCKET_NS;
 	at = weir_handshake_bucket(number);
 	if (!at)

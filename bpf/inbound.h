@@ -30,8 +30,7 @@ __noinline int weir_list_system_rules(struct weir_scratch *s)
 {
 	__u32 work;
 
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(SYSTEM_RULES, s, -1);
 	work = weir_work_of(&s->packet);
 	for (__u32 place = 0; place < WEIR_PACKET_RULES_MAX && place < config.system_rules; place++) {
 		__u32 count = s->rule_count;
@@ -53,8 +52,7 @@ __noinline int weir_list_tracker(struct weir_scratch *s)
 {
 	__u32 count;
 
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(TRACKER, s, -1);
 	if (weir_work_of(&s->packet) == WEIR_WORK_OTHER)
 		return 0;
 	count = s->rule_count;

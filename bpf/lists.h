@@ -54,6 +54,7 @@ __noinline int weir_list_search(__u64 bucket, __u64 key, __u32 identity, __u64 r
 	__u32 at = bucket & WEIR_LIST_COUNT_MASK;
 	__u32 count = bucket >> WEIR_LIST_BUCKET_COUNT_SHIFT & WEIR_LIST_BUCKET_COUNT_MASK;
 
+	WEIR_GLOBAL(LISTS, true, WEIR_LIST_ABSENT);
 	for (__u32 i = 0; i < WEIR_LIST_BUCKET_GROUPS_MAX && i < count; i++) {
 		const __u64 *group_key = weir_list_word(at), *info = weir_list_word(at + 1);
 

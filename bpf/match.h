@@ -42,6 +42,7 @@ static __always_inline struct weir_vector *weir_vector(__u32 number)
  */
 __noinline __u32 weir_prefix_search(__u64 high, __u64 low, __u32 entry)
 {
+	WEIR_GLOBAL(PREFIXES, true, WEIR_PREFIX_IS_NODE);
 	for (int i = 0; i < WEIR_PREFIX_STEPS_MAX && entry & WEIR_PREFIX_IS_NODE; i++) {
 		__u32 number = entry & ~WEIR_PREFIX_IS_NODE;
 		const struct weir_prefix_node *node = bpf_map_lookup_elem(&prefix_nodes, &number);
@@ -164,8 +165,7 @@ __noinline int weir_append_resources(struct weir_scratch *s, __u32 index, __u64 
 {
 	__u32 count;
 
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(SEVERAL_RESOURCES, s, -1);
 	count = s->resource_count;
 	for (int i = 0; i < WEIR_PACKET_RESOURCES_MAX && word; i++) {
 		OPAQUE(count);
@@ -193,8 +193,7 @@ static __always_inline int weir_take_resources(struct weir_scratch *s, __u32 ind
 
 __noinline int weir_match_words(struct weir_scratch *s, __u64 summary)
 {
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(MANY_RESOURCES, s, -1);
 	for (int i = 0; i < WEIR_VECTOR_WORDS && summary; i++) {
 		__u32 index = weir_lowest_bit(summary);
 

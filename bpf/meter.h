@@ -28,8 +28,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 {
 	struct weir_judgement j = {.rule = weir_rule(place)};
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(ASSOCIATED, s, 0);
 	j.row = weir_find_meter_row(s, j.rule);
 	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
@@ -82,8 +81,7 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 	__u64 units;
 
-	if (!claim)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(ASSOCIATED, claim, WEIR_ANSWER_ERROR);
 	units = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (weir_batch(s, j.rule, WEIR_WIDE) > units)
 		return WEIR_ANSWER_BLOCK;
@@ -109,8 +107,7 @@ __noinline int weir_count_second(struct weir_scratch *s, __u32 place)
 	struct weir_rule_second *at;
 	__u64 now_s, batch;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(METERS, s, 0);
 	seconds = bpf_map_lookup_elem(&rule_seconds, &slot);
 	if (!seconds)
 		return 0;
@@ -142,12 +139,11 @@ static __always_inline bool weir_would_drop(const struct weir_scratch *s, __u32 
 
 __noinline int weir_count_meter(struct weir_scratch *s, __u32 kind, __u32 skips_dropped, __u32 place)
 {
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(METERS, s, 0);
 	if (skips_dropped && weir_would_drop(s, kind == WEIR_METER_WINDOW ? weir_rule(place)->meter : place))
 		return 0;
 	if (kind == WEIR_METER_WINDOW)
-		return config.kinds >> WEIR_KIND_ASSOCIATED & 1 ? weir_count_window(s, place) : 0;
+		return WEIR_PART_ASSOCIATED ? weir_count_window(s, place) : 0;
 	if (kind == WEIR_METER_SECONDS)
 		return weir_count_second(s, place);
 	return config.warms_flows ? weir_count_warming(s, place) : 0;
@@ -157,8 +153,7 @@ __noinline int weir_count_resource_meters(struct weir_scratch *s, __u32 nth)
 {
 	const struct weir_resource *resource;
 
-	if (!s || nth >= WEIR_PACKET_RESOURCES_MAX)
-		return 0;
+	WEIR_GLOBAL(METERS, s && nth < WEIR_PACKET_RESOURCES_MAX, 0);
 	resource = weir_resource(s->resource[nth]);
 	for (__u32 i = 0; i < WEIR_RESOURCE_METERS_MAX && i < resource->meter_count; i++) {
 		const struct weir_meter *meter = &resource->meter[i];

@@ -112,8 +112,7 @@ __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 	__u32 slot = rule->slot;
 	__u64 word;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(PENALTIES, s, false);
 	of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
 	if (!of_rule)
 		return false;
@@ -132,8 +131,7 @@ __noinline __u32 weir_choose_penalised(const struct weir_penalty_set *set, __u64
 {
 	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1);
 
-	if (!set)
-		return 0;
+	WEIR_GLOBAL(PENALTIES, set, 0);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_PENALTY_WAYS; way++) {
 		__u64 word = READ_ONCE(set->until[way]);
@@ -181,8 +179,7 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 	__u64 former = 0, *word;
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_PENALTY_WAYS;
+	WEIR_GLOBAL(PENALTIES, s && set, WEIR_PENALTY_WAYS);
 	way = weir_insert_tag(s, set, WEIR_PENALTY_WAYS, s->penalised.tag, weir_penalty_victim, &former);
 	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
 	if (way & WEIR_WAY_IS_NEW && word) {
@@ -210,7 +207,8 @@ __noinline int weir_raise_bound(__u32 slot, __u64 until_ns, __u64 now_ns)
 	struct weir_rule_penalty *of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
 	__u64 word = weir_planned_word(until_ns | (WEIR_PENALTY_BOUND_NS - 1), 0);
 
-	for (int attempt = 0; of_rule && attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
+	WEIR_GLOBAL(PENALTIES, of_rule, false);
+	for (int attempt = 0; attempt < WEIR_PENALTY_ATTEMPTS; attempt++) {
 		__u64 old = READ_ONCE(of_rule->until);
 
 		if (weir_is_planned(old, 0) && weir_ahead_ns(old, now_ns) >= weir_ahead_ns(word, now_ns))
@@ -286,8 +284,7 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 	bool is_known = false;
 	__u64 *until;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(PENALTIES, s, 0);
 	if (!rule->key_fields) {
 		of_rule = bpf_map_lookup_elem(&penalised_rules, &slot);
 		is_known = of_rule && weir_begin_penalty(s, rule, &of_rule->until, of_rule->lasted_ms, NULL);

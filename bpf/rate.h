@@ -340,14 +340,16 @@ __noinline int weir_judge_medium(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 
-	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_MEDIUM) : WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(MEDIUM, claim, WEIR_ANSWER_ERROR);
+	return weir_judge_rate(s, weir_rule(place), claim, WEIR_MEDIUM);
 }
 
 __noinline int weir_judge_wide(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 
-	return claim ? weir_judge_rate(s, weir_rule(place), claim, WEIR_WIDE) : WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(WIDE, claim, WEIR_ANSWER_ERROR);
+	return weir_judge_rate(s, weir_rule(place), claim, WEIR_WIDE);
 }
 
 #endif

@@ -129,8 +129,7 @@ __noinline __u64 weir_units_of_strangers(struct weir_scratch *s)
 {
 	const __u64 *word;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(STRANGERS, s, 0);
 	s->remnant.strangers_class = s->view.strangers - 1;
 	word = weir_strangers_word(s);
 	return word ? weir_units_of_remnant(&s->view, READ_ONCE(*word)) : 0;

@@ -16,8 +16,7 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u3
 	struct weir_flow_id id;
 	__u32 place;
 
-	if (!s || !l || nth >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(LAB, s && l && nth < WEIR_PACKET_RULES_MAX, 0);
 	flow = &l->flow[nth];
 	place = s->rule[nth];
 	rule = weir_rule(place);

@@ -88,8 +88,7 @@ __noinline int weir_join_newest(struct weir_scratch *s, struct weir_breaker *bre
 	__u64 tail, waiting, word, turn, count, near;
 	struct weir_request_group *group;
 
-	if (!weir_has_breakers() || !s || !breaker)
-		return false;
+	WEIR_GLOBAL(BREAKERS, s && breaker, false);
 	tail = READ_ONCE(breaker->tail);
 	waiting = tail - READ_ONCE(breaker->head);
 	group = weir_group_at(number, tail - 1);
@@ -116,8 +115,7 @@ __noinline int weir_join_newest(struct weir_scratch *s, struct weir_breaker *bre
 /* Join a group of this era that is due then; s->group_position says which. False: there is none to be had. */
 __noinline int weir_join_group(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 era, __u64 due)
 {
-	if (!weir_has_breakers() || !s || !breaker)
-		return false;
+	WEIR_GLOBAL(BREAKERS, s && breaker, false);
 	for (int attempt = 0; attempt < WEIR_JOIN_ATTEMPTS; attempt++) {
 		__u64 head = READ_ONCE(breaker->head), tail = READ_ONCE(breaker->tail), word, turn;
 		struct weir_request_group *group;
@@ -152,8 +150,7 @@ __noinline __u32 weir_leave_group(struct weir_breaker *breaker, __u32 number, __
 	struct weir_request_group *group;
 	__u64 head;
 
-	if (!weir_has_breakers() || !breaker)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, breaker, 0);
 	head = READ_ONCE(breaker->head);
 	/* A request remembers the lowest bits of the position. */
 	position = head + ((__s64)((position - head) << unused) >> unused);
@@ -179,8 +176,7 @@ __noinline __u32 weir_leave_group(struct weir_breaker *breaker, __u32 number, __
 /* Look at some groups from number `first` of the ring on: is one due before s->earliest_due? False: no more. */
 __noinline int weir_look_at_groups(struct weir_scratch *s, struct weir_breaker *breaker, __u32 number, __u32 first)
 {
-	if (!weir_has_breakers() || !config.rings_are_unordered || !s || !breaker)
-		return false;
+	WEIR_GLOBAL(BREAKERS, config.rings_are_unordered && s && breaker, false);
 	for (__u32 i = 0; i < WEIR_LOOK_ROUNDS; i++) {
 		__u64 position = READ_ONCE(breaker->head) + first + i, word, due;
 		struct weir_request_group *group = weir_group_at(number, position);
@@ -244,8 +240,7 @@ __noinline int weir_take_oldest(struct weir_scratch *s, struct weir_breaker *bre
 	struct weir_request_group *group;
 	__u64 head, position, word;
 
-	if (!weir_has_breakers() || !s || !breaker)
-		return WEIR_GROUP_WAITS;
+	WEIR_GLOBAL(BREAKERS, s && breaker, WEIR_GROUP_WAITS);
 	head = position = READ_ONCE(breaker->head);
 	if (head == READ_ONCE(breaker->tail))
 		return WEIR_GROUP_WAITS;

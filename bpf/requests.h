@@ -45,8 +45,7 @@ __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 ind
 	struct weir_request_claim *claim;
 	struct weir_flow_id id;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_GIVEN;
 	if (weir_protocol(&s->packet) != IPPROTO_TCP || s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
@@ -116,8 +115,7 @@ __noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 ind
 	struct weir_breaker *breaker;
 	__u32 number;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	number = weir_get_breaker(s, place, false);
 	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
 	if (breaker) {
@@ -140,8 +138,7 @@ __noinline int weir_roll_back_request(struct weir_scratch *s, __u32 index)
 	struct weir_breaker *breaker;
 	__u32 number;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->request[index];
 	if (!claim->probe)
 		return 0;
@@ -169,8 +166,7 @@ __noinline __u64 weir_choose_request(struct weir_scratch *s, const struct weir_r
 {
 	__u64 least = ~0ull >> 1, now_ns;
 
-	if (!weir_has_breakers() || !s || !set)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && set, 0);
 	now_ns = weir_monotonic_ns(s);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_REQUEST_WAYS; way++) {
@@ -201,8 +197,7 @@ static __always_inline __u32 weir_request_victim(struct weir_scratch *s, void *s
 
 __noinline __u32 weir_try_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag)
 {
-	if (!weir_has_breakers() || !s || !set)
-		return WEIR_WAY_BUSY;
+	WEIR_GLOBAL(BREAKERS, s && set, WEIR_WAY_BUSY);
 	return weir_try_insert_tag(s, set, WEIR_REQUEST_WAYS, tag, weir_request_victim, NULL);
 }
 
@@ -211,8 +206,7 @@ __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request
 {
 	__u32 way = WEIR_WAY_BUSY;
 
-	if (!weir_has_breakers() || !s || !set)
-		return WEIR_REQUEST_WAYS;
+	WEIR_GLOBAL(BREAKERS, s && set, WEIR_REQUEST_WAYS);
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
 		way = weir_try_insert_request(s, set, tag);
 	if (way & WEIR_WAY_BUSY)
@@ -230,8 +224,7 @@ __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 inde
 	struct weir_request_set *set;
 	__u32 way;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	now_ns = weir_monotonic_ns(s);
 	claim = &s->request[index];
 	set = weir_request_set(claim);
@@ -259,8 +252,7 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 	__u64 now_ns, due;
 	__u32 number;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->request[index];
 	number = weir_get_breaker(s, place, true);
 	breaker = number == WEIR_NO_BREAKER ? NULL : weir_breaker_by_number(number);
@@ -330,8 +322,7 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	struct weir_breaker *breaker;
 	__u32 way, number;
 
-	if (!weir_has_breakers() || !s || index >= WEIR_PACKET_RULES_MAX)
-		return 0;
+	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->request[index];
 	number = claim->word >> WEIR_REQUEST_POSITION_BITS;
 	breaker = weir_breaker_by_number(number);
@@ -371,7 +362,8 @@ static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 in
 /* The claims of the first `count` rules to requests. Out of line: verified once. */
 __noinline int weir_end_requests(struct weir_scratch *s, __u32 count, __u32 passes)
 {
-	for (__u32 i = 0; s && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
+	WEIR_GLOBAL(BREAKERS, s, 0);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		if (s->claim[i].kind != WEIR_CLAIM_REQUEST)
 			continue;
 		if (passes)

@@ -19,8 +19,7 @@ __noinline int weir_insert_rule(struct weir_scratch *s, __u32 rule)
 {
 	__s64 carried = rule;
 
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(SEVERAL_RULES, s, -1);
 #pragma unroll
 	for (int i = 0; i < WEIR_PACKET_RULES_MAX; i++) {
 		__s64 here = s->rule[i];
@@ -83,7 +82,7 @@ static __always_inline int weir_gather_rules(struct weir_scratch *s)
 		return weir_list_all_rules(s);
 	s->rule[0] = resource->rule[0];
 	s->rule_count = resource->rule_count;
-	if (config.kinds >> WEIR_KIND_BORROWING & 1)
+	if (WEIR_PART_BORROWING)
 		s->is_prioritised = resource->is_prioritised;
 	return 0;
 }

@@ -71,8 +71,7 @@ static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const 
  */
 __noinline int weir_fetch_rules(struct weir_scratch *s)
 {
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(SEVERAL_RULES, s, 0);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
 			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
@@ -363,8 +362,7 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 	struct weir_clock *clk = claim ? weir_clock_of(s, rule->timing, WEIR_MEDIUM) : NULL;
 
-	if (!clk)
-		return WEIR_ANSWER_UNSURE;
+	WEIR_GLOBAL(MEDIUM, clk, WEIR_ANSWER_UNSURE);
 	return weir_ask_first_of_flow(s, rule, weir_row_by_number(s->row_number, WEIR_MEDIUM), clk, claim, WEIR_MEDIUM);
 }
 

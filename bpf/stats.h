@@ -100,8 +100,7 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 
 __noinline int weir_count_further_resources(struct weir_scratch *s, __u32 passes)
 {
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(SEVERAL_RESOURCES, s, 0);
 	for (__u32 i = 1; i < WEIR_PACKET_RESOURCES_MAX && i < s->resource_count; i++)
 		weir_count_resource(s, weir_resource(s->resource[i])->slot, passes);
 	return 0;

@@ -81,8 +81,7 @@ __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
 	__u64 threshold = rule->threshold & WEIR_THRESHOLD_MASK;
 	bool drops;
 
-	if (!claim)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(SIGNALS, claim, WEIR_ANSWER_ERROR);
 	if (rule->signal == WEIR_SYSTEM_AVG_RT)
 		drops = weir_is_slow(s, threshold);
 	else

@@ -185,8 +185,7 @@ __noinline __u64 weir_override_word(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	const struct weir_override_units *found;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(OVERRIDES, s, 0);
 	found = weir_find_override(s, rule, place);
 	if (!found)
 		return rule->threshold | WEIR_WORD_PLAIN;

@@ -69,8 +69,7 @@ __noinline __u32 weir_choose_throttled(const struct weir_throttle_set *set, __u6
 {
 	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1), over = turn - config.throttle_horizon_ns;
 
-	if (!set)
-		return 0;
+	WEIR_GLOBAL(THROTTLING, set, 0);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_THROTTLE_WAYS; way++) {
 		__u64 word = READ_ONCE(set->last[way]);
@@ -103,8 +102,7 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 	__u64 former = 0, *word;
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_THROTTLE_WAYS;
+	WEIR_GLOBAL(THROTTLING, s && set, WEIR_THROTTLE_WAYS);
 	way = weir_insert_tag(s, set, WEIR_THROTTLE_WAYS, s->view.flow.tag, weir_throttle_victim, &former);
 	word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
 	/* Unless a packet of the same flow, on another CPU, has found the entry and written its time meanwhile. */
@@ -159,8 +157,7 @@ __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 	const __u32 *tag;
 	__u32 index;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(THROTTLING, s, false);
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a word to itself */
 	index = s->view.flow.set;
@@ -218,8 +215,7 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	enum weir_answer answer;
 	__u64 batch, wait_ns = 0, *last;
 
-	if (!s || index >= WEIR_PACKET_RULES_MAX)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(THROTTLING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))

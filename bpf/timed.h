@@ -63,8 +63,7 @@ __noinline int weir_ask_timed_addresses(struct weir_scratch *s)
 	struct weir_timed_address key = {};
 	const struct weir_timed *timed;
 
-	if (!s)
-		return WEIR_LIST_NEITHER;
+	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
 	weir_copy_source(key.address, &s->packet);
 	key.family = s->packet.is_ipv6 ? 6 : 4;
 	timed = bpf_map_lookup_elem(&timed_addresses, &key);
@@ -76,8 +75,7 @@ __noinline int weir_ask_timed_prefixes(struct weir_scratch *s)
 {
 	struct weir_timed_prefix key = {};
 
-	if (!s)
-		return WEIR_LIST_NEITHER;
+	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
 	__builtin_memcpy(key.address, s->packet.source, sizeof(key.address));
 	key.family = s->packet.is_ipv6 ? 6 : 4;
 	key.key_bits = WEIR_TIMED_FIXED_BITS + (s->packet.is_ipv6 ? 128 : 32);
@@ -116,8 +114,7 @@ __noinline int weir_listed_bits(struct weir_scratch *s)
 	__u32 first, count, at;
 	__u64 high, low = 0;
 
-	if (!s)
-		return -1;
+	WEIR_GLOBAL(LISTS, s, -1);
 	high = (__u64)bpf_ntohl(s->packet.source[0]) << 32;
 	if (s->packet.is_ipv6) {
 		high |= bpf_ntohl(s->packet.source[1]);
@@ -180,8 +177,7 @@ __noinline int weir_ask_timed(struct weir_scratch *s)
 	struct weir_timed_state *state = bpf_map_lookup_elem(&timed_state, &zero);
 	__u64 tick_ns;
 
-	if (!s || !state)
-		return WEIR_LIST_BROKEN;
+	WEIR_GLOBAL(TIMED_ENTRIES, s && state, WEIR_LIST_BROKEN);
 	/* A tick is never later than its time: what is over by the tick is over. */
 	tick_ns = weir_tick_time_ns(s->tick);
 	bits = s->packet.is_ipv6 ? 128 : 32;

@@ -75,8 +75,7 @@ __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_token_time time;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(TOKENS, s, false);
 	s->tokens.clock = rule->tokens.clock;
 	s->tokens.capacity = rule->tokens.capacity;
 	s->tokens.batch_max = rule->tokens.batch_max;
@@ -109,8 +108,7 @@ __noinline __u32 weir_choose_bucket(const struct weir_token_set *set, __u64 late
 	__u32 step = weir_token_step(now_ns);
 	__u64 least = ~0ull >> 1;
 
-	if (!set)
-		return 0;
+	WEIR_GLOBAL(TOKENS, set, 0);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_TOKEN_WAYS; way++) {
 		__u64 rank = now_full + (__s32)(READ_ONCE(set->full_at[way]) - step);
@@ -136,8 +134,7 @@ __noinline __u32 weir_insert_bucket(struct weir_scratch *s, struct weir_token_se
 {
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_TOKEN_WAYS;
+	WEIR_GLOBAL(TOKENS, s && set, WEIR_TOKEN_WAYS);
 	way = weir_insert_tag(s, set, WEIR_TOKEN_WAYS, s->view.flow.tag, weir_token_victim, NULL);
 	if (way & WEIR_WAY_EVICTS)
 		weir_count_eviction(s->view.slot);
@@ -189,8 +186,7 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 	const __u32 *tag;
 	__u32 index;
 
-	if (!s)
-		return false;
+	WEIR_GLOBAL(TOKENS, s, false);
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a bucket to itself */
 	index = s->view.flow.set;
@@ -357,8 +353,7 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	enum weir_answer answer;
 	__u64 batch, lacks;
 
-	if (!claim)
-		return WEIR_ANSWER_ERROR;
+	WEIR_GLOBAL(TOKENS, claim, WEIR_ANSWER_ERROR);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	claim->kind = WEIR_CLAIM_NONE;
 	taken->lacks = 0;
@@ -470,8 +465,7 @@ __noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
 	const __u32 *tag = NULL;
 	__u64 cost;
 
-	if (!claim || claim->kind != WEIR_CLAIM_TOKENS)
-		return 0;
+	WEIR_GLOBAL(TOKENS, claim && claim->kind == WEIR_CLAIM_TOKENS, 0);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	cost = claim->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
 	bucket = weir_claimed_bucket(claim, &tag);
@@ -498,7 +492,8 @@ __noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
 /* The tokens that the first `count` rules have taken. */
 __noinline int weir_put_back_tokens(struct weir_scratch *s, __u32 count)
 {
-	for (__u32 i = 0; s && i < WEIR_PACKET_RULES_MAX && i < count; i++)
+	WEIR_GLOBAL(TOKENS, s, 0);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
 		weir_put_back(s, i);
 	return 0;
 }

@@ -65,8 +65,7 @@ __noinline __u32 weir_choose_warming(const struct weir_warming_set *set, __u64 l
 {
 	__u64 coldest = ~0ull >> 1, rank;
 
-	if (!set)
-		return 0;
+	WEIR_GLOBAL(WARM_UP, set, 0);
 #pragma unroll
 	for (__u32 way = 0; way < WEIR_WARMING_WAYS; way++) {
 		__u64 is_latest = weir_is_latest_way(latest, way);
@@ -92,8 +91,7 @@ __noinline __u32 weir_insert_warming(struct weir_scratch *s, struct weir_warming
 {
 	__u32 way;
 
-	if (!s || !set)
-		return WEIR_WARMING_WAYS;
+	WEIR_GLOBAL(WARM_UP, s && set, WEIR_WARMING_WAYS);
 	way = weir_insert_tag(s, set, WEIR_WARMING_WAYS, s->view.flow.tag, weir_warming_victim, NULL);
 	if (way & WEIR_WAY_EVICTS)
 		weir_count_eviction(s->view.slot);
@@ -211,8 +209,7 @@ __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 	__u64 version = rule->threshold & ~WEIR_THRESHOLD_MASK, state = 0;
 	struct weir_warming *flow;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(WARM_UP, s, 0);
 	flow = weir_get_warming(s, rule);
 	if (flow)
 		state = weir_update_warming(s, rule, flow);
@@ -237,8 +234,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	__u64 now_s, units, passed, stored, state;
 	struct weir_warming *flow;
 
-	if (!s)
-		return 0;
+	WEIR_GLOBAL(WARM_UP, s, 0);
 	flow = weir_get_warming(s, rule);
 	if (!flow)
 		return 0;

@@ -282,6 +282,10 @@ struct weir_config {
 	__u32 asked_fields; /* enum weir_match_field, or-ed: fields that a match, a key or a kind of limit reads */
 	__u32 has_moving;   /* WEIR_MOVES_ALONE */
 	__u32 kinds;	    /* of its rules: one bit for each enum weir_kind_id */
+	__u32 storages;	    /* of its windows: one bit for each enum weir_storage */
+	__u32 packet_rules; /* at most so many meet on one packet */
+	__u32 packet_resources;
+	__u32 asks_out_of_line; /* of a packet's rules some are not its first, or penalise, or have no narrow rows */
 	__u32 has_meters;
 	__u32 warms_flows;
 	__u32 has_overrides;

@@ -104,6 +104,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 		config->has_overrides |= rule->has_overrides;
 		config->penalises |= rule->penalty_ms > 0;
 		config->has_observers |= rule->observes;
+		config->asks_out_of_line |= rule->storage != WEIR_STORAGE_NARROW || rule->penalty_ms;
 		kind = weir_kinds[rule->kind];
 		delays |= kind->delays;
 		if (kind->configure)
@@ -111,8 +112,15 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	}
 	configure_system_rules(list, config);
 	config->asked_fields = config->match_fields | (config->system_rules ? WEIR_MATCH_TCP_FLAGS : 0);
-	for (i = 0; i < image->rule_count + image->meter_count; i++)
-		config->asked_fields |= fields_read_by(&image->rules[i]);
+	for (i = 0; i < image->rule_count + image->meter_count; i++) {
+		rule = &image->rules[i];
+		config->asked_fields |= fields_read_by(rule);
+		if (rule->kind == WEIR_KIND_WINDOW)
+			config->storages |= 1u << rule->storage;
+	}
+	config->packet_rules = image->packet_rules_max + config->has_tracker;
+	config->packet_resources = image->packet_resources_max;
+	config->asks_out_of_line |= config->packet_rules > 1;
 	for (i = 0; i < image->resource_count; i++)
 		config->has_meters |= image->resources[i].meter_count > 0;
 	/* A queue may overflow: who only observes holds nothing back. */

@@ -21,6 +21,17 @@ static void limit_sets(struct weir_config *config)
 		config->wide_sets = WEIR_WIDE_SETS_PER_CHUNK;
 }
 
+/* Match by these fields alone: then more may meet on a packet than the file allows. */
+static void limit_fields(struct weir_config *config, uint32_t fields)
+{
+	if (!(config->match_fields & ~fields))
+		return;
+	config->match_fields &= fields;
+	config->packet_rules = WEIR_PACKET_RULES_MAX;
+	config->packet_resources = WEIR_PACKET_RESOURCES_MAX;
+	config->asks_out_of_line = true;
+}
+
 /* Tables for one packet: the smallest there are. */
 static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, struct weir_lab_program *lab,
 		       struct weir_diag *diag)
@@ -43,7 +54,7 @@ static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, stru
 	if (err)
 		return err;
 	lab->asked_fields = lab->image->config.match_fields;
-	lab->image->config.match_fields &= fields;
+	limit_fields(&lab->image->config, fields);
 	limit_sets(&lab->image->config);
 	return 0;
 }
