@@ -83,16 +83,16 @@ static void sentinel_fields_match_without_case_and_enums_are_numbers_or_names(vo
 	assert_string_equal(rules[1].name, "web#1");
 }
 
-static void sentinel_ignores_what_is_unknown_or_not_used(void **state)
+static void sentinel_ignores_what_is_not_used(void **state)
 {
 	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rule;
 
 	assert_reads_sentinel(bench,
-			      "[{\"resource\": \"dns\", \"threshold\": 5, \"nobodys\": {\"deep\": [1, null]},\n"
+			      "[{\"resource\": \"dns\", \"threshold\": 5, \"gmtCreate\": {\"deep\": [1, null]},\n"
 			      "  \"warmUpPeriodSec\": 10, \"warmUpColdFactor\": 1, \"refResource\": \"nowhere\",\n"
 			      "  \"maxQueueingTimeMs\": -1, \"lowMemUsageThreshold\": \"x\", \"regex\": false,\n"
-			      "  \"metricType\": 1, \"name\": \"mine\", \"\": 0},\n"
+			      "  \"metricType\": 1, \"nobodys\": null},\n"
 			      " {\"resource\": \"dns\", \"threshold\": 1.23456789, \"tokenCalculateStrategy\": 2,\n"
 			      "  \"lowMemUsageThreshold\": 2, \"highMemUsageThreshold\": 1,\n"
 			      "  \"memLowWaterMarkBytes\": 1, \"memHighWaterMarkBytes\": 2}]\n");
@@ -243,12 +243,51 @@ static void sentinel_rule_that_cannot_mean_what_it_says_is_warned_of(void **stat
 			    "    [{\"resource\": \"dns\"},\n"
 			    "     ^\n"
 			    "    as in Sentinel, no threshold is a threshold of 0\n"
-			    "a.yaml:2:46: warning: 'mode' has no effect: a list of Sentinel's rules does not know it\n"
+			    "a.yaml:2:38: warning: 'mode' has no effect: a list of Sentinel's rules does not know it\n"
 			    "    {\"resource\": \"web\", \"threshold\": 1, \"mode\": \"observe\"}]\n"
-			    "                                                ^~~~~~~~~\n"
+			    "                                        ^~~~~~\n"
 			    "    to use it, write the rule under 'rules:' of a file of weir's own\n");
 	assert_true(bench->ruleset->rules[0].threshold_micro == 0);
 	assert_false(bench->ruleset->rules[1].observes);
+}
+
+/* Once for each name: a list may have a remark in each of its rules. */
+static void name_that_no_sentinel_knows_is_warned_of(void **state)
+{
+	static const struct sample samples[] = {
+		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"controlBehaviour\": 2}]", 1, 46,
+		 "'controlBehaviour' has no effect", "did you mean 'controlBehavior'?"},
+		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"_remark\": 1},\n"
+		 " {\"resource\": \"dns\", \"grade\": 1, \"count\": 6, \"_remark\": 2}]",
+		 1, 46, "'_remark' has no effect", "docs/sentinel.md"},
+		{"[{\"resource\": \"dns\", \"threshold\": 5, \"name\": \"mine\"}]", 1, 38, "'name' has no effect",
+		 "'rules:' of a file of weir's own"},
+		{"[{\"qps\": 5, \"qqs\": 5}]", 1, 13, "'qqs' has no effect", "did you mean 'qps'?"},
+		{"[{\"resource\": \"web\", \"paramIdx\": 0, \"count\": 5, \"paramFlowItemList\": [{\"object\": "
+		 "\"192.0.2.1\",\n\"count\": 3, \"classtype\": \"String\"}]}]",
+		 2, 13, "'classtype' has no effect", "did you mean 'classType'?"},
+		{"[{\"resource\": \"web\", \"durationInSec\": 1, \"threshold\": 5, \"metricType\": 1,\n"
+		 "\"specificItems\": [{\"valStr\": \"192.0.2.1\", \"threshold\": 3, \"valType\": 1}]}]",
+		 2, 59, "'valType' has no effect", "docs/sentinel.md"},
+		{"[{\"resource\": \"dns\", \"grade\": 1, \"count\": 5, \"clusterMode\": true,\n"
+		 "\"clusterConfig\": {\"flowId\": 1, \"flowName\": 1}}]",
+		 2, 32, "'flowName' has no effect", NULL},
+	};
+	struct bench *bench = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		int err = read_texts(bench, samples[i].text,
+				     "resources: [{name: dns}, {name: web, flow: source}]\n"
+				     "settings: {cluster: {redis: \"redis://192.0.2.1\", name: x}}\n"
+				     "rules: [{resource: dns, threshold: 9, name: shared, clusterMode: true}]\n",
+				     NULL);
+		const struct weir_diag_entry *entry = &bench->diag.entries[0];
+
+		if (err || bench->diag.count != 1 || entry->line != samples[i].line ||
+		    entry->column != samples[i].column || !strstr(entry->message, samples[i].message) ||
+		    (samples[i].hint && !strstr(entry->hint, samples[i].hint)))
+			fail_msg("%d: %s\n%s", err, samples[i].text, told(bench));
+	}
 }
 
 static void empty_sentinel_list_says_that_it_is_empty(void **state)
@@ -266,12 +305,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(list_of_sentinel_rules_gets_weirs_defaults),
 		TEST(sentinel_fields_match_without_case_and_enums_are_numbers_or_names),
-		TEST(sentinel_ignores_what_is_unknown_or_not_used),
+		TEST(sentinel_ignores_what_is_not_used),
 		TEST(isolation_rules_of_sentinel_limit_connections),
 		TEST(of_a_sentinel_field_given_twice_the_last_counts_and_null_does_not),
 		TEST(each_value_of_a_hotspot_rule_has_a_burst_of_its_own),
 		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
 		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
+		TEST(name_that_no_sentinel_knows_is_warned_of),
 		TEST(empty_sentinel_list_says_that_it_is_empty),
 	};
 

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "rules/rule.h"
+#include "rules/sentinel.h"
 #include "rules/store.h"
 
 const char *const weir_cluster_type_names[2] = {"AVG_LOCAL", "GLOBAL"};
@@ -30,30 +31,35 @@ static bool read_truth(struct weir_reader *reader, const struct weir_node *node,
 
 enum { CONFIG_TYPE, CONFIG_FALLBACK, CONFIG_FIELD_COUNT };
 
-/* What else Sentinel Java's has (flowId, sampleCount, ...) is for its token servers, and ignored in its lists. */
-static void sort_config(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *node,
-			const struct weir_node *values[CONFIG_FIELD_COUNT])
-{
-	static const char *const names[CONFIG_FIELD_COUNT] = {"thresholdType", "fallbackToLocalWhenFail"};
+/* Sentinel Java's ClusterFlowConfig; all but weir's two are for its token servers, and ignored in its lists. */
+static const char *const config_fields[] = {
+	[CONFIG_TYPE] = "thresholdType",
+	[CONFIG_FALLBACK] = "fallbackToLocalWhenFail",
+	"flowId",
+	"strategy",
+	"sampleCount",
+	"windowIntervalMs",
+	"resourceTimeout",
+	"resourceTimeoutStrategy",
+	"acquireRefuseStrategy",
+	"clientOfflineTime",
+};
 
-	if (!draft->is_sentinel) {
-		weir_read_fields(reader, node, "clusterConfig", names, CONFIG_FIELD_COUNT, false, values);
-		return;
-	}
-	if (node->kind != WEIR_NODE_MAP) {
-		weir_complain_no_map(reader, node, "clusterConfig", names, CONFIG_FIELD_COUNT);
-		return;
-	}
-	for (size_t i = 0; i + 1 < node->count; i += 2)
-		for (size_t name = 0; name < CONFIG_FIELD_COUNT; name++)
-			if (node->items[i]->kind == WEIR_NODE_WORD && !strcmp(node->items[i]->text, names[name]) &&
-			    node->items[i + 1]->kind != WEIR_NODE_NULL)
-				values[name] = node->items[i + 1];
+static void sort_config(struct weir_reader *reader, const struct weir_draft *draft, const struct weir_node *node,
+			const struct weir_node *values[ARRAY_SIZE(config_fields)])
+{
+	if (!draft->is_sentinel)
+		weir_read_fields(reader, node, "clusterConfig", config_fields, CONFIG_FIELD_COUNT, false, values);
+	else if (node->kind != WEIR_NODE_MAP)
+		weir_complain_no_map(reader, node, "clusterConfig", config_fields, CONFIG_FIELD_COUNT);
+	else
+		weir_sentinel_read_item(reader, node, true, config_fields, ARRAY_SIZE(config_fields), values);
 }
 
 static void read_config(struct weir_reader *reader, struct weir_draft *draft)
 {
-	const struct weir_node *node = draft->value[RULE_CLUSTER_CONFIG], *values[CONFIG_FIELD_COUNT] = {};
+	const struct weir_node *node = draft->value[RULE_CLUSTER_CONFIG];
+	const struct weir_node *values[ARRAY_SIZE(config_fields)] = {};
 	struct weir_ruleset_rule *rule = draft->rule;
 	unsigned int type = 0;
 

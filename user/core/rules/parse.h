@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "rules/comments.h"
 #include "rules/ruleset.h"
 #include "rules/values.h"
 #include "rules/yaml.h"
@@ -34,6 +35,8 @@ struct weir_reader {
 	size_t *resource_rules;			 /* how many rules each resource has had so far */
 	struct weir_node **timed;		 /* values of fields whose names leave out the unit of time */
 	size_t timed_count;
+	const char *unknown[32]; /* names that no Sentinel knows, in the list that is read: the first so many */
+	size_t unknown_count;
 	bool is_incomplete; /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
@@ -163,12 +166,7 @@ struct weir_system_draft {
 void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_draft *draft);
 void weir_put_system_rules_first(struct weir_reader *reader);
 
-/* The fields of a rule file under which lists of Sentinel's may stand. */
-#define WEIR_SENTINEL_NAMES                                                                                            \
-	"flowRules", "isolationRules", "hotspotRules", "systemRules", "degradeRules", "paramFlowRules", "authorityRules"
-#define WEIR_SENTINEL_NAME_COUNT 7
-
-/* The list under such a field, or, with `name` NULL, one that is a whole file. */
+/* The list under one of WEIR_SENTINEL_NAMES, or, with `name` NULL, one that is a whole file. */
 void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name);
 
 /* A circuit breaker: a rule, which stands behind all others, so these come last. */

@@ -42,16 +42,65 @@ void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_nod
 		weir_complain(reader, node, "write true or false", "'%.*s' is no value of 'regex'", WEIR_SHOWN(word));
 }
 
-void weir_sentinel_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
-			     const struct weir_node **values)
+/* The dashboard's words about where a rule came from. */
+static bool is_of_dashboard(const char *field)
+{
+	static const char *const fields[] = {"app", "ip", "port", "gmtCreate", "gmtModified"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (!strcmp(field, fields[i]))
+			return true;
+	return false;
+}
+
+/* Is a field of weir's rules of that name? */
+static bool is_weirs(const char *field)
+{
+	for (enum weir_rule_field i = 0; i < RULE_FIELD_COUNT; i++)
+		if (!strcasecmp(field, weir_rule_fields[i]))
+			return true;
+	return false;
+}
+
+/* Sentinel ignores what it does not know, and so does weir; but it may be a slip of the pen. `entries` begin with the
+ * names that would have meant something here. A list that has a remark in each of its rules hears of it once.
+ */
+static void warn_of_unknown(struct weir_reader *reader, const struct weir_node *key, const void *entries, size_t count,
+			    size_t entry_bytes)
+{
+	const char *nearest = weir_nearest(key->text, entries, count, entry_bytes);
+	char hint[128];
+
+	for (size_t i = 0; i < reader->unknown_count; i++)
+		if (!strcmp(reader->unknown[i], key->text))
+			return;
+	if (reader->unknown_count < ARRAY_SIZE(reader->unknown))
+		reader->unknown[reader->unknown_count++] = key->text;
+	if (is_weirs(key->text))
+		snprintf(hint, sizeof(hint), "to use it, write the rule under 'rules:' of a file of weir's own");
+	else if (nearest)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	else
+		snprintf(hint, sizeof(hint), "docs/sentinel.md has the fields of all lists");
+	weir_warn(reader, key, hint, "'%.*s' has no effect: a list of Sentinel's rules does not know it",
+		  WEIR_SHOWN(key->text));
+}
+
+void weir_sentinel_read_item(struct weir_reader *reader, const struct weir_node *map, bool is_java,
+			     const char *const *names, size_t count, const struct weir_node **values)
 {
 	for (size_t at = 0; at + 1 < map->count; at += 2) {
 		const struct weir_node *key = map->items[at], *value = map->items[at + 1];
+		size_t i = 0;
 
-		for (size_t i = 0; i < count; i++)
-			if (key->kind == WEIR_NODE_WORD && value->kind != WEIR_NODE_NULL &&
-			    !(is_java ? strcmp : strcasecmp)(key->text, names[i]))
-				values[i] = value;
+		if (key->kind != WEIR_NODE_WORD || value->kind == WEIR_NODE_NULL)
+			continue;
+		while (i < count && (is_java ? strcmp : strcasecmp)(key->text, names[i]))
+			i++;
+		if (i < count)
+			values[i] = value;
+		else
+			warn_of_unknown(reader, key, names, count, sizeof(*names));
 	}
 }
 
@@ -83,22 +132,16 @@ bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_nod
 	       (weir_check_unquoted(reader, node) && weir_read_number(reader, node, field, low, high, ret_number));
 }
 
-/* A field that is not the list's: another kind's, or one of weir's that means nothing here. What no Sentinel knows is
- * ignored, as by Sentinel.
- */
+/* A field that is not the list's: another kind's, or nobody's. */
 static void tell_of_stranger(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
-			     const struct weir_node *key, const struct weir_node *value)
+			     const struct weir_node *key)
 {
 	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
 	char titles[512], names[256], hint[320] = "leave it out";
 
 	if (!kinds) {
-		for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
-			if (field != RULE_NAME && !strcasecmp(key->text, weir_rule_fields[field]))
-				weir_warn(reader, value,
-					  "to use it, write the rule under 'rules:' of a file of weir's own",
-					  "'%s' has no effect: a list of Sentinel's rules does not know it",
-					  weir_rule_fields[field]);
+		if (!is_of_dashboard(key->text))
+			warn_of_unknown(reader, key, kind->fields, kind->field_count, sizeof(*kind->fields));
 		return;
 	}
 	weir_sentinel_name_owners(kinds, titles, sizeof(titles));
@@ -149,7 +192,7 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	} else if (!own && rule->is_in_weirs_file && !weir_sentinel_kinds_with(key->text)) {
 		complain_in_weirs_file(reader, kind, key);
 	} else if (!own) {
-		tell_of_stranger(reader, kind, key, value);
+		tell_of_stranger(reader, kind, key);
 	} else if (kind->is_java && strcmp(own->name, key->text)) {
 		char hint[128];
 
@@ -205,6 +248,7 @@ void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node 
 			      kind->title, kind->reason);
 		return;
 	}
+	reader->unknown_count = 0;
 	for (size_t i = 0; i < list->count; i++)
 		read_rule(reader, kind, name != NULL, list->items[i]);
 }

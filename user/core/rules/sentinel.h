@@ -82,9 +82,9 @@ void weir_sentinel_check_regex(struct weir_reader *reader, const struct weir_nod
 /* Callers have names in Sentinel Java; here a resource's match says whose packets it takes. `node` may be NULL. */
 void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_node *node);
 
-/* The fields of a map within a rule: of one given twice the last counts, null and what is unknown do not. */
-void weir_sentinel_read_item(const struct weir_node *map, bool is_java, const char *const *names, size_t count,
-			     const struct weir_node **values);
+/* The fields of a map within a rule: of one given twice the last counts, null does not. Warns of what is unknown. */
+void weir_sentinel_read_item(struct weir_reader *reader, const struct weir_node *map, bool is_java,
+			     const char *const *names, size_t count, const struct weir_node **values);
 
 /* One of `names`, or its number without quotes; 0 when `node` is NULL, or after a complaint. */
 unsigned int weir_sentinel_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,

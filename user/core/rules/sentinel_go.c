@@ -141,7 +141,7 @@ static bool read_specific_item(struct weir_reader *reader, const struct weir_nod
 		weir_complain_no_map(reader, item, "a specific item", names, ARRAY_SIZE(names));
 		return false;
 	}
-	weir_sentinel_read_item(item, false, names, ARRAY_SIZE(names), values);
+	weir_sentinel_read_item(reader, item, false, names, ARRAY_SIZE(names), values);
 	if (values[2] && !weir_check_unquoted(reader, values[2]))
 		return false;
 	if (values[2] && values[2]->kind == WEIR_NODE_WORD && strcmp(values[2]->text, "1") &&

@@ -164,14 +164,14 @@ static const struct weir_sentinel_field param_flow_fields[] = {
 static bool read_param_item(struct weir_reader *reader, const struct weir_node *item,
 			    struct weir_hotspot_item *ret_item)
 {
-	static const char *const names[] = {"object", "count"};
+	static const char *const names[] = {"object", "count", "classType"};
 	const struct weir_node *values[ARRAY_SIZE(names)] = {};
 
 	if (item->kind != WEIR_NODE_MAP) {
-		weir_complain_no_map(reader, item, "an item of paramFlowItemList", names, ARRAY_SIZE(names));
+		weir_complain_no_map(reader, item, "an item of paramFlowItemList", names, 2);
 		return false;
 	}
-	weir_sentinel_read_item(item, true, names, ARRAY_SIZE(names), values);
+	weir_sentinel_read_item(reader, item, true, names, ARRAY_SIZE(names), values);
 	if (!values[0] || !values[1]) {
 		weir_complain(reader, item, "write {\"object\": \"192.0.2.1\", \"count\": 5}",
 			      "an item of paramFlowItemList needs an object and a count");

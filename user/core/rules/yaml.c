@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "base/util.h"
+#include "rules/comments.h"
 #include "rules/values.h"
 #include "rules/yaml_syntax.h"
 
@@ -25,6 +26,7 @@ struct anchor {
 
 struct builder {
 	struct weir_document *document;
+	char *text; /* the document's, without the comments of Sentinel's lists: every byte stands where it stood */
 	struct weir_diag *diag;
 	struct position position;
 	struct weir_node *open[WEIR_YAML_DEPTH_MAX]; /* lists and maps not yet ended, outermost first */
@@ -374,6 +376,22 @@ static int check_text(struct builder *builder)
 			       "%scharacter U+%04X is no text", is_control(code) ? "control " : "", code);
 }
 
+static int skip_comments(struct builder *builder)
+{
+	const struct weir_document *document = builder->document;
+	struct weir_place place;
+	size_t open;
+
+	builder->text = strndup(document->text, document->bytes);
+	if (!builder->text)
+		return -ENOMEM;
+	open = weir_blank_comments(builder->text, document->bytes);
+	if (open == document->bytes)
+		return 0;
+	place = place_of(builder, open, open + 2);
+	return mistake(builder, &place, "write '*/' where it ends", "the comment that begins here is not closed");
+}
+
 /* libfyaml reads a list or map of brackets to its end before it tells of its beginning, some 400 bytes a bracket: eight
  * megabytes of '[' would take three gigabytes. So brackets that stay open are counted first. Those in comments and
  * quotes count as well, which only matters to who writes hundreds of them there and closes none.
@@ -387,7 +405,7 @@ static int check_brackets(struct builder *builder)
 	unsigned int open = 0;
 
 	for (size_t at = 0; at < document->bytes; at++) {
-		const char c = document->text[at];
+		const char c = builder->text[at];
 
 		if (c == '[' || c == '{')
 			open++;
@@ -441,7 +459,7 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 		struct weir_place place = {.file = builder->document->file, .width = 1};
 
 		snprintf(explained.message, sizeof(explained.message), "%s", error->msg);
-		weir_explain_syntax(builder->document->text, builder->document->bytes, &explained);
+		weir_explain_syntax(builder->text, builder->document->bytes, &explained);
 		place.line = explained.line;
 		place.column = explained.column;
 		weir_diag_error(builder->diag, &place, weir_document_line(builder->document, place.line),
@@ -457,7 +475,7 @@ static int tell_syntax_errors(struct builder *builder, struct fy_diag *syntax)
 static int build(struct builder *builder, struct fy_parser *parser, struct fy_diag *syntax)
 {
 	struct fy_event *event;
-	int err = fy_parser_set_string(parser, builder->document->text, builder->document->bytes) ? -ENOMEM : 0;
+	int err = fy_parser_set_string(parser, builder->text, builder->document->bytes) ? -ENOMEM : 0;
 
 	while (!err && (event = fy_parser_parse(parser))) {
 		err = take_event(builder, event);
@@ -524,14 +542,17 @@ int weir_document_parse(const char *file, char *text, size_t bytes, struct weir_
 	}
 	err = check_text(&builder);
 	if (!err)
-		err = check_brackets(&builder);
-	if (!err)
 		err = check_lines(&builder);
+	if (!err)
+		err = skip_comments(&builder);
+	if (!err)
+		err = check_brackets(&builder);
 	if (!err)
 		err = parse_text(&builder);
 	for (size_t i = 0; i < builder.anchor_count; i++)
 		free(builder.anchors[i].name);
 	free(builder.anchors);
+	free(builder.text);
 	if (!err)
 		*ret_document = TAKE_PTR(document);
 	return err;

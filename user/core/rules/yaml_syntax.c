@@ -29,8 +29,7 @@ struct brackets {
 	size_t depth;
 };
 
-/* The end of what begins with a quote; without a closing one, of the line. */
-static size_t skip_quoted(const char *text, size_t at, size_t end)
+size_t weir_skip_quoted(const char *text, size_t at, size_t end)
 {
 	const char quote = text[at];
 	size_t start = at;
@@ -42,8 +41,7 @@ static size_t skip_quoted(const char *text, size_t at, size_t end)
 	return start + strcspn(text + start, "\n");
 }
 
-/* Does a token of its own begin here? Elsewhere in a word brackets, quotes and '#' are letters. */
-static bool begins_token(const char *text, size_t at, size_t depth)
+bool weir_begins_token(const char *text, size_t at, size_t depth)
 {
 	while (at && (text[at - 1] == ' ' || text[at - 1] == '\t'))
 		at--;
@@ -58,10 +56,10 @@ static void scan_brackets(const char *text, size_t end, struct brackets *bracket
 
 		if (c == '#' && (!at || strchr(" \t\r\n", text[at - 1])))
 			at += strcspn(text + at, "\n");
-		else if ((c == '"' || c == '\'') && begins_token(text, at, brackets->depth))
-			at = skip_quoted(text, at, end);
+		else if ((c == '"' || c == '\'') && weir_begins_token(text, at, brackets->depth))
+			at = weir_skip_quoted(text, at, end);
 		else if ((c == '[' || c == '{') && brackets->depth < DEPTH_MAX &&
-			 (brackets->depth || begins_token(text, at, 0)))
+			 (brackets->depth || weir_begins_token(text, at, 0)))
 			brackets->open[brackets->depth++] = at;
 		else if ((c == ']' || c == '}') && brackets->depth)
 			brackets->depth--;

@@ -7,6 +7,7 @@
 #ifndef WEIR_RULES_YAML_SYNTAX_H
 #define WEIR_RULES_YAML_SYNTAX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct weir_syntax_error {
@@ -17,5 +18,13 @@ struct weir_syntax_error {
 
 /* Improve on an error that has line, column and message. */
 void weir_explain_syntax(const char *text, size_t bytes, struct weir_syntax_error *error);
+
+/* The end of what begins with a quote; without a closing one, of the line. */
+size_t weir_skip_quoted(const char *text, size_t at, size_t end);
+
+/* Does a token of its own begin here? Elsewhere in a word brackets, quotes and '#' are letters. `depth`: how many
+ * brackets are open.
+ */
+bool weir_begins_token(const char *text, size_t at, size_t depth);
 
 #endif

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/comments.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/yaml_syntax.h"
+
+/* Where in a file the scan is. */
+struct scan {
+	char *text;
+	size_t bytes, depth; /* of brackets that are open */
+	bool is_json;	     /* the whole file stands in brackets */
+	bool is_whole;	     /* ... or not, and is one list of Sentinel's */
+	bool is_list;	     /* what is read now is such a list */
+};
+
+static bool is_blank(char c)
+{
+	return c && strchr(" \t\r\n", c);
+}
+
+static bool ends_token(char c)
+{
+	return is_blank(c) || strchr(",[]{}:'\"", c);
+}
+
+/* Does a number end here, or true, false or null? In JSON a comment may follow without a blank. */
+static bool ends_json_word(const char *text, size_t at)
+{
+	static const char *const words[] = {"true", "false", "null"};
+	size_t start = at, digits = 0, points = 0, bytes;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		bytes = strlen(words[i]);
+		if (at > bytes && !memcmp(text + at - bytes, words[i], bytes) && ends_token(text[at - bytes - 1]))
+			return true;
+	}
+	for (; start && strchr("0123456789.eE+-", text[start - 1]); start--) {
+		digits += text[start - 1] >= '0' && text[start - 1] <= '9';
+		points += text[start - 1] == '.';
+	}
+	return start && digits && points <= 1 && ends_token(text[start - 1]);
+}
+
+/* Not within a word, as in redis://HOST. */
+static bool begins_comment(const char *text, size_t at)
+{
+	if (text[at] != '/' || (text[at + 1] != '/' && text[at + 1] != '*'))
+		return false;
+	if (at && text[at - 1] == ':')
+		return at > 1 && (is_blank(text[at - 2]) || strchr("'\"", text[at - 2]));
+	return !at || ends_token(text[at - 1]) || ends_json_word(text, at);
+}
+
+/* Blank it; returns its last byte, or `bytes`: it does not end. */
+static size_t blank_comment(struct scan *scan, size_t at)
+{
+	const char *end = scan->text[at + 1] == '*' ? strstr(scan->text + at + 2, "*/")
+						    : scan->text + at + strcspn(scan->text + at, "\n");
+	size_t past = end ? (size_t)(end - scan->text) : 0;
+
+	if (!end)
+		return scan->bytes;
+	past += *end == '*' ? 2 : 0;
+	for (size_t i = at; i < past; i++)
+		if (!strchr("\r\n", scan->text[i]))
+			scan->text[i] = ' ';
+	return past - 1;
+}
+
+/* Is it `"flowRules":`, or without quotes? */
+static bool is_list_name(const char *key)
+{
+	static const char *const names[] = {"circuitBreakers", WEIR_SENTINEL_NAMES};
+	const bool is_quoted = *key == '"' || *key == '\'';
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *end = key + is_quoted + strlen(names[i]);
+
+		if (strncmp(key + is_quoted, names[i], strlen(names[i])) || (is_quoted && *end != *key))
+			continue;
+		end += is_quoted;
+		return end[strspn(end, " \t\r\n")] == ':';
+	}
+	return false;
+}
+
+/* The first token says what the file is: a list, which is Sentinel's, or a map of weir's. */
+static void look_at_root(struct scan *scan)
+{
+	const char *at = scan->text, *end;
+
+	while (is_blank(*at) || *at == '#' || !strncmp(at, "---", 3) || begins_comment(scan->text, at - scan->text)) {
+		if (is_blank(*at)) {
+			at++;
+			continue;
+		}
+		end = at[0] == '/' && at[1] == '*' ? strstr(at, "*/") : strchr(at, '\n');
+		if (!end)
+			break;
+		at = end + (*end == '*' ? 2 : 1);
+	}
+	scan->is_json = *at == '[' || *at == '{';
+	scan->is_list = scan->is_whole = *at == '[' || (*at == '-' && is_blank(at[1]));
+}
+
+/* The name of a field of the whole file: in a map in brackets behind its '{' or a ',', else in the first column. */
+static bool is_top_name(const struct scan *scan, size_t at)
+{
+	size_t before = at;
+
+	if (scan->is_whole || scan->depth != scan->is_json || strchr("-[]{},", scan->text[at]))
+		return false;
+	if (!scan->is_json)
+		return !at || scan->text[at - 1] == '\n';
+	while (before && is_blank(scan->text[before - 1]))
+		before--;
+	return before && strchr("{,", scan->text[before - 1]);
+}
+
+/* What is no comment, and where it ends: a quoted word, a comment of YAML, or this one character. */
+static size_t pass_over(struct scan *scan, size_t at)
+{
+	const char c = scan->text[at];
+
+	if (c == '#' && (!at || is_blank(scan->text[at - 1])))
+		return at + strcspn(scan->text + at, "\n");
+	if (is_top_name(scan, at))
+		scan->is_list = is_list_name(scan->text + at);
+	if ((c == '"' || c == '\'') && weir_begins_token(scan->text, at, scan->depth))
+		return weir_skip_quoted(scan->text, at, scan->bytes);
+	if ((c == '[' || c == '{') && (scan->depth || weir_begins_token(scan->text, at, 0)))
+		scan->depth++;
+	else if ((c == ']' || c == '}') && scan->depth)
+		scan->depth--;
+	return at;
+}
+
+size_t weir_blank_comments(char *text, size_t bytes)
+{
+	struct scan scan = {.text = text, .bytes = bytes};
+	size_t end;
+
+	look_at_root(&scan);
+	for (size_t at = 0; at < bytes; at = end + 1) {
+		if (is_blank(text[at])) {
+			end = at;
+		} else if (scan.is_list && (scan.is_json || scan.depth) && begins_comment(text, at)) {
+			end = blank_comment(&scan, at);
+			if (end == bytes)
+				return at;
+		} else {
+			end = pass_over(&scan, at);
+		}
+	}
+	return bytes;
+}
