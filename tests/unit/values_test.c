@@ -296,6 +296,59 @@ static void prefix_with_host_bits_is_refused_and_the_right_one_told(void **state
 	assert_refused(weir_parse_prefix("2001:db8::1/56", &prefix, &refusal), "/56", "host bits", "2001:db8::/56");
 }
 
+static void assert_prefix(const char *text, const char *expected)
+{
+	char shown[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_prefix prefix, plain;
+
+	assert_int_equal(weir_parse_prefix(text, &prefix, &refusal), 0);
+	assert_string_equal(weir_format_prefix(&prefix, shown), expected);
+	/* Compared byte by byte where prefixes are keys. */
+	assert_int_equal(weir_parse_prefix(expected, &plain, &refusal), 0);
+	assert_memory_equal(&prefix, &plain, sizeof(prefix));
+}
+
+/* As a server that listens on IPv6 logs its IPv4 clients. */
+static void mapped_address_is_the_ipv4_address_within(void **state)
+{
+	struct weir_prefix prefix;
+
+	assert_prefix("::ffff:192.0.2.1", "192.0.2.1");
+	assert_prefix("::FFFF:c000:201", "192.0.2.1");
+	assert_prefix("0:0:0:0:0:ffff:192.0.2.1", "192.0.2.1");
+	assert_prefix("::ffff:192.0.2.1/128", "192.0.2.1");
+	assert_prefix("::ffff:192.0.2.0/120", "192.0.2.0/24");
+	assert_prefix("::ffff:128.0.0.0/97", "128.0.0.0/1");
+	assert_prefix("::ffff:0:0/96", "0.0.0.0/0");
+	assert_refused(weir_parse_prefix("::ffff:192.0.2.1/120", &prefix, &refusal), "/120", "host bits",
+		       "192.0.2.0/24");
+	/* More than what is mapped, and what is not. */
+	assert_prefix("::/64", "::/64");
+	assert_prefix("::192.0.2.1", "::192.0.2.1");
+	assert_prefix("::fffe:c000:201", "::fffe:c000:201");
+	assert_prefix("64:ff9b::c000:201", "64:ff9b::c000:201");
+	assert_refused(weir_parse_prefix("::ffff:192.0.2.1/95", &prefix, &refusal), "/95", "host bits", "/95");
+}
+
+static void network_is_widened_to_its_host_bits(void **state)
+{
+	static const struct {
+		const char *text, *expected;
+	} cases[] = {
+		{"2001:db8::5/64", "2001:db8::/64"}, {"192.0.2.53/24", "192.0.2.0/24"},
+		{"192.0.2.53", "192.0.2.53"},	     {"::ffff:192.0.2.53/120", "192.0.2.0/24"},
+		{"192.0.2.53/0", "0.0.0.0/0"},
+	};
+	char shown[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_prefix prefix;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(weir_parse_network(cases[i].text, &prefix, &refusal), 0);
+		assert_string_equal(weir_format_prefix(&prefix, shown), cases[i].expected);
+	}
+	assert_refused(weir_parse_network("192.0.2.53/33", &prefix, &refusal), "/33", "no valid prefix length", "");
+}
+
 /* ---- words ---- */
 
 static void protocol_is_a_name_or_a_number(void **state)
@@ -502,6 +555,8 @@ int main(void)
 		cmocka_unit_test(prefix_of_either_family_is_read_and_written),
 		cmocka_unit_test(prefix_refuses_what_is_no_address),
 		cmocka_unit_test(prefix_with_host_bits_is_refused_and_the_right_one_told),
+		cmocka_unit_test(mapped_address_is_the_ipv4_address_within),
+		cmocka_unit_test(network_is_widened_to_its_host_bits),
 		cmocka_unit_test(protocol_is_a_name_or_a_number),
 		cmocka_unit_test(tcp_flags_are_set_or_clear),
 		cmocka_unit_test(fragment_any_is_first_or_later),

@@ -412,15 +412,32 @@ static bool clear_host_bits(struct weir_prefix *prefix)
 	return had_any;
 }
 
-int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
+/* ::ffff:192.0.2.1 is how a program that listens on IPv6 writes the address of an IPv4 client (RFC 4291, 2.5.5.2). No
+ * packet has such a source: the address means the one within it, and a prefix of 96 bits or more those.
+ */
+static void unmap(struct weir_prefix *prefix)
+{
+	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	if (prefix->family != 6 || prefix->bits < 8 * sizeof(mapped) ||
+	    memcmp(prefix->address, mapped, sizeof(mapped)) != 0)
+		return;
+	prefix->family = 4;
+	prefix->bits -= 8 * sizeof(mapped);
+	memmove(prefix->address, prefix->address + sizeof(mapped), 4);
+	memset(prefix->address + 4, 0, sizeof(prefix->address) - 4);
+}
+
+/* `address`: what stands before the '/'. */
+static int parse_prefix(const char *text, char address[INET6_ADDRSTRLEN], struct weir_prefix *ret_prefix,
+			struct weir_refusal *reterr_refusal)
 {
 	size_t address_bytes = strcspn(text, "/");
-	char address[INET6_ADDRSTRLEN], network[WEIR_PREFIX_TEXT_BYTES];
 	struct weir_prefix prefix = {};
 	uint64_t bits, whole;
 	int err;
 
-	if (address_bytes >= sizeof(address) || strchr(text, ','))
+	if (address_bytes >= INET6_ADDRSTRLEN || strchr(text, ','))
 		return refuse_address(text, reterr_refusal);
 	memcpy(address, text, address_bytes);
 	address[address_bytes] = '\0';
@@ -437,6 +454,19 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 		}
 	}
 	prefix.bits = bits;
+	unmap(&prefix);
+	*ret_prefix = prefix;
+	return 0;
+}
+
+int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
+{
+	char address[INET6_ADDRSTRLEN], network[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_prefix prefix;
+	int err = parse_prefix(text, address, &prefix, reterr_refusal);
+
+	if (err)
+		return err;
 	if (clear_host_bits(&prefix)) {
 		weir_refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
@@ -444,6 +474,16 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 	}
 	*ret_prefix = prefix;
 	return 0;
+}
+
+int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
+{
+	char address[INET6_ADDRSTRLEN];
+	int err = parse_prefix(text, address, ret_prefix, reterr_refusal);
+
+	if (!err)
+		clear_host_bits(ret_prefix);
+	return err;
 }
 
 int weir_compare_prefixes(const struct weir_prefix *left, const struct weir_prefix *right)

@@ -56,8 +56,13 @@ int weir_parse_named_range(const char *text, uint32_t high, const struct weir_nu
 /* Code points by the names of their RFCs: "ef", "af11" to "af43", "cs0" to "cs7", "le". */
 extern const struct weir_number_name weir_dscp_names[];
 
-/* "192.0.2.0/24", "2001:db8::/32", or an address alone, which stands for its whole length. */
+/* "192.0.2.0/24", "2001:db8::/32", or an address alone, which stands for its whole length. An IPv4 address as IPv6 maps
+ * it, "::ffff:192.0.2.1", is the IPv4 address.
+ */
 int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
+
+/* The same where host bits are none of the user's making, as a ban script's ADDRESS/64: the network that has them. */
+int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
 
 /* A protocol's name, or its number 0 to 255. */
 int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal);
