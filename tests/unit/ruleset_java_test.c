@@ -185,8 +185,9 @@ static void white_list_without_link_local_addresses_is_warned_of(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "[{\"resource\": \"dns\", \"limitApp\": \"192.0.2.1\"}]", FIXTURE, NULL), 0);
-	assert_int_equal(bench->diag.count, 1);
+	assert_int_equal(bench->diag.count, 2);
 	assert_non_null(strstr(bench->diag.entries[0].message, "IPv6 needs link-local ones"));
+	assert_non_null(strstr(bench->diag.entries[1].message, "every IPv6 address"));
 	assert_true(is_denied(bench->ruleset, "fe80::1"));
 	assert_false(is_denied(bench->ruleset, "192.0.2.1"));
 }

@@ -234,6 +234,23 @@ static void every_bad_line_of_a_list_is_told_at_its_place(void **state)
 			    "    write it as 192.0.2.1, 192.0.2.0/24, 2001:db8::1 or 2001:db8::/32\n");
 }
 
+/* Whatever they stand in, and once. */
+static void list_of_every_address_is_warned_of(void **state)
+{
+	static const char list[] = "0.0.0.0/0\n0.0.0.0/0\n10.0.0.0/8\n";
+	struct bench *bench = *state;
+
+	write_file("bad.txt", list, strlen(list));
+	assert_int_equal(read_texts(bench, "deny: ['@bad.txt', 0.0.0.0/1]\nallow: ['::/0', 'fe80::/10']\n", NULL, NULL),
+			 0);
+	assert_tells(bench, "warning: deny: 0.0.0.0/0 is every IPv4 address: all of their packets drop\n"
+			    "    name smaller networks, unless all are meant\n"
+			    "warning: allow: ::/0 is every IPv6 address: all of their packets pass, and meet no rule\n"
+			    "    name smaller networks, unless all are meant\n");
+	assert_int_equal(read_texts(bench, "deny: '::ffff:0:0/96'\n", NULL, NULL), 0);
+	assert_int_equal(bench->diag.count, 1);
+}
+
 static void mistake_in_a_list_is_told_at_its_place(void **state)
 {
 	static const struct sample samples[] = {
@@ -301,6 +318,7 @@ int main(void)
 		TEST(list_file_is_found_beside_the_rule_file),
 		TEST(byte_order_mark_is_one_on_the_first_line_alone),
 		TEST(every_bad_line_of_a_list_is_told_at_its_place),
+		TEST(list_of_every_address_is_warned_of),
 		TEST(mistake_in_a_list_is_told_at_its_place),
 		TEST(list_file_of_garbage_is_bounded_and_told),
 		TEST(million_entries_are_read_in_seconds),

@@ -19,7 +19,7 @@
 
 const struct weir_command weir_block_command = {
 	.name = "block",
-	.options = "FlRaINxjCh",
+	.options = "FlRaINXjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
@@ -28,10 +28,14 @@ const struct weir_command weir_block_command = {
 		"Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. It ends by itself, in "
 		"the\n"
 		"kernel, and a reload keeps it. Blocked again, a source is blocked for the new time from now on.\n"
-		"'-' reads lines from standard input: a source, and perhaps a time of its own.\n"
+		"'-' reads lines from standard input: a source, and perhaps a time of its own. Bad lines are told, "
+		"and\n"
+		"exit 1 says so; the others are blocked.\n"
 		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
 		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
-		"room. To block the source of the SSH session that it is typed in is refused.",
+		"room. To block the source of the SSH session that it is typed in, or every address (0.0.0.0/0, ::/0), "
+		"is\n"
+		"refused without --force.",
 	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h\n"
 		   "  weir block - --for 10m <addresses\n"
 		   "  weir block --list\n"
@@ -40,14 +44,15 @@ const struct weir_command weir_block_command = {
 
 const struct weir_command weir_allow_command = {
 	.name = "allow",
-	.options = "FlRaINjCh",
+	.options = "FlRaINXjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
 	.arguments_max = SIZE_MAX,
 	.about =
 		"Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. It\n"
-		"ends by itself, in the kernel, and a reload keeps it. 'weir block --help' says more.",
+		"ends by itself, in the kernel, and a reload keeps it. Every address (0.0.0.0/0, ::/0) needs --force.\n"
+		"'weir block --help' says more.",
 	.example = "  weir allow 192.0.2.7 --for 1h30m\n"
 		   "  weir allow --list\n"
 		   "  weir allow --remove --all",
@@ -60,7 +65,8 @@ struct request {
 	struct weir_timed_order *orders;
 	size_t count;
 	uint64_t lasts_ns; /* of --for; 0: it was not given, or orders end */
-	size_t mistakes;
+	size_t mistakes;   /* in arguments and lines */
+	size_t bad_lines;  /* of these, in lines */
 	struct weir_diag *diag;
 };
 
@@ -71,28 +77,44 @@ static void free_request(struct request *request)
 
 static void complain(struct request *request, const struct weir_place *place, const struct weir_refusal *refusal)
 {
+	request->bad_lines += place != NULL;
 	if (request->mistakes++ < MISTAKES_MAX)
 		weir_diag_error(request->diag, place, NULL, refusal->hint[0] ? refusal->hint : NULL, "%s",
 				refusal->message);
 }
 
-/* lasts: NULL, or a time of its own. */
-static int add_order(struct request *request, const struct weir_place *place, const char *source, const char *lasts)
+static int read_order(const struct request *request, const char *source, const char *lasts,
+		      struct weir_timed_order *order, struct weir_refusal *refusal)
 {
-	struct weir_timed_order *order, read = {.lasts_ns = request->lasts_ns};
-	struct weir_refusal refusal = {};
+	char text[WEIR_PREFIX_TEXT_BYTES];
 
-	if (weir_parse_prefix(source, &read.prefix, &refusal) ||
-	    (lasts && weir_parse_duration(lasts, &read.lasts_ns, &refusal))) {
-		complain(request, place, &refusal);
+	order->lasts_ns = request->lasts_ns;
+	if (weir_parse_network(source, &order->prefix, refusal) ||
+	    (lasts && weir_parse_duration(lasts, &order->lasts_ns, refusal)))
+		return -EINVAL;
+	if (request->options->removes) {
+		order->lasts_ns = 0;
 		return 0;
 	}
-	if (request->options->removes)
-		read.lasts_ns = 0;
-	else if (!read.lasts_ns) {
-		snprintf(refusal.message, sizeof(refusal.message), "for how long? '%.*s' has no time",
-			 WEIR_SHOWN(source));
-		snprintf(refusal.hint, sizeof(refusal.hint), "write '--for 1h', or a time behind it");
+	if (!order->lasts_ns) {
+		weir_refuse(refusal, "for how long? '%.*s' has no time", WEIR_SHOWN(source));
+		return weir_advise(refusal, "write '--for 1h', or a time behind it");
+	}
+	if (!order->prefix.bits && !request->options->forces) {
+		weir_refuse(refusal, "%s is every IPv%u address", weir_format_prefix(&order->prefix, text),
+			    order->prefix.family);
+		return weir_advise(refusal, "name a smaller network; or say '--force', if all of them are meant");
+	}
+	return 0;
+}
+
+/* lasts: NULL, or a time of its own. place: NULL, or the line's. */
+static int add_order(struct request *request, const struct weir_place *place, const char *source, const char *lasts)
+{
+	struct weir_timed_order *order, read;
+	struct weir_refusal refusal = {};
+
+	if (read_order(request, source, lasts, &read, &refusal)) {
 		complain(request, place, &refusal);
 		return 0;
 	}
@@ -175,6 +197,12 @@ static int read_lines(struct request *request)
 	return err;
 }
 
+/* A bad line of a feed does not lose the others; what was typed, and what is no feed, is done whole or not at all. */
+static bool has_good_lines(const struct request *request)
+{
+	return request->count && request->bad_lines == request->mistakes && request->mistakes <= WEIR_MISTAKES_MAX;
+}
+
 static int read_sources(struct request *request)
 {
 	const struct weir_options *options = request->options;
@@ -188,7 +216,9 @@ static int read_sources(struct request *request)
 				WEIR_MISTAKES_MAX);
 	else if (request->mistakes > MISTAKES_MAX)
 		weir_diag_error(request->diag, NULL, NULL, NULL, "... and %zu more", request->mistakes - MISTAKES_MAX);
-	return !err && request->mistakes ? -EINVAL : err;
+	if (err)
+		return err;
+	return has_good_lines(request) || !request->mistakes ? 0 : -EINVAL;
 }
 
 static int check_options(const struct weir_command *command, struct request *request)
@@ -290,7 +320,9 @@ static int act(const struct weir_command *command, const struct weir_options *op
 	if (options->removes && !options->means_all && !changed)
 		return weir_diag_fail(diag, ENOENT, "'--list' shows which are", "no such source is %s now",
 				      denies ? "blocked" : "allowed");
-	return tell(instance, &request, denies, changed, diag);
+	err = tell(instance, &request, denies, changed, diag);
+	/* What is wrong with the bad lines has been said; 1, as the rest was done. */
+	return err ?: request.mistakes ? -EBADMSG : 0;
 }
 
 static int act_block(const struct weir_options *options, struct weir_diag *diag)

@@ -43,6 +43,7 @@ static const struct weir_option known_options[] = {
 	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any trouble"},
 	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
 	{'x', false, "force", NULL, "even if it would shut out the SSH session that it is typed in"},
+	{'X', false, "force", NULL, "even the source of the SSH session that it is typed in, or every address"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
 	{'a', false, "all", NULL, "all that there are"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
@@ -296,6 +297,7 @@ static bool *find_switch(struct weir_options *options, int letter)
 	case 'b':
 		return &options->means_before;
 	case 'x':
+	case 'X':
 		return &options->forces;
 	case 'd':
 		return &options->wants_dropped;

@@ -212,6 +212,18 @@ static int compare_listed(const void *left, const void *right)
 	return order ?: b->denies - a->denies;
 }
 
+static void warn_of_everybody(struct weir_reader *reader, const struct weir_listed *listed)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	if (!listed->prefix.bits)
+		weir_diag_warning(reader->diag, NULL, NULL, "name smaller networks, unless all are meant",
+				  "%s: %s is every IPv%u address: %s", listed->denies ? "deny" : "allow",
+				  weir_format_prefix(&listed->prefix, text), listed->prefix.family,
+				  listed->denies ? "all of their packets drop"
+						 : "all of their packets pass, and meet no rule");
+}
+
 void weir_sort_listed(struct weir_reader *reader)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -231,6 +243,8 @@ void weir_sort_listed(struct weir_reader *reader)
 		}
 	}
 	ruleset->listed_count = kept + 1;
+	for (size_t i = 0; i < ruleset->listed_count; i++)
+		warn_of_everybody(reader, &listed[i]);
 	/* A list with mistakes is not what it will be. */
 	if (ties && !reader->complaints)
 		weir_diag_warning(reader->diag, NULL, NULL, "deny wins: take them out of one of the two",
