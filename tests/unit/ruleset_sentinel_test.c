@@ -290,6 +290,24 @@ static void name_that_no_sentinel_knows_is_warned_of(void **state)
 	}
 }
 
+static void document_around_a_list_is_refused_with_the_part_to_give(void **state)
+{
+	static const struct sample samples[] = {
+		{"apiVersion: datasource.sentinel.io/v1alpha1\nkind: FlowRules\nmetadata: {name: flow}\nspec:\n  "
+		 "rules:\n"
+		 "    - {resource: a, threshold: 500}\n",
+		 1, 1, "this is an object of Kubernetes (FlowRules), not a rule file", "the list under 'spec.rules'"},
+		{"{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"data\": {\"flow.json\": \"[]\"}}\n", 1, 1,
+		 "(ConfigMap), not a rule file", "the list of rules in it"},
+		{"{\"appName\": \"shop\", \"rules\": {\"systemRules\": [], \"authorityRule\": [], \"flowRules\":\n"
+		 "[{\"resource\": \"a\", \"grade\": 1.0, \"count\": 5.0}]}, \"coldFactor\": 3}\n",
+		 1, 30, "this is what Spring's actuator says of Sentinel", "give the lists under 'rules'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
 static void empty_sentinel_list_says_that_it_is_empty(void **state)
 {
 	struct bench *bench = *state;
@@ -312,6 +330,7 @@ int main(void)
 		TEST(mistake_in_a_sentinel_rule_is_told_at_its_place),
 		TEST(sentinel_rule_that_cannot_mean_what_it_says_is_warned_of),
 		TEST(name_that_no_sentinel_knows_is_warned_of),
+		TEST(document_around_a_list_is_refused_with_the_part_to_give),
 		TEST(empty_sentinel_list_says_that_it_is_empty),
 	};
 

@@ -41,8 +41,7 @@ static const struct weir_sentinel_field degrade_fields[] = {
 	{"probeNum", NOT("leave it out: Sentinel Java probes with one request")},
 };
 
-static const char *const degrade_needs[] = {"timeWindow", "minRequestAmount", "slowRatioThreshold", "statIntervalMs",
-					    NULL};
+static const char *const degrade_needs[] = {"timeWindow", "minRequestAmount", "slowRatioThreshold", NULL};
 
 enum { GRADE_SLOW, GRADE_ERROR_RATIO, GRADE_ERROR_COUNT };
 #define MIN_REQUESTS_DEFAULT 5

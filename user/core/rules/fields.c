@@ -316,8 +316,11 @@ bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *nod
 	    text[strspn(text, "0123456789+-.eE")])
 		return true;
 	snprintf(hint, sizeof(hint), "leave out the quotes: %.*s", WEIR_SHOWN(text));
-	weir_complain(reader, node, hint, "\"%.*s\" is a text, not a number", WEIR_SHOWN(text));
-	return false;
+	if (reader->takes_quoted_numbers)
+		weir_warn(reader, node, hint, "\"%.*s\" is a text, taken for the number", WEIR_SHOWN(text));
+	else
+		weir_complain(reader, node, hint, "\"%.*s\" is a text, not a number", WEIR_SHOWN(text));
+	return reader->takes_quoted_numbers;
 }
 
 static void complain_refused(struct weir_reader *reader, const struct weir_node *node, const char *field,

@@ -31,6 +31,18 @@ static const char *const resource_fields[RESOURCE_FIELD_COUNT] = {"name", "match
 
 /* ---- files ---- */
 
+/* Takes the text. A document that is no rule file is as one that could not be read. */
+static int parse_document(struct weir_reader *reader, char *text, size_t bytes, size_t i)
+{
+	int err = weir_document_parse(reader->ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
+
+	if (err || !weir_complain_of_envelope(reader, reader->documents[i]))
+		return err;
+	weir_document_free(reader->documents[i]);
+	reader->documents[i] = NULL;
+	return -EINVAL;
+}
+
 static int read_document(struct weir_reader *reader, const char *path, size_t i)
 {
 	struct weir_ruleset *ruleset = reader->ruleset;
@@ -45,7 +57,7 @@ static int read_document(struct weir_reader *reader, const char *path, size_t i)
 	err = weir_read_rule_file(path, ruleset->file_names[i], reader->diag, &text, &bytes);
 	if (err)
 		return err;
-	return weir_document_parse(ruleset->file_names[i], text, bytes, &reader->documents[i], reader->diag);
+	return parse_document(reader, text, bytes, i);
 }
 
 /* Read what can be read: the mistakes of the other files shall be told as well. */
@@ -468,7 +480,7 @@ int weir_ruleset_parse(const char *name, const char *text, size_t bytes, struct 
 		free(copy);
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read '%s'", name);
 	}
-	err = weir_document_parse(reader.ruleset->file_names[0], copy, strlen(copy), &reader.documents[0], diag);
+	err = parse_document(&reader, copy, strlen(copy), 0);
 	reader.is_incomplete = err != 0;
 	reader.is_out_of_memory = err == -ENOMEM;
 	return finish_reading(&reader, errors, ret_ruleset);

@@ -37,7 +37,8 @@ struct weir_reader {
 	size_t timed_count;
 	const char *unknown[32]; /* names that no Sentinel knows, in the list that is read: the first so many */
 	size_t unknown_count;
-	bool is_incomplete; /* a file could not be read: what others name may be in it */
+	bool takes_quoted_numbers; /* this list is Sentinel Java's, whose parser does */
+	bool is_incomplete;	   /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
 	size_t mistakes; /* told or not: the same twice, or one too many */
@@ -91,7 +92,7 @@ bool weir_read_count(struct weir_reader *reader, const struct weir_node *node, c
 const char *weir_written_name(const struct weir_node *node, const char *field);
 /* Do two values of a field come to the same, however they are written? */
 bool weir_is_same_value(const struct weir_node *left, const struct weir_node *right, const char *field);
-/* For readers to whom a number in quotes is a text; true for all other nodes. */
+/* For readers to whom a number in quotes is a text; with takes_quoted_numbers it is warned of. True for all else. */
 bool weir_check_unquoted(struct weir_reader *reader, const struct weir_node *node);
 /* One of `names`; with `has_numbers` also its index in digits, as Sentinel writes enums. */
 bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,
@@ -165,6 +166,9 @@ struct weir_system_draft {
 /* Append a system rule. They come before all other rules once weir_put_system_rules_first has been called. */
 void weir_read_system_rule(struct weir_reader *reader, const struct weir_system_draft *draft);
 void weir_put_system_rules_first(struct weir_reader *reader);
+
+/* Complains of a document that has lists of Sentinel's rules further down; false: it is none. */
+bool weir_complain_of_envelope(struct weir_reader *reader, const struct weir_document *document);
 
 /* The list under one of WEIR_SENTINEL_NAMES, or, with `name` NULL, one that is a whole file. */
 void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name);

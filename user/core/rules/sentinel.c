@@ -132,27 +132,61 @@ bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_nod
 	       (weir_check_unquoted(reader, node) && weir_read_number(reader, node, field, low, high, ret_number));
 }
 
-/* A field that is not the list's: another kind's, or nobody's. */
-static void tell_of_stranger(struct weir_reader *reader, const struct weir_sentinel_kind *kind,
-			     const struct weir_node *key)
+/* What to write in place of another kind's field; NULL: nobody thought of it. */
+static const char *advice_instead(const struct weir_sentinel_kind *kind, const char *name)
 {
+	for (size_t i = 0; i < kind->field_count; i++)
+		if (kind->fields[i].instead && !strcasecmp(kind->fields[i].name, name))
+			return kind->fields[i].instead;
+	return NULL;
+}
+
+/* The field that the advice would have written ("write 'count'"), if the rule has it already; else NULL. */
+static const struct weir_sentinel_field *advised_field(const struct weir_sentinel_rule *rule, const char *advice)
+{
+	const struct weir_sentinel_kind *kind = rule->kind;
+	char quoted[64];
+
+	for (size_t i = 0; advice && i < kind->field_count; i++) {
+		snprintf(quoted, sizeof(quoted), "'%s'", kind->fields[i].name);
+		if (kind->fields[i].instead || !strstr(advice, quoted))
+			continue;
+		for (size_t at = 0; at + 1 < rule->node->count; at += 2)
+			if (rule->node->items[at]->kind == WEIR_NODE_WORD &&
+			    rule->node->items[at + 1]->kind != WEIR_NODE_NULL &&
+			    weir_sentinel_own_field(kind, rule->node->items[at]->text) == &kind->fields[i])
+				return &kind->fields[i];
+	}
+	return NULL;
+}
+
+/* Another kind's field. Sentinel ignores it. That is right where the rule says in its own words what the field would
+ * have said, and where Sentinel Java has nothing like it; else it may have been meant, and is refused.
+ */
+static void tell_of_others_field(struct weir_reader *reader, const struct weir_sentinel_rule *rule,
+				 const struct weir_node *key)
+{
+	const struct weir_sentinel_kind *kind = rule->kind;
+	const char *advice = advice_instead(kind, key->text), *whose = weir_sentinel_owner(kind);
+	const struct weir_sentinel_field *advised = advised_field(rule, advice);
+	const bool is_needless = !advice || !strncmp(advice, "leave it out", strlen("leave it out"));
 	weir_sentinel_set kinds = weir_sentinel_kinds_with(key->text);
 	char titles[512], names[256], hint[320] = "leave it out";
 
-	if (!kinds) {
-		if (!is_of_dashboard(key->text))
-			warn_of_unknown(reader, key, kind->fields, kind->field_count, sizeof(*kind->fields));
-		return;
-	}
 	weir_sentinel_name_owners(kinds, titles, sizeof(titles));
 	weir_sentinel_join_names(kinds, "", "", " or ", names, sizeof(names));
-	if (names[0])
+	if (advised)
+		snprintf(hint, sizeof(hint), "leave it out: '%s' says it", advised->name);
+	else if (advice)
+		snprintf(hint, sizeof(hint), "%s", advice);
+	else if (names[0] && (rule->is_guess || !kind->is_java))
 		snprintf(hint, sizeof(hint), "rules that have it are written as %s", names);
-	for (size_t i = 0; i < kind->field_count; i++)
-		if (kind->fields[i].instead && !strcasecmp(kind->fields[i].name, key->text))
-			snprintf(hint, sizeof(hint), "%s", kind->fields[i].instead);
-	weir_complain(reader, key, hint, "'%.*s' is a field of %s, not of %s %s", WEIR_SHOWN(key->text), titles,
-		      weir_sentinel_owner(kind), kind->title);
+	if (!rule->is_guess && (advised || (kind->is_java && is_needless)))
+		weir_warn(reader, key, hint, "'%.*s' has no effect: %s %s do not know it", WEIR_SHOWN(key->text), whose,
+			  kind->title);
+	else
+		weir_complain(reader, key, hint, "'%.*s' is a field of %s, not of %s %s", WEIR_SHOWN(key->text), titles,
+			      whose, kind->title);
 }
 
 /* Where weir's own rules stand, a slip of the pen must not be taken for a field that does not matter. */
@@ -191,8 +225,11 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 		rule->draft.value[RULE_MODE] = value;
 	} else if (!own && rule->is_in_weirs_file && !weir_sentinel_kinds_with(key->text)) {
 		complain_in_weirs_file(reader, kind, key);
+	} else if (!own && weir_sentinel_kinds_with(key->text)) {
+		tell_of_others_field(reader, rule, key);
 	} else if (!own) {
-		tell_of_stranger(reader, kind, key);
+		if (!is_of_dashboard(key->text))
+			warn_of_unknown(reader, key, kind->fields, kind->field_count, sizeof(*kind->fields));
 	} else if (kind->is_java && strcmp(own->name, key->text)) {
 		char hint[128];
 
@@ -209,7 +246,7 @@ static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *ru
 	}
 }
 
-static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kind *kind, bool is_named,
+static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kind *kind, bool is_named, bool is_guess,
 		      const struct weir_node *item)
 {
 	static const char *const examples[] = {"resource", "threshold"};
@@ -219,6 +256,7 @@ static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kin
 		.node = node,
 		.draft = {.node = node, .is_sentinel = true, .mistakes_before = reader->mistakes},
 		.is_in_weirs_file = is_named && kind->weirs_fields,
+		.is_guess = is_guess,
 	};
 
 	if (node->kind != WEIR_NODE_MAP) {
@@ -235,12 +273,13 @@ static void read_rule(struct weir_reader *reader, const struct weir_sentinel_kin
 void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node *list, const char *name)
 {
 	const struct weir_sentinel_kind *kind;
+	bool is_guess = false;
 
 	if (list->kind != WEIR_NODE_LIST) {
 		weir_complain(reader, list, "begin each of them with '- '", "'%s' must be a list", name);
 		return;
 	}
-	kind = list->count ? weir_recognise_sentinel(reader, list, name) : NULL;
+	kind = list->count ? weir_recognise_sentinel(reader, list, name, &is_guess) : NULL;
 	if (!kind)
 		return;
 	if (!kind->read) {
@@ -249,6 +288,8 @@ void weir_read_sentinel_list(struct weir_reader *reader, const struct weir_node 
 		return;
 	}
 	reader->unknown_count = 0;
+	reader->takes_quoted_numbers = kind->is_java;
 	for (size_t i = 0; i < list->count; i++)
-		read_rule(reader, kind, name != NULL, list->items[i]);
+		read_rule(reader, kind, name != NULL, is_guess, list->items[i]);
+	reader->takes_quoted_numbers = false;
 }

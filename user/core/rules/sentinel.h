@@ -46,6 +46,7 @@ struct weir_sentinel_rule {
 	const struct weir_node *values[WEIR_SENTINEL_FIELDS_MAX]; /* by weir_sentinel_kind.fields; NULL: absent */
 	struct weir_draft draft;				  /* what it comes to in weir's words */
 	bool is_in_weirs_file;					  /* and one of its own lists (weirs_fields) */
+	bool is_guess;				  /* of which kind it is: others have as many of its fields */
 	struct weir_node words[RULE_FIELD_COUNT]; /* values of the draft that the file has in other words */
 	char texts[RULE_FIELD_COUNT][24];	  /* ... their texts, where these are numbers */
 };
@@ -99,10 +100,10 @@ bool weir_sentinel_read_number(struct weir_reader *reader, const struct weir_nod
 typedef uint32_t weir_sentinel_set; /* a bit for each enum weir_sentinel_kind_id */
 
 /* By its fields, and by the name that it stands under (NULL: it is a whole file). NULL, having complained: it cannot be
- * told.
+ * told. *ret_is_guess: another kind has as many of its fields, so that it is only as which it is refused.
  */
 const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
-							 const char *name);
+							 const char *name, bool *ret_is_guess);
 
 /* An item of a list as the rule that it is. The dashboard of Sentinel Java keeps some kinds of rules one level down,
  * beside whose they are: {"id": 1, "app": "shop", "rule": {"resource": ...}}.

@@ -188,8 +188,7 @@ static uint64_t cut_count(struct weir_sentinel_rule *rule)
 	struct weir_refusal refusal;
 	uint64_t micro;
 
-	if (!node || node->kind != WEIR_NODE_WORD || node->is_quoted ||
-	    weir_parse_json_threshold(node->text, &micro, &refusal))
+	if (!node || node->kind != WEIR_NODE_WORD || weir_parse_json_threshold(node->text, &micro, &refusal))
 		return 0;
 	weir_sentinel_say_number(rule, RULE_THRESHOLD, node, micro / WEIR_MICRO);
 	return micro / WEIR_MICRO;
@@ -271,7 +270,7 @@ static const struct weir_sentinel_field gateway_fields[] = {
 	{"paramItem", OWN},
 };
 
-static const char *const gateway_needs[] = {"resourceMode",	    "intervalSec", "interval", "intervalUnit",
+static const char *const gateway_needs[] = {"resourceMode",	    "intervalSec", "intervalUnit",
 					    "maxQueueingTimeoutMs", "paramItem",   NULL};
 
 const struct weir_sentinel_kind weir_sentinel_gateway = {

@@ -318,10 +318,15 @@ static weir_sentinel_set nearest_kinds(const struct look *look)
 			nearest |= 1u << first_of(rest);
 		fewest = strangers < fewest ? strangers : fewest;
 	}
-	/* What is limited is called `threshold` by Sentinel-Go and `count` by Sentinel Java. */
-	if (!is_one(nearest) && look->has_threshold != look->has_count)
-		nearest &= 1u << (look->has_count ? WEIR_SENTINEL_JAVA_FLOW : WEIR_SENTINEL_FLOW);
 	return nearest;
+}
+
+/* What is limited is called `threshold` by Sentinel-Go and `count` by Sentinel Java. */
+static weir_sentinel_set guess(const struct look *look, weir_sentinel_set nearest)
+{
+	if (look->has_threshold == look->has_count)
+		return nearest;
+	return nearest & 1u << (look->has_count ? WEIR_SENTINEL_JAVA_FLOW : WEIR_SENTINEL_FLOW);
 }
 
 /* Rules of two kinds one after the other, rather than one kind's rules with a field that is not theirs. */
@@ -331,7 +336,7 @@ static bool has_rules_of_two(const struct look *look, weir_sentinel_set seen)
 }
 
 const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *reader, const struct weir_node *list,
-							 const char *name)
+							 const char *name, bool *ret_is_guess)
 {
 	const struct look look = look_at(list, name);
 	const weir_sentinel_set seen = look.seen & look.candidates;
@@ -344,8 +349,12 @@ const struct weir_sentinel_kind *weir_recognise_sentinel(struct weir_reader *rea
 	 */
 	if (!kinds && has_rules_of_two(&look, seen))
 		return complain_of_two(reader, &look, seen);
-	if (!kinds)
+	if (!kinds) {
 		kinds = nearest_kinds(&look);
+		*ret_is_guess = !is_one(kinds) && !is_one(look.candidates);
+		if (!is_one(kinds))
+			kinds = guess(&look, kinds);
+	}
 	if (!is_one(kinds) && seen && !is_one(seen))
 		return complain_of_two(reader, &look, seen);
 	if (!is_one(kinds) && !name)

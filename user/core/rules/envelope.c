@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Documents that have lists of Sentinel's rules somewhere in them, and are no rule files: which part to give. */
+#include <string.h>
+
+#include "base/util.h"
+#include "rules/parse.h"
+
+static const struct weir_node *value_of(const struct weir_node *map, const char *name)
+{
+	for (size_t i = 0; map && map->kind == WEIR_NODE_MAP && i + 1 < map->count; i += 2)
+		if (map->items[i]->kind == WEIR_NODE_WORD && !strcmp(map->items[i]->text, name))
+			return map->items[i + 1];
+	return NULL;
+}
+
+static bool is_list(const struct weir_node *node)
+{
+	return node && node->kind == WEIR_NODE_LIST;
+}
+
+/* Objects as sentinel-golang's data source for Kubernetes reads them (FlowRules and others, datasource.sentinel.io), or
+ * whatever else `kubectl get -o yaml` prints.
+ */
+static bool complain_of_kubernetes(struct weir_reader *reader, const struct weir_node *root)
+{
+	const struct weir_node *kind = value_of(root, "kind");
+
+	if (!value_of(root, "apiVersion") || !kind || kind->kind != WEIR_NODE_WORD)
+		return false;
+	weir_complain(reader, root,
+		      is_list(value_of(value_of(root, "spec"), "rules"))
+			      ? "give the list under 'spec.rules', in a file of its own"
+			      : "give the list of rules in it, in a file of its own; of FlowRules it is 'spec.rules'",
+		      "this is an object of Kubernetes (%.*s), not a rule file", WEIR_SHOWN(kind->text));
+	return true;
+}
+
+/* What /actuator/sentinel of spring-cloud-alibaba says: the rules are maps of lists, under names of its own. */
+static bool complain_of_actuator(struct weir_reader *reader, const struct weir_node *root)
+{
+	static const char *const names[] = {"flowRules",     "degradeRules",  "systemRules",
+					    "authorityRule", "paramFlowRule", "authorityRules"};
+	const struct weir_node *rules = value_of(root, "rules");
+	bool has_any = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		has_any |= is_list(value_of(rules, names[i]));
+	if (!has_any)
+		return false;
+	weir_complain(reader, rules,
+		      "give the lists under 'rules', as flowRules, degradeRules, systemRules, authorityRules and "
+		      "paramFlowRules of a rule file",
+		      "this is what Spring's actuator says of Sentinel, not a rule file");
+	return true;
+}
+
+bool weir_complain_of_envelope(struct weir_reader *reader, const struct weir_document *document)
+{
+	return document->root &&
+	       (complain_of_kubernetes(reader, document->root) || complain_of_actuator(reader, document->root));
+}
