@@ -97,8 +97,8 @@ static void a_packet_is_as_long_as_with_an_ethernet_header(void **state)
 		enum weir_link_type link_type;
 		uint32_t header_bytes;
 	} links[] = {
-		{WEIR_LINK_TYPE_SLL, 16}, {WEIR_LINK_TYPE_SLL2, 20}, {WEIR_LINK_TYPE_IP, 0},
-		{WEIR_LINK_TYPE_IPV4, 0}, {WEIR_LINK_TYPE_IPV6, 0},
+		{WEIR_LINK_TYPE_SLL, 16}, {WEIR_LINK_TYPE_SLL2, 20}, {WEIR_LINK_TYPE_IP, 0},   {WEIR_LINK_TYPE_IPV4, 0},
+		{WEIR_LINK_TYPE_IPV6, 0}, {WEIR_LINK_TYPE_NULL, 4},  {WEIR_LINK_TYPE_LOOP, 4},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
@@ -124,6 +124,64 @@ static void a_packet_without_a_header_is_of_the_ip_that_its_version_says(void **
 	}
 }
 
+/* Of hosts of both byte orders, and of systems that number families each in its own way. */
+static void the_family_of_a_loopback_header_becomes_the_type(void **state)
+{
+	static const uint8_t families6[] = {10, 23, 24, 28, 30};
+
+	for (size_t type = 0; type < 2; type++) {
+		const enum weir_link_type link_type = type ? WEIR_LINK_TYPE_LOOP : WEIR_LINK_TYPE_NULL;
+
+		for (size_t at = 0; at <= 3; at += 3) {
+			memset(bytes, 0, 4);
+			bytes[at] = 2;
+			assert_int_equal(shown_type(link_type, 60, 60), 0x0800);
+			for (size_t i = 0; i < sizeof(families6); i++) {
+				bytes[at] = families6[i];
+				assert_int_equal(shown_type(link_type, 60, 60), 0x86dd);
+			}
+			bytes[at] = 16; /* AF_APPLETALK */
+			assert_int_equal(shown_type(link_type, 60, 60), 0);
+		}
+	}
+	fill_bytes(NULL);
+}
+
+static void the_protocol_of_ppp_becomes_the_type(void **state)
+{
+	static const struct {
+		enum weir_link_type link_type;
+		uint8_t start[4];
+		uint32_t header_bytes;
+		uint16_t type;
+	} cases[] = {
+		{WEIR_LINK_TYPE_PPP, {0x00, 0x21}, 2, 0x0800},
+		{WEIR_LINK_TYPE_PPP, {0x00, 0x57}, 2, 0x86dd},
+		{WEIR_LINK_TYPE_PPP, {0x21}, 1, 0x0800},
+		{WEIR_LINK_TYPE_PPP, {0x57}, 1, 0x86dd},
+		{WEIR_LINK_TYPE_PPP, {0xff, 0x03, 0x00, 0x21}, 4, 0x0800},
+		{WEIR_LINK_TYPE_PPP, {0xff, 0x03, 0x57}, 3, 0x86dd},
+		{WEIR_LINK_TYPE_PPP, {0xc0, 0x21}, 2, 0}, /* LCP */
+		{WEIR_LINK_TYPE_PPP, {0x80, 0x57}, 2, 0}, /* IPV6CP */
+		{WEIR_LINK_TYPE_PPP, {0x00, 0x2d}, 2, 0}, /* Van Jacobson's compression */
+		{WEIR_LINK_TYPE_PPP_SERIAL, {0xff, 0x03, 0x00, 0x21}, 4, 0x0800},
+		{WEIR_LINK_TYPE_PPP_SERIAL, {0xff, 0x03, 0x00, 0x57}, 4, 0x86dd},
+		{WEIR_LINK_TYPE_PPP_SERIAL, {0xff, 0x03, 0x21}, 3, 0x0800},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_frame frame = frame_of(60, 1000);
+		struct weir_ethernet ethernet;
+
+		memcpy(bytes, cases[i].start, sizeof(cases[i].start));
+		assert_int_equal(shown_type(cases[i].link_type, 60, 60), cases[i].type);
+		assert_true(weir_frame_to_ethernet(cases[i].link_type, &frame, &ethernet));
+		assert_ptr_equal(ethernet.payload, bytes + cases[i].header_bytes);
+		assert_int_equal(ethernet.wire_bytes, 1014 - cases[i].header_bytes);
+	}
+	fill_bytes(NULL);
+}
+
 static bool has_header(enum weir_link_type link_type, uint32_t wire_bytes)
 {
 	struct weir_frame frame = frame_of(wire_bytes, wire_bytes);
@@ -144,6 +202,11 @@ static void a_header_that_was_not_whole_on_the_wire_is_none(void **state)
 	assert_true(has_header(WEIR_LINK_TYPE_IP, 1));
 	assert_true(has_header(WEIR_LINK_TYPE_IPV4, 0));
 	assert_true(has_header(WEIR_LINK_TYPE_IPV6, 0));
+	assert_false(has_header(WEIR_LINK_TYPE_NULL, 3));
+	assert_true(has_header(WEIR_LINK_TYPE_NULL, 4));
+	assert_false(has_header(WEIR_LINK_TYPE_LOOP, 3));
+	assert_false(has_header(WEIR_LINK_TYPE_PPP, 0));
+	assert_false(has_header(WEIR_LINK_TYPE_PPP_SERIAL, 2));
 }
 
 static void what_the_capture_cut_off_a_header_is_zeros(void **state)
@@ -187,6 +250,8 @@ int main(void)
 		cmocka_unit_test_setup(a_device_whose_protocol_is_no_ethertype_shows_none, fill_bytes),
 		cmocka_unit_test_setup(a_packet_is_as_long_as_with_an_ethernet_header, fill_bytes),
 		cmocka_unit_test_setup(a_packet_without_a_header_is_of_the_ip_that_its_version_says, fill_bytes),
+		cmocka_unit_test_setup(the_family_of_a_loopback_header_becomes_the_type, fill_bytes),
+		cmocka_unit_test_setup(the_protocol_of_ppp_becomes_the_type, fill_bytes),
 		cmocka_unit_test_setup(a_header_that_was_not_whole_on_the_wire_is_none, fill_bytes),
 		cmocka_unit_test_setup(what_the_capture_cut_off_a_header_is_zeros, fill_bytes),
 		cmocka_unit_test_setup(the_longest_length_stays_the_longest, fill_bytes),

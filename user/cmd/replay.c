@@ -57,7 +57,8 @@ const struct weir_command weir_replay_command = {
 	.about =
 		"Run the BPF program that would be attached over a capture, in the capture's own time, and say what\n"
 		"becomes of every packet. Touches no interface and no running weir. The capture is pcap or pcapng, of\n"
-		"Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2) or of raw IP; bytes are those with an Ethernet header.",
+		"Ethernet, of 'any' (LINUX_SLL, LINUX_SLL2), raw IP, BSD's loopback or PPP; bytes are those with an\n"
+		"Ethernet header.",
 	.example = "  weir replay --verdicts verdicts.csv -r rules/dns-per-client.yaml traffic.pcap",
 	.exits = "0 done, 1 it failed or the capture is damaged, 2 the request or a file that it reads is wrong",
 };

@@ -65,6 +65,69 @@ static __be16 ip_ethertype(const struct weir_frame *frame)
 	return 0;
 }
 
+/* AF_INET is 2 everywhere; AF_INET6 is Linux's, Windows', NetBSD's and OpenBSD's, FreeBSD's or Darwin's. Which of them
+ * captured is not known, nor its byte order: no family is above 65535.
+ */
+static __be16 family_ethertype(const struct weir_frame *frame)
+{
+	uint32_t family;
+
+	read_header(frame, &family, sizeof(family));
+	if (family > UINT16_MAX)
+		family = __builtin_bswap32(family);
+	switch (family) {
+	case 2:
+		return htons(ETH_P_IP);
+	case 10:
+	case 23:
+	case 24:
+	case 28:
+	case 30:
+		return htons(ETH_P_IPV6);
+	}
+	return 0;
+}
+
+/* RFC 1661, 2: the protocol has two bytes, of which the first is even, or one that is odd. RFC 1662, 3.1: before it
+ * stand an address (255) and a control field (3), which peers may agree to leave out.
+ */
+#define PPP_ADDRESS_BYTES 2
+#define PPP_PROTOCOL_BYTES 2
+
+static uint32_t ppp_protocol_at(enum weir_link_type link_type, const struct weir_frame *frame)
+{
+	uint8_t start[PPP_ADDRESS_BYTES];
+
+	read_header(frame, start, sizeof(start));
+	return link_type == WEIR_LINK_TYPE_PPP_SERIAL || (start[0] == 0xff && start[1] == 0x03) ? PPP_ADDRESS_BYTES : 0;
+}
+
+static uint32_t ppp_header_bytes(enum weir_link_type link_type, const struct weir_frame *frame)
+{
+	const uint32_t at = ppp_protocol_at(link_type, frame);
+	uint8_t header[PPP_ADDRESS_BYTES + PPP_PROTOCOL_BYTES];
+
+	read_header(frame, header, sizeof(header));
+	return at + (header[at] & 1 ? 1 : PPP_PROTOCOL_BYTES);
+}
+
+static __be16 ppp_ethertype(enum weir_link_type link_type, const struct weir_frame *frame)
+{
+	const uint32_t bytes = ppp_header_bytes(link_type, frame), at = ppp_protocol_at(link_type, frame);
+	uint8_t header[PPP_ADDRESS_BYTES + PPP_PROTOCOL_BYTES];
+
+	read_header(frame, header, sizeof(header));
+	if (bytes - at == PPP_PROTOCOL_BYTES && header[at])
+		return 0;
+	switch (header[bytes - 1]) {
+	case 0x21:
+		return htons(ETH_P_IP);
+	case 0x57:
+		return htons(ETH_P_IPV6);
+	}
+	return 0;
+}
+
 /* The Ethernet header that says what the frame's own one says. */
 static void make_header(enum weir_link_type link_type, const struct weir_frame *frame, struct ethhdr *ethernet)
 {
@@ -93,21 +156,44 @@ static void make_header(enum weir_link_type link_type, const struct weir_frame *
 	case WEIR_LINK_TYPE_IPV6:
 		ethernet->h_proto = htons(ETH_P_IPV6);
 		break;
+	case WEIR_LINK_TYPE_NULL:
+	case WEIR_LINK_TYPE_LOOP:
+		ethernet->h_proto = family_ethertype(frame);
+		break;
+	case WEIR_LINK_TYPE_PPP:
+	case WEIR_LINK_TYPE_PPP_SERIAL:
+		ethernet->h_proto = ppp_ethertype(link_type, frame);
+		break;
 	}
+}
+
+static uint32_t header_bytes(enum weir_link_type link_type, const struct weir_frame *frame)
+{
+	switch (link_type) {
+	case WEIR_LINK_TYPE_ETHERNET:
+		return ETH_HLEN;
+	case WEIR_LINK_TYPE_SLL:
+		return sizeof(struct sll_header);
+	case WEIR_LINK_TYPE_SLL2:
+		return sizeof(struct sll2_header);
+	case WEIR_LINK_TYPE_NULL:
+	case WEIR_LINK_TYPE_LOOP:
+		return sizeof(uint32_t);
+	case WEIR_LINK_TYPE_PPP:
+	case WEIR_LINK_TYPE_PPP_SERIAL:
+		return ppp_header_bytes(link_type, frame);
+	case WEIR_LINK_TYPE_IP:
+	case WEIR_LINK_TYPE_IPV4:
+	case WEIR_LINK_TYPE_IPV6:
+		break;
+	}
+	return 0;
 }
 
 bool weir_frame_to_ethernet(enum weir_link_type link_type, const struct weir_frame *frame,
 			    struct weir_ethernet *ret_ethernet)
 {
-	static const uint32_t header_bytes[] = {
-		[WEIR_LINK_TYPE_ETHERNET] = ETH_HLEN,
-		[WEIR_LINK_TYPE_SLL] = sizeof(struct sll_header),
-		[WEIR_LINK_TYPE_SLL2] = sizeof(struct sll2_header),
-		[WEIR_LINK_TYPE_IP] = 0,
-		[WEIR_LINK_TYPE_IPV4] = 0,
-		[WEIR_LINK_TYPE_IPV6] = 0,
-	};
-	uint32_t skipped = header_bytes[link_type], captured = frame->captured_bytes;
+	const uint32_t skipped = header_bytes(link_type, frame), captured = frame->captured_bytes;
 
 	if (frame->wire_bytes < skipped || (link_type == WEIR_LINK_TYPE_IP && frame->wire_bytes == 0))
 		return false;

@@ -3,8 +3,9 @@
  * Room frames: packets of captures. It knows nothing of files.
  *
  * What stands before the IP packet in a capture, and the Ethernet header that the program is shown in its place: the
- * program reads Ethernet only. Formats: Ethernet, the two "cooked" headers that a capture on 'any' has
- * (LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2 of the tcpdump project's registry), and no header at all.
+ * program reads Ethernet only. Formats, by the tcpdump project's registry: Ethernet, the two "cooked" headers that a
+ * capture on 'any' has (LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2), BSD's loopback (LINKTYPE_NULL and LINKTYPE_LOOP),
+ * PPP (LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which libpcap calls DLT_PPP_SERIAL), and no header at all.
  */
 #ifndef WEIR_FRAMES_LINK_TYPE_H
 #define WEIR_FRAMES_LINK_TYPE_H
@@ -15,11 +16,15 @@
 
 enum weir_link_type {
 	WEIR_LINK_TYPE_ETHERNET,
-	WEIR_LINK_TYPE_SLL,  /* 16 bytes; the protocol is the last field */
-	WEIR_LINK_TYPE_SLL2, /* 20 bytes; the protocol is the first field */
-	WEIR_LINK_TYPE_IP,   /* none: the packet's version says which IP it is */
-	WEIR_LINK_TYPE_IPV4, /* none */
-	WEIR_LINK_TYPE_IPV6, /* none */
+	WEIR_LINK_TYPE_SLL,	   /* 16 bytes; the protocol is the last field */
+	WEIR_LINK_TYPE_SLL2,	   /* 20 bytes; the protocol is the first field */
+	WEIR_LINK_TYPE_IP,	   /* none: the packet's version says which IP it is */
+	WEIR_LINK_TYPE_IPV4,	   /* none */
+	WEIR_LINK_TYPE_IPV6,	   /* none */
+	WEIR_LINK_TYPE_NULL,	   /* 4 bytes: the address family, in the byte order of the host that captured */
+	WEIR_LINK_TYPE_LOOP,	   /* the same in network byte order */
+	WEIR_LINK_TYPE_PPP,	   /* address and control, or not, and a protocol of one or two bytes */
+	WEIR_LINK_TYPE_PPP_SERIAL, /* the same, always with address and control */
 };
 
 /* One frame of a capture, as it was captured. */

@@ -21,6 +21,8 @@ static const struct {
 	{DLT_EN10MB, WEIR_LINK_TYPE_ETHERNET}, {DLT_LINUX_SLL, WEIR_LINK_TYPE_SLL},
 	{DLT_LINUX_SLL2, WEIR_LINK_TYPE_SLL2}, {DLT_RAW, WEIR_LINK_TYPE_IP},
 	{DLT_IPV4, WEIR_LINK_TYPE_IPV4},       {DLT_IPV6, WEIR_LINK_TYPE_IPV6},
+	{DLT_NULL, WEIR_LINK_TYPE_NULL},       {DLT_LOOP, WEIR_LINK_TYPE_LOOP},
+	{DLT_PPP, WEIR_LINK_TYPE_PPP},	       {DLT_PPP_SERIAL, WEIR_LINK_TYPE_PPP_SERIAL},
 };
 
 struct weir_capture {
@@ -57,9 +59,12 @@ static int find_link_type(struct weir_capture *capture, struct weir_diag *diag)
 		capture->link_type = link_types[i].link_type;
 		return 0;
 	}
-	return weir_diag_fail(
-		diag, 0, "give one of Ethernet (EN10MB), of 'any' (LINUX_SLL, LINUX_SLL2) or of IP (RAW, IPV4, IPV6)",
-		"capture '%s' is not of Ethernet or IP: its link type is %s", capture->path, name ? name : "unknown");
+	return weir_diag_fail(diag, 0,
+			      "give one of Ethernet (EN10MB), of 'any' (LINUX_SLL, LINUX_SLL2), of IP (RAW, IPV4, "
+			      "IPV6), of BSD's loopback "
+			      "(NULL, LOOP) or of PPP (PPP, PPP_SERIAL)",
+			      "capture '%s' is not of Ethernet or IP: its link type is %s", capture->path,
+			      name ? name : "unknown");
 }
 
 int weir_capture_open(const char *path, struct weir_capture **ret_capture, struct weir_diag *diag)
