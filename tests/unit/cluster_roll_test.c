@@ -48,7 +48,6 @@ static void what_is_no_entry_is_refused(void **state)
 {
 	struct weir_ledger_head head = {.now_us = 1};
 	struct weir_ledger_host host = {.hold = 1};
-	static const char *const no_words[] = {"host:", "host:\033[2J", "host:a b", "host:\xc2\x9b", "host:a\n"};
 	char name[80] = "host:";
 
 	assert_false(weir_ledger_read_head("ledger", "p:1 f00 words 3000 1000", &head));
@@ -56,12 +55,37 @@ static void what_is_no_entry_is_refused(void **state)
 	assert_int_equal(head.now_us, 1);
 	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
-	for (size_t i = 0; i < ARRAY_SIZE(no_words); i++)
-		assert_false(
-			weir_ledger_read_host(no_words[i], "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_false(weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
 	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
 	assert_int_equal(host.hold, 1);
+}
+
+/* Whoever writes to the store neither steers a terminal nor hides; and what is shown is enough to forget it. */
+static void host_whose_name_is_no_word_is_shown_and_can_be_named(void **state)
+{
+	static const struct {
+		const char *field, *shown;
+	} names[] = {
+		{"host:b", "b"},	 {"host:\033[2J", "\\x1b[2J"},
+		{"host:a b", "a\\x20b"}, {"host:\xc2\x9b", "\\xc2\\x9b"},
+		{"host:a\n", "a\\x0a"},	 {"host:\\x62", "\\x5cx62"},
+	};
+	char longest[WEIR_LEDGER_FIELD_CHARS] = "host:", field[WEIR_LEDGER_FIELD_CHARS];
+	struct weir_ledger_host host;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_true(
+			weir_ledger_read_host(names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+		assert_string_equal(host.name, names[i].shown);
+		weir_ledger_field(host.name, field);
+		assert_string_equal(field, names[i].field);
+	}
+	memset(longest + 5, '\033', WEIR_CLUSTER_NAME_CHARS - 1);
+	assert_true(weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_int_equal(strlen(host.name), WEIR_LEDGER_SHOWN_CHARS - 1);
+	weir_ledger_field(host.name, field);
+	assert_string_equal(field, longest);
 }
 
 static void whoever_is_there_at_first_has_not_come(void **state)
@@ -188,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_read_as_the_script_writes_them),
 		cmocka_unit_test(what_is_no_entry_is_refused),
+		cmocka_unit_test(host_whose_name_is_no_word_is_shown_and_can_be_named),
 		cmocka_unit_test(whoever_is_there_at_first_has_not_come),
 		cmocka_unit_test(a_host_is_silent_at_the_second_look),
 		cmocka_unit_test(a_host_that_leaves_one_ledger_of_several_has_not_left),

@@ -18,13 +18,36 @@ bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledg
 	return true;
 }
 
-/* Names are words (weir_sharing_host). Whoever else writes to the store does not get to steer a terminal by one. */
-static bool is_word(const char *name)
+#define HOST_FIELD "host:"
+
+/* Names are words (weir_sharing_host). Whoever else writes to the store does not get to steer a terminal by one, nor to
+ * hide by one: other bytes, and the backslash, are shown as \xHH.
+ */
+static void show_name(const char *name, char shown[WEIR_LEDGER_SHOWN_CHARS])
 {
-	for (const char *at = name; *at; at++)
-		if (*at <= ' ' || *at > '~')
-			return false;
-	return *name;
+	for (; *name; name++) {
+		if (*name > ' ' && *name <= '~' && *name != '\\')
+			*shown++ = *name;
+		else
+			shown += sprintf(shown, "\\x%02x", (unsigned char)*name);
+	}
+	*shown = '\0';
+}
+
+void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS])
+{
+	char *to = stpcpy(field, HOST_FIELD), *end = field + WEIR_LEDGER_FIELD_CHARS - 1;
+	unsigned int byte;
+
+	while (*shown && to < end) {
+		if (sscanf(shown, "\\x%2x", &byte) == 1 && byte) {
+			*to++ = (char)byte;
+			shown += strlen("\\xHH");
+		} else {
+			*to++ = *shown++;
+		}
+	}
+	*to = '\0';
 }
 
 /* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us" */
@@ -33,11 +56,14 @@ bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, 
 	struct weir_ledger_host host = {};
 	int64_t heard_us;
 
-	if (strncmp(field, "host:", 5) != 0 || strlen(field + 5) >= sizeof(host.name) || !is_word(field + 5) ||
+	if (strncmp(field, HOST_FIELD, strlen(HOST_FIELD)) != 0)
+		return false;
+	field += strlen(HOST_FIELD);
+	if (!*field || strlen(field) >= WEIR_CLUSTER_NAME_CHARS ||
 	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &host.hold, &host.fallback,
 		   &host.wanted, &heard_us, &host.ends_us) != 5)
 		return false;
-	strcpy(host.name, field + 5);
+	show_name(field, host.name);
 	host.is_live = host.wanted >= 0 && heard_us >= 0 && now_us < heard_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
 	*ret_host = host;
 	return true;

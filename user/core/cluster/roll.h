@@ -12,9 +12,12 @@
 
 #include "cluster/share.h"
 
+/* A name as it is shown, each byte as \xHH that is no letter, digit or sign of ASCII. */
+#define WEIR_LEDGER_SHOWN_CHARS (4 * (WEIR_CLUSTER_NAME_CHARS - 1) + 1)
+
 /* A host, as a ledger has it. */
 struct weir_ledger_host {
-	char name[WEIR_CLUSTER_NAME_CHARS];
+	char name[WEIR_LEDGER_SHOWN_CHARS];
 	uint64_t hold;	   /* of the threshold: counted as its, units per interval */
 	uint64_t fallback; /* what it keeps without the store */
 	int64_t wanted;	   /* what it asked for; -1: it has left */
@@ -32,6 +35,10 @@ struct weir_ledger_head {
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head);
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host);
 
+/* The field that a host is in whose name is shown so, 'host:...' and cut to WEIR_LEDGER_FIELD_CHARS. */
+#define WEIR_LEDGER_FIELD_CHARS (WEIR_CLUSTER_NAME_CHARS + 8)
+void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS]);
+
 enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEIR_ROLL_LEFT, WEIR_ROLL_FORGOTTEN };
 
 /* As many as a ledger is for, and some. Of more, those beyond are not told of. */
@@ -40,7 +47,7 @@ enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEI
 /* Zeroed it knows nobody. */
 struct weir_roll {
 	struct weir_roll_host {
-		char name[WEIR_CLUSTER_NAME_CHARS];
+		char name[WEIR_LEDGER_SHOWN_CHARS];
 		uint32_t ledger;      /* in which it was live the last time, or else found */
 		uint8_t silent_looks; /* in a row */
 		bool is_live, is_silent;

@@ -309,12 +309,12 @@ json_t *weir_cluster_sum(const struct weir_cluster_view *view)
 static int forget_in(struct weir_store *store, const struct weir_cluster_view *view,
 		     const struct weir_shared_view *rule, const char *host, struct weir_diag *diag)
 {
-	char key[WEIR_LEDGER_KEY_CHARS], field[WEIR_CLUSTER_WORD_CHARS + 8], trouble[160];
+	char key[WEIR_LEDGER_KEY_CHARS], field[WEIR_LEDGER_FIELD_CHARS], trouble[160];
 	const char *words[] = {"HDEL", key, field};
 	struct weir_reply *reply;
 
 	weir_sharing_key(&view->instance->info.cluster, rule->rule, key);
-	snprintf(field, sizeof(field), "host:%s", host);
+	weir_ledger_field(host, field);
 	reply = ask(store, 3, words, trouble, sizeof(trouble));
 	if (!reply)
 		return weir_diag_fail(diag, EIO, NULL, "cannot take '%s' out of the ledger of rule '%s': %s", host,
@@ -354,9 +354,11 @@ int weir_cluster_forget(const struct weir_instance *instance, const char *host, 
 
 	if (err)
 		return err;
-	if (view.rule_count && !view.answers)
-		return weir_diag_fail(diag, 0, NULL, "cannot speak to the store '%s': %s", instance->info.cluster.redis,
-				      view.trouble);
+	if (view.rule_count && !view.answers) {
+		weir_diag_error(diag, NULL, NULL, NULL, "cannot speak to the store '%s': %s",
+				instance->info.cluster.redis, view.trouble);
+		return -EIO;
+	}
 	err = find_in_all(&view, host);
 	if (err == -ENOENT)
 		weir_diag_error(diag, NULL, NULL, "'weir cluster status' lists those that are known",
