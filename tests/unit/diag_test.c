@@ -9,8 +9,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/diag.h"
+#include "base/printable.h"
 #include "base/util.h"
 
 static void assert_prints(void (*print)(const struct weir_diag *diag, FILE *stream), const struct weir_diag *diag,
@@ -77,6 +79,32 @@ static void mistakes_that_nobody_had_memory_for_are_not_silent(void **state)
 	assert_prints(weir_diag_print_coloured, &diag, "out of memory\n");
 }
 
+static void text_is_made_printable(void **state)
+{
+	static const struct {
+		const char *text, *kept, *expected;
+	} cases[] = {
+		{"eth0\033[2J", "", "eth0?[2J"},
+		{"a\tb\n", "\t", "a\tb?"},
+		{"d\xc3\xbc \u65e5", "", "d\xc3\xbc \u65e5"},
+		{"a\u202eb\u2069\u061c", "", "a?b??"},
+		{"\xc2\x9b"
+		 "2J\x9b",
+		 "", "?2J?"},
+		{"\xc3", "", "?"},
+		{"\x7f\u2028", "", "??"},
+		{"", "", ""},
+	};
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		strcpy(text, cases[i].text);
+		weir_make_printable(text, cases[i].kept);
+		assert_string_equal(text, cases[i].expected);
+	}
+	weir_make_printable(NULL, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +112,7 @@ int main(void)
 		cmocka_unit_test(what_points_at_a_line_says_so_with_and_without_colours),
 		cmocka_unit_test(what_moves_may_become_a_warning),
 		cmocka_unit_test(mistakes_that_nobody_had_memory_for_are_not_silent),
+		cmocka_unit_test(text_is_made_printable),
 	};
 
 	return cmocka_run_group_tests_name("diag", tests, NULL, NULL);

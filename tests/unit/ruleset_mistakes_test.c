@@ -386,8 +386,7 @@ static void terminal_control_in_a_file_does_not_reach_the_terminal(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(read_texts(bench, "\"\\e[31m\\x9b\": 1\n", NULL, NULL), -EINVAL);
-	assert_string_equal(bench->diag.entries[0].message, "a rule file has no field '?[31m?"
-							    "?'");
+	assert_string_equal(bench->diag.entries[0].message, "a rule file has no field '?[31m?'");
 }
 
 static void rule_place_is_its_name_or_its_start(void **state)

@@ -504,6 +504,10 @@ static void name_has_1_to_127_bytes_of_utf8(void **state)
 	assert_refused(weir_check_name("a\nb", &refusal), "a\\nb", "control character", "");
 	assert_refused(weir_check_name("a\x7f", &refusal), "DEL", "control character", "");
 	assert_refused(weir_check_name("a\xc2\x9b", &refusal), "C1", "control character", "");
+	/* They would show what stands around them in another order. */
+	assert_refused(weir_check_name("a\u202eb", &refusal), "U+202E", "control character", "");
+	assert_refused(weir_check_name("a\u2066b", &refusal), "U+2066", "control character", "");
+	assert_refused(weir_check_name("a\u200fb", &refusal), "U+200F", "control character", "");
 	assert_refused(weir_check_name("\xff", &refusal), "0xff", "not UTF-8", "");
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
 #include "terminal.h"
@@ -26,6 +27,7 @@ void weir_table_cell(struct weir_table *table, const char *format, ...)
 	if (vasprintf(cell, format, args) < 0)
 		*cell = NULL;
 	va_end(args);
+	weir_make_printable(*cell, "");
 }
 
 static int is_right(const struct weir_table *table, size_t column)

@@ -2,6 +2,7 @@
 /* weir status: what is attached where, and with which rules. */
 #include <errno.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "cmd.h"
 #include "kind/kind.h"
@@ -44,8 +45,13 @@ static void print_wanted(const struct weir_instance *instance)
 	if (!weir_instance_has_patterns(instance))
 		return;
 	fputs("  wanted on:", stdout);
-	for (size_t i = 0; i < WEIR_WANTED_MAX && wanted[i].word[0]; i++)
-		printf(" %s", wanted[i].word);
+	for (size_t i = 0; i < WEIR_WANTED_MAX && wanted[i].word[0]; i++) {
+		char word[sizeof(wanted[i].word)];
+
+		memcpy(word, wanted[i].word, sizeof(word));
+		weir_make_printable(word, "");
+		printf(" %s", word);
+	}
 	putchar('\n');
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <wchar.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "report/status.h"
@@ -240,6 +241,7 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 			used += snprintf(line + used, sizeof(line) - used, " %s", instance->links[i].interface);
 	snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
 		 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
+	weir_make_printable(line, "");
 	attron(A_BOLD);
 	put(0, 0, COLS - 10, false, line);
 	put(0, COLS - 9, 9, true, screen->is_frozen ? "FROZEN" : clock);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
 
@@ -22,19 +23,6 @@ static const char *next_character(const char *text)
 	while (weir_utf8_continues(*text))
 		text++;
 	return text;
-}
-
-/* Replace what a terminal would obey: C0, DEL, and C1 (0xc2 0x80..0x9f in UTF-8). `kept` may stay. */
-static void defuse(char *text, const char *kept)
-{
-	for (char *at = text; at && *at; at++) {
-		unsigned char byte = *at;
-
-		if ((byte < ' ' && !strchr(kept, byte)) || byte == 0x7f)
-			*at = '?';
-		else if (byte == 0xc2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] <= 0x9f)
-			at[0] = at[1] = '?';
-	}
 }
 
 /* Keep the part of the line that is worth showing, and where in it the caret goes. */
@@ -69,7 +57,7 @@ static void set_excerpt(struct weir_diag_entry *entry, const char *line)
 	}
 	if (asprintf(&entry->source_line, "%s%.*s%s", cut_left, (int)(end - from), from, cut_right) < 0)
 		entry->source_line = NULL;
-	defuse(entry->source_line, "\t");
+	weir_make_printable(entry->source_line, "\t");
 	entry->caret = before;
 }
 
@@ -88,14 +76,14 @@ __attribute__((format(printf, 6, 0))) static void add(struct weir_diag *diag, bo
 	entry->is_warning = is_warning;
 	if (vasprintf(&entry->message, format, args) < 0)
 		entry->message = NULL;
-	defuse(entry->message, "");
+	weir_make_printable(entry->message, "");
 	if (hint)
 		entry->hint = strdup(hint);
-	defuse(entry->hint, "\n\t");
+	weir_make_printable(entry->hint, "\n\t");
 	if (!place || !place->file)
 		return;
 	entry->file = strdup(place->file);
-	defuse(entry->file, "");
+	weir_make_printable(entry->file, "");
 	entry->line = place->line;
 	entry->column = place->column;
 	entry->width = place->width > 0 ? place->width : 1;

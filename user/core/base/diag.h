@@ -49,8 +49,8 @@ struct weir_diag {
 };
 
 /*
- * Add a mistake. `hint` may be NULL; so may `source_line`, which ends at its zero or line feed. Control
- * characters in any text are kept as '?', so that a rule file cannot talk to a terminal. Returns
+ * Add a mistake. `hint` may be NULL; so may `source_line`, which ends at its zero or line feed. What
+ * a terminal would obey is '?' in any text (printable.h), so that a rule file cannot talk to it. Returns
  * -EINVAL, so that `return weir_diag_error(...)` reads well.
  */
 int weir_diag_error(struct weir_diag *diag, const struct weir_place *place, const char *source_line, const char *hint,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
 
@@ -97,7 +98,7 @@ int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
 			return weir_advise(reterr_refusal,
 					   "leave it out: ';' separates names where several are printed");
 		}
-		if (code < ' ' || (code >= 0x7f && code <= 0x9f))
+		if (weir_is_control(code))
 			return weir_refuse(reterr_refusal, "name '%.*s' contains a control character",
 					   WEIR_SHOWN(text));
 	}

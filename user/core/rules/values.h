@@ -86,7 +86,7 @@ int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct we
 int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
 			  struct weir_refusal *reterr_refusal);
 
-/* A name of a rule or resource: 1 to 127 bytes of UTF-8 without ';' and control characters. */
+/* A name of a rule or resource: 1 to 127 bytes of UTF-8 without ';' and control characters (printable.h). */
 int weir_check_name(const char *text, struct weir_refusal *reterr_refusal);
 
 /*

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "frames/ends.h"
 #include "host/host.h"
@@ -278,6 +279,7 @@ static char *as_text(void print(const struct weir_instance *, const struct weir_
 		return NULL;
 	print(instance, happening, text);
 	fclose(text);
+	weir_make_printable(words, "");
 	return words;
 }
 

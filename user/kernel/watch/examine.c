@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "compile/compile.h"
 #include "host/bpffs.h"
@@ -51,6 +52,8 @@ void weir_find(struct weir_findings *findings, enum weir_finding_level level, co
 	va_start(args, format);
 	vsnprintf(finding->text, sizeof(finding->text), format, args);
 	va_end(args);
+	weir_make_printable(finding->text, "");
+	weir_make_printable(finding->advice, "");
 }
 
 /* ---- the host ---- */
