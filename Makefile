@@ -129,7 +129,7 @@ help:
 
 # Core is pure; kernel alone knows libbpf, netlink and /proc. Each is a library, which the tests link, too.
 core_SRC := $(filter-out %/cluster/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core))
-kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c $(if $(call has,cluster),%/sharing/no_store.c,%/sharing/store.c %/sharing/tls.c),$(call sources,user/kernel))
+kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c $(if $(call has,cluster),%/sharing/no_store.c,%/sharing/store.c %/sharing/replies.c %/sharing/tls.c),$(call sources,user/kernel))
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
 page_SRC := user/serve/$(if $(call has,page),,no_)page.c

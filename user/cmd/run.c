@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "control/controller.h"
 #include "explain/session.h"
+#include "host/bound.h"
 #include "host/confine.h"
 #include "host/service.h"
 #include "options.h"
@@ -216,6 +217,7 @@ __attribute__((noreturn)) static void reload_and_exit(const struct weir_options 
 	if (getppid() != parent)
 		_exit(1);
 	weir_controller_leave(run->controller);
+	weir_unbound_memory();
 	err = reload(options);
 	fflush(NULL);
 	_exit(weir_exit_code_of(err));

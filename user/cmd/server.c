@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "cmd.h"
+#include "host/bound.h"
 #include "host/confine.h"
 #include "host/host.h"
 
@@ -66,6 +67,7 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	signal(SIGHUP, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	weir_unbound_memory();
 	weir_confine(WEIR_CONFINED_READER, &diag);
 	weir_tell(&diag);
 	weir_serve(&serve, &diag);

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "host/bound.h"
 #include "host/bpffs.h"
 #include "host/host.h"
 #include "host/load.h"
@@ -278,6 +279,7 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 		err = open_signals(controller, diag);
 	if (!err)
 		err = weir_sharing_follow(&controller->sharing, controller->instance, diag);
+	weir_bound_memory();
 	return err;
 }
 

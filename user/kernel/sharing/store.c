@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "host/host.h"
 #include "rules/store.h"
 #include "sharing/lookup.h"
+#include "sharing/replies.h"
 #include "sharing/tls.h"
 
 /* To connect, and to reply: after 300 ms an answer is lost anyway (cluster/share.h). Chosen, not derived. */
@@ -23,8 +23,6 @@
 /* Between attempts: at first, and at most. Chosen, not derived: soon back, and no burden to a store that is down. */
 #define RETRY_NS_MIN 100000000ull
 #define RETRY_NS_MAX 800000000ull
-/* The longest reply. A thousand rules' answers have some 100 kB. Chosen, not derived. */
-#define REPLY_BYTES_MAX (4u << 20)
 #define NEVER_NS UINT64_MAX
 
 enum state { STATE_DOWN, STATE_LOOKING_UP, STATE_CONNECTING, STATE_SHAKING_HANDS, STATE_GREETING, STATE_READY };
@@ -41,11 +39,10 @@ struct weir_store {
 	uint64_t connection;
 	uint64_t due_ns;   /* down: when to try; else when what is under way has taken too long */
 	uint64_t retry_ns; /* the next pause */
-	redisReader *reader;
-	size_t read_bytes;	/* since the last reply */
+	struct weir_replies *replies;
 	unsigned int greetings; /* replies to AUTH and SELECT that are to come */
 	bool is_asked;
-	redisReply *reply;
+	struct weir_reply *reply;
 	char *out;
 	size_t out_bytes, out_done;
 	char trouble[160];
@@ -58,14 +55,11 @@ static void drop(struct weir_store *store, uint64_t now_ns, const char *why)
 	weir_tls_free(TAKE_PTR(store->tls));
 	weir_closep(&store->fd);
 	store->fd = -1;
-	if (store->reader)
-		redisReaderFree(store->reader);
-	store->reader = NULL;
+	weir_replies_free(TAKE_PTR(store->replies));
 	free(TAKE_PTR(store->out));
 	store->out_bytes = store->out_done = 0;
 	if (store->reply)
-		freeReplyObject(store->reply);
-	store->reply = NULL;
+		weir_store_free_reply(TAKE_PTR(store->reply));
 	store->is_asked = false;
 	store->state = STATE_DOWN;
 	store->due_ns = now_ns + store->retry_ns;
@@ -210,8 +204,8 @@ static void greet(struct weir_store *store, uint64_t now_ns)
 
 	store->state = STATE_GREETING;
 	store->greetings = 0;
-	store->reader = redisReaderCreate();
-	if (!store->reader) {
+	store->replies = weir_replies_open();
+	if (!store->replies) {
 		drop(store, now_ns, "out of memory");
 		return;
 	}
@@ -419,23 +413,24 @@ static void begin_to_reach(struct weir_store *store, uint64_t now_ns)
 /* ---- reading ---- */
 
 /* A reply is there. Returns whether the connection is still good. */
-static bool take(struct weir_store *store, redisReply *reply, uint64_t now_ns)
+static bool take(struct weir_store *store, struct weir_reply *reply, uint64_t now_ns)
 {
-	store->read_bytes = 0;
-	if (store->state == STATE_GREETING && reply->type == REDIS_REPLY_ERROR) {
-		snprintf(store->trouble, sizeof(store->trouble), "it says '%.120s'", reply->str);
-		freeReplyObject(reply);
+	const char *error = weir_reply_error(reply);
+
+	if (store->state == STATE_GREETING && error) {
+		snprintf(store->trouble, sizeof(store->trouble), "it says '%.120s'", error);
+		weir_store_free_reply(reply);
 		drop(store, now_ns, store->trouble);
 		return false;
 	}
 	if (store->state == STATE_GREETING) {
-		freeReplyObject(reply);
+		weir_store_free_reply(reply);
 		if (--store->greetings == 0)
 			end_greeting(store);
 		return true;
 	}
 	if (!store->is_asked || store->reply) {
-		freeReplyObject(reply);
+		weir_store_free_reply(reply);
 		drop(store, now_ns, "it answers what was not asked");
 		return false;
 	}
@@ -445,31 +440,21 @@ static bool take(struct weir_store *store, redisReply *reply, uint64_t now_ns)
 	return true;
 }
 
-/* People are shown what a store says of a mistake: nothing in it may steer their terminal. */
-static void make_plain(const redisReply *reply)
+/* Whole replies of what has come. Returns whether the connection is still good. */
+static bool parse(struct weir_store *store, const char *data, size_t bytes, uint64_t now_ns)
 {
-	if (reply->type != REDIS_REPLY_ERROR)
-		return;
-	for (char *at = reply->str; *at; at++)
-		if (*at < ' ' || *at > '~')
-			*at = '?';
-}
+	const char *why = weir_replies_feed(store->replies, data, bytes);
+	struct weir_reply *reply = NULL;
 
-static bool parse(struct weir_store *store, uint64_t now_ns)
-{
-	void *reply = NULL;
-
-	for (;;) {
-		if (redisReaderGetReply(store->reader, &reply) != REDIS_OK) {
-			drop(store, now_ns, "it answers what is no reply of a Redis");
-			return false;
-		}
-		if (!reply)
+	while (!why) {
+		why = weir_replies_next(store->replies, &reply);
+		if (!why && !reply)
 			return true;
-		make_plain(reply);
-		if (!take(store, reply, now_ns))
+		if (!why && !take(store, reply, now_ns))
 			return false;
 	}
+	drop(store, now_ns, why);
+	return false;
 }
 
 static ssize_t receive_some(struct weir_store *store, void *data, size_t bytes)
@@ -492,13 +477,7 @@ static void read_in(struct weir_store *store, uint64_t now_ns)
 			break_off(store, now_ns, bytes ? why_broken(store) : "it closed the connection");
 			return;
 		}
-		store->read_bytes += (size_t)bytes;
-		if (store->read_bytes > REPLY_BYTES_MAX ||
-		    redisReaderFeed(store->reader, buffer, (size_t)bytes) != REDIS_OK) {
-			drop(store, now_ns, "its reply is too long");
-			return;
-		}
-		if (!parse(store, now_ns))
+		if (!parse(store, buffer, (size_t)bytes, now_ns))
 			return;
 	}
 }
@@ -597,43 +576,7 @@ void weir_store_send(struct weir_store *store, size_t count, const char **words,
 
 struct weir_reply *weir_store_take_reply(struct weir_store *store)
 {
-	return (struct weir_reply *)TAKE_PTR(store->reply);
-}
-
-void weir_store_free_reply(struct weir_reply *reply)
-{
-	freeReplyObject(reply);
-}
-
-/* A reply is hiredis's own, by another name: nobody else includes its header. */
-static const redisReply *of(const struct weir_reply *reply)
-{
-	return (const redisReply *)reply;
-}
-
-const char *weir_reply_error(const struct weir_reply *reply)
-{
-	return of(reply)->type == REDIS_REPLY_ERROR ? of(reply)->str : NULL;
-}
-
-const char *weir_reply_text(const struct weir_reply *reply)
-{
-	return of(reply)->type == REDIS_REPLY_STRING || of(reply)->type == REDIS_REPLY_STATUS ? of(reply)->str : NULL;
-}
-
-long long weir_reply_number(const struct weir_reply *reply)
-{
-	return of(reply)->type == REDIS_REPLY_INTEGER ? of(reply)->integer : 0;
-}
-
-size_t weir_reply_count(const struct weir_reply *reply)
-{
-	return of(reply)->type == REDIS_REPLY_ARRAY ? of(reply)->elements : 0;
-}
-
-const struct weir_reply *weir_reply_at(const struct weir_reply *reply, size_t index)
-{
-	return (const struct weir_reply *)of(reply)->element[index];
+	return TAKE_PTR(store->reply);
 }
 
 const char *weir_store_trouble(const struct weir_store *store)
@@ -685,7 +628,6 @@ const char *weir_store_version(void)
 {
 	static char words[64];
 
-	snprintf(words, sizeof(words), "hiredis %d.%d.%d, %s", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH,
-		 weir_tls_version());
+	snprintf(words, sizeof(words), "%s, %s", weir_replies_version(), weir_tls_version());
 	return words;
 }

@@ -2,7 +2,7 @@
 /*
  * A connection to the store of a cluster (Redis, Valkey), for one command at a time. Nothing here waits: whoever has it
  * polls its descriptor and calls weir_store_step(). Everything has a time-out: what does not come in time ends the
- * connection, and another is tried soon. hiredis reads replies; commands and sockets are our own. tls.h is
+ * connection, and another is tried soon. replies.h reads replies; commands and sockets are our own. tls.h is
  * TLS (rediss://).
  */
 #ifndef WEIR_SHARING_STORE_H
@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "sharing/replies.h"
 #include "weir_abi.h"
 
-struct weir_reply; /* of the store */
 struct weir_store;
 
 /* Not so with make WITHOUT=cluster. */
@@ -47,14 +47,6 @@ void weir_store_send(struct weir_store *store, size_t count, const char **words,
 
 /* The reply to it, once, or NULL: the caller frees it with weir_store_free_reply(). An error is a reply, too. */
 struct weir_reply *weir_store_take_reply(struct weir_store *store);
-void weir_store_free_reply(struct weir_reply *reply);
-
-/* A reply is an error, a text, a number, or a list of replies. What it is not is NULL, 0 or empty. */
-const char *weir_reply_error(const struct weir_reply *reply);
-const char *weir_reply_text(const struct weir_reply *reply);
-long long weir_reply_number(const struct weir_reply *reply);
-size_t weir_reply_count(const struct weir_reply *reply);
-const struct weir_reply *weir_reply_at(const struct weir_reply *reply, size_t index);
 
 /* Why there is no connection, for people; empty: there is one, or the first is being tried. */
 const char *weir_store_trouble(const struct weir_store *store);
