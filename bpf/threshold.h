@@ -73,6 +73,8 @@ static __always_inline __u64 weir_batch(const struct weir_scratch *s, const stru
 
 static __always_inline __u64 weir_share_units(const struct weir_share_stages *stages, __u64 now_ns)
 {
+	if (now_ns >= READ_ONCE(stages->stops_ns))
+		return 0;
 	if (now_ns < READ_ONCE(stages->until_ns[WEIR_SHARE_LEASED]))
 		return READ_ONCE(stages->units[WEIR_SHARE_LEASED]);
 	if (now_ns < READ_ONCE(stages->until_ns[WEIR_SHARE_ENDED]))

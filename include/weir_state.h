@@ -185,6 +185,7 @@ enum weir_share_stage { WEIR_SHARE_LEASED, WEIR_SHARE_ENDED, WEIR_SHARE_FALLEN_B
 struct weir_share_stages {
 	__u64 units[WEIR_SHARE_STAGES];	       /* per interval */
 	__u64 until_ns[WEIR_SHARE_STAGES - 1]; /* CLOCK_MONOTONIC */
+	__u64 stops_ns;			       /* from then on nothing: it has been silent for too long */
 };
 
 /* Of the latest answer. */
@@ -203,6 +204,8 @@ struct weir_shared_threshold {
 	__u16 live;	 /* hosts of the cluster that are; 0: not known yet */
 	__u16 silent;
 	__u32 trip_us; /* until the latest answer of the store; 0: it does not answer, or has not yet */
+	__u64 reserved; /* units of the threshold that the ledger leaves alone for hosts that are silent */
+	__u64 process;	/* which the ledger knows as this host: for who takes the program off later; 0: it knows none */
 };
 
 /*
@@ -222,7 +225,6 @@ struct weir_flow_share {
 	__u64 version;
 	struct weir_share_stages stages[2];
 	__u64 name; /* of the flow in the store, its first half: what stands here is by that ledger, and no other */
-	__u64 pad[2];
 };
 struct weir_flow_share_set {
 	struct weir_flow_share way[WEIR_FLOW_SHARE_WAYS];

@@ -18,7 +18,7 @@
  * of their type.
  */
 #define WEIR_STATE_TABLES(TABLE)                                                                                       \
-	TABLE(INSTANCE, instance, struct weir_instance_info, 11664, WEIR_ABI_VERSION)                                  \
+	TABLE(INSTANCE, instance, struct weir_instance_info, 11680, WEIR_ABI_VERSION)                                  \
 	TABLE(RULE_INFO, rule_info, struct weir_rule_info, 744, 5)                                                     \
 	TABLE(RESOURCE_INFO, resource_info, struct weir_resource_info, 152, 1)                                         \
 	TABLE(TIMINGS, timings, struct weir_timing, 24, 1)                                                             \
@@ -38,8 +38,8 @@
 	TABLE(CONTROL, control, struct weir_control, 16, 1)                                                            \
 	TABLE(RULE_SECONDS, rule_seconds, struct weir_rule_seconds, 264, 1)                                            \
 	TABLE(WARM_STATES, warm_states, struct weir_warm_state, 32, 1)                                                 \
-	TABLE(SHARES, shares, struct weir_shared_threshold, 128, 2)                                                    \
-	TABLE(FLOW_SHARES, flow_shares, struct weir_flow_share_set, 512, 1)                                            \
+	TABLE(SHARES, shares, struct weir_shared_threshold, 160, 3)                                                    \
+	TABLE(FLOW_SHARES, flow_shares, struct weir_flow_share_set, 512, 2)                                            \
 	TABLE(FLOW_DEMANDS, flow_demands, __u64, 8, 1)                                                                 \
 	TABLE(THROTTLED_RESOURCES, throttled_resources, __u64, 8, 1)                                                   \
 	TABLE(THROTTLED_FLOWS, throttled_flows, struct weir_throttle_set, 128, 1)                                      \

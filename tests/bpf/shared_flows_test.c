@@ -68,16 +68,25 @@ static void begin(struct fixture *f, bool counts_bytes)
 
 static struct weir_share_stages always(uint64_t units)
 {
-	return (struct weir_share_stages){.units = {units, units, units}, .until_ns = {UINT64_MAX, UINT64_MAX}};
+	return (struct weir_share_stages){
+		.units = {units, units, units},
+		.until_ns = {UINT64_MAX, UINT64_MAX},
+		.stops_ns = UINT64_MAX,
+	};
+}
+
+static void push_course(const struct fixture *f, struct weir_share_stages stages, uint16_t flows)
+{
+	uint32_t slot = f->rig.image->rules[0].slot;
+	struct weir_shared_threshold shared = {.stages = {stages}, .flows = flows};
+
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(f->rig.object, WEIR_MAP_SHARES), &slot, &shared, 0), 0);
 }
 
 /* The rule's share, in packets, and whether the program is to look for single flows. */
 static void push_share(const struct fixture *f, uint64_t packets, uint16_t flows)
 {
-	uint32_t slot = f->rig.image->rules[0].slot;
-	struct weir_shared_threshold shared = {.stages = {always(packets * f->unit)}, .flows = flows};
-
-	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(f->rig.object, WEIR_MAP_SHARES), &slot, &shared, 0), 0);
+	push_course(f, always(packets * f->unit), flows);
 }
 
 /* What the flow has more or less, in packets. */
@@ -189,6 +198,24 @@ static void a_difference_ends_by_its_course(void **state)
 	rig_end(&f.rig);
 }
 
+/* Nor that the host has been silent for too long (afterSilence: stop): no share then, and nothing of a flow either. */
+static void a_share_stops_by_its_course(void **state)
+{
+	struct weir_share_stages stages;
+	struct fixture f;
+
+	begin(&f, false);
+	stages = always(5);
+	push_course(&f, stages, 0);
+	assert_int_equal(passed(&f, SOURCE), 5);
+	stages.stops_ns = 1;
+	push_course(&f, stages, 1);
+	push_flow(&f, f.rig.image->rules[0].slot, difference(&f, 0));
+	assert_int_equal(passed(&f, SOURCE), 0);
+	assert_int_equal(passed(&f, OTHER_SOURCE), 0);
+	rig_end(&f.rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_flow_of_another_rule_is_another),
 		cmocka_unit_test(without_flows_nothing_is_looked_for),
 		cmocka_unit_test(a_difference_ends_by_its_course),
+		cmocka_unit_test(a_share_stops_by_its_course),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_CLAIMS"));

@@ -132,6 +132,7 @@ static void what_no_redis_says_is_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		expect_refused(texts[i]);
 	assert_non_null(scan("\0", 1));
+	assert_non_null(scan(":1\0a\r\n", 6));
 }
 
 int main(void)

@@ -27,20 +27,22 @@ static void entries_are_read_as_the_script_writes_them(void **state)
 	struct weir_ledger_head head = {};
 	struct weir_ledger_host host = {};
 
-	assert_true(weir_ledger_read_head("ledger", "p:1 f00 5000000 3000 1000", &head));
+	assert_true(weir_ledger_read_head("ledger", "2 p:1 f00 5000000 3000 1000 3600000000", &head));
 	assert_int_equal(head.now_us, 5000000);
 	assert_int_equal(head.owed, 3000);
 	assert_int_equal(head.came, 1000);
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051", 5000000, &host));
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 5000000, &host));
 	assert_string_equal(host.name, "b");
 	assert_int_equal(host.hold, 1500);
 	assert_int_equal(host.fallback, 1000);
 	assert_int_equal(host.wanted, 2000);
 	assert_int_equal(host.ends_us, 6000000);
+	assert_int_equal(host.silent_us, 3600000000);
+	assert_true(host.stops);
 	assert_true(host.is_live);
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051", 5000000, &host));
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051 3600000000 1", 5000000, &host));
 	assert_false(host.is_live); /* a lease after the answer that it confirmed */
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051", 5000000, &host));
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051 3600000000 1", 5000000, &host));
 	assert_false(host.is_live);
 }
 
@@ -50,14 +52,15 @@ static void what_is_no_entry_is_refused(void **state)
 	struct weir_ledger_host host = {.hold = 1};
 	char name[80] = "host:";
 
-	assert_false(weir_ledger_read_head("ledger", "p:1 f00 words 3000 1000", &head));
-	assert_false(weir_ledger_read_head("host:a", "p:1 f00 5000000 3000 1000", &head));
+	assert_false(weir_ledger_read_head("ledger", "2 p:1 f00 words 3000 1000 3600000000", &head));
+	assert_false(weir_ledger_read_head("ledger", "p:1 f00 5000000 3000 1000", &head)); /* of version 1 */
+	assert_false(weir_ledger_read_head("host:a", "2 p:1 f00 5000000 3000 1000 3600000000", &head));
 	assert_int_equal(head.now_us, 1);
-	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
-	assert_false(weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_false(weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
-	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_int_equal(host.hold, 1);
 }
 

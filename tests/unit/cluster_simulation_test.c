@@ -26,7 +26,8 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 	return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static const struct weir_share_terms usual = {.threshold = 3000, .interval_ns = SECOND_NS, .may_fall_back = true};
+static const struct weir_share_terms usual = {
+	.threshold = 3000, .interval_ns = SECOND_NS, .may_fall_back = true, .silent_ns = 3600 * SECOND_NS};
 
 /* ---- worlds at random ---- */
 
@@ -47,8 +48,13 @@ static void trouble_host(struct world *w)
 {
 	uint32_t i = (uint32_t)world_chance(w, w->hosts);
 	struct host *host = &w->host[i];
+	/* Not by chance: worlds that show what a step is for keep their numbers. */
+	const bool may_detach = w->terms.silent_ns < usual.silent_ns;
 
-	switch (world_chance(w, 9)) {
+	switch (world_chance(w, may_detach ? 10 : 9)) {
+	case 9:
+		world_detach(w, i);
+		break;
 	case 0:
 		world_crash_host(w, i);
 		break;
@@ -150,6 +156,10 @@ static bool random_world(struct world *w, uint64_t seed, enum omission omission,
 	w->terms.may_fall_back = world_chance(w, 5) != 0;
 	/* Not by chance: worlds that show what a step is for keep their numbers. */
 	w->terms.is_per_flow = w->has_flow = omission == OMIT_NOTHING && !script && seed % 2 == 0;
+	if (omission == OMIT_NOTHING && !script && seed % 3 == 0) {
+		w->terms.silent_ns = (6 + seed % 7) * SECOND_NS + w->terms.interval_ns;
+		w->terms.stops = seed / 3 % 2;
+	}
 	w->is_written_to = omission == OMIT_NOTHING && !script && seed / 2 % 2 == 0;
 	world_add_hosts(w, random_hosts(w));
 	for (i = 0; i < w->hosts; i++) {
@@ -500,6 +510,135 @@ static void a_host_that_is_silent_keeps_its_fallback(void **state)
 	world_end(&w);
 }
 
+/* ---- hosts that are replaced ---- */
+
+static void begin_with_silence(struct world *w, uint64_t seed, uint64_t silent_ns, bool stops)
+{
+	struct weir_share_terms terms = usual;
+	uint32_t i;
+
+	terms.silent_ns = silent_ns;
+	terms.stops = stops;
+	world_begin(w, seed, &terms, 3, NULL, 0);
+	for (i = 0; i < 3; i++) {
+		world_start_host(w, i);
+		w->host[i].rate = 6000;
+	}
+	assert_true(world_run(w, 6 * SECOND_NS));
+	assert_used(w, SECOND_NS, 95);
+}
+
+/* The oldest of three goes, in this way, and one of a new name comes. */
+static void replace(struct world *w, uint32_t times, uint64_t pace_ns, void (*end)(struct world *w, uint32_t i))
+{
+	for (; times > 0; times--) {
+		const uint32_t oldest = w->hosts - 3;
+
+		w->host[oldest].rate = 0;
+		end(w, oldest);
+		world_add_hosts(w, 1);
+		world_start_host(w, w->hosts - 1);
+		w->host[w->hosts - 1].rate = 6000;
+		assert_true(world_run(w, pace_ns));
+	}
+}
+
+/* `run --keep` ends, and then `weir detach`. */
+static void end_and_detach(struct world *w, uint32_t i)
+{
+	world_kill_process(w, i);
+	assert_true(world_run(w, 100 * MS));
+	world_detach(w, i);
+}
+
+static const uint64_t paces_ms[] = {100, 500, 2000, 7000};
+
+/* Within a lease and three intervals. */
+static void hosts_that_leave_and_are_replaced_at_any_pace_leave_all_to_others(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(paces_ms); i++) {
+		begin_with_silence(&w, i + 1, 3600 * SECOND_NS, i % 4 >= 2);
+		replace(&w, 20, paces_ms[i / 2] * MS, i % 2 ? end_and_detach : world_leave);
+		assert_true(world_run(&w, WEIR_CLUSTER_LEASE_NS + 3 * SECOND_NS));
+		assert_used(&w, SECOND_NS, 95);
+		assert_int_equal(w.host[w.hosts - 1].share.silent, 0);
+		world_end(&w);
+	}
+}
+
+/* What is reserved is less than nothing to share soon; but not for longer than silentFor. */
+static void hosts_that_die_and_are_replaced_at_any_pace_leave_all_to_others_after_silence(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(paces_ms); i++) {
+		begin_with_silence(&w, i + 1, 60 * SECOND_NS, i % 2);
+		replace(&w, 8, paces_ms[i] * MS, world_crash_host);
+		assert_true(world_run(&w, 10 * SECOND_NS));
+		assert_in_range(w.host[w.hosts - 1].share.silent, 1000, 3000);
+		assert_true(world_mean_admitted(&w, SECOND_NS) <= 2000);
+		assert_true(world_run(&w, 55 * SECOND_NS));
+		assert_used(&w, SECOND_NS, 95);
+		assert_int_equal(w.host[w.hosts - 1].share.silent, 0);
+		world_end(&w);
+	}
+}
+
+/* Its program without a controller, as well as with one that is cut off. */
+static void a_host_that_stops_after_silence_has_its_part_again_when_it_is_back(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		begin_with_silence(&w, i + 1, 60 * SECOND_NS, true);
+		w.host[0].is_cut = true;
+		if (i)
+			world_kill_process(&w, 0);
+		assert_true(world_run(&w, 50 * SECOND_NS));
+		assert_int_equal(w.host[0].plane_units, 1000);
+		assert_true(world_run(&w, 16 * SECOND_NS));
+		assert_int_equal(w.host[0].plane_units, 0);
+		assert_used(&w, SECOND_NS, 95);
+		w.host[0].is_cut = false;
+		if (i)
+			world_restart_process(&w, 0);
+		assert_true(world_run(&w, 5 * SECOND_NS));
+		assert_used(&w, SECOND_NS, 95);
+		assert_in_range(w.host[0].plane_units, 900, 1050);
+		world_end(&w);
+	}
+}
+
+/* Then all together have more by its fallback, until it is back. */
+static void a_host_that_keeps_its_fallback_after_silence_adds_no_more_than_that(void **state)
+{
+	static struct world w;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		begin_with_silence(&w, i + 1, 60 * SECOND_NS, false);
+		w.host[0].is_cut = true;
+		if (i)
+			world_kill_process(&w, 0);
+		assert_true(world_run(&w, 66 * SECOND_NS));
+		assert_int_equal(w.host[0].plane_units, 1000);
+		assert_in_range(w.host[1].plane_units + w.host[2].plane_units, 2850, 3000);
+		w.host[0].is_cut = false;
+		if (i)
+			world_restart_process(&w, 0);
+		assert_true(world_run(&w, 5 * SECOND_NS));
+		assert_used(&w, SECOND_NS, 95);
+		assert_true(w.now_ns > w.host[0].excused_ns);
+		assert_in_range(w.host[0].plane_units, 900, 1050);
+		world_end(&w);
+	}
+}
+
 /* ---- one story ---- */
 
 /* A controller that is not scheduled until then neither speaks nor listens; its data plane goes on. */
@@ -553,11 +692,12 @@ static bool a_host_learns_late(struct world *w, uint64_t later_ms)
 
 static void a_host_that_learns_late_what_time_it_is_spares_fallbacks_of_the_silent(void **state)
 {
-	struct weir_share_terms terms = {.threshold = 3000, .interval_ns = 5 * SECOND_NS, .may_fall_back = true};
+	struct weir_share_terms terms = usual;
 	static struct world w;
 	uint64_t later_ms;
 	uint32_t i;
 
+	terms.interval_ns = 5 * SECOND_NS;
 	for (later_ms = 250; later_ms < 960; later_ms += 10) {
 		world_begin(&w, 1, &terms, 2, NULL, 0);
 		w.link.usual_ns = 0;
@@ -690,6 +830,21 @@ static bool a_lender_begins_anew(struct world *w, uint64_t offset_ns)
 	return world_run(w, 5 * SECOND_NS);
 }
 
+/* It is cut off, and was to stop after a while; others have all then. */
+static bool a_host_is_silent_for_long(struct world *w, uint64_t offset_ns)
+{
+	static const uint32_t parts[3] = {34, 33, 33};
+
+	w->terms.silent_ns = 10 * SECOND_NS;
+	w->terms.stops = true;
+	for (uint32_t i = 0; i < 3; i++)
+		world_start_host(w, i);
+	split(w, 9000, parts);
+	world_run(w, 10 * SECOND_NS + offset_ns);
+	w->host[0].is_cut = true;
+	return world_run(w, 20 * SECOND_NS);
+}
+
 /* What a step is for: random worlds from this one on, which has shown it, or one story, at several offsets. */
 struct step {
 	const char *name;
@@ -782,6 +937,10 @@ static void each_step_of_a_host_that_is_left_out_is_missed(void **state)
 		{.name = "only the latest answer is taken", .omission = OMIT_TURN, .seed = 30},
 		{.name = "a host vouches for no more time than it knows of", .omission = OMIT_TIME_BOUND, .seed = 4},
 		{.name = "a new process does not know the peak", .omission = OMIT_UNKNOWN_PEAK, .seed = 116},
+		{.name = "a host that was silent for too long stops",
+		 .omission = OMIT_STOP,
+		 .seed = 1,
+		 .story = a_host_is_silent_for_long},
 		{.name = "what is given up of a flow is held",
 		 .omission = OMIT_LENT,
 		 .seed = 1,
@@ -808,7 +967,7 @@ static void each_step_of_the_script_that_is_left_out_is_missed(void **state)
 		{"what is granted is held", OMIT_NOTHING, 4, "mine.hold = math.max(mine.hold, share)\n",
 		 "mine.hold = share\n", NULL},
 		{"what a silent host held rests", OMIT_NOTHING, 12,
-		 "if ledger.now_us >= entry.ends_us + entry.rest_us then", "if ledger.now_us >= entry.ends_us then",
+		 "if for_us >= 0 then entry.hold", "if for_us + entry.rest_us >= 0 then entry.hold",
 		 NULL},
 		{"the second lease", OMIT_NOTHING, 82, "(rule.leaves and 0 or lease_us) + lease_us",
 		 "(rule.leaves and 0 or lease_us)", NULL},
@@ -825,6 +984,10 @@ static void each_step_of_the_script_that_is_left_out_is_missed(void **state)
 		 "or not ledger.run then", NULL},
 		{"a host confirms what it has heard", OMIT_NOTHING, 1, "mine.heard_us, mine.rest_us = rule.heard_us,",
 		 "mine.heard_us, mine.rest_us = ledger.now_us,", a_host_is_deaf},
+		{"what a silent host may have is reserved", OMIT_NOTHING, 1, "for_us >= entry.silent_us)", "for_us >= 0)",
+		 a_host_is_silent_for_long},
+		{"what is owed is so for as long", OMIT_NOTHING, 1, "ledger.now_us >= ledger.longest_us +", "ledger.now_us >=",
+		 a_ledger_is_lost_twice},
 		{"turns in rising order", OMIT_NOTHING, 25, "turn <= mine.turn then", "false then", NULL},
 	};
 	uint32_t i;
@@ -852,6 +1015,10 @@ int main(void)
 		cmocka_unit_test(hosts_that_may_not_fall_back_block_all_without_a_store),
 		cmocka_unit_test(a_host_that_leaves_gives_all_back),
 		cmocka_unit_test(a_host_that_is_silent_keeps_its_fallback),
+		cmocka_unit_test(hosts_that_leave_and_are_replaced_at_any_pace_leave_all_to_others),
+		cmocka_unit_test(hosts_that_die_and_are_replaced_at_any_pace_leave_all_to_others_after_silence),
+		cmocka_unit_test(a_host_that_stops_after_silence_has_its_part_again_when_it_is_back),
+		cmocka_unit_test(a_host_that_keeps_its_fallback_after_silence_adds_no_more_than_that),
 		cmocka_unit_test(what_is_given_up_of_a_flow_is_never_used_twice),
 		cmocka_unit_test(a_host_that_learns_late_what_time_it_is_spares_fallbacks_of_the_silent),
 		cmocka_unit_test(what_is_owed_to_a_silent_host_outlasts_a_second_loss),

@@ -245,11 +245,11 @@ static void an_answer_is_taken_once_and_in_time(void **state)
 
 static void answers_that_no_ledger_gives_are_refused(void **state)
 {
-	static const long long good[] = {5, 3000, 1000, 1000000, 3, 3000};
+	static const long long good[] = {5, 3000, 1000, 1000000, 3, 3000, 1000, 3600000000};
 	static const struct {
 		int at;
 		long long number;
-	} bad[] = {{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}};
+	} bad[] = {{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}, {7, -1}, {7, 1000000000000001}};
 	struct weir_share_answer answer = {.share = 7};
 	char long_epoch[WEIR_CLUSTER_EPOCH_CHARS + 1];
 	size_t i;
@@ -269,6 +269,105 @@ static void answers_that_no_ledger_gives_are_refused(void **state)
 	assert_int_equal(weir_ledger_read_answer("p:1", good, &terms, &answer), 0);
 	assert_int_equal(answer.share, 3000);
 	assert_string_equal(answer.epoch, "p:1");
+}
+
+/* ---- silence ---- */
+
+#define MINUTE (60 * SECOND)
+
+static struct weir_share_terms terms_of_silence(uint64_t silent_ns, bool stops)
+{
+	struct weir_share_terms silent = terms;
+
+	silent.silent_ns = silent_ns;
+	silent.stops = stops;
+	return silent;
+}
+
+/* A share that was asked for with such terms at START, and confirmed. */
+static struct weir_share leased_with(const struct weir_share_terms *silent)
+{
+	struct weir_share_answer answer = lease_of(2000);
+	struct weir_share_ask ask;
+	struct weir_share share;
+
+	weir_share_begin(&share, silent, START - 10 * SECOND);
+	weir_share_ask(&share, START, 0, 0, &ask);
+	weir_share_take(&share, &answer, START, START + MS);
+	return share;
+}
+
+/* From when it last asked with success, by a thousandth less; the data plane by its course, as the controller. */
+static void a_host_that_stops_does_so_when_it_has_been_silent_for_so_long(void **state)
+{
+	const struct weir_share_terms silent = terms_of_silence(10 * MINUTE, true);
+	const uint64_t end_ns = START + 10 * MINUTE - 600 * MS;
+	struct weir_share share = leased_with(&silent);
+	struct weir_share_course course;
+
+	weir_share_plan(&share, START + MS, &course);
+	assert_int_equal(course.stops_ns, end_ns);
+	weir_share_advance(&share, end_ns - 1);
+	assert_int_equal(share.enforced, 1000);
+	assert_int_equal(weir_share_next_ns(&share), end_ns);
+	weir_share_advance(&share, end_ns);
+	assert_int_equal(share.enforced, 0);
+	assert_int_equal(share.fallback, 0);
+	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
+}
+
+static void a_host_that_keeps_its_fallback_does_so_for_ever(void **state)
+{
+	const struct weir_share_terms keeps = terms_of_silence(MINUTE, false);
+	const struct weir_share_terms never = terms_of_silence(UINT64_MAX, true);
+	struct weir_share share = leased_with(&keeps), other = leased_with(&never);
+
+	weir_share_advance(&share, START + 1000 * MINUTE);
+	weir_share_advance(&other, START + 1000 * MINUTE);
+	assert_int_equal(share.enforced, 1000);
+	assert_int_equal(other.enforced, 1000);
+	assert_int_equal(weir_share_next_ns(&share), UINT64_MAX);
+}
+
+/* The ledger goes by what it was told last, which may not have been confirmed. */
+static void the_shorter_silence_holds_until_the_other_is_confirmed(void **state)
+{
+	const struct weir_share_terms shorter = terms_of_silence(MINUTE, true);
+	const struct weir_share_terms longer = terms_of_silence(10 * MINUTE, true);
+	struct weir_share_answer answer = lease_of(2000);
+	struct weir_share share = leased_with(&longer);
+	struct weir_share_ask ask;
+
+	weir_share_change(&share, &shorter, START + SECOND);
+	assert_int_equal(share.stops_ns, START + MINUTE - 60 * MS);
+	weir_share_change(&share, &longer, START + SECOND);
+	assert_int_equal(share.stops_ns, START + MINUTE - 60 * MS);
+	/* One that was told the shorter one is answered when the longer one holds. */
+	weir_share_change(&share, &shorter, START + SECOND);
+	weir_share_ask(&share, START + SECOND, 0, 0, &ask);
+	assert_int_equal(ask.silent_us, 60000000);
+	weir_share_change(&share, &longer, START + SECOND);
+	weir_share_take(&share, &answer, START + SECOND, START + SECOND + MS);
+	assert_int_equal(share.stops_ns, START + SECOND + MINUTE - 60 * MS);
+	weir_share_ask(&share, START + 2 * SECOND, 0, 0, &ask);
+	assert_int_equal(ask.silent_us, 600000000);
+	weir_share_take(&share, &answer, START + 2 * SECOND, START + 2 * SECOND + MS);
+	assert_int_equal(share.stops_ns, START + 2 * SECOND + 10 * MINUTE - 600 * MS);
+}
+
+static void another_process_stops_when_the_one_before_would_have(void **state)
+{
+	const struct weir_share_terms silent = terms_of_silence(MINUTE, true);
+	struct weir_share share = leased_with(&silent), next;
+	struct weir_share_course course;
+
+	weir_share_plan(&share, START + MS, &course);
+	weir_share_resume(&next, &silent, &course, START + 30 * SECOND);
+	assert_int_equal(next.enforced, 1000);
+	assert_int_equal(weir_share_next_ns(&next), course.stops_ns);
+	weir_share_resume(&next, &silent, &course, course.stops_ns);
+	assert_int_equal(next.enforced, 0);
+	assert_int_equal(next.fallback, 0);
 }
 
 /* So many units in each round of 200 ms, of which the last blocks some; what is asked for in the end. */
@@ -320,6 +419,10 @@ int main(void)
 		cmocka_unit_test(a_host_vouches_for_less_time_than_has_passed),
 		cmocka_unit_test(an_answer_is_taken_once_and_in_time),
 		cmocka_unit_test(answers_that_no_ledger_gives_are_refused),
+		cmocka_unit_test(a_host_that_stops_does_so_when_it_has_been_silent_for_so_long),
+		cmocka_unit_test(a_host_that_keeps_its_fallback_does_so_for_ever),
+		cmocka_unit_test(the_shorter_silence_holds_until_the_other_is_confirmed),
+		cmocka_unit_test(another_process_stops_when_the_one_before_would_have),
 		cmocka_unit_test(demand_is_that_of_half_an_interval),
 		cmocka_unit_test(demand_that_is_blocked_is_that_of_the_latest_round),
 	};

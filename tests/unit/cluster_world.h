@@ -8,6 +8,8 @@
  * told more it adds up the most that each enforced in the last interval. Whatever packets there are, the hosts together
  * admit no more than that in any window of the rule. No packets are counted here: demand is a rate, with chance in it.
  *
+ * A host with afterSilence: keep that was silent for longer than silentFor is left out of the sum.
+ *
  * A world with a flow is of a rule with a key: each host has a share of the rule, and a difference from it of the one
  * flow that there is; what is enforced, offered and added up is the flow's.
  */
@@ -36,6 +38,7 @@ enum omission {
 	OMIT_TURN,	   /* a host takes any answer */
 	OMIT_TIME_BOUND,   /* a host vouches for more time than it knows of */
 	OMIT_UNKNOWN_PEAK, /* a new process says that nothing was enforced before it */
+	OMIT_STOP,	   /* a host that was silent for too long goes on, and was to stop */
 	OMIT_LENT,	   /* a host says that it holds its share alone, and not what it has given up of the flow */
 	OMIT_LONG_REST,	   /* a new ledger of a rule with a key is quiet for no longer than another */
 	OMIT_BEGIN,	   /* a process enforces its share of a rule with a key at once */
@@ -68,7 +71,9 @@ struct host {
 	double rate; /* offered, units a second */
 	double offered;
 	double blocked;
-	uint64_t plane_units; /* enforced by the data plane now, and before */
+	uint64_t confirmed_ns; /* when its latest request was sent that got a lease */
+	uint64_t excused_ns;   /* until then its fallback may come on top: it keeps it, and was silent for too long */
+	uint64_t plane_units;  /* enforced by the data plane now, and before */
 	struct plane_value plane_past[64];
 	uint32_t plane_count;
 };
@@ -105,6 +110,9 @@ void world_kill_process(struct world *w, uint32_t i);
 void world_restart_process(struct world *w, uint32_t i);
 void world_crash_host(struct world *w, uint32_t i);
 void world_leave(struct world *w, uint32_t i);
+
+/* `weir detach` of a host whose process has ended: the program is off, and the ledger hears of it if it can. */
+void world_detach(struct world *w, uint32_t i);
 
 /* A host takes part in sharing the flow, from the beginning or again; or no more. */
 void world_share_flow(struct world *w, uint32_t i, bool takes_part);

@@ -359,10 +359,11 @@ static json_t *describe_cluster(char *const *fields)
 {
 	if (!fields[WEIR_CLUSTER_REDIS])
 		return json_null();
-	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:s?}", "redis", fields[WEIR_CLUSTER_REDIS], "name",
+	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s, s:s}", "redis", fields[WEIR_CLUSTER_REDIS], "name",
 			 fields[WEIR_CLUSTER_NAME], "host", fields[WEIR_CLUSTER_HOST], "passwordFile",
 			 fields[WEIR_CLUSTER_PASSWORD_FILE], "keyFile", fields[WEIR_CLUSTER_KEY_FILE], "caFile",
-			 fields[WEIR_CLUSTER_CA_FILE]);
+			 fields[WEIR_CLUSTER_CA_FILE], "silentFor", fields[WEIR_CLUSTER_SILENT_FOR] ?: "1h",
+			 "afterSilence", fields[WEIR_CLUSTER_AFTER_SILENCE] ?: "keep");
 }
 
 static json_t *describe_settings(const struct weir_settings *settings, const struct weir_image *image)

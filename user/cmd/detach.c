@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir detach: take an instance off its interfaces. */
+#include <limits.h>
+#include <unistd.h>
+
 #include "base/util.h"
 #include "cmd.h"
+#include "instance/instance.h"
 #include "options.h"
+#include "pins/pins.h"
+#include "sharing/farewell.h"
 
 const struct weir_command weir_detach_command = {
 	.name = "detach",
@@ -11,16 +17,16 @@ const struct weir_command weir_detach_command = {
 	.changes_it = true,
 	.holds_signals = true,
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
-		 "and nothing is left. One that a pattern means is excepted from then on; a pattern ('veth*', as it "
-		 "was\n"
-		 "given) takes off all that it means. An interface that was renamed is named as 'weir status' shows "
-		 "it. Where packets\n"
-		 "were held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
+		 "and nothing is left; hosts that share limits with this one (clusterMode) have its part then: their\n"
+		 "store hears of it within half a second, or not at all.\n"
+		 "One that a pattern means is excepted from then on; a pattern ('veth*', as it was given) takes off all\n"
+		 "that it means. An interface that was renamed is named as 'weir status' shows it. Where packets were\n"
+		 "held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
 		 "--netns says where.",
 	.example = "  weir detach\n  weir detach -i eth1",
 };
 
-static int detach(const struct weir_options *options, struct weir_diag *diag)
+static int take_off(const struct weir_options *options, struct weir_diag *diag)
 {
 	int err = 0;
 
@@ -31,6 +37,31 @@ static int detach(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_instance_expect_on(options->instance, options->interfaces[i], diag);
 	for (size_t i = 0; !err && i < options->interface_count; i++)
 		err = weir_instance_detach(options->instance, options->interfaces[i], 0, diag);
+	return err;
+}
+
+/* What other hosts are to hear of it. An instance that cannot be opened is taken off all the same. */
+static struct weir_farewell *prepare_farewell(const char *name)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_diag ignored = {};
+	struct weir_farewell *farewell = NULL;
+
+	if (!weir_instance_open_now(name, &instance, &ignored) && instance->is_settled)
+		farewell = weir_farewell_prepare(instance);
+	weir_diag_free(&ignored);
+	return farewell;
+}
+
+static int detach(const struct weir_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_farewell_freep) struct weir_farewell *farewell = prepare_farewell(options->instance);
+	char path[PATH_MAX];
+	int err = take_off(options, diag);
+
+	weir_pin_path(options->instance, NULL, path);
+	if (!err && farewell && access(path, F_OK))
+		weir_farewell_say(farewell);
 	return err;
 }
 

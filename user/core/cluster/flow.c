@@ -14,7 +14,8 @@ static struct weir_share_terms terms_of(const struct weir_share *rule)
 	return (struct weir_share_terms){
 		.threshold = most(rule),
 		.interval_ns = rule->terms.interval_ns,
-		.may_fall_back = true, /* to no difference; the rule's share may fall back to nothing */
+		.may_fall_back = true, /* to no difference; the rule's share may fall back to nothing, and end */
+		.silent_ns = rule->terms.silent_ns,
 		.base = WEIR_CLUSTER_BASE,
 	};
 }

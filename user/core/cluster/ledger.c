@@ -64,6 +64,9 @@ void weir_ledger_write_ask(const struct weir_share_ask *ask, weir_ledger_word wo
 	write_number(words[12], ask->total);
 	write_number(words[13], (int64_t)ask->base);
 	write_number(words[14], ask->flows_most);
+	write_number(words[15], ask->silent_us);
+	write_number(words[16], ask->stops);
+	write_number(words[17], ask->longest_us);
 }
 
 int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDGER_ANSWER_NUMBERS],
@@ -71,6 +74,7 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 {
 	long long threshold = (long long)terms->threshold;
 	long long now_us = numbers[0], share = numbers[1], fallback = numbers[2], lease_us = numbers[3];
+	long long longest_us = numbers[7];
 
 	if (epoch[0] == '\0' || strlen(epoch) >= WEIR_CLUSTER_EPOCH_CHARS || now_us < 0)
 		return -EINVAL;
@@ -79,6 +83,8 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 	/* A store may shorten leases, and never lengthens them. */
 	if (lease_us < WEIR_LEASE_TAKEN || lease_us > (long long)(WEIR_CLUSTER_LEASE_NS / 1000))
 		return -EINVAL;
+	if (longest_us < 0 || longest_us > WEIR_CLUSTER_FOREVER_US)
+		return -EINVAL;
 	*ret_answer = (struct weir_share_answer){
 		.now_us = now_us,
 		.share = (uint64_t)share,
@@ -86,6 +92,8 @@ int weir_ledger_read_answer(const char *epoch, const long long numbers[WEIR_LEDG
 		.lease_us = lease_us,
 		.hosts = numbers[4],
 		.total = numbers[5],
+		.silent = numbers[6],
+		.longest_us = longest_us,
 	};
 	snprintf(ret_answer->epoch, sizeof(ret_answer->epoch), "%s", epoch);
 	return 0;

@@ -12,8 +12,8 @@
 #include "cluster/share.h"
 
 #define WEIR_LEDGER_HEAD_WORDS 5 /* host, process, turn, lease_us, settled_us; then for each rule: */
-#define WEIR_LEDGER_ASK_WORDS 15
-#define WEIR_LEDGER_ANSWER_NUMBERS 6 /* an answer is the epoch, and these */
+#define WEIR_LEDGER_ASK_WORDS 18
+#define WEIR_LEDGER_ANSWER_NUMBERS 8 /* an answer is the epoch, and these */
 #define WEIR_LEDGER_WORD_CHARS 64
 
 typedef char weir_ledger_word[WEIR_LEDGER_WORD_CHARS];

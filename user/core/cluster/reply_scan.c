@@ -95,7 +95,7 @@ static const char *scan_line(struct weir_reply_scan *scan, char byte)
 		scan->sign = scan->previous = '\0';
 		return why;
 	}
-	if (byte == '\n')
+	if (byte == '\n' || byte == '\0') /* what follows would not be looked at as a number */
 		return not_redis;
 	scan->previous = byte;
 	if (byte == '\r')

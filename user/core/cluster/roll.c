@@ -6,13 +6,15 @@
 #include <string.h>
 
 #define SILENT_LOOKS 2
+#define WEIR_LEDGER_VERSION "2" /* VERSION of ledger.lua */
 
 bool weir_ledger_read_head(const char *field, const char *text, struct weir_ledger_head *ret_head)
 {
 	struct weir_ledger_head head;
 
 	if (strcmp(field, "ledger") != 0 ||
-	    sscanf(text, "%*s %*s %" SCNd64 " %" SCNu64 " %" SCNu64, &head.now_us, &head.owed, &head.came) != 3)
+	    sscanf(text, WEIR_LEDGER_VERSION " %*s %*s %" SCNd64 " %" SCNu64 " %" SCNu64, &head.now_us, &head.owed,
+		   &head.came) != 3)
 		return false;
 	*ret_head = head;
 	return true;
@@ -50,19 +52,21 @@ void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS])
 	*to = '\0';
 }
 
-/* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us" */
+/* "host:NAME" and "process turn hold fallback ask heard_us ends_us rest_us silent_us stops" */
 bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, struct weir_ledger_host *ret_host)
 {
 	struct weir_ledger_host host = {};
 	int64_t heard_us;
+	int stops;
 
 	if (strncmp(field, HOST_FIELD, strlen(HOST_FIELD)) != 0)
 		return false;
 	field += strlen(HOST_FIELD);
 	if (!*field || strlen(field) >= WEIR_CLUSTER_NAME_CHARS ||
-	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &host.hold, &host.fallback,
-		   &host.wanted, &heard_us, &host.ends_us) != 5)
+	    sscanf(text, "%*s %*s %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %*s %" SCNd64 " %d",
+		   &host.hold, &host.fallback, &host.wanted, &heard_us, &host.ends_us, &host.silent_us, &stops) != 7)
 		return false;
+	host.stops = stops;
 	show_name(field, host.name);
 	host.is_live = host.wanted >= 0 && heard_us >= 0 && now_us < heard_us + (int64_t)(WEIR_CLUSTER_LEASE_NS / 1000);
 	*ret_host = host;

@@ -21,6 +21,8 @@ struct weir_ledger_host {
 	uint64_t hold;	   /* of the threshold: counted as its, units per interval */
 	uint64_t fallback; /* what it keeps without the store */
 	int64_t wanted;	   /* what it asked for; -1: it has left */
+	int64_t silent_us; /* for so long its fallback is reserved when it is silent; then, if `stops`, it has none */
+	bool stops;
 	int64_t ends_us;   /* until then the ledger counts on its lease, by its own time */
 	bool is_live;
 };

@@ -106,6 +106,7 @@ void weir_share_begin(struct weir_share *share, const struct weir_share_terms *t
 		.enforced = terms->base,
 		.fallback = terms->base,
 		.rises_ns = UINT64_MAX,
+		.stops_ns = UINT64_MAX,
 		.heard_us = WEIR_LEDGER_NEVER,
 	};
 	share->peak_known_ns = now_ns + rest_ns(share);
@@ -117,6 +118,24 @@ void weir_share_begin(struct weir_share *share, const struct weir_share_terms *t
 uint64_t weir_share_units(const struct weir_share *share, uint64_t now_ns)
 {
 	return now_ns < share->begins_ns ? 0 : share->enforced;
+}
+
+/* From its last confirmed word on, the ledger counts on no more than silent_ns; it reserves the fallback for longer, as it
+ * counts from when that word came [10].
+ */
+static uint64_t silence_ends_ns(const struct weir_share *share, uint64_t silent_ns)
+{
+	if (!share->terms.stops || !share->confirmed_ns || silent_ns >= WEIR_CLUSTER_FOREVER_NS)
+		return UINT64_MAX;
+	return share->confirmed_ns + at_most_ns(silent_ns);
+}
+
+static void stop(struct weir_share *share, uint64_t now_ns)
+{
+	share->has_lease = false;
+	share->rises_ns = share->stops_ns = UINT64_MAX;
+	share->fallback = share->terms.base;
+	enforce(share, share->terms.base, now_ns);
 }
 
 void weir_share_advance(struct weir_share *share, uint64_t now_ns)
@@ -131,6 +150,8 @@ void weir_share_advance(struct weir_share *share, uint64_t now_ns)
 		share->rises_ns = UINT64_MAX;
 		enforce(share, share->fallback, now_ns);
 	}
+	if (now_ns >= share->stops_ns)
+		stop(share, now_ns);
 	if (share->time.is_known && now_ns >= share->time.until_ns)
 		share->time.is_known = false;
 }
@@ -141,7 +162,8 @@ void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct wei
 	uint64_t ended = share->fallback < share->enforced ? share->fallback : share->enforced;
 
 	if (now_ns < share->begins_ns) {
-		*ret_course = (struct weir_share_course){.ends_ns = now_ns, .rises_ns = UINT64_MAX};
+		*ret_course = (struct weir_share_course){
+			.ends_ns = now_ns, .rises_ns = UINT64_MAX, .stops_ns = UINT64_MAX};
 		return;
 	}
 	*ret_course = (struct weir_share_course){
@@ -152,6 +174,7 @@ void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct wei
 						  : share->enforced,
 		.ends_ns = share->has_lease ? share->ends_ns : now_ns,
 		.rises_ns = rises ? share->rises_ns : UINT64_MAX,
+		.stops_ns = share->stops_ns,
 	};
 }
 
@@ -160,6 +183,7 @@ void weir_share_resume(struct weir_share *share, const struct weir_share_terms *
 {
 	weir_share_begin(share, terms, now_ns);
 	share->begins_ns = 0;
+	share->stops_ns = course->stops_ns;
 	share->enforced = now_ns < course->ends_ns    ? course->leased
 			  : now_ns < course->rises_ns ? course->ended
 						      : course->fallen_back;
@@ -167,12 +191,21 @@ void weir_share_resume(struct weir_share *share, const struct weir_share_terms *
 	share->has_lease = now_ns < course->ends_ns;
 	share->ends_ns = course->ends_ns;
 	share->rises_ns = now_ns < course->rises_ns ? course->rises_ns : UINT64_MAX;
+	weir_share_advance(share, now_ns);
 	weir_share_change(share, terms, now_ns);
 }
 
 void weir_share_change(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns)
 {
+	uint64_t stops_ns;
+
 	share->terms = *terms;
+	/* Who may be silent for less long must not be so for longer until the ledger has confirmed it; and who may be so
+	 * for longer must not until it has.
+	 */
+	stops_ns = silence_ends_ns(share, terms->silent_ns);
+	if (!terms->stops || stops_ns < share->stops_ns)
+		share->stops_ns = stops_ns;
 	if (share->fallback > terms->threshold)
 		share->fallback = terms->threshold;
 	if (share->enforced > terms->threshold)
@@ -187,7 +220,9 @@ void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns)
 
 uint64_t weir_share_next_ns(const struct weir_share *share)
 {
-	return share->has_lease ? share->ends_ns : share->rises_ns;
+	uint64_t next_ns = share->has_lease ? share->ends_ns : share->rises_ns;
+
+	return next_ns < share->stops_ns ? next_ns : share->stops_ns;
 }
 
 static int64_t peak_to_tell(struct weir_share *share, uint64_t now_ns)
@@ -210,10 +245,18 @@ static uint64_t rest_to_tell_us(const struct weir_share *share)
 	return ns / NSEC_PER_USEC + 1;
 }
 
+static int64_t silent_to_tell_us(const struct weir_share_terms *terms)
+{
+	int64_t us = (int64_t)(terms->silent_ns / NSEC_PER_USEC);
+
+	return us < WEIR_CLUSTER_FOREVER_US ? us : WEIR_CLUSTER_FOREVER_US;
+}
+
 static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask)
 {
 	const struct weir_ledger_time *time = &share->time;
 
+	share->said_ns = share->terms.silent_ns;
 	*ret_ask = (struct weir_share_ask){
 		.threshold = share->terms.threshold - share->terms.base,
 		.rest_us = rest_to_tell_us(share),
@@ -229,6 +272,9 @@ static void write_ask(struct weir_share *share, uint64_t now_ns, struct weir_sha
 		.total = share->total,
 		.base = share->terms.base,
 		.flows_most = -1,
+		.silent_us = silent_to_tell_us(&share->terms),
+		.stops = share->terms.stops,
+		.longest_us = share->longest_us,
 	};
 }
 
@@ -254,8 +300,18 @@ void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_sha
 	enforce(share, 0, now_ns);
 	share->fallback = 0;
 	share->has_lease = false;
-	share->rises_ns = UINT64_MAX;
+	share->rises_ns = share->stops_ns = UINT64_MAX;
 	write_ask(share, now_ns, ret_ask);
+	ret_ask->leaves = true;
+}
+
+void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share_ask *ret_ask)
+{
+	struct weir_share share;
+
+	weir_share_begin(&share, terms, 0);
+	write_ask(&share, 0, ret_ask);
+	ret_ask->epoch = "-";
 	ret_ask->leaves = true;
 }
 
@@ -287,6 +343,11 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 	share->fallback = answer->fallback;
 	share->hosts = answer->hosts;
 	share->total = answer->total;
+	share->silent = answer->silent;
+	share->longest_us = answer->longest_us;
+	share->confirmed_ns = asked_ns;
+	share->stops_ns = silence_ends_ns(share, share->said_ns < share->terms.silent_ns ? share->said_ns
+											  : share->terms.silent_ns);
 	enforce(share, answer->share, now_ns);
 	weir_share_advance(share, now_ns);
 }

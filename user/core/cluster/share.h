@@ -30,6 +30,10 @@
  */
 #define WEIR_CLUSTER_SETTLED_NS (2 * WEIR_CLUSTER_LEASE_NS + 50000000ull)
 
+/* silentFor: never. Some thirty years, so that sums and numbers of Lua stay exact. */
+#define WEIR_CLUSTER_FOREVER_NS 1000000000000000000ull
+#define WEIR_CLUSTER_FOREVER_US ((int64_t)(WEIR_CLUSTER_FOREVER_NS / 1000))
+
 #define WEIR_CLUSTER_NAME_CHARS 64  /* a host's name, with its end */
 #define WEIR_CLUSTER_EPOCH_CHARS 64 /* of a ledger: the process that began it, and its turn */
 #define WEIR_PEAK_UNKNOWN (-1)	    /* of a process that has just begun */
@@ -42,6 +46,8 @@ struct weir_share_terms {
 	bool may_fall_back; /* fallbackToLocalWhenFail */
 	/* The threshold is that of each flow of a key: a share is for all of them, and does not move with demand. */
 	bool is_per_flow;
+	uint64_t silent_ns; /* silentFor: so long the ledger reserves the fallback of a host that is silent */
+	bool stops;	    /* afterSilence: then it enforces nothing [10] */
 	/* Of the share of one flow, what stands for no difference from the rule's share [9]; of a rule's share 0. */
 	uint64_t base;
 };
@@ -74,12 +80,17 @@ struct weir_share {
 	uint64_t peak_known_ns; /* from then on `peaks` is the whole truth */
 	uint64_t begins_ns;	/* before that nothing is enforced, whatever `enforced` says; 0: it has begun */
 	uint64_t lent;		/* the most that ledgers of flows may count as given up: this much is still held [9] */
+	uint64_t confirmed_ns;	/* when the latest request was sent that got a lease; 0: none has */
+	uint64_t said_ns;	/* silent_ns in the latest request: the ledger goes by no less */
+	uint64_t stops_ns;	/* nothing is enforced from then on, without another lease; UINT64_MAX: it goes on */
 	struct weir_peaks peaks;
 	struct weir_ledger_time time;
 	int64_t heard_us;		      /* the ledger's time in the answer that gave the lease */
 	char epoch[WEIR_CLUSTER_EPOCH_CHARS]; /* of the last ledger heard of; empty: of none */
 	int64_t hosts;			      /* that it knew, and what they all may fall back to */
 	int64_t total;
+	int64_t silent;	    /* of the threshold: left alone for hosts that are silent */
+	int64_t longest_us; /* the longest silent_ns of them */
 	struct weir_demand demand;
 };
 
@@ -100,6 +111,9 @@ struct weir_share_ask {
 	int64_t total;
 	uint64_t base;
 	int64_t flows_most; /* that may be shared; -1: none, and they are not asked for */
+	int64_t silent_us;
+	bool stops;
+	int64_t longest_us;
 };
 
 enum weir_lease_refusal { WEIR_LEASE_LATE = 0, WEIR_LEASE_TAKEN = -1 };
@@ -112,6 +126,8 @@ struct weir_share_answer {
 	int64_t lease_us; /* or a weir_lease_refusal */
 	int64_t hosts;
 	int64_t total;
+	int64_t silent;
+	int64_t longest_us;
 };
 
 /* A process begins: it enforces nothing, and does not know what an earlier one enforced. */
@@ -121,6 +137,7 @@ void weir_share_begin(struct weir_share *share, const struct weir_share_terms *t
 struct weir_share_course {
 	uint64_t leased, ended, fallen_back; /* units per interval */
 	uint64_t ends_ns, rises_ns;	     /* UINT64_MAX: no end in sight */
+	uint64_t stops_ns;		     /* from then on nothing, whatever the others say; the same */
 };
 
 /* Call after weir_share_advance(): what holds from now_ns on, if this is never called again. */
@@ -136,7 +153,7 @@ void weir_share_change(struct weir_share *share, const struct weir_share_terms *
 /* So much was enforced until now_ns, after all: the data plane was told later than weir_share_take() was. */
 void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns);
 
-/* Bring `enforced` to now_ns: a lease ends, a fallback begins. To be called at weir_share_next_ns() at the latest. */
+/* Bring `enforced` to now_ns: a lease ends, a fallback begins, and ends. To be called at weir_share_next_ns() at the latest. */
 void weir_share_advance(struct weir_share *share, uint64_t now_ns);
 
 /* When weir_share_advance() will change something by itself; UINT64_MAX: never. */
@@ -154,6 +171,12 @@ void weir_share_ask_for(struct weir_share *share, uint64_t now_ns, uint64_t unit
 
 /* The message of a host that leaves: it enforces nothing from now on. */
 void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask);
+
+/* The message, by whoever took the program off, of a process that has ended: what it enforced is not known. It is to be
+ * sent by the name of that process, in a turn later than all of its own: WEIR_CLUSTER_LAST_TURN.
+ */
+#define WEIR_CLUSTER_LAST_TURN ((1ull << 53) - 1)
+void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share_ask *ret_ask);
 
 /* The answer to the message that was sent at asked_ns. `enforced` may be another afterwards. */
 void weir_share_take(struct weir_share *share, const struct weir_share_answer *answer, uint64_t asked_ns,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/quantity.h"
 #include "rules/rule.h"
 #include "rules/sentinel.h"
 #include "rules/store.h"
@@ -131,7 +132,8 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 /* ---- settings ---- */
 
 const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis",	   "name",    "host",
-								   "passwordFile", "keyFile", "caFile"};
+								   "passwordFile", "keyFile", "caFile",
+								   "silentFor",	   "afterSilence"};
 
 /* In keys and fields of the store, where spaces separate; and in one word of a command line. */
 static bool is_plain(const char *name, size_t chars_max)
@@ -163,6 +165,43 @@ static void check_file(struct weir_reader *reader, const struct weir_node *node,
 			      "%s: '%.*s' is no path of a file", field, WEIR_SHOWN(word));
 }
 
+/* A host that is cut off rises to its fallback after 4.1 s and an interval: a minute is well above what the store's own
+ * faults last. Chosen, not derived.
+ */
+#define SILENT_NS_MIN (60 * WEIR_NSEC_PER_SEC)
+
+uint64_t weir_cluster_silent_ns(const char *word)
+{
+	struct weir_refusal ignored;
+	uint64_t ns = 3600 * WEIR_NSEC_PER_SEC;
+
+	if (!word)
+		return ns;
+	return strcmp(word, "never") && !weir_parse_duration(word, &ns, &ignored) ? ns : UINT64_MAX;
+}
+
+static void check_silent_for(struct weir_reader *reader, const struct weir_node *node, const char *word)
+{
+	struct weir_refusal refusal;
+	uint64_t ns;
+
+	if (!strcmp(word, "never"))
+		return;
+	if (weir_parse_duration(word, &ns, &refusal))
+		weir_complain(reader, node, "write a time as '1h' or '10m', or 'never'", "silentFor: %s",
+			      refusal.message);
+	else if (ns < SILENT_NS_MIN)
+		weir_complain(reader, node, "write '1m' or more, or 'never'",
+			      "silentFor: '%.*s' is less than a minute", WEIR_SHOWN(word));
+}
+
+static void check_after_silence(struct weir_reader *reader, const struct weir_node *node, const char *word)
+{
+	if (strcmp(word, "keep") && strcmp(word, "stop"))
+		weir_complain(reader, node, "write keep or stop", "'%.*s' is no value of 'afterSilence'",
+			      WEIR_SHOWN(word));
+}
+
 static void keep(struct weir_reader *reader, const struct weir_node *node, size_t field)
 {
 	char **kept = &reader->ruleset->settings.cluster[field];
@@ -180,6 +219,10 @@ static void keep(struct weir_reader *reader, const struct weir_node *node, size_
 		check_store(reader, node, word);
 	else if (field == WEIR_CLUSTER_PASSWORD_FILE || field == WEIR_CLUSTER_KEY_FILE || field == WEIR_CLUSTER_CA_FILE)
 		check_file(reader, node, weir_cluster_field_names[field], word);
+	else if (field == WEIR_CLUSTER_SILENT_FOR)
+		check_silent_for(reader, node, word);
+	else if (field == WEIR_CLUSTER_AFTER_SILENCE)
+		check_after_silence(reader, node, word);
 	else
 		check_name(reader, node, weir_cluster_field_names[field], word);
 	free(*kept);
@@ -223,6 +266,11 @@ void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *nod
 	else if (rule && (!fields[WEIR_CLUSTER_REDIS] || !fields[WEIR_CLUSTER_NAME]))
 		weir_complain(reader, node, "hosts share what has the same 'name' in the same store",
 			      "cluster: needs 'redis' and 'name'");
+	else if (fields[WEIR_CLUSTER_AFTER_SILENCE] && fields[WEIR_CLUSTER_SILENT_FOR] &&
+		 !strcmp(fields[WEIR_CLUSTER_AFTER_SILENCE], "stop") &&
+		 !strcmp(fields[WEIR_CLUSTER_SILENT_FOR], "never"))
+		weir_warn(reader, node, "leave 'afterSilence' out, or give 'silentFor' a time",
+			  "'afterSilence: stop' has no effect: 'silentFor' never ends");
 	else if (node && !rule)
 		weir_warn(reader, node, "leave it out, or give a rule 'clusterMode: true'",
 			  "'cluster' has no effect: no rule is shared by hosts");

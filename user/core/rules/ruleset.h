@@ -117,7 +117,7 @@ struct weir_breaker_fields {
 
 #define WEIR_NO_RESOURCE SIZE_MAX
 
-/* settings.cluster, by enum weir_cluster_field; NULL: the file does not say. */
+/* settings.cluster, by enum weir_cluster_field; NULL: the file does not say. Each value is right. */
 enum weir_cluster_field {
 	WEIR_CLUSTER_REDIS,	    /* where the store is: rules/store.h */
 	WEIR_CLUSTER_NAME,	    /* of the hosts together */
@@ -125,8 +125,13 @@ enum weir_cluster_field {
 	WEIR_CLUSTER_PASSWORD_FILE, /* whose first line is the store's password */
 	WEIR_CLUSTER_KEY_FILE,	    /* whose first line is the key that names flows in the store */
 	WEIR_CLUSTER_CA_FILE,	    /* certificates of who may vouch for the store; default: whom the system trusts */
+	WEIR_CLUSTER_SILENT_FOR,    /* how long the part of a silent host is reserved; default: an hour */
+	WEIR_CLUSTER_AFTER_SILENCE, /* keep (default) or stop: what it does then */
 	WEIR_CLUSTER_FIELDS
 };
+
+/* silentFor, which is right; UINT64_MAX: never. */
+uint64_t weir_cluster_silent_ns(const char *word);
 
 #define WEIR_SYSTEM_RULES_MAX WEIR_PACKET_RULES_MAX /* a packet meets all of them */
 

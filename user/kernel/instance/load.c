@@ -78,6 +78,8 @@ static void describe_cluster(const struct weir_settings *settings, struct weir_c
 	char *const *fields = settings->cluster;
 
 	memset(cluster, 0, sizeof(*cluster));
+	cluster->silent_ns = weir_cluster_silent_ns(fields[WEIR_CLUSTER_SILENT_FOR]);
+	cluster->stops = fields[WEIR_CLUSTER_AFTER_SILENCE] && !strcmp(fields[WEIR_CLUSTER_AFTER_SILENCE], "stop");
 	if (fields[WEIR_CLUSTER_REDIS])
 		strncpy(cluster->redis, fields[WEIR_CLUSTER_REDIS], sizeof(cluster->redis) - 1);
 	if (fields[WEIR_CLUSTER_NAME])

@@ -11,6 +11,7 @@ void weir_course_read(uint64_t version, const struct weir_share_stages stages[2]
 		.fallen_back = in_force->units[WEIR_SHARE_FALLEN_BACK],
 		.ends_ns = in_force->until_ns[WEIR_SHARE_LEASED],
 		.rises_ns = in_force->until_ns[WEIR_SHARE_ENDED],
+		.stops_ns = in_force->stops_ns,
 	};
 }
 
@@ -18,6 +19,8 @@ uint64_t weir_course_units(uint64_t version, const struct weir_share_stages stag
 {
 	const struct weir_share_stages *in_force = &stages[version & 1];
 
+	if (now_ns >= in_force->stops_ns)
+		return 0;
 	for (int stage = 0; stage < WEIR_SHARE_STAGES - 1; stage++)
 		if (now_ns < in_force->until_ns[stage])
 			return in_force->units[stage];
@@ -37,6 +40,7 @@ uint64_t weir_course_push(__u64 *version, struct weir_share_stages stages[2], co
 	stages[(*version + 1) & 1] = (struct weir_share_stages){
 		.units = {course.leased, course.ended, course.fallen_back},
 		.until_ns = {course.ends_ns, course.rises_ns},
+		.stops_ns = course.stops_ns,
 	};
 	__atomic_store_n(version, *version + 1, __ATOMIC_RELEASE);
 	return before;

@@ -86,6 +86,12 @@ struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const 
 	return NULL;
 }
 
+struct weir_reply *weir_store_ask_until(struct weir_store *store, size_t count, const char **words, const size_t *bytes,
+					uint64_t end_ns)
+{
+	return NULL;
+}
+
 bool weir_store_is_built(void)
 {
 	return false;

@@ -3,7 +3,9 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -14,13 +16,13 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "sharing/course.h"
+#include "sharing/message.h"
 #include "sharing/news.h"
 #include "sharing/shared_flows.h"
 #include "sharing/store.h"
 
 /* A rule that is gone says so to its ledger so often, a round apart; a message may be lost. Chosen, not derived. */
 #define FAREWELLS 3
-#define LEAVE_NS 500000000ull
 /* The name of a process that has ended is free after two leases: who waits for longer has a namesake. Chosen. */
 #define NAMESAKE_NS 5000000000ull
 /* Counters of so many rules are read by one system call, at most: it bounds memory. Chosen, not derived. */
@@ -89,6 +91,11 @@ void weir_sharing_key(const struct weir_cluster_info *cluster, const struct weir
 		 rule->identity.counts_bytes ? "ms-bytes" : "ms");
 }
 
+void weir_sharing_process(uint64_t number, char process[WEIR_CLUSTER_NAME_CHARS])
+{
+	snprintf(process, WEIR_CLUSTER_NAME_CHARS, "%016llx", (unsigned long long)number);
+}
+
 /* Other than that of every process before it. */
 static int name_process(char process[WEIR_CLUSTER_NAME_CHARS])
 {
@@ -96,7 +103,7 @@ static int name_process(char process[WEIR_CLUSTER_NAME_CHARS])
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(process, WEIR_CLUSTER_NAME_CHARS, "%016llx", (unsigned long long)random);
+	weir_sharing_process(random, process);
 	return 0;
 }
 
@@ -129,6 +136,7 @@ static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, u
 	pushed->live = sharing->misses_store ? 0 : (uint16_t)weir_roll_live(&sharing->news.roll);
 	pushed->silent = sharing->misses_store ? 0 : (uint16_t)weir_roll_silent(&sharing->news.roll);
 	pushed->trip_us = trip_us(sharing);
+	pushed->reserved = rule->share.silent > 0 ? (uint64_t)rule->share.silent : 0;
 	if (rule->share.has_lease) {
 		pushed->alone_ns = 0;
 	} else if (!pushed->alone_ns) {
@@ -158,7 +166,8 @@ static void push_all(struct weir_sharing *sharing, uint64_t now_ns)
 
 /* ---- rules that come and go ---- */
 
-static struct weir_share_terms terms_of(const struct weir_rule_info *info, int64_t hosts)
+struct weir_share_terms weir_sharing_terms(const struct weir_cluster_info *cluster, const struct weir_rule_info *info,
+					   int64_t hosts)
 {
 	/* docs/rules.md: thresholds have 10^13 units at most, so that as many hosts as there can be do not overflow. */
 	uint64_t units = info->threshold_micro / WEIR_MICRO, times = hosts > 1 ? (uint64_t)hosts : 1;
@@ -168,13 +177,15 @@ static struct weir_share_terms terms_of(const struct weir_rule_info *info, int64
 		.interval_ns = info->identity.interval_ns,
 		.may_fall_back = info->falls_back,
 		.is_per_flow = info->identity.key_fields != 0,
+		.silent_ns = cluster->silent_ns,
+		.stops = cluster->stops,
 	};
 }
 
 static void begin(struct weir_sharing *sharing, struct shared_rule *rule, uint64_t now_ns)
 {
 	const struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
-	const struct weir_share_terms terms = terms_of(&rule->info, pushed->hosts);
+	const struct weir_share_terms terms = weir_sharing_terms(&sharing->cluster, &rule->info, pushed->hosts);
 	struct weir_share_course course;
 
 	weir_course_read(pushed->version, pushed->stages, &course);
@@ -203,7 +214,7 @@ static int take_rule(struct weir_sharing *sharing, const struct weir_instance *i
 	weir_sharing_key(&sharing->cluster, info, key);
 	rule = find(sharing, key);
 	if (rule && !rule->farewells && rule->slot == slot) {
-		terms = terms_of(info, rule->share.hosts);
+		terms = weir_sharing_terms(&sharing->cluster, info, rule->share.hosts);
 		weir_share_change(&rule->share, &terms, now_ns);
 	} else if (!rule) {
 		rule = weir_array_add((void **)&sharing->rules, sharing->rule_count, sizeof(*rule));
@@ -307,7 +318,8 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	for (size_t i = 0; i < sharing->rule_count; i++) {
-		const struct weir_share_terms terms = terms_of(&sharing->rules[i].info, 0);
+		const struct weir_share_terms terms =
+			weir_sharing_terms(&sharing->cluster, &sharing->rules[i].info, 0);
 
 		weir_share_begin(&sharing->rules[i].share, &terms, now_ns);
 	}
@@ -315,9 +327,15 @@ static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_drop(sharing->flows, WEIR_FLOWS_ANY);
 }
 
+/* How long they may be silent does not matter. */
+static bool is_same_cluster(const struct weir_cluster_info *a, const struct weir_cluster_info *b)
+{
+	return !memcmp(a, b, offsetof(struct weir_cluster_info, silent_ns));
+}
+
 int weir_sharing_follow(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag)
 {
-	bool is_other = *sharing && memcmp(&(*sharing)->cluster, &instance->info.cluster, sizeof((*sharing)->cluster));
+	bool is_other = *sharing && !is_same_cluster(&(*sharing)->cluster, &instance->info.cluster);
 	int err;
 
 	if (*sharing && (is_other || !has_shared_rules(instance))) {
@@ -331,6 +349,7 @@ int weir_sharing_follow(struct weir_sharing **sharing, const struct weir_instanc
 		err = open_sharing(instance, sharing, diag);
 	if (err)
 		return err;
+	(*sharing)->cluster = instance->info.cluster;
 	err = map_shares(*sharing, instance);
 	if (!err)
 		err = weir_sharing_flows_follow((*sharing)->flows, instance);
@@ -417,67 +436,7 @@ static void count(struct weir_sharing *sharing)
 
 typedef char weir_flow_ledger[WEIR_LEDGER_KEY_CHARS + 48]; /* the key of a flow's ledger in the store */
 
-struct message {
-	const char **words;
-	size_t *bytes;
-	weir_ledger_word *texts;
-	size_t count, text_count;
-};
-
-static void free_message(struct message *message)
-{
-	free(message->words);
-	free(message->bytes);
-	free(message->texts);
-}
-
-static int begin_message(struct message *message, size_t ledgers, size_t wanted)
-{
-	size_t texts = WEIR_LEDGER_HEAD_WORDS + ledgers * WEIR_LEDGER_ASK_WORDS + wanted + 1;
-	size_t words = 3 + ledgers + texts + 2 * wanted;
-
-	message->words = calloc(words, sizeof(*message->words));
-	message->bytes = calloc(words, sizeof(*message->bytes));
-	message->texts = calloc(texts, sizeof(*message->texts));
-	return message->words && message->bytes && message->texts ? 0 : -ENOMEM;
-}
-
-static void say(struct message *message, const char *word)
-{
-	message->bytes[message->count] = strlen(word);
-	message->words[message->count++] = word;
-}
-
-/* Room for `count` words, which are said as they are once they have been written. */
-static weir_ledger_word *say_texts(struct message *message, size_t count)
-{
-	weir_ledger_word *texts = &message->texts[message->text_count];
-
-	message->text_count += count;
-	return texts;
-}
-
-static void say_texts_written(struct message *message, size_t count)
-{
-	weir_ledger_word *texts = &message->texts[message->text_count - count];
-
-	for (size_t i = 0; i < count; i++)
-		say(message, texts[i]);
-}
-
-static void say_number(struct message *message, size_t number)
-{
-	snprintf(say_texts(message, 1)[0], WEIR_LEDGER_WORD_CHARS, "%zu", number);
-	say_texts_written(message, 1);
-}
-
-static void say_ask(struct message *message, const struct weir_share_ask *ask)
-{
-	weir_ledger_write_ask(ask, say_texts(message, WEIR_LEDGER_ASK_WORDS));
-	say_texts_written(message, WEIR_LEDGER_ASK_WORDS);
-}
-
-static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct message *message, uint64_t now_ns)
+static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct weir_message *message, uint64_t now_ns)
 {
 	struct weir_share_ask ask;
 
@@ -492,7 +451,7 @@ static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, str
 	}
 	rule->asked_ns = now_ns;
 	rule->says_farewell = rule->farewells > 0;
-	say_ask(message, &ask);
+	weir_message_say_ask(message, &ask);
 }
 
 static struct shared_rule *rule_of_slot(struct weir_sharing *sharing, uint32_t slot)
@@ -520,7 +479,7 @@ static void ask_for_flows(struct weir_sharing *sharing, struct weir_share_ask *a
 	}
 }
 
-static void say_wanted(struct weir_sharing *sharing, struct message *message)
+static void say_wanted(struct weir_sharing *sharing, struct weir_message *message)
 {
 	size_t count;
 	const struct weir_wanted_flow *wanted = weir_sharing_flows_wanted(sharing->flows, &count);
@@ -530,9 +489,9 @@ static void say_wanted(struct weir_sharing *sharing, struct message *message)
 
 		if (!rule)
 			continue;
-		say_number(message, (size_t)(rule - sharing->rules) + 1);
-		say(message, wanted[i].name);
-		say(message, wanted[i].sealed);
+		weir_message_say_number(message, (size_t)(rule - sharing->rules) + 1);
+		weir_message_say(message, wanted[i].name);
+		weir_message_say(message, wanted[i].sealed);
 	}
 }
 
@@ -554,28 +513,28 @@ static int look_for_flows(struct weir_sharing *sharing, uint64_t now_ns)
 	return 0;
 }
 
-static void say_keys(struct weir_sharing *sharing, struct message *message, weir_flow_ledger *keys)
+static void say_keys(struct weir_sharing *sharing, struct weir_message *message, weir_flow_ledger *keys)
 {
 	size_t count, listed = 0;
 	const struct weir_shared_flow *flows = weir_sharing_flows_all(sharing->flows, &count);
 
 	for (size_t i = 0; i < count; i++)
 		listed += flows[i].asked_ns > 0;
-	say_number(message, sharing->rule_count + listed);
+	weir_message_say_number(message, sharing->rule_count + listed);
 	for (size_t i = 0; i < sharing->rule_count; i++)
-		say(message, sharing->rules[i].key);
+		weir_message_say(message, sharing->rules[i].key);
 	for (size_t i = 0; i < count; i++) {
 		if (!flows[i].asked_ns)
 			continue;
 		snprintf(keys[i], sizeof(keys[i]), "%s:flow:%s", rule_of_slot(sharing, flows[i].slot)->key,
 			 flows[i].name);
-		say(message, keys[i]);
+		weir_message_say(message, keys[i]);
 	}
 }
 
 static void ask(struct weir_sharing *sharing, uint64_t now_ns)
 {
-	_cleanup_(free_message) struct message message = {};
+	_cleanup_(weir_message_free) struct weir_message message = {};
 	_cleanup_(weir_freep) struct weir_share_ask *asks = NULL;
 	_cleanup_(weir_freep) weir_flow_ledger *keys = NULL;
 	const struct weir_shared_flow *flows;
@@ -587,20 +546,19 @@ static void ask(struct weir_sharing *sharing, uint64_t now_ns)
 	weir_sharing_flows_wanted(sharing->flows, &wanted_count);
 	asks = calloc(flow_count ?: 1, sizeof(*asks));
 	keys = calloc(flow_count ?: 1, sizeof(*keys));
-	if (!asks || !keys || begin_message(&message, sharing->rule_count + flow_count, wanted_count))
+	if (!asks || !keys || weir_message_begin(&message, sharing->rule_count + flow_count, wanted_count))
 		return;
 	ask_for_flows(sharing, asks, now_ns);
 	count(sharing);
-	say(&message, "EVALSHA");
-	say(&message, sharing->script);
+	weir_message_say(&message, "EVALSHA");
+	weir_message_say(&message, sharing->script);
 	say_keys(sharing, &message, keys);
-	weir_ledger_write_head(&sharing->member, say_texts(&message, WEIR_LEDGER_HEAD_WORDS));
-	say_texts_written(&message, WEIR_LEDGER_HEAD_WORDS);
+	weir_message_say_head(&message, &sharing->member);
 	for (size_t i = 0; i < sharing->rule_count; i++)
 		say_rule(sharing, &sharing->rules[i], &message, now_ns);
 	for (size_t i = 0; i < flow_count; i++)
 		if (flows[i].asked_ns)
-			say_ask(&message, &asks[i]);
+			weir_message_say_ask(&message, &asks[i]);
 	say_wanted(sharing, &message);
 	sharing->turn = sharing->member.turn;
 	weir_store_send(sharing->store, message.count, message.words, message.bytes, now_ns);
@@ -667,7 +625,8 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 	if (pushed->leased_ns && pushed->alone_ns)
 		weir_news_add(&sharing->news.leased, rule->info.name);
 	pushed->leased_ns = now_ns;
-	terms = terms_of(&rule->info, answer.hosts);
+	pushed->process = strtoull(sharing->member.process, NULL, 16);
+	terms = weir_sharing_terms(&sharing->cluster, &rule->info, answer.hosts);
 	if (terms.threshold != rule->share.terms.threshold)
 		weir_share_change(&rule->share, &terms, now_ns);
 }
@@ -882,7 +841,7 @@ uint64_t weir_sharing_due_ns(const struct weir_sharing *sharing)
 
 void weir_sharing_leave(struct weir_sharing *sharing)
 {
-	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + LEAVE_NS;
+	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + WEIR_SHARING_LEAVE_NS;
 	struct weir_diag ignored = {}; /* nobody is there any more to whom it matters */
 
 	sharing->news.looked_ns = now_ns; /* there is no time for it */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "cluster/share.h"
 #include "instance/instance.h"
 
 struct weir_sharing;
@@ -36,6 +37,7 @@ uint64_t weir_sharing_due_ns(const struct weir_sharing *sharing);
 void weir_sharing_step(struct weir_sharing *sharing, struct weir_diag *diag);
 
 /* The program limits nobody any more: give all shares back, and tell the ledger, for half a second at most. */
+#define WEIR_SHARING_LEAVE_NS 500000000ull
 void weir_sharing_leave(struct weir_sharing *sharing);
 
 /* How many rules. */
@@ -45,6 +47,13 @@ uint32_t weir_sharing_rule_count(const struct weir_sharing *sharing);
 
 /* Units per interval that the program admits by this entry of map `shares`. */
 uint64_t weir_share_in_force(const struct weir_shared_threshold *shared, uint64_t now_ns);
+
+/* By what a process calls itself there: map `shares` has it as a number. */
+void weir_sharing_process(uint64_t number, char process[WEIR_CLUSTER_NAME_CHARS]);
+
+/* What a rule says, of a cluster that had so many hosts last. */
+struct weir_share_terms weir_sharing_terms(const struct weir_cluster_info *cluster, const struct weir_rule_info *info,
+					   int64_t hosts);
 
 /* The name of this host, as the ledger knows it. */
 void weir_sharing_host(const struct weir_cluster_info *cluster, char host[WEIR_CLUSTER_WORD_CHARS]);

@@ -597,26 +597,46 @@ static void wait_for(struct weir_store *store, uint64_t end_ns)
 	weir_store_step(store, weir_host_now_ns());
 }
 
-struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const char **words, const size_t *bytes)
+static bool waits_until_ready(struct weir_store *store, uint64_t end_ns)
 {
-	uint64_t end_ns = weir_host_now_ns() + TIMEOUT_NS;
-
 	weir_store_step(store, weir_host_now_ns());
 	while (!weir_store_is_ready(store)) {
 		if (weir_host_now_ns() >= end_ns)
 			end_silence(store, weir_host_now_ns());
 		if (weir_host_now_ns() >= end_ns || (store->state == STATE_DOWN && !has_next(store)))
+			return false;
+		wait_for(store, end_ns);
+	}
+	return true;
+}
+
+static struct weir_reply *wait_for_reply(struct weir_store *store, uint64_t end_ns)
+{
+	while (!store->reply) {
+		if (weir_host_now_ns() >= end_ns)
+			end_silence(store, weir_host_now_ns());
+		if (store->state == STATE_DOWN)
 			return NULL;
 		wait_for(store, end_ns);
 	}
+	return weir_store_take_reply(store);
+}
+
+struct weir_reply *weir_store_ask_until(struct weir_store *store, size_t count, const char **words, const size_t *bytes,
+					uint64_t end_ns)
+{
+	if (!waits_until_ready(store, end_ns))
+		return NULL;
 	weir_store_send(store, count, words, bytes, weir_host_now_ns());
 	weir_store_step(store, weir_host_now_ns());
-	while (!store->reply) {
-		if (store->state == STATE_DOWN)
-			return NULL;
-		wait_for(store, store->due_ns);
-	}
-	return weir_store_take_reply(store);
+	return wait_for_reply(store, end_ns);
+}
+
+struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const char **words, const size_t *bytes)
+{
+	if (!waits_until_ready(store, weir_host_now_ns() + TIMEOUT_NS))
+		return NULL;
+	return weir_store_ask_until(store, count, words, bytes, weir_host_now_ns() + TIMEOUT_NS);
 }
 
 bool weir_store_is_built(void)

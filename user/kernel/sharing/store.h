@@ -56,6 +56,10 @@ const char *weir_store_trouble(const struct weir_store *store);
  */
 struct weir_reply *weir_store_ask(struct weir_store *store, size_t count, const char **words, const size_t *bytes);
 
+/* The same, with so much time for both. */
+struct weir_reply *weir_store_ask_until(struct weir_store *store, size_t count, const char **words, const size_t *bytes,
+					uint64_t end_ns);
+
 /* "hiredis 0.14.1, GnuTLS 3.7.9", or what says that this build has no clusters. */
 const char *weir_store_version(void);
 
