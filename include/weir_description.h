@@ -45,7 +45,7 @@ struct weir_cluster_info {
 	char ca_file[WEIR_CLUSTER_PATH_CHARS];
 	/* What follows may be another without hosts sharing anew. */
 	__u64 silent_ns; /* silentFor; all ones: never */
-	__u32 stops; /* afterSilence */
+	__u32 stops;	 /* afterSilence */
 	__u32 pad;
 };
 

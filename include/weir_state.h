@@ -203,7 +203,7 @@ struct weir_shared_threshold {
 	__u16 flows;	 /* that have places in `flow_shares`; without any, the program does not look there */
 	__u16 live;	 /* hosts of the cluster that are; 0: not known yet */
 	__u16 silent;
-	__u32 trip_us; /* until the latest answer of the store; 0: it does not answer, or has not yet */
+	__u32 trip_us;	/* until the latest answer of the store; 0: it does not answer, or has not yet */
 	__u64 reserved; /* units of the threshold that the ledger leaves alone for hosts that are silent */
 	__u64 process;	/* which the ledger knows as this host: for who takes the program off later; 0: it knows none */
 };

@@ -136,10 +136,10 @@ static void a_host_asks_for_what_it_could_use(void **state)
 	weir_flow_begin(&flow, &rule, START);
 	weir_flow_ask(&flow, &rule, START, 0, &ask);
 	assert_true(ask.ask == WEIR_CLUSTER_BASE - 980);
-	assert_false(flow.wants_more);
+	assert_int_equal(flow.lack, 0);
 	weir_flow_ask(&flow, &rule, START + 500 * MS, 5000, &ask);
 	assert_true(ask.ask == WEIR_CLUSTER_BASE + 2000); /* all of the threshold */
-	assert_true(flow.wants_more);
+	assert_in_range(flow.lack, 9000, 9300);
 	assert_true(ask.threshold == 3000);
 	assert_true(ask.base == WEIR_CLUSTER_BASE);
 }

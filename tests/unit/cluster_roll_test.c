@@ -31,7 +31,8 @@ static void entries_are_read_as_the_script_writes_them(void **state)
 	assert_int_equal(head.now_us, 5000000);
 	assert_int_equal(head.owed, 3000);
 	assert_int_equal(head.came, 1000);
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 5000000, &host));
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 5000000,
+					  &host));
 	assert_string_equal(host.name, "b");
 	assert_int_equal(host.hold, 1500);
 	assert_int_equal(host.fallback, 1000);
@@ -40,10 +41,20 @@ static void entries_are_read_as_the_script_writes_them(void **state)
 	assert_int_equal(host.silent_us, 3600000000);
 	assert_true(host.stops);
 	assert_true(host.is_live);
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051 3600000000 1", 5000000, &host));
+	assert_int_equal(weir_ledger_reserved(&host), 0);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051 3600000000 1", 5000000,
+					  &host));
 	assert_false(host.is_live); /* a lease after the answer that it confirmed */
-	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051 3600000000 1", 5000000, &host));
+	assert_int_equal(weir_ledger_reserved(&host), 1500);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051 3600000000 1", 5000000,
+					  &host));
 	assert_false(host.is_live);
+	assert_int_equal(weir_ledger_reserved(&host), 0);
+	assert_int_equal(weir_ledger_percent(0, 3000), 0);
+	assert_int_equal(weir_ledger_percent(1, 3000), 1);
+	assert_int_equal(weir_ledger_percent(1000, 3000), 34);
+	assert_int_equal(weir_ledger_percent(3001, 3000), 100);
+	assert_int_equal(weir_ledger_percent(0, 0), 0);
 }
 
 static void what_is_no_entry_is_refused(void **state)
@@ -56,7 +67,8 @@ static void what_is_no_entry_is_refused(void **state)
 	assert_false(weir_ledger_read_head("ledger", "p:1 f00 5000000 3000 1000", &head)); /* of version 1 */
 	assert_false(weir_ledger_read_head("host:a", "2 p:1 f00 5000000 3000 1000 3600000000", &head));
 	assert_int_equal(head.now_us, 1);
-	assert_false(weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_false(
+		weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
 	assert_false(weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
@@ -79,13 +91,13 @@ static void host_whose_name_is_no_word_is_shown_and_can_be_named(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		assert_true(
-			weir_ledger_read_host(names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+			weir_ledger_read_host(names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 		assert_string_equal(host.name, names[i].shown);
 		weir_ledger_field(host.name, field);
 		assert_string_equal(field, names[i].field);
 	}
 	memset(longest + 5, '\033', WEIR_CLUSTER_NAME_CHARS - 1);
-	assert_true(weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051", 0, &host));
+	assert_true(weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_int_equal(strlen(host.name), WEIR_LEDGER_SHOWN_CHARS - 1);
 	weir_ledger_field(host.name, field);
 	assert_string_equal(field, longest);

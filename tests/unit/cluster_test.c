@@ -249,7 +249,8 @@ static void answers_that_no_ledger_gives_are_refused(void **state)
 	static const struct {
 		int at;
 		long long number;
-	} bad[] = {{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}, {7, -1}, {7, 1000000000000001}};
+	} bad[] = {
+		{0, -1}, {1, -1}, {1, 3001}, {2, -1}, {2, 3001}, {3, -2}, {3, 1000001}, {7, -1}, {7, 1000000000000001}};
 	struct weir_share_answer answer = {.share = 7};
 	char long_epoch[WEIR_CLUSTER_EPOCH_CHARS + 1];
 	size_t i;

@@ -253,7 +253,7 @@ static uint64_t most_together(struct world *w)
 	return sum;
 }
 
-/* Of its own clock, which may be wrong by 500 ppm, it takes off a thousandth. What it had is in windows for an interval. */
+/* By its own clock, of which it takes off a thousandth. What it had is in windows for an interval more. */
 static void excuse(struct world *w, struct host *host)
 {
 	uint64_t silent_ns = w->terms.silent_ns;

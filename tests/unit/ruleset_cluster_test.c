@@ -51,7 +51,7 @@ static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
 	assert_reads(
 		bench,
 		"settings: {cluster: {redis: 'rediss://store.example:6380/3', name: edge, host: a-1, passwordFile: "
-		"/etc/weir/redis, caFile: /etc/weir/ca.pem}}\n" RESOURCES
+		"/etc/weir/redis, caFile: /etc/weir/ca.pem, silentFor: 90m, afterSilence: stop}}\n" RESOURCES
 		"rules: [{resource: dns, threshold: 5, clusterMode: true, clusterConfig: {thresholdType: GLOBAL, "
 		"fallbackToLocalWhenFail: false}}]\n");
 	text = weir_ruleset_text(bench->ruleset, true);
@@ -63,8 +63,17 @@ static void what_a_file_says_of_a_cluster_survives_being_written(void **state)
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_HOST], "a-1");
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_PASSWORD_FILE], "/etc/weir/redis");
 	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_CA_FILE], "/etc/weir/ca.pem");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_SILENT_FOR], "90m");
+	assert_string_equal(bench->ruleset->settings.cluster[WEIR_CLUSTER_AFTER_SILENCE], "stop");
 	assert_int_equal(bench->ruleset->rules[0].cluster, WEIR_CLUSTER_GLOBAL);
 	assert_false(bench->ruleset->rules[0].falls_back);
+}
+
+static void a_silence_is_an_hour_unless_the_file_says(void **state)
+{
+	assert_true(weir_cluster_silent_ns(NULL) == 3600 * WEIR_NSEC_PER_SEC);
+	assert_true(weir_cluster_silent_ns("1m") == 60 * WEIR_NSEC_PER_SEC);
+	assert_true(weir_cluster_silent_ns("never") == UINT64_MAX);
 }
 
 static void files_agree_on_the_cluster_or_are_refused(void **state)
@@ -126,6 +135,15 @@ static void what_hosts_cannot_share_is_refused_with_a_reason(void **state)
 		{"settings: {cluster: {redis: 'rediss://store.example', name: edge, caFile: ca.pem}}\n" RESOURCES
 		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
 		 1, 75, "caFile: 'ca.pem' is no path of a file", "from '/' on"},
+		{"settings: {cluster: {redis: 'redis://s', name: edge, silentFor: 59s}}\n" RESOURCES
+		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 1, 65, "'59s' is less than a minute", "'1m' or more"},
+		{"settings: {cluster: {redis: 'redis://s', name: edge, silentFor: soon}}\n" RESOURCES
+		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 1, 65, "silentFor: ", "or 'never'"},
+		{"settings: {cluster: {redis: 'redis://s', name: edge, afterSilence: go}}\n" RESOURCES
+		 "rules:\n- {resource: dns, threshold: 5, clusterMode: true}\n",
+		 1, 68, "'go' is no value of 'afterSilence'", "keep or stop"},
 		{SHARED("threshold: 5, clusterConfig: {thresholdType: 2}"), 4, 83, "no value of 'thresholdType'",
 		 "GLOBAL"},
 		{SHARED("threshold: 5, clusterConfig: {flowId: 2}"), 4, 68, "clusterConfig has no field 'flowId'",
@@ -145,6 +163,9 @@ static void what_means_nothing_is_warned_of(void **state)
 		{"settings: {cluster: {redis: 'redis://192.0.2.1', name: edge, caFile: /ca.pem}}\n" RESOURCES
 		 "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n",
 		 1, 21, "'caFile' has no effect", "rediss://"},
+		{"settings: {cluster: {redis: 'redis://s', name: edge, silentFor: never, afterSilence: "
+		 "stop}}\n" RESOURCES "rules: [{resource: dns, threshold: 5, clusterMode: true}]\n",
+		 1, 21, "'afterSilence: stop' has no effect", "silentFor"},
 		{SHARED("threshold: 5.5"), 4, 32, "the fraction has no effect", NULL},
 	};
 
@@ -228,6 +249,7 @@ int main(void)
 		TEST(a_shared_rule_has_sentinels_defaults),
 		TEST(the_flows_of_a_key_are_shared),
 		TEST(what_a_file_says_of_a_cluster_survives_being_written),
+		TEST(a_silence_is_an_hour_unless_the_file_says),
 		TEST(files_agree_on_the_cluster_or_are_refused),
 		TEST(rules_of_sentinel_java_are_shared),
 		TEST(what_hosts_cannot_share_is_refused_with_a_reason),

@@ -21,13 +21,15 @@ const struct weir_command weir_cluster_command = {
 		"'status' prints, of each rule that hosts share (clusterMode), what this host may admit now, how long\n"
 		"its lease lasts yet or for how long it has been alone, and what the ledger in the store says of all\n"
 		"hosts: live, silent (not heard of for a second), or left; what of the threshold counts as theirs,\n"
-		"what they keep without the store, and what they asked for. 'flows' is how many single flows of a\n"
+		"what they keep without the store, what they asked for, and for how long yet the part of a silent one\n"
+		"is reserved (settings.cluster.silentFor). 'flows' is how many single flows of a\n"
 		"rule with a key move between hosts now.\n"
 		"'explain' says why this host's share of a rule is what it is: the hosts, what each wants and what is\n"
 		"due to it, the lease, or since when there is none and why, and what comes next, and when.\n"
-		"Both ask the store themselves, for a second at most.\n"
-		"'forget' takes a host out of the ledgers that will not come back: until then, or for a day, what it\n"
-		"may keep without the store is reserved for it. Should it live, out of reach, all together may exceed\n"
+		"Both ask the store themselves, for three seconds at most.\n"
+		"'forget' takes a host out of the ledgers that will not come back: until then, or until it has been\n"
+		"silent for silentFor, what it may keep without the store is reserved for it. Should it live, out of "
+		"reach, all together may exceed\n"
 		"the limit by that much.",
 	.example = "  weir cluster status\n"
 		   "  weir cluster status --json | jq '.rules[].share'\n"
@@ -79,9 +81,25 @@ static void print_shares(const struct weir_cluster_view *view)
 	weir_table_print(&table, stdout);
 }
 
+/* For how long yet. */
+static void add_reserved(struct weir_table *table, const struct weir_shared_view *rule,
+			 const struct weir_ledger_host *host)
+{
+	const int64_t left_us = weir_ledger_reserved_us(rule, host);
+
+	if (!left_us)
+		weir_table_cell(table, "-");
+	else if (left_us == INT64_MAX)
+		weir_table_cell(table, "for ever");
+	else if (left_us >= 120000000)
+		weir_table_cell(table, "%lld min", (long long)(left_us / 60000000));
+	else
+		weir_table_cell(table, "%lld s", (long long)(left_us / 1000000));
+}
+
 static void print_ledgers(const struct weir_cluster_view *view)
 {
-	static const char *const headings[] = {"rule", "host", "state", ">holds", ">alone", ">wanted"};
+	static const char *const headings[] = {"rule", "host", "state", ">holds", ">alone", ">wanted", ">reserved"};
 	_cleanup_(weir_table_free) struct weir_table table = {
 		.headings = headings,
 		.columns = ARRAY_SIZE(headings),
@@ -100,6 +118,7 @@ static void print_ledgers(const struct weir_cluster_view *view)
 				weir_table_cell(&table, "-");
 			else
 				weir_table_cell(&table, "%lld", (long long)host->wanted);
+			add_reserved(&table, &view->rules[i], host);
 		}
 		if (view->rules[i].owed) {
 			weir_table_cell(&table, "%s", view->rules[i].rule->name);
@@ -108,10 +127,24 @@ static void print_ledgers(const struct weir_cluster_view *view)
 			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
 			weir_table_cell(&table, "%llu", (unsigned long long)view->rules[i].owed);
 			weir_table_cell(&table, "-");
+			weir_table_cell(&table, "-");
 		}
 	}
 	putchar('\n');
 	weir_table_print(&table, stdout);
+}
+
+/* What nobody can use now. */
+static void print_reserved(const struct weir_cluster_view *view)
+{
+	for (size_t i = 0; i < view->rule_count; i++) {
+		const struct weir_shared_view *rule = &view->rules[i];
+
+		if (rule->reserved)
+			printf("rule %s: %u %% of %llu is reserved for silent hosts\n", rule->rule->name,
+			       weir_ledger_percent(rule->reserved, rule->threshold),
+			       (unsigned long long)rule->threshold);
+	}
 }
 
 static void print_view(const struct weir_cluster_view *view)
@@ -128,8 +161,13 @@ static void print_view(const struct weir_cluster_view *view)
 	else
 		printf("store %s: cannot be asked: %s\n\n", cluster->redis, view->trouble);
 	print_shares(view);
-	if (view->answers)
-		print_ledgers(view);
+	if (!view->answers)
+		return;
+	print_ledgers(view);
+	if (view->reserved_percent) {
+		putchar('\n');
+		print_reserved(view);
+	}
 }
 
 static int show(const struct weir_instance *instance, bool wants_json, struct weir_diag *diag)

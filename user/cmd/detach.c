@@ -19,7 +19,8 @@ const struct weir_command weir_detach_command = {
 	.about = "Take the rules off the interfaces named, or off all of them. With the last one the instance goes,\n"
 		 "and nothing is left; hosts that share limits with this one (clusterMode) have its part then: their\n"
 		 "store hears of it within half a second, or not at all.\n"
-		 "One that a pattern means is excepted from then on; a pattern ('veth*', as it was given) takes off all\n"
+		 "One that a pattern means is excepted from then on; a pattern ('veth*', as it was given) takes off "
+		 "all\n"
 		 "that it means. An interface that was renamed is named as 'weir status' shows it. Where packets were\n"
 		 "held back ('throttling: pace') in a network namespace that no process and no mount leads to,\n"
 		 "--netns says where.",

@@ -324,6 +324,13 @@ static double fallback_of(const struct weir_cluster_view *cluster, const struct 
 	return (double)rule->shared.stages[rule->shared.version & 1].units[WEIR_SHARE_FALLEN_BACK];
 }
 
+static double reserved_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
+{
+	if (rule->reserved >= rule->threshold)
+		return rule->reserved ? 1 : 0;
+	return (double)rule->reserved / (double)rule->threshold;
+}
+
 static double hosts_of(const struct weir_cluster_view *cluster, const struct weir_shared_view *rule)
 {
 	return rule->shared.hosts;
@@ -343,6 +350,9 @@ static const struct {
 	 fallback_of},
 	{{"weir_rule_hosts", WEIR_METRIC_GAUGE, NULL, "Hosts that the rule's ledger knows, silent ones too."},
 	 hosts_of},
+	{{"weir_rule_reserved_ratio", WEIR_METRIC_GAUGE, NULL,
+	  "The part of the threshold that is reserved for hosts that are silent, from 0 to 1."},
+	 reserved_of},
 	{{"weir_rule_share_lease_seconds", WEIR_METRIC_GAUGE, "seconds", "How long the share lasts yet; 0: no lease."},
 	 lease_left},
 	{{"weir_rule_alone_seconds", WEIR_METRIC_GAUGE, "seconds",

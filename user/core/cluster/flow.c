@@ -51,9 +51,9 @@ void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, u
 
 	if (units < floor_of(rule))
 		units = floor_of(rule);
+	flow->lack = units > rule->enforced ? units - rule->enforced : 0;
 	if (units > rule->terms.threshold)
 		units = rule->terms.threshold;
-	flow->wants_more = units > rule->enforced;
 	weir_share_change(&flow->share, &terms, now_ns);
 	weir_share_ask_for(&flow->share, now_ns, WEIR_CLUSTER_BASE - rule->enforced + units, ret_ask);
 	ret_ask->threshold = rule->terms.threshold;

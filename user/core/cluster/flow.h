@@ -20,7 +20,7 @@ struct weir_flow_part {
 	uint64_t said;	 /* enforced when the message under way was made */
 	uint64_t told;	 /* the peak in it */
 	uint64_t lowest; /* the lowest peak that the ledger may go by: of all messages since one was confirmed */
-	bool wants_more; /* than the rule's share, in the latest round */
+	uint64_t lack;	 /* what came of it more than the rule's share, per interval, in the latest round */
 };
 
 /* rule: the share of its rule on this host. A process begins with no difference; or it goes on with a course. */

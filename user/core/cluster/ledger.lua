@@ -7,9 +7,9 @@
 -- rule, and one a flow:
 --   ledger        "version epoch run now owed came longest": read_ledger()
 --   host:NAME     what the ledger knows of a host: the fields of ENTRY
---   flow:NAME     of a rule with a key, each flow that is shared: "KEY until", the key encrypted by hosts
+--   flow:NAME     of a rule with a key, each flow that is shared: "KEY until lack", the key encrypted by hosts
 -- ARGV: host, process, turn, lease_us, settled_us; then for each ledger the fields of ASKED, in order; then the flows that
--- this host wants to be shared: the number of their rule's ledger, name, key. Answers for each ledger the fields that
+-- this host wants to be shared: the number of their rule's ledger, name, key, lack. Answers for each ledger the fields that
 -- user/core/cluster/ledger.c reads, and for a rule its flows: name, key, name, key ...
 --
 -- In the ledger of a flow, hosts share what they have more or less than their rule's share [9]: all differences together
@@ -105,8 +105,8 @@ local function read_field(ledger, field, text)
     ledger.hosts[name] = read_entry(name, text)
     return ledger.hosts[name]
   elseif kind == 'flow' then
-    local key, until_us = string.match(text, '^(%S+) (%d+)$')
-    if key then ledger.flows[name] = { text = key, until_us = tonumber(until_us) } end
+    local key, until_us, lack = string.match(text, '^(%S+) (%d+) (%d+)$')
+    if key then ledger.flows[name] = { name = name, text = key, until_us = tonumber(until_us), lack = tonumber(lack) } end
     return key
   elseif field == 'ledger' then
     local version, epoch, of_run, now_us, owed, came, longest_us =
@@ -245,23 +245,62 @@ local function decide(ledger, rule, mine)
   return share, fallback, hosts, math.max(fallbacks + owed, hosts * part), silent
 end
 
--- The flows of a rule that are shared. Hosts that want one say so each round; it is written less often.
-local function list_flows(key, ledger, rule)
-  local listed, count = {}, 0
+-- Those that lack most come first: without a place they would be dropped so much more. Else whoever forges as many flows as
+-- there are places, and drives each a little above its share, would keep all others out.
+local function by_lack(a, b)
+  return a.lack > b.lack or a.lack == b.lack and a.name < b.name
+end
+
+-- Takes the place of the flow that lacks least, if `lack` is twice as much: each change costs both flows some seconds.
+local function make_room(key, ledger, places, lack)
+  local least = places[#places]
+  if not least or lack <= 2 * least.lack then return false end
+  places[#places] = nil
+  ledger.flows[least.name] = nil
+  redis.call('HDEL', key, 'flow:' .. least.name)
+  return true
+end
+
+local function keep_flow(key, ledger, want)
+  local text = string.format('%s %d %d', want.text, ledger.now_us + FLOW_US, want.lack)
+  want.until_us = ledger.now_us + FLOW_US
+  ledger.flows[want.name] = want
+  redis.call('HSET', key, 'flow:' .. want.name, text)
+end
+
+-- Those that are shared still, the one that lacks least last. Hosts that want one say so each round; it is written less often.
+local function keep_flows(key, ledger, rule)
+  local places = {}
   for name, flow in pairs(ledger.flows) do
     if ledger.now_us >= flow.until_us then
       ledger.flows[name] = nil
       redis.call('HDEL', key, 'flow:' .. name)
-    else
-      count = count + 1
     end
   end
-  for name, text in pairs(rule.wanted) do
-    local flow = ledger.flows[name]
-    if not flow and count < rule.flows_most or flow and flow.until_us < ledger.now_us + FLOW_US / 2 then
-      count = count + (flow and 0 or 1)
-      ledger.flows[name] = { text = text, until_us = ledger.now_us + FLOW_US }
-      redis.call('HSET', key, 'flow:' .. name, string.format('%s %d', text, ledger.now_us + FLOW_US))
+  for _, want in ipairs(rule.wanted) do
+    local flow = ledger.flows[want.name]
+    if flow and (flow.until_us < ledger.now_us + FLOW_US / 2 or want.lack > 2 * flow.lack) then
+      keep_flow(key, ledger, want)
+    elseif flow then
+      flow.lack = math.max(flow.lack, want.lack)
+    end
+  end
+  for _, flow in pairs(ledger.flows) do places[#places + 1] = flow end
+  table.sort(places, by_lack)
+  return places
+end
+
+-- The flows of a rule that are shared.
+local function list_flows(key, ledger, rule)
+  local places, listed = keep_flows(key, ledger, rule), {}
+  local count = #places
+  table.sort(rule.wanted, by_lack)
+  for _, want in ipairs(rule.wanted) do
+    local is_new = not ledger.flows[want.name]
+    if is_new and count >= rule.flows_most and make_room(key, ledger, places, want.lack) then count = count - 1 end
+    if is_new and count < rule.flows_most then
+      count = count + 1
+      keep_flow(key, ledger, want)
     end
   end
   for name, flow in pairs(ledger.flows) do
@@ -313,6 +352,9 @@ end
 
 local rules, answers = {}, {}
 for n = 1, #KEYS do rules[n] = read_rule(n) end
-for at = 5 + #KEYS * ASKED + 1, #ARGV, 3 do rules[tonumber(ARGV[at])].wanted[ARGV[at + 1]] = ARGV[at + 2] end
+for at = 5 + #KEYS * ASKED + 1, #ARGV, 4 do
+  local wanted = rules[tonumber(ARGV[at])].wanted
+  wanted[#wanted + 1] = { name = ARGV[at + 1], text = ARGV[at + 2], lack = tonumber(ARGV[at + 3]) }
+end
 for n = 1, #KEYS do answers[n] = serve(KEYS[n], rules[n]) end
 return answers

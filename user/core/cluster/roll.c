@@ -73,6 +73,21 @@ bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, 
 	return true;
 }
 
+uint64_t weir_ledger_reserved(const struct weir_ledger_host *host)
+{
+	if (host->is_live || host->wanted < 0)
+		return 0;
+	return host->hold > host->fallback ? host->hold : host->fallback;
+}
+
+uint32_t weir_ledger_percent(uint64_t reserved, uint64_t threshold)
+{
+	/* docs/rules.md: thresholds have 10^13 units at most. */
+	if (reserved >= threshold)
+		return threshold ? 100 : 0;
+	return (uint32_t)((reserved * 100 + threshold - 1) / threshold);
+}
+
 /* A place that is free, or of a host that is not there any more; NULL: there is none. */
 static struct weir_roll_host *find_place(struct weir_roll *roll)
 {

@@ -23,7 +23,7 @@ struct weir_ledger_host {
 	int64_t wanted;	   /* what it asked for; -1: it has left */
 	int64_t silent_us; /* for so long its fallback is reserved when it is silent; then, if `stops`, it has none */
 	bool stops;
-	int64_t ends_us;   /* until then the ledger counts on its lease, by its own time */
+	int64_t ends_us; /* until then the ledger counts on its lease, by its own time */
 	bool is_live;
 };
 
@@ -40,6 +40,12 @@ bool weir_ledger_read_host(const char *field, const char *text, int64_t now_us, 
 /* The field that a host is in whose name is shown so, 'host:...' and cut to WEIR_LEDGER_FIELD_CHARS. */
 #define WEIR_LEDGER_FIELD_CHARS (WEIR_CLUSTER_NAME_CHARS + 8)
 void weir_ledger_field(const char *shown, char field[WEIR_LEDGER_FIELD_CHARS]);
+
+/* What of the threshold is left alone because this host is silent: 0 of one that is live, or has left. */
+uint64_t weir_ledger_reserved(const struct weir_ledger_host *host);
+
+/* In hundredths of a threshold; rounded up, as little is not nothing. */
+uint32_t weir_ledger_percent(uint64_t reserved, uint64_t threshold);
 
 enum weir_roll_change { WEIR_ROLL_NOTHING, WEIR_ROLL_CAME, WEIR_ROLL_SILENT, WEIR_ROLL_LEFT, WEIR_ROLL_FORGOTTEN };
 

@@ -120,9 +120,7 @@ uint64_t weir_share_units(const struct weir_share *share, uint64_t now_ns)
 	return now_ns < share->begins_ns ? 0 : share->enforced;
 }
 
-/* From its last confirmed word on, the ledger counts on no more than silent_ns; it reserves the fallback for longer, as it
- * counts from when that word came [10].
- */
+/* From when it sent its last word that was confirmed; the ledger counts from when a word came, and for longer [10]. */
 static uint64_t silence_ends_ns(const struct weir_share *share, uint64_t silent_ns)
 {
 	if (!share->terms.stops || !share->confirmed_ns || silent_ns >= WEIR_CLUSTER_FOREVER_NS)
@@ -162,8 +160,8 @@ void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct wei
 	uint64_t ended = share->fallback < share->enforced ? share->fallback : share->enforced;
 
 	if (now_ns < share->begins_ns) {
-		*ret_course = (struct weir_share_course){
-			.ends_ns = now_ns, .rises_ns = UINT64_MAX, .stops_ns = UINT64_MAX};
+		*ret_course =
+			(struct weir_share_course){.ends_ns = now_ns, .rises_ns = UINT64_MAX, .stops_ns = UINT64_MAX};
 		return;
 	}
 	*ret_course = (struct weir_share_course){
@@ -200,9 +198,7 @@ void weir_share_change(struct weir_share *share, const struct weir_share_terms *
 	uint64_t stops_ns;
 
 	share->terms = *terms;
-	/* Who may be silent for less long must not be so for longer until the ledger has confirmed it; and who may be so
-	 * for longer must not until it has.
-	 */
+	/* The ledger may go by the one that was said, or by this one, until it has confirmed one of them. */
 	stops_ns = silence_ends_ns(share, terms->silent_ns);
 	if (!terms->stops || stops_ns < share->stops_ns)
 		share->stops_ns = stops_ns;
@@ -347,7 +343,7 @@ void weir_share_take(struct weir_share *share, const struct weir_share_answer *a
 	share->longest_us = answer->longest_us;
 	share->confirmed_ns = asked_ns;
 	share->stops_ns = silence_ends_ns(share, share->said_ns < share->terms.silent_ns ? share->said_ns
-											  : share->terms.silent_ns);
+											 : share->terms.silent_ns);
 	enforce(share, answer->share, now_ns);
 	weir_share_advance(share, now_ns);
 }

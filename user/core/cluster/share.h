@@ -153,7 +153,9 @@ void weir_share_change(struct weir_share *share, const struct weir_share_terms *
 /* So much was enforced until now_ns, after all: the data plane was told later than weir_share_take() was. */
 void weir_share_was(struct weir_share *share, uint64_t units, uint64_t now_ns);
 
-/* Bring `enforced` to now_ns: a lease ends, a fallback begins, and ends. To be called at weir_share_next_ns() at the latest. */
+/* Bring `enforced` to now_ns: a lease ends, a fallback begins, and ends. To be called at weir_share_next_ns() at the
+ * latest.
+ */
 void weir_share_advance(struct weir_share *share, uint64_t now_ns);
 
 /* When weir_share_advance() will change something by itself; UINT64_MAX: never. */
@@ -172,8 +174,8 @@ void weir_share_ask_for(struct weir_share *share, uint64_t now_ns, uint64_t unit
 /* The message of a host that leaves: it enforces nothing from now on. */
 void weir_share_leave(struct weir_share *share, uint64_t now_ns, struct weir_share_ask *ret_ask);
 
-/* The message, by whoever took the program off, of a process that has ended: what it enforced is not known. It is to be
- * sent by the name of that process, in a turn later than all of its own: WEIR_CLUSTER_LAST_TURN.
+/* The message, by whoever took the program off, of a process that has ended: what it enforced is not known. It is to
+ * be sent by the name of that process, in a turn later than all of its own.
  */
 #define WEIR_CLUSTER_LAST_TURN ((1ull << 53) - 1)
 void weir_share_farewell(const struct weir_share_terms *terms, struct weir_share_ask *ret_ask);

@@ -131,9 +131,8 @@ void weir_check_cluster(struct weir_reader *reader, const struct weir_draft *dra
 
 /* ---- settings ---- */
 
-const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis",	   "name",    "host",
-								   "passwordFile", "keyFile", "caFile",
-								   "silentFor",	   "afterSilence"};
+const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS] = {"redis",   "name",	"host",	     "passwordFile",
+								   "keyFile", "caFile", "silentFor", "afterSilence"};
 
 /* In keys and fields of the store, where spaces separate; and in one word of a command line. */
 static bool is_plain(const char *name, size_t chars_max)
@@ -191,8 +190,8 @@ static void check_silent_for(struct weir_reader *reader, const struct weir_node 
 		weir_complain(reader, node, "write a time as '1h' or '10m', or 'never'", "silentFor: %s",
 			      refusal.message);
 	else if (ns < SILENT_NS_MIN)
-		weir_complain(reader, node, "write '1m' or more, or 'never'",
-			      "silentFor: '%.*s' is less than a minute", WEIR_SHOWN(word));
+		weir_complain(reader, node, "write '1m' or more, or 'never'", "silentFor: '%.*s' is less than a minute",
+			      WEIR_SHOWN(word));
 }
 
 static void check_after_silence(struct weir_reader *reader, const struct weir_node *node, const char *word)

@@ -53,6 +53,10 @@ static void read_ledger(struct weir_shared_view *view, const struct weir_reply *
 	}
 	view->ledger_us = head.now_us;
 	view->owed = head.owed > head.came ? head.owed - head.came : 0;
+	if (view->has_ledger)
+		view->reserved = view->owed;
+	for (size_t i = 0; i < view->host_count; i++)
+		view->reserved += weir_ledger_reserved(&view->hosts[i]);
 	if (view->host_count)
 		qsort(view->hosts, view->host_count, sizeof(*view->hosts), by_name);
 }
@@ -76,6 +80,17 @@ static struct weir_reply *ask(struct weir_store *store, size_t count, const char
 		reply = NULL;
 	}
 	return reply;
+}
+
+static void find_reserved(struct weir_cluster_view *view)
+{
+	view->reserved_percent = 0;
+	for (size_t i = 0; i < view->rule_count; i++) {
+		uint32_t percent = weir_ledger_percent(view->rules[i].reserved, view->rules[i].threshold);
+
+		if (percent > view->reserved_percent)
+			view->reserved_percent = percent;
+	}
 }
 
 /* For all rules together: people wait, and a store may take its time for each. Chosen, not derived. */
@@ -105,6 +120,7 @@ static void ask_store(struct weir_cluster_view *view, const char *only, struct w
 			snprintf(view->trouble, sizeof(view->trouble), "it takes more than 3 s for all rules");
 	}
 	view->took_ns = weir_host_now_ns() - start_ns;
+	find_reserved(view);
 }
 
 /* ---- the view ---- */
@@ -139,6 +155,13 @@ static void add_up(struct weir_cluster_view *view, const struct weir_shared_view
 		view->alone_ns = view->now_ns - since_ns;
 }
 
+static uint64_t threshold_of(const struct weir_rule_info *rule, uint64_t hosts)
+{
+	const uint64_t units = rule->threshold_micro / WEIR_MICRO;
+
+	return rule->cluster == WEIR_CLUSTER_AVG_LOCAL && hosts > 1 ? units * hosts : units;
+}
+
 static int read_rules(const struct weir_instance *instance, struct weir_cluster_view *view)
 {
 	view->rules = calloc(instance->rule_count + 1, sizeof(*view->rules));
@@ -154,9 +177,13 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 		if (bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SHARES], &slot, &rule->shared))
 			return -errno;
 		rule->in_force = weir_share_in_force(&rule->shared, view->now_ns);
+		rule->threshold = threshold_of(rule->rule, rule->shared.hosts);
+		/* What a controller without the store knows is of yesterday. */
+		rule->reserved = rule->shared.trip_us ? rule->shared.reserved : 0;
 		view->rule_count++;
 		add_up(view, rule);
 	}
+	find_reserved(view);
 	return 0;
 }
 
@@ -219,6 +246,23 @@ const char *weir_ledger_state(const struct weir_ledger_host *host)
 	return host->wanted < 0 ? "left" : host->is_live ? "live" : "silent";
 }
 
+int64_t weir_ledger_reserved_us(const struct weir_shared_view *view, const struct weir_ledger_host *host)
+{
+	int64_t left_us = host->ends_us + host->silent_us - view->ledger_us;
+
+	if (!weir_ledger_reserved(host))
+		return 0;
+	return host->silent_us >= WEIR_CLUSTER_FOREVER_US ? INT64_MAX : left_us > 0 ? left_us : 0;
+}
+
+/* Null: it is not, or without end. */
+static json_t *reserved_ms(const struct weir_shared_view *view, const struct weir_ledger_host *host)
+{
+	const int64_t left_us = weir_ledger_reserved_us(view, host);
+
+	return left_us && left_us != INT64_MAX ? json_integer(left_us / 1000) : json_null();
+}
+
 static json_t *describe_hosts(const struct weir_shared_view *view)
 {
 	json_t *hosts = json_array();
@@ -226,10 +270,12 @@ static json_t *describe_hosts(const struct weir_shared_view *view)
 	for (size_t i = 0; i < view->host_count; i++) {
 		const struct weir_ledger_host *host = &view->hosts[i];
 
-		weir_json_append(&hosts, json_pack("{s:s, s:s, s:I, s:I, s:o}", "host", host->name, "state",
-						   weir_ledger_state(host), "hold", (json_int_t)host->hold, "fallback",
-						   (json_int_t)host->fallback, "wanted",
-						   host->wanted < 0 ? json_null() : json_integer(host->wanted)));
+		weir_json_append(&hosts,
+				 json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:s}", "host", host->name, "state",
+					   weir_ledger_state(host), "hold", (json_int_t)host->hold, "fallback",
+					   (json_int_t)host->fallback, "wanted",
+					   host->wanted < 0 ? json_null() : json_integer(host->wanted), "reservedMs",
+					   reserved_ms(view, host), "afterSilence", host->stops ? "stop" : "keep"));
 	}
 	return hosts;
 }
@@ -241,9 +287,10 @@ json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct 
 	uint64_t alone_ns = weir_share_alone_since(rule, view->now_ns);
 	bool is_leased = view->now_ns < ends_ns;
 	json_t *fields = json_pack(
-		"{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "rule", rule->rule->name, "share",
+		"{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "rule", rule->rule->name, "share",
 		(json_int_t)rule->in_force, "wanted", (json_int_t)rule->shared.wanted, "fallback",
-		(json_int_t)stages->units[WEIR_SHARE_FALLEN_BACK], "hosts", (json_int_t)rule->shared.hosts, "leaseMs",
+		(json_int_t)stages->units[WEIR_SHARE_FALLEN_BACK], "hosts", (json_int_t)rule->shared.hosts, "reserved",
+		(json_int_t)rule->reserved, "leaseMs",
 		is_leased ? json_integer((json_int_t)((ends_ns - view->now_ns) / 1000000)) : json_null(), "aloneMs",
 		alone_ns ? json_integer((json_int_t)((view->now_ns - alone_ns) / 1000000)) : json_null(),
 
@@ -274,15 +321,17 @@ json_t *weir_cluster_describe(const struct weir_cluster_view *view)
 
 	for (size_t i = 0; i < view->rule_count; i++)
 		weir_json_append(&rules, weir_shared_describe(view, &view->rules[i]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", view->instance->name, "cluster",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:o}", "instance", view->instance->name, "cluster",
 			 view->instance->info.cluster.name, "host", view->host, "store", describe_store(view),
 			 "hostsLive", view->live ? json_integer(view->live) : json_null(), "hostsSilent",
-			 view->live ? json_integer(view->silent) : json_null(), "rules", rules);
+			 view->live ? json_integer(view->silent) : json_null(), "reservedPercent",
+			 (json_int_t)view->reserved_percent, "rules", rules);
 }
 
 const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES])
 {
 	char hosts[48] = "hosts not known", silent[32] = "", store[32] = "store lost", alone[80] = "";
+	char reserved[48] = "";
 
 	if (view->live)
 		snprintf(hosts, sizeof(hosts), "%u host%s live", view->live, weir_plural(view->live));
@@ -293,8 +342,10 @@ const char *weir_cluster_words(const struct weir_cluster_view *view, char words[
 	if (view->alone)
 		snprintf(alone, sizeof(alone), "; %u of %zu rules alone for %.0f s", view->alone, view->rule_count,
 			 (double)view->alone_ns / WEIR_NSEC_PER_SEC);
-	snprintf(words, WEIR_CLUSTER_WORDS_BYTES, "%s: %s%s; %s%s", view->instance->info.cluster.name, hosts, silent,
-		 store, alone);
+	if (view->reserved_percent)
+		snprintf(reserved, sizeof(reserved), "; %u %% reserved for silent hosts", view->reserved_percent);
+	snprintf(words, WEIR_CLUSTER_WORDS_BYTES, "%s: %s%s; %s%s%s", view->instance->info.cluster.name, hosts, silent,
+		 store, reserved, alone);
 	return words;
 }
 
@@ -302,11 +353,12 @@ json_t *weir_cluster_sum(const struct weir_cluster_view *view)
 {
 	if (!view->rule_count)
 		return json_null();
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o}", "cluster", view->instance->info.cluster.name,
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "cluster", view->instance->info.cluster.name,
 			 "host", view->host, "store", describe_store(view), "hostsLive",
 			 view->live ? json_integer(view->live) : json_null(), "hostsSilent",
-			 view->live ? json_integer(view->silent) : json_null(), "sharedRules",
-			 (json_int_t)view->rule_count, "aloneRules", (json_int_t)view->alone, "aloneMs",
+			 view->live ? json_integer(view->silent) : json_null(), "reservedPercent",
+			 (json_int_t)view->reserved_percent, "sharedRules", (json_int_t)view->rule_count, "aloneRules",
+			 (json_int_t)view->alone, "aloneMs",
 			 view->alone ? json_integer((json_int_t)(view->alone_ns / 1000000)) : json_null());
 }
 

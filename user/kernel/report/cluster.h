@@ -16,10 +16,12 @@
 struct weir_shared_view {
 	const struct weir_rule_info *rule;
 	struct weir_shared_threshold shared;
-	uint64_t in_force; /* units per interval, now */
-	bool has_ledger;   /* else the store could not be asked, or has none */
-	uint64_t owed;	   /* left alone for hosts of a ledger that was lost */
-	int64_t ledger_us; /* the ledger's time */
+	uint64_t in_force;  /* units per interval, now */
+	uint64_t threshold; /* of all hosts together */
+	uint64_t reserved;  /* ... for hosts that are silent: as the ledger says, or else the controller */
+	bool has_ledger;    /* else the store could not be asked, or has none */
+	uint64_t owed;	    /* left alone for hosts of a ledger that was lost */
+	int64_t ledger_us;  /* the ledger's time */
 	struct weir_ledger_host *hosts;
 	size_t host_count;
 };
@@ -39,6 +41,8 @@ struct weir_cluster_view {
 	uint32_t trip_us;      /* until the latest answer of the store; 0: it has not answered for a second */
 	uint32_t alone;	       /* rules without a lease */
 	uint64_t alone_ns;     /* the longest that one of them has been so */
+	/* Of the rule of which most is reserved for silent hosts. */
+	uint32_t reserved_percent;
 };
 
 /*
@@ -59,10 +63,15 @@ json_t *weir_cluster_describe(const struct weir_cluster_view *view);
 /* One of its rules. */
 json_t *weir_shared_describe(const struct weir_cluster_view *view, const struct weir_shared_view *rule);
 
+/* For how long yet this silent host's part is reserved; INT64_MAX: for ever. 0: nothing is. */
+int64_t weir_ledger_reserved_us(const struct weir_shared_view *view, const struct weir_ledger_host *host);
+
 /* "live", "silent" or "left" */
 const char *weir_ledger_state(const struct weir_ledger_host *host);
 
-/* In a line of 80 columns, mostly: "edge: 3 hosts live, 1 silent; store 0.4 ms; 1 of 2 rules alone for 12 s". */
+/* In a line of 80 columns, mostly: "edge: 3 hosts live, 1 silent; store 0.4 ms; 1 of 2 rules alone for 12 s", and
+ * "25 % reserved for silent hosts".
+ */
 #define WEIR_CLUSTER_WORDS_BYTES 256
 const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES]);
 /* The same for programs; null where hosts share no rule. */

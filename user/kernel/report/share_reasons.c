@@ -55,21 +55,13 @@ static void find_quiet(struct reasons *reasons)
 	reasons->quiet_ms = reasons->rule->has_ledger && left_us > 0 ? (uint64_t)left_us / 1000 + 1 : 0;
 }
 
-static void find_threshold(struct reasons *reasons)
-{
-	const struct weir_rule_info *info = reasons->rule->rule;
-	const uint64_t units = info->threshold_micro / WEIR_MICRO, hosts = reasons->rule->shared.hosts;
-
-	reasons->threshold = info->cluster == WEIR_CLUSTER_AVG_LOCAL && hosts > 1 ? units * hosts : units;
-}
-
 static int find(struct reasons *reasons)
 {
 	const struct weir_shared_view *rule = reasons->rule;
 
 	find_stage(reasons);
 	find_quiet(reasons);
-	find_threshold(reasons);
+	reasons->threshold = rule->threshold;
 	reasons->due = calloc(rule->host_count + 1, sizeof(*reasons->due));
 	reasons->words = json_array();
 	if (!reasons->due || !reasons->words)

@@ -15,7 +15,7 @@ void weir_message_free(struct weir_message *message)
 
 int weir_message_begin(struct weir_message *message, size_t ledgers, size_t wanted)
 {
-	size_t texts = WEIR_LEDGER_HEAD_WORDS + ledgers * WEIR_LEDGER_ASK_WORDS + wanted + 1;
+	size_t texts = WEIR_LEDGER_HEAD_WORDS + ledgers * WEIR_LEDGER_ASK_WORDS + 2 * wanted + 1;
 	size_t words = 3 + ledgers + texts + 2 * wanted;
 
 	message->words = calloc(words, sizeof(*message->words));

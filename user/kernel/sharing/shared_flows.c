@@ -26,6 +26,10 @@ struct weir_sharing_flows {
 	struct weir_wanted_flow *wanted;
 	size_t wanted_count;
 	struct weir_offence offences[OFFENCES_MAX]; /* while looking */
+	struct weir_offence
+		offences_before[OFFENCES_MAX]; /* by the look before, at looked_ns, in the order of by_flow() */
+	size_t before_count;
+	uint64_t looked_ns;
 };
 
 /* ---- the secret ---- */
@@ -212,7 +216,7 @@ static void take_listed(struct weir_sharing_flows *flows, const struct weir_flow
 
 	if (flow)
 		flow->is_listed = true;
-	else if (count_flows(flows, rule->slot) < WEIR_SHARED_FLOWS_MAX &&
+	else if (count_flows(flows, rule->slot) < 2 * WEIR_SHARED_FLOWS_MAX && /* some are not listed any more */
 		 weir_flow_open(flows->secret, rule->ledger, name, sealed, (uint8_t *)&key))
 		add_flow(flows, rule, name, sealed, &key, now_ns);
 }
@@ -267,46 +271,92 @@ static void note_offence(const struct weir_offence *offence, void *data)
 		search->flows->offences[search->count++] = *offence;
 }
 
-static int by_packets(const void *left, const void *right)
+/* One behind the other what different CPUs have counted of a flow. */
+static int by_flow(const void *left, const void *right)
 {
 	const struct weir_offence *a = left, *b = right;
 
-	return a->packets > b->packets ? -1 : a->packets < b->packets;
+	if (a->rule_slot != b->rule_slot)
+		return a->rule_slot < b->rule_slot ? -1 : 1;
+	return a->hash < b->hash ? -1 : a->hash > b->hash;
 }
 
-static size_t count_wanted(const struct weir_sharing_flows *flows, uint32_t slot)
+static void merge_offences(struct search *search)
 {
+	struct weir_offence *offences = search->flows->offences;
+	size_t merged = 0;
+
+	qsort(offences, search->count, sizeof(*offences), by_flow);
+	for (size_t i = 0; i < search->count; i++) {
+		if (merged && !by_flow(&offences[merged - 1], &offences[i])) {
+			offences[merged - 1].packets += offences[i].packets;
+			offences[merged - 1].bytes += offences[i].bytes;
+		} else {
+			offences[merged++] = offences[i];
+		}
+	}
+	search->count = merged;
+}
+
+/* Dropped since the last round, per interval of the rule. One that was not seen then is looked at in the next round. */
+static uint64_t lack_of(const struct search *search, const struct weir_offence *offence)
+{
+	const struct weir_sharing_flows *flows = search->flows;
+	const struct weir_rule_identity *rule = &flows->places.rules[offence->rule_slot].identity;
+	const struct weir_offence *before =
+		bsearch(offence, flows->offences_before, flows->before_count, sizeof(*flows->offences_before), by_flow);
+	const double rounds = (double)rule->interval_ns / (double)(search->now_ns - flows->looked_ns + 1);
+	uint64_t units, units_before;
+
+	if (!before)
+		return 0;
+	units = rule->counts_bytes ? offence->bytes : offence->packets;
+	units_before = rule->counts_bytes ? before->bytes : before->packets;
+	return units > units_before ? (uint64_t)((double)(units - units_before) * rounds) : 0;
+}
+
+/* The one that lacks least of the rule, if it has as many as there may be: they are few. */
+static struct weir_wanted_flow *find_least(struct weir_sharing_flows *flows, uint32_t slot)
+{
+	struct weir_wanted_flow *least = NULL;
 	size_t count = 0;
 
-	for (size_t i = 0; i < flows->wanted_count; i++)
-		count += flows->wanted[i].slot == slot;
-	return count;
+	for (size_t i = 0; i < flows->wanted_count; i++) {
+		if (flows->wanted[i].slot != slot)
+			continue;
+		count++;
+		if (!least || flows->wanted[i].lack < least->lack)
+			least = &flows->wanted[i];
+	}
+	return count < WEIR_SHARED_FLOWS_MAX ? NULL : least;
 }
 
-static struct weir_wanted_flow *add_wanted(struct weir_sharing_flows *flows, uint32_t slot)
+/* NULL: others lack more, or there is no memory. */
+static struct weir_wanted_flow *add_wanted(struct weir_sharing_flows *flows, uint32_t slot, uint64_t lack)
 {
-	struct weir_wanted_flow *wanted;
+	struct weir_wanted_flow *wanted = find_least(flows, slot);
 
-	if (count_wanted(flows, slot) >= WEIR_SHARED_FLOWS_MAX)
+	if (wanted && wanted->lack >= lack)
 		return NULL;
-	wanted = weir_array_add((void **)&flows->wanted, flows->wanted_count, sizeof(*wanted));
-	if (!wanted)
-		return NULL;
-	flows->wanted_count++;
-	wanted->slot = slot;
+	if (!wanted) {
+		wanted = weir_array_add((void **)&flows->wanted, flows->wanted_count, sizeof(*wanted));
+		if (!wanted)
+			return NULL;
+		flows->wanted_count++;
+	}
+	*wanted = (struct weir_wanted_flow){.slot = slot, .lack = lack};
 	return wanted;
 }
 
-/* Those that are shared come first. */
 static void want_shared(struct weir_sharing_flows *flows, uint64_t now_ns)
 {
 	for (size_t i = 0; i < flows->count; i++) {
 		const struct weir_shared_flow *flow = &flows->flow[i];
 		struct weir_wanted_flow *wanted;
 
-		if (!flow->flow.wants_more && flow->dropped_ns + DROPPED_NS < now_ns)
+		if (!flow->flow.lack && flow->dropped_ns + DROPPED_NS < now_ns)
 			continue;
-		wanted = add_wanted(flows, flow->slot);
+		wanted = add_wanted(flows, flow->slot, flow->flow.lack ?: 1);
 		if (!wanted)
 			continue;
 		memcpy(wanted->name, flow->name, sizeof(wanted->name));
@@ -318,16 +368,20 @@ static void want_dropped(struct search *search)
 {
 	struct weir_sharing_flows *flows = search->flows;
 
-	qsort(flows->offences, search->count, sizeof(flows->offences[0]), by_packets);
+	merge_offences(search);
 	for (size_t i = 0; i < search->count; i++) {
 		const struct weir_offence *offence = &flows->offences[i];
 		const struct weir_flow_rule *rule = find_rule(search, offence->rule_slot);
-		struct weir_wanted_flow *wanted = rule ? add_wanted(flows, rule->slot) : NULL;
+		const uint64_t lack = rule ? lack_of(search, offence) : 0;
+		struct weir_wanted_flow *wanted = lack ? add_wanted(flows, rule->slot, lack) : NULL;
 
 		if (wanted)
 			weir_flow_seal(flows->secret, rule->ledger, (const uint8_t *)&offence->key, wanted->name,
 				       wanted->sealed);
 	}
+	memcpy(flows->offences_before, flows->offences, search->count * sizeof(*flows->offences));
+	flows->before_count = search->count;
+	flows->looked_ns = search->now_ns;
 }
 
 void weir_sharing_flows_look(struct weir_sharing_flows *flows, const struct weir_flow_rule *rules, size_t count,

@@ -39,6 +39,7 @@ struct weir_shared_flow {
 /* A flow that this host wants to be shared. */
 struct weir_wanted_flow {
 	uint32_t slot;
+	uint64_t lack; /* units per interval that it would lose without its own ledger */
 	char name[WEIR_FLOW_NAME_CHARS], sealed[WEIR_FLOW_SEALED_CHARS];
 };
 

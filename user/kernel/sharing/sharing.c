@@ -318,8 +318,7 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 static void empty_shares(struct weir_sharing *sharing, uint64_t now_ns)
 {
 	for (size_t i = 0; i < sharing->rule_count; i++) {
-		const struct weir_share_terms terms =
-			weir_sharing_terms(&sharing->cluster, &sharing->rules[i].info, 0);
+		const struct weir_share_terms terms = weir_sharing_terms(&sharing->cluster, &sharing->rules[i].info, 0);
 
 		weir_share_begin(&sharing->rules[i].share, &terms, now_ns);
 	}
@@ -436,7 +435,8 @@ static void count(struct weir_sharing *sharing)
 
 typedef char weir_flow_ledger[WEIR_LEDGER_KEY_CHARS + 48]; /* the key of a flow's ledger in the store */
 
-static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct weir_message *message, uint64_t now_ns)
+static void say_rule(struct weir_sharing *sharing, struct shared_rule *rule, struct weir_message *message,
+		     uint64_t now_ns)
 {
 	struct weir_share_ask ask;
 
@@ -492,6 +492,7 @@ static void say_wanted(struct weir_sharing *sharing, struct weir_message *messag
 		weir_message_say_number(message, (size_t)(rule - sharing->rules) + 1);
 		weir_message_say(message, wanted[i].name);
 		weir_message_say(message, wanted[i].sealed);
+		weir_message_say_number(message, wanted[i].lack);
 	}
 }
 

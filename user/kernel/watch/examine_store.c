@@ -9,8 +9,10 @@
 
 #include "base/util.h"
 #include "cluster/health.h"
+#include "cluster/roll.h"
 #include "cluster/share.h"
 #include "host/host.h"
+#include "sharing/sharing.h"
 #include "sharing/store.h"
 
 /* Chosen, not derived: the quickest of so many answers at each end; the ends this far apart. */
@@ -19,6 +21,9 @@
 
 /* An answer that takes more than half of the time that it may take is close to being lost. Chosen, not derived. */
 #define SLOW_NS (WEIR_CLUSTER_TRIP_NS / 2)
+
+/* For all ledgers together. Chosen, not derived. */
+#define LEDGERS_NS_MAX (3 * WEIR_NSEC_PER_SEC)
 
 /* What the protocol allows a clock to be wrong by (docs/cluster.md, [1]): half of the thousandth that is taken off. */
 #define CLOCK_PPM (1e6 / WEIR_CLUSTER_DRIFT / 2)
@@ -194,6 +199,75 @@ static void examine_store_itself(struct weir_store *store, const char *address, 
 	weir_store_free_reply(info);
 }
 
+/* ---- what is reserved for silent hosts ---- */
+
+/* Of a rule's ledger; 0 where there is none. */
+static uint64_t add_up_reserved(const struct weir_reply *ledger, size_t *ret_hosts)
+{
+	struct weir_ledger_head head = {};
+	struct weir_ledger_host host;
+	uint64_t reserved = 0;
+	size_t hosts = 0;
+
+	for (int pass = 0; pass < 2; pass++) { /* the time first */
+		for (size_t i = 0; i + 1 < weir_reply_count(ledger); i += 2) {
+			const char *field = weir_reply_text(weir_reply_at(ledger, i));
+			const char *text = weir_reply_text(weir_reply_at(ledger, i + 1));
+
+			if (!field || !text)
+				continue;
+			if (pass == 0) {
+				weir_ledger_read_head(field, text, &head);
+			} else if (weir_ledger_read_host(field, text, head.now_us, &host)) {
+				hosts += host.wanted >= 0;
+				reserved += weir_ledger_reserved(&host);
+			}
+		}
+	}
+	*ret_hosts = hosts;
+	return reserved + (head.owed > head.came ? head.owed - head.came : 0);
+}
+
+static void examine_ledger(struct weir_store *store, const struct weir_cluster_info *cluster,
+			   const struct weir_ruleset_rule *rule, struct weir_findings *findings)
+{
+	struct weir_rule_info info = {.identity.interval_ns = rule->interval_ns,
+				      .identity.counts_bytes = rule->counts_bytes};
+	char key[WEIR_LEDGER_KEY_CHARS];
+	const char *words[] = {"HGETALL", key};
+	uint64_t reserved, threshold = rule->threshold_micro / WEIR_MICRO;
+	struct weir_reply *ledger;
+	size_t bytes[2], hosts;
+
+	snprintf(info.name, sizeof(info.name), "%s", rule->name);
+	weir_sharing_key(cluster, &info, key);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		bytes[i] = strlen(words[i]);
+	ledger = weir_store_ask(store, ARRAY_SIZE(words), words, bytes);
+	if (!ledger)
+		return; /* what is wrong with it has been said */
+	reserved = add_up_reserved(ledger, &hosts);
+	weir_store_free_reply(ledger);
+	if (rule->cluster == WEIR_CLUSTER_AVG_LOCAL && hosts > 1)
+		threshold *= hosts;
+	if (reserved)
+		weir_find(findings, WEIR_FINDING_NOTE, "silent hosts",
+			  "'weir cluster status' names them; 'weir cluster forget HOST' if one will not come back",
+			  "%u %% of rule '%s' is reserved for them", weir_ledger_percent(reserved, threshold),
+			  rule->name);
+}
+
+/* The store must answer in time for all of them: what people wait for is bounded. */
+static void examine_ledgers(struct weir_store *store, const struct weir_cluster_info *cluster,
+			    const struct weir_ruleset *ruleset, struct weir_findings *findings)
+{
+	const uint64_t end_ns = weir_host_now_ns() + LEDGERS_NS_MAX;
+
+	for (size_t i = 0; i < ruleset->rule_count && weir_host_now_ns() < end_ns; i++)
+		if (ruleset->rules[i].cluster)
+			examine_ledger(store, cluster, &ruleset->rules[i], findings);
+}
+
 static void examine_clocks(struct weir_store *store, struct weir_findings *findings)
 {
 	const struct timespec pause = {.tv_sec = APART_NS / 1000000000};
@@ -227,6 +301,7 @@ void weir_examine_store(const struct weir_ruleset *ruleset, struct weir_findings
 		is_shared |= ruleset->rules[i].cluster != 0;
 	if (!is_shared)
 		return;
+	snprintf(cluster.name, sizeof(cluster.name), "%s", settings[WEIR_CLUSTER_NAME]);
 	snprintf(cluster.redis, sizeof(cluster.redis), "%s", settings[WEIR_CLUSTER_REDIS]);
 	if (settings[WEIR_CLUSTER_PASSWORD_FILE])
 		snprintf(cluster.password_file, sizeof(cluster.password_file), "%s",
@@ -238,5 +313,6 @@ void weir_examine_store(const struct weir_ruleset *ruleset, struct weir_findings
 		return;
 	}
 	examine_store_itself(store, cluster.redis, findings);
+	examine_ledgers(store, &cluster, ruleset, findings);
 	examine_clocks(store, findings);
 }
