@@ -216,7 +216,7 @@ static void take_listed(struct weir_sharing_flows *flows, const struct weir_flow
 
 	if (flow)
 		flow->is_listed = true;
-	else if (count_flows(flows, rule->slot) < 2 * WEIR_SHARED_FLOWS_MAX && /* some are not listed any more */
+	else if (count_flows(flows, rule->slot) / 2 < WEIR_SHARED_FLOWS_MAX && /* some are not listed any more */
 		 weir_flow_open(flows->secret, rule->ledger, name, sealed, (uint8_t *)&key))
 		add_flow(flows, rule, name, sealed, &key, now_ns);
 }
