@@ -70,7 +70,8 @@ static void what_is_no_entry_is_refused(void **state)
 	assert_false(
 		weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
-	assert_false(weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_false(
+		weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
 	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_int_equal(host.hold, 1);
@@ -90,14 +91,15 @@ static void host_whose_name_is_no_word_is_shown_and_can_be_named(void **state)
 	struct weir_ledger_host host;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		assert_true(
-			weir_ledger_read_host(names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+		assert_true(weir_ledger_read_host(
+			names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 		assert_string_equal(host.name, names[i].shown);
 		weir_ledger_field(host.name, field);
 		assert_string_equal(field, names[i].field);
 	}
 	memset(longest + 5, '\033', WEIR_CLUSTER_NAME_CHARS - 1);
-	assert_true(weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_true(
+		weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
 	assert_int_equal(strlen(host.name), WEIR_LEDGER_SHOWN_CHARS - 1);
 	weir_ledger_field(host.name, field);
 	assert_string_equal(field, longest);
