@@ -290,11 +290,11 @@ static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
 }
 
 /* This packet's flow, whose cells bear s->counted_tag; NULL: it has none. */
-static __always_inline const struct weir_connection_flow *weir_find_connection_flow(struct weir_scratch *s,
-										    const struct weir_rule *rule)
+static __always_inline struct weir_connection_flow *weir_find_connection_flow(struct weir_scratch *s,
+									      const struct weir_rule *rule)
 {
-	const struct weir_connection_flow_set *set;
-	const struct weir_connection_flow *flow;
+	struct weir_connection_flow_set *set;
+	struct weir_connection_flow *flow;
 	struct weir_flow_id id;
 	__u64 owner;
 

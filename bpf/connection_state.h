@@ -124,9 +124,13 @@ static __always_inline enum weir_connection_event weir_connection_event(const st
 /* clang-format off */
 static const __u8 weir_next_states[8][8] = {
 	/* opens, talks, finishes, resets; not TCP */
-	[WEIR_CONNECTION_NONE] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_HEARD,
+	[WEIR_CONNECTION_NONE] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_LEARNED,
 		WEIR_CONNECTION_CLOSED, WEIR_CONNECTION_NONE, WEIR_CONNECTION_OTHER_ONCE},
-	[WEIR_CONNECTION_HALF_OPEN ... WEIR_CONNECTION_OPEN] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_OPEN,
+	[WEIR_CONNECTION_HALF_OPEN] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_OPEN,
+		WEIR_CONNECTION_CLOSED, WEIR_CONNECTION_CLOSED},
+	[WEIR_CONNECTION_LEARNED] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_LEARNED,
+		WEIR_CONNECTION_CLOSED, WEIR_CONNECTION_CLOSED},
+	[WEIR_CONNECTION_OPEN] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_OPEN,
 		WEIR_CONNECTION_CLOSED, WEIR_CONNECTION_CLOSED},
 	[WEIR_CONNECTION_OTHER_ONCE ... WEIR_CONNECTION_OTHER] = {[WEIR_EVENT_NOT_TCP] = WEIR_CONNECTION_OTHER},
 	[WEIR_CONNECTION_CLOSED] = {WEIR_CONNECTION_HALF_OPEN, WEIR_CONNECTION_CLOSED,
@@ -145,8 +149,9 @@ static __always_inline __u32 weir_next_state(__u32 state, __u32 event)
 
 static __always_inline __u32 weir_state_class(__u32 state)
 {
-	/* Two bits a state. Half-open, heard and refused are of class 0. */
+	/* Two bits a state. Half-open and refused are of class 0. */
 	const __u32 classes = (__u32)WEIR_CONNECTION_CLASS_OPEN << 2 * WEIR_CONNECTION_OPEN |
+			      (__u32)WEIR_CONNECTION_CLASS_OPEN << 2 * WEIR_CONNECTION_LEARNED |
 			      (__u32)WEIR_CONNECTION_CLASS_OTHER << 2 * WEIR_CONNECTION_OTHER_ONCE |
 			      (__u32)WEIR_CONNECTION_CLASS_OTHER << 2 * WEIR_CONNECTION_OTHER |
 			      (__u32)WEIR_CONNECTION_CLASS_CLOSED << 2 * WEIR_CONNECTION_CLOSED;
@@ -156,8 +161,10 @@ static __always_inline __u32 weir_state_class(__u32 state)
 
 static __always_inline bool weir_is_counted(__u32 state)
 {
-	return ~(1u << WEIR_CONNECTION_NONE | 1u << WEIR_CONNECTION_CLOSED | 1u << WEIR_CONNECTION_REFUSED) >> state &
-	       1;
+	const __u32 uncounted = 1u << WEIR_CONNECTION_NONE | 1u << WEIR_CONNECTION_LEARNED |
+				1u << WEIR_CONNECTION_CLOSED | 1u << WEIR_CONNECTION_REFUSED;
+
+	return ~uncounted >> state & 1;
 }
 
 /* ---- words ---- */
@@ -203,12 +210,16 @@ static __always_inline __u32 weir_state_now(struct weir_scratch *s, __u64 word)
 	return state && weir_word_age(s, word) <= WEIR_CONNECTION_STEPS ? state : WEIR_CONNECTION_NONE;
 }
 
-/* The same of a connection whose tag is known: its entry may still have a former owner's word. */
+/* Is the word that of the connection with this tag? Its entry may still have a former owner's. */
+static __always_inline bool weir_is_own_word(__u64 word, __u32 tag)
+{
+	return !((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_TAG_MASK);
+}
+
+/* The state now of the connection with this tag. */
 static __always_inline __u32 weir_own_state(struct weir_scratch *s, __u64 word, __u32 tag)
 {
-	if ((word >> WEIR_CONNECTION_TAG_SHIFT ^ tag) & WEIR_CONNECTION_TAG_MASK)
-		return WEIR_CONNECTION_NONE;
-	return weir_state_now(s, word);
+	return weir_is_own_word(word, tag) ? weir_state_now(s, word) : WEIR_CONNECTION_NONE;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Entries of connections: whose a packet is, who leaves a full set, insertion and eviction. A connection is one word in
- * a shared set, which changes by compare-and-swap; whoever succeeds moves the counts along, one more in the new cell
- * before, one less in the old cell after.
+ * Entries of connections: whose a packet is, who leaves a full set, insertion, eviction and ghosts. A connection is one
+ * word in a shared set, which changes by compare-and-swap; whoever succeeds moves the counts along, one more in the new
+ * cell before, one less in the old cell after.
  */
 #ifndef WEIR_CONNECTION_TABLE_H
 #define WEIR_CONNECTION_TABLE_H
@@ -103,20 +103,73 @@ __noinline int weir_count_evicted(struct weir_scratch *s, __u64 word, __u32 slot
 	return 0;
 }
 
-/* Evict the connection of an entry. False: it has just changed. */
-__noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u32 slot)
+/* Evict the connection of an entry, whose word is this. False: it has just changed. What is over is emptied, too: the
+ * next owner's tag may look like that of the word, and it would be taken for one that was counted.
+ */
+__noinline int weir_evict_connection(struct weir_scratch *s, __u64 *at, __u64 word, __u32 slot)
 {
-	__u64 word;
-
 	WEIR_GLOBAL(CONNECTIONS, s && at, false);
-	word = READ_ONCE(*at);
-	if (weir_state_now(s, word) == WEIR_CONNECTION_NONE)
+	if (!word)
 		return true;
 	if (__sync_val_compare_and_swap(at, word, 0) != word)
 		return false;
-	weir_count_evicted(s, word, slot);
+	if (weir_state_now(s, word) != WEIR_CONNECTION_NONE)
+		weir_count_evicted(s, word, slot);
 	return true;
 }
+
+/* ---- ghosts ---- */
+
+/* Leave a ghost of the connection that is about to be evicted, if it has counted. The insertion's number says
+ * whose place it takes: that of the oldest, where all insertions push out connections of this kind.
+ */
+__noinline int weir_leave_ghost(struct weir_connection_set *set, __u32 way, __u64 word, __u32 number)
+{
+	__u32 state = weir_word_state(word), place = number & (WEIR_CONNECTION_HALF_OPEN_GHOSTS - 1);
+	__u32 *ghost, *tag;
+
+	WEIR_GLOBAL(CONNECTIONS, set, 0);
+	if (state == WEIR_CONNECTION_OPEN)
+		place = WEIR_CONNECTION_HALF_OPEN_GHOSTS + (number & (WEIR_CONNECTION_OPEN_GHOSTS - 1));
+	else if (state != WEIR_CONNECTION_HALF_OPEN)
+		return 0;
+	tag = WEIR_ELEMENT(set->tag, way);
+	ghost = WEIR_ELEMENT(set->ghost, place);
+	if (ghost && tag && weir_is_own_word(word, *tag))
+		WRITE_ONCE(*ghost, *tag);
+	return 0;
+}
+
+/* Has the connection with this tag, which talks, been counted: is it counted now, or has it been silent for too long
+ * (its entry says so), or was it evicted? A ghost is gone then.
+ */
+__noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag)
+{
+	__u64 *at, word;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set, false);
+	at = WEIR_ELEMENT(set->word, weir_find_tag(set, WEIR_CONNECTION_WAYS, tag));
+	word = at ? READ_ONCE(*at) : 0;
+	if (word && weir_is_own_word(word, tag)) {
+		if (weir_is_counted(weir_word_state(word)))
+			return true;
+		if (weir_state_now(s, word))
+			return false;
+	}
+	weir_order(s); /* whoever empties a word leaves the ghost before */
+#pragma nounroll
+	for (__u32 place = 0; place < WEIR_CONNECTION_GHOSTS; place++) {
+		__u32 *ghost = WEIR_ELEMENT(set->ghost, place);
+
+		if (ghost && READ_ONCE(*ghost) == tag) {
+			__sync_val_compare_and_swap(ghost, tag, 0);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- who leaves a full set, and insertion ---- */
 
 /* How much it would hurt to lose a connection: 0 when it is over; otherwise less the longer it has been silent, and
  * more than all that when it was heard of more than once ("proven"). The present steps are in s->connection_clock.
@@ -165,8 +218,10 @@ static __always_inline __u32 weir_connection_victim(struct weir_scratch *s, void
 {
 	struct weir_connection_set *set = shared_set;
 	__u32 way = weir_choose_connection(s, set);
+	__u64 *at = WEIR_ELEMENT(set->word, way), word = at ? READ_ONCE(*at) : 0;
 
-	return weir_evict_connection(s, WEIR_ELEMENT(set->word, way), *(__u32 *)slot) ? WEIR_WAY(way) : WEIR_WAY_BUSY;
+	weir_leave_ghost(set, way, word, WEIR_INSERTED_COUNT(latest));
+	return weir_evict_connection(s, at, word, *(__u32 *)slot) ? WEIR_WAY(way) : WEIR_WAY_BUSY;
 }
 
 /* Insert a connection. Returns its way, or one beyond the last. */
@@ -181,11 +236,12 @@ __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_conn
 	 * fails is no barrier.
 	 */
 	if (way & WEIR_WAY_IS_NEW) {
-		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way));
+		__u64 *at = WEIR_ELEMENT(set->word, WEIR_WAY(way)), word;
 
 		weir_order(s);
-		if (at && READ_ONCE(*at))
-			weir_evict_connection(s, at, slot);
+		word = at ? READ_ONCE(*at) : 0;
+		if (word)
+			weir_evict_connection(s, at, word, slot);
 	}
 	return WEIR_WAY(way);
 }

@@ -99,7 +99,7 @@ __noinline int weir_count_change(struct weir_scratch *s, struct weir_connection_
 	if (adds && was_counted)
 		__sync_fetch_and_add(&counts->reused, 1);
 	if (adds && event == WEIR_EVENT_TALKS)
-		__sync_fetch_and_add(&counts->learned, 1);
+		__sync_fetch_and_add(&counts->returned, 1);
 	return 0;
 }
 
@@ -141,6 +141,23 @@ __noinline int weir_count_total_change(struct weir_scratch *s, __u32 slot, __u32
 		weir_raise_total(s, total, slot);
 	else if (s->counted_open > total->max)
 		total->max = s->counted_open;
+	return 0;
+}
+
+/* Count a connection that nobody saw open: of its rule, and of its flow if that has an entry. */
+__noinline int weir_count_learned(struct weir_scratch *s, __u32 place)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	struct weir_connection_total *total = weir_total_of(rule->slot);
+	struct weir_connection_flow *flow;
+
+	WEIR_GLOBAL(CONNECTIONS, s && total, 0);
+	total->counts.learned++;
+	if (!rule->key_fields)
+		return 0;
+	flow = weir_find_connection_flow(s, rule);
+	if (flow && weir_use_entry(flow, s->counted_tag, WEIR_CONNECTION_USES_COUNTS))
+		__sync_fetch_and_add(&flow->counts.learned, 1);
 	return 0;
 }
 
@@ -257,7 +274,7 @@ __noinline int weir_judge_opening(struct weir_scratch *s, __u32 place, __u32 ind
 	answer = weir_reserve(s, place, claim, threshold & WEIR_THRESHOLD_MASK);
 	if (answer != WEIR_ANSWER_BLOCK)
 		return answer;
-	/* Under a rule that observes, the connection comes to be all the same, but must not be learned. */
+	/* Under a rule that observes, the connection comes to be all the same, but nobody may take it for learned. */
 	claim->is_refused = rule->observes && claim->event == WEIR_EVENT_OPENS && !claim->counted;
 	if (!claim->is_refused)
 		s->claim[index].kind = WEIR_CLAIM_GIVEN;
@@ -373,13 +390,15 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	next = weir_next_state(state, claim->event);
 	if (!claim->is_reserved && weir_is_counted(next) && !weir_is_counted(state) &&
 	    claim->event != WEIR_EVENT_TALKS) {
-		/* Refused, under a rule that observes. Or another CPU has just closed it: it is learned soon. */
+		/* Refused, under a rule that observes. Or another CPU has just closed it. */
 		if (!claim->is_refused)
 			return true;
 		next = WEIR_CONNECTION_REFUSED;
 	}
 	if (next == WEIR_CONNECTION_NONE)
 		return true;
+	if (next == WEIR_CONNECTION_LEARNED && claim->was_counted)
+		next = WEIR_CONNECTION_OPEN;
 	if (!weir_count_next_in(s, s->rule[index], claim, word, next, &step))
 		return false;
 	changed = weir_connection_word(s, claim->tag, next, step);
@@ -401,6 +420,8 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	/* For the figures, a connection that did not count in this flow is new. */
 	if (weir_is_counted(state) && !(weir_count_word_out(s, word) && weir_counts_in_flow(s, word)))
 		state = WEIR_CONNECTION_NONE;
+	if (next == WEIR_CONNECTION_LEARNED && state != next)
+		weir_count_learned(s, s->rule[index]);
 	weir_count_changes(s, slot, state, next, claim->event);
 	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
 	    next == WEIR_CONNECTION_OPEN)
@@ -437,6 +458,8 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 	index &= WEIR_PACKET_RULES_MAX - 1;
 	claim = &s->connection[index];
 	set = weir_connection_set(claim);
+	/* Before anything is inserted, which may take the place of its ghost. */
+	claim->was_counted = claim->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, claim->tag);
 	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
 		way = weir_find_tag(set, WEIR_CONNECTION_WAYS, claim->tag);
 		if (way == WEIR_CONNECTION_WAYS)

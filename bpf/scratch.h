@@ -180,9 +180,9 @@ struct weir_connection_claim {
 	__u32 flow;
 	__u32 flow_tag;
 	__u32 step;
-	__u32 open; /* how many its flow has with it */
-	__u32 pad;
-	__u64 counted; /* of one that opens: its word, if it counts already; else 0 */
+	__u32 open;	   /* how many its flow has with it */
+	__u32 was_counted; /* of one that talks */
+	__u64 counted;	   /* of one that opens: its word, if it counts already; else 0 */
 };
 
 /* What the packet is to do to a request of a circuit breaker's, when it passes (requests.h). */

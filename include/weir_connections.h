@@ -11,8 +11,8 @@
 
 /* How long a connection may be silent depends on the class of its state. A step is a sixth of that time. */
 enum weir_connection_class {
-	WEIR_CONNECTION_CLASS_HALF,  /* half-open, heard, refused */
-	WEIR_CONNECTION_CLASS_OPEN,  /* TCP */
+	WEIR_CONNECTION_CLASS_HALF,  /* half-open, refused */
+	WEIR_CONNECTION_CLASS_OPEN,  /* TCP: open, learned */
 	WEIR_CONNECTION_CLASS_OTHER, /* UDP and all other protocols */
 	WEIR_CONNECTION_CLASS_CLOSED,
 	WEIR_CONNECTION_CLASSES
@@ -23,7 +23,7 @@ enum weir_connection_class {
 enum weir_connection_state {
 	WEIR_CONNECTION_NONE,
 	WEIR_CONNECTION_HALF_OPEN,
-	WEIR_CONNECTION_HEARD,
+	WEIR_CONNECTION_LEARNED, /* nobody saw it open: it counts for nothing */
 	WEIR_CONNECTION_OPEN,
 	WEIR_CONNECTION_OTHER_ONCE, /* heard once: among the first to be evicted */
 	WEIR_CONNECTION_OTHER,
@@ -49,14 +49,23 @@ enum weir_connection_state {
 #define WEIR_CONNECTION_WAYS 7
 /* How many of these connections heard once may take: a flood can make any number of them. */
 #define WEIR_CONNECTION_BUDGET 2
+/* A TCP connection that is pushed out while it counts, or once its time is over, leaves its tag as a ghost: by that it
+ * counts again when it talks. Half-open ones have ghosts of their own, so that a flood of SYNs takes nobody else's,
+ * in the line of the words, which such a flood writes anyway. Sixteen more are those of twice as many connections
+ * as a set has ways, and two to spare.
+ */
+#define WEIR_CONNECTION_HALF_OPEN_GHOSTS 2
+#define WEIR_CONNECTION_OPEN_GHOSTS 16
+#define WEIR_CONNECTION_GHOSTS (WEIR_CONNECTION_HALF_OPEN_GHOSTS + WEIR_CONNECTION_OPEN_GHOSTS)
 struct weir_connection_set {
 	__u64 inserted;
 	__u32 tag[WEIR_CONNECTION_WAYS];
 	__u32 opened_us[WEIR_CONNECTION_WAYS]; /* time of a half-open one's SYN: us, modulo 2^32 */
 	__u64 word[WEIR_CONNECTION_WAYS];
-	__u64 pad;
+	__u32 ghost[WEIR_CONNECTION_GHOSTS]; /* tags: of half-open ones first; 0: none */
 };
-_Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
+_Static_assert(sizeof(struct weir_connection_set) == 192, "three cache lines");
+_Static_assert(__builtin_offsetof(struct weir_connection_set, ghost) + 8 == 128, "those of open ones have the third");
 
 /* A cell counts a flow's connections that were last heard in one step. From the highest bit it holds: the step (30 bits
  * of its number), 10 bits of the flow's tag, the count (24). A cell of another flow or step counts for nothing, so
@@ -73,10 +82,11 @@ _Static_assert(sizeof(struct weir_connection_set) == 128, "two cache lines");
 
 #define WEIR_HANDSHAKE_STEPS 24 /* step n counts times from 2^n us on; step 0 from 0 */
 
-/* What has become of connections. Connections that ended by silence are the rest: opened + learned - ended - now. */
+/* What has become of connections. Connections that ended by silence are the rest: opened + returned - ended - now. */
 struct weir_connection_counts {
-	__u64 learned;
-	__u64 refused; /* of rules only */
+	__u64 learned;	/* count for nothing */
+	__u64 returned; /* count again: they talked after they were evicted, or silent for too long */
+	__u64 refused;	/* of rules only */
 	__u64 closed_by_fin;
 	__u64 closed_by_reset;
 	__u64 reused;
@@ -104,7 +114,7 @@ struct weir_connection_flow {
 	__u32 max;
 	__u64 cell[WEIR_CONNECTION_CLASSES_COUNTED][WEIR_CONNECTION_CELLS]; /* [class][step modulo 8] */
 	struct weir_connection_counts counts;				    /* zero, unless the owner has used it */
-	__u64 pad[3];
+	__u64 pad[2];
 };
 _Static_assert(__builtin_offsetof(struct weir_connection_flow, cell) == 64, "cells begin with a cache line");
 _Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");

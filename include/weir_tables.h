@@ -54,10 +54,10 @@
 	TABLE(WARMING_FLOWS, warming_flows, struct weir_warming_set, 512, 1)                                           \
 	TABLE(TOKEN_RESOURCES, token_resources, struct weir_token_bucket, 16, 1)                                       \
 	TABLE(TOKEN_FLOWS, token_flows, struct weir_token_set, 128, 1)                                                 \
-	TABLE(CONNECTIONS, connections, struct weir_connection_set, 128, 1)                                            \
-	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 2)                            \
-	TABLE(LONE_CONNECTIONS, lone_connections, struct weir_connection_flow, 448, 1)                                 \
-	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_total, 400, 2)                              \
+	TABLE(CONNECTIONS, connections, struct weir_connection_set, 192, 2)                                            \
+	TABLE(CONNECTION_FLOWS, connection_flows, struct weir_connection_flow_set, 3200, 3)                            \
+	TABLE(LONE_CONNECTIONS, lone_connections, struct weir_connection_flow, 448, 2)                                 \
+	TABLE(CONNECTION_TOTALS, connection_totals, struct weir_connection_total, 408, 3)                              \
 	TABLE(HANDSHAKES, handshakes, struct weir_handshakes, 512, 1)                                                  \
 	TABLE(SIGNALS, signals, struct weir_signals, 32, 1)                                                            \
 	TABLE(REQUESTS, requests, struct weir_request_set, 128, 1)                                                     \

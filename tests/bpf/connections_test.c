@@ -423,7 +423,7 @@ static void flood(uint32_t key_fields)
 	for (uint32_t i = 0; i < FLOOD_CONNECTIONS; i++)
 		assert_true(passes(&rig, now_ns, i, 1024, ACK));
 	figures = figures_of(&rig, 0, now_ns);
-	assert_int_equal(figures.learned, 0); /* so every one of them was still there */
+	assert_int_equal(figures.learned + figures.returned, 0); /* so every one of them was still there */
 	assert_true(figures.evicted > FLOOD_SYNS / 2);
 	now_ns += 2 * SECOND;
 	assert_int_equal(figures_of(&rig, 0, now_ns).now, FLOOD_CONNECTIONS);
@@ -502,6 +502,92 @@ static void full_table_evicts_and_counts_it(void **state)
 	assert_int_equal(rig_rule_counters(&rig, 0).evicted, figures.evicted);
 	assert_int_equal(sweep_check(&rig, now_ns).connections, figures.now);
 	end_alone(&rig, &before);
+}
+
+/* ---- learned ones and ghosts ---- */
+
+/* Two hundred forged packets of a hundred ports, as many as the limit allows, lock nobody out. */
+static void forged_packets_that_talk_take_no_place(uint32_t key_fields)
+{
+	uint64_t now_ns = RIG_START_NS;
+	struct weir_connection_figures figures;
+	cpu_set_t before;
+	struct rig rig;
+
+	start_alone(&rig, 4096, 1024, key_fields, 100, &before);
+	for (uint16_t port = 0; port < 200; port++)
+		assert_true(passes(&rig, now_ns++, 1, port % 100, ACK));
+	for (uint16_t port = 100; port < 201; port++)
+		assert_int_equal(passes(&rig, now_ns, 1, port, SYN), port < 200);
+	figures = figures_of(&rig, 0, now_ns);
+	assert_int_equal(figures.learned, 100);
+	assert_int_equal(figures.now, 100);
+	assert_int_equal(sweep_check(&rig, now_ns).connections, 100);
+	end_alone(&rig, &before);
+}
+
+static void forged_packets_that_talk_lock_no_source_out(void **state)
+{
+	forged_packets_that_talk_take_no_place(WEIR_KEY_SOURCE);
+}
+
+static void forged_packets_that_talk_lock_nobody_out_of_a_resource(void **state)
+{
+	forged_packets_that_talk_take_no_place(0);
+}
+
+#define HELD 40 /* connections of one source, which are evicted */
+
+/* They talk again when others have opened connections, so many percent of what the table has room for. */
+static struct weir_connection_figures talk_again(uint32_t percent, bool are_half_open, uint64_t silence_ns)
+{
+	uint64_t now_ns = RIG_START_NS;
+	struct weir_connection_figures figures;
+	uint32_t others;
+	cpu_set_t before;
+	struct rig rig;
+
+	start_alone(&rig, 128, 65536, WEIR_KEY_SOURCE, HELD, &before);
+	others = rig.image->config.connection_sets * WEIR_CONNECTION_WAYS * percent / 100;
+	for (uint16_t port = 0; port < HELD; port++) {
+		assert_true(passes(&rig, now_ns, 1, port, SYN));
+		assert_true(are_half_open || passes(&rig, now_ns, 1, port, ACK));
+	}
+	now_ns += silence_ns;
+	for (uint32_t source = 2; source < 2 + others; source++) {
+		now_ns += 1000;
+		assert_true(passes(&rig, now_ns, source, 1, SYN) && passes(&rig, now_ns, source, 1, ACK));
+	}
+	for (uint16_t port = 0; port < HELD; port++)
+		assert_true(passes(&rig, now_ns, 1, port, ACK));
+	figures = figures_of(&rig, 0, now_ns);
+	/* In a full table they push each other out again. */
+	assert_true(percent || !passes(&rig, now_ns, 1, HELD, SYN));
+	sweep_check(&rig, now_ns);
+	end_alone(&rig, &before);
+	return figures;
+}
+
+static void connection_that_was_evicted_counts_again_when_it_talks(void **state)
+{
+	struct weir_connection_figures figures = talk_again(150, false, 0);
+
+	assert_true(figures.evicted > HELD);
+	assert_true(figures.returned > HELD / 2);
+	assert_int_equal(figures.learned, 0);
+}
+
+static void connection_that_was_silent_for_too_long_counts_again_when_it_talks(void **state)
+{
+	struct weir_connection_figures figures = talk_again(0, false, 8 * SECOND);
+
+	assert_int_equal(figures.returned, HELD);
+	figures = talk_again(0, true, 2 * SECOND);
+	assert_int_equal(figures.returned, HELD);
+	/* though its place was taken meanwhile: that is no eviction */
+	figures = talk_again(80, false, 8 * SECOND);
+	assert_int_equal(figures.returned, HELD);
+	assert_int_equal(figures.learned, 0);
 }
 
 /* ---- figures ---- */
@@ -588,6 +674,10 @@ int main(void)
 		cmocka_unit_test(flood_of_datagrams_drives_out_nobody_who_came_twice),
 		cmocka_unit_test(connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reused),
 		cmocka_unit_test(full_table_evicts_and_counts_it),
+		cmocka_unit_test(forged_packets_that_talk_lock_no_source_out),
+		cmocka_unit_test(forged_packets_that_talk_lock_nobody_out_of_a_resource),
+		cmocka_unit_test(connection_that_was_evicted_counts_again_when_it_talks),
+		cmocka_unit_test(connection_that_was_silent_for_too_long_counts_again_when_it_talks),
 		cmocka_unit_test(stray_packet_before_an_opening_lets_nobody_past_the_limit),
 		cmocka_unit_test(connection_that_is_over_stays_so_when_65536_steps_have_gone),
 		cmocka_unit_test(handshake_is_timed_from_the_first_syn),

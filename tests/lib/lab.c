@@ -254,6 +254,7 @@ static bool figures_agree(const char *rule, const struct weir_connection_figures
 		{"max", figures->max, counts->max},
 		{"opened", figures->opened, counts->opened},
 		{"learned", figures->learned, counts->learned},
+		{"returned", figures->returned, counts->returned},
 		{"refused", figures->refused, counts->refused},
 		{"closed by FIN", figures->closed_by_fin, counts->closed_by_fin},
 		{"closed by RST", figures->closed_by_reset, counts->closed_by_reset},

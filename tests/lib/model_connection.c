@@ -9,7 +9,7 @@
 
 /* ---- the list ---- */
 
-enum state { NONE, HALF_OPEN, HEARD, OPEN, OTHER, CLOSED, REFUSED, STATES };
+enum state { NONE, HALF_OPEN, LEARNED, OPEN, OTHER, CLOSED, REFUSED, GHOST, STATES };
 
 struct connection {
 	struct model_key flow; /* it is counted in; names the rule, too */
@@ -78,22 +78,23 @@ static struct model_connection_counts *counts_of_flow(struct model_connections *
 
 static bool counts(enum state state)
 {
-	return state == HALF_OPEN || state == HEARD || state == OPEN || state == OTHER;
+	return state == HALF_OPEN || state == OPEN || state == OTHER;
 }
 
 static uint64_t timeout_ms(const struct weir_settings *settings, enum state state)
 {
 	switch (state) {
 	case HALF_OPEN:
-	case HEARD:
 	case REFUSED:
 		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF];
 	case OPEN:
+	case LEARNED:
 		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OPEN];
 	case OTHER:
 		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_OTHER];
 	case CLOSED:
 		return settings->connection_timeout_ms[WEIR_CONNECTION_CLASS_CLOSED];
+	case GHOST:
 	case NONE:
 	case STATES:
 		break;
@@ -104,27 +105,33 @@ static uint64_t timeout_ms(const struct weir_settings *settings, enum state stat
 
 static bool is_over(const struct model_connections *connections, const struct connection *connection, uint64_t now_ns)
 {
-	uint64_t timeout_ns = timeout_ms(&connections->ruleset->settings, connection->state) * 1000000;
-	uint64_t step_ns = (timeout_ns + 5) / 6;
+	uint64_t timeout_ns, step_ns;
 
+	if (connection->state == GHOST)
+		return false;
+	timeout_ns = timeout_ms(&connections->ruleset->settings, connection->state) * 1000000;
+	step_ns = (timeout_ns + 5) / 6;
 	assert(step_ns > 0 && connection->heard_ns <= now_ns);
 	return now_ns / step_ns - connection->heard_ns / step_ns > 6;
 }
 
-/* What is over now is over for good, since time does not go back. */
+/* What is over now is over for good, since time does not go back; of TCP that counted a ghost stays. */
 static void sweep(struct model_connections *connections, uint64_t now_ns)
 {
 	size_t i, kept = 0;
 
 	for (i = 0; i < connections->count; i++) {
 		struct connection *connection = &connections->connection[i];
+		bool is_gone = is_over(connections, connection, now_ns);
 
-		if (!is_over(connections, connection, now_ns)) {
-			connections->connection[kept++] = *connection;
-		} else if (counts(connection->state)) {
+		if (is_gone && counts(connection->state)) {
 			counts_of_flow(connections, &connection->flow)->closed_by_idle++;
 			connections->rule[connection->flow.rule].closed_by_idle++;
+			is_gone = connection->state == OTHER;
+			connection->state = GHOST;
 		}
+		if (!is_gone)
+			connections->connection[kept++] = *connection;
 	}
 	connections->count = kept;
 }
@@ -157,7 +164,8 @@ enum deed {
 	NOTHING,
 	JUDGED,
 	REUSED,
-	LEARNED,
+	IS_LEARNED,
+	RETURNS,
 	TIMED, /* the handshake */
 	CLOSED_BY_FIN,
 	CLOSED_BY_RESET,
@@ -170,13 +178,14 @@ struct cell {
 
 /* The table of the text, a column a line. */
 static const struct cell cells[STATES][MODEL_EVENTS] = {
-	[NONE] = {{JUDGED, HALF_OPEN}, {LEARNED, HEARD}, {NOTHING, CLOSED}, {NOTHING, NONE}, {JUDGED, OTHER}},
+	[NONE] = {{JUDGED, HALF_OPEN}, {IS_LEARNED, LEARNED}, {NOTHING, CLOSED}, {NOTHING, NONE}, {JUDGED, OTHER}},
 	[HALF_OPEN] = {{NOTHING, HALF_OPEN}, {TIMED, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
-	[HEARD] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
+	[LEARNED] = {{JUDGED, HALF_OPEN}, {NOTHING, LEARNED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
 	[OPEN] = {{REUSED, HALF_OPEN}, {NOTHING, OPEN}, {CLOSED_BY_FIN, CLOSED}, {CLOSED_BY_RESET, CLOSED}},
 	[OTHER] = {[MODEL_NOT_TCP] = {NOTHING, OTHER}},
 	[CLOSED] = {{JUDGED, HALF_OPEN}, {NOTHING, CLOSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
 	[REFUSED] = {{JUDGED, HALF_OPEN}, {NOTHING, REFUSED}, {NOTHING, CLOSED}, {NOTHING, CLOSED}},
+	[GHOST] = {{JUDGED, HALF_OPEN}, {RETURNS, OPEN}, {NOTHING, CLOSED}, {NOTHING, GHOST}},
 };
 
 static struct connection *find(const struct model_connections *connections, const struct model_key *flow,
@@ -255,7 +264,8 @@ static void count_deed(struct model_connection_counts *counts, enum deed deed, u
 {
 	counts->opened += deed == JUDGED || deed == REUSED;
 	counts->reused += deed == REUSED;
-	counts->learned += deed == LEARNED;
+	counts->learned += deed == IS_LEARNED;
+	counts->returned += deed == RETURNS;
 	counts->closed_by_fin += deed == CLOSED_BY_FIN;
 	counts->closed_by_reset += deed == CLOSED_BY_RESET;
 	if (deed == TIMED)

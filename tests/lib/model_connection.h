@@ -19,7 +19,7 @@
 /* "What is counted", of a flow or of a rule. */
 struct model_connection_counts {
 	uint64_t now, max;
-	uint64_t opened, learned, refused;
+	uint64_t opened, learned, returned, refused;
 	uint64_t closed_by_fin, closed_by_reset, closed_by_idle, reused;
 	uint64_t handshakes, handshake_us; /* all together */
 	uint64_t handshake_us_min;	   /* UINT64_MAX: there was none */

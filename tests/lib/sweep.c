@@ -122,9 +122,9 @@ static void check_figures(struct tables *tables, const char *what, uint32_t numb
 		fail_msg("%s %u: %" PRIu64 " counted, %" PRIu64 " found", what, number, counted, found);
 	if (tables->flows_are_evicted)
 		return;
-	if (counted + ended > figures->opened + figures->learned)
+	if (counted + ended > figures->opened + figures->returned)
 		fail_msg("%s %u: %" PRIu64 " now and %" PRIu64 " ended, of %" PRIu64, what, number, counted, ended,
-			 figures->opened + figures->learned);
+			 figures->opened + figures->returned);
 	assert_true(counted <= figures->max);
 }
 

@@ -93,7 +93,7 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 		assert_int_equal(image->config.connection_sets, sizes[i].sets);
 		assert_int_equal(image->config.connection_flow_sets, sizes[i].flow_sets);
 		weir_image_memory(image, 2, &memory);
-		assert_int_equal(memory.connections, 128ull * sizes[i].sets + 3200ull * sizes[i].flow_sets +
+		assert_int_equal(memory.connections, 192ull * sizes[i].sets + 3200ull * sizes[i].flow_sets +
 							     1024 * 448 +
 							     (2 + 2) * 1024 * sizeof(struct weir_connection_total));
 		assert_true(memory.total > memory.connections);

@@ -98,11 +98,15 @@ static void number_of_a_step_may_wrap(void **state)
 
 static void what_did_not_end_otherwise_ended_by_silence(void **state)
 {
-	struct weir_connection_flow flow = {
-		.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
-		.max = 9,
-		.opened = 100,
-		.counts = {.learned = 10, .closed_by_fin = 20, .closed_by_reset = 5, .reused = 4, .evicted = 1}};
+	struct weir_connection_flow flow = {.owner = WEIR_CONNECTION_OWNER(WEIR_CONNECTION_USES_COUNTS, TAG),
+					    .max = 9,
+					    .opened = 100,
+					    .counts = {.learned = 1000,
+						       .returned = 10,
+						       .closed_by_fin = 20,
+						       .closed_by_reset = 5,
+						       .reused = 4,
+						       .evicted = 1}};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
 	struct weir_connection_figures figures;
 
@@ -242,10 +246,10 @@ static bool is_counted(uint64_t a_word, uint64_t now_ns)
 static void connection_counts_by_its_state(void **state)
 {
 	static const bool counts[] = {
-		[WEIR_CONNECTION_NONE] = false,	  [WEIR_CONNECTION_HALF_OPEN] = true,
-		[WEIR_CONNECTION_HEARD] = true,	  [WEIR_CONNECTION_OPEN] = true,
-		[WEIR_CONNECTION_OTHER] = true,	  [WEIR_CONNECTION_OTHER_ONCE] = true,
-		[WEIR_CONNECTION_CLOSED] = false, [WEIR_CONNECTION_REFUSED] = false,
+		[WEIR_CONNECTION_NONE] = false,	   [WEIR_CONNECTION_HALF_OPEN] = true,
+		[WEIR_CONNECTION_LEARNED] = false, [WEIR_CONNECTION_OPEN] = true,
+		[WEIR_CONNECTION_OTHER] = true,	   [WEIR_CONNECTION_OTHER_ONCE] = true,
+		[WEIR_CONNECTION_CLOSED] = false,  [WEIR_CONNECTION_REFUSED] = false,
 	};
 
 	for (int i = 0; i < 8; i++)

@@ -196,10 +196,10 @@ static const struct cell cells[] = {
 	{.packets = "S", .state = "none", .drops = true, .refused = 1},
 	{.packets = "S", .state = "refused", .observes = true, .refused = 1},
 	{.packets = "SS", .state = "half-open", .threshold = 1, .opened = 1},
-	{.packets = "AS", .state = "half-open", .threshold = 1, .opened = 1, .learned = 1, .reused = 1},
-	{.packets = "AS", .state = "heard", .drops = true, .learned = 1, .refused = 1},
-	{.packets = "AS", .state = "heard", .observes = true, .learned = 1, .refused = 1},
-	{.packets = "aAAS", .state = "open", .drops = true, .threshold = 1, .learned = 2, .refused = 1},
+	{.packets = "AS", .state = "half-open", .threshold = 1, .opened = 1, .learned = 1},
+	{.packets = "AS", .state = "learned", .drops = true, .learned = 1, .refused = 1},
+	{.packets = "AS", .state = "refused", .observes = true, .learned = 1, .refused = 1},
+	{.packets = "aAAS", .state = "half-open", .threshold = 1, .opened = 1, .learned = 2},
 	{.packets = "SAS", .state = "half-open", .threshold = 1, .opened = 2, .reused = 1, .handshakes = 1},
 	{.packets = "FS", .state = "half-open", .threshold = 1, .opened = 1},
 	{.packets = "FS", .state = "closed", .drops = true, .refused = 1},
@@ -213,24 +213,24 @@ static const struct cell cells[] = {
 	 .by_reset = 1},
 	{.packets = "SS", .state = "refused", .observes = true, .refused = 2},
 	/* one that talks */
-	{.packets = "A", .state = "heard", .learned = 1},
+	{.packets = "A", .state = "learned", .learned = 1},
 	{.packets = "SA", .state = "open", .threshold = 1, .opened = 1, .handshakes = 1},
-	{.packets = "AA", .state = "open", .learned = 1},
-	{.packets = "AAA", .state = "open", .learned = 1},
+	{.packets = "AA", .state = "learned", .learned = 1},
+	{.packets = "AAA", .state = "learned", .learned = 1},
 	{.packets = "SAA", .state = "open", .threshold = 1, .opened = 1, .handshakes = 1},
 	{.packets = "FA", .state = "closed"},
 	{.packets = "SA", .state = "refused", .observes = true, .refused = 1},
 	/* one that finishes */
 	{.packets = "F", .state = "closed"},
 	{.packets = "SF", .state = "closed", .threshold = 1, .opened = 1, .by_fin = 1},
-	{.packets = "AF", .state = "closed", .learned = 1, .by_fin = 1},
+	{.packets = "AF", .state = "closed", .learned = 1},
 	{.packets = "SAF", .state = "closed", .threshold = 1, .opened = 1, .by_fin = 1, .handshakes = 1},
 	{.packets = "FF", .state = "closed"},
 	{.packets = "SF", .state = "closed", .observes = true, .refused = 1},
 	/* one that resets */
 	{.packets = "R", .state = "none"},
 	{.packets = "SR", .state = "closed", .threshold = 1, .opened = 1, .by_reset = 1},
-	{.packets = "AR", .state = "closed", .learned = 1, .by_reset = 1},
+	{.packets = "AR", .state = "closed", .learned = 1},
 	{.packets = "SAR", .state = "closed", .threshold = 1, .opened = 1, .by_reset = 1, .handshakes = 1},
 	{.packets = "FR", .state = "closed"},
 	{.packets = "SR", .state = "closed", .observes = true, .refused = 1},
@@ -310,16 +310,13 @@ static const char *state_after(const struct cell *cell)
 {
 	struct model_connection_counts counts = counts_after(cell);
 
-	if (counts.now) {
-		if (now_after(cell, 20 * SECOND))
-			return "open";
-		if (now_after(cell, 8 * SECOND))
-			return "other";
-		return talks_after(cell, MS).handshakes > counts.handshakes ? "half-open" : "heard";
-	}
+	if (counts.now)
+		return now_after(cell, 20 * SECOND) ? "open" : now_after(cell, 8 * SECOND) ? "other" : "half-open";
 	if (talks_after(cell, MS).learned > counts.learned)
 		return "none";
-	return talks_after(cell, 4 * SECOND).learned > counts.learned ? "closed" : "refused";
+	if (talks_after(cell, 4 * SECOND).learned > counts.learned)
+		return "closed";
+	return talks_after(cell, 8 * SECOND).learned > counts.learned ? "refused" : "learned";
 }
 
 static void every_cell_of_the_table_does_what_it_says(void **state)
@@ -353,10 +350,10 @@ static void flags_are_read_in_the_order_of_the_text(void **state)
 		{SYN, "half-open"},
 		{SYN | 0xc0, "half-open"},
 		{SYN | 0x28, "half-open"},
-		{SYN | ACK, "heard"},
-		{ACK, "heard"},
-		{0, "heard"},
-		{0x28, "heard"},
+		{SYN | ACK, "learned"},
+		{ACK, "learned"},
+		{0, "learned"},
+		{0x28, "learned"},
 		{SYN | FIN, "closed"},
 		{FIN, "closed"},
 		{FIN | SYN | ACK, "closed"},
@@ -378,7 +375,7 @@ static void flags_are_read_in_the_order_of_the_text(void **state)
 		counts = counts_now(setup);
 		assert_true(tcp(setup, 1, ACK, START + MS));
 		found = counts.opened		    ? "half-open"
-			: counts.learned	    ? "heard"
+			: counts.learned	    ? "learned"
 			: counts_now(setup).learned ? "none"
 						    : "closed";
 		assert_string_equal(found, claims[i].state);
@@ -420,20 +417,52 @@ static void a_threshold_is_rounded_down(void **state)
 	assert_false(tcp_from(setup, OTHER_HOST, 1, SYN, START));
 }
 
-static void packets_of_connections_pass_however_many_there_are(void **state)
+/* Whoever forges packets of A's address does not shut A out. */
+static void what_nobody_saw_open_passes_and_takes_no_place(void **state)
 {
 	struct setup *setup = *state;
 	uint16_t port;
 
 	add_limit(setup, 2);
 	for (port = 1; port <= 9; port++)
-		assert_true(tcp(setup, port, ACK, START));
-	assert_int_equal(counts_now(setup).now, 9);
+		assert_true(tcp(setup, port, ACK, START) && tcp(setup, port, ACK, START));
+	assert_int_equal(counts_now(setup).now, 0);
 	assert_int_equal(counts_now(setup).learned, 9);
-	assert_false(tcp(setup, 10, SYN, START));
+	assert_true(tcp(setup, 10, SYN, START) && tcp(setup, 11, SYN, START));
+	assert_false(tcp(setup, 12, SYN, START));
 	/* the client goes on in spite of it: learned */
-	assert_true(tcp(setup, 10, ACK, START));
-	assert_int_equal(counts_now(setup).now, 10);
+	assert_true(tcp(setup, 12, ACK, START));
+	assert_int_equal(counts_now(setup).now, 2);
+	assert_int_equal(counts_now(setup).learned, 10);
+}
+
+/* Else silence would open the limit: as many again would open, and the first ones talk once more. */
+static void what_was_counted_counts_again_when_it_talks_after_its_silence(void **state)
+{
+	struct setup *setup = *state;
+	const uint64_t later = START + 1000 * SECOND;
+	uint16_t port;
+
+	add_limit(setup, 2);
+	assert_true(tcp(setup, 1, SYN, START) && tcp(setup, 1, ACK, START));
+	assert_true(tcp(setup, 2, SYN, START));
+	assert_int_equal(counts_at(setup, later).now, 0);
+	for (port = 3; port <= 4; port++)
+		assert_true(tcp(setup, port, SYN, later));
+	assert_true(tcp(setup, 1, RST, later)); /* of a connection that is none: it changes nothing */
+	assert_true(tcp(setup, 1, ACK, later) && tcp(setup, 2, ACK, later));
+	assert_int_equal(counts_now(setup).now, 4);
+	assert_int_equal(counts_now(setup).returned, 2);
+	assert_int_equal(counts_now(setup).learned, 0);
+	assert_int_equal(counts_now(setup).handshakes, 1);
+	/* an opening of one is judged, and what has finished is forgotten */
+	assert_int_equal(counts_at(setup, 2 * later).now, 0);
+	assert_true(tcp(setup, 1, SYN, 2 * later) && tcp(setup, 5, SYN, 2 * later));
+	assert_false(tcp(setup, 3, SYN, 2 * later));
+	assert_true(tcp(setup, 2, FIN, 2 * later));
+	assert_true(tcp(setup, 2, ACK, 3 * later));
+	assert_int_equal(counts_now(setup).returned, 2);
+	assert_int_equal(counts_now(setup).learned, 1);
 }
 
 static void without_a_key_the_whole_resource_shares_one_count(void **state)
@@ -645,9 +674,7 @@ static void silence_ends_a_connection_in_the_seventh_step(void **state)
 	struct setup *setup = *state;
 
 	ends_in_the_seventh_step(setup, "S", SECOND);
-	ends_in_the_seventh_step(setup, "A", SECOND);
 	ends_in_the_seventh_step(setup, "SA", 10 * SECOND);
-	ends_in_the_seventh_step(setup, "AA", 10 * SECOND);
 	ends_in_the_seventh_step(setup, "SAS", SECOND);
 	ends_in_the_seventh_step(setup, "U", 2 * SECOND);
 	ends_in_the_seventh_step(setup, "UU", 2 * SECOND);
@@ -676,7 +703,7 @@ static void every_packet_ends_the_silence_but_of_a_closed_connection(void **stat
 	for (i = 0; i < 5; i++)
 		assert_true(tcp(setup, 1, SYN, START + i * 6 * SECOND));
 	assert_int_equal(counts_now(setup).opened, 1);
-	/* closed at START + 24 s: it talks all the time, and is learned when 3.5 s are over */
+	/* closed at START + 24 s: it talks all the time, and is learned when 3.5 s are over; learned ones last, too */
 	assert_true(tcp(setup, 1, FIN, START + 24 * SECOND));
 	for (i = 0; i < 7; i++)
 		assert_true(tcp(setup, 1, i == 3 ? FIN : i == 5 ? RST : ACK, START + 24 * SECOND + i * 500 * MS));
@@ -684,6 +711,10 @@ static void every_packet_ends_the_silence_but_of_a_closed_connection(void **stat
 	assert_int_equal(counts_now(setup).learned, 0);
 	assert_true(tcp(setup, 1, ACK, START + 27 * SECOND + 500 * MS));
 	assert_int_equal(counts_now(setup).learned, 1);
+	assert_true(tcp(setup, 1, ACK, START + 80 * SECOND) && tcp(setup, 1, ACK, START + 140 * SECOND));
+	assert_int_equal(counts_now(setup).learned, 1);
+	assert_true(tcp(setup, 1, ACK, START + 210 * SECOND));
+	assert_int_equal(counts_now(setup).learned, 2);
 }
 
 static void a_refused_connection_is_refused_as_long_as_it_talks(void **state)
@@ -759,10 +790,12 @@ static void a_reused_connection_is_timed_anew(void **state)
 	struct setup *setup = *state;
 
 	add_limit(setup, 9);
-	assert_true(tcp(setup, 1, ACK, START));
+	assert_true(tcp(setup, 1, SYN, START));
+	assert_true(tcp(setup, 1, ACK, START + 90 * US));
 	assert_true(tcp(setup, 1, SYN, START + SECOND));
 	assert_true(tcp(setup, 1, ACK, START + SECOND + 50 * US));
-	assert_int_equal(counts_now(setup).handshakes, 1);
+	assert_int_equal(counts_now(setup).reused, 1);
+	assert_int_equal(counts_now(setup).handshakes, 2);
 	assert_int_equal(counts_now(setup).handshake_us_min, 50);
 }
 
@@ -801,7 +834,8 @@ static void the_maximum_is_the_most_ever_open_of_a_flow_and_of_all(void **state)
 		assert_true(tcp(setup, port, SYN, START));
 	assert_true(tcp(setup, 1, RST, START));
 	assert_true(tcp_from(setup, OTHER_HOST, 1, SYN, START));
-	assert_true(tcp_from(setup, OTHER_HOST, 2, ACK, START));
+	assert_true(tcp_from(setup, OTHER_HOST, 2, SYN, START));
+	assert_true(tcp_from(setup, OTHER_HOST, 3, ACK, START));
 	assert_true(tcp(setup, 2, RST, START));
 	assert_int_equal(model_flows_with_connections(setup->model), 2);
 	first = model_flow_connections(setup->model, model_flow_with_connections(setup->model, 0));
@@ -829,12 +863,12 @@ static void what_came_is_there_or_has_ended(void **state)
 		tcp(setup, noise >> 60, flags[noise >> 40 & 7], now_ns);
 		now_ns += (noise >> 30 & 63) ? 100 * MS : (noise >> 20 & 63) * SECOND;
 		counts = counts_now(setup);
-		assert_int_equal(counts.opened + counts.learned, counts.now + counts.closed_by_fin +
-									 counts.closed_by_reset +
-									 counts.closed_by_idle + counts.reused);
+		assert_int_equal(counts.opened + counts.returned, counts.now + counts.closed_by_fin +
+									  counts.closed_by_reset +
+									  counts.closed_by_idle + counts.reused);
 	}
 	assert_true(counts.closed_by_idle > 10 && counts.closed_by_fin > 10 && counts.closed_by_reset > 10);
-	assert_true(counts.reused > 10 && counts.refused > 10 && counts.learned > 10);
+	assert_true(counts.reused > 10 && counts.refused > 10 && counts.learned > 10 && counts.returned > 10);
 }
 
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -846,7 +880,8 @@ int main(void)
 		CLAIM(flags_are_read_in_the_order_of_the_text),
 		CLAIM(a_source_opens_as_many_as_the_threshold_and_others_their_own),
 		CLAIM(a_threshold_is_rounded_down),
-		CLAIM(packets_of_connections_pass_however_many_there_are),
+		CLAIM(what_nobody_saw_open_passes_and_takes_no_place),
+		CLAIM(what_was_counted_counts_again_when_it_talks_after_its_silence),
 		CLAIM(without_a_key_the_whole_resource_shares_one_count),
 		CLAIM(connections_of_ipv4_and_ipv6_are_never_the_same),
 		CLAIM(every_part_of_the_tuple_tells_connections_apart),

@@ -276,6 +276,9 @@ static void print_used(const struct weir_explained_rule *rule)
 	if (rule->has_connections)
 		line("open", "%llu connections of %llu", (unsigned long long)rule->connections,
 		     (unsigned long long)rule->threshold);
+	if (rule->learned)
+		line("learned", "%llu connection%s so far that nobody saw open: they pass, and count for nothing",
+		     (unsigned long long)rule->learned, weir_plural(rule->learned));
 	if (rule->has_breaker)
 		line("breaker", "%s, judged by %s", weir_format_breaker_state(&rule->breaker, words),
 		     weir_breaker_strategy_names[rule->info->breaker.strategy % WEIR_BREAKER_STRATEGIES]);
@@ -402,8 +405,10 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 		json_object_set_new(fields, "plannedInNs", json_integer(rule->planned_ns));
 	if (rule->has_tokens)
 		json_object_set_new(fields, "tokens", json_real(rule->tokens));
-	if (rule->has_connections)
+	if (rule->has_connections) {
 		json_object_set_new(fields, "connections", json_integer(rule->connections));
+		json_object_set_new(fields, "learnedConnections", json_integer(rule->learned));
+	}
 	if (rule->has_breaker)
 		json_object_set_new(fields, "breaker",
 				    weir_json_breaker(&rule->breaker,

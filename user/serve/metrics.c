@@ -619,8 +619,11 @@ static const struct {
 	{{"weir_rule_opened_connections", WEIR_METRIC_COUNTER, NULL, "Connections that were opened and admitted."},
 	 FIGURE(opened)},
 	{{"weir_rule_learned_connections", WEIR_METRIC_COUNTER, NULL,
-	  "Connections that were open before weir saw them."},
+	  "Connections that nobody saw open; they count for nothing."},
 	 FIGURE(learned)},
+	{{"weir_rule_returned_connections", WEIR_METRIC_COUNTER, NULL,
+	  "Connections that count again: they talked after they were evicted, or silent for too long."},
+	 FIGURE(returned)},
 	{{"weir_rule_refused_connections", WEIR_METRIC_COUNTER, NULL, "Openings above the threshold."},
 	 FIGURE(refused)},
 };

@@ -52,6 +52,7 @@ static void add_counts(const struct weir_connection_counts *counts, struct weir_
 	uint64_t shortest_us = counts->handshake_less_us ? (1ull << 32) - counts->handshake_less_us : 0;
 
 	figures->learned += counts->learned;
+	figures->returned += counts->returned;
 	figures->refused += counts->refused;
 	figures->closed_by_fin += counts->closed_by_fin;
 	figures->closed_by_reset += counts->closed_by_reset;
@@ -71,8 +72,8 @@ static void finish(struct weir_connection_figures *figures)
 	if (figures->now > figures->max)
 		figures->now = figures->max;
 	figures->closed_by_idle =
-		less(figures->opened + figures->learned, figures->closed_by_fin + figures->closed_by_reset +
-								 figures->reused + figures->evicted + figures->now);
+		less(figures->opened + figures->returned, figures->closed_by_fin + figures->closed_by_reset +
+								  figures->reused + figures->evicted + figures->now);
 }
 
 void weir_connection_figures(const struct weir_connection_flow *flow, uint32_t tag,
@@ -134,7 +135,6 @@ static uint32_t counted_class(uint32_t state)
 {
 	switch (state) {
 	case WEIR_CONNECTION_HALF_OPEN:
-	case WEIR_CONNECTION_HEARD:
 		return WEIR_CONNECTION_CLASS_HALF;
 	case WEIR_CONNECTION_OPEN:
 		return WEIR_CONNECTION_CLASS_OPEN;

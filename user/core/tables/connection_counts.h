@@ -25,7 +25,7 @@ uint64_t weir_connection_step_ns(uint64_t timeout_ms);
 /* What a flow, or a whole rule, has to show. */
 struct weir_connection_figures {
 	uint64_t now, max;
-	uint64_t opened, learned, refused;
+	uint64_t opened, learned, returned, refused;
 	bool has_refused; /* not of a flow with a key: a packet that is refused writes nothing there */
 	uint64_t closed_by_fin, closed_by_reset, closed_by_idle, reused, evicted;
 	uint64_t handshakes, handshake_us; /* handshake_us: all of them together */

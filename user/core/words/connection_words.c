@@ -31,6 +31,7 @@ json_t *weir_json_connections(const struct weir_connection_figures *figures)
 		{"max", figures->max},
 		{"opened", figures->opened},
 		{"learned", figures->learned},
+		{"returned", figures->returned},
 		{"refused", figures->refused},
 		{"closedByFin", figures->closed_by_fin},
 		{"closedByReset", figures->closed_by_reset},

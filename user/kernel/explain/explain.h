@@ -69,7 +69,8 @@ struct weir_explained_rule {
 	bool has_tokens;
 	double tokens;
 	bool has_connections;
-	uint64_t connections;
+	uint64_t connections; /* that count */
+	uint64_t learned;     /* so far, of those that nobody saw open and count for nothing */
 	bool has_breaker;
 	struct weir_breaker_view breaker;
 	uint64_t penalty_left_ns; /* 0: none */

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "program/array.h"
+#include "program/connection_totals.h"
 #include "program/copy.h"
 #include "tables/connection_counts.h"
 #include "tables/penalties.h"
@@ -220,30 +221,48 @@ static void look_at_tokens(const struct weir_look *look, const struct weir_lab_f
 
 /* ---- connections, breakers, penalties ---- */
 
+/* A resource without a flow key is one flow: its figures are the rule's. */
+static void look_at_lone_connections(const struct weir_look *look, uint32_t slot,
+				     const struct weir_connection_clock *clock, struct weir_explained_rule *explained)
+{
+	const struct weir_instance *instance = look->stage->instance;
+	struct weir_connection_figures figures;
+
+	if (!instance)
+		return;
+	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_MAP_CONNECTION_TOTALS],
+								     instance->map_fd[WEIR_MAP_LONE_CONNECTIONS]},
+				       slot, clock, &figures))
+		return; /* ignoring: it is shown as none */
+	explained->connections = figures.now;
+	explained->learned = figures.learned;
+}
+
 static void look_at_connections(const struct weir_look *look, const struct weir_lab_flow *flow,
 				struct weir_explained_rule *explained)
 {
 	const struct weir_config *config = weir_object_config(look->stage->object);
 	const struct weir_connection_clock clock = weir_connection_clock(config->connection_step_ns, look->now_ns);
 	const struct weir_rule *rule = rule_of(look->stage, flow);
-	const struct weir_connection_flow *lone;
 	const struct weir_connection_flow_set *set;
+	struct weir_connection_figures figures;
 	uint32_t tag = weir_shared_tag(flow->hash);
 	int way;
 
 	explained->has_connections = true;
 	if (!rule->key_fields) {
-		lone = weir_stage_find(look->stage, WEIR_MAP_LONE_CONNECTIONS, rule->slot);
-		if (lone)
-			explained->connections = weir_connections_in_cells(lone, WEIR_CONNECTION_LONE_TAG, &clock);
+		look_at_lone_connections(look, rule->slot, &clock, explained);
 		return;
 	}
 	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as weir_get_connection_flow() has it */
 		tag |= WEIR_CONNECTION_CHECK + 1;
 	set = find_set(look->stage, WEIR_MAP_CONNECTION_FLOWS, flow->hash, config->connection_flow_sets);
 	way = set ? find_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag) : -1;
-	if (way >= 0)
-		explained->connections = weir_connections_in_cells(&set->flow[way], set->flow[way].owner >> 32, &clock);
+	if (way < 0)
+		return;
+	weir_connection_figures(&set->flow[way], set->flow[way].owner >> 32, &clock, &figures);
+	explained->connections = figures.now;
+	explained->learned = figures.learned;
 }
 
 static void look_at_breaker(const struct weir_look *look, const struct weir_lab_flow *flow,
