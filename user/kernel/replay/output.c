@@ -5,8 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -14,7 +15,8 @@
 #include "base/util.h"
 
 #define COPY_BYTES 65536
-#define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
+#define LINKS_MAX 40	    /* as many as the kernel follows (path_resolution(7)) */
+#define TEMPORARY_TRIES 100 /* names that are taken; chosen, not derived */
 
 static int cannot_write(struct weir_diag *diag, int err, const char *path)
 {
@@ -23,102 +25,181 @@ static int cannot_write(struct weir_diag *diag, int err, const char *path)
 			      "cannot write '%s'", path);
 }
 
-/* What is linked in /proc is no name but a thing that is open, such as what /dev/stdout leads to. */
-static bool is_in_proc(const char *path)
+/* ---- where a path leads ---- */
+
+/* Somebody else who can make a link, or put one in the place of what was there when we looked, would have us write
+ * where he cannot. So the path is walked part by part, each is opened once, and nothing is found by its name again.
+ */
+struct walk {
+	int directory;	  /* where we are (O_PATH) */
+	char *path;	  /* with the rest of it, from there: */
+	const char *rest; /* ... a part of `path` */
+	int links;	  /* that were followed */
+};
+
+static void end_walk(struct walk *walk)
 {
-	_cleanup_(weir_closep) int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	weir_closep(&walk->directory);
+	free(walk->path);
+}
+
+/* What is linked in /proc is no name but a thing that is open, such as what /dev/stdout leads to. */
+static bool is_in_proc(int fd)
+{
 	struct statfs fs;
 
-	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* What a link says, as seen from where we are. NULL: errno says why. */
-static char *read_link(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char target[PATH_MAX], *next;
-	ssize_t bytes = readlink(path, target, sizeof(target) - 1);
-
-	if (bytes < 0)
-		return NULL;
-	target[bytes] = '\0';
-	if (target[0] == '/' || !slash)
-		return strdup(target);
-	return asprintf(&next, "%.*s/%s", (int)(slash - path), path, target) < 0 ? NULL : next;
-}
-
-/* A link that somebody else has put there would lead us where he cannot write, and root can. */
 static bool is_link_of_others(const struct stat *status)
 {
 	return S_ISLNK(status->st_mode) && status->st_uid != 0 && status->st_uid != geteuid();
 }
 
-/*
- * Where a result named `path` is to appear: a regular file, or a name that is not taken. *ret_place is NULL where
- * renaming would replace a thing (a device, a pipe) instead of filling it. Returns 0 or -errno.
- */
-static int find_place(const char *path, char **ret_place)
+static int enter(struct walk *walk, int fd)
 {
-	_cleanup_(weir_freep) char *place = strdup(path);
-
-	for (int links = 0; place && links < LINKS_MAX; links++) {
-		struct stat status;
-		char *next;
-
-		if (lstat(place, &status) < 0) {
-			if (errno != ENOENT || !*place)
-				return -errno;
-			*ret_place = TAKE_PTR(place);
-			return 0;
-		}
-		if (is_in_proc(place) || !(S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))) {
-			*ret_place = NULL;
-			return 0;
-		}
-		if (is_link_of_others(&status))
-			return -EPERM;
-		if (S_ISREG(status.st_mode)) {
-			*ret_place = TAKE_PTR(place);
-			return 0;
-		}
-		next = read_link(place);
-		if (!next)
-			return -errno;
-		free(place);
-		place = next;
-	}
-	return place ? -ELOOP : -ENOMEM;
+	if (fd < 0)
+		return -errno;
+	close(walk->directory);
+	walk->directory = fd;
+	return 0;
 }
 
-/* mkostemp makes files that only the owner reads; the result is to have the permissions of what it replaces, or the
- * usual ones.
+/* What the link says takes its place in the path. */
+static int follow(struct walk *walk, int link, const char *behind)
+{
+	char target[PATH_MAX], *path;
+	ssize_t bytes = readlinkat(link, "", target, sizeof(target) - 1);
+
+	if (bytes < 0)
+		return -errno;
+	if (++walk->links > LINKS_MAX)
+		return -ELOOP;
+	target[bytes] = '\0';
+	if (asprintf(&path, "%s%s", target, behind) < 0)
+		return -ENOMEM;
+	free(walk->path);
+	walk->rest = walk->path = path;
+	return *target == '/' ? enter(walk, open("/", O_PATH | O_CLOEXEC)) : 0;
+}
+
+/* The path ends at a name in the directory where we are. */
+static int end_at_name(struct walk *walk, struct weir_output *output, char *name)
+{
+	output->name = name;
+	output->fd = TAKE_FD(walk->directory);
+	output->is_found = true;
+	return 0;
+}
+
+static int end_at_thing(struct weir_output *output, int fd)
+{
+	output->fd = fd;
+	output->is_found = true;
+	return 0;
+}
+
+/* One part of the path. Returns 0 or -errno. */
+static int take_step(struct walk *walk, struct weir_output *output)
+{
+	const char *name = walk->rest + strspn(walk->rest, "/"), *behind = name + strcspn(name, "/");
+	_cleanup_(weir_freep) char *part = *name ? strndup(name, behind - name) : strdup(".");
+	_cleanup_(weir_closep) int fd = -1;
+	bool is_name = true;
+	struct stat status;
+
+	if (!part)
+		return -ENOMEM;
+	fd = openat(walk->directory, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT && !*behind ? end_at_name(walk, output, TAKE_PTR(part)) : -errno;
+	if (fstat(fd, &status))
+		return -errno;
+	if (is_link_of_others(&status))
+		return -EPERM;
+	if (S_ISLNK(status.st_mode)) {
+		if (!is_in_proc(fd))
+			return follow(walk, fd, behind);
+		weir_closep(&fd);
+		fd = openat(walk->directory, part, O_PATH | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		is_name = false;
+	}
+	walk->rest = behind;
+	if (*behind)
+		return enter(walk, TAKE_FD(fd));
+	return is_name && S_ISREG(status.st_mode) ? end_at_name(walk, output, TAKE_PTR(part))
+						  : end_at_thing(output, TAKE_FD(fd));
+}
+
+/*
+ * Where a result is to appear: a name in a directory, that of a regular file or one that is not taken; or the thing
+ * that is there, which renaming would replace (a device, a pipe) instead of filling it. Returns 0 or -errno.
  */
-static int use_mode(int fd, const char *place)
+static int find_place(struct weir_output *output)
+{
+	_cleanup_(end_walk) struct walk walk = {
+		.directory = open(*output->path == '/' ? "/" : ".", O_PATH | O_CLOEXEC),
+		.path = strdup(output->path),
+	};
+	int err = walk.directory < 0 ? -errno : walk.path ? 0 : -ENOMEM;
+
+	if (!err && !*output->path)
+		err = -ENOENT;
+	walk.rest = walk.path;
+	while (!err && !output->is_found)
+		err = take_step(&walk, output);
+	return err;
+}
+
+/* ---- the file ---- */
+
+/* A temporary file is made so that only the owner reads it; the result is to have the permissions of what it replaces,
+ * or the usual ones.
+ */
+static int use_mode(int fd, const struct weir_output *output)
 {
 	struct stat status;
 	mode_t mask;
 
-	if (!lstat(place, &status))
+	if (!fstatat(output->fd, output->name, &status, AT_SYMLINK_NOFOLLOW))
 		return fchmod(fd, status.st_mode & 0777);
 	mask = umask(0);
 	umask(mask);
 	return fchmod(fd, 0666 & ~mask);
 }
 
+/* A new file beside the place, under a name that nobody can guess. Returns a descriptor, or -errno. */
+static int make_temporary(struct weir_output *output)
+{
+	for (int tries = 0; tries < TEMPORARY_TRIES; tries++) {
+		_cleanup_(weir_freep) char *temporary = NULL;
+		uint32_t drawn;
+		int fd;
+
+		if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
+			return -errno;
+		if (asprintf(&temporary, "%s.%06x", output->name, drawn & 0xffffff) < 0) {
+			temporary = NULL;
+			return -ENOMEM;
+		}
+		fd = openat(output->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			output->temporary = TAKE_PTR(temporary);
+		if (fd >= 0 || errno != EEXIST)
+			return fd >= 0 ? fd : -errno;
+	}
+	return -EEXIST;
+}
+
 static int open_beside(struct weir_output *output)
 {
-	_cleanup_(weir_freep) char *temporary = NULL;
-	_cleanup_(weir_closep) int fd = -1;
+	_cleanup_(weir_closep) int fd = make_temporary(output);
 
-	if (asprintf(&temporary, "%s.XXXXXX", output->place) < 0) {
-		temporary = NULL;
-		return -ENOMEM;
-	}
-	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
-	output->temporary = TAKE_PTR(temporary);
-	if (use_mode(fd, output->place))
+		return fd;
+	if (use_mode(fd, output))
 		return -errno;
 	output->stream = fdopen(fd, "w+");
 	if (!output->stream)
@@ -132,8 +213,8 @@ int weir_output_open(struct weir_output *output, const char *path, struct weir_d
 	int err;
 
 	*output = (struct weir_output){.path = path};
-	err = find_place(path, &output->place);
-	if (!err && output->place) {
+	err = find_place(output);
+	if (!err && output->name) {
 		err = open_beside(output);
 	} else if (!err) {
 		output->stream = tmpfile();
@@ -150,12 +231,16 @@ int weir_output_check(const struct weir_output *output, struct weir_diag *diag)
 	return ferror(output->stream) ? cannot_write(diag, errno ? errno : EIO, output->path) : 0;
 }
 
-/* What is there already. NULL: errno says why. */
-static FILE *open_there(const char *path)
+/* The thing that was found, whatever has its name by now. NULL: errno says why. */
+static FILE *open_there(const struct weir_output *output)
 {
-	_cleanup_(weir_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-	FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+	_cleanup_(weir_closep) int fd = -1;
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	FILE *stream;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", output->fd);
+	fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopen(fd, "w");
 	if (stream)
 		TAKE_FD(fd);
 	return stream;
@@ -188,15 +273,15 @@ static int fill(const struct weir_output *output)
 {
 	_cleanup_(weir_fclosep) FILE *to = NULL;
 
-	if (output->place)
+	if (output->name)
 		return 0;
-	to = open_there(output->path);
+	to = open_there(output);
 	return to ? copy(output->stream, to) : -errno;
 }
 
 static int put_in_place(const struct weir_output *output)
 {
-	return output->place && rename(output->temporary, output->place) < 0 ? -errno : 0;
+	return output->name && renameat(output->fd, output->temporary, output->fd, output->name) < 0 ? -errno : 0;
 }
 
 int weir_outputs_commit(struct weir_output *const *outputs, size_t count, struct weir_diag *diag)
@@ -223,9 +308,9 @@ static int show(struct weir_output *output)
 
 	if (!err)
 		err = put_in_place(output);
-	if (err || output->place)
+	if (err || output->name)
 		return err;
-	to = open_there(output->path);
+	to = open_there(output);
 	err = to ? copy(output->stream, to) : -errno;
 	if (err)
 		return err;
@@ -249,8 +334,10 @@ void weir_output_close(struct weir_output *output)
 	if (output->stream)
 		fclose(output->stream);
 	if (output->temporary)
-		unlink(output->temporary);
+		unlinkat(output->fd, output->temporary, 0);
+	if (output->is_found)
+		close(output->fd);
 	free(output->temporary);
-	free(output->place);
+	free(output->name);
 	*output = (struct weir_output){.path = output->path};
 }

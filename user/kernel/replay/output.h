@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A result file that appears whole or not at all: it is written under a temporary name beside its place, which is
- * behind whatever links of ours or of root's lead there, and renamed when done. What is no regular file (a pipe, a
- * device, /dev/stdout) is filled from an unnamed temporary file when done. One that is to grow under the eyes of
+ * behind whatever links of ours or of root's lead there, in any part of the path, and renamed when done; links of
+ * others are not followed. What is no regular file (a pipe, a device, /dev/stdout) is filled from an unnamed temporary
+ * file when done. Where that is to be is found once, when it is opened. A result that is to grow under the eyes of
  * others appears sooner (weir_output_show).
  */
 #ifndef WEIR_REPLAY_OUTPUT_H
 #define WEIR_REPLAY_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/diag.h"
@@ -15,7 +17,9 @@
 struct weir_output {
 	FILE *stream;	  /* to write to; also readable, so that what was written can be put in order */
 	const char *path; /* borrowed */
-	char *place;	  /* where it is to appear; NULL: it is no regular file, and is written to under `path` */
+	bool is_found;	  /* fd is open */
+	int fd;		  /* of the directory where it is to appear; without a name, of the thing itself (O_PATH) */
+	char *name;	  /* there; NULL: it is no regular file */
 	char *temporary;  /* name to rename from; NULL: unnamed, or renamed already */
 };
 
