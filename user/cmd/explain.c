@@ -4,7 +4,9 @@
 #include <getopt.h>
 #include <linux/if_ether.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -24,9 +26,10 @@ static const struct weir_option own_options[] = {
 	{'S', false, "src", "ADDRESS", "source address"},
 	{'D', false, "dst", "ADDRESS", "destination address"},
 	{'p', false, "proto", "NAME", "protocol: tcp, udp, icmp and so on, or a number"},
-	{'s', false, "sport", "PORT", "source port"},
-	{'d', false, "dport", "PORT", "destination port"},
-	{'F', false, "flags", "FLAGS", "TCP flags that are set: syn, or syn,ack and so on"},
+	{'s', false, "sport", "PORT", "source port, by number or name"},
+	{'d', false, "dport", "PORT", "destination port: 53, dns, https and so on"},
+	{'F', false, "flags", "FLAGS",
+	 "TCP flags that are set: ack, or syn,ack and so on (with --proto tcp and without this: syn)"},
 	{'t', false, "icmp-type", "N", "type of ICMP or ICMPv6"},
 	{'v', false, "vlan", "N", "VLAN of the outer tag (with --proto and without this: no tag)"},
 	{'q', false, "dscp", "N", "code point, by name or number (with --proto and without this: 0)"},
@@ -35,6 +38,8 @@ static const struct weir_option own_options[] = {
 	{'c', false, "pcap", "FILE", "take the packet from a capture"},
 	{'P', false, "packet", "N", "which one of it, from 1 (default: the first)"},
 	{'r', true, "rules", "FILE...", "ask these rule files, not what is attached"},
+	{'E', false, "exit-code", NULL,
+	 "exit with 1 if it would be dropped, and with 2 if that is not known, or on any trouble"},
 	{},
 };
 
@@ -48,18 +53,24 @@ const struct weir_command weir_explain_command = {
 		"under each rule, what that flow has used, what is left, when it frees, and why the threshold is what\n"
 		"it is. The attached program itself is asked, in a copy: nothing is sent, and nothing changes. What "
 		"is\n"
-		"not said of the packet is not guessed: with --src alone all rules are shown whose flows go by that.",
-	.example = "  weir explain --src 198.51.100.7 --dst 192.0.2.53 --proto udp --dport 53\n"
-		   "  weir explain --src 198.51.100.7\n"
+		"not said of the packet is not guessed: with a source alone all rules are shown whose flows go by "
+		"that.\n"
+		"Of TCP it is a packet that opens a connection, unless --flags says otherwise.",
+	.example = "  weir explain --src 198.51.100.7 --dst 192.0.2.53 --proto udp --dport dns\n"
+		   "  weir explain 198.51.100.7\n"
 		   "  weir explain -r rules/dns-per-client.yaml --pcap traffic.pcap --packet 7",
-	.exits = "0 done, whatever the verdict, 1 it failed, 2 the request or a file that it reads is wrong",
+	.exits = "0 done, whatever the verdict, 1 it failed, 2 the request or a file that it reads is wrong; with "
+		 "--exit-code 0 it passes, 1 it would be dropped, 2 that is not known, or any trouble",
 };
+
+#define IS_DROPPED 1 /* with --exit-code */
 
 struct explain_request {
 	const char *instance; /* NULL: not given */
 	const char *netns, *interface, *pcap;
 	uint64_t packet_number;
-	bool wants_json;
+	bool wants_json, tells_by_exit_code;
+	int verdict_code; /* with --exit-code */
 	const char **files;
 	size_t file_count;
 	struct weir_packet_words words;
@@ -121,12 +132,36 @@ static int read_number(const char *option, const char *text, uint64_t least, uin
 	return weir_parse_number(text, least, most, ret_number, &refusal) ? refuse(option, &refusal) : 0;
 }
 
+/* Names that people use, and where there is no /etc/services (services(5)). */
+static const struct weir_number_name port_names[] = {
+	{"ssh", 22},   {"smtp", 25},   {"dns", 53},	{"domain", 53}, {"http", 80},  {"ntp", 123},
+	{"ldap", 389}, {"https", 443}, {"mysql", 3306}, {"rdp", 3389},	{"sip", 5060}, {"redis", 6379},
+};
+
+/* -1: nothing is called so. */
+static int find_port(const char *name)
+{
+	const struct servent *service;
+
+	for (size_t i = 0; i < ARRAY_SIZE(port_names); i++)
+		if (!strcmp(port_names[i].name, name))
+			return (int)port_names[i].number;
+	service = getservbyname(name, NULL);
+	return service ? ntohs(service->s_port) : -1;
+}
+
 static int read_port(struct explain_request *request, const char *option, const char *text, uint32_t field,
 		     uint16_t *ret_port)
 {
-	uint64_t number;
-	int err = read_number(option, text, 0, UINT16_MAX, &number);
+	const bool is_name = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+	const int named = is_name ? find_port(text) : -1;
+	uint64_t number = named;
+	int err = 0;
 
+	if (is_name && named < 0)
+		return wrong("--%s: no service is called '%s': write the port's number", option, text);
+	if (!is_name)
+		err = read_number(option, text, 0, UINT16_MAX, &number);
 	if (err)
 		return err;
 	*ret_port = number;
@@ -249,6 +284,9 @@ static int take_option(struct explain_request *request, int option, const char *
 	case 'j':
 		request->wants_json = true;
 		return 0;
+	case 'E':
+		request->tells_by_exit_code = true;
+		return 0;
 	case '?':
 		fputs("'weir explain --help' shows options and an example\n", stderr); /* getopt has said why */
 		return -EINVAL;
@@ -268,6 +306,19 @@ static bool has_ports(uint8_t protocol)
 static bool has_icmp_type(uint8_t protocol)
 {
 	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
+}
+
+/* Whoever asks whether TCP passes asks whether a connection can be opened: packets of one that is open pass most
+ * limits, and 'admits' would be no answer.
+ */
+static void assume_opening(struct explain_request *request)
+{
+	if (!(request->known & WEIR_MATCH_KIND) || request->words.protocol != IPPROTO_TCP ||
+	    request->known & WEIR_MATCH_TCP_FLAGS)
+		return;
+	request->words.tcp_flags = TH_SYN;
+	request->known |= WEIR_MATCH_TCP_FLAGS;
+	request->question.is_new = !(request->known & WEIR_MATCH_SOURCE_PORT);
 }
 
 /* With the protocol it is known which of the other fields the packet has; an odd tag or code point would be said. */
@@ -296,7 +347,7 @@ static int check_described(const struct explain_request *request)
 	if (request->packet_number)
 		return wrong("--packet goes with --pcap");
 	if (!(known & WEIR_MATCH_SOURCE))
-		return wrong("which packet? '--src ADDRESS' at least, or '--pcap FILE'");
+		return wrong("which packet? its source ADDRESS at least, or '--pcap FILE'");
 	if (!(known & WEIR_MATCH_KIND))
 		return 0;
 	if (known & (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT) && !has_ports(protocol))
@@ -384,9 +435,10 @@ static void describe(struct explain_request *request, uint32_t said)
 
 static int compose(struct explain_request *request)
 {
-	const uint32_t said = request->known;
-	uint32_t bytes;
+	uint32_t said, bytes;
 
+	assume_opening(request);
+	said = request->known;
 	complete(request);
 	bytes = weir_compose_frame(&request->words, request->frame);
 	if (!bytes)
@@ -499,6 +551,7 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 		err = ask(request, &ruleset, &explanation, diag);
 	if (err)
 		return err;
+	request->verdict_code = explanation.unknown ? WEIR_EXIT_WRONG : explanation.passes ? WEIR_EXIT_OK : IS_DROPPED;
 	if (request->wants_json)
 		return weir_json_print(weir_json_explanation(&explanation, json_incref(request->fields)), diag);
 	weir_print_explanation(&explanation, request->text);
@@ -510,6 +563,25 @@ static int check_request(const struct explain_request *request)
 	if (request->pcap && request->known)
 		return wrong("--pcap says all of the packet: leave the other options out");
 	return request->pcap ? 0 : check_described(request);
+}
+
+/* An address is the source's; behind --rules all else is a file. */
+static int take_argument(struct explain_request *request, const char *argument)
+{
+	struct weir_refusal ignored;
+	struct weir_prefix prefix;
+
+	if (!(request->known & WEIR_MATCH_SOURCE) && !weir_parse_prefix(argument, &prefix, &ignored))
+		return take_packet_option(request, 'S', argument);
+	return request->file_count ? take_file(request, argument) : wrong("what is '%s'?", argument);
+}
+
+/* As diff(1) has it: 1 says something of the packet, and is taken. */
+static int finish(const struct explain_request *request, int err, struct weir_diag *diag)
+{
+	if (!request->tells_by_exit_code)
+		return weir_exit_code(err, diag);
+	return err ? weir_exit_code(-EINVAL, diag) : request->verdict_code;
 }
 
 int weir_cmd_explain(int argc, char **argv)
@@ -535,14 +607,9 @@ int weir_cmd_explain(int argc, char **argv)
 		if (take_option(&request, option, optarg))
 			return WEIR_EXIT_WRONG;
 	}
-	for (; optind < argc; optind++) {
-		if (!request.file_count) {
-			wrong("what is '%s'?", argv[optind]);
+	for (; optind < argc; optind++)
+		if (take_argument(&request, argv[optind]))
 			return WEIR_EXIT_WRONG;
-		}
-		if (take_file(&request, argv[optind]))
-			return WEIR_EXIT_WRONG;
-	}
 	if (check_request(&request))
 		return WEIR_EXIT_WRONG;
 	if (!request.instance) {
@@ -550,5 +617,5 @@ int weir_cmd_explain(int argc, char **argv)
 			return WEIR_EXIT_WRONG;
 		request.instance = named.instance;
 	}
-	return weir_exit_code(explain(&request, &diag), &diag);
+	return finish(&request, explain(&request, &diag), &diag);
 }

@@ -302,6 +302,25 @@ static void print_answer(const struct weir_explained_rule *rule)
 		line("delay", "%s", format_time(rule->delay_ns, words));
 }
 
+static const char *format_ago(uint64_t now_ns, uint64_t then_ns, char words[WEIR_WORDS_BYTES])
+{
+	return format_time(now_ns > then_ns ? now_ns - then_ns : 0, words);
+}
+
+static void print_lost(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
+{
+	const struct weir_offence *lost = &rule->lost;
+	char first[WEIR_WORDS_BYTES], last[WEIR_WORDS_BYTES];
+
+	if (lost->packets)
+		line(lost->is_observed ? "would lose" : "lost",
+		     "%s%llu packet%s, %s%llu bytes: the first %s ago, the latest %s ago",
+		     lost->is_estimated ? "~" : "", (unsigned long long)lost->packets, weir_plural(lost->packets),
+		     lost->is_estimated ? "~" : "", (unsigned long long)lost->bytes,
+		     format_ago(explanation->now_ns, lost->first_ns, first),
+		     format_ago(explanation->now_ns, lost->last_ns, last));
+}
+
 static const char *answer_of(const struct weir_explained_rule *rule)
 {
 	if (rule->missing)
@@ -334,6 +353,7 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	}
 	print_used(rule);
 	print_answer(rule);
+	print_lost(explanation, rule);
 }
 
 void weir_print_explanation(const struct weir_explanation *explanation, const char *packet)
@@ -422,6 +442,16 @@ static void add_used(const struct weir_explained_rule *rule, json_t *fields)
 	}
 }
 
+/* Null: nothing is known. */
+static json_t *json_lost(const struct weir_offence *lost)
+{
+	if (!lost->packets)
+		return json_null();
+	return json_pack("{s:b, s:I, s:I, s:b, s:I, s:I}", "wouldDrop", lost->is_observed, "packets",
+			 (json_int_t)lost->packets, "bytes", (json_int_t)lost->bytes, "isEstimated", lost->is_estimated,
+			 "firstNs", (json_int_t)lost->first_ns, "lastNs", (json_int_t)lost->last_ns);
+}
+
 static json_t *json_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
 	json_t *fields = weir_json_rule(rule->info);
@@ -441,8 +471,10 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 	json_object_set_new(fields, "admits", json_boolean(rule->admits));
 	json_object_set_new(fields, "freesInNs",
 			    rule->frees_ns == WEIR_TRIAL_NEVER ? json_null() : json_integer(rule->frees_ns));
-	if (explanation->is_live)
+	if (explanation->is_live) {
 		add_used(rule, fields);
+		json_object_set_new(fields, "lost", json_lost(&rule->lost));
+	}
 	return fields;
 }
 

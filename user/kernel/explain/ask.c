@@ -15,6 +15,7 @@
 #include "kind/kind.h"
 #include "program/array.h"
 #include "program/copy.h"
+#include "watch/offenders.h"
 
 /* The work on one explanation, which owns what is behind the pointers. */
 struct work {
@@ -334,6 +335,16 @@ static int explain_rules(struct work *work)
 
 /* ---- all of them together ---- */
 
+/* What tells a connection from others does not matter where it is none of those that there are. */
+static uint32_t fields_of_kind(const struct work *work, const struct weir_rule *rule)
+{
+	const uint32_t fields = rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0;
+
+	return work->question->is_new
+		       ? fields & ~(WEIR_MATCH_DESTINATION | WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT)
+		       : fields;
+}
+
 /* What the keys and the kinds of its rules read of a packet. */
 static void note_fields_of_rules(struct work *work)
 {
@@ -342,9 +353,8 @@ static void note_fields_of_rules(struct work *work)
 	for (uint32_t i = 0; i < work->flow_count; i++) {
 		const struct weir_rule *rule = &generation->rules[work->flows[i].place];
 
-		work->result->unknown |= (fields_of_key(rule->key_fields) |
-					  (rule->kind < WEIR_KIND_COUNT ? weir_kinds[rule->kind]->packet_fields : 0)) &
-					 ~work->question->known;
+		work->result->unknown |=
+			(fields_of_key(rule->key_fields) | fields_of_kind(work, rule)) & ~work->question->known;
 	}
 }
 
@@ -463,6 +473,30 @@ static int follow_controller(struct work *work)
 				sizeof(signals));
 }
 
+/* Drops are counted by flow anyway. Of a rule that enforces now and only observed before, those of later. */
+static void take_loss(const struct weir_instance *instance, const struct weir_offence *offence,
+		      struct weir_explained_rule *rule)
+{
+	const bool has_key = rule->info->identity.key_fields;
+
+	if (rule->missing || &instance->rules[offence->rule_slot] != rule->info ||
+	    (has_key && memcmp(&offence->key, &rule->key, sizeof(rule->key)) != 0))
+		return;
+	if (!rule->lost.packets || offence->last_ns > rule->lost.last_ns)
+		rule->lost = *offence;
+}
+
+static int find_losses(struct weir_explanation *result, struct weir_diag *diag)
+{
+	_cleanup_(weir_drops_free) struct weir_drops drops = {};
+	int err = weir_drops_read(result->opened, &(struct weir_drops_wanted){.most = SIZE_MAX}, &drops, diag);
+
+	for (size_t i = 0; i < drops.count; i++)
+		for (size_t each = 0; each < result->rule_count; each++)
+			take_loss(result->opened, &drops.worst[i], &result->rules[each]);
+	return err;
+}
+
 /* The reloads that one explanation may run into. Chosen, not derived. */
 #define REPLACED_MAX 5
 
@@ -497,6 +531,8 @@ static int explain_attached(const char *name, const struct weir_question *questi
 	work.rule_count = result.opened->rule_count;
 	err = follow_controller(&work);
 	err = err ? fail(diag, err) : explain(&work, diag);
+	if (!err)
+		err = find_losses(&result, diag);
 	if (err)
 		return err;
 	*ret_explanation = result;

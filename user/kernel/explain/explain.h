@@ -11,6 +11,7 @@
 #include "control/controller.h"
 #include "explain/trial.h"
 #include "instance/instance.h"
+#include "program/offenders.h"
 #include "rules/ruleset.h"
 #include "tables/breaker_state.h"
 
@@ -22,6 +23,7 @@ struct weir_question {
 	uint32_t known;	  /* enum weir_match_field, or-ed: what is said of it */
 	uint32_t ifindex; /* 0: not said */
 	bool is_ipv6;	  /* where the protocol is not said */
+	bool is_new;	  /* it opens a connection that is not there: which ports it has says no rule more */
 };
 
 /* Why a threshold is what it is. */
@@ -74,6 +76,7 @@ struct weir_explained_rule {
 	bool has_breaker;
 	struct weir_breaker_view breaker;
 	uint64_t penalty_left_ns; /* 0: none */
+	struct weir_offence lost; /* what the flow has lost to the rule, all CPUs together; 0 packets: none is known */
 	/* its own answer to the packet, now */
 	bool admits;
 	uint64_t delay_ns; /* how long the packet would wait (throttling) */
