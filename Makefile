@@ -35,7 +35,8 @@ DOCDIR ?= $(PREFIX)/share/doc/weir
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNITDIR ?= $(PREFIX)/lib/systemd/system
-SYSCONFDIR ?= /etc
+# Of what is installed elsewhere the configuration is there, too.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX:/=)),/etc,$(PREFIX:/=)/etc)
 VERSION := 0.1
 
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -46,9 +47,21 @@ CMOCKA = $(shell pkg-config --libs cmocka)
 CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
-ALL_CFLAGS = $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANITIZE_FLAGS)
-BPF_CFLAGS := -O2 -g -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
-	-Wno-address-of-packed-member $(DEFINES) -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
+
+# What Debian's dpkg-buildflags gives with hardening=+all, for whoever builds weir. _FORTIFY_SOURCE needs a build that
+# optimises, gets in the way of sanitizers, and may be given by who builds (a level of 3, say).
+optimises = $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+FORTIFY = $(if $(SANITIZE_FLAGS)$(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,$(if $(optimises),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+STACK_CLASH := $(shell echo | $(CC) -Werror -fstack-clash-protection -x c -c -o /dev/null - 2>/dev/null && echo -fstack-clash-protection)
+HARDENING = -fPIE -fstack-protector-strong $(STACK_CLASH) -Wformat -Werror=format-security $(FORTIFY)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(LDFLAGS)
+
+# No file says where it was built: two builds in two directories are the same.
+PATHS_MAPPED = -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(BUILD)/=build/
+
+ALL_CFLAGS = $(CFLAGS) -std=gnu11 $(WARNINGS) $(HARDENING) $(PATHS_MAPPED) $(SANITIZE_FLAGS)
+BPF_CFLAGS = -O2 -g -std=gnu11 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Wno-address-of-packed-member $(PATHS_MAPPED) $(DEFINES) -Iinclude -Ibpf $(if $(MULTIARCH),-I/usr/include/$(MULTIARCH))
 
 # A short line for each step: $(call step,CC,$<). V=1 shows the commands instead, make -s neither.
 V ?= 0
@@ -139,7 +152,7 @@ KERNEL := $(BUILD)/libweir-kernel.a
 SERVE := $(BUILD)/libweir-serve.a
 
 $(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(KERNEL) $(CORE)
-	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(CORE): $(call objects,$(core_SRC))
 
@@ -222,7 +235,7 @@ TOOLS := $(call tests_in,tools/*.c)
 
 # Unit tests link all of core and of the oracle, and no libbpf: if either began to use the kernel, no unit test would link.
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(ORACLE) $(CORE)
-	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) \
 		-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive $(CORE_LIBS) $(CMOCKA) $(LDLIBS)
 
 # What the unit tests of one subject share.
@@ -240,7 +253,7 @@ $(BUILD)/tests/unit/bench_test: $(call objects,$(BENCH_PURE:%=tests/bench/%.c))
 $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 
 # Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
-LINK_TEST = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) $(CMOCKA) -lpthread
+LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(CMOCKA) -lpthread
 
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
@@ -309,7 +322,7 @@ fuzzers: $(FUZZERS)
 
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
 		$(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ORACLE) $(KERNEL) $(CORE)
-	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # `make test` has all but the largest configurations.
 model:
@@ -387,7 +400,7 @@ $(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
 $(call objects,$(call includes_skeleton,tests/bench)): | $(BENCH_SKELETONS)
 
 $(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(KERNEL) $(CORE)
-	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lpthread
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
 SHORTCUTS_SECTION := What each shortcut is worth
 COMPARE_SECTION := Against the last release
@@ -474,7 +487,7 @@ $(call checked,analyzer) $(call checked,tidy): | $(SKELETONS) $(BENCH_SKELETONS)
 ANALYZER_QUIET := -Wno-analyzer-malloc-leak -Wno-format-nonliteral -Wno-format-truncation
 $(call checked,analyzer): $(BUILD)/check/analyzer/%.ok: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call step,ANALYZE,$<) gcc $(CPPFLAGS) $(ALL_CFLAGS) -O0 -fanalyzer $(ANALYZER_QUIET) \
+	$(call step,ANALYZE,$<) gcc $(CPPFLAGS) $(ALL_CFLAGS) -O0 -U_FORTIFY_SOURCE -fanalyzer $(ANALYZER_QUIET) \
 		-Itests/check/include -MMD -MP -MT $@ -MF $(@:.ok=.d) -S -o /dev/null $<
 	@touch $@
 
@@ -500,7 +513,7 @@ man: $(MAN)
 units: $(UNITS)
 
 $(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(KERNEL) $(CORE)
-	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/man/commands.body: $(MAN_COMMANDS)
 	@mkdir -p $(@D)
@@ -563,8 +576,15 @@ install: $(BUILD)/weir $(MAN) $(UNITS)
 	@$(foreach file,$(CONFIGURED),{ [ -e $(DESTDIR)$(call part,3,$(file)) ] || $(call install_file,$(file)); } &&) true
 	@echo 'installed weir $(VERSION) in $(DESTDIR)$(PREFIX)'
 
+# Where instances are pinned. A weir that is gone takes nothing off.
+PINS ?= /sys/fs/bpf/weir
+
 # Directories of weir's own go as well, once they are empty.
 uninstall:
+	@[ -n '$(DESTDIR)' ] || for pins in $(PINS)/*/; do \
+		name=$${pins%/} && name=$${name##*/}; \
+		[ ! -d "$$pins" ] || echo "still attached, and limits: '$(BUILD)/weir detach --instance $$name' takes it off"; \
+	done
 	@rm -f $(foreach file,$(INSTALLED),$(DESTDIR)$(call part,3,$(file)))
 	@$(foreach file,$(CONFIGURED),[ ! -e $(DESTDIR)$(call part,3,$(file)) ] || \
 		{ cmp -s $(call part,1,$(file)) $(DESTDIR)$(call part,3,$(file)) && rm $(DESTDIR)$(call part,3,$(file)); } || \
