@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "cmd.h"
@@ -15,8 +16,11 @@
 #include "host/confine.h"
 #include "host/host.h"
 
-/* One that died sooner would die again. Chosen, not derived. */
+/* A server that dies sooner may die again: each that does in a row is followed by one that waits twice as long, from
+ * one second on, and after so many there is none. Chosen, not derived.
+ */
 #define LIFE_NS_MIN (10 * WEIR_NSEC_PER_SEC)
+#define SHORT_LIVES_MAX 6
 
 int weir_server_open(const struct weir_options *options, struct weir_server *ret_server, struct weir_diag *diag)
 {
@@ -70,10 +74,19 @@ __attribute__((noreturn)) static void serve_and_exit(const struct weir_server *s
 	weir_unbound_memory();
 	weir_confine(WEIR_CONFINED_READER, &diag);
 	weir_tell(&diag);
+	sleep(server->pause_s); /* here, as the controller has no time to wait */
 	weir_serve(&serve, &diag);
 	weir_tell(&diag);
 	fflush(NULL);
 	_exit(1);
+}
+
+/* Nobody answers there any more: who connects hears so at once. */
+static void close_listeners(struct weir_server *server)
+{
+	for (size_t i = 0; i < server->count; i++)
+		weir_listener_close(&server->listeners[i]);
+	server->count = 0;
 }
 
 void weir_server_start(struct weir_server *server, const char *instance, struct weir_controller *controller)
@@ -84,7 +97,7 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 		return;
 	weir_controller_hear(controller, &server->notes->drops_wanted);
 	fflush(NULL); /* what is in buffers would be printed by both */
-	server->started_ns = weir_host_now_ns();
+	server->started_ns = weir_host_now_ns() + server->pause_s * WEIR_NSEC_PER_SEC;
 	server->child = fork();
 	if (server->child == 0) {
 		weir_controller_leave(controller);
@@ -93,22 +106,48 @@ void weir_server_start(struct weir_server *server, const char *instance, struct 
 	if (server->child < 0) {
 		server->child = 0;
 		perror("weir run: does not serve: cannot fork");
+		close_listeners(server);
 	}
+}
+
+/* The child is gone: another follows, unless too many of them were short-lived. */
+static void replace(struct weir_server *server, int status, const char *instance, struct weir_controller *controller)
+{
+	const bool was_killed = WIFSIGNALED(status);
+
+	server->child = 0;
+	if (weir_host_now_ns() >= server->started_ns + LIFE_NS_MIN)
+		server->short_lives = 0;
+	else
+		server->short_lives++;
+	server->pause_s = server->short_lives ? 1u << (server->short_lives - 1) : 0;
+	fprintf(stderr, "weir run: the server has ended (%s %d): ", was_killed ? "signal" : "exit code",
+		was_killed ? WTERMSIG(status) : WEXITSTATUS(status));
+	if (server->short_lives >= SHORT_LIVES_MAX) {
+		fprintf(stderr, "it serves no more, after %d that ended at once; packets are limited as before\n",
+			SHORT_LIVES_MAX);
+		close_listeners(server);
+		return;
+	}
+	if (server->pause_s)
+		fprintf(stderr, "it is started again in %u s\n", server->pause_s);
+	else
+		fputs("it is started again\n", stderr);
+	weir_server_start(server, instance, controller);
 }
 
 void weir_server_look(struct weir_server *server, const char *instance, struct weir_controller *controller)
 {
-	const bool has_lived = weir_host_now_ns() - server->started_ns >= LIFE_NS_MIN;
 	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
 
-	if (!server->child || waitpid(server->child, &status, WNOHANG) == 0)
-		return;
-	server->child = 0;
-	fprintf(stderr, "weir run: the server has ended (%s %d): %s\n", WIFSIGNALED(status) ? "signal" : "exit code",
-		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-		has_lived ? "it is started anew" : "it serves no more; packets are limited as before");
-	if (has_lived)
-		weir_server_start(server, instance, controller);
+	while (server->child && waitpid(server->child, &status, WNOHANG | WUNTRACED) != 0) {
+		if (!WIFSTOPPED(status)) {
+			replace(server, status, instance, controller);
+			return;
+		}
+		fprintf(stderr, "weir run: the server was stopped (signal %d), and is ended\n", WSTOPSIG(status));
+		kill(server->child, SIGKILL);
+	}
 }
 
 void weir_server_note_reload(struct weir_server *server, bool has_failed)
@@ -123,12 +162,11 @@ void weir_server_note_reload(struct weir_server *server, bool has_failed)
 void weir_server_free(struct weir_server *server)
 {
 	if (server->child) {
-		kill(server->child, SIGTERM);
+		kill(server->child, SIGKILL); /* a stopped one hears nothing else */
 		while (waitpid(server->child, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	for (size_t i = 0; i < server->count; i++)
-		weir_listener_close(&server->listeners[i]);
+	close_listeners(server);
 	if (server->notes)
 		munmap(server->notes, sizeof(*server->notes));
 	free(server->listeners);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The process that serves an instance over HTTP (serve/serve.h), a child of `weir run`: opened before anything is
- * attached, started when the controller is there, and started anew when it dies of a fault.
+ * attached, started when the controller is there, and started again when it dies of a fault, is stopped, or hangs.
  */
 #ifndef WEIR_CMD_SERVER_H
 #define WEIR_CMD_SERVER_H
@@ -19,7 +19,9 @@ struct weir_server {
 	size_t count;			 /* 0: it is not asked for */
 	struct weir_serve_notes *notes;	 /* of both processes */
 	pid_t child;			 /* 0: none */
-	uint64_t started_ns;
+	uint64_t started_ns;		 /* when it began, or will after its pause */
+	unsigned int short_lives;	 /* servers that died at once, in a row */
+	unsigned int pause_s;		 /* before the present one serves */
 };
 
 /* Listen where the options say, in the present network namespace. *ret_server is to be freed in any case. */
@@ -28,7 +30,9 @@ int weir_server_open(const struct weir_options *options, struct weir_server *ret
 /* The controller is what the child must not look like (weir_controller_leave). Says on stderr what went wrong. */
 void weir_server_start(struct weir_server *server, const char *instance, struct weir_controller *controller);
 
-/* A child has ended, of whoever. If it was the server's: start it anew, unless it died as soon as it lived. */
+/* A child has ended or stopped, of whoever. If it was the server's: start another. After too many that died at once the
+ * sockets are closed instead.
+ */
 void weir_server_look(struct weir_server *server, const char *instance, struct weir_controller *controller);
 
 /* For /metrics. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "host/host.h"
@@ -25,6 +26,7 @@
 #define CONNECTION_BYTES 16384		    /* of memory for a request's head, and for that of its reply */
 #define REQUEST_NS (10 * WEIR_NSEC_PER_SEC) /* Prometheus gives a scrape 10 s, too */
 #define NICENESS 5			    /* packets and the controller come first */
+#define HANGS_S 60			    /* for one round of the loop, which reads a full table at most once */
 
 /* One that is open. */
 struct connection {
@@ -267,8 +269,10 @@ static int serve_once(struct door *doors, size_t count, struct pollfd *polled)
 		if (ms >= 0 && (timeout_ms < 0 || ms < timeout_ms))
 			timeout_ms = ms;
 	}
+	alarm(0);
 	if (poll(polled, count, timeout_ms) < 0 && errno != EINTR)
 		return -errno;
+	alarm(HANGS_S); /* one that hangs dies of it, and is started again */
 	for (size_t i = 0; i < count; i++) {
 		cut_off_the_slow(&doors[i], weir_host_now_ns());
 		MHD_run(doors[i].daemon);

@@ -77,6 +77,7 @@ static int drop_capabilities(enum weir_confinement confinement)
  */
 static const char *const calls_of_both[] = {
 	/* memory, time, itself */
+	"alarm",
 	"brk",
 	"clock_getres",
 	"clock_gettime",
@@ -115,6 +116,7 @@ static const char *const calls_of_both[] = {
 	"sched_getaffinity",
 	"sched_yield",
 	"set_robust_list",
+	"setitimer", /* alarm(3), where that is no call */
 	"setpriority",
 	"sigaltstack",
 	"sysinfo",
