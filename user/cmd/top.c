@@ -30,8 +30,8 @@ const struct weir_command weir_top_command = {
 
 static void print_rules(const struct weir_top *top)
 {
-	static const char *const headings[] = {"rule",	     "resource",  ">offered/s", ">admitted/s",
-					       ">dropped/s", "limit now", ">share"};
+	static const char *const headings[] = {"rule",	     "resource",      ">offered/s", ">admitted/s",
+					       ">dropped/s", ">would drop/s", "limit now",  ">share"};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
 
 	for (size_t i = 0; i < top->rule_count; i++) {
@@ -42,6 +42,10 @@ static void print_rules(const struct weir_top *top)
 		weir_table_cell(&table, "%.0f", rule->rates.offered);
 		weir_table_cell(&table, "%.0f", rule->rates.admitted);
 		weir_table_cell(&table, "%.0f", rule->rates.dropped);
+		if (rule->drops_nothing)
+			weir_table_cell(&table, "%.0f", rule->rates.would_drop);
+		else
+			weir_table_cell(&table, "-");
 		weir_table_cell(&table, "%s", rule->limit);
 		if (rule->share < 0)
 			weir_table_cell(&table, "-");
@@ -86,9 +90,12 @@ static int print_once(struct weir_top *top, const struct weir_options *options, 
 		return err;
 	if (options->wants_json)
 		return weir_json_print(weir_top_describe(top), diag);
-	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s; %llu active flow%s\n",
-	       top->instance->name, top->total.offered, top->total.admitted, top->total.dropped,
-	       (unsigned long long)top->flows.flows.active, weir_plural(top->flows.flows.active));
+	printf("instance %s: offered %.0f/s, admitted %.0f/s, dropped %.0f/s", top->instance->name, top->total.offered,
+	       top->total.admitted, top->total.dropped);
+	if (weir_top_observes(top))
+		printf(", would drop %.0f/s", top->total.would_drop);
+	printf("; %llu active flow%s\n", (unsigned long long)top->flows.flows.active,
+	       weir_plural(top->flows.flows.active));
 	if (top->cluster.rule_count)
 		printf("cluster %s\n", weir_cluster_words(&top->cluster, words));
 	putchar('\n');

@@ -94,14 +94,22 @@ static uint64_t dropped_of(const struct weir_totals *totals)
 {
 	uint64_t dropped = 0;
 
-	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
-		dropped += totals->would_drop[verdict].packets;
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
 		if (weir_verdict_drops(verdict))
 			dropped += totals->verdict[verdict].packets;
-	}
 	return dropped;
 }
 
+static uint64_t would_drop_of(const struct weir_totals *totals)
+{
+	uint64_t would_drop = 0;
+
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		would_drop += totals->would_drop[verdict].packets;
+	return would_drop;
+}
+
+/* After the rules: an instance that enforces knows only by rule what would be dropped. */
 static void set_total(struct weir_top *top)
 {
 	const double seconds = seconds_between(top);
@@ -113,6 +121,9 @@ static void set_total(struct weir_top *top)
 	top->total.offered = rate(now->seen.packets, before->seen.packets, seconds);
 	top->total.dropped = rate(dropped_of(now), dropped_of(before), seconds);
 	top->total.admitted = top->total.offered > top->total.dropped ? top->total.offered - top->total.dropped : 0;
+	top->total.would_drop = rate(would_drop_of(now), would_drop_of(before), seconds);
+	for (size_t i = 0; i < top->rule_count && !top->instance->info.observes; i++)
+		top->total.would_drop += top->rules[i].rates.would_drop;
 }
 
 static double share_of_busiest(const struct weir_top *top, uint32_t slot)
@@ -162,6 +173,7 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 		.resource = rule->resource_name,
 		.slot = slot,
 		.observes = rule->observes,
+		.drops_nothing = rule->observes || top->instance->info.observes,
 		.share = share_of_busiest(top, slot),
 	};
 	set_limit(top, place, line);
@@ -173,9 +185,8 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 	}
 	if (!top->has_before)
 		return;
-	line->rates.dropped =
-		rate(now->blocked.packets + now->would_drop.packets,
-		     top->before.rules[slot].blocked.packets + top->before.rules[slot].would_drop.packets, seconds);
+	line->rates.dropped = rate(now->blocked.packets, top->before.rules[slot].blocked.packets, seconds);
+	line->rates.would_drop = rate(now->would_drop.packets, top->before.rules[slot].would_drop.packets, seconds);
 	if (rule->resource_name[0]) {
 		const struct weir_resource_sum *sum = &top->counters.resources[rule->resource_slot];
 		const struct weir_resource_sum *before = &top->before.resources[rule->resource_slot];
@@ -223,9 +234,9 @@ static int set_lines(struct weir_top *top, struct weir_diag *diag)
 	top->rule_count = top->flow_count = top->drop_count = 0;
 	if (!top->rules || !top->flow_lines || !top->drop_lines)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot show instance '%s'", top->instance->name);
-	set_total(top);
 	for (size_t i = 0; i < rules; i++)
 		set_rule(top, i, &top->rules[top->rule_count++]);
+	set_total(top);
 	for (size_t i = 0; i < flows; i++)
 		set_flow(top, &top->flows.flows.busiest[i], &top->flow_lines[top->flow_count++]);
 	for (size_t i = 0; i < top->drops.count; i++)
@@ -281,6 +292,14 @@ void weir_top_close(struct weir_top *top)
 	*top = (struct weir_top){};
 }
 
+bool weir_top_observes(const struct weir_top *top)
+{
+	for (size_t i = 0; i < top->rule_count; i++)
+		if (top->rules[i].drops_nothing)
+			return true;
+	return top->instance->info.observes;
+}
+
 const char *weir_top_number(double number, char text[16])
 {
 	static const char units[] = " kMGT";
@@ -301,8 +320,8 @@ const char *weir_top_number(double number, char text[16])
 
 static json_t *describe_rates(const struct weir_top_rates *rates)
 {
-	return json_pack("{s:f, s:f, s:f}", "offered", rates->offered, "admitted", rates->admitted, "dropped",
-			 rates->dropped);
+	return json_pack("{s:f, s:f, s:f, s:f}", "offered", rates->offered, "admitted", rates->admitted, "dropped",
+			 rates->dropped, "wouldDrop", rates->would_drop);
 }
 
 static json_t *describe_rule(const struct weir_top_rule *rule)

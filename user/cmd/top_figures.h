@@ -22,13 +22,15 @@
 
 /* Packets a second. */
 struct weir_top_rates {
-	double offered, admitted, dropped; /* where rules only observe, dropped is what they would drop */
+	double offered, admitted, dropped;
+	double would_drop; /* by rules that observe, or an instance that does; two rules may each count a packet */
 };
 
 struct weir_top_rule {
 	const char *name, *resource; /* the instance's; resource is empty for a system rule */
 	uint32_t slot;
-	bool observes;
+	bool observes;					      /* by itself */
+	bool drops_nothing;				      /* it observes, or the whole instance does */
 	struct weir_top_rates rates;			      /* offered and admitted: of its resource */
 	char limit[48];					      /* in force now: "1000 per 1 s" */
 	double share;					      /* of its busiest flow; below 0: none is known */
@@ -72,6 +74,9 @@ int weir_top_open(const char *name, struct weir_top *top, struct weir_diag *diag
 /* Once more; a reload is followed. -ENOENT: the instance was detached, without a word. */
 int weir_top_read(struct weir_top *top, struct weir_diag *diag);
 void weir_top_close(struct weir_top *top);
+
+/* A rule observes, or all do. */
+bool weir_top_observes(const struct weir_top *top);
 
 /* "1.24M", "950", "0.5": at most six characters. */
 const char *weir_top_number(double number, char text[16]);

@@ -173,6 +173,11 @@ static bool is_meant(const struct weir_top_screen *screen, const char *one, cons
 
 static enum weir_top_sort compare_sort; /* qsort(3) hands nothing on */
 
+static double lost(const struct weir_top_rates *rates)
+{
+	return rates->dropped + rates->would_drop;
+}
+
 static int compare_rules(const void *left, const void *right)
 {
 	const struct weir_top_rule *a = *(const struct weir_top_rule *const *)left;
@@ -184,7 +189,7 @@ static int compare_rules(const void *left, const void *right)
 	if (compare_sort == WEIR_TOP_BY_OFFERED)
 		difference = b->rates.offered - a->rates.offered;
 	if (compare_sort == WEIR_TOP_BY_DROPPED)
-		difference = b->rates.dropped - a->rates.dropped;
+		difference = lost(&b->rates) - lost(&a->rates);
 	if (compare_sort == WEIR_TOP_BY_SHARE)
 		difference = b->share - a->share;
 	if (difference)
@@ -211,7 +216,7 @@ static const struct weir_top_rule **choose_rules(const struct weir_top_screen *s
 
 /* ---- panes ---- */
 
-static const char *const sort_words[WEIR_TOP_SORTS] = {"rule files", "offered", "dropped", "share", "name"};
+static const char *const sort_words[WEIR_TOP_SORTS] = {"dropped", "rule files", "offered", "share", "name"};
 
 /* A line of its own, below the head, where hosts share rules: else the line is empty. */
 static void draw_cluster(const struct weir_top *top)
@@ -246,9 +251,11 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	put(0, 0, COLS - 10, false, line);
 	put(0, COLS - 9, 9, true, screen->is_frozen ? "FROZEN" : clock);
 	attroff(A_BOLD);
-	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  dropped %s/s  flows %s  controller %s",
+	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  %s %s/s  flows %s  controller %s",
 		 weir_top_number(top->total.offered, number[0]), weir_top_number(top->total.admitted, number[1]),
-		 weir_top_number(top->total.dropped, number[2]), weir_top_number(top->flows.flows.active, number[3]),
+		 instance->info.observes ? "would drop" : "dropped",
+		 weir_top_number(instance->info.observes ? top->total.would_drop : top->total.dropped, number[2]),
+		 weir_top_number(top->flows.flows.active, number[3]),
 		 top->controller.state == WEIR_CONTROLLER_NOT_NEEDED
 			 ? "not needed"
 			 : weir_controller_state_names[top->controller.state]);
@@ -282,8 +289,8 @@ static int draw_rule_headings(int y)
 
 static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 {
-	const bool drops = rule->rates.dropped > 0 && !rule->observes;
-	char name[WEIR_NAME_BYTES + 16];
+	const bool drops = rule->rates.dropped > 0;
+	char name[WEIR_NAME_BYTES + 16], number[16], dropped[24];
 	int x = 0;
 
 	snprintf(name, sizeof(name), "%s%s", rule->name, rule->observes ? " (observes)" : "");
@@ -295,7 +302,9 @@ static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 	x = put_number(y, x, RATE_COLUMNS, rule->rates.offered);
 	x = put_number(y, x, RATE_COLUMNS + 1, rule->rates.admitted);
 	attron(COLOR_PAIR(drops ? PAIR_DROPS : 0));
-	x = put_number(y, x, RATE_COLUMNS, rule->rates.dropped);
+	snprintf(dropped, sizeof(dropped), rule->drops_nothing ? "(%s)" : "%s",
+		 weir_top_number(rule->drops_nothing ? rule->rates.would_drop : rule->rates.dropped, number));
+	x = put(y, x, RATE_COLUMNS, true, dropped);
 	attroff(COLOR_PAIR(drops ? PAIR_DROPS : 0));
 	x = put(y, x + 1, LIMIT_COLUMNS, false, rule->limit);
 	x = put_share(y, x, rule->share);
@@ -307,22 +316,36 @@ static size_t scroll_to(size_t first, size_t count, size_t lines)
 	return count <= lines ? 0 : first > count - lines ? count - lines : first;
 }
 
+static void draw_more(int y, size_t count)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "%zu more rule%s: arrows move, s sorts, / filters", count, weir_plural(count));
+	attron(A_DIM);
+	put(y, 0, COLS, false, line);
+	attroff(A_DIM);
+}
+
 /* Returns the line after it. */
 static int draw_rules(struct weir_top_screen *screen, const struct weir_top *top, int y, int lines)
 {
-	size_t count = 0;
+	size_t count = 0, shown;
 	_cleanup_(weir_freep) const struct weir_top_rule **rules = choose_rules(screen, top, &count);
 
+	/* The last line says how many there are no lines for, if it is not the only one. */
+	shown = count > (size_t)lines && lines > 1 ? lines - 1 : lines;
 	y = draw_rule_headings(y);
 	if (screen->cursor >= count)
 		screen->cursor = count ? count - 1 : 0;
 	if (screen->cursor < screen->first_rule)
 		screen->first_rule = screen->cursor;
-	if (screen->cursor >= screen->first_rule + lines)
-		screen->first_rule = screen->cursor - lines + 1;
-	screen->first_rule = scroll_to(screen->first_rule, count, lines);
-	for (int i = 0; rules && i < lines && screen->first_rule + i < count; i++)
-		draw_rule(y + i, rules[screen->first_rule + i],
+	if (screen->cursor >= screen->first_rule + shown)
+		screen->first_rule = screen->cursor - shown + 1;
+	screen->first_rule = scroll_to(screen->first_rule, count, shown);
+	if (count > shown && shown < (size_t)lines)
+		draw_more(y + shown, count - shown);
+	for (size_t i = 0; rules && i < shown && screen->first_rule + i < count; i++)
+		draw_rule(y + (int)i, rules[screen->first_rule + i],
 			  !screen->is_in_flows && screen->first_rule + i == screen->cursor);
 	if (!screen->is_in_flows)
 		draw_heading(y - 1, true);
@@ -493,7 +516,7 @@ static void draw_help(void)
 {
 	static const char *const lines[] = {
 		"q            quit",
-		"s            sort rules by the next: rule files, offered, dropped, share, name",
+		"s            sort rules by the next: dropped, rule files, offered, share, name",
 		"/            show only rules and flows with some text; Esc shows all again",
 		"space        freeze, and go on",
 		"d            flows: the busiest, or those that lost packets in the last minute",
@@ -504,9 +527,9 @@ static void draw_help(void)
 		"",
 		"Rates are packets a second since the last reading. 'offered' and 'admitted'",
 		"are of the rule's resource, 'dropped' of the rule alone; where it observes,",
-		"what it would drop. 'share' is of the rule's busiest flow. The last minute is",
-		"what was offered each second; red are the seconds in which something was",
-		"dropped.",
+		"what it would drop, in brackets. 'share' is of the rule's busiest flow. The",
+		"last minute is what was offered each second; red are the seconds in which",
+		"something was dropped.",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines) && (int)i + 3 < LINES - 1; i++)

@@ -12,9 +12,9 @@
 #include "top_figures.h"
 
 enum weir_top_sort {
-	WEIR_TOP_BY_FILE, /* in the order of the rule files */
+	WEIR_TOP_BY_DROPPED, /* or would be; of equal ones, and at first, in the order of the rule files */
+	WEIR_TOP_BY_FILE,
 	WEIR_TOP_BY_OFFERED,
-	WEIR_TOP_BY_DROPPED,
 	WEIR_TOP_BY_SHARE,
 	WEIR_TOP_BY_NAME,
 	WEIR_TOP_SORTS

@@ -11,6 +11,7 @@ const PERIOD_MS = 1000;
 const PATIENCE_MS = 10000;
 
 const byId = (id) => document.getElementById(id);
+const observed = new Map(); // of a resource's name: what would have been dropped, by the page's own seconds
 const charts = new Map(); // of a resource's name: what its figure is made of
 const eventItems = {changes: new Map(), drops: new Map()}; // of what an event says: its item in the list
 let isPaused = false, lostSince = 0, wasNumbers = null, lastStatus = null, pauseMs = PERIOD_MS;
@@ -135,22 +136,46 @@ function fillTiles(tiles) {
 		if (note)
 			figure.append(" ", element("small", note));
 	});
+	while (list.children.length > tiles.length)
+		list.lastElementChild.remove();
 }
 
 // Packets a second since the last answer; before there are two, nothing is known.
 function ratesOf(stats) {
 	const drops = /^block$|Drop$|^deny$|^error$/, at = performance.now(), v = stats.totals.verdicts;
-	const now = {at, seen: stats.totals.seen.packets, dropped: 0, generation: stats.generation};
+	const now = {at, seen: stats.totals.seen.packets, dropped: 0, generation: stats.generation, observed: new Map()};
 	for (const name in v)
 		if (drops.test(name))
 			now.dropped += v[name].packets;
+	for (const rule of stats.rules)
+		now.observed.set(`${rule.resource} ${rule.name}`, {resource: rule.resource, packets: rule.wouldDrop.packets});
 	const before = wasNumbers, seconds = before ? (at - before.at) / 1000 : 0;
 	wasNumbers = now;
 	if (!before || seconds < 0.2 || now.seen < before.seen)
 		return null;
 	const seen = (now.seen - before.seen) / seconds, dropped = (now.dropped - before.dropped) / seconds;
-	return {seen, dropped, passed: Math.max(seen - dropped, 0)};
+	return {seen, dropped, passed: Math.max(seen - dropped, 0), wouldDrop: noteObserved(before, now)};
 }
+
+// What would be dropped of each resource since the last answer. No counter keeps that by second: the page does, from when it
+// is opened. Several rules may observe a packet: the one that would drop most says it. Returns the sum, packets a second.
+function noteObserved(before, now) {
+	const most = new Map(), [from, to] = [before.at / 1000, now.at / 1000];
+	for (const [rule, {resource, packets}] of now.observed) {
+		const rate = Math.max(packets - (before.observed.get(rule)?.packets ?? packets), 0) / (to - from);
+		most.set(resource, Math.max(most.get(resource) ?? 0, rate));
+	}
+	for (const [resource, rate] of most) {
+		const kept = (observed.get(resource) ?? []).filter((span) => span.to > to - 60);
+		observed.set(resource, [...kept, {from, to, rate}]);
+	}
+	return [...most.values()].reduce((a, b) => a + b, 0);
+}
+
+// null: the page did not look then.
+const observedAt = (resource, at) => observed.get(resource)?.find((span) => span.from <= at && at < span.to)?.rate ?? null;
+
+const observes = (status) => status.settings.mode === "observe" || status.rules.some((rule) => rule.mode === "observe");
 
 function showNow(status, stats, flows) {
 	const rates = ratesOf(stats), figure = (n) => rates ? short.format(rates[n]) : "…";
@@ -159,6 +184,7 @@ function showNow(status, stats, flows) {
 		["Packets/s offered", figure("seen")],
 		["Packets/s admitted", figure("passed")],
 		["Packets/s dropped", figure("dropped")],
+		...(observes(status) ? [["Packets/s that would be dropped", figure("wouldDrop")]] : []),
 		["Active flows", count(flows.active)],
 		["Controller", state === "notNeeded" ? "not needed" : state, "", state === "stale" || state === "absent"],
 		["Interfaces", status.links.map((link) => link.interface).join(", ") || "none",
@@ -168,10 +194,10 @@ function showNow(status, stats, flows) {
 	]);
 	setText(byId("instance"), status.instance);
 	document.title = `weir ${status.instance}`;
-	const observes = status.settings.mode === "observe", mode = byId("mode");
+	const dropsNothing = status.settings.mode === "observe", mode = byId("mode");
 	mode.hidden = false;
-	mode.className = observes ? "badge observe" : "badge";
-	setText(mode, observes ? "observes: drops nothing" : "enforces");
+	mode.className = dropsNothing ? "badge observe" : "badge";
+	setText(mode, dropsNothing ? "observes: drops nothing" : "enforces");
 }
 
 // ---- charts ----
@@ -183,8 +209,8 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 function options() {
 	return {
-		labels: ["second", "offered", "admitted", "threshold"],
-		colors: ["offered", "admitted", "threshold"].map(colour),
+		labels: ["second", "offered", "admitted", "would drop", "threshold"],
+		colors: ["offered", "admitted", "observed", "threshold"].map(colour),
 		includeZero: true, drawGrid: true, gridLineColor: colour("line"), axisLineColor: colour("line"),
 		strokeWidth: 2, highlightCircleSize: 3, interactionModel: {},
 		series: {offered: {fillGraph: true}, threshold: {strokePattern: [6, 4], strokeWidth: 1.5}},
@@ -202,7 +228,7 @@ function makeChart(name) {
 	canvas.setAttribute("aria-hidden", "true"); // the words above say the same
 	figure.append(caption, canvas);
 	byId("charts").append(figure);
-	return {figure, words, graph: new Dygraph(canvas, [[0, 0, 0, null]], options())};
+	return {figure, words, graph: new Dygraph(canvas, [[0, 0, 0, null, null]], options())};
 }
 
 // What all packets of the resource together may have, a second: of rules whose limit is not of each flow.
@@ -212,15 +238,16 @@ function thresholdOf(rules) {
 	return limits.length ? Math.min(...limits.map((rule) => rule.thresholdNow * 1000 / rule.statIntervalInMs)) : null;
 }
 
-function showChart(resource, rules) {
+function showChart(resource, rules, isObserved) {
 	const {passed, blocked} = resource.lastMinute, threshold = thresholdOf(rules), last = passed.length - 2;
 	if (!charts.has(resource.name))
 		charts.set(resource.name, makeChart(resource.name));
 	const chart = charts.get(resource.name);
 	// The last second is not over yet.
-	chart.graph.updateOptions({file: passed.slice(0, -1).map((p, i) => [i - last, p + blocked[i], p, threshold])});
+	const now = performance.now() / 1000, wouldDrop = (second) => isObserved ? observedAt(resource.name, now + second - 0.5) : null;
+	chart.graph.updateOptions({file: passed.slice(0, -1).map((p, i) => [i - last, p + blocked[i], p, wouldDrop(i - last), threshold])});
 	setText(chart.words, `offered ${count(passed[last] + blocked[last])}, admitted ${count(passed[last])}, `
-		+ `blocked ${count(blocked[last])} packets/s` + (threshold === null ? "" : `; threshold ${count(threshold)}`)
+		+ `blocked ${count(blocked[last])}${isObserved ? `, would block ${count(observed.get(resource.name)?.at(-1).rate ?? 0)}` : ""} packets/s` + (threshold === null ? "" : `; threshold ${count(threshold)}`)
 		+ (resource.connections ? `; ${count(resource.connections.now)} connections open` : ""));
 	return chart.figure;
 }
@@ -237,8 +264,12 @@ function showCharts(status, stats) {
 			chart.figure.remove();
 			charts.delete(name);
 		}
-	for (const resource of shown)
-		showChart(resource, status.rules.filter((rule) => rule.resource === resource.name));
+	const dropsNothing = status.settings.mode === "observe";
+	for (const resource of shown) {
+		const rules = status.rules.filter((rule) => rule.resource === resource.name);
+		showChart(resource, rules, dropsNothing || rules.some((rule) => rule.mode === "observe"));
+	}
+	byId("observed-key").hidden = !observes(status);
 	byId("more-resources").hidden = shown.length === stats.resources.length;
 	setText(byId("more-resources"), `The ${CHARTS_MAX} busiest of ${count(stats.resources.length)} resources.`);
 }
