@@ -168,14 +168,15 @@ __noinline int weir_tell_drop(struct xdp_md *ctx, struct weir_scratch *s, __u32 
 	__u64 number;
 
 	WEIR_GLOBAL(EVENTS, s && all, 0);
-	if (!weir_take_turn(s, &all->ring[WEIR_LANE_DROPS]))
+	if (!weir_take_turn(s, &all->drops.head))
 		return 0;
 	if (place != WEIR_NO_RULE) {
 		weir_find_told(s, place);
 		weir_hash_key(s, place); /* makes s->key */
 	}
-	event = weir_begin_event(s, &all->ring[WEIR_LANE_DROPS], &number);
-	if (!event)
+	number = weir_take_number(&all->drops.head);
+	event = WEIR_ELEMENT(all->drops.event, number & (WEIR_RING_EVENTS - 1));
+	if (!weir_begin_event(s, event))
 		return 0;
 	event->threshold = place == WEIR_NO_RULE ? WEIR_EVENT_UNKNOWN : s->told.threshold;
 	event->used = place == WEIR_NO_RULE ? WEIR_EVENT_UNKNOWN : s->told.used;

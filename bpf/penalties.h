@@ -267,7 +267,6 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 						weir_planned_word(until_ns, tag) |
 							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
 			continue;
-		weir_count_penalty(rule->slot);
 		weir_tell_penalty(s, rule->place, until_ns);
 		return true;
 	}

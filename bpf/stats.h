@@ -53,12 +53,12 @@ static __always_inline void weir_count_delay(__u32 slot, __u64 wait_ns)
 	counters->delay_ns += wait_ns;
 }
 
-static __always_inline void weir_count_penalty(__u32 slot)
+static __always_inline void weir_count_rule_change(__u32 slot)
 {
 	struct weir_rule_counters *counters = weir_rule_counters(slot);
 
 	if (counters)
-		counters->penalties++;
+		counters->changes++;
 }
 
 static __always_inline void weir_count_block(const struct weir_rule *rule, __u32 bytes)

@@ -55,10 +55,10 @@ struct weir_rule_counters {
 	 * resource that it reads which passed uncounted, for want of a row
 	 */
 	__u64 stalled;
-	__u64 leases;	 /* how often other CPUs were asked */
-	__u64 delayed;	 /* packets planned for later; another rule may still have blocked them */
-	__u64 delay_ns;	 /* the sum of their waits */
-	__u64 penalties; /* begun */
+	__u64 leases;	/* how often other CPUs were asked */
+	__u64 delayed;	/* packets planned for later; another rule may still have blocked them */
+	__u64 delay_ns; /* the sum of their waits */
+	__u64 changes;	/* penalties that have begun; of a breaker, its changes of state */
 };
 
 /* Map `resource_counters`, by resource slot. A packet that any rule blocks is blocked for all resources that it belongs

@@ -5,8 +5,8 @@
  *
  * An event goes into a ring, where it overwrites the oldest. Readers map the rings and go by the numbers of the events:
  * any number of readers see the same, none takes anything from another, the program wakes nobody, and a reader that is
- * too slow knows how many it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and without one it fills up.) Each
- * lane has a ring of its own, so that one flood of drops cannot push out a change of state.
+ * too slow knows how many it has missed. (A BPF_MAP_TYPE_RINGBUF has one consumer, and without one it fills up.) Drops
+ * have a ring of their own, and so has each rule for its changes of state: no flood of one pushes out those of another.
  */
 #ifndef WEIR_ABI_EVENTS_H
 #define WEIR_ABI_EVENTS_H
@@ -15,17 +15,29 @@
 
 enum weir_event_lane {
 	WEIR_LANE_DROPS,     /* a sample of them, and only while somebody listens */
-	WEIR_LANE_PENALTIES, /* that begin: all, unless there are more than a lane takes */
-	WEIR_LANE_BREAKERS,  /* that change: all */
+	WEIR_LANE_PENALTIES, /* that begin: all, unless there are more of a rule than its ring takes */
+	WEIR_LANE_BREAKERS,  /* that change: the same */
 	WEIR_LANES
 };
 
-/* Of drops and of penalties, so many are told in a slice of time at most, on all CPUs together: 954 a second. A ring
- * then holds half a second of them, and readers look ten times a second. Chosen, not derived.
+/* Of drops, so many are told in a slice of time at most, on all CPUs together: 954 a second. The ring then holds half a
+ * second of them, and readers look ten times a second. Chosen, not derived.
  */
 #define WEIR_EVENT_SLICE_SHIFT 23 /* 2^23 ns: 8.4 ms */
 #define WEIR_EVENTS_A_SLICE 8
 #define WEIR_RING_EVENTS 512 /* a power of two */
+
+/* Changes: a rule has the ring of its slot modulo their number, so that up to sixteen rules, mostly, have one each. In
+ * a slice so many are told; after a slice in which that was not enough half as many, down to one. So half of what a
+ * rule told before a flood stays in its ring for two minutes, even if the flood is of the same rule. What is left out,
+ * rule_counters know: they count all. All chosen, not derived.
+ */
+#define WEIR_CHANGE_RINGS 16	   /* of each lane; a power of two */
+#define WEIR_CHANGE_EVENTS 64	   /* of each ring; a power of two */
+#define WEIR_CHANGE_SLICE_SHIFT 32 /* 2^32 ns: 4.3 s */
+#define WEIR_CHANGES_A_SLICE 16
+#define WEIR_CHANGE_HALVINGS 4 /* ... until it is one */
+_Static_assert(WEIR_CHANGES_A_SLICE >> WEIR_CHANGE_HALVINGS == 1, "there always is one more");
 
 #define WEIR_EVENT_NO_RULE 0xffffffffu
 #define WEIR_EVENT_UNKNOWN (~0ull)
@@ -63,11 +75,24 @@ struct weir_event {
 };
 #define WEIR_EVENT_BUSY (~0ull) /* being written */
 
+struct weir_ring_head {
+	__u64 last; /* number of the latest event; it may yet be being written */
+	/* The latest slice of time with an event, and in the lowest 8 bits how many it has had; of changes, in the 8
+	 * bits above these, how often what may be told is halved.
+	 */
+	__u64 slice;
+	__u64 flooded_until_ns; /* of changes: the end of the latest slice in which one was not told; CLOCK_MONOTONIC */
+	__u64 pad[5];
+};
+
 struct weir_event_ring {
-	__u64 last;  /* number of the latest event; it may yet be being written */
-	__u64 slice; /* the latest slice of time with an event (56 bits), and how many it has had (8 bits) */
-	__u64 pad[6];
+	struct weir_ring_head head;
 	struct weir_event event[WEIR_RING_EVENTS]; /* by number, modulo their number */
+};
+
+struct weir_change_ring {
+	struct weir_ring_head head;
+	struct weir_event event[WEIR_CHANGE_EVENTS];
 };
 
 /* ---- the journal: what has been done to the instance, which the program never reads ---- */
@@ -82,6 +107,8 @@ enum weir_journal_kind {
 	WEIR_JOURNAL_INTERFACE,	 /* gone, come, added or taken off */
 	WEIR_JOURNAL_CONTROLLER, /* it begins or ends */
 	WEIR_JOURNAL_CLUSTER,	 /* limits that hosts share: the store, leases, hosts */
+	WEIR_JOURNAL_BLOCK,	 /* sources, for a while, or no more */
+	WEIR_JOURNAL_ALLOW,
 	WEIR_JOURNAL_KINDS
 };
 
@@ -93,6 +120,9 @@ struct weir_journal_entry {
 	__u32 pad;
 	char text[WEIR_JOURNAL_TEXT_BYTES]; /* in words, ends with a 0 */
 };
+
+/* Scripts may block sources all day: what they do has a journal of its own, and does not push out a reload. */
+enum weir_journal_number { WEIR_JOURNAL_OF_CHANGES, WEIR_JOURNAL_OF_ORDERS, WEIR_JOURNALS };
 
 /* Commands and the controller write it: who takes a number by adding one to `last` writes the entry of that number. */
 #define WEIR_JOURNAL_ENTRIES 256
@@ -112,8 +142,9 @@ struct weir_journal {
 struct weir_events {
 	__u64 heard_until_ns;
 	__u64 pad[7];
-	struct weir_event_ring ring[WEIR_LANES];
-	struct weir_journal journal;
+	struct weir_event_ring drops;
+	struct weir_change_ring changes[WEIR_LANES - WEIR_LANE_PENALTIES][WEIR_CHANGE_RINGS]; /* by lane, and slot */
+	struct weir_journal journal[WEIR_JOURNALS];
 };
 
 #endif

@@ -66,7 +66,7 @@
 	TABLE(REQUEST_GROUPS, request_groups, struct weir_request_group, 24, 1)                                        \
 	TABLE(LONE_GROUPS, lone_groups, struct weir_request_group, 24, 1)                                              \
 	TABLE(PACE, pace_counters, struct weir_pace_counters, 32, 1)                                                   \
-	TABLE(EVENTS, events, struct weir_events, 422208, 2)
+	TABLE(EVENTS, events, struct weir_events, 727296, 3)
 
 /*
  * Of a generation, and so made anew by every load; but commands of another version read and write it while it is in

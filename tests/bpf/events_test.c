@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Events (bpf/events.h): what is told of a drop is right, and no more is told than may be; nothing while nobody
- * listens; changes of penalties and breakers are told always, and no flood pushes out a breaker's. By the real clock:
- * in the lab nothing is told.
+ * listens. Changes of penalties and breakers are told always, and no flood pushes out another rule's. By the real
+ * clock: in the lab nothing is told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,18 +135,31 @@ static void fail_request(const struct rig *rig)
 	send_tcp(rig, "10.0.0.2", 1001, "192.0.2.80", PORT + 1, SYN, false);
 }
 
-static uint64_t told(enum weir_event_lane lane)
+/* The ring of drops; of changes, that of a rule. */
+#define DROPS 0
+
+static size_t penalties_of(uint32_t slot)
 {
-	return weir_events_end(events, lane).passed;
+	return weir_events_ring(WEIR_LANE_PENALTIES, slot);
 }
 
-static struct weir_event the_only_event(enum weir_event_lane lane)
+static size_t breakers_of(uint32_t slot)
+{
+	return weir_events_ring(WEIR_LANE_BREAKERS, slot);
+}
+
+static uint64_t told(size_t ring)
+{
+	return weir_events_end(events, ring).passed;
+}
+
+static struct weir_event the_only_event(size_t ring)
 {
 	struct weir_event_cursor cursor = {};
 	struct weir_event event, next;
 
-	assert_true(weir_events_read(events, lane, &cursor, &event));
-	assert_false(weir_events_read(events, lane, &cursor, &next));
+	assert_true(weir_events_read(events, ring, &cursor, &event));
+	assert_false(weir_events_read(events, ring, &cursor, &next));
 	assert_int_equal(cursor.missed, 0);
 	return event;
 }
@@ -190,7 +203,7 @@ static void a_drop_is_told_with_rule_key_window_and_threshold(void **state)
 		send_packets(&rig, 0xc6336407, LIMIT, true);
 		send_packets(&rig, 0xc6336408, 1, true);
 		send_packets(&rig, 0xc6336407, 1, false);
-		event = the_only_event(WEIR_LANE_DROPS);
+		event = the_only_event(DROPS);
 		assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 		assert_int_equal(event.threshold, LIMIT * unit);
 		assert_int_equal(event.used, LIMIT * unit);
@@ -217,7 +230,7 @@ static void a_rule_without_a_flow_key_is_told_with_what_its_window_has_used(void
 	listen_now();
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 2, 1, false);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.threshold, LIMIT);
 	assert_int_equal(event.used, LIMIT);
 	end(&rig);
@@ -235,7 +248,7 @@ static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
 	listen_now();
 	send_packets(&rig, 1, 2, true);
 	send_packets(&rig, 1, 1, false);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
 	assert_int_equal(event.threshold, 2);
 	assert_int_equal(event.used, 2);
@@ -254,7 +267,7 @@ static void a_drop_without_a_rule_is_told_by_its_verdict(void **state)
 	build_frame(1, frame);
 	frame[14] = 0x41; /* a header of four bytes */
 	send_frame(&rig, frame, FRAME_BYTES, 1, false);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, WEIR_EVENT_NO_RULE);
 	assert_int_equal(event.verdict, WEIR_VERDICT_MALFORMED_DROP);
 	assert_int_equal(event.threshold, WEIR_EVENT_UNKNOWN);
@@ -276,9 +289,9 @@ static void a_drop_for_a_penalty_says_so(void **state)
 	listen_now();
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 1, 2, false);
-	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.flags, 0);
-	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.flags, WEIR_EVENT_PENALISED);
 	assert_int_equal(event.used, LIMIT);
 	end(&rig);
@@ -295,7 +308,7 @@ static void what_would_be_dropped_is_told_and_says_so(void **state)
 	load(&rig);
 	listen_now();
 	send_packets(&rig, 1, LIMIT + 1, true);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 	assert_int_equal(event.flags, WEIR_EVENT_OBSERVED);
 	assert_int_equal(event.threshold, LIMIT);
@@ -322,7 +335,7 @@ static void throttling_tells_how_long_the_packet_would_wait_and_may(void **state
 		listen_now();
 		send_packets(&rig, 1, 2, true);
 		send_packets(&rig, 1, 1, false);
-		event = the_only_event(WEIR_LANE_DROPS);
+		event = the_only_event(DROPS);
 		assert_int_equal(event.threshold, 150 * SECOND);
 		assert_in_range(event.used, 151 * SECOND, 2 * cost_ns); /* less what has passed since */
 		end(&rig);
@@ -342,7 +355,7 @@ static void of_a_packet_larger_than_the_threshold_throttling_tells_no_wait(void 
 	load(&rig);
 	listen_now();
 	send_packets(&rig, 1, 1, false);
-	assert_int_equal(the_only_event(WEIR_LANE_DROPS).used, WEIR_EVENT_UNKNOWN);
+	assert_int_equal(the_only_event(DROPS).used, WEIR_EVENT_UNKNOWN);
 	end(&rig);
 }
 
@@ -363,7 +376,7 @@ static void tokens_tell_what_the_bucket_lacks_and_holds(void **state)
 		listen_now();
 		send_packets(&rig, 1, 7, true);
 		send_packets(&rig, 1, 1, false);
-		event = the_only_event(WEIR_LANE_DROPS);
+		event = the_only_event(DROPS);
 		assert_int_equal(event.threshold, 7 * FRAME_BYTES + FRAME_BYTES / 2);
 		assert_int_equal(event.used, 7 * FRAME_BYTES);
 		end(&rig);
@@ -381,7 +394,7 @@ static void a_window_that_lends_tells_what_it_counts(void **state)
 		listen_now();
 		send_packets(&rig, 1, LIMIT, true);
 		send_packets(&rig, 1, 1, false);
-		event = the_only_event(WEIR_LANE_DROPS);
+		event = the_only_event(DROPS);
 		assert_int_equal(event.threshold, LIMIT);
 		assert_int_equal(event.used, LIMIT);
 		end(&rig);
@@ -403,7 +416,7 @@ static void an_associated_rule_tells_the_window_that_it_reads(void **state)
 	listen_now();
 	send_packets(&rig, 0xc6336407, 2, true);
 	send_packets(&rig, 0xc6336407, 1, false);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 	assert_int_equal(event.threshold, 2);
 	assert_int_equal(event.used, 2);
@@ -431,7 +444,7 @@ static void concurrency_tells_how_many_are_open(void **state)
 		send_tcp(&rig, "10.0.0.2", 1, "192.0.2.80", PORT, RST, true);
 		send_tcp(&rig, "10.0.0.2", 1, "192.0.2.80", PORT, SYN, true);
 		send_tcp(&rig, "10.0.0.2", LIMIT + 1, "192.0.2.80", PORT, SYN, false);
-		event = the_only_event(WEIR_LANE_DROPS);
+		event = the_only_event(DROPS);
 		assert_int_equal(event.threshold, LIMIT);
 		assert_int_equal(event.used, LIMIT);
 		end(&rig);
@@ -447,7 +460,7 @@ static void a_breaker_tells_what_it_opened_by(void **state)
 	load(&rig);
 	listen_now();
 	fail_request(&rig);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
 	assert_int_equal(event.threshold, WEIR_MICRO);
 	assert_int_equal(event.used, 1ull << 32 | 1);
@@ -474,7 +487,7 @@ static void a_system_rule_tells_the_signal(void **state)
 	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_MAP_CONTROL), &zero, &control, 0), 0);
 	listen_now();
 	send_packets(&rig, 1, 1, false);
-	event = the_only_event(WEIR_LANE_DROPS);
+	event = the_only_event(DROPS);
 	assert_int_equal(event.threshold, 8 * WEIR_MICRO);
 	assert_int_equal(event.used, 9500000);
 	end(&rig);
@@ -497,7 +510,7 @@ static void a_flow_that_was_pushed_out_is_told_with_what_it_had_used(void **stat
 	listen_now();
 	for (uint32_t source = 1; source <= 32; source++) {
 		send_packets(&rig, source, 1, false);
-		assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+		assert_true(weir_events_read(events, DROPS, &cursor, &event));
 		assert_int_equal(event.threshold, LIMIT);
 		assert_int_equal(event.used, LIMIT);
 		sleep_ns(2 * MS); /* so that the next is told, too */
@@ -514,7 +527,7 @@ static void while_nobody_listens_no_drop_is_told(void **state)
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
 	send_packets(&rig, 1, LIMIT + 100, false);
-	assert_int_equal(told(WEIR_LANE_DROPS), 0);
+	assert_int_equal(told(DROPS), 0);
 	end(&rig);
 }
 
@@ -529,11 +542,11 @@ static void soon_after_a_reader_has_died_no_drop_is_told(void **state)
 	send_packets(&rig, 1, LIMIT, true);
 	weir_events_listen(events, weir_host_now_ns() + 100 * MS);
 	send_packets(&rig, 1, 1, false);
-	before_it = told(WEIR_LANE_DROPS);
+	before_it = told(DROPS);
 	assert_int_equal(before_it, 1);
 	sleep_ns(120 * MS); /* and two ticks of 10 ms */
 	send_packets(&rig, 1, 1000, false);
-	assert_int_equal(told(WEIR_LANE_DROPS), before_it);
+	assert_int_equal(told(DROPS), before_it);
 	end(&rig);
 }
 
@@ -556,10 +569,10 @@ static void of_a_flood_no_more_is_told_than_may_be(void **state)
 	listen_now();
 	begun_ns = weir_host_now_ns();
 	send_packets(&rig, 1, FLOOD, false);
-	check_rate(told(WEIR_LANE_DROPS), weir_host_now_ns() - begun_ns);
-	assert_true(told(WEIR_LANE_DROPS) < FLOOD / 10);
+	check_rate(told(DROPS), weir_host_now_ns() - begun_ns);
+	assert_true(told(DROPS) < FLOOD / 10);
 	/* The latest slice has had all of its own, or is being filled. */
-	assert_in_range(events->ring[WEIR_LANE_DROPS].slice & 0xff, 1, WEIR_EVENTS_A_SLICE);
+	assert_in_range(events->drops.head.slice & 0xff, 1, WEIR_EVENTS_A_SLICE);
 	end(&rig);
 }
 
@@ -578,11 +591,11 @@ static void a_penalty_that_begins_is_told_though_nobody_listens(void **state)
 	send_packets(&rig, 0x0a000001, LIMIT, true);
 	begun_ns = weir_host_now_ns();
 	send_packets(&rig, 0x0a000001, 3, false);
-	event = the_only_event(WEIR_LANE_PENALTIES);
+	event = the_only_event(penalties_of(rig.image->rules[0].slot));
 	assert_int_equal(event.rule_slot, rig.image->rules[0].slot);
 	assert_memory_equal(event.key.source, "\x0a\x00\x00\x01", 4);
 	assert_in_range(event.value, begun_ns + 600 * SECOND, weir_host_now_ns() + 600 * SECOND);
-	assert_int_equal(told(WEIR_LANE_DROPS), 0);
+	assert_int_equal(told(DROPS), 0);
 	end(&rig);
 }
 
@@ -594,7 +607,7 @@ static void a_breaker_that_opens_is_told_of_its_own_flow(void **state)
 	begin_breaker(&rig);
 	load(&rig);
 	fail_request(&rig);
-	event = the_only_event(WEIR_LANE_BREAKERS);
+	event = the_only_event(breakers_of(rig.image->rules[1].slot));
 	assert_int_equal(event.rule_slot, rig.image->rules[1].slot);
 	assert_int_equal(event.value, WEIR_BREAKER_OPEN);
 	assert_int_equal(event.used, 1ull << 32 | 1);
@@ -602,24 +615,100 @@ static void a_breaker_that_opens_is_told_of_its_own_flow(void **state)
 	end(&rig);
 }
 
-static void no_flood_of_penalties_pushes_out_a_change_of_a_breaker(void **state)
+static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 {
-	struct weir_event_cursor penalties = {};
-	struct weir_event event;
-	uint64_t begun_ns;
+	struct weir_rule_counters of_cpu[WEIR_CPUS_MAX];
+	uint64_t sum = 0;
+
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_MAP_RULE_COUNTERS), &slot, of_cpu),
+			 0);
+	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
+		sum += of_cpu[cpu].changes;
+	return sum;
+}
+
+/* As many as fill a ring four times, if it took them all. Of a flood's own rule the first are told, and then fewer and
+ * fewer; all are counted.
+ */
+static void no_flood_pushes_out_what_other_rules_told(void **state)
+{
+	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
+	uint64_t begun_ns, slices;
+	uint32_t slot;
 	struct rig rig;
 
 	begin_breaker(&rig);
 	load(&rig);
-	listen_now();
+	slot = rig.image->rules[0].slot;
 	fail_request(&rig);
 	begun_ns = weir_host_now_ns();
-	/* As many rounds as fill a ring twice, if it took them all. */
-	for (uint32_t source = 1; source <= 2 * WEIR_RING_EVENTS; source++)
+	for (uint32_t source = 1; source <= flood; source++)
 		send_packets(&rig, 0x0b000000 + source, 1, false);
-	check_rate(told(WEIR_LANE_PENALTIES), weir_host_now_ns() - begun_ns);
-	assert_true(weir_events_read(events, WEIR_LANE_PENALTIES, &penalties, &event));
-	assert_int_equal(the_only_event(WEIR_LANE_BREAKERS).value, WEIR_BREAKER_OPEN);
+	slices = (weir_host_now_ns() - begun_ns) / (1ull << WEIR_CHANGE_SLICE_SHIFT);
+	/* One slice more at either end. */
+	assert_in_range(told(penalties_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
+	assert_int_equal(changes_of(&rig, slot), flood);
+	assert_int_equal(the_only_event(breakers_of(rig.image->rules[1].slot)).value, WEIR_BREAKER_OPEN);
+	assert_int_equal(changes_of(&rig, rig.image->rules[1].slot), 1);
+	end(&rig);
+}
+
+/* Each source opens a breaker of its own. */
+static void a_flood_of_breakers_is_bounded_and_counted(void **state)
+{
+	const uint32_t flood = 4 * WEIR_CHANGE_EVENTS;
+	uint64_t begun_ns, slices;
+	struct in_addr address;
+	uint32_t slot;
+	struct rig rig;
+
+	begin_breaker(&rig);
+	load(&rig);
+	slot = rig.image->rules[1].slot;
+	begun_ns = weir_host_now_ns();
+	for (uint32_t i = 0; i < flood; i++) {
+		char source[INET_ADDRSTRLEN];
+
+		address.s_addr = htonl(0x0b000001 + i);
+		inet_ntop(AF_INET, &address, source, sizeof(source));
+		send_tcp(&rig, source, 1000, "192.0.2.80", PORT + 1, SYN, true);
+		send_tcp(&rig, source, 1000, "192.0.2.80", PORT + 1, RST, true);
+		send_tcp(&rig, source, 1001, "192.0.2.80", PORT + 1, SYN, false); /* finds the request failed */
+	}
+	slices = (weir_host_now_ns() - begun_ns) / (1ull << WEIR_CHANGE_SLICE_SHIFT);
+	assert_in_range(told(breakers_of(slot)), WEIR_CHANGES_A_SLICE, 3 * WEIR_CHANGES_A_SLICE + slices);
+	assert_int_equal(changes_of(&rig, slot), flood);
+	assert_true(weir_events_flooded_until_ns(events, breakers_of(slot)) > begun_ns);
+	assert_int_equal(weir_events_flooded_until_ns(events, penalties_of(slot)), 0);
+	end(&rig);
+}
+
+/* After a slice that was not enough, half as many; and one that was gives the half back. */
+static void while_a_flood_lasts_less_and_less_is_told(void **state)
+{
+	struct weir_ring_head *head;
+	uint64_t now_slice, before;
+	uint32_t slot;
+	struct rig rig;
+
+	begin_breaker(&rig);
+	load(&rig);
+	slot = rig.image->rules[0].slot;
+	head = &events->changes[0][slot % WEIR_CHANGE_RINGS].head;
+	now_slice = weir_host_now_ns() >> WEIR_CHANGE_SLICE_SHIFT;
+	/* The slice before this one is what a flood left. */
+	head->slice = (now_slice - 1) << 16 | 1 << 8 | WEIR_CHANGES_A_SLICE / 2;
+	head->flooded_until_ns = now_slice << WEIR_CHANGE_SLICE_SHIFT;
+	send_packets(&rig, 0x0b000001, 1, false);
+	assert_int_equal(head->slice >> 8 & 0xff, 2);
+	for (uint32_t source = 2; source <= WEIR_CHANGES_A_SLICE; source++)
+		send_packets(&rig, 0x0b000000 + source, 1, false);
+	before = told(penalties_of(slot));
+	assert_in_range(before, WEIR_CHANGES_A_SLICE / 4, WEIR_CHANGES_A_SLICE / 4 + WEIR_CHANGES_A_SLICE / 8);
+	head->slice = (now_slice - 1) << 16 | 2 << 8 | 1;
+	head->flooded_until_ns = 0;
+	send_packets(&rig, 0x0c000001, 1, false);
+	assert_int_equal(head->slice >> 8 & 0xff, 1);
 	end(&rig);
 }
 
@@ -637,15 +726,15 @@ static void a_reader_that_is_too_slow_knows_how_many_it_has_missed(void **state)
 	load(&rig);
 	listen_now();
 	send_packets(&rig, 1, LIMIT, true);
-	while (told(WEIR_LANE_DROPS) < WEIR_RING_EVENTS + 88) {
+	while (told(DROPS) < WEIR_RING_EVENTS + 88) {
 		send_packets(&rig, 1, 10, false);
-		while (weir_events_read(events, WEIR_LANE_DROPS, &quick, &event))
+		while (weir_events_read(events, DROPS, &quick, &event))
 			assert_int_equal(event.number, ++read_quickly);
 		sleep_ns(MS);
 	}
-	while (weir_events_read(events, WEIR_LANE_DROPS, &late, &event))
+	while (weir_events_read(events, DROPS, &late, &event))
 		read_late++;
-	assert_int_equal(read_quickly, told(WEIR_LANE_DROPS));
+	assert_int_equal(read_quickly, told(DROPS));
 	assert_int_equal(quick.missed, 0);
 	assert_int_equal(read_late, WEIR_RING_EVENTS);
 	assert_int_equal(late.missed, read_quickly - WEIR_RING_EVENTS);
@@ -662,11 +751,11 @@ static void an_event_that_is_never_finished_is_given_up(void **state)
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
 	listen_now();
-	events->ring[WEIR_LANE_DROPS].event[1].number = WEIR_EVENT_BUSY;
+	events->drops.event[1].number = WEIR_EVENT_BUSY;
 	send_packets(&rig, 1, LIMIT, true);
 	send_packets(&rig, 1, 2, false);
-	assert_false(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
-	assert_true(weir_events_read(events, WEIR_LANE_DROPS, &cursor, &event));
+	assert_false(weir_events_read(events, DROPS, &cursor, &event));
+	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.number, 2);
 	assert_int_equal(cursor.missed, 1);
 	end(&rig);
@@ -695,7 +784,9 @@ int main(void)
 		cmocka_unit_test(of_a_flood_no_more_is_told_than_may_be),
 		cmocka_unit_test(a_penalty_that_begins_is_told_though_nobody_listens),
 		cmocka_unit_test(a_breaker_that_opens_is_told_of_its_own_flow),
-		cmocka_unit_test(no_flood_of_penalties_pushes_out_a_change_of_a_breaker),
+		cmocka_unit_test(no_flood_pushes_out_what_other_rules_told),
+		cmocka_unit_test(a_flood_of_breakers_is_bounded_and_counted),
+		cmocka_unit_test(while_a_flood_lasts_less_and_less_is_told),
 		cmocka_unit_test(a_reader_that_is_too_slow_knows_how_many_it_has_missed),
 		cmocka_unit_test(an_event_that_is_never_finished_is_given_up),
 	};

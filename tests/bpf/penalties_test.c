@@ -133,7 +133,7 @@ static void two_cpus_block_a_flow_at_once(uint32_t key_fields, uint32_t flows)
 	}
 	counters = rig_rule_counters(&rig, 0);
 	assert_int_equal(counters.blocked.packets, CPUS * FLOWS);
-	assert_int_equal(counters.penalties, FLOWS);
+	assert_int_equal(counters.changes, FLOWS);
 	assert_int_equal(counters.stalled, 0);
 	assert_int_equal(counters.evicted, 0);
 	rig_end(&rig);
@@ -205,7 +205,7 @@ static void an_ended_penalty_is_the_first_to_go(void **state)
 	places = rig.image->config.penalty_sets * WEIR_PENALTY_WAYS;
 	for (uint32_t turn = 0; turn < 40; turn++, now_ns += PENALTY_NS)
 		assert_int_equal(count_penalised(&rig, 1 + turn * places / 8, places / 8, now_ns), places / 8);
-	assert_int_equal(rig_rule_counters(&rig, 0).penalties, 40 * (places / 8));
+	assert_int_equal(rig_rule_counters(&rig, 0).changes, 40 * (places / 8));
 	assert_int_equal(rig_rule_counters(&rig, 0).evicted, 0);
 	rig_end(&rig);
 }
@@ -228,11 +228,11 @@ static void a_flood_pushes_out_what_ends_soonest_and_that_is_counted(void **stat
 	now_ns += PENALTY_NS;
 	count_penalised(&rig, 2, FLOOD, now_ns);
 	counters = rig_rule_counters(&rig, 0);
-	assert_int_equal(counters.penalties, 2 + FLOOD);
+	assert_int_equal(counters.changes, 2 + FLOOD);
 	assert_in_range(counters.evicted, FLOOD + 1 - places, FLOOD);
 	/* The flow's penalty goes on: another would be counted. */
 	assert_false(passes(&rig, 1, now_ns + 2 * PENALTY_NS - 1));
-	assert_int_equal(rig_rule_counters(&rig, 0).penalties, 2 + FLOOD);
+	assert_int_equal(rig_rule_counters(&rig, 0).changes, 2 + FLOOD);
 	rig_end(&rig);
 }
 

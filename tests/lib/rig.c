@@ -274,7 +274,7 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 		sum.leases += counters[cpu].leases;
 		sum.delayed += counters[cpu].delayed;
 		sum.delay_ns += counters[cpu].delay_ns;
-		sum.penalties += counters[cpu].penalties;
+		sum.changes += counters[cpu].changes;
 	}
 	return sum;
 }

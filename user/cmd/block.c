@@ -289,6 +289,26 @@ static int tell(const struct weir_instance *instance, const struct request *requ
 	return weir_flush_results(diag);
 }
 
+/* For `weir events`: of one source its name, of more how many. */
+static void note(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed)
+{
+	const char *what = request->options->removes ? "no longer " : "", *done = denies ? "blocked" : "allowed";
+	const enum weir_journal_kind kind = denies ? WEIR_JOURNAL_BLOCK : WEIR_JOURNAL_ALLOW;
+	char source[WEIR_PREFIX_TEXT_BYTES], age[WEIR_WORDS_BYTES], lasts[WEIR_WORDS_BYTES + 8] = "";
+
+	if (!changed)
+		return;
+	if (request->count != 1) {
+		weir_instance_note(instance->name, kind, "%s%s: %zu source%s", what, done, changed,
+				   weir_plural(changed));
+		return;
+	}
+	if (!request->options->removes)
+		snprintf(lasts, sizeof(lasts), ", for %s", weir_format_age(request->orders[0].lasts_ns, age));
+	weir_instance_note(instance->name, kind, "%s%s: %s%s", what, done,
+			   weir_format_prefix(&request->orders[0].prefix, source), lasts);
+}
+
 /* ---- the command ---- */
 
 static int act(const struct weir_command *command, const struct weir_options *options, bool denies,
@@ -315,6 +335,7 @@ static int act(const struct weir_command *command, const struct weir_options *op
 		err = weir_timed_end_all(instance, denies, &changed, diag);
 	else
 		err = weir_timed_give(instance, denies, request.orders, request.count, &changed, diag);
+	note(instance, &request, denies, changed); /* what found room, where there was none for the rest */
 	if (err)
 		return err;
 	if (options->removes && !options->means_all && !changed)

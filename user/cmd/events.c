@@ -36,8 +36,9 @@ const struct weir_command weir_events_command = {
 		"begin,\n"
 		"and circuit breakers; of limits that hosts share: the store, leases, and hosts. Of drops it is a\n"
 		"sample, at most 954 a second, and how many more there were each second; 'weir flows --dropped'\n"
-		"counts them all by flow. Changes are kept: the latest 256 of the instance, 512 of penalties and 512\n"
-		"of breakers.",
+		"counts them all by flow. Changes are kept: the latest 256 of the instance, 256 of 'weir block' and\n"
+		"'weir allow', and of each rule 64 penalties or changes of its breakers; what a flood left out is\n"
+		"counted by rule.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
 		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'\n"

@@ -182,7 +182,7 @@ static void print_penalties(const struct weir_stats_view *view)
 		if (!weir_penalises(&view->instance->rules[slot]))
 			continue;
 		weir_table_cell(&table, "%s", view->instance->rules[slot].name);
-		weir_table_cell(&table, "%llu", (unsigned long long)view->counters.rules[slot].penalties);
+		weir_table_cell(&table, "%llu", (unsigned long long)view->counters.rules[slot].changes);
 		weir_table_cell(&table, "%llu", (unsigned long long)view->penalties.by_rule[slot]);
 	}
 	putchar('\n');

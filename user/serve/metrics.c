@@ -565,7 +565,7 @@ static const struct {
 	 COUNTER(delayed)},
 	{{"weir_rule_penalties", WEIR_METRIC_COUNTER, NULL, "Penalties that have begun."},
 	 weir_penalises,
-	 COUNTER(penalties)},
+	 COUNTER(changes)},
 };
 
 static void write_rule_counters(struct book *book)

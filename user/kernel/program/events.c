@@ -35,16 +35,21 @@ struct ring {
 	uint64_t count;
 };
 
-static struct ring ring_of_lane(const struct weir_events *events, enum weir_event_lane lane)
+static struct ring ring_of(const struct weir_events *events, size_t number)
 {
-	const struct weir_event_ring *ring = &events->ring[lane];
+	const struct weir_change_ring *changes = &events->changes[0][0];
 
-	return (struct ring){&ring->last, (const char *)ring->event, sizeof(*ring->event), WEIR_RING_EVENTS};
+	if (!number)
+		return (struct ring){&events->drops.head.last, (const char *)events->drops.event,
+				     sizeof(*events->drops.event), WEIR_RING_EVENTS};
+	changes += number - 1;
+	return (struct ring){&changes->head.last, (const char *)changes->event, sizeof(*changes->event),
+			     WEIR_CHANGE_EVENTS};
 }
 
-static struct ring ring_of_journal(const struct weir_events *events)
+static struct ring ring_of_journal(const struct weir_events *events, enum weir_journal_number number)
 {
-	const struct weir_journal *journal = &events->journal;
+	const struct weir_journal *journal = &events->journal[number];
 
 	return (struct ring){&journal->last, (const char *)journal->entry, sizeof(*journal->entry),
 			     WEIR_JOURNAL_ENTRIES};
@@ -98,42 +103,56 @@ static struct weir_event_cursor end_of(const struct ring *ring)
 	return (struct weir_event_cursor){.passed = __atomic_load_n(ring->last, __ATOMIC_ACQUIRE)};
 }
 
-struct weir_event_cursor weir_events_end(const struct weir_events *events, enum weir_event_lane lane)
+enum weir_event_lane weir_events_lane(size_t ring)
 {
-	const struct ring ring = ring_of_lane(events, lane);
-
-	return end_of(&ring);
+	return ring ? WEIR_LANE_PENALTIES + (ring - 1) / WEIR_CHANGE_RINGS : WEIR_LANE_DROPS;
 }
 
-bool weir_events_read(const struct weir_events *events, enum weir_event_lane lane, struct weir_event_cursor *cursor,
+struct weir_event_cursor weir_events_end(const struct weir_events *events, size_t ring)
+{
+	const struct ring found = ring_of(events, ring);
+
+	return end_of(&found);
+}
+
+bool weir_events_read(const struct weir_events *events, size_t ring, struct weir_event_cursor *cursor,
 		      struct weir_event *ret_event)
 {
-	const struct ring ring = ring_of_lane(events, lane);
+	const struct ring found = ring_of(events, ring);
 
-	return read_ring(&ring, cursor, ret_event);
+	return read_ring(&found, cursor, ret_event);
+}
+
+uint64_t weir_events_flooded_until_ns(const struct weir_events *events, size_t ring)
+{
+	const struct weir_change_ring *changes = &events->changes[0][0];
+
+	return ring ? __atomic_load_n(&changes[ring - 1].head.flooded_until_ns, __ATOMIC_RELAXED) : 0;
 }
 
 /* ---- the journal ---- */
 
-struct weir_event_cursor weir_journal_end(const struct weir_events *events)
+struct weir_event_cursor weir_journal_end(const struct weir_events *events, enum weir_journal_number journal)
 {
-	const struct ring ring = ring_of_journal(events);
+	const struct ring ring = ring_of_journal(events, journal);
 
 	return end_of(&ring);
 }
 
-bool weir_journal_read(const struct weir_events *events, struct weir_event_cursor *cursor,
-		       struct weir_journal_entry *ret_entry)
+bool weir_journal_read(const struct weir_events *events, enum weir_journal_number journal,
+		       struct weir_event_cursor *cursor, struct weir_journal_entry *ret_entry)
 {
-	const struct ring ring = ring_of_journal(events);
+	const struct ring ring = ring_of_journal(events, journal);
 
 	return read_ring(&ring, cursor, ret_entry);
 }
 
 void weir_journal_write(struct weir_events *events, enum weir_journal_kind kind, uint64_t now_ns, const char *text)
 {
-	uint64_t number = __atomic_add_fetch(&events->journal.last, 1, __ATOMIC_SEQ_CST);
-	struct weir_journal_entry *entry = &events->journal.entry[number % WEIR_JOURNAL_ENTRIES];
+	const bool is_order = kind == WEIR_JOURNAL_BLOCK || kind == WEIR_JOURNAL_ALLOW;
+	struct weir_journal *journal = &events->journal[is_order ? WEIR_JOURNAL_OF_ORDERS : WEIR_JOURNAL_OF_CHANGES];
+	uint64_t number = __atomic_add_fetch(&journal->last, 1, __ATOMIC_SEQ_CST);
+	struct weir_journal_entry *entry = &journal->entry[number % WEIR_JOURNAL_ENTRIES];
 
 	__atomic_store_n(&entry->number, WEIR_EVENT_BUSY, __ATOMIC_RELAXED);
 	/* Who reads anything of what follows sees the mark. No order of the store itself, not even SEQ_CST, holds back

@@ -7,6 +7,7 @@
 #define WEIR_PROGRAM_EVENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "weir_abi.h"
@@ -25,17 +26,32 @@ struct weir_event_cursor {
 	uint64_t missed;  /* overwritten before they were read */
 };
 
+/* The rings, by number: that of drops, and behind it those of each lane of changes. */
+#define WEIR_EVENT_RINGS (1 + (WEIR_LANES - WEIR_LANE_PENALTIES) * WEIR_CHANGE_RINGS)
+
+enum weir_event_lane weir_events_lane(size_t ring);
+
+/* The ring of a rule's changes. */
+static inline size_t weir_events_ring(enum weir_event_lane lane, uint32_t rule_slot)
+{
+	return 1 + (lane - WEIR_LANE_PENALTIES) * WEIR_CHANGE_RINGS + rule_slot % WEIR_CHANGE_RINGS;
+}
+
 /* Behind the latest. */
-struct weir_event_cursor weir_events_end(const struct weir_events *events, enum weir_event_lane lane);
-struct weir_event_cursor weir_journal_end(const struct weir_events *events);
+struct weir_event_cursor weir_events_end(const struct weir_events *events, size_t ring);
+struct weir_event_cursor weir_journal_end(const struct weir_events *events, enum weir_journal_number journal);
 
 /* The next one; false: there is none for now, look again later. */
-bool weir_events_read(const struct weir_events *events, enum weir_event_lane lane, struct weir_event_cursor *cursor,
+bool weir_events_read(const struct weir_events *events, size_t ring, struct weir_event_cursor *cursor,
 		      struct weir_event *ret_event);
-bool weir_journal_read(const struct weir_events *events, struct weir_event_cursor *cursor,
-		       struct weir_journal_entry *ret_entry);
 
-/* Add to the journal. What is too long of the text is cut. */
+/* A change of this ring was not told in the slice of time that ends then, CLOCK_MONOTONIC; 0: none ever. */
+uint64_t weir_events_flooded_until_ns(const struct weir_events *events, size_t ring);
+
+bool weir_journal_read(const struct weir_events *events, enum weir_journal_number journal,
+		       struct weir_event_cursor *cursor, struct weir_journal_entry *ret_entry);
+
+/* Add to the journal of that kind. What is too long of the text is cut. */
 void weir_journal_write(struct weir_events *events, enum weir_journal_kind kind, uint64_t now_ns, const char *text);
 
 #endif

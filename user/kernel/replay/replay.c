@@ -507,7 +507,7 @@ static int read_rule_counters(struct attempt *attempt, struct weir_replay_evicti
 		attempt->report.rules[i].would_drop = counters.would_drop;
 		attempt->report.rules[i].delayed = counters.delayed;
 		attempt->report.rules[i].delay_ns = counters.delay_ns;
-		attempt->report.rules[i].penalties = counters.penalties;
+		attempt->report.rules[i].penalties = counters.changes;
 	}
 	return 0;
 }

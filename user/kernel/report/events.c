@@ -20,7 +20,8 @@ static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
 	[WEIR_JOURNAL_RELOAD] = "reload",	[WEIR_JOURNAL_ROLLBACK] = "rollback",
 	[WEIR_JOURNAL_CONFIRM] = "confirm",	[WEIR_JOURNAL_RETURN] = "return",
 	[WEIR_JOURNAL_INTERFACE] = "interface", [WEIR_JOURNAL_CONTROLLER] = "controller",
-	[WEIR_JOURNAL_CLUSTER] = "cluster",
+	[WEIR_JOURNAL_CLUSTER] = "cluster",	[WEIR_JOURNAL_BLOCK] = "block",
+	[WEIR_JOURNAL_ALLOW] = "allow",
 };
 
 const char *weir_happening_name(const struct weir_happening *happening)
@@ -103,6 +104,8 @@ static void add_rule(const struct weir_happening *happening, const struct weir_r
 	if (!rule)
 		return;
 	json_object_set_new(fields, "resource", rule->system ? json_null() : json_string(rule->resource_name));
+	if (happening->kind == WEIR_HAPPENING_MISSED)
+		return;
 	json_object_set_new(fields, "key",
 			    rule->identity.key_fields ? weir_json_key(&rule->identity, &happening->event.key)
 						      : json_object());
@@ -133,7 +136,7 @@ json_t *weir_happening_describe(const struct weir_instance *instance, const stru
 
 	if (!fields)
 		return NULL;
-	if (happening->kind <= WEIR_HAPPENING_BREAKER)
+	if (happening->kind <= WEIR_HAPPENING_BREAKER || rule)
 		add_rule(happening, rule, fields);
 	if (happening->kind == WEIR_HAPPENING_DROP)
 		add_drop(instance, happening, rule, fields);
@@ -221,11 +224,13 @@ static void print_change(const struct weir_happening *happening, const struct we
 			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
 }
 
-static void print_missed(const struct weir_happening *happening, FILE *text)
+static void print_missed(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
 {
 	const unsigned long long count = happening->missed.count;
 
-	if (happening->missed.of == WEIR_HAPPENING_DROP)
+	if (rule)
+		fprintf(text, "%llu more %s of rule '%s' not shown", count, missed_name(happening), rule->name);
+	else if (happening->missed.of == WEIR_HAPPENING_DROP)
 		fprintf(text, "%llu more drop%s not shown", count, weir_plural(count));
 	else
 		fprintf(text, "%llu %s came faster than they were read", count, missed_name(happening));
@@ -252,7 +257,7 @@ static void print_words(const struct weir_instance *instance, const struct weir_
 		fprintf(text, "the controller has not been heard of: thresholds that move are at their safe values");
 		break;
 	case WEIR_HAPPENING_MISSED:
-		print_missed(happening, text);
+		print_missed(happening, rule, text);
 		break;
 	}
 }
@@ -293,12 +298,44 @@ char *weir_happening_comment(const struct weir_instance *instance, const struct 
 	return as_text(print_comment, instance, happening);
 }
 
+/* Of one rule at most this part of a list, unless there is room. Chosen, not derived. */
+#define RULE_PART 4
+
+/* It is a change of a rule of which `count` more come after it. */
+static bool has_later(const struct weir_happenings *happenings, size_t at, size_t count)
+{
+	const struct weir_happening *happening = &happenings->all[at];
+
+	if (happening->kind != WEIR_HAPPENING_PENALTY && happening->kind != WEIR_HAPPENING_BREAKER)
+		return false;
+	for (size_t i = at + 1; count && i < happenings->count; i++)
+		count -= happenings->all[i].kind == happening->kind &&
+			 happenings->all[i].event.rule_slot == happening->event.rule_slot;
+	return !count;
+}
+
+/* Marks the latest `most`, of each rule at most `of_rule`; returns how many are yet to be found. */
+static size_t choose(const struct weir_happenings *happenings, size_t of_rule, size_t most, bool *chosen)
+{
+	for (size_t i = happenings->count; i-- && most;)
+		if (!chosen[i] && !has_later(happenings, i, of_rule)) {
+			chosen[i] = true;
+			most--;
+		}
+	return most;
+}
+
 json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
 				  size_t most)
 {
-	json_t *list = json_array();
+	_cleanup_(weir_freep) bool *chosen = calloc(happenings->count + 1, sizeof(*chosen));
+	json_t *list = chosen ? json_array() : NULL;
 
-	for (size_t i = happenings->count > most ? happenings->count - most : 0; i < happenings->count; i++)
-		weir_json_append(&list, weir_happening_describe(instance, &happenings->all[i]));
+	if (chosen)
+		choose(happenings, happenings->count + 1, choose(happenings, most / RULE_PART + 1, most, chosen),
+		       chosen);
+	for (size_t i = 0; chosen && i < happenings->count; i++)
+		if (chosen[i])
+			weir_json_append(&list, weir_happening_describe(instance, &happenings->all[i]));
 	return list;
 }

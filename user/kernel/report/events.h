@@ -13,7 +13,9 @@ const char *weir_happening_name(const struct weir_happening *happening);
 /* NULL: out of memory. */
 json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening);
 
-/* The latest of them, so many at most, as a list, oldest first. NULL: out of memory. */
+/* The latest of them, so many at most, as a list, oldest first: of one rule's changes a part, while others are left.
+ * NULL: out of memory.
+ */
 json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
 				  size_t most);
 

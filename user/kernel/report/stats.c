@@ -166,7 +166,7 @@ static json_t *describe_rules(const struct weir_stats_view *view)
 			json_object_set_new(rule, "connections", weir_json_connections(&view->connections[slot]));
 		if (weir_penalises(&view->instance->rules[slot]))
 			json_object_set_new(rule, "penalties",
-					    json_pack("{s:I, s:I}", "begun", (json_int_t)sum->penalties, "active",
+					    json_pack("{s:I, s:I}", "begun", (json_int_t)sum->changes, "active",
 						      (json_int_t)view->penalties.by_rule[slot]));
 		if (weir_is_breaker(&view->instance->rules[slot]))
 			json_object_set_new(rule, "breaker", describe_breaker(view, slot));

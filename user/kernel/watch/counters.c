@@ -42,7 +42,7 @@ static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
 		sum->leases += of_cpu[cpu].leases;
 		sum->delayed += of_cpu[cpu].delayed;
 		sum->delay_ns += of_cpu[cpu].delay_ns;
-		sum->penalties += of_cpu[cpu].penalties;
+		sum->changes += of_cpu[cpu].changes;
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
+#include "tables/rule_kind.h"
 #include "watch/counters.h"
 #include "words/words.h"
 
@@ -29,6 +30,8 @@ static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 	return 0;
 }
 
+static void account_for_all(struct weir_event_watch *watch);
+
 /* *watch says what is wanted; on failure there is nothing to close. */
 static int open_watch(const char *instance, bool from_the_past, struct weir_event_watch *watch, struct weir_diag *diag)
 {
@@ -40,11 +43,14 @@ static int open_watch(const char *instance, bool from_the_past, struct weir_even
 		weir_event_watch_close(watch);
 		return err;
 	}
-	watch->lanes[WEIR_LANE_DROPS] = weir_events_end(watch->events, WEIR_LANE_DROPS);
-	for (int lane = WEIR_LANE_DROPS + 1; lane < WEIR_LANES && !from_the_past; lane++)
-		watch->lanes[lane] = weir_events_end(watch->events, lane);
-	if (!from_the_past)
-		watch->journal = weir_journal_end(watch->events);
+	watch->rings[0] = weir_events_end(watch->events, 0); /* drops are of now */
+	if (from_the_past)
+		return 0;
+	for (size_t ring = 1; ring < WEIR_EVENT_RINGS; ring++)
+		watch->rings[ring] = weir_events_end(watch->events, ring);
+	for (int journal = 0; journal < WEIR_JOURNALS; journal++)
+		watch->journals[journal] = weir_journal_end(watch->events, journal);
+	account_for_all(watch);
 	return 0;
 }
 
@@ -74,6 +80,7 @@ void weir_event_watch_close(struct weir_event_watch *watch)
 {
 	weir_events_unmap(watch->events);
 	weir_instance_free(watch->instance);
+	free(watch->accounted);
 	*watch = (struct weir_event_watch){};
 }
 
@@ -96,22 +103,16 @@ static struct weir_happening *add(struct weir_happenings *happenings, enum weir_
 	return slot;
 }
 
-/* What was overwritten since it was said last: of what was there before the reader came nothing was missed. */
-static int add_missed(struct weir_event_cursor *cursor, enum weir_happening_kind of, bool is_told,
-		      struct weir_happenings *happenings)
+static int add_missed(struct weir_happenings *happenings, enum weir_happening_kind of, uint64_t count,
+		      uint32_t rule_slot, uint64_t time_ns)
 {
-	struct weir_happening *happening;
+	struct weir_happening *happening = add(happenings, WEIR_HAPPENING_MISSED, time_ns);
 
-	if (!cursor->missed)
-		return 0;
-	if (is_told) {
-		happening = add(happenings, WEIR_HAPPENING_MISSED, weir_host_now_ns());
-		if (!happening)
-			return -ENOMEM;
-		happening->missed.count = cursor->missed;
-		happening->missed.of = of;
-	}
-	cursor->missed = 0;
+	if (!happening)
+		return -ENOMEM;
+	happening->missed.count = count;
+	happening->missed.of = of;
+	happening->missed.rule_slot = rule_slot;
 	return 0;
 }
 
@@ -145,7 +146,7 @@ static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
 	if (err)
 		return err;
 	if (!watch->is_counting) { /* what is told from here on is counted from here on */
-		watch->lanes[WEIR_LANE_DROPS] = weir_events_end(watch->events, WEIR_LANE_DROPS);
+		watch->rings[0] = weir_events_end(watch->events, 0);
 		watch->is_counting = true;
 	} else if (dropped >= watch->dropped) { /* else a reload has made them anew */
 		watch->untold += (int64_t)(dropped - watch->dropped);
@@ -165,17 +166,110 @@ static bool is_in_totals(const struct weir_event_watch *watch, const struct weir
 
 static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_happenings *happenings)
 {
-	struct weir_happening *happening;
+	const uint64_t count = watch->untold;
 
 	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->untold <= 0)
 		return 0;
-	happening = add(happenings, WEIR_HAPPENING_MISSED, weir_host_now_ns());
-	if (!happening)
-		return -ENOMEM;
-	happening->missed.count = watch->untold;
-	happening->missed.of = WEIR_HAPPENING_DROP;
 	watch->untold = 0;
-	return 0;
+	return add_missed(happenings, WEIR_HAPPENING_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
+}
+
+/* ---- changes that are not told one by one ---- */
+
+/* Room for all slots that there are. NULL: there is no memory, or no such slot. */
+static uint64_t *accounted_for(struct weir_event_watch *watch, uint32_t slot)
+{
+	const uint32_t slots = watch->instance->info.rule_slots;
+	uint64_t *grown;
+
+	if (slots > watch->slots) {
+		grown = reallocarray(watch->accounted, slots, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + watch->slots, 0, (slots - watch->slots) * sizeof(*grown));
+		watch->accounted = grown;
+		watch->slots = slots;
+	}
+	return slot < watch->slots ? &watch->accounted[slot] : NULL;
+}
+
+/* Those of an instance that has its counters in another way are not known: then nothing is said of what is missing. */
+static bool read_changes(const struct weir_event_watch *watch, struct weir_counters *ret_counters)
+{
+	struct weir_diag ignored = {};
+	const bool is_known = !weir_counters_read(watch->instance, ret_counters, &ignored);
+
+	weir_diag_free(&ignored);
+	return is_known;
+}
+
+/* What was before this reader is none of its business. After the rings' ends were noted, so that nothing that comes
+ * meanwhile is missing.
+ */
+static void account_for_all(struct weir_event_watch *watch)
+{
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+
+	watch->changes_ns = weir_host_now_ns();
+	if (!read_changes(watch, &counters))
+		return;
+	for (uint32_t slot = 0; slot < watch->instance->info.rule_slots; slot++)
+		if (accounted_for(watch, slot))
+			*accounted_for(watch, slot) = counters.rules[slot].changes;
+}
+
+/* Until when changes of any rule were not told. */
+static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
+{
+	uint64_t latest_ns = 0, until_ns;
+
+	for (size_t ring = 1; ring < WEIR_EVENT_RINGS; ring++) {
+		until_ns = weir_events_flooded_until_ns(watch->events, ring);
+		latest_ns = until_ns > latest_ns ? until_ns : latest_ns;
+	}
+	return latest_ns;
+}
+
+/* When changes of this rule were last not told; never: what is missing is older than what is there. */
+static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_lane lane, uint32_t slot,
+			  const struct weir_happenings *happenings, uint64_t now_ns)
+{
+	const uint64_t until_ns = weir_events_flooded_until_ns(watch->events, weir_events_ring(lane, slot));
+
+	if (until_ns)
+		return until_ns < now_ns ? until_ns : now_ns;
+	for (size_t i = 0; i < happenings->count; i++)
+		if (happenings->all[i].kind == (enum weir_happening_kind)lane &&
+		    happenings->all[i].event.rule_slot == slot)
+			return happenings->all[i].time_ns;
+	return now_ns;
+}
+
+static int tell_untold_changes(struct weir_event_watch *watch, struct weir_happenings *happenings)
+{
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	const uint64_t now_ns = weir_host_now_ns();
+	int err = 0;
+
+	if (watch->changes_ns && (watch->changes_ns > flooded_until_ns(watch) || now_ns < watch->changes_ns + TALLY_NS))
+		return 0;
+	watch->changes_ns = now_ns;
+	if (!read_changes(watch, &counters))
+		return 0;
+	for (uint32_t slot = 0; !err && slot < watch->instance->info.rule_slots; slot++) {
+		const struct weir_rule_info *rule = &watch->instance->rules[slot];
+		const enum weir_event_lane lane = weir_is_breaker(rule) ? WEIR_LANE_BREAKERS : WEIR_LANE_PENALTIES;
+		const uint64_t changes = counters.rules[slot].changes;
+		uint64_t *accounted = accounted_for(watch, slot);
+
+		if (!accounted)
+			return -ENOMEM;
+		if (changes > *accounted && rule->state != WEIR_SLOT_FREE)
+			err = add_missed(happenings, (enum weir_happening_kind)lane, changes - *accounted, slot,
+					 missed_ns(watch, lane, slot, happenings, now_ns));
+		*accounted = changes; /* or a reload has made them anew */
+	}
+	return err;
 }
 
 /* ---- a sample of a reading ---- */
@@ -214,45 +308,59 @@ static void keep_sample(struct weir_event_watch *watch, struct weir_happenings *
 
 /* ---- reading ---- */
 
-static int read_lane(struct weir_event_watch *watch, enum weir_event_lane lane, struct weir_happenings *happenings)
+/* What was overwritten before it was read is among what counters know and nobody has told. */
+static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_happenings *happenings)
 {
 	_Static_assert((int)WEIR_HAPPENING_DROP == WEIR_LANE_DROPS &&
 			       (int)WEIR_HAPPENING_PENALTY == WEIR_LANE_PENALTIES &&
 			       (int)WEIR_HAPPENING_BREAKER == WEIR_LANE_BREAKERS,
 		       "a lane has one kind");
-	struct weir_event_cursor *cursor = &watch->lanes[lane];
-	const bool has_begun = cursor->passed && lane != WEIR_LANE_DROPS; /* those are counted: tell_untold() */
+	const enum weir_happening_kind kind = (enum weir_happening_kind)weir_events_lane(ring);
 	const size_t first = happenings->count;
+	struct weir_event_cursor *cursor = &watch->rings[ring];
 	struct weir_happening *happening;
 	struct weir_event event;
 
-	while (weir_events_read(watch->events, lane, cursor, &event)) {
-		happening = add(happenings, (enum weir_happening_kind)lane, event.time_ns);
+	while (weir_events_read(watch->events, ring, cursor, &event)) {
+		happening = add(happenings, kind, event.time_ns);
 		if (!happening)
 			return -ENOMEM;
 		happening->event = event;
-		if (lane == WEIR_LANE_DROPS && is_in_totals(watch, happening))
+		if (kind != WEIR_HAPPENING_DROP && accounted_for(watch, event.rule_slot))
+			++*accounted_for(watch, event.rule_slot);
+		else if (kind == WEIR_HAPPENING_DROP && is_in_totals(watch, happening))
 			watch->untold--;
 	}
-	if (lane == WEIR_LANE_DROPS && watch->drops_most)
+	if (kind == WEIR_HAPPENING_DROP && watch->drops_most)
 		keep_sample(watch, happenings, first);
-	return add_missed(cursor, (enum weir_happening_kind)lane, has_begun, happenings);
+	if (kind != WEIR_HAPPENING_DROP && cursor->missed)
+		watch->changes_ns = 0;
+	cursor->missed = 0;
+	return 0;
 }
 
-static int read_journal(struct weir_event_watch *watch, struct weir_happenings *happenings)
+static int read_journal(struct weir_event_watch *watch, enum weir_journal_number number,
+			struct weir_happenings *happenings)
 {
-	const bool has_begun = watch->journal.passed;
+	struct weir_event_cursor *cursor = &watch->journals[number];
+	const bool has_begun = cursor->passed;
 	struct weir_happening *happening;
 	struct weir_journal_entry entry;
+	uint64_t missed;
 
-	while (weir_journal_read(watch->events, &watch->journal, &entry)) {
+	while (weir_journal_read(watch->events, number, cursor, &entry)) {
 		happening = add(happenings, WEIR_HAPPENING_JOURNAL, entry.time_ns);
 		if (!happening)
 			return -ENOMEM;
 		entry.text[sizeof(entry.text) - 1] = '\0';
 		happening->entry = entry;
 	}
-	return add_missed(&watch->journal, WEIR_HAPPENING_JOURNAL, has_begun, happenings);
+	missed = cursor->missed;
+	cursor->missed = 0;
+	/* Of what was there before the reader came nothing was missed. */
+	return missed && has_begun
+		       ? add_missed(happenings, WEIR_HAPPENING_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
+		       : 0;
 }
 
 /* A controller that ends in good order leaves no heartbeat, and says so in the journal. */
@@ -280,11 +388,15 @@ static int read_all(struct weir_event_watch *watch, struct weir_happenings *happ
 
 	if (!err)
 		err = count_untold(watch, now_ns);
-	for (int lane = watch->wants_drops ? WEIR_LANE_DROPS : WEIR_LANE_PENALTIES; !err && lane < WEIR_LANES; lane++)
-		err = read_lane(watch, lane, happenings);
+	for (size_t ring = watch->wants_drops ? 0 : 1; !err && ring < WEIR_EVENT_RINGS; ring++)
+		err = read_ring(watch, ring, happenings);
 	if (!err)
 		err = tell_untold(watch, now_ns, happenings);
-	return err ? err : read_journal(watch, happenings);
+	if (!err)
+		err = tell_untold_changes(watch, happenings);
+	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
+		err = read_journal(watch, journal, happenings);
+	return err;
 }
 
 static int compare_times(const void *left, const void *right)
@@ -317,11 +429,12 @@ static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
 	watch->instance = now;
 	/* A reload by another version of weir, or --fresh, may have made them anew. */
 	err = map_events(watch, diag);
-	for (int lane = 0; !err && lane < WEIR_LANES; lane++)
-		if (weir_events_end(watch->events, lane).passed < watch->lanes[lane].passed)
-			watch->lanes[lane] = (struct weir_event_cursor){};
-	if (!err && weir_journal_end(watch->events).passed < watch->journal.passed)
-		watch->journal = (struct weir_event_cursor){};
+	for (size_t ring = 0; !err && ring < WEIR_EVENT_RINGS; ring++)
+		if (weir_events_end(watch->events, ring).passed < watch->rings[ring].passed)
+			watch->rings[ring] = (struct weir_event_cursor){};
+	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
+		if (weir_journal_end(watch->events, journal).passed < watch->journals[journal].passed)
+			watch->journals[journal] = (struct weir_event_cursor){};
 	return err;
 }
 
@@ -365,6 +478,7 @@ int weir_events_read_past(const struct weir_instance *instance, struct weir_happ
 			weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", instance->name);
 	}
 	weir_events_unmap(watch.events);
+	free(watch.accounted);
 	sort(&happenings);
 	*ret_happenings = happenings;
 	return err;
@@ -375,9 +489,10 @@ int weir_events_read_past(const struct weir_instance *instance, struct weir_happ
 const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
 						 const struct weir_happening *happening)
 {
-	const uint32_t slot = happening->event.rule_slot;
+	const bool is_missed = happening->kind == WEIR_HAPPENING_MISSED;
+	const uint32_t slot = is_missed ? happening->missed.rule_slot : happening->event.rule_slot;
 
-	if (happening->kind > WEIR_HAPPENING_BREAKER || slot >= instance->info.rule_slots ||
+	if ((happening->kind > WEIR_HAPPENING_BREAKER && !is_missed) || slot >= instance->info.rule_slots ||
 	    instance->rules[slot].state == WEIR_SLOT_FREE)
 		return NULL;
 	return &instance->rules[slot];

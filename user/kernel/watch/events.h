@@ -15,7 +15,7 @@ enum weir_happening_kind {
 	WEIR_HAPPENING_BREAKER,
 	WEIR_HAPPENING_JOURNAL,
 	WEIR_HAPPENING_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
-	WEIR_HAPPENING_MISSED, /* of drops: more than are told one by one; of others: than the reader could follow */
+	WEIR_HAPPENING_MISSED, /* more than are told one by one; of the journal: than the reader could follow */
 };
 
 struct weir_happening {
@@ -27,6 +27,7 @@ struct weir_happening {
 		struct {
 			uint64_t count;
 			enum weir_happening_kind of;
+			uint32_t rule_slot; /* of a rule's changes; else WEIR_EVENT_NO_RULE */
 		} missed;
 	};
 };
@@ -39,7 +40,7 @@ struct weir_happenings {
 struct weir_event_watch {
 	struct weir_instance *instance; /* as it is now: names of rules, by slot */
 	struct weir_events *events;
-	struct weir_event_cursor lanes[WEIR_LANES], journal;
+	struct weir_event_cursor rings[WEIR_EVENT_RINGS], journals[WEIR_JOURNALS];
 	bool wants_drops;
 	bool only_reads;   /* somebody else lets drops be told */
 	size_t drops_most; /* of one reading, each of another flow; 0: all */
@@ -49,6 +50,10 @@ struct weir_event_watch {
 	uint64_t dropped;  /* as they said last */
 	int64_t untold;	   /* since it was told; below 0 while a drop has been read that they have not counted yet */
 	bool is_counting;  /* they have been read */
+	/* Changes that are not told one by one: what their rules' counters say, less what is accounted for. */
+	uint64_t *accounted; /* by slot: what was told, or said to be missing, and what was before this reader */
+	uint32_t slots;
+	uint64_t changes_ns; /* when the counters were read last; 0: they are to be read */
 };
 
 /* From now on; or, with `from_the_past`, from the oldest change that is kept. Close what was opened. */
@@ -64,10 +69,10 @@ void weir_event_watch_close(struct weir_event_watch *watch);
 int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
 				 struct weir_diag *diag);
 
-/* The next reading says how many drops were not told until then, however short a while that is. */
+/* The next reading says how many drops and changes were not told until then, however short a while that is. */
 static inline void weir_event_watch_tally(struct weir_event_watch *watch)
 {
-	watch->tally_ns = 0;
+	watch->tally_ns = watch->changes_ns = 0;
 }
 
 /* So often, at least: else rings may be overwritten. */
@@ -84,7 +89,7 @@ int weir_events_read_past(const struct weir_instance *instance, struct weir_happ
 			  struct weir_diag *diag);
 void weir_happenings_free(struct weir_happenings *happenings);
 
-/* The rule of an event; NULL: none, or it is not known any more. */
+/* The rule of an event, or of what is missing; NULL: none, or it is not known any more. */
 const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
 						 const struct weir_happening *happening);
 
