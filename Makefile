@@ -540,8 +540,8 @@ $(MAN): $(BUILD)/man/%: docs/man/%.in CHANGELOG.md $(BUILD)/paths
 		-e 's|@VERSION@|$(VERSION)|; s|@DATE@|$(MAN_DATE)|; s|@DOCDIR@|$(DOCDIR)|' $< >$@
 
 # Units of systemd: the service, and one for each further instance.
-make_unit = $(call step,GEN,$@) sed -e 's|@OF@|$(1)|; s|@NAME@|$(2)|g; s|@FILE@|$(3)|; s|@DEFAULT@|$(4)|' \
-	-e 's|@SBINDIR@|$(SBINDIR)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' $< >$@
+make_unit = $(call step,GEN,$@) sed -e 's|@OF@|$(1)|; s|@NAME@|$(2)|g; s|@FILE@|$(3)|; s|@DEFAULT@|$(4)|g' \
+	-e 's|@SBINDIR@|$(SBINDIR)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' $< >$@
 
 $(BUILD)/systemd/weir.service: contrib/systemd/weir.service.in $(BUILD)/paths
 	@mkdir -p $(@D)

@@ -454,9 +454,9 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 	if (command->needs_interface && !has_interface(ret_options)) {
 		fprintf(stderr, "weir %s: which interface? 'weir %s -i IFACE %s'\n", command->name, command->name,
 			command->arguments);
-		if (weir_service_is_one())
-			fputs("of the service it is in WEIR_OPTIONS, in /etc/default/weir: WEIR_OPTIONS=\"-i eth0\"\n",
-			      stderr);
+		if (weir_service_is_one() || getenv("WEIR_OPTIONS"))
+			fprintf(stderr, "of the service it is in WEIR_OPTIONS, in %s: WEIR_OPTIONS=\"-i eth0\"\n",
+				getenv("WEIR_OPTIONS_FILE") ?: "/etc/default/weir");
 		return WEIR_EXIT_WRONG + 1;
 	}
 	return weir_options_find_instance(command, ret_options);

@@ -358,6 +358,15 @@ static bool is_nobodys_name(const char *host)
 	return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1;
 }
 
+/* A page of another origin has a browser ask. It cannot read the answer, but to ask for drops has them reported. That a
+ * person follows a link to the page is fine.
+ */
+static bool is_from_elsewhere(const struct weir_request *request)
+{
+	return request->fetch_site && strcmp(request->path, "/") &&
+	       (!strcmp(request->fetch_site, "cross-site") || !strcmp(request->fetch_site, "same-site"));
+}
+
 /* Whether the request is turned away, whatever it asks for. */
 static bool is_refused(const struct weir_request *request, struct weir_reply *reply)
 {
@@ -374,6 +383,10 @@ static bool is_refused(const struct weir_request *request, struct weir_reply *re
 		reply_words(
 			reply, 421, "this is not the host that you ask for",
 			"use the address that weir listens on, or 'localhost', as Host; a reverse proxy can set it");
+		return true;
+	}
+	if (is_from_elsewhere(request)) {
+		reply_words(reply, 403, "a page of another origin asks this", "open it in a tab of its own");
 		return true;
 	}
 	return false;

@@ -14,6 +14,8 @@ struct weir_request {
 	const char *accept; /* the header; NULL: none */
 	const char *number; /* ?number=; NULL: not given */
 	const char *drops;  /* ?drops=; NULL: not given */
+	const char
+		*fetch_site; /* the header Sec-Fetch-Site: where the page is from that a browser asks for; NULL: none */
 	bool has_body;
 	/* It came to an address of the loopback, where only a browser that another host's page misleads (DNS
 	 * rebinding) names a host.

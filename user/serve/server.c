@@ -207,6 +207,7 @@ static enum MHD_Result take_request(void *data, struct MHD_Connection *connectio
 		.path = path,
 		.host = header(connection, MHD_HTTP_HEADER_HOST),
 		.accept = header(connection, MHD_HTTP_HEADER_ACCEPT),
+		.fetch_site = header(connection, "Sec-Fetch-Site"),
 		.number = argument(connection, "number"),
 		.drops = argument(connection, "drops"),
 		.has_body = announces_body(connection),

@@ -32,12 +32,26 @@ uint64_t weir_source_flows_age_ns(const struct weir_source *source)
 	return weir_host_now_ns() - source->flows_read_ns;
 }
 
+/* What is shown is no older, unless reading costs so much that this would be a twentieth of a CPU: a dashboard shows
+ * what is of the last scrape, or of the one before. Chosen, not derived.
+ */
+#define AGE_NS_MAX (15 * WEIR_NSEC_PER_SEC)
+#define COST_PART_MAX 20
+
+static uint64_t patience_ns(const struct weir_source *source, unsigned int patience)
+{
+	const uint64_t asked_ns = patience * source->flows_cost_ns, least_ns = COST_PART_MAX * source->flows_cost_ns;
+	const uint64_t most_ns = least_ns > AGE_NS_MAX ? least_ns : AGE_NS_MAX;
+
+	return asked_ns < most_ns ? asked_ns : most_ns;
+}
+
 /* It tells of rules that are in force, and is young enough. */
 static bool is_fresh(const struct weir_source *source, const struct weir_instance *instance, unsigned int patience)
 {
 	return source->flows_read_ns && source->flows_instance->info.attached_ns == instance->info.attached_ns &&
 	       source->flows_instance->info.generation == instance->info.generation &&
-	       weir_source_flows_age_ns(source) < patience * source->flows_cost_ns;
+	       weir_source_flows_age_ns(source) < patience_ns(source, patience);
 }
 
 int weir_source_read_flows(struct weir_source *source, const struct weir_instance *now, unsigned int patience,
@@ -45,7 +59,7 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	const struct weir_drops_wanted wanted = {.most = WEIR_SOURCE_FLOWS};
-	const uint64_t begun_ns = weir_host_now_ns();
+	const uint64_t begun_cpu_ns = weir_host_cpu_ns();
 	int err;
 
 	if (is_fresh(source, now, patience))
@@ -62,7 +76,7 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 	}
 	source->flows_instance = TAKE_PTR(instance);
 	source->flows_read_ns = weir_host_now_ns();
-	source->flows_cost_ns = source->flows_read_ns - begun_ns;
+	source->flows_cost_ns = weir_host_cpu_ns() - begun_cpu_ns; /* others may have had the CPU meanwhile */
 	return 0;
 }
 

@@ -46,13 +46,14 @@ static void select_controllers(void)
 	capng_clear(CAPNG_SELECT_BOTH);
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		if (has[i])
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, wanted[i]);
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, wanted[i]);
 	if (is_admin && !has_all)
-		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, CAP_SYS_ADMIN);
+		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_SYS_ADMIN);
 }
 
-/* The bounding set takes CAP_SETPCAP, which a service may not have; its own is small already. Without it the library
- * would write an error to the system's log.
+/* The bounding set, of what a program that it runs could have, becomes empty: it runs none. That takes CAP_SETPCAP,
+ * which a service may not have; its own is small already. Without it the library would write an error to the system's
+ * log.
  */
 static int drop_capabilities(enum weir_confinement confinement)
 {
