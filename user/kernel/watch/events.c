@@ -209,13 +209,14 @@ static bool read_changes(const struct weir_event_watch *watch, struct weir_count
 static void account_for_all(struct weir_event_watch *watch)
 {
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	uint64_t *accounted;
 
 	watch->changes_ns = weir_host_now_ns();
 	if (!read_changes(watch, &counters))
 		return;
 	for (uint32_t slot = 0; slot < watch->instance->info.rule_slots; slot++)
-		if (accounted_for(watch, slot))
-			*accounted_for(watch, slot) = counters.rules[slot].changes;
+		if ((accounted = accounted_for(watch, slot)))
+			*accounted = counters.rules[slot].changes;
 }
 
 /* Until when changes of any rule were not told. */
@@ -320,14 +321,16 @@ static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_ha
 	struct weir_event_cursor *cursor = &watch->rings[ring];
 	struct weir_happening *happening;
 	struct weir_event event;
+	uint64_t *accounted;
 
 	while (weir_events_read(watch->events, ring, cursor, &event)) {
 		happening = add(happenings, kind, event.time_ns);
 		if (!happening)
 			return -ENOMEM;
 		happening->event = event;
-		if (kind != WEIR_HAPPENING_DROP && accounted_for(watch, event.rule_slot))
-			++*accounted_for(watch, event.rule_slot);
+		accounted = kind == WEIR_HAPPENING_DROP ? NULL : accounted_for(watch, event.rule_slot);
+		if (accounted)
+			++*accounted;
 		else if (kind == WEIR_HAPPENING_DROP && is_in_totals(watch, happening))
 			watch->untold--;
 	}
