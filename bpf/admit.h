@@ -165,7 +165,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
 	answer = weir_ask_first(s);
-	for (__u32 i = 1;; i++) {
+	for (__u32 i = 1; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
 		if (unlikely(answer == WEIR_ANSWER_AGAIN))
 			answer = weir_retry(s);
 		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
@@ -173,7 +173,10 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 		else
 			answer = weir_try_rules(s, s->nth + 1);
 		answer = weir_finish_rule(s, answer);
-		if (i >= config.packet_rules + WEIR_RETRIES) /* asked last: packets of one rule do not come by */
+		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule do not
+		 * come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang 14 and 19).
+		 */
+		if (i >= config.packet_rules + WEIR_RETRIES)
 			break;
 	}
 	if (answer == WEIR_ANSWER_ADMIT) {

@@ -23,9 +23,10 @@ static void assert_is_of(const char *text, const char *owner, const char *title)
 	struct weir_ruleset ruleset = {};
 	struct weir_reader reader = {.diag = &diag, .ruleset = &ruleset};
 	const struct weir_sentinel_kind *kind;
+	bool is_guess;
 
 	assert_int_equal(weir_document_parse("a.yaml", strdup(text), strlen(text), &document, &diag), 0);
-	kind = weir_recognise_sentinel(&reader, document->root, NULL);
+	kind = weir_recognise_sentinel(&reader, document->root, NULL, &is_guess);
 	if (!kind || diag.count || strcmp(weir_sentinel_owner(kind), owner) || strcmp(kind->title, title))
 		fail_msg("%s\nis not of %s %s, but of %s %s (%s)", text, owner, title,
 			 kind ? weir_sentinel_owner(kind) : "no kind", kind ? kind->title : "",
