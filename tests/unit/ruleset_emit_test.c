@@ -174,7 +174,7 @@ static const char whole[] =
 	"allow: [192.0.2.0/24, \"2001:db8::\", \"::/1\"]\n"
 	"deny: [0.0.0.0/8]\n"
 	"resources:\n"
-	"- {name: \"a: #\\\" \\\\ \\u00e9\\u2028\", flow: [source/24/56, destination, sourcePort, destinationPort,\n"
+	"- {name: \"a: #\\\" \\\\ \\u00e9\\ufeff\", flow: [source/24/56, destination, sourcePort, destinationPort,\n"
 	"   protocol, vlan, interface, dscp], match: {family: [ipv4, ipv6], protocol: [tcp, 99], source: 10.0.0.0/8,\n"
 	"   destination: 192.0.2.1, sourcePort: [1-2, 7], destinationPort: 53, vlan: 0, dscp: ef,\n"
 	"   tcpFlags: [\"syn,!ack\", fin], fragment: none, length: 64-128, interface: [eth0, \"eth0.5\"]}}\n"
@@ -201,7 +201,7 @@ static const char whole[] =
 	"- {resource: t, threshold: 10, window: tokens, burstCount: 5, overrides: [{source: 192.0.2.1, threshold: "
 	"3}]}\n"
 	"- {resource: plain, threshold: 90, tokenCalculateStrategy: WarmUp, warmUpPeriodSec: 9, warmUpColdFactor: 4,\n"
-	"   relationStrategy: AssociatedResource, refResource: \"a: #\\\" \\\\ \\u00e9\\u2028\", window: strict}\n"
+	"   relationStrategy: AssociatedResource, refResource: \"a: #\\\" \\\\ \\u00e9\\ufeff\", window: strict}\n"
 	"- {resource: plain, tokenCalculateStrategy: MemoryAdaptive, lowMemUsageThreshold: 9, highMemUsageThreshold: "
 	"3,\n"
 	"   memLowWaterMarkBytes: 5, memHighWaterMarkBytes: 6, controlBehavior: Throttling, maxQueueingTimeMs: 77}\n";
