@@ -39,8 +39,10 @@ require() {
 	ip netns add "$near" 2>/dev/null || skip "network namespaces cannot be made here"
 }
 
-# Something that comes as soon as the machine has time for it.
-within() { # SECONDS COMMAND [ARGUMENT...]
+# Something that comes as soon as the machine has time for it: within so many seconds where it has nothing else to do, and six
+# times as many where it has.
+within() { in_time $((6 * $1)) "${@:2}"; } # SECONDS COMMAND [ARGUMENT...]
+in_time() { # SECONDS COMMAND [ARGUMENT...]
 	local end_s=$((SECONDS + $1))
 	shift
 	until "$@"; do
@@ -49,19 +51,23 @@ within() { # SECONDS COMMAND [ARGUMENT...]
 	done
 }
 
+# For tools that do little and are to be in time: before all ordinary processes, where that is allowed.
+chrt -r 10 true 2>/dev/null && ahead="chrt -r 10" || ahead=
+
 # For a test that asks when something happens: before all ordinary processes, and those of tests/bpf/cpus_test, where
 # that is allowed. Call it first: it runs the script anew. A machine may stand still all the same: see watch_stalls.
 go_first() { # [ARGUMENT...]
 	[ -z "${WEIR_WENT_FIRST:-}" ] || return 0
-	chrt -r 10 true 2>/dev/null || return 0
-	WEIR_WENT_FIRST=yes exec chrt -r 10 "$script" "$@"
+	[ -n "$ahead" ] || return 0
+	# shellcheck disable=SC2086 # words
+	WEIR_WENT_FIRST=yes exec $ahead "$script" "$@"
 }
 
 # A witness to how long the machine kept everybody waiting, by whom it may be: what fails meanwhile shows nothing. It
 # goes before the test, whose own work is no excuse.
-watch_stalls() {
+watch_stalls() { # [ahead]: where that is what the test measures with
 	local before=
-	[ -z "${WEIR_WENT_FIRST:-}" ] || before="chrt -f 20"
+	[ -z "${WEIR_WENT_FIRST:-}${1:+$ahead}" ] || before="chrt -f 20"
 	: >"$work/stalls"
 	$before "$stalls" >"$work/stalls" &
 	stalls_pid=$!
@@ -148,8 +154,10 @@ stop_sink() {
 	wait "$sink_pid" || fail "the sink: $(cat "$work/sink.err")"
 }
 
+sends_ahead= # $ahead, of a script that sends little and goes by how much
 start_blast() { # OPTION...: send in the background, what was sent goes into $work/blast
-	ip netns exec "$near" "$blast" -i out --dst-mac "$far_mac" --dst "$far_address" --dst6 "$far_address6" "$@" >"$work/blast" &
+	# shellcheck disable=SC2086 # words
+	ip netns exec "$near" $sends_ahead "$blast" -i out --dst-mac "$far_mac" --dst "$far_address" --dst6 "$far_address6" "$@" >"$work/blast" &
 	blast_pid=$!
 	children+=("$blast_pid")
 }
@@ -218,7 +226,8 @@ make_slow_path() { # MS
 	ip -n "$mid" link set server up
 	mkfifo "$work/delays"
 	: >"$work/delay"
-	ip netns exec "$mid" "$BUILD/tests/tools/delay" --client client --server server --ms "$1" <"$work/delays" >"$work/delay" 2>"$work/delay.err" &
+	# shellcheck disable=SC2086 # words
+	ip netns exec "$mid" $ahead "$BUILD/tests/tools/delay" --client client --server server --ms "$1" <"$work/delays" >"$work/delay" 2>"$work/delay.err" &
 	children+=("$!")
 	exec 7>"$work/delays"
 	await "$work/delay" ready
@@ -244,14 +253,15 @@ lost_before_weir() { # RESOURCE...
 	echo $(($(awk '$1 == "final" { sum += $3 } END { print sum }' "$work/blast") - judged))
 }
 # All that was sent and not lost before weir has been judged, and been counted. What is on its way may lie in a queue
-# while the machine has other things to do: until nothing is missing, or nothing came for three seconds.
+# while the machine has other things to do: until nothing is missing, or nothing came for three seconds; for one, where
+# others than the generator have sent something, too, as it did before.
 await_judged() { # RESOURCE...: reads the counters
 	local lost=-1 before end_s=$((SECONDS + 4))
 	while [ "$lost" -ne 0 ]; do
 		before=$lost
 		read_stats
 		lost=$(lost_before_weir "$@")
-		[ "$lost" -eq "$before" ] || end_s=$((SECONDS + 4))
+		[ "$lost" -eq "$before" ] || end_s=$((SECONDS + (lost < 0 ? 2 : 4)))
 		[ $SECONDS -lt $end_s ] || break
 		sleep 0.1
 	done
