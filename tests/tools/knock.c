@@ -5,7 +5,8 @@
  * (RFC 6298, 2.1).
  *
  * Prints a line for each when it is known what became of it: when its SYN was sent (CLOCK_MONOTONIC, in ms), and "made"
- * with the microseconds that its handshake took, or "unanswered". On SIGTERM, or after --seconds, it opens no more.
+ * with the microseconds that its handshake took, or "unanswered". On SIGTERM, after --seconds, or after --count of
+ * them, it opens no more.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ static uint64_t began_ns[WAITING_MAX];
 static unsigned int waiting_count;
 
 static struct sockaddr_in server = {.sin_family = AF_INET};
-static uint64_t every_ns = 50 * MS, wait_ns = 800 * MS, end_ns;
+static uint64_t every_ns = 50 * MS, wait_ns = 800 * MS, left = UINT64_MAX, end_ns;
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number)
@@ -90,9 +91,10 @@ static void knock_until_the_end(void)
 {
 	uint64_t now_ns = weir_host_now_ns(), next_ns = now_ns;
 
-	while (waiting_count || (!stopped && now_ns < end_ns)) {
-		if (!stopped && now_ns < end_ns && now_ns >= next_ns) {
+	while (waiting_count || (!stopped && left && now_ns < end_ns)) {
+		if (!stopped && left && now_ns < end_ns && now_ns >= next_ns) {
 			knock(now_ns);
+			left--;
 			next_ns += every_ns;
 			if (next_ns < now_ns) /* held up: it makes nothing good */
 				next_ns = now_ns;
@@ -104,9 +106,13 @@ static void knock_until_the_end(void)
 }
 
 static const struct option long_options[] = {
-	{"server", required_argument, NULL, 's'},   {"port", required_argument, NULL, 'p'},
-	{"every-ms", required_argument, NULL, 'e'}, {"wait-ms", required_argument, NULL, 'w'},
-	{"seconds", required_argument, NULL, 't'},  {},
+	{"server", required_argument, NULL, 's'},
+	{"port", required_argument, NULL, 'p'},
+	{"every-ms", required_argument, NULL, 'e'},
+	{"wait-ms", required_argument, NULL, 'w'},
+	{"seconds", required_argument, NULL, 't'},
+	{"count", required_argument, NULL, 'c'},
+	{},
 };
 
 int main(int argc, char **argv)
@@ -129,6 +135,9 @@ int main(int argc, char **argv)
 			break;
 		case 'w':
 			wait_ns = number("wait-ms", optarg) * MS;
+			break;
+		case 'c':
+			left = number("count", optarg);
 			break;
 		case 't':
 			seconds = number("seconds", optarg);
