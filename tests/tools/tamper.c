@@ -4,7 +4,8 @@
  * tamper INSTANCE make N BYTES       make an instance as version N could have left it: a description of BYTES, no more
  * tamper INSTANCE days N             age it, so that the numbers of its buckets last for N days yet
  * tamper INSTANCE displace MS        describe its first rule as a reload does that takes MS at it; says "half" in the
- *                                    middle, and "whole" before others may look. 0: as one that was killed there
+ *                                    middle, and "whole" before others may look. 0: as one that was killed there.
+ *                                    SIGUSR1 ends the waiting
  * tamper INSTANCE leave MS           take its pins away as a detach does that takes MS at it; says "half" in the middle
  *
  * tamper INSTANCE resize TABLE       put a table in the place of this one whose values are eight bytes longer
@@ -13,6 +14,7 @@
  */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,6 +73,10 @@ static int set_days(const char *instance, uint64_t days)
 	return weir_array_write(fd, &timing, 1, sizeof(timing)) ? fail("cannot write the timings") : 0;
 }
 
+static void go_on(int signal_number)
+{
+}
+
 static int displace(const char *instance, uint64_t ms)
 {
 	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_RULE_INFO));
@@ -78,6 +84,7 @@ static int displace(const char *instance, uint64_t ms)
 	struct weir_diag ignored = {};
 	struct weir_rule_info rule;
 
+	signal(SIGUSR1, go_on);
 	if (weir_bpffs_lock(&lock_fd, &ignored) || fd < 0 || weir_array_read(fd, &rule, 1, sizeof(rule)))
 		return fail("cannot read the rules");
 	rule.place++;
