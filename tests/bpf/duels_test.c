@@ -266,5 +266,5 @@ int main(void)
 		CONTEST_TEST(whole_resources_let_exactly_the_limit_win_a_duel),
 	};
 
-	return cmocka_run_group_tests(tests, contest_enter_own_network, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

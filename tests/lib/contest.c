@@ -25,12 +25,6 @@ const enum weir_window_kind contest_kinds[3] = {WEIR_WINDOW_LEAP, WEIR_WINDOW_ST
 
 /* ---- set-up ---- */
 
-int contest_enter_own_network(void **state)
-{
-	/* Attaching is to a device that nobody else has: the loopback of a namespace of our own. */
-	return geteuid() == 0 ? unshare(CLONE_NEWNET) : 0;
-}
-
 void contest_begin(struct contest *contest)
 {
 	rig_require(CPUS);

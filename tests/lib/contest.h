@@ -104,9 +104,6 @@ struct contestant {
 
 /* ---- set-up ---- */
 
-/* Of a group of tests. */
-int contest_enter_own_network(void **state);
-
 /* A machine that is busy with other things may never send enough: then "not less" was not seen to hold. And a virtual
  * CPU that its host takes away for a moment may hold a unit that nobody sees it hold: a test that falls short is tried
  * again, and fails at the last of CONTEST_TRIES. "Never more" has one try.

@@ -316,7 +316,11 @@ void rig_attach(const struct rig *rig)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = XDP_FLAGS_SKB_MODE);
 	int program_fd = weir_object_program_fd(rig->object);
+	static bool is_apart;
 
+	if (!is_apart)
+		assert_int_equal(unshare(CLONE_NEWNET), 0);
+	is_apart = true;
 	link_fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, NULL);
 	if (link_fd < 0)
 		link_fd = bpf_link_create(program_fd, LOOPBACK_IFINDEX, BPF_XDP, &options);

@@ -93,8 +93,8 @@ struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict)
 void rig_cpus(int cpu[], int count);
 
 /*
- * Attach to the loopback: test runs of a program that is attached nowhere take turns. One rig at a time; rig_end()
- * ends it, and rig_detach(), as a test's teardown, does after a test that failed.
+ * Attach to the loopback of a network namespace of our own: test runs of a program that is attached nowhere take turns.
+ * One rig at a time; rig_end() ends it, and rig_detach(), as a test's teardown, does after a test that failed.
  */
 void rig_attach(const struct rig *rig);
 int rig_detach(void **state);
