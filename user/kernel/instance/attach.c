@@ -46,10 +46,16 @@ static int check_host(const struct weir_targets *targets, struct weir_diag *diag
 			"(/sys/devices/system/cpu/possible): some would be overlooked, and limits not be exact");
 		return -EOPNOTSUPP;
 	}
-	for (size_t i = 0; i < targets->count; i++)
-		if (targets->targets[i].is_named &&
-		    weir_instance_refuse_other_program(targets->targets[i].name, targets->targets[i].ifindex, diag))
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct weir_target *target = &targets->targets[i];
+
+		if (!target->is_named)
+			continue;
+		if (weir_instance_refuse_other_program(target->name, target->ifindex, diag))
 			err = -EBUSY;
+		else if (weir_instance_expect_ethernet(target->name, diag))
+			err = -EPROTONOSUPPORT;
+	}
 	return err;
 }
 
@@ -263,7 +269,11 @@ static int make_plan(const struct weir_attach_options *options, struct plan *pla
 	if (err)
 		return err;
 	err = weir_targets_find(plan->wanted, &plan->targets);
-	return err ? weir_diag_fail(diag, -err, NULL, "cannot list the interfaces") : 0;
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
+	for (size_t i = 0; i < plan->targets.left_out_count; i++)
+		weir_left_out_tell(&plan->targets.left_out[i], diag);
+	return 0;
 }
 
 static int check_plan(const struct plan *plan, struct weir_diag *diag)

@@ -159,6 +159,8 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 	err = weir_targets_find(instance->info.wanted, &targets);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
+	for (size_t i = 0; i < targets.left_out_count; i++)
+		weir_left_out_tell(&targets.left_out[i], diag);
 	return put_all(instance, &terms, &targets, diag);
 }
 
@@ -232,6 +234,36 @@ static void forget_gone(const struct weir_instance *instance)
 	}
 }
 
+static bool was_left_out(const struct weir_follow *follow, uint32_t ifindex)
+{
+	for (size_t i = 0; i < follow->left_out_count; i++)
+		if (follow->left_out[i] == ifindex)
+			return true;
+	return false;
+}
+
+/* Each is told of once. Of those that are there at the start attach has told. */
+static void note_left_out(struct weir_follow *follow, const struct weir_targets *targets, struct weir_diag *diag)
+{
+	uint32_t *left_out = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < targets->left_out_count; i++) {
+		uint32_t *slot = weir_array_add((void **)&left_out, count, sizeof(*slot));
+
+		if (follow->has_looked && !was_left_out(follow, targets->left_out[i].ifindex))
+			weir_left_out_tell(&targets->left_out[i], diag);
+		if (!slot)
+			continue; /* it is told of again, ignoring */
+		*slot = targets->left_out[i].ifindex;
+		count++;
+	}
+	free(follow->left_out);
+	follow->left_out = left_out;
+	follow->left_out_count = count;
+	follow->has_looked = true;
+}
+
 static bool lacks_one(const struct weir_instance *instance, const struct weir_targets *targets)
 {
 	for (size_t i = 0; i < targets->count; i++)
@@ -290,6 +322,7 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		err = weir_targets_find(instance->info.wanted, &targets);
 	if (err)
 		return err;
+	note_left_out(follow, &targets, diag);
 	if (!lacks_one(instance, &targets)) {
 		follow->refused_count = 0;
 		return 0;
@@ -301,5 +334,6 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 void weir_follow_free(struct weir_follow *follow)
 {
 	free(follow->refused);
+	free(follow->left_out);
 	*follow = (struct weir_follow){};
 }

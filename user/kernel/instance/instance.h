@@ -179,10 +179,13 @@ int weir_instance_add(const struct weir_attach_options *options, struct weir_dia
 /* From now on these are the interfaces that an attached instance is wanted on; weir_instance_follow does the rest. */
 int weir_instance_want(const char *name, const struct weir_attach_options *options, struct weir_diag *diag);
 
-/* Interfaces that were refused when they came: each is told of once. Starts as {}. */
+/* Interfaces that were refused when they came, or left out of a pattern: each is told of once. Starts as {}. */
 struct weir_follow {
 	uint32_t *refused; /* ifindex */
 	size_t refused_count;
+	uint32_t *left_out; /* ifindex */
+	size_t left_out_count;
+	bool has_looked;
 };
 
 /*

@@ -42,6 +42,20 @@ int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, 
 	return -EBUSY;
 }
 
+int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+	const char *type = weir_link_type_without_ethernet(weir_device_type(interface), buffer);
+
+	if (!type)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, WEIR_NO_ETHERNET_ADVICE,
+			"cannot attach to '%s': its packets have no Ethernet header (link/%s), and would pass by every "
+			"limit as \"not IP\"",
+			interface, type);
+	return -EPROTONOSUPPORT;
+}
+
 static int explain_link_failure(const char *interface, uint32_t ifindex, int err, bool is_native,
 				struct weir_diag *diag)
 {
@@ -156,8 +170,10 @@ int weir_instance_put_link(const struct weir_link_terms *terms, const char *inte
 	_cleanup_(weir_closep) int link_fd = -1;
 	char pin[WEIR_LINK_PIN_BYTES];
 	bool is_native = terms->mode != WEIR_MODE_SKB;
-	int err, native_err = 0;
+	int native_err = 0, err = weir_instance_expect_ethernet(interface, diag);
 
+	if (err)
+		return err;
 	link_fd = create_link(terms->program_fd, ifindex, is_native);
 	if (terms->mode == WEIR_MODE_AUTO && is_refused_by_driver(link_fd)) {
 		native_err = link_fd;

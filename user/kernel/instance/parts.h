@@ -91,11 +91,20 @@ struct weir_target {
 	uint32_t ifindex;
 	bool is_named; /* by its own name: who asks for it wants to know when it cannot be */
 };
+/* One that only a pattern means, and on which the program is of no use. */
+struct weir_left_out {
+	char name[IF_NAMESIZE];
+	uint32_t ifindex;
+	char why[96]; /* behind its name */
+};
 struct weir_targets {
 	struct weir_target *targets;
 	size_t count;
+	struct weir_left_out *left_out;
+	size_t left_out_count;
 };
 int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets); /* 0 or -errno */
+void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag);
 void weir_targets_free(struct weir_targets *targets);
 
 /* Fail with -ENODEV, and say so, unless each that is wanted by its name is there. */
@@ -105,6 +114,9 @@ int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag
 int weir_instance_expect_wanted(const struct weir_instance *instance, const char *pattern, struct weir_diag *diag);
 
 /* ---- link.c ---- */
+
+/* Fail with -EPROTONOSUPPORT, and say why, unless packets of the interface begin with Ethernet. */
+int weir_instance_expect_ethernet(const char *interface, struct weir_diag *diag);
 
 /* Fail with -EBUSY, and say whose it is, if an XDP program is on the interface. */
 int weir_instance_refuse_other_program(const char *interface, uint32_t ifindex, struct weir_diag *diag);

@@ -12,6 +12,8 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "network/device.h"
+#include "network/stack.h"
 #include "pace/pace.h"
 
 #define EXCEPT '!'
@@ -143,36 +145,74 @@ bool weir_wanted_is(const struct weir_wanted *wanted, const char *const *words, 
 
 /* ---- the interfaces of the present network namespace ---- */
 
-static int add_target(struct weir_targets *targets, const char *name, uint32_t ifindex, bool is_named)
+static int add_target(struct weir_targets *targets, const struct weir_stacked *link, bool is_named)
 {
 	struct weir_target *target =
 		weir_array_add((void **)&targets->targets, targets->count, sizeof(*targets->targets));
 
 	if (!target)
 		return -ENOMEM;
-	strncpy(target->name, name, sizeof(target->name) - 1);
-	target->ifindex = ifindex;
+	memcpy(target->name, link->name, sizeof(target->name));
+	target->ifindex = link->ifindex;
 	target->is_named = is_named;
 	targets->count++;
 	return 0;
 }
 
+static int leave_out(struct weir_targets *targets, const struct weir_stacked *link, const char *why)
+{
+	struct weir_left_out *left_out =
+		weir_array_add((void **)&targets->left_out, targets->left_out_count, sizeof(*targets->left_out));
+
+	if (!left_out)
+		return -ENOMEM;
+	memcpy(left_out->name, link->name, sizeof(left_out->name));
+	left_out->ifindex = link->ifindex;
+	snprintf(left_out->why, sizeof(left_out->why), "%s", why);
+	targets->left_out_count++;
+	return 0;
+}
+
+/* Who names one wants it, and is told what is wrong with it; a pattern only happens to mean it. */
+static bool is_of_no_use(const struct weir_stacked *link, char ret_why[96])
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+	const char *type = weir_link_type_without_ethernet(link->type, buffer);
+
+	if (type)
+		snprintf(ret_why, 96, "its packets have no Ethernet header (link/%s)", type);
+	return type;
+}
+
+static int sort_link(const struct weir_wanted *wanted, const struct weir_stacked *link, struct weir_targets *targets)
+{
+	char why[96];
+
+	if (!weir_wanted_means(wanted, link->name))
+		return 0;
+	if (weir_wanted_names(wanted, link->name))
+		return add_target(targets, link, true);
+	return is_of_no_use(link, why) ? leave_out(targets, link, why) : add_target(targets, link, false);
+}
+
 int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets)
 {
-	struct if_nameindex *interfaces = if_nameindex();
+	_cleanup_(weir_stack_free) struct weir_stack stack = {};
 	struct weir_targets targets = {};
-	int err = interfaces ? 0 : -errno;
+	int err = weir_stack_read_links(&stack);
 
-	for (struct if_nameindex *i = interfaces; !err && i->if_index; i++)
-		if (weir_wanted_means(wanted, i->if_name))
-			err = add_target(&targets, i->if_name, i->if_index, weir_wanted_names(wanted, i->if_name));
-	if (interfaces)
-		if_freenameindex(interfaces);
+	for (size_t i = 0; !err && i < stack.count; i++)
+		err = sort_link(wanted, &stack.links[i], &targets);
 	if (err)
 		weir_targets_free(&targets);
 	else
 		*ret_targets = targets;
 	return err;
+}
+
+void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag)
+{
+	weir_diag_note(diag, "interface '%s' is left out of what a pattern means: %s", left_out->name, left_out->why);
 }
 
 int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag)
@@ -191,6 +231,7 @@ int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag
 void weir_targets_free(struct weir_targets *targets)
 {
 	free(targets->targets);
+	free(targets->left_out);
 	*targets = (struct weir_targets){};
 }
 

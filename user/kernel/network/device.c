@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
+#include <linux/if_arp.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,13 @@ static bool ask(int fd, const char *name, unsigned long request, struct ifreq *i
 {
 	strncpy(ifr->ifr_name, name, IF_NAMESIZE - 1);
 	return !ioctl(fd, request, ifr);
+}
+
+static uint16_t read_type(int fd, const char *name)
+{
+	struct ifreq ifr = {};
+
+	return ask(fd, name, SIOCGIFHWADDR, &ifr) ? ifr.ifr_hwaddr.sa_family : ARPHRD_ETHER;
 }
 
 static bool offload_is_on(int fd, const char *name, uint32_t get)
@@ -69,6 +77,7 @@ static void read_by_ioctl(int fd, const char *name, struct weir_device *device)
 	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
 	struct ifreq ifr = {};
 
+	device->type = read_type(fd, name);
 	if (ask(fd, name, SIOCGIFMTU, &ifr))
 		device->mtu = ifr.ifr_mtu;
 	if (ask(fd, name, SIOCGIFFLAGS, &ifr))
@@ -156,6 +165,34 @@ int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret
 	read_programs(ifindex, &device);
 	*ret_device = device;
 	return 0;
+}
+
+uint16_t weir_device_type(const char *name)
+{
+	_cleanup_(weir_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? ARPHRD_ETHER : read_type(fd, name);
+}
+
+const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK_TYPE_BYTES])
+{
+	static const struct {
+		uint16_t type;
+		const char *word;
+	} words[] = {
+		{ARPHRD_NONE, "none"}, {ARPHRD_TUNNEL, "ipip"}, {ARPHRD_TUNNEL6, "tunnel6"},
+		{ARPHRD_SIT, "sit"},   {ARPHRD_IPGRE, "gre"},	{ARPHRD_IP6GRE, "gre6"},
+		{ARPHRD_PPP, "ppp"},   {ARPHRD_RAWIP, "rawip"}, {ARPHRD_INFINIBAND, "infiniband"},
+		{ARPHRD_CAN, "can"},
+	};
+
+	if (type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i].type == type)
+			return words[i].word;
+	snprintf(buffer, WEIR_LINK_TYPE_BYTES, "[%u]", type);
+	return buffer;
 }
 
 uint32_t weir_device_program(const struct weir_device *device)

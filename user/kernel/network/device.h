@@ -17,6 +17,7 @@
 
 struct weir_device {
 	char driver[32];	       /* empty: not known */
+	uint16_t type;		       /* weir_device_type() */
 	uint32_t mtu;		       /* 0: not known */
 	uint32_t rx_queues;	       /* 0: not known */
 	uint32_t rss_queues;	       /* of these, to which RSS sends packets; 0: not known */
@@ -37,6 +38,20 @@ struct weir_device {
 
 /* Interface of the present network namespace. What cannot be learnt stays zero. Returns 0 or -errno. */
 int weir_device_read(const char *name, uint32_t ifindex, struct weir_device *ret_device);
+
+/* Its type of link layer alone: ARPHRD_*, as in linux/if_arp.h. What cannot be told is taken for Ethernet. */
+uint16_t weir_device_type(const char *name);
+
+/* The program reads Ethernet. What bears another header, or none (tun, WireGuard, IPIP, GRE), would be judged by the
+ * wrong bytes: then this is what `ip link` calls its type, behind "link/". NULL: it has Ethernet.
+ */
+#define WEIR_LINK_TYPE_BYTES 16
+const char *weir_link_type_without_ethernet(uint16_t type, char buffer[WEIR_LINK_TYPE_BYTES]);
+
+/* What to do about one. */
+#define WEIR_NO_ETHERNET_ADVICE                                                                                        \
+	"attach to the Ethernet interface that carries it, where its outer packets are judged; 'nft' limits what is "  \
+	"inside"
 
 /* The XDP program on it, of whatever mode; 0: none. */
 uint32_t weir_device_program(const struct weir_device *device);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "network/stack.h"
 
+#include <errno.h>
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,7 @@ static void add_link(const struct nlmsghdr *message, void *data)
 	stack->count++;
 	*link = (struct weir_stacked){
 		.ifindex = about->ifi_index,
+		.type = about->ifi_type,
 		.master = read_u32(weir_netlink_find(message, sizeof(*about), IFLA_MASTER)),
 	};
 	snprintf(link->name, sizeof(link->name), "%s", mnl_attr_get_str(name));
@@ -90,15 +92,18 @@ static void add_link(const struct nlmsghdr *message, void *data)
 
 /* ---- all of them ---- */
 
-static void read_links(struct weir_stack *stack)
+int weir_stack_read_links(struct weir_stack *stack)
 {
 	_cleanup_(weir_netlink_close) struct weir_netlink netlink = {};
 	const struct ifinfomsg about = {};
+	int err = weir_netlink_open(&netlink, NETLINK_ROUTE);
 
-	if (weir_netlink_open(&netlink, NETLINK_ROUTE))
-		return;
+	if (err)
+		return err;
 	weir_netlink_begin(&netlink, RTM_GETLINK, NLM_F_DUMP, &about, sizeof(about));
-	weir_netlink_ask(&netlink, add_link, stack); /* an interface that comes meanwhile is missed, ignoring */
+	err = weir_netlink_ask(&netlink, add_link, stack);
+	/* They changed meanwhile: one that has come may be missed, and an event of it follows. */
+	return err == -EINTR ? 0 : err;
 }
 
 const struct weir_stacked *weir_stack_find(const struct weir_stack *stack, uint32_t ifindex)
@@ -139,7 +144,7 @@ void weir_stack_read(const char *name, uint32_t ifindex, struct weir_stack *stac
 	struct weir_stacked alone = {.ifindex = ifindex, .peer_netns = -1};
 
 	snprintf(alone.name, sizeof(alone.name), "%s", name);
-	read_links(stack);
+	weir_stack_read_links(stack); /* without them it is taken to be alone, ignoring */
 	add_bottoms(stack, weir_stack_find(stack, ifindex) ?: &alone, 0);
 }
 

@@ -21,6 +21,7 @@ enum weir_link_kind {
 struct weir_stacked {
 	char name[IF_NAMESIZE];
 	uint32_t ifindex;
+	uint16_t type;		 /* ARPHRD_*: weir_link_type_without_ethernet() */
 	uint32_t master, parent; /* 0: none in this namespace */
 	enum weir_link_kind kind;
 	uint32_t peer;	      /* of a veth: its number in its own namespace; 0: not known */
@@ -37,6 +38,9 @@ struct weir_stack {
 
 /* An interface that cannot be read is taken for one of no kind, at the bottom. Starts as {}. */
 void weir_stack_read(const char *name, uint32_t ifindex, struct weir_stack *stack);
+
+/* Only the links, all of the namespace. Returns 0 or -errno. */
+int weir_stack_read_links(struct weir_stack *stack);
 
 /* NULL: there is none of this number. */
 const struct weir_stacked *weir_stack_find(const struct weir_stack *stack, uint32_t ifindex);

@@ -208,6 +208,19 @@ static void examine_pace(struct weir_findings *findings)
 
 /* ---- the interface ---- */
 
+static void examine_type(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+	const char *type = weir_link_type_without_ethernet(device->type, buffer);
+
+	if (type)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "type", WEIR_NO_ETHERNET_ADVICE,
+			  "packets of '%s' have no Ethernet header (link/%s), and attach refuses it", interface, type);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "type", NULL, "packets of '%s' have an Ethernet header",
+			  interface);
+}
+
 static void examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings)
 {
 	const char *driver = device->driver[0] ? device->driver : "(unknown)";
@@ -511,6 +524,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
 
+	examine_type(interface, &device, &findings);
 	examine_driver(interface, &device, &findings);
 	examine_mtu(interface, &device, &findings);
 	examine_offloads(interface, &device, &findings);
@@ -583,6 +597,10 @@ static void examine_rules_marks(const struct weir_ruleset *ruleset, struct weir_
 
 static void examine_rules_mode(const struct weir_device *device, struct weir_findings *findings)
 {
+	char buffer[WEIR_LINK_TYPE_BYTES];
+
+	if (weir_link_type_without_ethernet(device->type, buffer))
+		return; /* attach refuses it */
 	if (!device->has_xdp_features)
 		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
 			  "attach would try native mode first, and skb mode then");
