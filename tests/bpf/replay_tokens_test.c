@@ -316,9 +316,11 @@ static struct weir_ruleset *random_buckets(struct random *random)
 		    (rule->strategy == WEIR_STRATEGY_WARM_UP && ruleset->resources[rule->resource].flow.fields))
 			continue;
 		rule->window = WEIR_WINDOW_TOKENS;
-		if (!rule->burst_micro && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE && random_percent(random, 50))
+		if (!rule->burst_micro && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE &&
+		    random_percent(random, 50)) {
 			rule->burst_beyond_micro = random_below(random, 20 * WEIR_MICRO);
-		else if (!rule->burst_micro && random_percent(random, 50))
+			rule->has_burst_beyond = true;
+		} else if (!rule->burst_micro && random_percent(random, 50))
 			rule->burst_micro = random_between(random, WEIR_MICRO, 50 * WEIR_MICRO);
 		if (!rule->penalty_ms && random_percent(random, 30))
 			rule->penalty_ms = rule->penalty_ms_max = random_between(random, 1, 400);

@@ -4,13 +4,32 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* B: `burst`, or else the threshold (of MemoryAdaptive the larger one), and what it holds beyond; one unit at least. */
+/* What comes in 200 ms, rounded up to a byte; from 46 full frames up to what a burst may be. */
+static uint64_t bytes_of_200_ms(uint64_t threshold_micro, uint64_t interval_ns)
+{
+	model_u128 drops = model_times(threshold_micro, 200000000), byte = model_times(WEIR_MICRO, interval_ns);
+	model_u128 bytes = drops / byte;
+
+	if (drops % byte != 0)
+		bytes++;
+	if (bytes < 69644)
+		return 69644;
+	return bytes > 10000000000000 ? 10000000000000 : (uint64_t)bytes;
+}
+
+/* B: `burst`, or else the threshold (of MemoryAdaptive the larger one), and what it holds beyond; one unit at least. Of
+ * bytes, where neither is said, what comes in 200 ms.
+ */
 static model_u128 full_drops(const struct weir_ruleset_rule *rule, uint64_t threshold_micro)
 {
-	uint64_t burst_micro = rule->burst_micro ? rule->burst_micro : threshold_micro + rule->burst_beyond_micro;
+	uint64_t burst_micro = rule->burst_micro;
 
-	if (!rule->burst_micro && rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		burst_micro = rule->memory.low_units * WEIR_MICRO + rule->burst_beyond_micro;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		threshold_micro = rule->memory.low_units * WEIR_MICRO;
+	if (!burst_micro)
+		burst_micro = threshold_micro + rule->burst_beyond_micro;
+	if (!rule->burst_micro && !rule->has_burst_beyond && rule->counts_bytes)
+		burst_micro = bytes_of_200_ms(threshold_micro, rule->interval_ns) * WEIR_MICRO;
 	if (burst_micro < WEIR_MICRO)
 		burst_micro = WEIR_MICRO;
 	return model_times(burst_micro, rule->interval_ns);

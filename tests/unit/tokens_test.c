@@ -128,6 +128,40 @@ static void a_burst_left_out_is_the_threshold_and_at_least_one(void **state)
 	assert_int_equal(weir_tokens_burst_micro(&rule, 500000), 7000000);
 }
 
+/* SEMANTICS: what comes in 200 ms, rounded up to a byte, and at least 46 frames of 1,514 bytes. */
+static void a_burst_of_bytes_left_out_is_what_comes_in_200_ms(void **state)
+{
+	struct weir_ruleset_rule rule = rule_of(1250000000000, SECOND, 0);
+
+	rule.counts_bytes = true;
+	assert_int_equal(weir_tokens_burst_micro(&rule, rule.threshold_micro), 250000000000);
+	assert_int_equal(weir_tokens_burst_micro(&rule, 2 * rule.threshold_micro), 500000000000);
+	assert_int_equal(weir_tokens_burst_micro(&rule, 1000001000001), 200001000000);
+	assert_int_equal(weir_tokens_burst_micro(&rule, 348220000000), 69644000000);
+	assert_int_equal(weir_tokens_burst_micro(&rule, 348220000001), 69645000000);
+	assert_int_equal(weir_tokens_burst_micro(&rule, 1), 69644000000);
+	rule.interval_ns = 100 * SECOND;
+	assert_int_equal(weir_tokens_burst_micro(&rule, 100 * rule.threshold_micro), 250000000000);
+	/* No more than a burst can be. */
+	rule.interval_ns = SECOND / 100;
+	assert_true(weir_tokens_burst_micro(&rule, 10000000000000000000ull) == 10000000000000000000ull);
+	rule.interval_ns = SECOND;
+	rule.has_burst_beyond = true; /* burstCount: 0 */
+	assert_int_equal(weir_tokens_burst_micro(&rule, rule.threshold_micro), 1250000000000);
+	rule.burst_micro = 7000000;
+	assert_int_equal(weir_tokens_burst_micro(&rule, rule.threshold_micro), 7000000);
+}
+
+static void a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold(void **state)
+{
+	struct weir_ruleset_rule rule = rule_of(0, SECOND, 0);
+
+	rule.counts_bytes = true;
+	rule.strategy = WEIR_STRATEGY_MEMORY_ADAPTIVE;
+	rule.memory = (struct weir_memory_fields){1000000, 100, 1024, 2048};
+	assert_int_equal(weir_tokens_burst_micro(&rule, 100000000), 200000000000);
+}
+
 /* What a bucket lacks, in tokens, is the same before and after: W and the unit stay, and so does V at that moment. */
 static void a_reload_goes_on_at_the_new_rate(void **state)
 {
@@ -171,6 +205,8 @@ int main(void)
 		cmocka_unit_test(a_threshold_of_nothing_admits_nothing),
 		cmocka_unit_test(what_goes_by_memory_begins_as_if_it_were_full),
 		cmocka_unit_test(a_burst_left_out_is_the_threshold_and_at_least_one),
+		cmocka_unit_test(a_burst_of_bytes_left_out_is_what_comes_in_200_ms),
+		cmocka_unit_test(a_burst_of_bytes_that_moves_with_memory_is_of_the_larger_threshold),
 		cmocka_unit_test(a_reload_goes_on_at_the_new_rate),
 	};
 

@@ -821,6 +821,36 @@ static void warn_of_memory(const struct weir_settings *settings, struct weir_dia
 				  weir_memory_explain(settings->memory_cgroup, err));
 }
 
+/* Of a resource whose packets are TCP's, and more than openings. */
+static bool limits_tcp(const struct weir_match *match)
+{
+	return weir_match_holds_tcp(match) && !match->tcp_flags_count && match->fragments != 1 << WEIR_FRAGMENT_LATER;
+}
+
+/* Where a window is full, all of a connection's packets drop until its buckets leave it, and TCP starts anew: the limit
+ * holds, and TCP does not come near it (docs/rules.md, Token buckets). That is no mistake: a note, and here alone.
+ */
+static void note_bytes_of_tcp(const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	const struct weir_ruleset_rule *first = NULL;
+	size_t others = 0;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+
+		if (!rule->counts_bytes || !weir_kind_of(rule)->keeps_window || rule->system ||
+		    !limits_tcp(&ruleset->resources[rule->resource].match))
+			continue;
+		others += first != NULL;
+		first = first ?: rule;
+	}
+	if (first)
+		weir_diag_note(diag,
+			       "rule '%s'%s limits bytes of TCP by a '%s' window, of which TCP gets 63 to 79 %%; with "
+			       "'window: tokens' it gets 92 to 99 %%",
+			       first->name, others ? ", as others do," : "", weir_window_names[first->window]);
+}
+
 /* What would be loaded goes to stdout, or, for JSON, to *ret_document. */
 static int check(char **files, int file_count, const struct check_options *options, json_t **ret_document,
 		 struct weir_diag *diag)
@@ -845,6 +875,7 @@ static int check(char **files, int file_count, const struct check_options *optio
 	if (image->config.paces)
 		warn_of_pace(diag);
 	warn_of_memory(&ruleset->settings, diag);
+	note_bytes_of_tcp(ruleset, diag);
 	weir_image_memory(image, cpus, &memory);
 	if (options->wants_json) {
 		*ret_document = describe(ruleset, image, &memory, cpus);

@@ -21,6 +21,7 @@ static bool is_chosen(const struct weir_choices *choices)
 static void keep_numbers(const struct weir_draft *draft)
 {
 	draft->rule->burst_beyond_micro = draft->number[RULE_BURST_COUNT] * WEIR_MICRO;
+	draft->rule->has_burst_beyond = draft->value[RULE_BURST_COUNT] != NULL;
 }
 
 static void check(struct weir_reader *reader, const struct weir_draft *draft)

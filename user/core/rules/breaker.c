@@ -4,7 +4,6 @@
  * rule behind all others. The checks are those of Sentinel-Go (core/circuitbreaker/rule_manager.go) and what packets
  * add.
  */
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,11 +177,6 @@ static void read_max_rt(struct weir_reader *reader, const struct reading *readin
 
 /* ---- the resource ---- */
 
-static bool holds_tcp(const struct weir_match *match)
-{
-	return !match->has_protocol || match->protocol[IPPROTO_TCP / 8] >> IPPROTO_TCP % 8 & 1;
-}
-
 /* A request is told by all packets of its 5-tuple: a match must take all of them or none. */
 static void check_resource(struct weir_reader *reader, const struct reading *reading)
 {
@@ -194,7 +188,7 @@ static void check_resource(struct weir_reader *reader, const struct reading *rea
 		return;
 	resource = &reader->ruleset->resources[reading->draft.rule->resource];
 	match = &resource->match;
-	if (!holds_tcp(match) || match->fragments == 1 << WEIR_FRAGMENT_LATER)
+	if (!weir_match_holds_tcp(match) || match->fragments == 1 << WEIR_FRAGMENT_LATER)
 		weir_complain(reader, value, "a breaker goes by TCP openings: match protocol tcp",
 			      "'%.*s' cannot hold a TCP opening, so it cannot have a circuit breaker",
 			      WEIR_SHOWN(resource->name));

@@ -243,7 +243,7 @@ static void write_window(struct weir_writer *writer, const struct weir_ruleset_r
 		weir_write_word(writer, weir_rule_fields[RULE_WINDOW], weir_window_names[rule->window]);
 	if (rule->burst_micro)
 		weir_write_micro(writer, weir_rule_fields[RULE_BURST], rule->burst_micro);
-	if (rule->burst_beyond_micro)
+	if (rule->has_burst_beyond)
 		weir_write_micro(writer, weir_rule_fields[RULE_BURST_COUNT], rule->burst_beyond_micro);
 	if (rule->counts_bytes)
 		weir_write_word(writer, weir_rule_fields[RULE_UNIT], "bytes");

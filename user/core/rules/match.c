@@ -267,3 +267,8 @@ void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, ui
 		return;
 	weir_read_items(reader, node, "flow", parse_flow_item, &draft, 1, &unused, &count);
 }
+
+bool weir_match_holds_tcp(const struct weir_match *match)
+{
+	return !match->has_protocol || match->protocol[IPPROTO_TCP / 8] >> IPPROTO_TCP % 8 & 1;
+}

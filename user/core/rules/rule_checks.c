@@ -177,11 +177,11 @@ void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_
 {
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	/* Tokens come at any rate, and `burst` says what is admitted at once. */
+	/* Tokens come at any rate, and `burst` says what is admitted at once; by default a frame is. */
 	if (kind->has_tokens ? !micro : micro < WEIR_MICRO)
 		weir_warn(reader, node, kind->below_one_hint, "%s", kind->below_one);
-	else if (rule->counts_bytes && !(kind->has_tokens && rule->burst_micro) &&
-		 micro < FRAME_BYTES_USUAL * WEIR_MICRO)
+	else if (rule->counts_bytes && (!kind->has_tokens || rule->has_burst_beyond) &&
+		 micro + rule->burst_beyond_micro < FRAME_BYTES_USUAL * WEIR_MICRO)
 		weir_warn(reader, node,
 			  "a frame larger than the threshold is never admitted; a full one has 1514 bytes",
 			  "this threshold is smaller than a frame can be");

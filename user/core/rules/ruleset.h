@@ -60,6 +60,9 @@ struct weir_flow {
 	uint8_t destination_bits[2];
 };
 
+/* Packets of TCP can be in it. */
+bool weir_match_holds_tcp(const struct weir_match *match);
+
 struct weir_ruleset_resource {
 	char *name;
 	struct weir_match match;
@@ -153,8 +156,9 @@ struct weir_ruleset_rule {
 	enum weir_behavior behavior;
 	enum weir_relation relation;
 	size_t ref_resource;	     /* AssociatedResource: whose window is read; else WEIR_NO_RESOURCE */
-	uint64_t burst_micro;	     /* tokens: what a bucket holds, in millionths; 0: the threshold */
+	uint64_t burst_micro;	     /* tokens: what a bucket holds, in millionths; 0: weir_tokens_burst_micro() */
 	uint64_t burst_beyond_micro; /* ... where that is 0: what it holds beyond the threshold, an override's too */
+	bool has_burst_beyond;	     /* it was said, be it 0 */
 	uint64_t queueing_ms_max;    /* Throttling: the longest wait; at most 2^32 - 1 */
 	uint32_t penalty_ms;	     /* Reject: how long a flow is blocked that was; 0: it is not penalised */
 	uint32_t penalty_ms_max;     /* the longest; at least penalty_ms */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "rules/values.h"
+
 typedef unsigned __int128 u128;
 
 /* So much room is left above the unit, where there is, for a rate or a burst that a reload makes larger. Chosen, not
@@ -13,14 +15,31 @@ typedef unsigned __int128 u128;
 /* Many divisors: rates that a reload brings, or that a warm-up comes to, are whole numbers more often. */
 #define MANY_DIVISORS 720720
 
+/* Rounded up to a byte; no more than a burst can be. */
+static uint64_t room_micro(uint64_t threshold_micro, uint64_t interval_ns)
+{
+	const u128 per_byte = (u128)interval_ns * WEIR_MICRO;
+	u128 bytes = ((u128)threshold_micro * WEIR_TOKENS_ROOM_NS + per_byte - 1) / per_byte;
+
+	if (bytes < WEIR_TOKENS_ROOM_BYTES_MIN)
+		bytes = WEIR_TOKENS_ROOM_BYTES_MIN;
+	if (bytes > WEIR_THRESHOLD_UNITS_MAX)
+		bytes = WEIR_THRESHOLD_UNITS_MAX;
+	return (uint64_t)bytes * WEIR_MICRO;
+}
+
 uint64_t weir_tokens_burst_micro(const struct weir_ruleset_rule *rule, uint64_t threshold_micro)
 {
-	uint64_t burst_micro = rule->burst_micro;
+	uint64_t burst_micro;
 
-	if (!burst_micro)
-		burst_micro = (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? rule->memory.low_units * WEIR_MICRO
-									       : threshold_micro) +
-			      rule->burst_beyond_micro;
+	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+		threshold_micro = rule->memory.low_units * WEIR_MICRO;
+	if (rule->burst_micro)
+		burst_micro = rule->burst_micro;
+	else if (rule->counts_bytes && !rule->has_burst_beyond)
+		burst_micro = room_micro(threshold_micro, rule->interval_ns);
+	else
+		burst_micro = threshold_micro + rule->burst_beyond_micro;
 	return burst_micro < WEIR_MICRO ? WEIR_MICRO : burst_micro;
 }
 

@@ -47,12 +47,19 @@ static json_t *json_entry(const struct weir_diag_entry *entry)
 
 void weir_json_add_diag(const struct weir_diag *diag, json_t *fields)
 {
-	json_t *mistakes = json_array(), *warnings = json_array();
+	json_t *mistakes = json_array(), *warnings = json_array(), *notes = json_array();
 
-	for (size_t i = 0; i < diag->count; i++)
-		weir_json_append(diag->entries[i].is_warning ? &warnings : &mistakes, json_entry(&diag->entries[i]));
+	for (size_t i = 0; i < diag->count; i++) {
+		const struct weir_diag_entry *entry = &diag->entries[i];
+
+		weir_json_append(entry->is_note	     ? &notes
+				 : entry->is_warning ? &warnings
+						     : &mistakes,
+				 json_entry(entry));
+	}
 	json_object_set_new(fields, "mistakes", mistakes);
 	json_object_set_new(fields, "warnings", warnings);
+	json_object_set_new(fields, "notes", notes);
 }
 
 json_t *weir_json_tally(const struct weir_tally *tally)
