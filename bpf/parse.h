@@ -31,6 +31,12 @@
 /* No header begins later: Ethernet, two tags, IPv6 and eight extension headers of 2,048 bytes end before it. */
 #define WEIR_HEADER_OFFSET_MAX 0x7fff
 
+/* A super-frame of BIG TCP (Linux 5.19 for IPv6, 6.3 for IPv4) is longer than its header can say, which says 0: the
+ * frame's own length counts. IPv6 may have a jumbo payload option, too (include/net/ipv6.h of the kernel). In a frame
+ * that is no longer than this, a length of 0 means what it says.
+ */
+#define WEIR_STATED_BYTES_MAX 65535
+
 #define IP_MORE_FRAGMENTS 0x2000
 #define IP_FRAGMENT_OFFSET 0x1fff
 #define IPV6_MORE_FRAGMENTS 0x0001
@@ -165,6 +171,8 @@ static __always_inline enum weir_parsed weir_parse_ipv4(struct weir_cursor *cur,
 	/* ihl counts 32-bit words, five or more (RFC 791, 3.1). With fewer we would read ports from this header. */
 	hdr_bytes = ip->ihl * 4;
 	total_bytes = bpf_ntohs(ip->tot_len);
+	if (!total_bytes && cur->frame_bytes > WEIR_STATED_BYTES_MAX)
+		total_bytes = cur->frame_bytes - start;
 	if (ip->version != 4 || hdr_bytes < sizeof(*ip) || total_bytes < hdr_bytes ||
 	    start + total_bytes > cur->frame_bytes)
 		return WEIR_PARSED_MALFORMED;
@@ -250,6 +258,8 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 		return WEIR_PARSED_MALFORMED;
 	payload_bytes = bpf_ntohs(ip6->payload_len);
 	cur->offset += sizeof(*ip6);
+	if (!payload_bytes && cur->frame_bytes > WEIR_STATED_BYTES_MAX)
+		payload_bytes = cur->frame_bytes - cur->offset;
 	end = cur->offset + payload_bytes;
 	if (ip6->version != 6 || end > cur->frame_bytes)
 		return WEIR_PARSED_MALFORMED;
@@ -259,7 +269,7 @@ static __always_inline enum weir_parsed weir_parse_ipv6(struct weir_cursor *cur,
 	pkt->parsed_protocol = ip6->nexthdr;
 	pkt->dscp = weir_dscp6(ip6);
 	pkt->is_ipv6 = 1;
-	/* A jumbogram: its length is an option of the hop-by-hop header (RFC 2675, 2). */
+	/* A jumbogram, but of no frame that could hold one: its length is an option (RFC 2675, 2). */
 	if (payload_bytes == 0 && pkt->parsed_protocol == IPPROTO_HOPOPTS)
 		return WEIR_PARSED_UNSUPPORTED;
 

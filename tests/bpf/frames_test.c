@@ -110,7 +110,8 @@ struct frames {
 	struct weir_image *image;
 	struct weir_object *object;
 	struct random random;
-	size_t frame_bytes;
+	size_t frame_bytes; /* on the wire */
+	size_t given_bytes; /* to the program; as many, as a rule */
 	uint8_t frame[PACKET_BYTES_MAX], built[PACKET_BYTES_MAX];
 	uint64_t of_class[CLASS_NON_IP + 1];
 };
@@ -135,7 +136,8 @@ static void lie(struct random *random, uint8_t *at)
 	at[1] = number;
 }
 
-#define IPV6_LENGTH_OFFSET 18 /* of a frame without a tag */
+#define IPV4_LENGTH_OFFSET 16 /* of a frame without a tag */
+#define IPV6_LENGTH_OFFSET 18
 
 /* Up to eight bytes of the headers are others, one field of 16 bits is wrong, or the frame ends elsewhere. A length of
  * zero is a jumbogram's.
@@ -154,6 +156,26 @@ static void damage(struct frames *frames)
 		memset(frames->frame + IPV6_LENGTH_OFFSET, 0, 2);
 	if (random_percent(random, 25))
 		frames->frame_bytes = random_between(random, 14, headers);
+}
+
+/* A frame so long that its header cannot say it (BIG TCP), or nearly; zeros follow the headers. The kernel takes no
+ * whole one to try, so the program is told its length.
+ */
+#define LONG_GIVEN_BYTES 20000 /* eight extension headers of 2,048 bytes end before that */
+
+static void stretch(struct frames *frames)
+{
+	struct random *random = &frames->random;
+	size_t tag_bytes = 4 * random_below(random, 3);
+
+	memset(frames->frame + frames->frame_bytes, 0, LONG_GIVEN_BYTES - frames->frame_bytes);
+	frames->given_bytes = LONG_GIVEN_BYTES;
+	frames->frame_bytes = random_percent(random, 50) ? random_between(random, 65500, 65600)
+							 : random_between(random, LONG_GIVEN_BYTES, 300000);
+	if (random_percent(random, 80))
+		memset(frames->frame + IPV4_LENGTH_OFFSET + tag_bytes, 0, 2);
+	if (random_percent(random, 80))
+		memset(frames->frame + IPV6_LENGTH_OFFSET + tag_bytes, 0, 2);
 }
 
 /* Bytes by chance alone, behind an EtherType that is looked behind. */
@@ -223,7 +245,7 @@ static void print_frame(const struct frames *frames, uint64_t number, const stru
 {
 	print_error("frame %" PRIu64 ", of %zu bytes: verdict %u, %u resources\n", number, frames->frame_bytes,
 		    lab->verdict, lab->resource_count);
-	for (size_t i = 0; i < frames->frame_bytes && i < 256; i++)
+	for (size_t i = 0; i < frames->given_bytes && i < 256; i++)
 		print_error("%02x%s", frames->frame[i], i % 32 == 31 ? "\n" : " ");
 	print_error("\n");
 }
@@ -231,10 +253,12 @@ static void print_frame(const struct frames *frames, uint64_t number, const stru
 static void judge(struct frames *frames, uint64_t number)
 {
 	struct model_packet model = {.frame_bytes = frames->frame_bytes, .ifindex = RANDOM_IFINDEX};
-	const struct weir_lab *lab = (const struct weir_lab *)weir_object_lab(frames->object);
+	struct weir_lab *lab = (struct weir_lab *)weir_object_lab(frames->object);
 	enum model_class class = model_parse(frames->frame, frames->frame_bytes, &model);
-	int action = weir_object_judge(frames->object, frames->frame, frames->frame_bytes);
+	int action;
 
+	lab->frame_bytes = frames->frame_bytes;
+	action = weir_object_judge(frames->object, frames->frame, frames->given_bytes);
 	assert_true(action >= 0);
 	frames->of_class[class]++;
 	if (lab->verdict == expected_verdict(class) && (class != CLASS_IP || is_same_packet(frames, lab, &model)))
@@ -289,6 +313,9 @@ static void program_and_model_say_the_same_of_hostile_frames(void **state)
 		memcpy(frames.frame, frames.built, built_bytes);
 		if (i % VARIANTS)
 			damage(&frames);
+		frames.given_bytes = frames.frame_bytes;
+		if (frames.frame_bytes <= LONG_GIVEN_BYTES && random_percent(&frames.random, 4))
+			stretch(&frames);
 		judge(&frames, i);
 	}
 	print_message("%" PRIu64 " frames: %" PRIu64 " IP, %" PRIu64 " malformed, %" PRIu64 " unsupported, %" PRIu64

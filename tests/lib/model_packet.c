@@ -11,7 +11,16 @@
 struct rest {
 	const uint8_t *at;
 	size_t left;
+	size_t frame_bytes; /* of the whole frame */
 };
+
+/* A length of 16 bits cannot say how long a frame of more than 65,535 bytes is (BIG TCP), and is 0: then it is as long
+ * as the frame.
+ */
+static bool is_too_long_to_say(size_t frame_bytes, unsigned int stated_bytes)
+{
+	return stated_bytes == 0 && frame_bytes > 65535;
+}
 
 static unsigned int be16(const uint8_t *at)
 {
@@ -100,12 +109,15 @@ static enum model_class parse_transport(struct rest payload, struct model_packet
 
 static enum model_class parse_ipv4(struct rest rest, struct model_packet *packet)
 {
-	unsigned int header_bytes, total_bytes, fragment;
+	unsigned int header_bytes, fragment;
+	size_t total_bytes;
 
 	if (rest.left < 20)
 		return CLASS_MALFORMED;
 	header_bytes = (rest.at[0] & 0x0f) * 4;
 	total_bytes = be16(rest.at + 2);
+	if (is_too_long_to_say(rest.frame_bytes, total_bytes))
+		total_bytes = rest.left;
 	if (rest.at[0] >> 4 != 4)
 		return CLASS_MALFORMED;
 	if (header_bytes < 20 || header_bytes > rest.left)
@@ -179,12 +191,14 @@ static enum model_class walk_extension_headers(struct rest *rest, struct model_p
 
 static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet)
 {
-	unsigned int payload_bytes;
+	size_t payload_bytes;
 	enum model_class class;
 
 	if (rest.left < 40)
 		return CLASS_MALFORMED;
 	payload_bytes = be16(rest.at + 4);
+	if (is_too_long_to_say(rest.frame_bytes, payload_bytes))
+		payload_bytes = rest.left - 40;
 	if (rest.at[0] >> 4 != 6 || payload_bytes > rest.left - 40)
 		return CLASS_MALFORMED;
 	packet->family = 6;
@@ -205,7 +219,7 @@ static enum model_class parse_ipv6(struct rest rest, struct model_packet *packet
 
 enum model_class model_parse(const uint8_t *frame, size_t frame_bytes, struct model_packet *packet)
 {
-	struct rest rest = {frame, frame_bytes};
+	struct rest rest = {frame, frame_bytes, frame_bytes};
 	unsigned int ethertype, tags;
 
 	if (rest.left < 14)

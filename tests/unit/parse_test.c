@@ -298,12 +298,44 @@ static void a_later_fragment_has_no_ports(void **state)
 	}
 }
 
+/* BIG TCP: the header's 16 bits cannot say how long it is, and say 0. */
+static void a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames(void **state)
+{
+	static const uint32_t wire_bytes[] = {200, 65535, 65536, 180000};
+	static uint8_t bytes[PACKET_BYTES_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wire_bytes); i++) {
+		for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+			const bool is_long = wire_bytes[i] > 65535;
+			struct packet_spec spec = is_ipv6 ? packet_udp("2001:db8::1", 1024, "2001:db8:1::1", 443, 60)
+							  : packet_udp("192.0.2.1", 1024, "198.51.100.1", 443, 60);
+			struct weir_packet packet;
+			struct frame frame;
+			uint32_t built_bytes;
+
+			spec.protocol = IPPROTO_TCP;
+			/* With the jumbo payload option, and without it, as the kernel had it first and has it now. */
+			if (is_ipv6 && i % 2)
+				spec.extension[spec.extension_count++] = (struct packet_extension){IPPROTO_HOPOPTS, 0};
+			built_bytes = packet_build(&spec, bytes);
+			memset(bytes + (is_ipv6 ? 18 : 16), 0, 2);
+			frame = make_frame(bytes, wire_bytes[i], built_bytes);
+			assert_int_equal(weir_parse(&frame.cursor, &packet) == WEIR_PARSED_IP, is_long);
+			assert_false(weir_parse_usual(&frame.cursor, &packet, ~0u));
+			if (is_long)
+				assert_int_equal(packet.destination_port, 443);
+			free(frame.memory);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_vlan_is_that_of_the_first_tag_that_names_one),
 		cmocka_unit_test(a_version_that_contradicts_the_ethertype_is_malformed),
 		cmocka_unit_test(a_datagram_of_ipv6_may_state_no_length),
+		cmocka_unit_test(a_length_of_zero_in_a_frame_too_long_to_say_is_the_frames),
 		cmocka_unit_test(an_ipv4_header_has_five_words_or_more),
 		cmocka_unit_test(an_authentication_header_counts_in_fours),
 		cmocka_unit_test(a_later_fragment_has_no_ports),
