@@ -22,7 +22,8 @@ const struct weir_command weir_attach_command = {
 		"move\n"
 		"(WarmUp of whole resources, MemoryAdaptive) need a controller beside it: 'weir control'.\n"
 		"Without a rule file it puts the rules that are in force on more interfaces. A pattern ('veth*', in\n"
-		"quotes) means all interfaces of such a name that there are, but never 'lo'; '!veth0' excepts one.\n"
+		"quotes) means all interfaces of such a name that there are, but never 'lo', nor one that stands on\n"
+		"others that it means, as a bridge on its ports; '!veth0' excepts one.\n"
 		"Beside a controller those that come later are limited as well. Rules that would drop the SSH session\n"
 		"that it is typed in, or let fewer than ten of its packets a second through, are "
 		"refused." WEIR_ABOUT_FILES,

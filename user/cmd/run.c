@@ -39,8 +39,8 @@ const struct weir_command weir_run_command = {
 		 "well, and leaves. It is refused while another controller is there, or when the instance is attached\n"
 		 "to other interfaces. Interfaces are watched: one that goes is told of, and limited again when it\n"
 		 "comes back. A pattern ('veth*', in quotes) means every interface of such a name, now and later, but\n"
-		 "never 'lo'; '!veth0' excepts one. 'weir attach -i' and 'weir detach -i' add and take off single "
-		 "ones.\n"
+		 "never 'lo', nor one that stands on others that it means, as a bridge on its ports; '!veth0' excepts\n"
+		 "one. 'weir attach -i' and 'weir detach -i' add and take off single ones.\n"
 		 "Rules that would drop the SSH session that it is typed in, or let fewer than ten of its packets a\n"
 		 "second through, are refused." WEIR_ABOUT_FILES,
 	.example = "  weir run -i eth0 rules/dns-per-client.yaml\n"

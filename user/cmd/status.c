@@ -84,6 +84,15 @@ static void print_links(const struct weir_instance *instance)
 	weir_table_print(&table, stdout);
 }
 
+static void print_repeats(const struct weir_status_view *view)
+{
+	for (size_t i = 0; i < view->repeat_count; i++)
+		printf("  '%s' stands on '%s': packets that come in by both are judged twice, and pass by half of "
+		       "their "
+		       "limits\n",
+		       view->repeats[i].upper, view->repeats[i].lower);
+}
+
 static void print_window(struct weir_table *table, const struct weir_rule_info *rule)
 {
 	if (weir_kind_of_info(rule)->has_tokens) {
@@ -350,6 +359,7 @@ static void print_text(const struct weir_status_view *view)
 	print_remnants(&view->remnants);
 	putchar('\n');
 	print_links(instance);
+	print_repeats(view);
 	putchar('\n');
 	if (instance->rule_count)
 		print_rules(view);
@@ -388,6 +398,8 @@ static int show_instance(const struct weir_instance *instance, struct listing *l
 
 	if (err)
 		return err;
+	view.repeat_count = weir_instance_find_repeats(instance, &view.repeats);
+	view.has_repeats = true;
 	if (listing->is_json) {
 		add_to(listing, weir_status_describe(&view));
 	} else {

@@ -173,6 +173,8 @@ static int put_links(const struct weir_link_terms *terms, const struct weir_targ
 			weir_diag_free(&told);
 			continue;
 		}
+		if (!err)
+			weir_instance_warn_of_repeats(terms->instance, target->ifindex, &told);
 		weir_diag_move(diag, &told, err && !target->is_named);
 		if (err && target->is_named)
 			return err;

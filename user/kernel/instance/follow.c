@@ -66,7 +66,7 @@ static int want(struct weir_instance *instance, const char *word, struct weir_di
 	weir_wanted_remove(instance->info.wanted, exception);
 	if (weir_word_is_pattern(word))
 		return weir_wanted_add(instance->info.wanted, word, diag);
-	if (weir_wanted_means(instance->info.wanted, word))
+	if (weir_wanted_means(instance->info.wanted, word) && !weir_targets_leave_out(instance->info.wanted, word))
 		return 0;
 	return weir_wanted_add(instance->info.wanted, word, diag);
 }
@@ -80,6 +80,44 @@ static void take_off_again(const struct weir_instance *instance, const char *con
 			weir_instance_remove_link(instance->name, pin);
 	}
 	weir_instance_trim_pace(instance->name);
+}
+
+static bool has_left_out(const struct weir_instance *instance, const struct weir_targets *targets)
+{
+	for (size_t i = 0; i < targets->left_out_count; i++)
+		if (find_link(instance, targets->left_out[i].ifindex))
+			return true;
+	return false;
+}
+
+/* By a pattern it was limited, and what it stands on is by now: a port of a bridge has come. */
+static void take_off_left_out(const struct weir_instance *instance, const struct weir_targets *targets,
+			      struct weir_diag *diag)
+{
+	for (size_t i = 0; i < targets->left_out_count; i++) {
+		const struct weir_left_out *left_out = &targets->left_out[i];
+		const struct weir_link *link = find_link(instance, left_out->ifindex);
+		char pin[WEIR_LINK_PIN_BYTES];
+
+		if (!link)
+			continue;
+		weir_link_pin(link->attached_as, link->is_native, pin);
+		weir_instance_remove_link(instance->name, pin);
+		weir_diag_note(diag, "interface '%s' is not limited any more: %s", left_out->name, left_out->why);
+		weir_instance_note(instance->name, WEIR_JOURNAL_INTERFACE, "'%s' is not limited any more: %s",
+				   left_out->name, left_out->why);
+	}
+	if (has_left_out(instance, targets))
+		weir_instance_trim_pace(instance->name);
+}
+
+/* Each of them that was not there before. */
+static void warn_of_repeats(const struct weir_instance *before, const struct weir_targets *targets,
+			    struct weir_diag *diag)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (!find_link(before, targets->targets[i].ifindex))
+			weir_instance_warn_of_repeats(before->name, targets->targets[i].ifindex, diag);
 }
 
 /* All that the words mean now, or none. */
@@ -103,6 +141,10 @@ static int put_all(struct weir_instance *instance, const struct weir_link_terms 
 		err = weir_instance_write_info(instance, diag);
 	if (err && put)
 		take_off_again(instance, put, count);
+	if (!err) {
+		take_off_left_out(instance, targets, diag);
+		warn_of_repeats(instance, targets, diag);
+	}
 	return err;
 }
 
@@ -277,6 +319,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 {
 	_cleanup_(close_terms) struct weir_link_terms terms = {.program_fd = -1};
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+	bool are_all_limited = true;
 	int err = read_links_again(instance, diag);
 
 	if (!err)
@@ -293,6 +336,7 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 		if (find_link(instance, target->ifindex))
 			continue;
 		err = put_on(instance, &terms, target, &told);
+		are_all_limited &= !err;
 		if (err && (err == -ENODEV || is_refused(follow, target->ifindex))) {
 			weir_diag_free(&told); /* gone again meanwhile, or told already */
 			continue;
@@ -301,6 +345,9 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 		if (err)
 			note_refused(follow, target->ifindex);
 	}
+	if (are_all_limited)
+		take_off_left_out(instance, &targets, diag);
+	warn_of_repeats(instance, &targets, diag);
 	return read_links_again(instance, diag);
 }
 
@@ -323,7 +370,7 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 	if (err)
 		return err;
 	note_left_out(follow, &targets, diag);
-	if (!lacks_one(instance, &targets)) {
+	if (!lacks_one(instance, &targets) && !has_left_out(instance, &targets)) {
 		follow->refused_count = 0;
 		return 0;
 	}

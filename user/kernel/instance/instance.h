@@ -116,6 +116,14 @@ uint32_t weir_instance_program_id(const struct weir_instance *instance);
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 
+/* An instance on two interfaces of which one stands on the other: it judges what comes in by both twice. */
+struct weir_repeat {
+	char upper[IF_NAMESIZE], lower[IF_NAMESIZE];
+};
+
+/* All of them, as far as its network namespace can be looked into. The caller frees *ret_repeats; NULL: none. */
+size_t weir_instance_find_repeats(const struct weir_instance *instance, struct weir_repeat **ret_repeats);
+
 /* How long its limits hold yet, from now (tables/narrow_span.h). */
 uint64_t weir_instance_left_ns(const struct weir_instance *instance);
 
@@ -143,7 +151,8 @@ bool weir_instance_of_program(uint32_t program_id, char ret_name[WEIR_INSTANCE_N
 struct weir_attach_options {
 	const char *instance;
 	/* Of the present network namespace, no two the same: names, patterns (fnmatch(3)), and exceptions from the
-	 * patterns, which begin with '!'. A pattern means no loopback interface. */
+	 * patterns, which begin with '!'. A pattern means no loopback
+	 * interface, none without an Ethernet header, and none all of whose packets come in by others that it means. */
 	const char *const *interfaces;
 	size_t interface_count;
 	enum weir_attach_mode mode;

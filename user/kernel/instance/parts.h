@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the files of an instance need of each other, private to this directory: read.c reads, tables.c knows which of
- * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, detach.c
- * takes it off, attach.c and reload.c put rules in force, load.c is what those two do alike, link.c puts a program on
- * one interface, follow.c does so where one is added, or comes, programs.c knows what is on the links, and turn.c,
- * history.c and guard.c are about going back. Whoever changes an instance holds the lock
- * (host/bpffs.h).
+ * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, repeats.c
+ * which packets it sees twice, detach.c takes it off, attach.c and reload.c put rules in force, load.c is what those
+ * two do alike, link.c puts a program on one interface, follow.c does so where one is added, or comes, programs.c
+ * knows what is on the links, and turn.c, history.c and guard.c are about going back. Whoever changes an instance holds
+ * the lock (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_PARTS_H
 #define WEIR_INSTANCE_PARTS_H
@@ -92,10 +92,11 @@ struct weir_target {
 	bool is_named; /* by its own name: who asks for it wants to know when it cannot be */
 };
 /* One that only a pattern means, and on which the program is of no use. */
+#define WEIR_LEFT_OUT_BYTES 128
 struct weir_left_out {
 	char name[IF_NAMESIZE];
 	uint32_t ifindex;
-	char why[96]; /* behind its name */
+	char why[WEIR_LEFT_OUT_BYTES];
 };
 struct weir_targets {
 	struct weir_target *targets;
@@ -104,6 +105,7 @@ struct weir_targets {
 	size_t left_out_count;
 };
 int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets); /* 0 or -errno */
+bool weir_targets_leave_out(const struct weir_wanted *wanted, const char *name);
 void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag);
 void weir_targets_free(struct weir_targets *targets);
 
@@ -112,6 +114,11 @@ int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag
 
 /* Fail with -ENOENT, and say so, unless it is wanted by this very pattern. */
 int weir_instance_expect_wanted(const struct weir_instance *instance, const char *pattern, struct weir_diag *diag);
+
+/* ---- repeats.c ---- */
+
+/* Warn of packets that the instance, on this interface since just now, sees once more than it did. */
+void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struct weir_diag *diag);
 
 /* ---- link.c ---- */
 

@@ -173,26 +173,46 @@ static int leave_out(struct weir_targets *targets, const struct weir_stacked *li
 	return 0;
 }
 
-/* Who names one wants it, and is told what is wrong with it; a pattern only happens to mean it. */
-static bool is_of_no_use(const struct weir_stacked *link, char ret_why[96])
+static bool is_limited(const struct weir_stacked *link, const void *wanted)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+
+	return !weir_link_type_without_ethernet(link->type, buffer) && weir_wanted_means(wanted, link->name);
+}
+
+/* Who names one wants it, and is told what is wrong with it; a pattern only happens to mean it. Of an interface and
+ * those that it stands on, the lower ones are taken: all packets come in there, and the driver may have native mode.
+ * Where one of the lower ones is not limited, the upper one stays: what comes in by that one would have no limit.
+ */
+static bool is_of_no_use(const struct weir_stack *stack, const struct weir_wanted *wanted,
+			 const struct weir_stacked *link, char ret_why[WEIR_LEFT_OUT_BYTES])
 {
 	char buffer[WEIR_LINK_TYPE_BYTES];
 	const char *type = weir_link_type_without_ethernet(link->type, buffer);
+	const struct weir_stacked *first;
 
 	if (type)
-		snprintf(ret_why, 96, "its packets have no Ethernet header (link/%s)", type);
-	return type;
+		snprintf(ret_why, WEIR_LEFT_OUT_BYTES, "its packets have no Ethernet header (link/%s)", type);
+	else if (weir_stack_is_covered(stack, link, is_limited, wanted, &first))
+		snprintf(ret_why, WEIR_LEFT_OUT_BYTES,
+			 "its packets come in by '%s' first, and are limited there ('-i %s' judges them twice)",
+			 first->name, link->name);
+	else
+		return false;
+	return true;
 }
 
-static int sort_link(const struct weir_wanted *wanted, const struct weir_stacked *link, struct weir_targets *targets)
+static int sort_link(const struct weir_stack *stack, const struct weir_wanted *wanted, const struct weir_stacked *link,
+		     struct weir_targets *targets)
 {
-	char why[96];
+	char why[WEIR_LEFT_OUT_BYTES];
 
 	if (!weir_wanted_means(wanted, link->name))
 		return 0;
 	if (weir_wanted_names(wanted, link->name))
 		return add_target(targets, link, true);
-	return is_of_no_use(link, why) ? leave_out(targets, link, why) : add_target(targets, link, false);
+	return is_of_no_use(stack, wanted, link, why) ? leave_out(targets, link, why)
+						      : add_target(targets, link, false);
 }
 
 int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret_targets)
@@ -202,7 +222,7 @@ int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret
 	int err = weir_stack_read_links(&stack);
 
 	for (size_t i = 0; !err && i < stack.count; i++)
-		err = sort_link(wanted, &stack.links[i], &targets);
+		err = sort_link(&stack, wanted, &stack.links[i], &targets);
 	if (err)
 		weir_targets_free(&targets);
 	else
@@ -213,6 +233,18 @@ int weir_targets_find(const struct weir_wanted *wanted, struct weir_targets *ret
 void weir_left_out_tell(const struct weir_left_out *left_out, struct weir_diag *diag)
 {
 	weir_diag_note(diag, "interface '%s' is left out of what a pattern means: %s", left_out->name, left_out->why);
+}
+
+bool weir_targets_leave_out(const struct weir_wanted *wanted, const char *name)
+{
+	_cleanup_(weir_targets_free) struct weir_targets targets = {};
+
+	if (weir_targets_find(wanted, &targets))
+		return false; /* who puts them there will say so */
+	for (size_t i = 0; i < targets.left_out_count; i++)
+		if (!strcmp(targets.left_out[i].name, name))
+			return true;
+	return false;
 }
 
 int weir_targets_expect(const struct weir_wanted *wanted, struct weir_diag *diag)

@@ -42,6 +42,25 @@ static enum weir_link_kind kind_of(const struct ifinfomsg *about, const struct n
 	return kind && !strcmp(mnl_attr_get_str(kind), "tun") ? WEIR_LINK_TUN : WEIR_LINK_OTHER;
 }
 
+static bool is_kind(const struct nlattr *info, const char *const *kinds)
+{
+	const struct nlattr *kind = find_nested(info, IFLA_INFO_KIND);
+
+	for (; kind && *kinds; kinds++)
+		if (!strcmp(mnl_attr_get_str(kind), *kinds))
+			return true;
+	return false;
+}
+
+static void read_repeats(const struct nlattr *info, struct weir_stacked *link)
+{
+	static const char *const by_ports[] = {"bridge", "bond", "team", NULL};
+	static const char *const by_parent[] = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", NULL};
+
+	link->repeats_ports = is_kind(info, by_ports);
+	link->repeats_parent = is_kind(info, by_parent);
+}
+
 static void read_kind(const struct nlmsghdr *message, struct weir_stacked *link)
 {
 	const struct ifinfomsg *about = mnl_nlmsg_get_payload(message);
@@ -50,6 +69,7 @@ static void read_kind(const struct nlmsghdr *message, struct weir_stacked *link)
 	uint32_t other = read_u32(weir_netlink_find(message, sizeof(*about), IFLA_LINK));
 	const struct nlattr *header;
 
+	read_repeats(info, link);
 	link->kind = kind_of(about, info);
 	link->peer_netns = -1;
 	switch (link->kind) {
@@ -137,6 +157,58 @@ static void add_bottoms(struct weir_stack *stack, const struct weir_stacked *lin
 		return;
 	stack->bottom_count++;
 	*bottom = *link;
+}
+
+/* A packet that has come in by `lower` may come in by `upper` next. */
+static bool comes_again(const struct weir_stacked *upper, const struct weir_stacked *lower)
+{
+	return lower->ifindex != upper->ifindex && ((upper->repeats_ports && lower->master == upper->ifindex) ||
+						    (upper->repeats_parent && upper->parent == lower->ifindex));
+}
+
+static bool repeats(const struct weir_stack *stack, const struct weir_stacked *upper, const struct weir_stacked *lower,
+		    int level)
+{
+	if (comes_again(upper, lower))
+		return true;
+	if (level == LEVELS_MAX || !(upper->repeats_ports || upper->repeats_parent))
+		return false;
+	for (size_t i = 0; i < stack->count; i++)
+		if (comes_again(upper, &stack->links[i]) && repeats(stack, &stack->links[i], lower, level + 1))
+			return true;
+	return false;
+}
+
+bool weir_stack_repeats(const struct weir_stack *stack, const struct weir_stacked *upper,
+			const struct weir_stacked *lower)
+{
+	return repeats(stack, upper, lower, 0);
+}
+
+static bool is_covered(const struct weir_stack *stack, const struct weir_stacked *link, weir_is_limited is_limited,
+		       const void *data, int level, const struct weir_stacked **first)
+{
+	bool has_lower = false;
+
+	for (size_t i = 0; level < LEVELS_MAX && i < stack->count; i++) {
+		const struct weir_stacked *lower = &stack->links[i];
+
+		if (!comes_again(link, lower))
+			continue;
+		has_lower = true;
+		if (is_limited(lower, data))
+			*first = *first ?: lower;
+		else if (!is_covered(stack, lower, is_limited, data, level + 1, first))
+			return false;
+	}
+	return has_lower;
+}
+
+bool weir_stack_is_covered(const struct weir_stack *stack, const struct weir_stacked *link, weir_is_limited is_limited,
+			   const void *data, const struct weir_stacked **ret_first)
+{
+	*ret_first = NULL;
+	return is_covered(stack, link, is_limited, data, 0, ret_first);
 }
 
 void weir_stack_read(const char *name, uint32_t ifindex, struct weir_stack *stack)

@@ -23,6 +23,10 @@ struct weir_stacked {
 	uint32_t ifindex;
 	uint16_t type;		 /* ARPHRD_*: weir_link_type_without_ethernet() */
 	uint32_t master, parent; /* 0: none in this namespace */
+	/* What its ports bring in comes in by it again, if it goes on to it (bridge, bond, team); what its parent does
+	 * (VLAN, macvlan, ipvlan). Not so of a tunnel, which takes another packet out of the one that came.
+	 */
+	bool repeats_ports, repeats_parent;
 	enum weir_link_kind kind;
 	uint32_t peer;	      /* of a veth: its number in its own namespace; 0: not known */
 	int32_t peer_netns;   /* what this namespace calls that one; -1: it is this one */
@@ -44,6 +48,17 @@ int weir_stack_read_links(struct weir_stack *stack);
 
 /* NULL: there is none of this number. */
 const struct weir_stacked *weir_stack_find(const struct weir_stack *stack, uint32_t ifindex);
+
+/* Whether a packet that has come in by `lower` may come in by `upper` then, over however many levels. */
+bool weir_stack_repeats(const struct weir_stack *stack, const struct weir_stacked *upper,
+			const struct weir_stacked *lower);
+
+/* Whether all that comes in by `link` has come in before by interfaces that `is_limited` says yes of. If so, one of
+ * them is *ret_first.
+ */
+typedef bool (*weir_is_limited)(const struct weir_stacked *link, const void *data);
+bool weir_stack_is_covered(const struct weir_stack *stack, const struct weir_stacked *link, weir_is_limited is_limited,
+			   const void *data, const struct weir_stacked **ret_first);
 
 void weir_stack_free(struct weir_stack *stack);
 

@@ -89,6 +89,7 @@ void weir_status_free(struct weir_status_view *view)
 	weir_penalised_flows_free(&view->penalties);
 	free(view->controller.thresholds);
 	free(view->breakers);
+	free(view->repeats);
 	weir_cluster_view_free(&view->cluster);
 	*view = (struct weir_status_view){};
 }
@@ -137,6 +138,17 @@ static json_t *describe_links(const struct weir_instance *instance)
 						   "programId", (json_int_t)link->program_id));
 	}
 	return links;
+}
+
+/* Null where nobody has looked. */
+static json_t *describe_repeats(const struct weir_status_view *view)
+{
+	json_t *repeats = view->has_repeats ? json_array() : json_null();
+
+	for (size_t i = 0; i < view->repeat_count; i++)
+		weir_json_append(&repeats, json_pack("{s:o, s:o}", "interface", weir_json_text(view->repeats[i].upper),
+						     "standsOn", weir_json_text(view->repeats[i].lower)));
+	return repeats;
 }
 
 static json_t *describe_wanted(const struct weir_instance *instance)
@@ -377,16 +389,17 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 	uint64_t now_ns = weir_host_now_ns();
 
 	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			 "s:o, s:o, s:o}",
+			 "s:o, s:o, s:o, s:o}",
 			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
 			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
 			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
 			 (now_ns - info->loaded_ns) / 1e9, "returnsSeconds", describe_unconfirmed(instance),
 			 "limitsHoldSeconds", describe_span(instance), "netns", describe_netns(instance), "links",
-			 describe_links(instance), "wanted", describe_wanted(instance), "settings",
-			 describe_settings(instance), "counts", describe_counts(instance), "timed",
-			 describe_timed(view), "remnants", describe_remnants(&view->remnants), "controller",
-			 describe_controller(&view->controller), "memory", describe_memory(view), "system",
-			 describe_signals(&view->signals), "cluster", weir_cluster_sum(&view->cluster), "resources",
-			 describe_resources(instance), "rules", describe_rules(view));
+			 describe_links(instance), "judgedTwice", describe_repeats(view), "wanted",
+			 describe_wanted(instance), "settings", describe_settings(instance), "counts",
+			 describe_counts(instance), "timed", describe_timed(view), "remnants",
+			 describe_remnants(&view->remnants), "controller", describe_controller(&view->controller),
+			 "memory", describe_memory(view), "system", describe_signals(&view->signals), "cluster",
+			 weir_cluster_sum(&view->cluster), "resources", describe_resources(instance), "rules",
+			 describe_rules(view));
 }

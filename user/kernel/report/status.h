@@ -28,6 +28,9 @@ struct weir_status_view {
 	struct weir_timed_counts timed;
 	struct weir_remnants_sum remnants;
 	struct weir_cluster_view cluster; /* without the store; no rules: hosts share none */
+	bool has_repeats;		  /* the next two were asked for: they take a look at all links */
+	struct weir_repeat *repeats;
+	size_t repeat_count;
 };
 
 /* weir_status_free() frees *ret_view, which keeps `instance`. */

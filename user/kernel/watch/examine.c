@@ -320,13 +320,43 @@ static void examine_super_frames(const char *interface, uint32_t ifindex, const 
 			  frames.text);
 }
 
-/* A program on an upper interface is in skb mode as a rule, where the ports below could have native mode. */
-static void examine_stack(const char *interface, uint32_t ifindex, struct weir_findings *findings)
+/* The instance that is on this interface is on one above or below it, too. */
+static bool examine_repeats(const char *interface, const char *name, struct weir_findings *findings)
 {
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_freep) struct weir_repeat *repeats = NULL;
+	char advice[128];
+	size_t count;
+
+	if (weir_instance_open(name, &instance, &ignored))
+		return false;
+	count = weir_instance_find_repeats(instance, &repeats);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(repeats[i].upper, interface) != 0 && strcmp(repeats[i].lower, interface) != 0)
+			continue;
+		snprintf(advice, sizeof(advice), "'weir detach --instance %s -i %s': '%s' sees all that comes in", name,
+			 repeats[i].upper, repeats[i].lower);
+		weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
+			  "'%s' stands on '%s', and instance '%s' judges packets that come in by both twice: they pass "
+			  "by half of their limits",
+			  repeats[i].upper, repeats[i].lower, name);
+		return true;
+	}
+	return false;
+}
+
+/* A program on an upper interface is in skb mode as a rule, where the ports below could have native mode. */
+static void examine_stack(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			  struct weir_findings *findings)
+{
+	const uint32_t program_id = weir_device_program(device);
 	_cleanup_(weir_stack_free) struct weir_stack stack = {};
-	char below[96] = "", options[96] = "", advice[160];
+	char below[96] = "", options[96] = "", advice[160], name[WEIR_INSTANCE_NAME_BYTES];
 	size_t below_bytes = 0, options_bytes = 0;
 
+	if (program_id && weir_instance_of_program(program_id, name) && examine_repeats(interface, name, findings))
+		return;
 	weir_stack_read(interface, ifindex, &stack);
 	if (stack.bottom_count == 1 && stack.bottoms[0].ifindex == ifindex)
 		return; /* most do */
@@ -530,7 +560,7 @@ int weir_examine(const char *interface, struct weir_findings *ret_findings, stru
 	examine_offloads(interface, &device, &findings);
 	examine_merging(interface, ifindex, &device, &findings);
 	examine_super_frames(interface, ifindex, &device, &findings);
-	examine_stack(interface, ifindex, &findings);
+	examine_stack(interface, ifindex, &device, &findings);
 	examine_queues(interface, &device, &findings);
 	examine_interrupts(interface, &device, &findings);
 	examine_rings(interface, &device, &findings);

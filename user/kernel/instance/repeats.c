@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Packets that an instance judges twice: it is on a bridge and on a port of it, on a VLAN and on its parent. Each then
+ * takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so it is
+ * said, and not refused.
+ */
+#include "instance/parts.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "network/netns.h"
+#include "network/stack.h"
+
+static int add_repeat(const struct weir_stacked *upper, const struct weir_stacked *lower, struct weir_repeat **repeats,
+		      size_t *count)
+{
+	struct weir_repeat *repeat = weir_array_add((void **)repeats, *count, sizeof(*repeat));
+
+	if (!repeat)
+		return -ENOMEM;
+	memcpy(repeat->upper, upper->name, sizeof(repeat->upper));
+	memcpy(repeat->lower, lower->name, sizeof(repeat->lower));
+	++*count;
+	return 0;
+}
+
+/* Of the present network namespace. With `only`, those that this interface is one of. */
+static size_t find(const struct weir_link *links, size_t link_count, uint32_t only, struct weir_repeat **repeats)
+{
+	_cleanup_(weir_stack_free) struct weir_stack stack = {};
+	size_t count = 0;
+
+	if (link_count < 2 || weir_stack_read_links(&stack))
+		return 0;
+	for (size_t i = 0; i < link_count; i++) {
+		const struct weir_stacked *upper = weir_stack_find(&stack, links[i].ifindex);
+
+		for (size_t j = 0; upper && j < link_count; j++) {
+			const struct weir_stacked *lower = weir_stack_find(&stack, links[j].ifindex);
+
+			if (!lower || (only && only != upper->ifindex && only != lower->ifindex))
+				continue;
+			if (weir_stack_repeats(&stack, upper, lower) && add_repeat(upper, lower, repeats, &count))
+				return count;
+		}
+	}
+	return count;
+}
+
+size_t weir_instance_find_repeats(const struct weir_instance *instance, struct weir_repeat **ret_repeats)
+{
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+
+	*ret_repeats = NULL;
+	if (weir_netns_enter(instance->info.netns, &back_fd))
+		return 0;
+	return find(instance->links, instance->link_count, 0, ret_repeats);
+}
+
+void weir_instance_warn_of_repeats(const char *instance, uint32_t ifindex, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_repeat *repeats = NULL;
+	_cleanup_(weir_freep) struct weir_link *links = NULL;
+	size_t link_count, count;
+
+	if (weir_links_read(instance, &links, &link_count))
+		return;
+	count = find(links, link_count, ifindex, &repeats);
+	for (size_t i = 0; i < count; i++) {
+		char hint[96];
+
+		snprintf(hint, sizeof(hint), "attach to one of them; '%s' sees all that comes in", repeats[i].lower);
+		weir_diag_warning(
+			diag, NULL, NULL, hint,
+			"'%s' stands on '%s': packets that come in by both are judged twice, and pass by half "
+			"of their limits",
+			repeats[i].upper, repeats[i].lower);
+	}
+}
