@@ -8,6 +8,7 @@
 #include "explain/session.h"
 #include "options.h"
 #include "print.h"
+#include "watch/examine.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",
@@ -80,8 +81,10 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 
 	if (!options->argument_count) {
 		err = add(options, &attach_options, diag);
-		if (!err)
+		if (!err) {
+			weir_examine_attached(options->instance, NULL, diag);
 			tell_attached(options->instance, diag);
+		}
 		return err;
 	}
 	err = weir_options_read_rules(options, &ruleset, diag);
@@ -92,6 +95,7 @@ static int attach(const struct weir_options *options, struct weir_diag *diag)
 		err = weir_instance_attach(&attach_options, ruleset, NULL, diag);
 	if (!err) {
 		weir_controller_warn(options->instance, diag);
+		weir_examine_attached(options->instance, ruleset, diag);
 		tell_attached(options->instance, diag);
 	}
 	return err;

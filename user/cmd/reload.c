@@ -7,6 +7,7 @@
 #include "options.h"
 #include "print_diff.h"
 #include "print_reload.h"
+#include "watch/examine.h"
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",
@@ -43,6 +44,8 @@ static int try_reload(const struct weir_options *options, const struct weir_rule
 	_cleanup_(weir_reload_forecast_free) struct weir_reload_forecast forecast = {};
 	int err = weir_instance_foresee(options->instance, ruleset, how, true, &forecast, diag);
 
+	if (!err)
+		weir_examine_attached(options->instance, ruleset, diag);
 	return err ? err : weir_print_forecast(options->instance, options->wants_json, &forecast, diag);
 }
 
@@ -66,8 +69,10 @@ static int reload(const struct weir_options *options, struct weir_diag *diag)
 	if (err)
 		return err;
 	err = weir_tell_reload(options->instance, options->wants_json, &result, diag);
-	if (!err)
+	if (!err) {
 		weir_controller_warn(options->instance, diag);
+		weir_examine_attached(options->instance, ruleset, diag);
+	}
 	return err;
 }
 

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "print_reload.h"
 #include "server.h"
+#include "watch/examine.h"
 
 const struct weir_command weir_run_command = {
 	.name = "run",
@@ -117,10 +118,15 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 		run->attached_ns = there.attached_ns;
 		run->leaves = options->keeps || !there.ends_with_run;
 		err = take_over(options, ruleset, run, diag);
-		return err ? err : weir_instance_want(options->instance, &attach_options, diag);
+		if (!err)
+			err = weir_instance_want(options->instance, &attach_options, diag);
+	} else {
+		run->leaves = options->keeps;
+		err = weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
 	}
-	run->leaves = options->keeps;
-	return weir_instance_attach(&attach_options, ruleset, &run->attached_ns, diag);
+	if (!err)
+		weir_examine_attached(options->instance, ruleset, diag);
+	return err;
 }
 
 /* ---- the service manager ---- */
@@ -188,6 +194,8 @@ static int reload(const struct weir_options *options)
 	weir_hold_signals();
 	if (!err)
 		err = weir_instance_reload(options->instance, ruleset, &keeps_all, &result, &diag);
+	if (!err)
+		weir_examine_attached(options->instance, ruleset, &diag);
 	weir_tell(&diag);
 	if (err == WEIR_RELOAD_NOT_DESCRIBED) {
 		fputs("weir run: reloaded, but not to its end: SIGHUP tries once more\n", stderr);

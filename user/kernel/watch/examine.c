@@ -18,6 +18,7 @@
 #include "instance/instance.h"
 #include "network/device.h"
 #include "network/merging.h"
+#include "network/netns.h"
 #include "network/stack.h"
 #include "network/super_frames.h"
 #include "pace/pace.h"
@@ -598,15 +599,14 @@ static void examine_rules_memory(const struct weir_image *image, struct weir_fin
 /* A flow takes a place on each CPU that its packets come to: with RSS one, without it all of them. How many there will
  * be nobody knows; those that the rules name are a beginning.
  */
-static void examine_rules_flows(const struct weir_image *image, struct weir_findings *findings)
+static void examine_rules_flows(uint64_t overrides, uint32_t flows, struct weir_findings *findings)
 {
-	const uint32_t flows = image->flows_per_cpu;
-
-	if (image->override_count > flows / 2)
+	if (overrides > flows / 2)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
 			  "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
-			  "the rules name %u flows by overrides, and a CPU has room for %u, half of which fit for sure",
-			  image->override_count, flows);
+			  "the rules name %llu flows by overrides, and a CPU has room for %u, half of which fit for "
+			  "sure",
+			  (unsigned long long)overrides, flows);
 	else
 		weir_find(findings, WEIR_FINDING_OK, "flows", NULL,
 			  "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
@@ -655,20 +655,22 @@ static void examine_rules_vlan(const char *interface, const struct weir_device *
 
 /* What offloads hide of single packets. A device that tells nothing of native XDP gets it, perhaps. */
 static void examine_rules_fields(const char *interface, uint32_t ifindex, const struct weir_device *device,
-				 const struct weir_image *image, struct weir_findings *findings)
+				 uint32_t fields, struct weir_findings *findings)
 {
-	const uint32_t fields = image->config.match_fields;
 	struct weir_super_frames frames;
 	struct weir_merging merging;
+	char advice[96];
 
 	if (fields & WEIR_MATCH_VLAN)
 		examine_rules_vlan(interface, device, findings);
 	if (!(fields & (WEIR_MATCH_LENGTH | WEIR_MATCH_TCP_FLAGS)) ||
 	    (device->has_xdp_features && device->has_native_xdp))
 		return;
-	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames))
-		weir_find(findings, WEIR_FINDING_NOTE, "fields", "see the lines 'gro' and 'gso'",
+	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames)) {
+		snprintf(advice, sizeof(advice), "'weir doctor %s' says how, in its lines 'gro' and 'gso'", interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "fields", advice,
 			  "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
+	}
 }
 
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
@@ -735,9 +737,115 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	leave_out_what_rules_never_meet(ruleset, image, findings);
 	examine_rules_mode(&device, findings);
 	examine_rules_memory(image, findings);
-	examine_rules_flows(image, findings);
+	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
-	examine_rules_fields(interface, ifindex, &device, image, findings);
+	examine_rules_fields(interface, ifindex, &device, image->config.match_fields, findings);
 	examine_rules_pace(image, findings);
 	return 0;
+}
+
+/* ---- the rules, where they are in force ---- */
+
+/* Of those that are looked at here. */
+static uint32_t fields_of(const struct weir_ruleset *ruleset)
+{
+	uint32_t fields = 0;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+
+		fields |= (match->vlan_count ? WEIR_MATCH_VLAN : 0) | (match->length_count ? WEIR_MATCH_LENGTH : 0) |
+			  (match->tcp_flags_count ? WEIR_MATCH_TCP_FLAGS : 0);
+	}
+	return fields;
+}
+
+/* What is found on one interface and on a hundred is told once, of the first. */
+struct told {
+	struct weir_findings findings;
+	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];
+	size_t others[WEIR_FINDINGS_MAX];
+};
+
+static void collect(const char *interface, const struct weir_findings *findings, struct told *told)
+{
+	struct weir_findings *all = &told->findings;
+
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weir_finding *finding = &findings->finding[i];
+		size_t place = 0;
+
+		if (finding->level == WEIR_FINDING_OK)
+			continue;
+		while (place < all->count && strcmp(all->finding[place].text, finding->text) != 0)
+			place++;
+		if (place < all->count) {
+			told->others[place]++;
+		} else if (all->count < WEIR_FINDINGS_MAX) {
+			all->finding[all->count++] = *finding;
+			snprintf(told->first[place], IF_NAMESIZE, "%s", interface);
+		}
+	}
+}
+
+static void warn_of_told(const struct told *told, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < told->findings.count; i++) {
+		const struct weir_finding *finding = &told->findings.finding[i];
+		char others[32] = "";
+
+		if (told->others[i])
+			snprintf(others, sizeof(others), " and %zu more", told->others[i]);
+		weir_diag_warning(diag, NULL, NULL, finding->advice, "on '%s'%s: %s", told->first[i], others,
+				  finding->text);
+	}
+}
+
+/* As it was kept, to go back to; NULL where it was not. */
+static struct weir_ruleset *read_rules(const struct weir_instance *instance)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* they are in force, whatever this version says */
+	struct weir_ruleset *ruleset = NULL;
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && weir_kept_set_read(history.sets[0], &ruleset, &ignored))
+		return NULL;
+	return ruleset;
+}
+
+void weir_examine_attached(const char *name, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kept = NULL;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* what was attached or reloaded can be read */
+	struct told told = {};
+	uint64_t overrides = 0;
+	uint32_t fields;
+
+	if (weir_instance_open_now(name, &instance, &ignored) || weir_netns_enter(instance->info.netns, &back_fd))
+		return;
+	if (!ruleset)
+		ruleset = kept = read_rules(instance);
+	if (!ruleset)
+		return;
+	fields = fields_of(ruleset);
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		overrides += ruleset->rules[i].override_count;
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		struct weir_findings findings = {};
+		struct weir_device device;
+
+		if (!link->ifindex || weir_device_read(link->interface, link->ifindex, &device))
+			continue;
+		/* It is known by now. */
+		device.has_xdp_features = true;
+		device.has_native_xdp = link->is_native;
+		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
+		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
+		collect(link->interface, &findings, &told);
+	}
+	warn_of_told(&told, diag);
 }
