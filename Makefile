@@ -85,7 +85,7 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: FORCE all help deps demo demo-cluster man units install uninstall deb clean compile_commands.json \
-	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
+	tests test test-quick test-all faults soak mutants coverage test-unit test-bpf test-e2e test-vm budgets check-budgets test-kernels test-arm64 test-debian fuzz fuzzers model bench bench-quick bench-compare bench-shortcuts \
 	check check-changed check-format check-columns check-arrows check-shell check-cppcheck check-analyzer check-tidy format
 
 all: $(BUILD)/weir
@@ -115,6 +115,8 @@ help:
 	@echo 'make test-kernels the program on the kernels of Debian 12, 13 and its newest backport, emulated (minutes)'
 	@echo 'make test-arm64   the same, built for arm64, on its kernel of Debian 12 (minutes)'
 	@echo 'make test-debian  the package in a Debian 12 with systemd, emulated (minutes)'
+	@echo 'make check-budgets  what packets and the verifier cost, in counts that no machine changes, against tests/budgets (root, minutes; BUDGETS_FLAGS=--quick: seconds)'
+	@echo 'make budgets      writes these counts into tests/budgets: the commit says why'
 	@echo 'make fuzz         hostile input to every reader, 5 s each; FUZZ_SECONDS=3600 FUZZ_ONLY=rules: longer, one of them'
 	@echo 'make model        leases, counting of connections, shares of a cluster, checked in every state by spin (minutes, to 8 GB)'
 	@echo 'make bench        speed and accuracy beside peers: writes docs/bench.md, less than ten minutes (root; sets itself up)'
@@ -211,7 +213,7 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 # Skeletons must be there before what includes them is compiled for the first time; later the dependency files know.
 includes_skeleton = $(shell grep -rlE --include='*.c' '^\#include ".*\.skel\.h"' $(1))
-$(call objects,$(call includes_skeleton,user tests/bpf)): | $(SKELETONS)
+$(call objects,$(call includes_skeleton,user tests/bpf tests/lib tests/vm)): | $(SKELETONS)
 
 # Man pages and units of systemd, made below.
 MAN := $(addprefix $(BUILD)/man/,weir.8 weir-rules.5 weir-replay.1)
@@ -264,7 +266,9 @@ OTHER_BUILD := $(BUILD)/$(OTHER_CLANG)
 OTHER_SKELETONS := $(SKELETONS:$(BUILD)/%=$(OTHER_BUILD)/%)
 OTHER_OBJECTS := $(patsubst %.c,$(OTHER_BUILD)/%.o,$(call includes_skeleton,user))
 OTHER_LOAD := $(OTHER_BUILD)/tests/vm/load-$(OTHER_CLANG)
-OTHER_TESTS := $(OTHER_LOAD) $(OTHER_BUILD)/tests/bpf/stack_test-$(OTHER_CLANG)
+COUNTS := $(BUILD)/tests/vm/counts
+OTHER_COUNTS := $(OTHER_BUILD)/tests/vm/counts-$(OTHER_CLANG)
+OTHER_TESTS := $(OTHER_LOAD) $(OTHER_COUNTS) $(OTHER_BUILD)/tests/bpf/stack_test-$(OTHER_CLANG)
 
 $(OTHER_BUILD)/%.bpf.o: BPF_CLANG := $(OTHER_CLANG)
 $(OTHER_BUILD)/%.bpf.o: bpf/%.bpf.c $(BUILD)/bpf-flags
@@ -285,7 +289,7 @@ $(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS)
 HAS_OTHER := $(shell command -v $(OTHER_CLANG))
 OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
-tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(TOOLS)
+tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(COUNTS) $(TOOLS)
 
 # The newcomer's two commands install what they need first; everything else expects it to be there.
 # What is in which size is said by tests/programs.
@@ -359,6 +363,14 @@ test-vm: $(BUILD)/weir $(TOOLS) $(VM_TESTS) $(VM_PROGRAMS)
 	BUILD=$(BUILD) tests/vm/run --stutter $(BUILD)/tests/vm/late_ticks
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --cpus 16 $(BUILD)/tests/vm/many_cpus
 	BUILD=$(BUILD) RELEASES=bookworm tests/vm/run --steady --cpus 16 $(BUILD)/tests/vm/cost tests/vm/memory
+
+# What packets and the verifier cost, in counts that no machine changes (tests/budgets): compared, or written.
+BUDGETS_NEED := $(BUILD)/weir $(TOOLS) $(COUNTS) $(if $(HAS_OTHER),$(OTHER_COUNTS))
+check-budgets: $(BUDGETS_NEED)
+	BUILD=$(BUILD) BPF_CLANG=$(BPF_CLANG) tests/vm/budgets_test $(BUDGETS_FLAGS)
+
+budgets: $(BUDGETS_NEED)
+	BUILD=$(BUILD) BPF_CLANG=$(BPF_CLANG) tests/vm/budgets_test --write $(BUDGETS_FLAGS)
 
 # The object on every kernel that Debian has now, the newest backport included: it loads, decides alike, and is far enough
 # from the verifier's limit. Part of test-vm, but for the newest.
