@@ -96,6 +96,8 @@ static void include(u128 *unit, uint64_t most, const struct weir_ruleset_rule *r
 	u128 wanted = interval / common_divisor(interval, threshold_micro), factor;
 	uint64_t burst_micro = weir_tokens_burst_micro(rule, threshold_micro);
 
+	if (!wanted)
+		return; /* never: no divisor of the interval is larger than it, which clang's analyzer cannot see */
 	factor = WEIR_MICRO / common_divisor(WEIR_MICRO, burst_micro);
 	wanted *= factor / common_divisor(wanted, factor);
 	wanted /= common_divisor(wanted, *unit);

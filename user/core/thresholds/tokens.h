@@ -20,7 +20,7 @@
  * the frames of an Ethernet of 1500 bytes MTU.
  */
 #define WEIR_TOKENS_ROOM_NS 200000000ull
-#define WEIR_TOKENS_ROOM_BYTES_MIN (46ull * 1514)
+#define WEIR_TOKENS_ROOM_BYTES_MIN 69644ull /* 46 * 1514 */
 
 /* What a full bucket holds, in millionths of a unit, of a rule or override with this threshold: `burst`, or else the
  * threshold and what it holds beyond; of bytes, where nothing is said of either, what comes in that time. One unit at
