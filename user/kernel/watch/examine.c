@@ -814,7 +814,7 @@ static struct weir_ruleset *read_rules(const struct weir_instance *instance)
 	return ruleset;
 }
 
-void weir_examine_attached(const char *name, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+void weir_examine_attached(const char *instance_name, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kept = NULL;
@@ -824,7 +824,8 @@ void weir_examine_attached(const char *name, const struct weir_ruleset *ruleset,
 	uint64_t overrides = 0;
 	uint32_t fields;
 
-	if (weir_instance_open_now(name, &instance, &ignored) || weir_netns_enter(instance->info.netns, &back_fd))
+	if (weir_instance_open_now(instance_name, &instance, &ignored) ||
+	    weir_netns_enter(instance->info.netns, &back_fd))
 		return;
 	if (!ruleset)
 		ruleset = kept = read_rules(instance);

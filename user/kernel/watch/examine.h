@@ -45,7 +45,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 /* Warn of what weir_examine_rules() notes, as far as an attach or a reload has not said it: of rules that are in force
  * now, or are tried, on the interfaces of an instance, in the mode that it has there. NULL: the rules that it keeps.
  */
-void weir_examine_attached(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag);
+void weir_examine_attached(const char *instance_name, const struct weir_ruleset *ruleset, struct weir_diag *diag);
 
 /* Interface of the present network namespace. Returns 0, or -errno when it is not there. */
 int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag);
