@@ -173,8 +173,9 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 		else
 			answer = weir_try_rules(s, s->nth + 1);
 		answer = weir_finish_rule(s, answer);
-		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule do not
-		 * come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang 14 and 19).
+		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule
+		 * do not come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang
+		 * 14 and 19).
 		 */
 		if (i >= config.packet_rules + WEIR_RETRIES)
 			break;

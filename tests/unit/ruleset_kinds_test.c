@@ -70,7 +70,7 @@ static void list_is_told_by_the_fields_that_only_its_kind_has(void **state)
 		{"\"metricType\": 0, \"strategy\": -1", GO, "system rules"},
 		{"\"count\": 5, \"durationInSec\": 1", JAVA, "param-flow rules"},
 		{"\"grade\": 2, \"count\": 50, \"timeWindow\": 10, \"statIntervalMs\": 1000", JAVA, "degrade rules"},
-		/* Sentinel Java takes no degrade rule without a timeWindow, and ignores what a flow rule does not know. */
+		/* Sentinel Java takes no degrade rule without a timeWindow, and ignores what it does not know. */
 		{"\"grade\": 1, \"count\": 50, \"statIntervalMs\": 1000", JAVA, "flow rules"},
 		{"\"limitApp\": \"default\", \"minRequestAmount\": 5", JAVA, "degrade rules"},
 		{"\"resource\": \"a\", \"limitApp\": \"192.0.2.1\", \"strategy\": 1", JAVA, "authority rules"},
@@ -240,8 +240,8 @@ static void list_under_a_wrong_name_is_refused(void **state)
 		assert_tells_one(bench, &samples[i], false);
 }
 
-/* Every field of every kind, where it does not belong: it is named. It is refused, unless the field that would have been
- * advised is there already (`count` beside `threshold`): then it has no effect, with a warning.
+/* Every field of every kind, where it does not belong: it is named. It is refused, unless the field that would have
+ * been advised is there already (`count` beside `threshold`): then it has no effect, with a warning.
  */
 static void field_of_another_kind_is_refused_or_warned_of_by_name(void **state)
 {

@@ -143,10 +143,10 @@ static int find_place(struct weir_output *output)
 		.directory = open(*output->path == '/' ? "/" : ".", O_PATH | O_CLOEXEC),
 		.path = strdup(output->path),
 	};
-	int err = walk.directory < 0 ? -errno : walk.path ? 0 : -ENOMEM;
+	int err = walk.directory < 0 ? -errno : *output->path ? 0 : -ENOENT;
 
-	if (!err && !*output->path)
-		err = -ENOENT;
+	if (!walk.path)
+		return -ENOMEM;
 	walk.rest = walk.path;
 	while (!err && !output->is_found)
 		err = take_step(&walk, output);
