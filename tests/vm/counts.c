@@ -367,7 +367,7 @@ static void print_stack(const struct bench *bench)
 static void print_verified(const struct bench *bench, const char *where)
 {
 	struct bpf_func_info function[FUNCTIONS_MAX];
-	__u32 jited_bytes[FUNCTIONS_MAX];
+	__u32 jited_bytes[FUNCTIONS_MAX] = {};
 	struct bpf_prog_info info = {
 		.nr_func_info = FUNCTIONS_MAX,
 		.func_info_rec_size = sizeof(function[0]),
