@@ -43,9 +43,13 @@ const char *weir_replies_feed(struct weir_replies *replies, const char *data, si
 	return why;
 }
 
-/* People are shown what a store says of a mistake: nothing in it may steer their terminal. */
+/* People are shown what a store says of a mistake: nothing in it may steer their terminal. Lists may hold them, too, as
+ * deep as the scan lets pass.
+ */
 static void make_plain(const redisReply *reply)
 {
+	for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++)
+		make_plain(reply->element[i]);
 	if (reply->type != REDIS_REPLY_ERROR)
 		return;
 	for (char *at = reply->str; *at; at++)
