@@ -291,10 +291,12 @@ OTHER_TESTS_HERE := $(if $(HAS_OTHER),$(OTHER_TESTS))
 
 tests: $(BUILD)/weir $(MAN) $(UNITS) $(UNIT_TESTS) $(BPF_TESTS) $(OTHER_TESTS_HERE) $(COUNTS) $(TOOLS)
 
-# The newcomer's two commands install what they need first; everything else expects it to be there.
+# The newcomer's two commands install what they need first; everything else expects it to be there. They build on all CPUs,
+# unless -j says otherwise.
+parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # What is in which size is said by tests/programs.
 test: deps
-	+@$(MAKE) --no-print-directory tests $(VM_PROGRAMS)
+	+@$(MAKE) $(parallel) --no-print-directory tests $(VM_PROGRAMS)
 	$(make_fuzzers)
 	BUILD=$(BUILD) exec tests/run test
 
@@ -302,7 +304,7 @@ test-quick: tests
 	BUILD=$(BUILD) exec tests/run quick
 
 test-all: deps
-	+@$(MAKE) --no-print-directory tests $(VM_PROGRAMS)
+	+@$(MAKE) $(parallel) --no-print-directory tests $(VM_PROGRAMS)
 	$(make_fuzzers)
 	BUILD=$(BUILD) exec tests/run all
 
@@ -315,7 +317,7 @@ test-bpf: $(BPF_TESTS) $(OTHER_TESTS_HERE)
 # Fuzz targets are made by clang, whose libFuzzer drives them, with sanitizers, in a build of their own.
 FUZZ_BUILD := $(BUILD)-fuzz
 FUZZERS := $(call tests_in,fuzz/*_fuzz.c)
-make_fuzzers = +@$(MAKE) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
+make_fuzzers = +@$(MAKE) $(parallel) --no-print-directory BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g' \
 	SANITIZE_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer' fuzzers
 
 fuzz:
