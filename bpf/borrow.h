@@ -89,7 +89,7 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	s->view.flow.tag = 0;
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&borrowing_resources, &index);
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.borrowing_sets);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_BORROWING_FLOWS]);
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&borrowing_flows, &index);
 	if (!set)
@@ -111,7 +111,7 @@ static __always_inline struct weir_borrowing *weir_find_borrowing(struct weir_sc
 	s->view.flow.tag = 0;
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&borrowing_resources, &index);
-	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.borrowing_sets);
+	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_BORROWING_FLOWS]);
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&borrowing_flows, &index);
 	return set ? WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_BORROWING_WAYS, s->view.flow.tag)) : NULL;

@@ -143,7 +143,7 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	s->breaker_tag = 0;
 	number = WEIR_BREAKER_LONE | rule->slot;
 	if (rule->key_fields) {
-		id = weir_shared_id(weir_flow_hash(s, rule), config.breaker_sets);
+		id = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_BREAKERS]);
 		s->breaker_tag = id.tag;
 		set = weir_breaker_set(id.set);
 		if (!set)

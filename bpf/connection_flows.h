@@ -282,7 +282,7 @@ __noinline __u64 weir_await_owner(const struct weir_connection_flow *flow, __u32
 /* Which flow is the packet of, among those with connections? An owner that is but a turn is none. */
 static __always_inline struct weir_flow_id weir_connection_flow_id(__u64 hash)
 {
-	struct weir_flow_id id = weir_shared_id(hash, config.connection_flow_sets);
+	struct weir_flow_id id = weir_shared_id(hash, config.sizes[WEIR_TABLE_CONNECTION_FLOWS]);
 
 	if (!(id.tag & ~WEIR_CONNECTION_CHECK))
 		id.tag |= WEIR_CONNECTION_CHECK + 1;

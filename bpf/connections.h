@@ -294,7 +294,7 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	s->claim[index].kind = WEIR_CLAIM_GIVEN;
 	if (s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
-	id = weir_connection_id(weir_rule(place), &s->packet, config.connection_sets);
+	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_CONNECTIONS]);
 	claim = &s->connection[index];
 	claim->set = id.set;
 	claim->tag = id.tag;

@@ -157,13 +157,14 @@ static __always_inline struct weir_flow_id weir_flow_id(struct weir_scratch *s, 
 		id.tag = hash >> 32;
 		if (id.tag == 0)
 			id.tag = 1;
-		id.set = hash & (config.wide_sets - 1);
+		id.set = hash & (config.sizes[WEIR_TABLE_WIDE_FLOWS] - 1);
 	} else {
 		id.tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
 		if (id.tag == 0)
 			id.tag = WEIR_TIMINGS_NARROW;
 		id.tag |= rule->timing & (WEIR_TIMINGS_NARROW - 1u);
-		id.set = hash & ((wide ? config.medium_sets : config.narrow_sets) - 1);
+		id.set = hash &
+			 ((wide ? config.sizes[WEIR_TABLE_MEDIUM_FLOWS] : config.sizes[WEIR_TABLE_NARROW_FLOWS]) - 1);
 	}
 	return id;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every map, but list_* (lists.h) and pace_counters (pace.h); and the configuration in .rodata. What is in them is
- * said in weir_abi.h; who owns which (the instance, or one generation) too. Sizes of 1 are placeholders: the loader
- * sets them.
+ * Every map, but list_* (lists.h), listed_prefixes (timed.h) and pace_counters (pace.h); and the configuration in
+ * .rodata. What is in them is said in weir_abi.h; who owns which (the instance, or one generation) too. Sizes of 1 are
+ * placeholders: the loader sets them.
  */
 #ifndef WEIR_MAPS_H
 #define WEIR_MAPS_H
@@ -12,6 +12,7 @@
 
 #include "weir_abi.h"
 #include "weir_prefixes.h"
+#include "weir_timed.h"
 #include "scratch.h"
 
 const volatile struct weir_config config = {};
@@ -64,10 +65,8 @@ struct weir_generation generation = {};
 		__type(value, value_type);                                                                             \
 	} map_name SEC(".maps")
 
-/* the generation, beside the struct of that name */
+/* the generation, beside the struct of that name; and its thresholds, among the tables */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-/* Not BPF_F_RDONLY_PROG: the kernel lets nobody map such a map to write (bpf_map_mmap), and the controller does. */
-WEIR_MAP(thresholds, BPF_MAP_TYPE_ARRAY, 1, struct weir_pushed, BPF_F_MMAPABLE);
 WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
@@ -81,56 +80,17 @@ struct {
 } overrides SEC(".maps");
 
 /* the instance */
-WEIR_MAP(timings, BPF_MAP_TYPE_ARRAY, WEIR_TIMINGS_MAX, struct weir_timing, BPF_F_RDONLY_PROG);
-WEIR_MAP(narrow_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_narrow_chunk, 0);
-WEIR_MAP(medium_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_medium_chunk, 0);
-WEIR_MAP(wide_flows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_chunk, 0);
-WEIR_MAP(presence, BPF_MAP_TYPE_ARRAY, 1, struct weir_presence_line, 0);
-/* Mappable, as connections: a set is one cache line. */
-WEIR_MAP(remnants, BPF_MAP_TYPE_ARRAY, 1, struct weir_remnant_set, BPF_F_MMAPABLE);
-WEIR_MAP(strangers, BPF_MAP_TYPE_ARRAY, 1, struct weir_strangers, BPF_F_MMAPABLE);
-WEIR_MAP(lone_rows, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_wide_row, 0);
-WEIR_MAP(talkers, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TALKER_CHUNKS, struct weir_talker_chunk, 0);
-WEIR_MAP(offenders, BPF_MAP_TYPE_ARRAY, 1, struct weir_offender_set, BPF_F_MMAPABLE); /* mappable, as connections */
-WEIR_MAP(offender_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_offender, BPF_F_MMAPABLE); /* by set and way */
-WEIR_MAP(rule_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_counters, 0);
-WEIR_MAP(resource_counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_resource_counters, 0);
-WEIR_MAP(control, BPF_MAP_TYPE_ARRAY, 1, struct weir_control, BPF_F_MMAPABLE);	       /* as thresholds */
-WEIR_MAP(shares, BPF_MAP_TYPE_ARRAY, 1, struct weir_shared_threshold, BPF_F_MMAPABLE); /* as control */
-WEIR_MAP(flow_shares, BPF_MAP_TYPE_ARRAY, WEIR_FLOW_SHARE_SETS, struct weir_flow_share_set, BPF_F_MMAPABLE);
-WEIR_MAP(flow_demands, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_FLOW_SHARES, __u64, 0);
-WEIR_MAP(rule_seconds, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_rule_seconds, 0);
-WEIR_MAP(throttled_resources, BPF_MAP_TYPE_ARRAY, 1, __u64, 0); /* by rule slot: as weir_throttle_set.last */
-WEIR_MAP(throttled_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_throttle_set, 0);
-/* Mappable, as connections: a set is two cache lines, and not three. */
-WEIR_MAP(penalised_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalty_set, BPF_F_MMAPABLE);
-WEIR_MAP(penalty_keys, BPF_MAP_TYPE_ARRAY, 1, struct weir_penalised, BPF_F_MMAPABLE);	    /* by set and way */
-WEIR_MAP(penalised_rules, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_penalty, BPF_F_MMAPABLE); /* by rule slot */
-WEIR_MAP(token_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_token_bucket, 0);
-WEIR_MAP(token_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_token_set, 0);
-WEIR_MAP(warming_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_warming_set, 0);
-WEIR_MAP(borrowing_resources, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing, BPF_F_MMAPABLE);
-WEIR_MAP(borrowing_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_borrowing_set, BPF_F_MMAPABLE);
-WEIR_MAP(requests, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_set, 0);
-WEIR_MAP(breakers, BPF_MAP_TYPE_ARRAY, 1, struct weir_breaker_set, 0);
-WEIR_MAP(lone_breakers, BPF_MAP_TYPE_ARRAY, 1, struct weir_breaker, 0); /* by rule slot */
-WEIR_MAP(request_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_group, 0);
-WEIR_MAP(lone_groups, BPF_MAP_TYPE_ARRAY, 1, struct weir_request_group, 0);
-/* Mappable, so that they begin with a page: the values of other arrays begin in the middle of a cache line. */
-WEIR_MAP(connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_set, BPF_F_MMAPABLE);
-WEIR_MAP(connection_flows, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow_set, BPF_F_MMAPABLE);
-WEIR_MAP(lone_connections, BPF_MAP_TYPE_ARRAY, 1, struct weir_connection_flow, 0);
-WEIR_MAP(connection_totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_connection_total, 0);
-WEIR_MAP(totals, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_totals, 0);
-WEIR_MAP(handshakes, BPF_MAP_TYPE_ARRAY, 1, struct weir_handshakes, 0);
-WEIR_MAP(signals, BPF_MAP_TYPE_ARRAY, 1, struct weir_signals, BPF_F_MMAPABLE); /* as control */
-WEIR_MAP(events, BPF_MAP_TYPE_ARRAY, 1, struct weir_events, BPF_F_MMAPABLE);   /* for readers */
-
-/* descriptions, for userspace alone; declared here so that all maps of an instance are in one place */
-WEIR_MAP(instance, BPF_MAP_TYPE_ARRAY, 1, struct weir_instance_info, 0);
-WEIR_MAP(rule_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_rule_info, 0);
-WEIR_MAP(resource_info, BPF_MAP_TYPE_ARRAY, 1, struct weir_resource_info, 0);
-WEIR_MAP(warm_states, BPF_MAP_TYPE_ARRAY, 1, struct weir_warm_state, 0);
+#define TABLE(identifier, map_name, map_type, map_key, map_value, flags, ...)                                          \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_##map_type);                                                                 \
+		__uint(max_entries, 1);                                                                                \
+		__uint(map_flags, flags);                                                                              \
+		__type(key, map_key);                                                                                  \
+		__type(value, map_value);                                                                              \
+	} map_name SEC(".maps");
+#define WEIR_TABLES_BUT_PACE
+#include "weir_tables.def"
+#undef TABLE
 
 /* the program's own */
 WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);

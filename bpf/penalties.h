@@ -73,7 +73,7 @@ static __always_inline struct weir_penalty_set *weir_penalty_set(struct weir_scr
 {
 	__u32 index;
 
-	s->penalised = weir_shared_id(weir_flow_hash(s, rule), config.penalty_sets);
+	s->penalised = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_PENALISED_FLOWS]);
 	index = s->penalised.set;
 	return bpf_map_lookup_elem(&penalised_flows, &index);
 }

@@ -29,7 +29,7 @@
 
 static __always_inline __u32 *weir_presence_cell(const struct weir_flow_id *id)
 {
-	__u32 number = (id->set << 12 | id->tag >> 20) & (config.presence_cells - 1);
+	__u32 number = (id->set << 12 | id->tag >> 20) & (config.sizes[WEIR_TABLE_PRESENCE] - 1);
 	__u32 index = number / WEIR_PRESENCE_LINE_CELLS;
 	struct weir_presence_line *line = bpf_map_lookup_elem(&presence, &index);
 

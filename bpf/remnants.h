@@ -27,7 +27,8 @@ static __always_inline struct weir_remnant_set *weir_remnant_set(__u32 set)
 /* Where this CPU counts what was lost. */
 static __always_inline struct weir_remnant_set *weir_remnant_head(void)
 {
-	return weir_remnant_set(config.remnant_sets + (bpf_get_smp_processor_id() & (WEIR_REMNANT_HEADS - 1)));
+	return weir_remnant_set(config.sizes[WEIR_TABLE_REMNANTS] +
+				(bpf_get_smp_processor_id() & (WEIR_REMNANT_HEADS - 1)));
 }
 
 /* Until when remnants of the page that a set is in may count. */
@@ -35,7 +36,7 @@ static __always_inline __u64 *weir_page_until_ns(__u32 set)
 {
 	__u32 page = set / WEIR_REMNANT_PAGE_SETS;
 	struct weir_remnant_set *pages =
-		weir_remnant_set(WEIR_REMNANT_PAGES_SET(config.remnant_sets) + page / WEIR_REMNANT_WAYS);
+		weir_remnant_set(WEIR_REMNANT_PAGES_SET(config.sizes[WEIR_TABLE_REMNANTS]) + page / WEIR_REMNANT_WAYS);
 
 	OPAQUE(page);
 	return pages ? &pages->until_ns[page & (WEIR_REMNANT_WAYS - 1)] : NULL;
@@ -44,7 +45,7 @@ static __always_inline __u64 *weir_page_until_ns(__u32 set)
 /* May this flow have remnants that count? By the tick: an older one says yes for longer. */
 static __always_inline bool weir_remnants_count(const struct weir_scratch *s, const struct weir_flow_id *id)
 {
-	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.remnant_sets - 1));
+	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.sizes[WEIR_TABLE_REMNANTS] - 1));
 
 	return until_ns && unlikely(READ_ONCE(*until_ns) > weir_tick_time_ns(s->tick));
 }
@@ -66,8 +67,9 @@ static __always_inline void weir_name_remnant(struct weir_scratch *s, __u32 tag,
 	__u32 other_row_set = WEIR_OTHER_SET(row_set, tag, page_sets);
 
 	s->remnant.name = WEIR_REMNANT_NAME(tag, timing);
-	s->remnant.set = weir_remnant_set_beside(row_set, tag, page_sets, config.remnant_sets);
-	s->remnant.other_set = weir_remnant_set_beside(other_row_set, tag, page_sets, config.remnant_sets);
+	s->remnant.set = weir_remnant_set_beside(row_set, tag, page_sets, config.sizes[WEIR_TABLE_REMNANTS]);
+	s->remnant.other_set =
+		weir_remnant_set_beside(other_row_set, tag, page_sets, config.sizes[WEIR_TABLE_REMNANTS]);
 	s->remnant.strangers_group = WEIR_STRANGERS_GROUP(s->remnant.set, tag);
 }
 

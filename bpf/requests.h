@@ -49,7 +49,7 @@ __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 ind
 	s->claim[index].kind = WEIR_CLAIM_GIVEN;
 	if (weir_protocol(&s->packet) != IPPROTO_TCP || s->packet.fragment == WEIR_FRAGMENT_LATER)
 		return WEIR_ANSWER_ADMIT;
-	id = weir_connection_id(weir_rule(place), &s->packet, config.request_sets);
+	id = weir_connection_id(weir_rule(place), &s->packet, config.sizes[WEIR_TABLE_REQUESTS]);
 	claim = &s->request[index];
 	claim->set = id.set;
 	claim->tag = id.tag;

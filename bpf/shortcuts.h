@@ -34,7 +34,7 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
  */
 static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
-	__u32 number = weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.remnant_sets);
+	__u32 number = weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.sizes[WEIR_TABLE_REMNANTS]);
 	const struct weir_remnant_set *set = weir_remnant_set(number), *pair = weir_remnant_set(number ^ 1);
 
 	if (set)

@@ -123,7 +123,7 @@ static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, const str
 	s->view.flow.tag = 0;
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&throttled_resources, &index);
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.throttle_sets);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&throttled_flows, &index);
 	if (!set)
@@ -144,7 +144,7 @@ static __always_inline const __u64 *weir_find_planned(struct weir_scratch *s, co
 	s->view.flow.tag = 0;
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&throttled_resources, &index);
-	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.throttle_sets);
+	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&throttled_flows, &index);
 	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_THROTTLE_WAYS, s->view.flow.tag)) : NULL;

@@ -11,24 +11,7 @@
 #include "lists.h"
 #include "weir_timed.h"
 
-WEIR_MAP(timed_state, BPF_MAP_TYPE_ARRAY, 1, struct weir_timed_state, BPF_F_MMAPABLE);
 WEIR_MAP(listed_prefixes, BPF_MAP_TYPE_ARRAY, 1, struct weir_listed_prefix, BPF_F_MMAPABLE);
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
-	__type(key, struct weir_timed_address);
-	__type(value, struct weir_timed);
-} timed_addresses SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, WEIR_TIMED_PREFIXES_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);
-	__type(key, struct weir_timed_prefix);
-	__type(value, struct weir_timed);
-} timed_prefixes SEC(".maps");
 
 /* What an entry in force says, and how long its prefix is: in one number, so that functions can return it. */
 #define WEIR_TIMED_ANSWER(answer, bits) ((answer) | (bits) << 8)

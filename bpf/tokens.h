@@ -148,7 +148,7 @@ static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch
 	__u32 index;
 
 	s->view.slot = rule->slot;
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.token_sets);
+	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_TOKEN_FLOWS]);
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&token_flows, &index);
 	if (set) {

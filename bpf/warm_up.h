@@ -105,7 +105,7 @@ static __always_inline struct weir_warming_set *weir_warming_set(struct weir_scr
 
 	if (s->warming_place != rule->place) {
 		s->warming_place = rule->place;
-		s->warming = weir_shared_id(weir_flow_hash(s, rule), config.warming_sets);
+		s->warming = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_WARMING_FLOWS]);
 	}
 	index = s->warming.set;
 	return bpf_map_lookup_elem(&warming_flows, &index);

@@ -17,7 +17,7 @@
  *	weir_counters.h		the instance: verdicts and counters
  *	weir_events.h		the instance: events, and the journal
  *	weir_description.h	the instance: what runs, for commands
- *	weir_tables.h		the instance: the versions of all these tables
+ *	weir_tables.def		the instance: the versions of all these tables
  *	weir_lab.h		replay and tests
  *	weir_sizes.h		how large things may be
  *
@@ -39,9 +39,9 @@
 #include "weir_timed.h"
 
 /* One more with every change of struct weir_instance_info. All other tables that survive a reload have versions of
- * their own (weir_tables.h).
+ * their own (weir_tables.def).
  */
-#define WEIR_ABI_VERSION 25u
+#define WEIR_ABI_VERSION 26u
 #define WEIR_ABI_MAGIC 0x72696577u /* "weir", little endian */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Descriptions of what runs. Only userspace writes and reads them: every command learns from them what is loaded, and a
- * reload which slots its rules keep. They survive a reload: weir_tables.h has their versions.
+ * reload which slots its rules keep. They survive a reload: weir_tables.def has their versions.
  */
 #ifndef WEIR_ABI_DESCRIPTION_H
 #define WEIR_ABI_DESCRIPTION_H
@@ -13,13 +13,13 @@
 #include "weir_tokens.h"
 #include "weir_warm_up.h"
 
-/* The layout version of one table of the instance (weir_tables.h). */
+/* One table of the instance (weir_tables.def). */
 #define WEIR_TABLE_NAME_BYTES 24
-#define WEIR_TABLES_MAX 56
-struct weir_table_version {
-	char name[WEIR_TABLE_NAME_BYTES]; /* of the map; empty: no more tables */
+#define WEIR_TABLES_MAX 64
+struct weir_table_info {
+	char name[WEIR_TABLE_NAME_BYTES]; /* of the map; empty: none */
 	__u32 version;			  /* 0: a reload is about to replace the table, or died at it */
-	__u32 pad;
+	__u32 size;			  /* weir_config.sizes */
 };
 
 /*
@@ -57,39 +57,25 @@ struct weir_instance_info {
 	__u32 magic;
 	__u32 abi_version;
 	__u64 seed[16];
-	__u64 generation;  /* 1 at attach, one more with every reload */
-	__u64 attached_ns; /* CLOCK_MONOTONIC */
-	__u64 loaded_ns;   /* time of the last load */
-	__u64 netns;	   /* inode number of the network namespace of its interfaces */
-	struct weir_table_version tables[WEIR_TABLES_MAX];
-	__u32 rule_slots; /* capacities of the instance's maps */
+	__u64 generation;				/* 1 at attach, one more with every reload */
+	__u64 attached_ns;				/* CLOCK_MONOTONIC */
+	__u64 loaded_ns;				/* time of the last load */
+	__u64 netns;					/* inode number of the network namespace of its interfaces */
+	struct weir_table_info tables[WEIR_TABLES_MAX]; /* once read: first ours, by enum weir_table_id */
+	__u32 rule_slots;				/* capacities of the instance's maps */
 	__u32 resource_slots;
-	__u32 narrow_sets;
-	__u32 medium_sets;
-	__u32 wide_sets;
 	__u32 flows_per_cpu;
 	__u32 policies; /* bit 0 drop_malformed, 1 unsupported, 2 non-IP, 3 unmatched */
 	__u32 timing_count;
-	__u32 throttle_sets;
-	__u32 warming_sets;
-	__u32 penalty_sets;
-	__u32 presence_cells;
 	__u32 presence_shift;
 	__u32 controller_timeout_ms;
-	__u32 connection_sets;
-	__u32 connection_flow_sets;
-	__u32 request_sets;
-	__u32 breaker_sets;
 	__u64 connection_timeout_ms[WEIR_CONNECTION_CLASSES];
 	__u32 allow_count; /* prefixes in the lists */
 	__u32 deny_count;
 	char memory_cgroup[256]; /* settings.memory; empty: of the whole system */
 	__u64 tick_origin_ns;	 /* weir_config.tick_origin_ns of every load */
 	__u32 ends_with_run;	 /* a `weir run` attached it, and is to take it off in the end, or the next one */
-	__u32 borrowing_sets;
-	__u32 token_sets;
-	__u32 observes;	     /* nothing is dropped: weir_config.observes */
-	__u32 timed_entries; /* addresses that there is room for */
+	__u32 observes;		 /* nothing is dropped: weir_config.observes */
 	/* How to be put on an interface that comes. */
 	struct weir_wanted wanted[WEIR_WANTED_MAX];
 	__u32 attach_mode;    /* enum weir_attach_mode */
@@ -97,8 +83,6 @@ struct weir_instance_info {
 	__u32 paces;	      /* weir_config.paces of the last load */
 	__u32 non_ip_except_count;
 	struct weir_ethertypes non_ip_except[WEIR_NON_IP_EXCEPT_MAX]; /* likewise */
-	__u32 remnant_sets;
-	__u32 stranger_groups;
 	struct weir_cluster_info cluster;
 };
 

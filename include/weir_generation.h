@@ -246,6 +246,15 @@ struct weir_ethertypes {
 	__u16 low, high;
 };
 
+/* The tables of the instance, and last those of a generation that have a version (weir_tables.def). */
+enum weir_table_id {
+#define TABLE(identifier, ...) WEIR_TABLE_##identifier,
+#include "weir_tables.def"
+#undef TABLE
+	WEIR_TABLE_COUNT,
+	WEIR_STATE_TABLE_COUNT = WEIR_TABLE_THRESHOLDS,
+};
+
 /* .rodata of the program. The verifier knows it, and removes what is switched off. */
 struct weir_config {
 	__u64 seed[16];		 /* the secret that flows are hashed with; the same until detach */
@@ -262,16 +271,10 @@ struct weir_config {
 	__u32 match_fields;	 /* enum weir_match_field, or-ed */
 	__u32 source_root[2];	 /* [0] IPv4, [1] IPv6: an entry as in struct weir_prefix_node */
 	__u32 destination_root[2];
-	__u32 interface_default; /* vector number for interfaces not listed */
-	__u32 narrow_sets;	 /* powers of two; 0: no such table */
-	__u32 medium_sets;
-	__u32 wide_sets;
-	__u32 presence_cells;  /* a power of two, at least WEIR_PRESENCE_LINE_CELLS */
-	__u32 presence_shift;  /* an epoch is 2^this ns */
-	__u32 remnant_sets;    /* a power of two, at least WEIR_REMNANT_PAGE_SETS */
-	__u32 strangers;       /* classes with a rule that says `whenFull: aggregate`, one bit each */
-	__u32 stranger_groups; /* of sets of remnants; 0: no such table */
-	__u32 pad3;
+	__u32 interface_default;       /* vector number for interfaces not listed */
+	__u32 sizes[WEIR_TABLE_COUNT]; /* of the tables (weir_tables.def); 0: no such table */
+	__u32 presence_shift;	       /* an epoch is 2^this ns */
+	__u32 strangers;	       /* classes with a rule that says `whenFull: aggregate`, one bit each */
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;
@@ -289,15 +292,10 @@ struct weir_config {
 	__u32 has_meters;
 	__u32 warms_flows;
 	__u32 has_overrides;
-	__u32 paces;	     /* throttling: pace. A packet that must wait gets its departure time */
-	__u32 throttle_sets; /* powers of two; 0: no such table */
-	__u32 warming_sets;
-	__u32 penalises; /* some rule has penalties */
-	__u32 penalty_sets;
-	__u32 token_sets;
+	__u32 paces;		    /* throttling: pace. A packet that must wait gets its departure time */
+	__u32 penalises;	    /* some rule has penalties */
 	__u32 notes_offenders;	    /* drops are counted by flow: map `offenders` */
 	__u64 throttle_horizon_ns;  /* the largest cost of a packet: a planned time further back is over */
-	__u32 borrowing_sets;	    /* a power of two; 0: no such table */
 	__u32 has_observers;	    /* some rule observes */
 	__u64 borrowing_horizon_ns; /* a flow that was judged longer ago has nothing in its windows */
 	/* allow and deny lists: weir_lists.h */
@@ -316,12 +314,8 @@ struct weir_config {
 	__u32 tracker;	       /* its place */
 	__u32 compared_fields; /* match_fields, and WEIR_COMPARE_WORK: what the match memory goes by */
 	/* connections */
-	__u32 connection_sets; /* powers of two; 0: no such table */
-	__u32 connection_flow_sets;
 	__u64 connection_step_ns[WEIR_CONNECTION_CLASSES];
 	/* circuit breakers */
-	__u32 request_sets; /* powers of two; 0: no such table */
-	__u32 breaker_sets;
 	__u32 ring_shift; /* a ring has 2^this groups */
 	__u32 lone_ring_shift;
 	__u32 rings_are_unordered; /* a request may be due before one that came earlier */

@@ -71,7 +71,7 @@ static void add_flow(struct stage *stage, const struct rig_limit *limit, __u32 s
 {
 	size_t flow = stage->flow_count++;
 	struct weir_rule_info info;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_RULE_INFO), &slot, &info);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_TABLE_RULE_INFO), &slot, &info);
 
 	if (err)
 		rig_fail(err, "cannot read the description of a rule");
@@ -344,7 +344,7 @@ static uint64_t packets_passed(const struct stage *stage)
 	_cleanup_(weir_freep) struct weir_resource_counters *counters = calloc(stage->cpus, sizeof(*counters));
 	uint64_t passed = 0;
 	__u32 slot = 0;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_MAP_RESOURCE_COUNTERS), &slot, counters);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(stage->object, WEIR_TABLE_RESOURCE_COUNTERS), &slot, counters);
 
 	if (err)
 		rig_fail(err, "cannot read the counters of a resource");
@@ -410,8 +410,8 @@ static void run_large(struct rig *rig, const struct rig_limit *limit, struct rep
 	stage_open(&large.stage, rig, limit, 1, 4096);
 	add_flow(&large.stage, limit, 0);
 	ledger->stage = &large.stage;
-	ledger->rows_fd =
-		weir_object_map_fd(large.stage.object, limit->is_keyed ? WEIR_MAP_MEDIUM_FLOWS : WEIR_MAP_LONE_ROWS);
+	ledger->rows_fd = weir_object_map_fd(large.stage.object,
+					     limit->is_keyed ? WEIR_TABLE_MEDIUM_FLOWS : WEIR_TABLE_LONE_ROWS);
 	ledger->value_bytes = limit->is_keyed ? sizeof(struct weir_medium_chunk) : sizeof(struct weir_wide_row);
 	ledger->values = calloc(large.stage.cpus, ledger->value_bytes);
 	ledger->admitted = calloc(large.stage.cpus, BUCKETS_MAX * sizeof(*ledger->admitted));

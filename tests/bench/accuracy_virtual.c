@@ -294,7 +294,7 @@ static void run_overfull(struct report *report)
 /* Rows in use on the CPU that we are pinned to. */
 static uint64_t rows_in_use(const struct rig *rig, const struct weir_object *object)
 {
-	int cpus = weir_host_cpus(), fd = weir_object_map_fd(object, WEIR_MAP_NARROW_FLOWS);
+	int cpus = weir_host_cpus(), fd = weir_object_map_fd(object, WEIR_TABLE_NARROW_FLOWS);
 	struct weir_narrow_chunk *chunks = calloc(cpus, sizeof(*chunks));
 	uint64_t used = 0;
 

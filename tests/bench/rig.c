@@ -274,7 +274,7 @@ static void play_controller(const struct weir_object *object)
 {
 	struct weir_control control = {.heartbeat_ns = rig_now_ns(), .validity_ns = 86400 * SECOND};
 	__u32 zero = 0;
-	int err = bpf_map_update_elem(weir_object_map_fd(object, WEIR_MAP_CONTROL), &zero, &control, BPF_ANY);
+	int err = bpf_map_update_elem(weir_object_map_fd(object, WEIR_TABLE_CONTROL), &zero, &control, BPF_ANY);
 
 	if (err)
 		rig_fail(err, "cannot play the controller");
@@ -309,7 +309,7 @@ struct weir_rule_counters rig_rule_counters(const struct weir_object *object, ui
 	struct weir_rule_counters sum = {};
 	_cleanup_(weir_freep) struct weir_rule_counters *counters = calloc(cpus, sizeof(*counters));
 
-	err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_MAP_RULE_COUNTERS), &slot, counters);
+	err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_RULE_COUNTERS), &slot, counters);
 	if (err)
 		rig_fail(err, "cannot read the counters of a rule");
 	for (int cpu = 0; cpu < cpus; cpu++) {
@@ -326,7 +326,7 @@ uint64_t rig_base_bucket(const struct weir_object *object)
 {
 	struct weir_timing timing;
 	__u32 zero = 0;
-	int err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_MAP_TIMINGS), &zero, &timing);
+	int err = bpf_map_lookup_elem(weir_object_map_fd(object, WEIR_TABLE_TIMINGS), &zero, &timing);
 
 	if (err)
 		rig_fail(err, "cannot read a timing");

@@ -73,13 +73,13 @@ static struct weir_borrowing flow_of(const struct lender *lender, uint32_t *ret_
 
 	*ret_tag = 0;
 	if (!is_keyed) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_MAP_BORROWING_RESOURCES);
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_BORROWING_RESOURCES);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &lone), 0);
 		return lone;
 	}
-	for (index = 0; index < lender->rig.image->config.borrowing_sets; index++) {
-		int fd = weir_object_map_fd(lender->rig.object, WEIR_MAP_BORROWING_FLOWS);
+	for (index = 0; index < lender->rig.image->config.sizes[WEIR_TABLE_BORROWING_FLOWS]; index++) {
+		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_BORROWING_FLOWS);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &set), 0);
 		for (int way = 0; way < WEIR_BORROWING_WAYS; way++) {

@@ -75,7 +75,7 @@ static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields)
 static void load(struct rig *rig)
 {
 	rig_load(rig, false);
-	events = weir_events_map(weir_object_map_fd(rig->object, WEIR_MAP_EVENTS), true);
+	events = weir_events_map(weir_object_map_fd(rig->object, WEIR_TABLE_EVENTS), true);
 	assert_non_null(events);
 }
 
@@ -483,8 +483,10 @@ static void a_system_rule_tells_the_signal(void **state)
 	rule->metric = WEIR_METRIC_SIGNAL;
 	rule->threshold_micro = 8 * WEIR_MICRO;
 	load(&rig);
-	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_MAP_SIGNALS), &zero, &sampled, 0), 0);
-	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_MAP_CONTROL), &zero, &control, 0), 0);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_TABLE_SIGNALS), &zero, &sampled, 0),
+			 0);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(rig.object, WEIR_TABLE_CONTROL), &zero, &control, 0),
+			 0);
 	listen_now();
 	send_packets(&rig, 1, 1, false);
 	event = the_only_event(DROPS);
@@ -620,7 +622,7 @@ static uint64_t changes_of(const struct rig *rig, uint32_t slot)
 	struct weir_rule_counters of_cpu[WEIR_CPUS_MAX];
 	uint64_t sum = 0;
 
-	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_MAP_RULE_COUNTERS), &slot, of_cpu),
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_RULE_COUNTERS), &slot, of_cpu),
 			 0);
 	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
 		sum += of_cpu[cpu].changes;

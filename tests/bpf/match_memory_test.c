@@ -168,7 +168,7 @@ static void cells_of_a_meter_are_not_marked_as_unspent(void **state)
 	assert_true(udp_passes(&rig, PORT_ONE));
 	assert_true(udp_passes(&rig, PORT_ONE));
 	slot = rig.image->rules[rig.image->rules[0].meter].slot;
-	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig.object, WEIR_MAP_LONE_ROWS), &slot, rows), 0);
+	assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig.object, WEIR_TABLE_LONE_ROWS), &slot, rows), 0);
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
 		for (int i = 0; i < WEIR_RING_CELLS; i++) {
 			units += rows[cpu].cell[i] & ~WEIR_WIDE_UNSPENT;

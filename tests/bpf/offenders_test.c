@@ -107,9 +107,9 @@ static void see_pair(const struct weir_offence *offence, void *data)
 
 static void map_offenders(const struct rig *rig, struct weir_offenders *ret_offenders)
 {
-	assert_int_equal(weir_offenders_map(ret_offenders, weir_object_map_fd(rig->object, WEIR_MAP_OFFENDERS),
-					    weir_object_map_fd(rig->object, WEIR_MAP_OFFENDER_KEYS),
-					    weir_image_offender_sets(rig->image), true),
+	assert_int_equal(weir_offenders_map(ret_offenders, weir_object_map_fd(rig->object, WEIR_TABLE_OFFENDERS),
+					    weir_object_map_fd(rig->object, WEIR_TABLE_OFFENDER_KEYS),
+					    rig->image->config.sizes[WEIR_TABLE_OFFENDERS], true),
 			 0);
 }
 

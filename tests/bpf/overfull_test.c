@@ -101,8 +101,8 @@ static uint64_t evicted(const struct crowd *crowd)
 /* All heads together. */
 static struct weir_remnant_set head_of(const struct crowd *crowd)
 {
-	const uint32_t sets = crowd->rig.image->config.remnant_sets;
-	const int fd = weir_object_map_fd(crowd->rig.object, WEIR_MAP_REMNANTS);
+	const uint32_t sets = crowd->rig.image->config.sizes[WEIR_TABLE_REMNANTS];
+	const int fd = weir_object_map_fd(crowd->rig.object, WEIR_TABLE_REMNANTS);
 	struct weir_remnant_set sum = {}, head;
 
 	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {

@@ -62,10 +62,11 @@ static struct weir_ruleset_rule *begin(struct rig *rig, uint32_t key_fields, uin
 
 static void map_penalties(const struct rig *rig, struct weir_penalties *ret_penalties)
 {
-	int err = weir_penalties_map(ret_penalties, weir_object_map_fd(rig->object, WEIR_MAP_PENALISED_FLOWS),
-				     weir_object_map_fd(rig->object, WEIR_MAP_PENALTY_KEYS),
-				     weir_object_map_fd(rig->object, WEIR_MAP_PENALISED_RULES),
-				     rig->image->config.penalty_sets, rig->image->rule_slots, true);
+	int err =
+		weir_penalties_map(ret_penalties, weir_object_map_fd(rig->object, WEIR_TABLE_PENALISED_FLOWS),
+				   weir_object_map_fd(rig->object, WEIR_TABLE_PENALTY_KEYS),
+				   weir_object_map_fd(rig->object, WEIR_TABLE_PENALISED_RULES),
+				   rig->image->config.sizes[WEIR_TABLE_PENALISED_FLOWS], rig->image->rule_slots, true);
 
 	assert_int_equal(err, 0);
 }
@@ -202,7 +203,7 @@ static void an_ended_penalty_is_the_first_to_go(void **state)
 
 	begin(&rig, WEIR_KEY_SOURCE, 0, 512);
 	rig_load(&rig, true);
-	places = rig.image->config.penalty_sets * WEIR_PENALTY_WAYS;
+	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
 	for (uint32_t turn = 0; turn < 40; turn++, now_ns += PENALTY_NS)
 		assert_int_equal(count_penalised(&rig, 1 + turn * places / 8, places / 8, now_ns), places / 8);
 	assert_int_equal(rig_rule_counters(&rig, 0).changes, 40 * (places / 8));
@@ -222,7 +223,7 @@ static void a_flood_pushes_out_what_ends_soonest_and_that_is_counted(void **stat
 	rule = begin(&rig, WEIR_KEY_SOURCE, 0, 512);
 	rule->penalty_ms_max = 4 * PENALTY_MS;
 	rig_load(&rig, true);
-	places = rig.image->config.penalty_sets * WEIR_PENALTY_WAYS;
+	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
 	assert_false(passes(&rig, 1, now_ns));
 	assert_false(passes(&rig, 1, now_ns + PENALTY_NS)); /* now it has twice as long */
 	now_ns += PENALTY_NS;

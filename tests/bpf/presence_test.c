@@ -298,14 +298,14 @@ static void a_cell_never_used_asks_nobody_in_any_epoch(void **state)
 static void name_the_other(struct pair *pair, uint32_t ahead)
 {
 	const struct weir_config *config = &pair->rig.image->config;
-	_cleanup_(weir_freep) uint32_t *cells = calloc(config->presence_cells, sizeof(*cells));
+	_cleanup_(weir_freep) uint32_t *cells = calloc(config->sizes[WEIR_TABLE_PRESENCE], sizeof(*cells));
 	uint32_t epoch = (weir_host_now_ns() >> config->presence_shift) + ahead;
 
 	assert_non_null(cells);
-	for (uint32_t i = 0; i < config->presence_cells; i++)
+	for (uint32_t i = 0; i < config->sizes[WEIR_TABLE_PRESENCE]; i++)
 		cells[i] = epoch << WEIR_PRESENCE_EPOCH_SHIFT | 1u << pair->cpu[1];
-	assert_int_equal(weir_array_write(weir_object_map_fd(pair->rig.object, WEIR_MAP_PRESENCE), cells,
-					  config->presence_cells / WEIR_PRESENCE_LINE_CELLS,
+	assert_int_equal(weir_array_write(weir_object_map_fd(pair->rig.object, WEIR_TABLE_PRESENCE), cells,
+					  config->sizes[WEIR_TABLE_PRESENCE] / WEIR_PRESENCE_LINE_CELLS,
 					  sizeof(struct weir_presence_line)),
 			 0);
 }
@@ -334,8 +334,8 @@ static void read_cells(const struct pair *pair, uint32_t *cells)
 {
 	const struct weir_config *config = &pair->rig.image->config;
 
-	assert_int_equal(weir_array_read(weir_object_map_fd(pair->rig.object, WEIR_MAP_PRESENCE), cells,
-					 config->presence_cells / WEIR_PRESENCE_LINE_CELLS,
+	assert_int_equal(weir_array_read(weir_object_map_fd(pair->rig.object, WEIR_TABLE_PRESENCE), cells,
+					 config->sizes[WEIR_TABLE_PRESENCE] / WEIR_PRESENCE_LINE_CELLS,
 					 sizeof(struct weir_presence_line)),
 			 0);
 }
@@ -343,7 +343,7 @@ static void read_cells(const struct pair *pair, uint32_t *cells)
 /* Send a packet of a host that is new; which cell changed? */
 static uint32_t cell_of(struct pair *pair, uint64_t now_ns, uint32_t host)
 {
-	uint32_t count = pair->rig.image->config.presence_cells, changed = count;
+	uint32_t count = pair->rig.image->config.sizes[WEIR_TABLE_PRESENCE], changed = count;
 	_cleanup_(weir_freep) uint32_t *before = calloc(count, sizeof(*before));
 	_cleanup_(weir_freep) uint32_t *after = calloc(count, sizeof(*after));
 

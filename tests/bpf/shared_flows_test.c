@@ -58,8 +58,8 @@ static void begin(struct fixture *f, bool counts_bytes)
 	rig_load(&f->rig, false);
 	config = &f->rig.image->config;
 	memcpy(f->info.seed, weir_object_seed(f->rig.object), sizeof(f->info.seed));
-	f->info.medium_sets = config->medium_sets;
-	f->info.wide_sets = config->wide_sets;
+	f->info.tables[WEIR_TABLE_MEDIUM_FLOWS].size = config->sizes[WEIR_TABLE_MEDIUM_FLOWS];
+	f->info.tables[WEIR_TABLE_WIDE_FLOWS].size = config->sizes[WEIR_TABLE_WIDE_FLOWS];
 	f->unit = counts_bytes ? FRAME_BYTES : 1;
 	inet_pton(AF_INET, SOURCE, key.source);
 	f->owner = weir_flow_owner(&f->info, rule_of(f), f->rig.image->rules[0].slot, &key);
@@ -80,7 +80,8 @@ static void push_course(const struct fixture *f, struct weir_share_stages stages
 	uint32_t slot = f->rig.image->rules[0].slot;
 	struct weir_shared_threshold shared = {.stages = {stages}, .flows = flows};
 
-	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(f->rig.object, WEIR_MAP_SHARES), &slot, &shared, 0), 0);
+	assert_int_equal(bpf_map_update_elem(weir_object_map_fd(f->rig.object, WEIR_TABLE_SHARES), &slot, &shared, 0),
+			 0);
 }
 
 /* The rule's share, in packets, and whether the program is to look for single flows. */
@@ -92,7 +93,7 @@ static void push_share(const struct fixture *f, uint64_t packets, uint16_t flows
 /* What the flow has more or less, in packets. */
 static void push_flow(const struct fixture *f, uint32_t slot, struct weir_share_stages stages)
 {
-	int fd = weir_object_map_fd(f->rig.object, WEIR_MAP_FLOW_SHARES);
+	int fd = weir_object_map_fd(f->rig.object, WEIR_TABLE_FLOW_SHARES);
 	uint32_t number = f->place / WEIR_FLOW_SHARE_WAYS;
 	struct weir_flow_share_set set = {};
 
@@ -127,7 +128,7 @@ static uint64_t demand(const struct fixture *f)
 
 	assert_non_null(counts);
 	assert_int_equal(
-		bpf_map_lookup_elem(weir_object_map_fd(f->rig.object, WEIR_MAP_FLOW_DEMANDS), &f->place, counts), 0);
+		bpf_map_lookup_elem(weir_object_map_fd(f->rig.object, WEIR_TABLE_FLOW_DEMANDS), &f->place, counts), 0);
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
 		sum += counts[cpu];
 	return sum;

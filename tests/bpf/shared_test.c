@@ -64,7 +64,7 @@ static void pair_load(struct pair *pair)
 }
 
 /* The latest insertion into set 0: all kinds of sets begin with it. */
-static uint64_t latest_insertion(const struct pair *pair, enum weir_instance_map map)
+static uint64_t latest_insertion(const struct pair *pair, enum weir_table_id map)
 {
 	union {
 		uint64_t inserted;
@@ -79,7 +79,7 @@ static uint64_t latest_insertion(const struct pair *pair, enum weir_instance_map
 }
 
 /* Find flows of set 0, by trying. That fills the set. */
-static void find_neighbours(struct pair *pair, enum weir_instance_map map)
+static void find_neighbours(struct pair *pair, enum weir_table_id map)
 {
 	cpu_set_t before;
 
@@ -179,7 +179,7 @@ static void two_new_throttled_flows_of_a_full_set_get_an_entry_each(void **state
 		rule->queueing_ms_max = which ? (PACKETS - 1) * 1000 : 0;
 	}
 	pair_load(&pair);
-	find_neighbours(&pair, WEIR_MAP_THROTTLED_FLOWS);
+	find_neighbours(&pair, WEIR_TABLE_THROTTLED_FLOWS);
 	two_new_flows_meet(&pair, 1);
 	rig_end(&pair.rig);
 }
@@ -200,7 +200,7 @@ static void two_new_warming_flows_of_a_full_set_get_an_entry_each(void **state)
 		rule->warm_up = (struct weir_warm_up_fields){.period_s = 10, .cold_factor = 3};
 	}
 	pair_load(&pair);
-	find_neighbours(&pair, WEIR_MAP_WARMING_FLOWS);
+	find_neighbours(&pair, WEIR_TABLE_WARMING_FLOWS);
 	two_new_flows_meet(&pair, 3);
 	rig_end(&pair.rig);
 }
@@ -221,7 +221,7 @@ static void two_new_flows_with_connections_of_a_full_set_get_an_entry_each(void 
 			 which ? PACKETS : 1, 0, 0)
 			->metric = WEIR_METRIC_CONCURRENCY;
 	pair_load(&pair);
-	find_neighbours(&pair, WEIR_MAP_CONNECTION_FLOWS);
+	find_neighbours(&pair, WEIR_TABLE_CONNECTION_FLOWS);
 	two_new_flows_meet(&pair, 1);
 	rig_end(&pair.rig);
 }

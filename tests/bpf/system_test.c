@@ -104,7 +104,7 @@ static void read_bucket(struct sender *sender, uint32_t round, uint64_t now_ns)
 	struct weir_handshakes ring;
 	uint32_t zero = 0;
 
-	if (bpf_map_lookup_elem(weir_object_map_fd(sender->test->rig.object, WEIR_MAP_HANDSHAKES), &zero, &ring))
+	if (bpf_map_lookup_elem(weir_object_map_fd(sender->test->rig.object, WEIR_TABLE_HANDSHAKES), &zero, &ring))
 		return;
 	bucket = ring.bucket[number % WEIR_HANDSHAKE_BUCKETS];
 	if ((bucket.count ^ WEIR_HANDSHAKE_TAG(number)) >> 32)

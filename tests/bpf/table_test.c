@@ -119,14 +119,14 @@ static uint64_t evicted(const struct table *table)
 static uint32_t rows_in_use(const struct table *table)
 {
 	static const struct {
-		enum weir_instance_map map;
+		enum weir_table_id map;
 		size_t row_bytes;
 	} tables[] = {
-		[WEIR_STORAGE_NARROW] = {WEIR_MAP_NARROW_FLOWS, sizeof(struct weir_narrow_row)},
-		[WEIR_STORAGE_MEDIUM] = {WEIR_MAP_MEDIUM_FLOWS, sizeof(struct weir_medium_row)},
-		[WEIR_STORAGE_WIDE] = {WEIR_MAP_WIDE_FLOWS, sizeof(struct weir_wide_row)},
+		[WEIR_STORAGE_NARROW] = {WEIR_TABLE_NARROW_FLOWS, sizeof(struct weir_narrow_row)},
+		[WEIR_STORAGE_MEDIUM] = {WEIR_TABLE_MEDIUM_FLOWS, sizeof(struct weir_medium_row)},
+		[WEIR_STORAGE_WIDE] = {WEIR_TABLE_WIDE_FLOWS, sizeof(struct weir_wide_row)},
 	};
-	enum weir_instance_map map = tables[table->storage].map;
+	enum weir_table_id map = tables[table->storage].map;
 	size_t row_bytes = tables[table->storage].row_bytes;
 	uint32_t chunks = table->flows * row_bytes / WEIR_CHUNK_BYTES, used = 0;
 	_cleanup_(weir_freep) uint8_t *values = malloc((size_t)weir_host_cpus() * WEIR_CHUNK_BYTES);
@@ -657,8 +657,8 @@ static void table_open_warming(struct table *table)
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	rule->queueing_ms_max = 4000000;
 	assert_int_equal(weir_image_build(table->rig.ruleset, &options, &table->rig.image, &diag), 0);
-	assert_int_equal(table->rig.image->config.warming_sets, 256);
-	table->rig.image->config.throttle_sets = 8192;
+	assert_int_equal(table->rig.image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 256);
+	table->rig.image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS] = 8192;
 	assert_int_equal(weir_object_load(table->rig.image, &object_options, &table->rig.object, &diag), 0);
 	weir_diag_free(&diag);
 }

@@ -33,8 +33,8 @@ static bool has_talker(const struct rig *rig, uint32_t slot)
 	for (__u32 index = 0; index < WEIR_TALKER_CHUNKS; index++) {
 		const struct weir_talker_chunk *chunk = &chunks[sched_getcpu()];
 
-		assert_int_equal(bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_MAP_TALKERS), &index, chunks),
-				 0);
+		assert_int_equal(
+			bpf_map_lookup_elem(weir_object_map_fd(rig->object, WEIR_TABLE_TALKERS), &index, chunks), 0);
 		for (size_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++)
 			if (chunk->talker[i].tag && chunk->talker[i].rule_slot == slot)
 				return true;

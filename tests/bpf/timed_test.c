@@ -47,9 +47,9 @@ static void open_bench(struct bench *bench, struct weir_listed *listed, size_t l
 	}
 	rig_load(&bench->rig, true);
 	snprintf(bench->instance.name, sizeof(bench->instance.name), "test");
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		bench->instance.map_fd[map] = weir_object_map_fd(bench->rig.object, map);
-	bench->instance.info.timed_entries = PLACES;
+	bench->instance.info.tables[WEIR_TABLE_TIMED_ADDRESSES].size = PLACES;
 }
 
 static struct weir_prefix prefix_of(const char *text)

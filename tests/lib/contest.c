@@ -78,12 +78,12 @@ uint64_t contest_limit(const struct contest *contest, const struct flow *flow, s
 
 /* ---- rows ---- */
 
-static enum weir_instance_map map_of(enum weir_storage storage)
+static enum weir_table_id map_of(enum weir_storage storage)
 {
-	return storage == WEIR_STORAGE_LONE	? WEIR_MAP_LONE_ROWS
-	       : storage == WEIR_STORAGE_WIDE	? WEIR_MAP_WIDE_FLOWS
-	       : storage == WEIR_STORAGE_MEDIUM ? WEIR_MAP_MEDIUM_FLOWS
-						: WEIR_MAP_NARROW_FLOWS;
+	return storage == WEIR_STORAGE_LONE	? WEIR_TABLE_LONE_ROWS
+	       : storage == WEIR_STORAGE_WIDE	? WEIR_TABLE_WIDE_FLOWS
+	       : storage == WEIR_STORAGE_MEDIUM ? WEIR_TABLE_MEDIUM_FLOWS
+						: WEIR_TABLE_NARROW_FLOWS;
 }
 
 /* One CPU's copy of an element of a table; *values is room for those of all. NULL when it cannot be read. */

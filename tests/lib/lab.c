@@ -67,7 +67,7 @@ int lab_open(struct lab *lab, const struct weir_ruleset *ruleset, uint64_t earli
 	if (!err)
 		err = open_thresholds(lab, earliest_ns, &diag);
 	if (!err)
-		err = weir_signals_open(weir_object_map_fd(lab->object, WEIR_MAP_SIGNALS), &lab->signals, &diag);
+		err = weir_signals_open(weir_object_map_fd(lab->object, WEIR_TABLE_SIGNALS), &lab->signals, &diag);
 	if (err)
 		weir_diag_print(&diag, stderr);
 	weir_diag_free(&diag);
@@ -229,7 +229,7 @@ bool lab_judge(struct lab *lab, const struct packet_spec *spec, struct model_dec
 	return false;
 }
 
-static void sum_of(const struct lab *lab, enum weir_instance_map map, uint32_t slot, void *sum, size_t bytes)
+static void sum_of(const struct lab *lab, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes)
 {
 	int cpus = weir_host_cpus();
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
@@ -307,13 +307,13 @@ static uint64_t open_by_model(const struct lab *lab, uint32_t rule_slot, const s
 /* The connections open in all flows with a key, and whether each entry has as many as the model finds in its flow. */
 static bool entries_agree(const struct lab *lab, const struct weir_connection_clock *clock, uint64_t *ret_open)
 {
-	int fd = weir_object_map_fd(lab->object, WEIR_MAP_CONNECTION_FLOWS);
+	int fd = weir_object_map_fd(lab->object, WEIR_TABLE_CONNECTION_FLOWS);
 	struct weir_connection_flow_set set;
 	uint64_t now, expected;
 	uint32_t i, way;
 
 	*ret_open = 0;
-	for (i = 0; i < lab->image->config.connection_flow_sets; i++) {
+	for (i = 0; i < lab->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
 		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
 		for (way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
 			const struct weir_connection_flow *flow = &set.flow[way];
@@ -371,7 +371,7 @@ bool lab_agrees(struct lab *lab)
 	uint64_t sum = 0;
 	size_t i;
 
-	sum_of(lab, WEIR_MAP_TOTALS, 0, &totals, sizeof(totals));
+	sum_of(lab, WEIR_TABLE_TOTALS, 0, &totals, sizeof(totals));
 	for (i = 0; i < WEIR_VERDICT_COUNT; i++)
 		sum += totals.verdict[i].packets;
 	if (totals.seen.packets != lab->packets || sum != lab->packets) {
@@ -382,7 +382,7 @@ bool lab_agrees(struct lab *lab)
 	for (i = 0; i < lab->ruleset->rule_count; i++) {
 		struct weir_rule_counters counters;
 
-		sum_of(lab, WEIR_MAP_RULE_COUNTERS, lab->image->rules[i].slot, &counters, sizeof(counters));
+		sum_of(lab, WEIR_TABLE_RULE_COUNTERS, lab->image->rules[i].slot, &counters, sizeof(counters));
 		if (counters.would_drop.packets == model_would_drop(lab->model, i) && !counters.evicted &&
 		    !counters.stalled &&
 		    (!lab->ruleset->rules[i].lends || counters.delayed == model_borrowed(lab->model, i)))

@@ -196,7 +196,7 @@ void rig_load(struct rig *rig, bool is_virtual)
 		options.now_ns = object_options.now_ns = rig->now_ns;
 		object_options.previous_rules = previous.rules;
 		object_options.tick_origin_ns = weir_object_tick_origin_ns(rig->reloads->object);
-		for (int map = 0; map < WEIR_MAP_COUNT; map++)
+		for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 			object_options.reuse_fd[map] = weir_object_map_fd(rig->reloads->object, map);
 	}
 	err = weir_image_build(rig->ruleset, &options, &rig->image, &diag);
@@ -244,7 +244,7 @@ bool rig_passes(struct rig *rig, uint64_t now_ns, const void *frame, uint32_t fr
 }
 
 /* All CPUs' values of one entry of a per-CPU array. The caller frees them. */
-static void *read_values(const struct rig *rig, enum weir_instance_map map, uint32_t key, size_t value_bytes)
+static void *read_values(const struct rig *rig, enum weir_table_id map, uint32_t key, size_t value_bytes)
 {
 	void *values = calloc(weir_host_cpus(), value_bytes);
 
@@ -265,7 +265,7 @@ struct weir_rule_counters rig_rule_counters(const struct rig *rig, size_t rule)
 	_cleanup_(weir_freep) struct weir_rule_counters *counters = NULL;
 	struct weir_rule_counters sum = {};
 
-	counters = read_values(rig, WEIR_MAP_RULE_COUNTERS, slot, sizeof(*counters));
+	counters = read_values(rig, WEIR_TABLE_RULE_COUNTERS, slot, sizeof(*counters));
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
 		add_tally(&sum.blocked, &counters[cpu].blocked);
 		add_tally(&sum.would_drop, &counters[cpu].would_drop);
@@ -285,7 +285,7 @@ struct rig_resource_counters rig_resource_counters(const struct rig *rig, size_t
 	_cleanup_(weir_freep) struct weir_resource_counters *counters = NULL;
 	struct rig_resource_counters sum = {};
 
-	counters = read_values(rig, WEIR_MAP_RESOURCE_COUNTERS, slot, sizeof(*counters));
+	counters = read_values(rig, WEIR_TABLE_RESOURCE_COUNTERS, slot, sizeof(*counters));
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
 		add_tally(&sum.passed, &counters[cpu].passed);
 		add_tally(&sum.blocked, &counters[cpu].blocked);
@@ -302,7 +302,7 @@ uint64_t rig_passed(const struct rig *rig, size_t resource)
 
 struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict)
 {
-	_cleanup_(weir_freep) struct weir_totals *totals = read_values(rig, WEIR_MAP_TOTALS, 0, sizeof(*totals));
+	_cleanup_(weir_freep) struct weir_totals *totals = read_values(rig, WEIR_TABLE_TOTALS, 0, sizeof(*totals));
 	struct weir_tally sum = {};
 
 	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)

@@ -30,7 +30,7 @@ struct tables {
 	struct sweep sweep;
 };
 
-static void *copy(const struct rig *rig, enum weir_instance_map map, uint32_t count, size_t value_bytes)
+static void *copy(const struct rig *rig, enum weir_table_id map, uint32_t count, size_t value_bytes)
 {
 	void *values = calloc(count + 1, value_bytes);
 
@@ -47,11 +47,12 @@ static void copy_tables(const struct rig *rig, uint64_t now_ns, struct tables *t
 	*tables = (struct tables){
 		.rig = rig,
 		.clock = weir_connection_clock(config->connection_step_ns, now_ns),
-		.sets = copy(rig, WEIR_MAP_CONNECTIONS, config->connection_sets, sizeof(*tables->sets)),
-		.flow_sets =
-			copy(rig, WEIR_MAP_CONNECTION_FLOWS, config->connection_flow_sets, sizeof(*tables->flow_sets)),
+		.sets = copy(rig, WEIR_TABLE_CONNECTIONS, config->sizes[WEIR_TABLE_CONNECTIONS], sizeof(*tables->sets)),
+		.flow_sets = copy(rig, WEIR_TABLE_CONNECTION_FLOWS, config->sizes[WEIR_TABLE_CONNECTION_FLOWS],
+				  sizeof(*tables->flow_sets)),
 		.rules = calloc(rig->image->rule_count, sizeof(*tables->rules)),
-		.found = calloc(config->connection_flow_sets + 1, NUMBERS_OF_SET * sizeof(*tables->found)),
+		.found =
+			calloc(config->sizes[WEIR_TABLE_CONNECTION_FLOWS] + 1, NUMBERS_OF_SET * sizeof(*tables->found)),
 		.found_of_rule = calloc(rig->image->rule_slots + 1, sizeof(*tables->found_of_rule)),
 	};
 	assert_non_null(tables->found);
@@ -101,7 +102,7 @@ static void assert_no_twins(const struct weir_connection_set *set)
 
 static void count_connections(struct tables *tables)
 {
-	for (uint32_t i = 0; i < tables->rig->image->config.connection_sets; i++) {
+	for (uint32_t i = 0; i < tables->rig->image->config.sizes[WEIR_TABLE_CONNECTIONS]; i++) {
 		assert_no_twins(&tables->sets[i]);
 		for (uint32_t way = 0; way < WEIR_CONNECTION_WAYS; way++) {
 			struct weir_connection_owner owner;
@@ -143,7 +144,7 @@ static void check_all(struct tables *tables)
 {
 	const struct weir_image *image = tables->rig->image;
 
-	for (uint32_t i = 0; i < image->config.connection_flow_sets * NUMBERS_OF_SET; i++) {
+	for (uint32_t i = 0; i < image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] * NUMBERS_OF_SET; i++) {
 		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
 		uint32_t way = i % NUMBERS_OF_SET;
 

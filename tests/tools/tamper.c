@@ -34,7 +34,7 @@ static int fail(const char *what)
 
 static int set_version(const char *instance, uint32_t version)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
 	struct weir_instance_info info;
 
 	if (fd < 0 || weir_array_read(fd, &info, 1, sizeof(info)))
@@ -58,12 +58,12 @@ static int make(const char *instance, uint32_t version, uint32_t bytes)
 	weir_pin_path(instance, NULL, path);
 	if (weir_array_write(fd, value, 1, bytes) || mkdir(path, 0700))
 		return fail("cannot make the instance");
-	return weir_pin(instance, weir_instance_map_name(WEIR_MAP_INSTANCE), fd, &ignored) ? fail("cannot pin it") : 0;
+	return weir_pin(instance, weir_table_name(WEIR_TABLE_INSTANCE), fd, &ignored) ? fail("cannot pin it") : 0;
 }
 
 static int set_days(const char *instance, uint64_t days)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_TIMINGS));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_TIMINGS));
 	struct weir_timing timing;
 
 	/* The first is enough. */
@@ -79,7 +79,7 @@ static void go_on(int signal_number)
 
 static int displace(const char *instance, uint64_t ms)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_RULE_INFO));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_RULE_INFO));
 	_cleanup_(weir_closep) int lock_fd = -1;
 	struct weir_diag ignored = {};
 	struct weir_rule_info rule;

@@ -70,22 +70,22 @@ static void tables_are_made_when_a_rule_lends_and_for_its_flows(void **state)
 	ruleset->settings.flows_per_cpu = 262144;
 	image = build(ruleset);
 	assert_int_equal(image->config.kinds, 1 << WEIR_KIND_BORROWING);
-	assert_int_equal(image->config.borrowing_sets, 1);
-	assert_int_equal(weir_image_borrowing_slots(image), image->rule_slots);
-	assert_int_equal(image->config.throttle_sets, 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES], image->rule_slots);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
 	weir_image_free(image);
 
 	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
 	image = build(ruleset);
-	assert_int_equal(image->config.borrowing_sets, 65536);
-	assert_int_equal(image->config.throttle_sets, 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 65536);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
 	assert_int_equal(image->config.borrowing_horizon_ns, 3 * ruleset->rules[0].interval_ns);
 	weir_image_free(image);
 
 	ruleset->rules[0].lends = false;
 	image = build(ruleset);
-	assert_int_equal(image->config.borrowing_sets, 0);
-	assert_int_equal(weir_image_borrowing_slots(image), 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES], 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }

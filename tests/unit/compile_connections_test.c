@@ -45,9 +45,9 @@ static void a_concurrency_rule_goes_by_connections_and_takes_no_row(void **state
 	assert_int_equal(image->rule_info[0].identity.metric, WEIR_METRIC_CONCURRENCY);
 	assert_int_equal(image->timing_count, 0);
 	assert_int_equal(image->meter_count, 0);
-	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
-	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
-	assert_int_equal(image->config.presence_cells, WEIR_PRESENCE_LINE_CELLS);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_PRESENCE], WEIR_PRESENCE_LINE_CELLS);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -90,8 +90,8 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 		ruleset->settings.connections = sizes[i].connections;
 		ruleset->settings.connection_flows = sizes[i].flows;
 		image = build(ruleset);
-		assert_int_equal(image->config.connection_sets, sizes[i].sets);
-		assert_int_equal(image->config.connection_flow_sets, sizes[i].flow_sets);
+		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], sizes[i].sets);
+		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], sizes[i].flow_sets);
 		weir_image_memory(image, 2, &memory);
 		assert_int_equal(memory.connections, 192ull * sizes[i].sets + 3200ull * sizes[i].flow_sets +
 							     1024 * 448 +
@@ -102,13 +102,13 @@ static void tables_of_connections_are_as_large_as_the_settings_say(void **state)
 	/* A whole resource has one count, beside the table; without such rules there are neither. */
 	ruleset->rules[0].resource = 1;
 	image = build(ruleset);
-	assert_int_equal(image->config.connection_sets, 2097152);
-	assert_int_equal(image->config.connection_flow_sets, 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 2097152);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 0);
 	weir_image_free(image);
 	ruleset->rules[0].metric = WEIR_METRIC_RATE;
 	image = build(ruleset);
 	assert_false(image->config.kinds & 1u << WEIR_KIND_CONNECTIONS);
-	assert_int_equal(image->config.connection_sets, 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 0);
 	weir_image_memory(image, 2, &memory);
 	assert_int_equal(memory.connections, 0);
 	weir_image_free(image);
@@ -204,15 +204,15 @@ static void the_first_concurrency_rule_of_a_reload_brings_its_tables(void **stat
 	ruleset->settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_OPEN] = 60000;
 	add_concurrency(ruleset, 1, "whole", 100);
 	reload(&image, ruleset, 2000 * SECOND);
-	assert_int_equal(image->config.connection_sets, 65536);
-	assert_int_equal(image->config.connection_flow_sets, 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 0);
 	assert_int_equal(image->config.connection_step_ns[WEIR_CONNECTION_CLASS_OPEN], 10 * SECOND);
 	/* Another table beside it, later. */
 	add_concurrency(ruleset, 0, "keyed", 100);
 	reload(&image, ruleset, 3000 * SECOND);
 	assert_int_equal(image->kept_rules, 2);
-	assert_int_equal(image->config.connection_sets, 65536);
-	assert_int_equal(image->config.connection_flow_sets, 8192);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -238,8 +238,8 @@ static void connections_in_use_keep_tables_and_time_outs_over_a_reload(void **st
 	ruleset->settings.connection_flows = 4096;
 	ruleset->settings.connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] = 60000;
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
-	assert_int_equal(next->config.connection_sets, 65536);
-	assert_int_equal(next->config.connection_flow_sets, 8192);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
 	assert_memory_equal(next->connection_timeout_ms, timeouts_ms, sizeof(timeouts_ms));
 	assert_int_equal(next->config.connection_step_ns[WEIR_CONNECTION_CLASS_HALF], 1666666667);
 	assert_int_equal(diag.count, ARRAY_SIZE(told));
@@ -303,14 +303,14 @@ static void the_flows_of_a_rule_that_went_stay_beside_the_connections(void **sta
 	image = build(ruleset);
 	for (i = 0; i < 3; i++) {
 		reload(&image, whole, (2000 + i) * SECOND);
-		assert_int_equal(image->config.connection_sets, 65536);
-		assert_int_equal(image->config.connection_flow_sets, 8192);
+		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 65536);
+		assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 8192);
 	}
 	/* The last reload that knew such a rule, and the next. */
 	reload(&image, none, 3000 * SECOND);
 	reload(&image, none, 3001 * SECOND);
-	assert_int_equal(image->config.connection_sets, 0);
-	assert_int_equal(image->config.connection_flow_sets, 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTIONS], 0);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS], 0);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 	weir_ruleset_free(whole);

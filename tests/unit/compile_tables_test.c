@@ -21,24 +21,24 @@ static void unused_flow_tables_are_one_chunk(void **state)
 	ruleset->settings.flows_per_cpu = 5000;
 	image = build(ruleset);
 	assert_int_equal(image->flows_per_cpu, 8192);
-	assert_int_equal(image->config.narrow_sets, 2048);
-	assert_int_equal(image->config.medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
-	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], 2048);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
 	weir_image_free(image);
 
 	ruleset->rules[0].counts_bytes = true;
 	ruleset->settings.flows_per_cpu = 1;
 	image = build(ruleset);
 	assert_int_equal(image->flows_per_cpu, 512);
-	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
-	assert_int_equal(image->config.medium_sets, 128);
-	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], 128);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
 	weir_image_free(image);
 
 	ruleset->rules[0].threshold_micro = 2000000001 * WEIR_MICRO;
 	image = build(ruleset);
-	assert_int_equal(image->config.medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
-	assert_int_equal(image->config.wide_sets, 128);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], 128);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -57,8 +57,8 @@ static void a_flow_table_in_use_keeps_its_size_over_a_reload(void **state)
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "keep their 4096 flows"));
-	assert_int_equal(next->config.narrow_sets, 1024);
-	assert_int_equal(next->config.medium_sets, 131072 / 4);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_NARROW_FLOWS], 1024);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_MEDIUM_FLOWS], 131072 / 4);
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
@@ -87,13 +87,13 @@ static void a_reload_keeps_the_epochs_and_longer_windows_do_without(void **state
 {
 	struct weir_ruleset *ruleset = per_source_ruleset(20);
 	struct weir_image *image = build(ruleset);
-	uint32_t cells = image->config.presence_cells;
+	uint32_t cells = image->config.sizes[WEIR_TABLE_PRESENCE];
 
 	add_rule(ruleset, 0, "hourly", 1000)->interval_ns = 3600 * WEIR_NSEC_PER_SEC;
 	ruleset->settings.flows_per_cpu = 100000;
 	reload(&image, ruleset, plain_options.now_ns);
 	assert_int_equal(image->config.presence_shift, WEIR_PRESENCE_SHIFT_MIN);
-	assert_int_equal(image->config.presence_cells, cells);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_PRESENCE], cells);
 	assert_int_equal(image->rules[0].asks_all, 0);
 	assert_int_equal(image->rules[1].asks_all, 1);
 	weir_image_free(image);
@@ -125,28 +125,28 @@ static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(v
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
 	add_kind(ruleset, "warm", WARM_UP, REJECT, CURRENT);
 	image = build(ruleset);
-	assert_int_equal(image->config.throttle_sets, 1);
-	assert_int_equal(image->config.warming_sets, 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 1);
 	weir_image_free(image);
 
 	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
 	image = build(ruleset);
-	assert_int_equal(image->config.throttle_sets, 65536);
-	assert_int_equal(image->config.warming_sets, 131072);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 65536);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 131072);
 	weir_image_free(image);
 
 	ruleset->settings.flows_per_cpu = 1;
 	image = build(ruleset);
-	assert_int_equal(image->config.throttle_sets, 128);
-	assert_int_equal(image->config.warming_sets, 256);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 128);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 256);
 	weir_image_free(image);
 
 	/* Without a window it needs no rows: neither does the other table grow. */
 	ruleset->settings.flows_per_cpu = 262144;
 	ruleset->rules[1].behavior = THROTTLING;
 	image = build(ruleset);
-	assert_int_equal(image->config.wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
-	assert_int_equal(image->config.narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -161,14 +161,14 @@ static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
 	image = build(ruleset);
-	assert_int_equal(image->config.throttle_sets, 1024);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1024);
 	previous = previous_of(image);
 	options.previous = &previous;
 	ruleset->settings.flows_per_cpu = 262144;
 	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
-	assert_int_equal(next->config.throttle_sets, 1024);
-	assert_int_equal(next->config.warming_sets, 131072);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1024);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_WARMING_FLOWS], 131072);
 	assert_int_equal(diag.count, 1);
 	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 10240 places"));
 	weir_diag_free(&diag);
@@ -191,7 +191,8 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
-	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16));
+	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16 + 160) +
+						WEIR_FLOW_SHARE_SETS * sizeof(struct weir_flow_share_set));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
 	/* Four words for each row, the heads, and a word for each page of 64 sets. */
 	assert_int_equal(memory.remnants, 4096 * 4 * 8 + WEIR_REMNANT_HEADS * 64 + 4096 * 4 / 8 / 64 * 8);

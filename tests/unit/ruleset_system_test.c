@@ -218,7 +218,7 @@ static void only_rules_that_go_by_connections_have_them_followed(void **state)
 		assert_int_equal(image->config.tracker, image->rule_count);
 		assert_int_equal(tracker->kind, WEIR_KIND_CONNECTIONS);
 		assert_true(tracker->observes);
-		assert_true(image->config.connection_sets > 1);
+		assert_true(image->config.sizes[WEIR_TABLE_CONNECTIONS] > 1);
 	}
 }
 

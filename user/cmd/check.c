@@ -332,11 +332,12 @@ static json_t *describe_resource(const struct weir_ruleset *ruleset, const struc
 /* Of the tables, what they came to. */
 static void describe_connections(const struct weir_image *image, json_t *fields)
 {
-	json_object_set_new(fields, "connections",
-			    json_integer((json_int_t)image->config.connection_sets * WEIR_CONNECTIONS_PER_SET));
 	json_object_set_new(
-		fields, "connectionFlows",
-		json_integer((json_int_t)image->config.connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
+		fields, "connections",
+		json_integer((json_int_t)image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTIONS_PER_SET));
+	json_object_set_new(fields, "connectionFlows",
+			    json_integer((json_int_t)image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] *
+					 WEIR_CONNECTION_FLOWS_PER_SET));
 	for (size_t i = 0; i < WEIR_CONNECTION_CLASSES; i++)
 		json_object_set_new(fields, weir_connection_timeout_names[i],
 				    json_integer(image->connection_timeout_ms[i]));
@@ -380,7 +381,7 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 		"throttling", settings->paces ? "pace" : "police", "controllerTimeoutInMs",
 		(json_int_t)settings->controller_timeout_ms, "occupyTimeoutInMs",
 		(json_int_t)settings->occupy_timeout_ms);
-	json_object_set_new(fields, "timedEntries", json_integer(image->timed_entries));
+	json_object_set_new(fields, "timedEntries", json_integer(image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES]));
 	json_object_set_new(fields, "nonIpExcept", describe_except(settings));
 	json_object_set_new(fields, "cluster", describe_cluster(settings->cluster));
 	describe_connections(image, fields);
@@ -389,12 +390,10 @@ static json_t *describe_settings(const struct weir_settings *settings, const str
 
 static json_t *describe_memory(const struct weir_image_memory *memory, uint32_t cpus)
 {
-	const uint64_t remnants = memory->remnants + memory->strangers;
-
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cpus",
 			 (json_int_t)cpus, "narrowTableBytes", (json_int_t)memory->narrow_table, "mediumTableBytes",
 			 (json_int_t)memory->medium_table, "wideTableBytes", (json_int_t)memory->wide_table,
-			 "presenceBytes", (json_int_t)memory->presence, "remnantsBytes", (json_int_t)remnants,
+			 "presenceBytes", (json_int_t)memory->presence, "remnantsBytes", (json_int_t)memory->remnants,
 			 "sharedBytes", (json_int_t)memory->shared, "connectionsBytes", (json_int_t)memory->connections,
 			 "breakersBytes", (json_int_t)memory->breakers, "loneRowsBytes", (json_int_t)memory->lone_rows,
 			 "countersBytes", (json_int_t)memory->counters, "offendersBytes", (json_int_t)memory->offenders,
@@ -629,7 +628,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
-		{"what rows leave behind", memory->remnants + memory->strangers},
+		{"what rows leave behind", memory->remnants},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
 		{"circuit breakers", memory->breakers},
@@ -666,9 +665,10 @@ static void print_policies(const struct weir_settings *settings)
 
 static void print_breakers(const struct weir_image *image)
 {
-	printf("circuit breakers: room for %u requests", image->config.request_sets * WEIR_REQUESTS_PER_SET);
-	if (image->config.breaker_sets)
-		printf(" of %u flows", image->config.breaker_sets * WEIR_BREAKERS_PER_SET);
+	printf("circuit breakers: room for %u requests",
+	       image->config.sizes[WEIR_TABLE_REQUESTS] * WEIR_REQUESTS_PER_SET);
+	if (image->config.sizes[WEIR_TABLE_BREAKERS])
+		printf(" of %u flows", image->config.sizes[WEIR_TABLE_BREAKERS] * WEIR_BREAKERS_PER_SET);
 	printf("; a request fails after silence of ");
 	print_time(image->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF] * NSEC_PER_MSEC);
 	putchar('\n');
@@ -678,9 +678,10 @@ static void print_connections(const struct weir_image *image)
 {
 	static const char *const states[WEIR_CONNECTION_CLASSES] = {"half-open", "open TCP", "other", "closed"};
 
-	printf("connections: %u", image->config.connection_sets * WEIR_CONNECTIONS_PER_SET);
-	if (image->config.connection_flow_sets)
-		printf(" of %u flows", image->config.connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET);
+	printf("connections: %u", image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTIONS_PER_SET);
+	if (image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS])
+		printf(" of %u flows",
+		       image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] * WEIR_CONNECTION_FLOWS_PER_SET);
 	printf("; over after silence of");
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
 		printf("%s ", i ? "," : "");

@@ -220,8 +220,8 @@ static void print_connection_settings(const struct weir_instance *instance)
 	if (!weir_connections_are_counted(instance))
 		return;
 	printf("  connections: room for %u, of %u flows; silence that ends one:",
-	       info->connection_sets * WEIR_CONNECTIONS_PER_SET,
-	       info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET);
+	       info->tables[WEIR_TABLE_CONNECTIONS].size * WEIR_CONNECTIONS_PER_SET,
+	       info->tables[WEIR_TABLE_CONNECTION_FLOWS].size * WEIR_CONNECTION_FLOWS_PER_SET);
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		printf("%s %s %g s", class ? "," : "", timeout_words[class], info->connection_timeout_ms[class] / 1e3);
 	putchar('\n');
@@ -304,11 +304,11 @@ static void print_foreign_tables(const struct weir_instance *instance)
 {
 	int count = 0;
 
-	for (int table = 0; table < WEIR_MAP_COUNT; table++)
+	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
 		if (instance->is_foreign[table])
 			printf("%s%s",
 			       count++ ? ", " : "  tables of another version of weir, which start afresh at a reload: ",
-			       weir_state_table_name(table));
+			       weir_table_name(table));
 	if (count)
 		putchar('\n');
 }

@@ -181,7 +181,7 @@ static void write_lists(struct book *book)
 		weir_exposition_count(book->out, &block, status->timed.blocked);
 	}
 	weir_exposition_begin(book->out, &room);
-	weir_exposition_count(book->out, NULL, book->instance->info.timed_entries);
+	weir_exposition_count(book->out, NULL, book->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size);
 }
 
 /* What flows left behind that were pushed out of full tables. */

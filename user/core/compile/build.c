@@ -4,15 +4,6 @@
 #include "base/util.h"
 #include "compile/parts.h"
 
-static uint32_t round_up_power_of_two(uint64_t value)
-{
-	uint64_t power = 1;
-
-	while (power < value && power < 1u << 31)
-		power *= 2;
-	return (uint32_t)power;
-}
-
 static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 			  struct weir_diag *diag)
 {
@@ -135,7 +126,7 @@ static void configure(const struct weir_rule_list *list, const struct weir_compi
 	uint32_t flows_min = WEIR_NARROW_SETS_PER_CHUNK * WEIR_WAYS;
 
 	image->flows_per_cpu =
-		round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
+		weir_round_up_power_of_two(settings->flows_per_cpu > flows_min ? settings->flows_per_cpu : flows_min);
 	config->cpus = options->cpus;
 	config->notes_offenders = !options->forgets_offenders;
 	config->resource_count = image->resource_count;
@@ -237,80 +228,22 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
  */
 #define OVERRIDE_BYTES 128
 
-/*
- * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
- * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
- */
-#define NOTED_CPUS 2u
-
-static uint64_t percpu_bytes(uint64_t bytes, uint32_t cpus)
-{
-	return bytes * (cpus + NOTED_CPUS);
-}
-
-/* The kernel's hash map: a bucket of 16 bytes for each entry there is room for, rounded up to a power of two. */
-static uint64_t timed_bytes(uint32_t entries)
-{
-	return entries ? 16ull * round_up_power_of_two(entries) : 0;
-}
-
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
 {
-	const struct weir_config *config = &image->config;
 	struct weir_image_memory memory = {};
 
-	memory.narrow_table =
-		percpu_bytes((uint64_t)config->narrow_sets * WEIR_WAYS * sizeof(struct weir_narrow_row), cpus);
-	memory.medium_table =
-		percpu_bytes((uint64_t)config->medium_sets * WEIR_WAYS * sizeof(struct weir_medium_row), cpus);
-	memory.wide_table = percpu_bytes((uint64_t)config->wide_sets * WEIR_WAYS * sizeof(struct weir_wide_row), cpus);
-	memory.lone_rows = percpu_bytes((uint64_t)image->rule_slots * sizeof(struct weir_wide_row), cpus);
-	memory.shared = (uint64_t)config->throttle_sets * sizeof(struct weir_throttle_set) +
-			(uint64_t)config->warming_sets * sizeof(struct weir_warming_set) +
-			(uint64_t)config->penalty_sets * sizeof(struct weir_penalty_set) +
-			(uint64_t)config->penalty_sets * WEIR_PENALTY_WAYS * sizeof(struct weir_penalised) +
-			(uint64_t)image->rule_slots * sizeof(struct weir_rule_penalty) +
-			(uint64_t)config->borrowing_sets * sizeof(struct weir_borrowing_set) +
-			(uint64_t)weir_image_borrowing_slots(image) * sizeof(struct weir_borrowing) +
-			(uint64_t)config->token_sets * sizeof(struct weir_token_set) +
-			(uint64_t)image->rule_slots *
-				(sizeof(uint64_t) + sizeof(struct weir_warm_state) + sizeof(struct weir_token_bucket));
-	memory.connections =
-		(uint64_t)config->connection_sets * sizeof(struct weir_connection_set) +
-		(uint64_t)config->connection_flow_sets * sizeof(struct weir_connection_flow_set) +
-		(uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_flow) +
-		percpu_bytes((uint64_t)weir_image_connection_slots(image) * sizeof(struct weir_connection_total), cpus);
-	memory.breakers = (uint64_t)config->request_sets * sizeof(struct weir_request_set) +
-			  (uint64_t)config->breaker_sets * sizeof(struct weir_breaker_set) +
-			  (uint64_t)weir_image_breaker_slots(image) * sizeof(struct weir_breaker) +
-			  ((uint64_t)weir_image_groups(image) + weir_image_lone_groups(image)) *
-				  sizeof(struct weir_request_group);
-	memory.presence = (uint64_t)config->presence_cells * sizeof(__u32);
-	memory.remnants = (uint64_t)WEIR_REMNANT_ALL_SETS(config->remnant_sets) * sizeof(struct weir_remnant_set);
-	memory.strangers = (uint64_t)config->stranger_groups * sizeof(struct weir_strangers);
-	memory.counters = (uint64_t)image->rule_slots * sizeof(struct weir_rule_counters) +
-			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_seconds) +
-			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_counters) +
-			  sizeof(struct weir_totals) + (uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES +
-			  WEIR_TALKER_CHUNKS * sizeof(struct weir_talker_chunk);
-	memory.counters = percpu_bytes(memory.counters, cpus);
-	if (config->notes_offenders)
-		memory.offenders =
-			(uint64_t)cpus * WEIR_OFFENDER_SETS *
-			(sizeof(struct weir_offender_set) + WEIR_OFFENDER_WAYS * sizeof(struct weir_offender));
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		weir_table_memory(image, table, cpus, &memory);
+	/* What the program has of its own on each CPU. */
+	memory.counters += weir_percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
 	/* The tables of a generation have room for the largest load, whatever is in them. */
-	memory.matching = sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
-			  (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
-			  (uint64_t)image->override_count * OVERRIDE_BYTES +
-			  (uint64_t)image->rule_count * sizeof(*image->pushed) +
-			  (uint64_t)image->rule_slots * sizeof(struct weir_rule_info) +
-			  (uint64_t)image->resource_slots * sizeof(struct weir_resource_info);
-	memory.events = sizeof(struct weir_events);
-	memory.lists = weir_lists_memory(&image->lists) + timed_bytes(image->timed_entries);
+	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
+			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
+			   (uint64_t)image->override_count * OVERRIDE_BYTES;
+	memory.lists += weir_lists_memory(&image->lists);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
-		       memory.remnants + memory.strangers + memory.shared + memory.connections + memory.breakers +
-		       memory.lone_rows + memory.counters + memory.offenders + memory.events + memory.matching +
-		       memory.lists;
+		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
+		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
 	*ret_memory = memory;
 }
 

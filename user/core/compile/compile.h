@@ -22,13 +22,9 @@ struct weir_previous {
 	struct weir_resource_info *resources; /* resource_slots entries */
 	struct weir_timing *timings;	      /* timing_count entries */
 	uint32_t rule_slots, resource_slots, timing_count;
-	uint32_t narrow_sets, medium_sets, wide_sets; /* sizes of the flow tables; 0: whatever the image asks for */
-	uint32_t throttle_sets, warming_sets, penalty_sets, borrowing_sets, token_sets, timed_entries;
-	uint32_t connection_sets, connection_flow_sets;
-	uint32_t request_sets, breaker_sets;
+	uint32_t sizes[WEIR_TABLE_COUNT]; /* of its tables; 0: whatever the image asks for */
+	uint32_t presence_shift;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES];
-	uint32_t presence_cells, presence_shift; /* likewise */
-	uint32_t remnant_sets, stranger_groups;	 /* likewise */
 };
 
 /*
@@ -95,11 +91,9 @@ struct weir_image_lists {
 
 struct weir_image {
 	/* the generation's maps */
-	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A flow
-	 * table that holds flows of a running rule keeps its size; narrow_, medium_, wide_, throttle_, warming_,
-	 * penalty_, token_ or connection_flow_sets other than the instance's mean that nobody used that table, and
-	 * that the loader has to make it anew. Other connection_sets or time-outs mean the same of all that holds
-	 * connections.
+	/* seed, tick_ns, tick_origin_ns, shortcuts, is_virtual, is_weakly_ordered left zero: the loader's. A table that
+	 * holds flows of a running rule keeps its size. One that has another size than the instance's was used by
+	 * nobody, and the loader has to make it anew; other time-outs mean the same of all that holds connections.
 	 */
 	struct weir_config config;
 	uint64_t connection_timeout_ms[WEIR_CONNECTION_CLASSES]; /* in force: those of the instance, or the settings' */
@@ -132,7 +126,6 @@ struct weir_image {
 	bool *fresh_rule_slots;
 	bool *fresh_resource_slots;
 	uint32_t flows_per_cpu; /* rounded up to a power of two */
-	uint32_t timed_entries; /* addresses that can be blocked or allowed for a while; 0: none */
 	/* what prefix_nodes was made of: sorted; and the vectors of addresses in no prefix */
 	struct weir_image_prefix *source_prefixes, *destination_prefixes;
 	uint32_t source_prefix_count, destination_prefix_count;
@@ -153,8 +146,7 @@ struct weir_image_memory {
 	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
 	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t presence;	      /* shared by all CPUs */
-	uint64_t remnants;	      /* likewise: what rows leave behind */
-	uint64_t strangers;	      /* likewise: what finds no place there */
+	uint64_t remnants;	      /* likewise: what rows leave behind, and what finds no place there */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t offenders;	      /* drops by flow, of each CPU */
 	uint64_t events;	      /* the latest events, and the journal */
@@ -180,42 +172,12 @@ struct weir_image_memory {
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);
 
-/* Entries of maps `connection_totals` and `lone_connections`: one a slot where there are connections to be counted,
- * else none.
- */
-static inline uint32_t weir_image_connection_slots(const struct weir_image *image)
-{
-	return image->config.connection_sets ? image->rule_slots : 0;
-}
+/* Entries of a table's map: at least one, where the load does not use the table. */
+uint32_t weir_table_entries(enum weir_table_id table, uint32_t size);
 
-/* The same of map `borrowing_resources`, where some rule lends. */
-static inline uint32_t weir_image_borrowing_slots(const struct weir_image *image)
-{
-	return image->config.borrowing_sets ? image->rule_slots : 0;
-}
-
-/* Entries of map `offenders`: every CPU has as many. */
-static inline uint32_t weir_image_offender_sets(const struct weir_image *image)
-{
-	return image->config.notes_offenders ? image->config.cpus * WEIR_OFFENDER_SETS : 0;
-}
-
-/* Entries of map `lone_breakers`, likewise. */
-static inline uint32_t weir_image_breaker_slots(const struct weir_image *image)
-{
-	return image->config.request_sets ? image->rule_slots : 0;
-}
-
-/* Groups of all rings, of flows and of whole resources. */
-static inline uint32_t weir_image_groups(const struct weir_image *image)
-{
-	return (image->config.breaker_sets * 8) << image->config.ring_shift;
-}
-
-static inline uint32_t weir_image_lone_groups(const struct weir_image *image)
-{
-	return weir_image_breaker_slots(image) << image->config.lone_ring_shift;
-}
+/* What these entries take, and add it to its part of *memory. */
+uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id table, uint32_t cpus,
+			   struct weir_image_memory *memory);
 
 void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory);
 

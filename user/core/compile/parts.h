@@ -74,10 +74,10 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 			 struct weir_image *image, struct weir_diag *diag);
 
 /* One table: who keeps flows there, and what it holds. */
-struct weir_table {
+struct weir_sizing {
+	enum weir_table_id table;
 	bool (*keeps)(const struct weir_rule_info *rule);
-	uint32_t sets, sets_idle; /* when somebody uses it, and when nobody does */
-	uint32_t previous_sets;
+	uint32_t sets, sets_idle;   /* when somebody uses it, and when nobody does */
 	uint32_t ways;		    /* of a set, as the setting counts */
 	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
 	const char *setting;
@@ -85,17 +85,29 @@ struct weir_table {
 };
 
 /*
- * Sets of one table. One that holds flows of a running rule keeps its size: another size would need another map, and
- * lose them. One that nobody uses gets the least a map can have.
+ * Set the size of one table. One that holds flows of a running rule keeps its size: another size would need another
+ * map, and lose them. One that nobody uses gets the least a map can have.
  */
-uint32_t weir_table_sets(const struct weir_image *image, const struct weir_previous *previous,
-			 const struct weir_table *table, struct weir_diag *diag);
+void weir_size_table(struct weir_image *image, const struct weir_previous *previous, const struct weir_sizing *sizing,
+		     struct weir_diag *diag);
+
+static inline uint32_t weir_round_up_power_of_two(uint64_t value)
+{
+	uint64_t power = 1;
+
+	while (power < value && power < 1u << 31)
+		power *= 2;
+	return (uint32_t)power;
+}
 
 /* Sets of a table that all CPUs share, for flows_per_cpu flows. */
 uint32_t weir_shared_sets(const struct weir_image *image, uint32_t ways);
 
 /* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
 int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
+
+/* What so many bytes on each CPU take. */
+uint64_t weir_percpu_memory(uint64_t bytes, uint32_t cpus);
 
 /* Is any rule in use such a one? */
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,

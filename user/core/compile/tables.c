@@ -19,26 +19,26 @@ bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const str
 	return false;
 }
 
-static void warn_of_kept(struct weir_diag *diag, const struct weir_table *table)
+static void warn_of_kept(uint32_t sets, const struct weir_sizing *sizing, struct weir_diag *diag)
 {
 	char hint[96];
 
-	snprintf(hint, sizeof(hint), "detach and attach again to change %s", table->setting);
-	weir_diag_warning(diag, NULL, NULL, hint, "the %s %u %s: a reload does not change that", table->keeping,
-			  table->previous_sets * table->ways, table->what);
+	snprintf(hint, sizeof(hint), "detach and attach again to change %s", sizing->setting);
+	weir_diag_warning(diag, NULL, NULL, hint, "the %s %u %s: a reload does not change that", sizing->keeping,
+			  sets * sizing->ways, sizing->what);
 }
 
-uint32_t weir_table_sets(const struct weir_image *image, const struct weir_previous *previous,
-			 const struct weir_table *table, struct weir_diag *diag)
+void weir_size_table(struct weir_image *image, const struct weir_previous *previous, const struct weir_sizing *sizing,
+		     struct weir_diag *diag)
 {
-	const bool is_needed = weir_any_rule(table->keeps, image->rule_info, image->rule_slots);
-	const uint32_t sets = is_needed ? table->sets : table->sets_idle;
+	const bool is_needed = weir_any_rule(sizing->keeps, image->rule_info, image->rule_slots);
+	const uint32_t sets = is_needed ? sizing->sets : sizing->sets_idle;
+	const uint32_t before = previous->sizes[sizing->table];
+	const bool is_kept = before && weir_any_rule(sizing->keeps, previous->rules, previous->rule_slots);
 
-	if (!table->previous_sets || !weir_any_rule(table->keeps, previous->rules, previous->rule_slots))
-		return sets;
-	if (sets != table->previous_sets && sets != table->sets_idle && !table->is_told)
-		warn_of_kept(diag, table);
-	return table->previous_sets;
+	if (is_kept && sets != before && sets != sizing->sets_idle && !sizing->is_told)
+		warn_of_kept(before, sizing, diag);
+	image->config.sizes[sizing->table] = is_kept ? before : sets;
 }
 
 /* About twice as many places as one CPU keeps flows: sets fill unevenly. */
@@ -55,18 +55,18 @@ uint32_t weir_shared_sets(const struct weir_image *image, uint32_t ways)
 /* WarmUp is no kind: rules of several kinds warm up. */
 static void size_warming(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table table = {
+	const struct weir_sizing warming = {
 		.keeps = weir_warms_flows,
 		.sets = weir_shared_sets(image, WEIR_WARMING_WAYS),
 		.sets_idle = 1,
-		.previous_sets = previous->warming_sets,
+		.table = WEIR_TABLE_WARMING_FLOWS,
 		.ways = WEIR_WARMING_WAYS,
 		.keeping = "table of warming flows keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
-	image->config.warming_sets = weir_table_sets(image, previous, &table, diag);
+	weir_size_table(image, previous, &warming, diag);
 }
 
 /* ---- penalties, which are no kind either ---- */
@@ -86,18 +86,20 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 /* As many places as one CPU keeps flows, and some more: not every flow is penalised. */
 static void size_penalties(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table table = {
+	const struct weir_sizing penalties = {
 		.keeps = weir_penalises_flows,
 		.sets = weir_shared_sets(image, 2 * WEIR_PENALTY_WAYS),
 		.sets_idle = 1,
-		.previous_sets = previous->penalty_sets,
+		.table = WEIR_TABLE_PENALISED_FLOWS,
 		.ways = WEIR_PENALTY_WAYS,
 		.keeping = "table of penalties keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
-	image->config.penalty_sets = weir_table_sets(image, previous, &table, diag);
+	weir_size_table(image, previous, &penalties, diag);
+	image->config.sizes[WEIR_TABLE_PENALTY_KEYS] =
+		image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
 }
 
 /* ---- timed entries ---- */
@@ -108,14 +110,30 @@ static void size_penalties(const struct weir_previous *previous, struct weir_ima
 static void size_timed(const struct weir_settings *settings, const struct weir_previous *previous,
 		       struct weir_image *image, struct weir_diag *diag)
 {
-	image->timed_entries = settings->timed_entries;
+	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = settings->timed_entries;
 	image->config.has_timed = settings->timed_entries > 0;
-	if (!previous->timed_entries || !settings->timed_entries || previous->timed_entries == settings->timed_entries)
+	if (!previous->sizes[WEIR_TABLE_TIMED_ADDRESSES] || !settings->timed_entries ||
+	    previous->sizes[WEIR_TABLE_TIMED_ADDRESSES] == settings->timed_entries)
 		return;
 	weir_diag_warning(diag, NULL, NULL, "detach and attach again to change timedEntries",
 			  "the table of timed entries keeps its %u places: a reload does not change that",
-			  previous->timed_entries);
-	image->timed_entries = previous->timed_entries;
+			  previous->sizes[WEIR_TABLE_TIMED_ADDRESSES]);
+	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = previous->sizes[WEIR_TABLE_TIMED_ADDRESSES];
+}
+
+/* What a table has in every load; kinds say more of theirs. */
+static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_COUNT])
+{
+	const uint32_t rules = image->rule_slots, resources = image->resource_slots;
+
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, ...)                            \
+	sizes[WEIR_TABLE_##identifier] = size;
+#include "weir_tables.def"
+#undef TABLE
+	sizes[WEIR_TABLE_THRESHOLDS] = image->rule_count;
+	if (image->config.notes_offenders)
+		sizes[WEIR_TABLE_OFFENDERS] = image->config.cpus * WEIR_OFFENDER_SETS;
+	sizes[WEIR_TABLE_OFFENDER_KEYS] = sizes[WEIR_TABLE_OFFENDERS] * WEIR_OFFENDER_WAYS;
 }
 
 void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
@@ -124,10 +142,69 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 	static const struct weir_previous first_load;
 	const struct weir_previous *before = previous ? previous : &first_load;
 
+	size_fixed(image, image->config.sizes);
 	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
 		if (weir_kinds[id]->size_tables)
 			weir_kinds[id]->size_tables(settings, before, image, diag);
 	size_warming(before, image, diag);
 	size_penalties(before, image, diag);
 	size_timed(settings, before, image, diag);
+}
+
+/* ---- what they take ---- */
+
+uint32_t weir_table_entries(enum weir_table_id table, uint32_t size)
+{
+	const uint32_t n = size;
+
+	switch (table) {
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, rule, entries, ...)                   \
+	case WEIR_TABLE_##identifier:                                                                                  \
+		return (entries) ?: 1;
+#include "weir_tables.def"
+#undef TABLE
+	default:
+		return 1;
+	}
+}
+
+/*
+ * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
+ * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
+ */
+#define NOTED_CPUS 2u
+
+uint64_t weir_percpu_memory(uint64_t bytes, uint32_t cpus)
+{
+	return bytes * (cpus + NOTED_CPUS);
+}
+
+/* The kernel's hash has a bucket of 16 bytes for each entry there is room for, rounded up to a power of two; its
+ * entries and those of a trie come as they are used.
+ */
+#define MEMORY_OF_ARRAY(entries, bytes, cpus) ((uint64_t)(entries) * (bytes))
+#define MEMORY_OF_PERCPU_ARRAY(entries, bytes, cpus) weir_percpu_memory((uint64_t)(entries) * (bytes), cpus)
+#define MEMORY_OF_HASH(entries, bytes, cpus) (16ull * weir_round_up_power_of_two(entries))
+#define MEMORY_OF_LPM_TRIE(entries, bytes, cpus) 0
+
+uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id table, uint32_t cpus,
+			   struct weir_image_memory *memory)
+{
+	const uint32_t size = image->config.sizes[table], count = weir_table_entries(table, size);
+	uint64_t bytes = 0;
+
+	if (!size)
+		return 0;
+	switch (table) {
+#define TABLE(identifier, map, map_type, key, value, flags, row, row_bytes, version, rule, entries, part, ...)         \
+	case WEIR_TABLE_##identifier:                                                                                  \
+		bytes = MEMORY_OF_##map_type(count, sizeof(value), cpus);                                              \
+		memory->part += bytes;                                                                                 \
+		break;
+#include "weir_tables.def"
+#undef TABLE
+	default:
+		break;
+	}
+	return bytes;
 }

@@ -39,19 +39,21 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 			struct weir_image *image, struct weir_diag *diag)
 {
 	const bool lends = image->config.kinds >> WEIR_KIND_BORROWING & 1;
-	const struct weir_table table = {
+	const struct weir_sizing table = {
 		.keeps = weir_lends_to_flows,
 		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
 		.sets = weir_shared_sets(image, WEIR_BORROWING_WAYS + 1),
 		.sets_idle = lends,
-		.previous_sets = previous->borrowing_sets,
+		.table = WEIR_TABLE_BORROWING_FLOWS,
 		.ways = WEIR_BORROWING_WAYS,
 		.keeping = "table of flows that borrow keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
-	image->config.borrowing_sets = weir_table_sets(image, previous, &table, diag);
+	weir_size_table(image, previous, &table, diag);
+	if (image->config.sizes[WEIR_TABLE_BORROWING_FLOWS])
+		image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES] = image->rule_slots;
 }
 
 /* What was lent last counts from its own bucket on for an interval, and the bucket begun. */

@@ -66,31 +66,35 @@ static bool may_be_slow_late(const struct weir_image *image)
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table requests = {
+	const struct weir_sizing requests = {
 		.keeps = weir_is_breaker,
 		.sets = sets_for(settings->connections, WEIR_REQUESTS_PER_SET),
-		.previous_sets = previous->request_sets,
+		.table = WEIR_TABLE_REQUESTS,
 		.ways = WEIR_REQUESTS_PER_SET,
 		.keeping = "table of requests keeps its",
 		.what = "places",
 		.setting = "connections",
 	};
-	const struct weir_table breakers = {
+	const struct weir_sizing breakers = {
 		.keeps = has_flows,
 		.sets = sets_for(settings->connection_flows, WEIR_BREAKERS_PER_SET),
-		.previous_sets = previous->breaker_sets,
+		.table = WEIR_TABLE_BREAKERS,
 		.ways = WEIR_BREAKERS_PER_SET,
 		.keeping = "table of circuit breakers keeps its",
 		.what = "places",
 		.setting = "connectionFlows",
-		.is_told = settings->derives_connection_flows && requests.sets != requests.previous_sets,
+		.is_told = settings->derives_connection_flows && requests.sets != previous->sizes[WEIR_TABLE_REQUESTS],
 	};
 	struct weir_config *config = &image->config;
 
-	config->request_sets = weir_table_sets(image, previous, &requests, diag);
-	config->breaker_sets = weir_table_sets(image, previous, &breakers, diag);
+	weir_size_table(image, previous, &requests, diag);
+	weir_size_table(image, previous, &breakers, diag);
 	config->ring_shift = ring_shift(settings, WEIR_RING_SHIFT);
 	config->lone_ring_shift = ring_shift(settings, WEIR_LONE_RING_SHIFT);
+	if (config->sizes[WEIR_TABLE_REQUESTS])
+		config->sizes[WEIR_TABLE_LONE_BREAKERS] = image->rule_slots;
+	config->sizes[WEIR_TABLE_REQUEST_GROUPS] = (config->sizes[WEIR_TABLE_BREAKERS] * 8) << config->ring_shift;
+	config->sizes[WEIR_TABLE_LONE_GROUPS] = config->sizes[WEIR_TABLE_LONE_BREAKERS] << config->lone_ring_shift;
 	/* Each request has its own time: it may change with a reload. Those that begin after it may then be due before
 	 * others, and are counted behind these.
 	 */

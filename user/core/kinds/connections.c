@@ -128,38 +128,43 @@ static void keep_connections(const struct weir_previous *previous, struct weir_i
 		weir_diag_warning(diag, NULL, NULL, "detach and attach again to change them",
 				  "the time-outs of connections stay as they are: a reload does not change them");
 	memcpy(timeout_ms, previous->connection_timeout_ms, sizeof(image->connection_timeout_ms));
-	if (previous->connection_flow_sets)
-		image->config.connection_flow_sets = previous->connection_flow_sets;
+	if (previous->sizes[WEIR_TABLE_CONNECTION_FLOWS])
+		image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS] = previous->sizes[WEIR_TABLE_CONNECTION_FLOWS];
 }
 
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table connections = {
+	const struct weir_sizing connections = {
 		.keeps = weir_has_connections,
 		.sets = sets_for(settings->connections, WEIR_CONNECTIONS_PER_SET),
-		.previous_sets = previous->connection_sets,
+		.table = WEIR_TABLE_CONNECTIONS,
 		.ways = WEIR_CONNECTIONS_PER_SET,
 		.keeping = "table of connections keeps its",
 		.what = "places",
 		.setting = "connections",
 	};
-	const struct weir_table flows = {
+	const struct weir_sizing flows = {
 		.keeps = has_flows,
 		.sets = sets_for(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
-		.previous_sets = previous->connection_flow_sets,
+		.table = WEIR_TABLE_CONNECTION_FLOWS,
 		.ways = WEIR_CONNECTION_FLOWS_PER_SET,
 		.keeping = "table of flows with connections keeps its",
 		.what = "places",
 		.setting = "connectionFlows",
-		.is_told = settings->derives_connection_flows && connections.sets != connections.previous_sets,
+		.is_told = settings->derives_connection_flows &&
+			   connections.sets != previous->sizes[WEIR_TABLE_CONNECTIONS],
 	};
 	struct weir_config *config = &image->config;
 
-	config->connection_sets = weir_table_sets(image, previous, &connections, diag);
-	config->connection_flow_sets = weir_table_sets(image, previous, &flows, diag);
+	weir_size_table(image, previous, &connections, diag);
+	weir_size_table(image, previous, &flows, diag);
+	if (config->sizes[WEIR_TABLE_CONNECTIONS])
+		config->sizes[WEIR_TABLE_LONE_CONNECTIONS] = config->sizes[WEIR_TABLE_CONNECTION_TOTALS] =
+			image->rule_slots;
 	memcpy(image->connection_timeout_ms, settings->connection_timeout_ms, sizeof(image->connection_timeout_ms));
-	if (previous->connection_sets && weir_any_rule(weir_has_connections, previous->rules, previous->rule_slots))
+	if (previous->sizes[WEIR_TABLE_CONNECTIONS] &&
+	    weir_any_rule(weir_has_connections, previous->rules, previous->rule_slots))
 		keep_connections(previous, image, diag);
 	for (unsigned int i = 0; i < WEIR_CONNECTION_CLASSES; i++)
 		config->connection_step_ns[i] = weir_connection_step_ns(image->connection_timeout_ms[i]);

@@ -99,18 +99,18 @@ static int check_span(uint64_t span_ns, struct weir_diag *diag)
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table table = {
+	const struct weir_sizing table = {
 		.keeps = weir_throttles_flows,
 		.sets = weir_shared_sets(image, WEIR_THROTTLE_WAYS),
 		.sets_idle = 1,
-		.previous_sets = previous->throttle_sets,
+		.table = WEIR_TABLE_THROTTLED_FLOWS,
 		.ways = WEIR_THROTTLE_WAYS,
 		.keeping = "table of throttled flows keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
-	image->config.throttle_sets = weir_table_sets(image, previous, &table, diag);
+	weir_size_table(image, previous, &table, diag);
 }
 
 /* Planned times so old that no packet waits for them: none costs more than an interval. */

@@ -55,18 +55,18 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table table = {
+	const struct weir_sizing table = {
 		.keeps = weir_has_token_flows,
 		.sets = weir_shared_sets(image, WEIR_TOKEN_WAYS),
 		.sets_idle = 1,
-		.previous_sets = previous->token_sets,
+		.table = WEIR_TABLE_TOKEN_FLOWS,
 		.ways = WEIR_TOKEN_WAYS,
 		.keeping = "table of token buckets keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
-	image->config.token_sets = weir_table_sets(image, previous, &table, diag);
+	weir_size_table(image, previous, &table, diag);
 }
 
 const struct weir_kind weir_kind_tokens = {

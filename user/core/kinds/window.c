@@ -43,27 +43,27 @@ static bool is_wide(const struct weir_rule_info *rule)
 
 static void size_rows(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
-	const struct weir_table narrow = {
+	const struct weir_sizing narrow = {
 		.keeps = is_narrow,
 		.sets = image->flows_per_cpu / WEIR_WAYS,
 		.sets_idle = WEIR_NARROW_SETS_PER_CHUNK,
-		.previous_sets = previous->narrow_sets,
+		.table = WEIR_TABLE_NARROW_FLOWS,
 		.ways = WEIR_WAYS,
 		.keeping = "flow tables keep their",
 		.what = "flows per CPU",
 		.setting = "flowsPerCpu",
 	};
-	struct weir_table medium = narrow, wide = narrow;
+	struct weir_sizing medium = narrow, wide = narrow;
 
 	medium.keeps = is_medium;
 	medium.sets_idle = WEIR_MEDIUM_SETS_PER_CHUNK;
-	medium.previous_sets = previous->medium_sets;
+	medium.table = WEIR_TABLE_MEDIUM_FLOWS;
 	wide.keeps = is_wide;
 	wide.sets_idle = WEIR_WIDE_SETS_PER_CHUNK;
-	wide.previous_sets = previous->wide_sets;
-	image->config.narrow_sets = weir_table_sets(image, previous, &narrow, diag);
-	image->config.medium_sets = weir_table_sets(image, previous, &medium, diag);
-	image->config.wide_sets = weir_table_sets(image, previous, &wide, diag);
+	wide.table = WEIR_TABLE_WIDE_FLOWS;
+	weir_size_table(image, previous, &narrow, diag);
+	weir_size_table(image, previous, &medium, diag);
+	weir_size_table(image, previous, &wide, diag);
 }
 
 /* ---- who has seen a flow ---- */
@@ -106,13 +106,14 @@ static void size_presence(const struct weir_previous *previous, struct weir_imag
 	struct weir_config *config = &image->config;
 	uint32_t i;
 
-	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
+	config->sizes[WEIR_TABLE_PRESENCE] = WEIR_PRESENCE_LINE_CELLS;
 	config->presence_shift = presence_shift(image);
-	while (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots) && config->presence_cells < wanted &&
-	       config->presence_cells < 1u << 31)
-		config->presence_cells *= 2;
-	if (previous->presence_cells && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots)) {
-		config->presence_cells = previous->presence_cells;
+	while (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots) &&
+	       config->sizes[WEIR_TABLE_PRESENCE] < wanted && config->sizes[WEIR_TABLE_PRESENCE] < 1u << 31)
+		config->sizes[WEIR_TABLE_PRESENCE] *= 2;
+	if (previous->sizes[WEIR_TABLE_PRESENCE] &&
+	    weir_any_rule(keeps_windows, previous->rules, previous->rule_slots)) {
+		config->sizes[WEIR_TABLE_PRESENCE] = previous->sizes[WEIR_TABLE_PRESENCE];
 		config->presence_shift = previous->presence_shift;
 	}
 	for (i = 0; i < image->rule_count + image->meter_count; i++)
@@ -127,11 +128,11 @@ static void size_remnants(const struct weir_previous *previous, struct weir_imag
 {
 	struct weir_config *config = &image->config;
 
-	config->remnant_sets = WEIR_REMNANT_PAGE_SETS;
+	config->sizes[WEIR_TABLE_REMNANTS] = WEIR_REMNANT_PAGE_SETS;
 	if (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots))
-		config->remnant_sets = image->flows_per_cpu / WEIR_REMNANT_WAYS * WEIR_REMNANTS_PER_ROW;
-	if (previous->remnant_sets && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots))
-		config->remnant_sets = previous->remnant_sets;
+		config->sizes[WEIR_TABLE_REMNANTS] = image->flows_per_cpu / WEIR_REMNANT_WAYS * WEIR_REMNANTS_PER_ROW;
+	if (previous->sizes[WEIR_TABLE_REMNANTS] && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots))
+		config->sizes[WEIR_TABLE_REMNANTS] = previous->sizes[WEIR_TABLE_REMNANTS];
 }
 
 /* Whose units strangers count: 1 + the class, or 0 for a rule that evicts. */
@@ -156,8 +157,9 @@ static void size_strangers(const struct weir_previous *previous, struct weir_ima
 		rule->strangers = strangers;
 		config->strangers |= 1u << (strangers - 1);
 	}
-	if (config->strangers || (previous->stranger_groups && config->remnant_sets == previous->remnant_sets))
-		config->stranger_groups = config->remnant_sets / WEIR_STRANGERS_SETS;
+	if (config->strangers || (previous->sizes[WEIR_TABLE_STRANGERS] &&
+				  config->sizes[WEIR_TABLE_REMNANTS] == previous->sizes[WEIR_TABLE_REMNANTS]))
+		config->sizes[WEIR_TABLE_STRANGERS] = config->sizes[WEIR_TABLE_REMNANTS] / WEIR_STRANGERS_SETS;
 }
 
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,

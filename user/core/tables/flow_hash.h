@@ -32,10 +32,10 @@ static inline uint64_t weir_flow_owner(const struct weir_instance_info *info, co
 	uint32_t tag = (uint32_t)(hash >> 32);
 
 	if (rule->storage == WEIR_STORAGE_WIDE)
-		return WEIR_FLOW_OWNER(tag ?: 1, (uint32_t)hash & (info->wide_sets - 1));
+		return WEIR_FLOW_OWNER(tag ?: 1, (uint32_t)hash & (info->tables[WEIR_TABLE_WIDE_FLOWS].size - 1));
 	tag &= ~(WEIR_TIMINGS_NARROW - 1u);
 	tag = (tag ?: WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
-	return WEIR_FLOW_OWNER(tag, (uint32_t)hash & (info->medium_sets - 1));
+	return WEIR_FLOW_OWNER(tag, (uint32_t)hash & (info->tables[WEIR_TABLE_MEDIUM_FLOWS].size - 1));
 }
 
 #endif

@@ -58,10 +58,10 @@
 
 /* What it reads and writes, beside the descriptions. */
 #define CONTROLLER_TABLES                                                                                              \
-	(WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS) |                                      \
-	 WEIR_TABLE_BIT(WEIR_MAP_RULE_SECONDS) | WEIR_TABLE_BIT(WEIR_MAP_WARM_STATES) |                                \
-	 WEIR_TABLE_BIT(WEIR_MAP_SIGNALS))
-#define LOOK_TABLES (WEIR_TABLE_BIT(WEIR_MAP_CONTROL) | WEIR_TABLE_BIT(WEIR_MAP_THRESHOLDS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_CONTROL) | WEIR_TABLE_BIT(WEIR_TABLE_THRESHOLDS) |                                  \
+	 WEIR_TABLE_BIT(WEIR_TABLE_RULE_SECONDS) | WEIR_TABLE_BIT(WEIR_TABLE_WARM_STATES) |                            \
+	 WEIR_TABLE_BIT(WEIR_TABLE_SIGNALS))
+#define LOOK_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_CONTROL) | WEIR_TABLE_BIT(WEIR_TABLE_THRESHOLDS))
 
 struct weir_controller {
 	char name[WEIR_INSTANCE_NAME_BYTES];
@@ -156,7 +156,7 @@ static bool is_gone(const struct weir_controller *controller)
 static int read_generation(const struct weir_controller *controller, uint64_t *ret_generation)
 {
 	struct weir_instance_info info;
-	int err = weir_array_read(controller->instance->map_fd[WEIR_MAP_INSTANCE], &info, 1, sizeof(info));
+	int err = weir_array_read(controller->instance->map_fd[WEIR_TABLE_INSTANCE], &info, 1, sizeof(info));
 
 	if (!err)
 		*ret_generation = info.generation;
@@ -194,7 +194,7 @@ static int open_settled(struct weir_controller *controller, struct weir_diag *di
 
 static int map_control(struct weir_controller *controller, struct weir_diag *diag)
 {
-	int fd = controller->instance->map_fd[WEIR_MAP_CONTROL];
+	int fd = controller->instance->map_fd[WEIR_TABLE_CONTROL];
 	void *control = mmap(NULL, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	/* A reload may have replaced it. */
@@ -220,8 +220,8 @@ static int open_thresholds(struct weir_controller *controller, struct weir_diag 
 		.rule_slots = instance->info.rule_slots,
 		.rule_count = instance->rule_count,
 		.fds.thresholds = instance->thresholds_fd,
-		.fds.rule_seconds = instance->map_fd[WEIR_MAP_RULE_SECONDS],
-		.fds.warm_states = instance->map_fd[WEIR_MAP_WARM_STATES],
+		.fds.rule_seconds = instance->map_fd[WEIR_TABLE_RULE_SECONDS],
+		.fds.warm_states = instance->map_fd[WEIR_TABLE_WARM_STATES],
 		.saves_states = true,
 	};
 	int err = weir_thresholds_open(&maps, &controller->thresholds, diag);
@@ -247,7 +247,7 @@ static int open_signals(struct weir_controller *controller, struct weir_diag *di
 {
 	const struct weir_instance *instance = controller->instance;
 	static const struct weir_signals unknown;
-	int err = weir_signals_open(instance->map_fd[WEIR_MAP_SIGNALS], &controller->signals, diag);
+	int err = weir_signals_open(instance->map_fd[WEIR_TABLE_SIGNALS], &controller->signals, diag);
 
 	if (err)
 		return err;
@@ -669,8 +669,8 @@ static int look_at_shares(const struct weir_instance *instance, uint64_t *thresh
 
 		if (!instance->rules[slot].cluster)
 			continue;
-		if (instance->is_foreign[WEIR_MAP_SHARES] ||
-		    bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SHARES], &slot, &shared))
+		if (instance->is_foreign[WEIR_TABLE_SHARES] ||
+		    bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_SHARES], &slot, &shared))
 			return weir_diag_fail(diag, errno, NULL, "cannot read the shares of instance '%s'",
 					      instance->name);
 		thresholds[i] = weir_share_in_force(&shared, now_ns);
@@ -692,7 +692,7 @@ int weir_controller_look(const struct weir_instance *instance, struct weir_contr
 		return err;
 	err = pushed && thresholds ? 0 : -ENOMEM;
 	if (!err)
-		err = weir_array_read(instance->map_fd[WEIR_MAP_CONTROL], &control, 1, sizeof(control));
+		err = weir_array_read(instance->map_fd[WEIR_TABLE_CONTROL], &control, 1, sizeof(control));
 	if (!err)
 		err = weir_array_read(instance->thresholds_fd, pushed, instance->rule_count, sizeof(*pushed));
 	if (err)

@@ -466,10 +466,10 @@ static int follow_controller(struct work *work)
 	if (work->result->controller.state != WEIR_CONTROLLER_RUNNING) {
 		for (uint32_t place = 0; place < work->rule_count; place++)
 			generation->rules[place].threshold_moves = 0;
-	} else if (bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SIGNALS], &zero, &signals)) {
+	} else if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_SIGNALS], &zero, &signals)) {
 		return -errno;
 	}
-	return weir_array_write(weir_object_map_fd(work->result->object, WEIR_MAP_SIGNALS), &signals, 1,
+	return weir_array_write(weir_object_map_fd(work->result->object, WEIR_TABLE_SIGNALS), &signals, 1,
 				sizeof(signals));
 }
 

@@ -13,12 +13,12 @@
 /* The stage has one chunk of each format (weir_object_copy()). */
 static void limit_sets(struct weir_config *config)
 {
-	if (config->narrow_sets > WEIR_NARROW_SETS_PER_CHUNK)
-		config->narrow_sets = WEIR_NARROW_SETS_PER_CHUNK;
-	if (config->medium_sets > WEIR_MEDIUM_SETS_PER_CHUNK)
-		config->medium_sets = WEIR_MEDIUM_SETS_PER_CHUNK;
-	if (config->wide_sets > WEIR_WIDE_SETS_PER_CHUNK)
-		config->wide_sets = WEIR_WIDE_SETS_PER_CHUNK;
+	if (config->sizes[WEIR_TABLE_NARROW_FLOWS] > WEIR_NARROW_SETS_PER_CHUNK)
+		config->sizes[WEIR_TABLE_NARROW_FLOWS] = WEIR_NARROW_SETS_PER_CHUNK;
+	if (config->sizes[WEIR_TABLE_MEDIUM_FLOWS] > WEIR_MEDIUM_SETS_PER_CHUNK)
+		config->sizes[WEIR_TABLE_MEDIUM_FLOWS] = WEIR_MEDIUM_SETS_PER_CHUNK;
+	if (config->sizes[WEIR_TABLE_WIDE_FLOWS] > WEIR_WIDE_SETS_PER_CHUNK)
+		config->sizes[WEIR_TABLE_WIDE_FLOWS] = WEIR_WIDE_SETS_PER_CHUNK;
 }
 
 /* Match by these fields alone: then more may meet on a packet than the file allows. */

@@ -36,8 +36,10 @@ static uint64_t counted_hash(const struct weir_stage *stage, const struct weir_l
 	return rule_of(stage, flow)->kind == WEIR_KIND_ASSOCIATED ? flow->other : flow->hash;
 }
 
-static const void *find_set(const struct weir_stage *stage, enum weir_instance_map map, uint64_t hash, uint32_t sets)
+static const void *find_set(const struct weir_stage *stage, enum weir_table_id map, uint64_t hash)
 {
+	const uint32_t sets = weir_object_config(stage->object)->sizes[map];
+
 	return sets ? weir_stage_find(stage, map, weir_shared_set(hash, sets)) : NULL;
 }
 
@@ -131,11 +133,10 @@ static void look_at_lending(const struct weir_look *look, const struct weir_lab_
 	int way;
 
 	if (!rule->key_fields) {
-		window = weir_stage_find(look->stage, WEIR_MAP_BORROWING_RESOURCES, rule->slot);
+		window = weir_stage_find(look->stage, WEIR_TABLE_BORROWING_RESOURCES, rule->slot);
 	} else {
 		tag = weir_shared_tag(flow->hash);
-		set = find_set(look->stage, WEIR_MAP_BORROWING_FLOWS, flow->hash,
-			       weir_object_config(look->stage->object)->borrowing_sets);
+		set = find_set(look->stage, WEIR_TABLE_BORROWING_FLOWS, flow->hash);
 		way = set ? find_way(set->tag, WEIR_BORROWING_WAYS, tag) : -1;
 		window = way >= 0 ? &set->flow[way] : NULL;
 	}
@@ -166,11 +167,10 @@ static void look_at_plan(const struct weir_look *look, const struct weir_lab_flo
 	int way;
 
 	if (!rule->key_fields) {
-		word = weir_stage_find(look->stage, WEIR_MAP_THROTTLED_RESOURCES, rule->slot);
+		word = weir_stage_find(look->stage, WEIR_TABLE_THROTTLED_RESOURCES, rule->slot);
 	} else {
 		tag = weir_shared_tag(flow->hash);
-		set = find_set(look->stage, WEIR_MAP_THROTTLED_FLOWS, flow->hash,
-			       weir_object_config(look->stage->object)->throttle_sets);
+		set = find_set(look->stage, WEIR_TABLE_THROTTLED_FLOWS, flow->hash);
 		way = set ? find_way(set->tag, WEIR_THROTTLE_WAYS, tag) : -1;
 		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
 	}
@@ -204,11 +204,10 @@ static void look_at_tokens(const struct weir_look *look, const struct weir_lab_f
 	int way;
 
 	if (!rule->key_fields) {
-		bucket = weir_stage_find(look->stage, WEIR_MAP_TOKEN_RESOURCES, rule->slot);
+		bucket = weir_stage_find(look->stage, WEIR_TABLE_TOKEN_RESOURCES, rule->slot);
 	} else {
 		tag = weir_shared_tag(flow->hash);
-		set = find_set(look->stage, WEIR_MAP_TOKEN_FLOWS, flow->hash,
-			       weir_object_config(look->stage->object)->token_sets);
+		set = find_set(look->stage, WEIR_TABLE_TOKEN_FLOWS, flow->hash);
 		way = set ? find_way(set->tag, WEIR_TOKEN_WAYS, tag) : -1;
 		bucket = way >= 0 ? &set->bucket[way] : NULL;
 	}
@@ -230,8 +229,8 @@ static void look_at_lone_connections(const struct weir_look *look, uint32_t slot
 
 	if (!instance)
 		return;
-	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_MAP_CONNECTION_TOTALS],
-								     instance->map_fd[WEIR_MAP_LONE_CONNECTIONS]},
+	if (weir_connections_read_rule(&(struct weir_connection_fds){instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
+								     instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS]},
 				       slot, clock, &figures))
 		return; /* ignoring: it is shown as none */
 	explained->connections = figures.now;
@@ -256,7 +255,7 @@ static void look_at_connections(const struct weir_look *look, const struct weir_
 	}
 	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as weir_get_connection_flow() has it */
 		tag |= WEIR_CONNECTION_CHECK + 1;
-	set = find_set(look->stage, WEIR_MAP_CONNECTION_FLOWS, flow->hash, config->connection_flow_sets);
+	set = find_set(look->stage, WEIR_TABLE_CONNECTION_FLOWS, flow->hash);
 	way = set ? find_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag) : -1;
 	if (way < 0)
 		return;
@@ -268,16 +267,15 @@ static void look_at_connections(const struct weir_look *look, const struct weir_
 static void look_at_breaker(const struct weir_look *look, const struct weir_lab_flow *flow,
 			    struct weir_explained_rule *explained)
 {
-	const struct weir_config *config = weir_object_config(look->stage->object);
 	const struct weir_rule *rule = rule_of(look->stage, flow);
 	const struct weir_breaker *breaker = NULL;
 	const struct weir_breaker_set *set;
 	int way;
 
 	if (!rule->key_fields) {
-		breaker = weir_stage_find(look->stage, WEIR_MAP_LONE_BREAKERS, rule->slot);
+		breaker = weir_stage_find(look->stage, WEIR_TABLE_LONE_BREAKERS, rule->slot);
 	} else {
-		set = find_set(look->stage, WEIR_MAP_BREAKERS, flow->hash, config->breaker_sets);
+		set = find_set(look->stage, WEIR_TABLE_BREAKERS, flow->hash);
 		way = set ? find_way(set->tag, WEIR_BREAKER_WAYS, weir_shared_tag(flow->hash)) : -1;
 		breaker = way >= 0 ? &set->breaker[way] : NULL;
 	}
@@ -298,12 +296,11 @@ static void look_at_penalty(const struct weir_look *look, const struct weir_lab_
 	if (!rule->penalty_ms)
 		return;
 	if (!rule->key_fields) {
-		lone = weir_stage_find(look->stage, WEIR_MAP_PENALISED_RULES, rule->slot);
+		lone = weir_stage_find(look->stage, WEIR_TABLE_PENALISED_RULES, rule->slot);
 		explained->penalty_left_ns = lone ? weir_penalty_left_ns(lone->until, 0, look->now_ns) : 0;
 		return;
 	}
-	set = find_set(look->stage, WEIR_MAP_PENALISED_FLOWS, flow->hash,
-		       weir_object_config(look->stage->object)->penalty_sets);
+	set = find_set(look->stage, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
 	way = set ? find_way(set->tag, WEIR_PENALTY_WAYS, tag) : -1;
 	if (way >= 0)
 		explained->penalty_left_ns = weir_penalty_left_ns(set->until[way], tag, look->now_ns);
@@ -340,7 +337,7 @@ static int look_at_stored(const struct weir_look *look, struct weir_explained_ru
 {
 	struct weir_warm_state state;
 
-	if (bpf_map_lookup_elem(look->stage->instance->map_fd[WEIR_MAP_WARM_STATES], &slot, &state))
+	if (bpf_map_lookup_elem(look->stage->instance->map_fd[WEIR_TABLE_WARM_STATES], &slot, &state))
 		return -errno;
 	explained->reason = WEIR_THRESHOLD_WARMING;
 	explained->has_stored = true;
@@ -412,14 +409,14 @@ int weir_look_again(const struct weir_look *look, const struct weir_lab_flow *fl
 		    struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(look->stage, flow);
-	const uint32_t sets = weir_object_config(look->stage->object)->warming_sets;
+	const uint32_t sets = weir_object_config(look->stage->object)->sizes[WEIR_TABLE_WARMING_FLOWS];
 	uint32_t index = sets ? (uint32_t)flow->hash & (sets - 1) : 0;
 	struct weir_warming_set set;
 	int way;
 
 	if (!rule->warms_flows || !sets)
 		return 0;
-	if (bpf_map_lookup_elem(weir_object_map_fd(look->stage->object, WEIR_MAP_WARMING_FLOWS), &index, &set))
+	if (bpf_map_lookup_elem(weir_object_map_fd(look->stage->object, WEIR_TABLE_WARMING_FLOWS), &index, &set))
 		return -errno;
 	way = find_way(set.tag, WEIR_WARMING_WAYS, weir_shared_tag(flow->hash));
 	if (way < 0)

@@ -25,7 +25,7 @@ static size_t round_up(size_t bytes)
 
 /* ---- props ---- */
 
-static struct weir_prop *add_prop(struct weir_stage *stage, enum weir_instance_map map, int lab_fd, uint32_t key)
+static struct weir_prop *add_prop(struct weir_stage *stage, enum weir_table_id map, int lab_fd, uint32_t key)
 {
 	struct bpf_map_info info = {};
 	__u32 info_bytes = sizeof(info);
@@ -48,13 +48,13 @@ static struct weir_prop *add_prop(struct weir_stage *stage, enum weir_instance_m
 	return prop;
 }
 
-static int live_fd(const struct weir_stage *stage, enum weir_instance_map map)
+static int live_fd(const struct weir_stage *stage, enum weir_table_id map)
 {
 	return stage->instance ? stage->instance->map_fd[map] : -1;
 }
 
 /* An element that has the same key in both. */
-static int add_element(struct weir_stage *stage, enum weir_instance_map map, uint32_t key)
+static int add_element(struct weir_stage *stage, enum weir_table_id map, uint32_t key)
 {
 	const int fd = live_fd(stage, map);
 	struct weir_prop *prop;
@@ -67,20 +67,26 @@ static int add_element(struct weir_stage *stage, enum weir_instance_map map, uin
 	return fd >= 0 && bpf_map_lookup_elem(fd, &key, prop->value) ? -errno : 0;
 }
 
-/* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
-static int add_shared(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash,
-		      enum weir_instance_map lone, enum weir_instance_map sets, uint32_t set_count)
+/* The set of a hash, in a table that the program uses. */
+static int add_set(struct weir_stage *stage, enum weir_table_id table, uint64_t hash)
 {
-	if (!rule->key_fields)
-		return add_element(stage, lone, rule->slot);
-	return set_count ? add_element(stage, sets, (uint32_t)hash & (set_count - 1)) : 0;
+	const uint32_t sets = weir_object_config(stage->object)->sizes[table];
+
+	return sets ? add_element(stage, table, (uint32_t)hash & (sets - 1)) : 0;
+}
+
+/* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
+static int add_shared(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash, enum weir_table_id lone,
+		      enum weir_table_id sets)
+{
+	return rule->key_fields ? add_set(stage, sets, hash) : add_element(stage, lone, rule->slot);
 }
 
 /* ---- rows ---- */
 
 /* What differs from one format to the other. */
 struct format {
-	enum weir_instance_map map;
+	enum weir_table_id map;
 	size_t row_bytes;
 	uint32_t sets_per_chunk, page_sets;
 	uint32_t live_sets;
@@ -88,19 +94,23 @@ struct format {
 
 static struct format format_of(const struct weir_stage *stage, uint8_t storage)
 {
-	const struct weir_instance_info *info = stage->instance ? &stage->instance->info : NULL;
+	struct format format;
 
 	switch (storage) {
 	case WEIR_STORAGE_NARROW:
-		return (struct format){WEIR_MAP_NARROW_FLOWS, sizeof(struct weir_narrow_row),
-				       WEIR_NARROW_SETS_PER_CHUNK, WEIR_NARROW_PAGE_SETS, info ? info->narrow_sets : 0};
+		format = (struct format){WEIR_TABLE_NARROW_FLOWS, sizeof(struct weir_narrow_row),
+					 WEIR_NARROW_SETS_PER_CHUNK, WEIR_NARROW_PAGE_SETS, 0};
+		break;
 	case WEIR_STORAGE_MEDIUM:
-		return (struct format){WEIR_MAP_MEDIUM_FLOWS, sizeof(struct weir_medium_row),
-				       WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_MEDIUM_PAGE_SETS, info ? info->medium_sets : 0};
+		format = (struct format){WEIR_TABLE_MEDIUM_FLOWS, sizeof(struct weir_medium_row),
+					 WEIR_MEDIUM_SETS_PER_CHUNK, WEIR_MEDIUM_PAGE_SETS, 0};
+		break;
 	default:
-		return (struct format){WEIR_MAP_WIDE_FLOWS, sizeof(struct weir_wide_row), WEIR_WIDE_SETS_PER_CHUNK,
-				       WEIR_WIDE_PAGE_SETS, info ? info->wide_sets : 0};
+		format = (struct format){WEIR_TABLE_WIDE_FLOWS, sizeof(struct weir_wide_row), WEIR_WIDE_SETS_PER_CHUNK,
+					 WEIR_WIDE_PAGE_SETS, 0};
 	}
+	format.live_sets = stage->instance ? stage->instance->info.tables[format.map].size : 0;
+	return format;
 }
 
 /* The row of this tag in a set of a chunk, or a free one (tag 0); NULL. All formats begin with the tag. */
@@ -132,19 +142,19 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 /* The stage's set of remnants, or of pages' words, with this number. */
 static struct weir_remnant_set *stage_remnants(struct weir_stage *stage, uint32_t number)
 {
-	void *value = (void *)(uintptr_t)weir_stage_find(stage, WEIR_MAP_REMNANTS, number);
+	void *value = (void *)(uintptr_t)weir_stage_find(stage, WEIR_TABLE_REMNANTS, number);
 	struct weir_prop *prop;
 
 	if (value)
 		return value; /* of another flow, which shares it */
-	prop = add_prop(stage, WEIR_MAP_REMNANTS, weir_object_map_fd(stage->object, WEIR_MAP_REMNANTS), number);
+	prop = add_prop(stage, WEIR_TABLE_REMNANTS, weir_object_map_fd(stage->object, WEIR_TABLE_REMNANTS), number);
 	return prop ? (void *)prop->value : NULL;
 }
 
 /* Until when remnants of the page of set `live` may count, for the page of set `lab`. */
 static int add_page(struct weir_stage *stage, int fd, uint32_t live, uint32_t lab)
 {
-	const uint32_t first = WEIR_REMNANT_PAGES_SET(stage->instance->info.remnant_sets);
+	const uint32_t first = WEIR_REMNANT_PAGES_SET(stage->instance->info.tables[WEIR_TABLE_REMNANTS].size);
 	const uint32_t live_page = live / WEIR_REMNANT_PAGE_SETS, lab_page = lab / WEIR_REMNANT_PAGE_SETS;
 	const uint32_t key = first + live_page / WEIR_REMNANT_WAYS;
 	struct weir_remnant_set *to = stage_remnants(stage, first + lab_page / WEIR_REMNANT_WAYS), from;
@@ -164,12 +174,12 @@ static int add_page(struct weir_stage *stage, int fd, uint32_t live, uint32_t la
 /* What the flow's rows left behind, where the stage's program looks for it: its sets of rows have smaller numbers. */
 static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, const struct format *format)
 {
-	const uint32_t sets = stage->instance->info.remnant_sets;
+	const uint32_t sets = stage->instance->info.tables[WEIR_TABLE_REMNANTS].size;
 	const uint32_t live_rows = (uint32_t)hash, lab_rows = (uint32_t)hash & (format->sets_per_chunk - 1);
 	const uint32_t rows[][2] = {{live_rows, lab_rows},
 				    {WEIR_OTHER_SET(live_rows, tag, format->page_sets),
 				     WEIR_OTHER_SET(lab_rows, tag, format->page_sets)}};
-	const int fd = live_fd(stage, WEIR_MAP_REMNANTS);
+	const int fd = live_fd(stage, WEIR_TABLE_REMNANTS);
 
 	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(rows); i++) {
 		const uint32_t live = weir_remnant_set_beside(rows[i][0], tag, format->page_sets, sets);
@@ -191,15 +201,16 @@ static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, c
 /* What strangers count where the flow would be one; remnants and strangers have the lab's numbers, as above. */
 static int add_strangers(struct weir_stage *stage, uint64_t hash, uint32_t tag, uint32_t lab_sets)
 {
-	const uint32_t sets = stage->instance->info.remnant_sets, groups = stage->instance->info.stranger_groups;
+	const uint32_t sets = stage->instance->info.tables[WEIR_TABLE_REMNANTS].size,
+		       groups = stage->instance->info.tables[WEIR_TABLE_STRANGERS].size;
 	const uint32_t live = WEIR_STRANGERS_GROUP((uint32_t)hash << 1 & (sets - 1), tag);
 	const uint32_t lab = WEIR_STRANGERS_GROUP((uint32_t)(hash & (lab_sets - 1)) << 1 & (sets - 1), tag);
-	const int fd = live_fd(stage, WEIR_MAP_STRANGERS);
+	const int fd = live_fd(stage, WEIR_TABLE_STRANGERS);
 	struct weir_prop *prop;
 
-	if (fd < 0 || live >= groups || weir_stage_find(stage, WEIR_MAP_STRANGERS, lab))
+	if (fd < 0 || live >= groups || weir_stage_find(stage, WEIR_TABLE_STRANGERS, lab))
 		return 0;
-	prop = add_prop(stage, WEIR_MAP_STRANGERS, weir_object_map_fd(stage->object, WEIR_MAP_STRANGERS), lab);
+	prop = add_prop(stage, WEIR_TABLE_STRANGERS, weir_object_map_fd(stage->object, WEIR_TABLE_STRANGERS), lab);
 	if (!prop)
 		return -ENOMEM;
 	return bpf_map_lookup_elem(fd, &live, prop->value) ? -errno : 0;
@@ -246,7 +257,7 @@ bool weir_stage_row(const struct weir_stage *stage, const struct weir_rule *coun
 	uint8_t *chunks;
 
 	if (counted->storage == WEIR_STORAGE_LONE) {
-		const struct weir_wide_row *rows = weir_stage_find(stage, WEIR_MAP_LONE_ROWS, counted->slot);
+		const struct weir_wide_row *rows = weir_stage_find(stage, WEIR_TABLE_LONE_ROWS, counted->slot);
 
 		if (rows)
 			*ret_row = weir_row_of_wide(&rows[cpu]);
@@ -268,7 +279,7 @@ bool weir_stage_row(const struct weir_stage *stage, const struct weir_rule *coun
 static int add_window(struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag)
 {
 	if (counted->storage == WEIR_STORAGE_LONE)
-		return add_element(stage, WEIR_MAP_LONE_ROWS, counted->slot);
+		return add_element(stage, WEIR_TABLE_LONE_ROWS, counted->slot);
 	return add_rows(stage, counted, hash, tag);
 }
 
@@ -276,17 +287,13 @@ static int add_window(struct weir_stage *stage, const struct weir_rule *counted,
 
 static int add_connections(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
 {
-	const struct weir_config *config = weir_object_config(stage->object);
-	int err = add_shared(stage, rule, flow->hash, WEIR_MAP_LONE_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS,
-			     config->connection_flow_sets);
+	int err = add_shared(stage, rule, flow->hash, WEIR_TABLE_LONE_CONNECTIONS, WEIR_TABLE_CONNECTION_FLOWS);
 
-	if (!err && config->connection_sets)
-		err = add_element(stage, WEIR_MAP_CONNECTIONS, (uint32_t)flow->other & (config->connection_sets - 1));
-	return err;
+	return err ?: add_set(stage, WEIR_TABLE_CONNECTIONS, flow->other);
 }
 
 /* The requests of a breaker that wait for their time-outs. */
-static int add_groups(struct weir_stage *stage, enum weir_instance_map map, uint32_t ring, uint32_t shift)
+static int add_groups(struct weir_stage *stage, enum weir_table_id map, uint32_t ring, uint32_t shift)
 {
 	int err = 0;
 
@@ -298,20 +305,20 @@ static int add_groups(struct weir_stage *stage, enum weir_instance_map map, uint
 static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
 {
 	const struct weir_config *config = weir_object_config(stage->object);
-	const uint32_t index = config->breaker_sets ? (uint32_t)flow->hash & (config->breaker_sets - 1) : 0;
+	const uint32_t sets = config->sizes[WEIR_TABLE_BREAKERS], index = sets ? (uint32_t)flow->hash & (sets - 1) : 0;
 	const struct weir_breaker_set *set;
-	int err = add_shared(stage, rule, flow->hash, WEIR_MAP_LONE_BREAKERS, WEIR_MAP_BREAKERS, config->breaker_sets);
+	int err = add_shared(stage, rule, flow->hash, WEIR_TABLE_LONE_BREAKERS, WEIR_TABLE_BREAKERS);
 
-	if (!err && config->request_sets)
-		err = add_element(stage, WEIR_MAP_REQUESTS, (uint32_t)flow->other & (config->request_sets - 1));
+	if (!err)
+		err = add_set(stage, WEIR_TABLE_REQUESTS, flow->other);
 	if (err)
 		return err;
 	if (!rule->key_fields)
-		return add_groups(stage, WEIR_MAP_LONE_GROUPS, rule->slot, config->lone_ring_shift);
-	set = weir_stage_find(stage, WEIR_MAP_BREAKERS, index);
+		return add_groups(stage, WEIR_TABLE_LONE_GROUPS, rule->slot, config->lone_ring_shift);
+	set = weir_stage_find(stage, WEIR_TABLE_BREAKERS, index);
 	for (uint32_t way = 0; !err && set && way < WEIR_BREAKER_WAYS; way++)
 		if (set->tag[way] == flow->hash >> 32)
-			err = add_groups(stage, WEIR_MAP_REQUEST_GROUPS, index * 8 + way, config->ring_shift);
+			err = add_groups(stage, WEIR_TABLE_REQUEST_GROUPS, index * 8 + way, config->ring_shift);
 	return err;
 }
 
@@ -319,7 +326,6 @@ static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, c
 
 static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
 {
-	const struct weir_config *config = weir_object_config(stage->object);
 	const struct weir_generation *generation = weir_object_generation(stage->object);
 
 	switch (rule->kind) {
@@ -328,14 +334,11 @@ static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, cons
 	case WEIR_KIND_ASSOCIATED:
 		return add_window(stage, &generation->rules[rule->meter % WEIR_RULES_MAX], flow->other, flow->tag);
 	case WEIR_KIND_THROTTLE:
-		return add_shared(stage, rule, flow->hash, WEIR_MAP_THROTTLED_RESOURCES, WEIR_MAP_THROTTLED_FLOWS,
-				  config->throttle_sets);
+		return add_shared(stage, rule, flow->hash, WEIR_TABLE_THROTTLED_RESOURCES, WEIR_TABLE_THROTTLED_FLOWS);
 	case WEIR_KIND_TOKENS:
-		return add_shared(stage, rule, flow->hash, WEIR_MAP_TOKEN_RESOURCES, WEIR_MAP_TOKEN_FLOWS,
-				  config->token_sets);
+		return add_shared(stage, rule, flow->hash, WEIR_TABLE_TOKEN_RESOURCES, WEIR_TABLE_TOKEN_FLOWS);
 	case WEIR_KIND_BORROWING:
-		return add_shared(stage, rule, flow->hash, WEIR_MAP_BORROWING_RESOURCES, WEIR_MAP_BORROWING_FLOWS,
-				  config->borrowing_sets);
+		return add_shared(stage, rule, flow->hash, WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_BORROWING_FLOWS);
 	case WEIR_KIND_CONNECTIONS:
 		return add_connections(stage, rule, flow);
 	case WEIR_KIND_BREAKER:
@@ -347,23 +350,22 @@ static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, cons
 
 int weir_stage_add(struct weir_stage *stage, const struct weir_lab_flow *flow)
 {
-	const struct weir_config *config = weir_object_config(stage->object);
 	const struct weir_rule *rule = &weir_object_generation(stage->object)->rules[flow->place % WEIR_RULES_MAX];
 	int err = add_kind(stage, rule, flow);
 
-	if (!err && rule->warms_flows && config->warming_sets)
-		err = add_element(stage, WEIR_MAP_WARMING_FLOWS, (uint32_t)flow->hash & (config->warming_sets - 1));
+	if (!err && rule->warms_flows)
+		err = add_set(stage, WEIR_TABLE_WARMING_FLOWS, flow->hash);
 	if (!err && rule->penalty_ms)
-		err = add_element(stage, WEIR_MAP_PENALISED_RULES, rule->slot);
-	if (!err && rule->penalty_ms && rule->key_fields && config->penalty_sets)
-		err = add_element(stage, WEIR_MAP_PENALISED_FLOWS, (uint32_t)flow->hash & (config->penalty_sets - 1));
+		err = add_element(stage, WEIR_TABLE_PENALISED_RULES, rule->slot);
+	if (!err && rule->penalty_ms && rule->key_fields)
+		err = add_set(stage, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
 	return err;
 }
 
 /* A map that begins empty each time: counters of the trial, and what the program remembers between packets. */
 static int add_empty(struct weir_stage *stage, int fd)
 {
-	return add_prop(stage, WEIR_MAP_COUNT, fd, 0) ? 0 : -ENOMEM;
+	return add_prop(stage, WEIR_STATE_TABLE_COUNT, fd, 0) ? 0 : -ENOMEM;
 }
 
 int weir_stage_begin(struct weir_stage *stage, const struct weir_object *object, const struct weir_instance *instance)
@@ -375,9 +377,9 @@ int weir_stage_begin(struct weir_stage *stage, const struct weir_object *object,
 		return stage->cpus;
 	err = add_empty(stage, weir_object_own_map_fd(object, "scratch"));
 	if (!err)
-		err = add_empty(stage, weir_object_map_fd(object, WEIR_MAP_TOTALS));
+		err = add_empty(stage, weir_object_map_fd(object, WEIR_TABLE_TOTALS));
 	if (!err)
-		err = add_element(stage, WEIR_MAP_HANDSHAKES, 0);
+		err = add_element(stage, WEIR_TABLE_HANDSHAKES, 0);
 	return err;
 }
 
@@ -389,7 +391,7 @@ int weir_stage_set(const struct weir_stage *stage)
 	return 0;
 }
 
-const void *weir_stage_find(const struct weir_stage *stage, enum weir_instance_map map, uint32_t key)
+const void *weir_stage_find(const struct weir_stage *stage, enum weir_table_id map, uint32_t key)
 {
 	for (size_t i = 0; i < stage->prop_count; i++)
 		if (stage->props[i].map == map && stage->props[i].key == key)

@@ -13,7 +13,7 @@
 
 /* One element of one table, as it was read; of all CPUs, where each has a copy. */
 struct weir_prop {
-	enum weir_instance_map map; /* WEIR_MAP_COUNT: a map of the program's own */
+	enum weir_table_id map; /* WEIR_STATE_TABLE_COUNT: a map of the program's own */
 	int fd;
 	uint32_t key;
 	void *value;
@@ -39,7 +39,7 @@ int weir_stage_set(const struct weir_stage *stage);
 void weir_stage_free(struct weir_stage *stage);
 
 /* An element that was read, or NULL. Of a per-CPU table all copies, a multiple of eight bytes apart. */
-const void *weir_stage_find(const struct weir_stage *stage, enum weir_instance_map map, uint32_t key);
+const void *weir_stage_find(const struct weir_stage *stage, enum weir_table_id map, uint32_t key);
 
 /* The row of this flow that `cpu` has, of a rule or meter with this storage; false when it has none. */
 bool weir_stage_row(const struct weir_stage *stage, const struct weir_rule *counted, uint64_t hash, uint32_t tag,

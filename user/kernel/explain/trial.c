@@ -67,7 +67,7 @@ int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *re
 	}
 	*ret_count = 0;
 	return err < 0 ? err
-		       : weir_percpu_scan(weir_object_map_fd(trial->stage->object, WEIR_MAP_TOTALS), 1,
+		       : weir_percpu_scan(weir_object_map_fd(trial->stage->object, WEIR_TABLE_TOTALS), 1,
 					  sizeof(struct weir_totals), add_passed, ret_count);
 }
 

@@ -113,7 +113,7 @@ static int publish_and_beat(const struct weir_settings *settings, const struct w
 	if (err)
 		return err;
 	control.heartbeat_ns = weir_host_now_ns();
-	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_CONTROL), &control, 1, sizeof(control));
+	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_CONTROL), &control, 1, sizeof(control));
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the first heartbeat") : 0;
 }
 
@@ -137,8 +137,8 @@ static int pin_maps(const char *instance, const struct weir_object *object, stru
 	weir_pin_path(instance, NULL, path);
 	if (mkdir(path, 0700))
 		return weir_diag_fail(diag, errno, NULL, "cannot make '%s'", path);
-	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
-		err = weir_pin(instance, weir_instance_map_name(map), weir_object_map_fd(object, map), diag);
+	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
+		err = weir_pin(instance, weir_table_name(map), weir_object_map_fd(object, map), diag);
 	if (!err)
 		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	return err ? err : weir_pin(instance, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
@@ -206,7 +206,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	memcpy(info.wanted, plan->wanted, sizeof(info.wanted));
 	info.attach_mode = options->mode;
 	info.allows_merging = options->allows_merging;
-	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
+	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &info, 1, sizeof(info));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);

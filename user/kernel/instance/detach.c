@@ -166,7 +166,7 @@ static int detach_one(const char *name, const char *interface, struct weir_diag 
 /* The instance of this name is the one that was attached at attached_ns. */
 static bool is_same_attachment(const char *instance, uint64_t attached_ns)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
 	struct weir_instance_info info;
 	bool is_foreign;
 

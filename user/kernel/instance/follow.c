@@ -16,7 +16,7 @@
 
 static int read_info(const struct weir_instance *instance, struct weir_instance_info *ret_info)
 {
-	return weir_array_read(instance->map_fd[WEIR_MAP_INSTANCE], ret_info, 1, sizeof(*ret_info));
+	return weir_array_read(instance->map_fd[WEIR_TABLE_INSTANCE], ret_info, 1, sizeof(*ret_info));
 }
 
 static const struct weir_link *find_link(const struct weir_instance *instance, uint32_t ifindex)

@@ -40,7 +40,7 @@ struct weir_unconfirmed {
 
 struct weir_instance {
 	char name[WEIR_INSTANCE_NAME_BYTES];
-	int map_fd[WEIR_MAP_COUNT];
+	int map_fd[WEIR_STATE_TABLE_COUNT];
 	int thresholds_fd;
 	struct weir_instance_info info;
 	struct weir_rule_info *rules;	      /* info.rule_slots */
@@ -53,7 +53,7 @@ struct weir_instance {
 	size_t link_count;
 	struct weir_unconfirmed unconfirmed;
 	bool is_settled; /* each place is one rule's: not so while a reload describes old and new ones together */
-	/* Tables of another version (enum weir_state_table), with those that are of no use without them. They are not
+	/* Tables of another version (enum weir_table_id), with those that are of no use without them. They are not
 	 * open: map_fd is -1.
 	 */
 	bool is_foreign[WEIR_TABLE_COUNT];
@@ -70,6 +70,13 @@ struct weir_instance {
 #define WEIR_TABLE_BIT(table) (1ull << (table))
 int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t tables, const char *what,
 				struct weir_diag *diag);
+
+/* Show each entry of a table of its to `visit` (program/array.h). Returns 0, -errno, or what ended it. */
+static inline int weir_instance_scan(const struct weir_instance *instance, enum weir_table_id table,
+				     weir_percpu_visit *visit, void *data)
+{
+	return weir_table_scan(table, instance->map_fd[table], instance->info.tables[table].size, visit, data);
+}
 
 /* Letters, digits, '_' and '-', at most 63: the BPF file system allows no dots. */
 bool weir_instance_name_is_valid(const char *name);

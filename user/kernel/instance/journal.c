@@ -14,10 +14,10 @@
 /* NULL: there are none that we know. */
 static struct weir_events *map_events(const char *instance)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_EVENTS));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_EVENTS));
 
 	/* Another version of weir may have laid it out in another way. */
-	if (fd < 0 || weir_state_table_is_shaped(WEIR_MAP_EVENTS, fd) <= 0)
+	if (fd < 0 || weir_table_is_shaped(WEIR_TABLE_EVENTS, fd) <= 0)
 		return NULL;
 	return weir_events_map(fd, true);
 }

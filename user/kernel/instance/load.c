@@ -61,9 +61,9 @@ static uint32_t flows_in_force(const struct weir_image *image)
 	const struct weir_config *config = &image->config;
 	const struct {
 		uint32_t sets, sets_idle;
-	} tables[] = {{config->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK},
-		      {config->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK},
-		      {config->wide_sets, WEIR_WIDE_SETS_PER_CHUNK}};
+	} tables[] = {{config->sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK},
+		      {config->sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK},
+		      {config->sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK}};
 	uint32_t least = UINT32_MAX;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
@@ -101,7 +101,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 
 	info->magic = WEIR_ABI_MAGIC;
 	info->abi_version = WEIR_ABI_VERSION;
-	weir_info_name_tables(info);
+	weir_info_describe_tables(info, config->sizes);
 	memcpy(info->seed, weir_object_seed(object), sizeof(info->seed));
 	info->tick_origin_ns = weir_object_tick_origin_ns(object);
 	info->generation++;
@@ -112,13 +112,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	}
 	info->rule_slots = image->rule_slots;
 	info->resource_slots = image->resource_slots;
-	info->narrow_sets = config->narrow_sets;
-	info->medium_sets = config->medium_sets;
-	info->wide_sets = config->wide_sets;
-	info->presence_cells = config->presence_cells;
 	info->presence_shift = config->presence_shift;
-	info->remnant_sets = config->remnant_sets;
-	info->stranger_groups = config->stranger_groups;
 	info->flows_per_cpu = flows_in_force(image);
 	info->policies = (config->drop_malformed ? 1 : 0) | (config->drop_unsupported ? 2 : 0) |
 			 (config->drop_non_ip ? 4 : 0) | (config->drop_unmatched ? 8 : 0);
@@ -127,16 +121,6 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 	info->observes = config->observes;
 	info->paces = config->paces;
 	info->timing_count = image->timing_count;
-	info->throttle_sets = config->throttle_sets;
-	info->warming_sets = config->warming_sets;
-	info->penalty_sets = config->penalty_sets;
-	info->borrowing_sets = config->borrowing_sets;
-	info->token_sets = config->token_sets;
-	info->timed_entries = image->timed_entries;
-	info->connection_sets = config->connection_sets;
-	info->connection_flow_sets = config->connection_flow_sets;
-	info->request_sets = config->request_sets;
-	info->breaker_sets = config->breaker_sets;
 	memcpy(info->connection_timeout_ms, image->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 	info->controller_timeout_ms = settings->controller_timeout_ms;
 	info->allow_count = image->allow_count;
@@ -149,7 +133,7 @@ void weir_instance_update_info(struct weir_instance_info *info, const struct wei
 
 int weir_instance_write_info(const struct weir_instance *instance, struct weir_diag *diag)
 {
-	int err = weir_array_write(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, 1, sizeof(instance->info));
+	int err = weir_array_write(instance->map_fd[WEIR_TABLE_INSTANCE], &instance->info, 1, sizeof(instance->info));
 
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
 		   : 0;

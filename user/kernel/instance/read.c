@@ -137,7 +137,7 @@ bool weir_instance_refresh(struct weir_instance *instance)
 	size_t count;
 
 	if (!instance->is_settled || !weir_instance_exists(instance->name) ||
-	    weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &info, &is_foreign) || is_foreign ||
+	    weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &info, &is_foreign) || is_foreign ||
 	    info.generation != instance->info.generation || weir_links_read(instance->name, &links, &count))
 		return false;
 	free(instance->links);
@@ -163,7 +163,7 @@ static int read_info(struct weir_instance *instance, struct weir_diag *diag)
 	bool is_foreign;
 	int err;
 
-	err = weir_info_read(instance->map_fd[WEIR_MAP_INSTANCE], &instance->info, &is_foreign);
+	err = weir_info_read(instance->map_fd[WEIR_TABLE_INSTANCE], &instance->info, &is_foreign);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
 	err = weir_info_expose_aliens(instance->name, &instance->info);
@@ -187,9 +187,9 @@ static int fail_to_open(const char *name, int err, const char *pin, struct weir_
 	return -err;
 }
 
-static int open_map(struct weir_instance *instance, enum weir_instance_map map, struct weir_diag *diag)
+static int open_map(struct weir_instance *instance, enum weir_table_id map, struct weir_diag *diag)
 {
-	const char *pin = weir_instance_map_name(map);
+	const char *pin = weir_table_name(map);
 
 	instance->map_fd[map] = weir_pin_open(instance->name, pin);
 	return instance->map_fd[map] < 0 ? fail_to_open(instance->name, -instance->map_fd[map], pin, diag) : 0;
@@ -198,14 +198,14 @@ static int open_map(struct weir_instance *instance, enum weir_instance_map map, 
 /* Its description first, which says what the others are. */
 static int open_maps(struct weir_instance *instance, struct weir_diag *diag)
 {
-	int err = open_map(instance, WEIR_MAP_INSTANCE, diag);
+	int err = open_map(instance, WEIR_TABLE_INSTANCE, diag);
 
 	if (!err)
 		err = read_info(instance, diag);
-	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
-		if (map != WEIR_MAP_INSTANCE && !instance->is_foreign[map])
+	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
+		if (map != WEIR_TABLE_INSTANCE && !instance->is_foreign[map])
 			err = open_map(instance, map, diag);
-	if (err || instance->is_foreign[WEIR_MAP_THRESHOLDS])
+	if (err || instance->is_foreign[WEIR_TABLE_THRESHOLDS])
 		return err;
 	instance->thresholds_fd = weir_pin_open(instance->name, WEIR_PIN_THRESHOLDS);
 	if (instance->thresholds_fd < 0)
@@ -217,13 +217,13 @@ static int read_descriptions(struct weir_instance *instance, struct weir_diag *d
 {
 	const struct weir_instance_info *info = &instance->info;
 
-	instance->rules = read_all(instance->map_fd[WEIR_MAP_RULE_INFO], info->rule_slots, sizeof(*instance->rules));
+	instance->rules = read_all(instance->map_fd[WEIR_TABLE_RULE_INFO], info->rule_slots, sizeof(*instance->rules));
 	if (instance->rules)
-		instance->resources = read_all(instance->map_fd[WEIR_MAP_RESOURCE_INFO], info->resource_slots,
+		instance->resources = read_all(instance->map_fd[WEIR_TABLE_RESOURCE_INFO], info->resource_slots,
 					       sizeof(*instance->resources));
 	if (instance->resources)
 		instance->timings =
-			read_all(instance->map_fd[WEIR_MAP_TIMINGS], info->timing_count, sizeof(*instance->timings));
+			read_all(instance->map_fd[WEIR_TABLE_TIMINGS], info->timing_count, sizeof(*instance->timings));
 	if (!instance->timings)
 		return weir_diag_fail(diag, errno, NULL, "cannot read the descriptions of instance '%s'",
 				      instance->name);
@@ -265,7 +265,7 @@ static int put_in_order(struct weir_instance *instance, struct weir_diag *diag)
 
 static bool is_settled(const struct weir_instance *instance)
 {
-	const struct weir_table_version *tables = instance->info.tables;
+	const struct weir_table_info *tables = instance->info.tables;
 
 	for (int i = 0; i < WEIR_TABLES_MAX; i++)
 		if (tables[i].name[0] && !tables[i].version)
@@ -284,7 +284,7 @@ int weir_instance_open_as_is(const char *name, struct weir_instance **ret_instan
 	if (!instance)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot read instance '%s'", name);
 	snprintf(instance->name, sizeof(instance->name), "%s", name);
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		instance->map_fd[map] = -1;
 	instance->thresholds_fd = -1;
 
@@ -310,7 +310,7 @@ void weir_instance_free(struct weir_instance *instance)
 {
 	if (!instance)
 		return;
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		weir_closep(&instance->map_fd[map]);
 	weir_closep(&instance->thresholds_fd);
 	free(instance->rules);
@@ -352,12 +352,12 @@ int weir_instance_read_clock(const struct weir_instance *instance, const struct 
 	int err;
 
 	*ret_clock = rule->tokens.clock;
-	if (!rule->moves || instance->is_foreign[WEIR_MAP_THRESHOLDS] || instance->is_foreign[WEIR_MAP_CONTROL])
+	if (!rule->moves || instance->is_foreign[WEIR_TABLE_THRESHOLDS] || instance->is_foreign[WEIR_TABLE_CONTROL])
 		return 0;
 	err = read_pushed(instance, rule->place, &pushed);
 	if (err)
 		return err;
-	if (bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_CONTROL], &zero, &control))
+	if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_CONTROL], &zero, &control))
 		return -errno;
 	*ret_clock = pushed.clock[pushed.word >> WEIR_THRESHOLD_BITS & 1];
 	weir_expire_token_clock(ret_clock, control.heartbeat_ns ? control.heartbeat_ns + control.validity_ns : 0,

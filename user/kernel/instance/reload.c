@@ -22,75 +22,45 @@
 
 /* ---- what stays, and what is made anew ---- */
 
-/* Nobody needs the connections that there were: those left in the tables have been counted by other steps, or in flows
- * of another table.
- */
+/* A table of another size than the image wants held nothing of use (compile/compile.h). */
+static bool has_other_size(const struct weir_instance *instance, const struct weir_image *image,
+			   enum weir_table_id table)
+{
+	return image->config.sizes[table] != instance->info.tables[table].size;
+}
+
+/* Connections left in the tables have been counted by other steps, or in flows of another table: nobody needs them. */
 static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
 {
 	const struct weir_instance_info *info = &instance->info;
 
-	return image->config.connection_sets != info->connection_sets ||
-	       (info->connection_flow_sets && image->config.connection_flow_sets != info->connection_flow_sets) ||
+	return has_other_size(instance, image, WEIR_TABLE_CONNECTIONS) ||
+	       (info->tables[WEIR_TABLE_CONNECTION_FLOWS].size &&
+		has_other_size(instance, image, WEIR_TABLE_CONNECTION_FLOWS)) ||
 	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
 }
 
-static bool is_of_connections(enum weir_instance_map map)
+/* Made anew, and replaced together with the program. */
+static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image, enum weir_table_id table)
 {
-	return map == WEIR_MAP_CONNECTIONS || map == WEIR_MAP_CONNECTION_FLOWS || map == WEIR_MAP_LONE_CONNECTIONS ||
-	       map == WEIR_MAP_CONNECTION_TOTALS;
-}
-
-/* Nobody used the tables of breakers that get another size. */
-static bool forgets_breakers(const struct weir_instance *instance, const struct weir_image *image,
-			     enum weir_instance_map map)
-{
-	const bool has_other_requests = image->config.request_sets != instance->info.request_sets;
-	const bool has_other_flows = image->config.breaker_sets != instance->info.breaker_sets;
-
-	switch (map) {
-	case WEIR_MAP_REQUESTS:
-	case WEIR_MAP_LONE_BREAKERS:
-	case WEIR_MAP_LONE_GROUPS:
-		return has_other_requests;
-	case WEIR_MAP_BREAKERS:
-	case WEIR_MAP_REQUEST_GROUPS:
-		return has_other_requests || has_other_flows;
+	if (instance->is_foreign[table] || has_other_size(instance, image, table))
+		return true;
+	switch (table) {
+	case WEIR_TABLE_PRESENCE:
+		return image->config.presence_shift != instance->info.presence_shift;
+	case WEIR_TABLE_CONNECTIONS:
+	case WEIR_TABLE_CONNECTION_FLOWS:
+	case WEIR_TABLE_LONE_CONNECTIONS:
+	case WEIR_TABLE_CONNECTION_TOTALS:
+		return forgets_connections(instance, image);
+	case WEIR_TABLE_LONE_BREAKERS:
+	case WEIR_TABLE_LONE_GROUPS:
+	case WEIR_TABLE_BREAKERS:
+	case WEIR_TABLE_REQUEST_GROUPS: /* which requests name */
+		return has_other_size(instance, image, WEIR_TABLE_REQUESTS);
 	default:
 		return false;
 	}
-}
-
-/* A flow table that the image wants in another shape held nothing of use (compile/compile.h). */
-static bool has_other_shape(const struct weir_instance *instance, const struct weir_image *image,
-			    enum weir_instance_map map)
-{
-	return (map == WEIR_MAP_NARROW_FLOWS && image->config.narrow_sets != instance->info.narrow_sets) ||
-	       (map == WEIR_MAP_MEDIUM_FLOWS && image->config.medium_sets != instance->info.medium_sets) ||
-	       (map == WEIR_MAP_WIDE_FLOWS && image->config.wide_sets != instance->info.wide_sets) ||
-	       (map == WEIR_MAP_THROTTLED_FLOWS && image->config.throttle_sets != instance->info.throttle_sets) ||
-	       (map == WEIR_MAP_WARMING_FLOWS && image->config.warming_sets != instance->info.warming_sets) ||
-	       ((map == WEIR_MAP_PENALISED_FLOWS || map == WEIR_MAP_PENALTY_KEYS) &&
-		image->config.penalty_sets != instance->info.penalty_sets) ||
-	       (map == WEIR_MAP_BORROWING_FLOWS && image->config.borrowing_sets != instance->info.borrowing_sets) ||
-	       (map == WEIR_MAP_BORROWING_RESOURCES &&
-		!image->config.borrowing_sets != !instance->info.borrowing_sets) ||
-	       (map == WEIR_MAP_TOKEN_FLOWS && image->config.token_sets != instance->info.token_sets) ||
-	       (map == WEIR_MAP_TIMED_ADDRESSES && image->timed_entries != instance->info.timed_entries) ||
-	       (map == WEIR_MAP_CONNECTION_FLOWS &&
-		image->config.connection_flow_sets != instance->info.connection_flow_sets) ||
-	       (is_of_connections(map) && forgets_connections(instance, image)) ||
-	       forgets_breakers(instance, image, map) ||
-	       (map == WEIR_MAP_REMNANTS && image->config.remnant_sets != instance->info.remnant_sets) ||
-	       (map == WEIR_MAP_STRANGERS && image->config.stranger_groups != instance->info.stranger_groups) ||
-	       (map == WEIR_MAP_PRESENCE && (image->config.presence_cells != instance->info.presence_cells ||
-					     image->config.presence_shift != instance->info.presence_shift));
-}
-
-/* Made anew, and replaced together with the program. */
-static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image,
-			enum weir_instance_map map)
-{
-	return instance->is_foreign[map] || has_other_shape(instance, image, map);
 }
 
 /* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
@@ -102,39 +72,10 @@ static uint64_t new_bytes(const struct weir_instance *instance, const struct wei
 	weir_image_memory(image, image->config.cpus, &memory);
 	if (instance->is_all_foreign)
 		return memory.total;
-	bytes = memory.matching + memory.lists;
-	if (is_replaced(instance, image, WEIR_MAP_NARROW_FLOWS))
-		bytes += memory.narrow_table;
-	if (is_replaced(instance, image, WEIR_MAP_MEDIUM_FLOWS))
-		bytes += memory.medium_table;
-	if (is_replaced(instance, image, WEIR_MAP_WIDE_FLOWS))
-		bytes += memory.wide_table;
-	if (is_replaced(instance, image, WEIR_MAP_PRESENCE))
-		bytes += memory.presence;
-	if (is_replaced(instance, image, WEIR_MAP_REMNANTS))
-		bytes += memory.remnants;
-	if (is_replaced(instance, image, WEIR_MAP_STRANGERS))
-		bytes += memory.strangers;
-	if (is_replaced(instance, image, WEIR_MAP_LONE_ROWS))
-		bytes += memory.lone_rows;
-	if (is_replaced(instance, image, WEIR_MAP_RULE_COUNTERS) ||
-	    is_replaced(instance, image, WEIR_MAP_RESOURCE_COUNTERS))
-		bytes += memory.counters;
-	if (is_replaced(instance, image, WEIR_MAP_OFFENDERS))
-		bytes += memory.offenders;
-	if (is_replaced(instance, image, WEIR_MAP_EVENTS))
-		bytes += memory.events;
-	if (is_replaced(instance, image, WEIR_MAP_THROTTLED_FLOWS) ||
-	    is_replaced(instance, image, WEIR_MAP_BORROWING_FLOWS) ||
-	    is_replaced(instance, image, WEIR_MAP_WARMING_FLOWS) ||
-	    is_replaced(instance, image, WEIR_MAP_PENALISED_FLOWS) ||
-	    is_replaced(instance, image, WEIR_MAP_TOKEN_FLOWS))
-		bytes += memory.shared;
-	if (is_replaced(instance, image, WEIR_MAP_CONNECTIONS) ||
-	    is_replaced(instance, image, WEIR_MAP_CONNECTION_FLOWS))
-		bytes += memory.connections;
-	if (is_replaced(instance, image, WEIR_MAP_REQUESTS) || is_replaced(instance, image, WEIR_MAP_BREAKERS))
-		bytes += memory.breakers;
+	bytes = memory.matching + weir_lists_memory(&image->lists);
+	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
+		if (is_replaced(instance, image, table))
+			bytes += weir_table_memory(image, table, image->config.cpus, &memory);
 	return bytes;
 }
 
@@ -165,63 +106,21 @@ static struct weir_previous what_runs(const struct weir_instance *instance, stru
 		.rule_slots = instance->info.rule_slots,
 		.resource_slots = instance->info.resource_slots,
 		.timing_count = instance->info.timing_count,
-		.narrow_sets = instance->info.narrow_sets,
-		.medium_sets = instance->info.medium_sets,
-		.wide_sets = instance->info.wide_sets,
-		.throttle_sets = instance->info.throttle_sets,
-		.warming_sets = instance->info.warming_sets,
-		.penalty_sets = instance->info.penalty_sets,
-		.borrowing_sets = instance->info.borrowing_sets,
-		.token_sets = instance->info.token_sets,
-		.timed_entries = instance->info.timed_entries,
-		.connection_sets = instance->info.connection_sets,
-		.connection_flow_sets = instance->info.connection_flow_sets,
-		.request_sets = instance->info.request_sets,
-		.breaker_sets = instance->info.breaker_sets,
-		.presence_cells = instance->info.presence_cells,
 		.presence_shift = instance->info.presence_shift,
-		.remnant_sets = instance->info.remnant_sets,
-		.stranger_groups = instance->info.stranger_groups,
 	};
 
 	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
 	       sizeof(previous.connection_timeout_ms));
 	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
-	if (instance->is_foreign[WEIR_MAP_NARROW_FLOWS])
-		previous.narrow_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_MEDIUM_FLOWS])
-		previous.medium_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_WIDE_FLOWS])
-		previous.wide_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_PRESENCE])
-		previous.presence_cells = 0;
-	if (instance->is_foreign[WEIR_MAP_REMNANTS])
-		previous.remnant_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_STRANGERS])
-		previous.stranger_groups = 0;
-	if (instance->is_foreign[WEIR_MAP_THROTTLED_FLOWS])
-		previous.throttle_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_WARMING_FLOWS])
-		previous.warming_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
-		previous.penalty_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_BORROWING_FLOWS])
-		previous.borrowing_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_TOKEN_FLOWS])
-		previous.token_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_TIMED_ADDRESSES])
-		previous.timed_entries = 0;
-	if (instance->is_foreign[WEIR_MAP_CONNECTIONS])
-		previous.connection_sets = previous.connection_flow_sets = 0;
-	if (instance->is_foreign[WEIR_MAP_REQUESTS])
-		previous.request_sets = previous.breaker_sets = 0;
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		previous.sizes[table] = instance->is_foreign[table] ? 0 : instance->info.tables[table].size;
 	return previous;
 }
 
 /* The rules whose warm-up goes on; NULL: none. */
 static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
 {
-	return instance->is_foreign[WEIR_MAP_WARM_STATES] ? NULL : instance->rules;
+	return instance->is_foreign[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
 }
 
 static int load_over(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
@@ -235,7 +134,7 @@ static int load_over(const struct weir_instance *instance, const struct weir_ima
 		.is_trial = is_trial,
 	};
 
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
 	return weir_object_load(image, &options, ret_object, diag);
 }
@@ -314,9 +213,10 @@ static int write_descriptions(const struct weir_instance *instance, const struct
 
 	if (instance->is_all_foreign)
 		return 0;
-	err = weir_array_write(instance->map_fd[WEIR_MAP_RULE_INFO], rules, instance->info.rule_slots, sizeof(*rules));
+	err = weir_array_write(instance->map_fd[WEIR_TABLE_RULE_INFO], rules, instance->info.rule_slots,
+			       sizeof(*rules));
 	if (!err)
-		err = weir_array_write(instance->map_fd[WEIR_MAP_RESOURCE_INFO], resources,
+		err = weir_array_write(instance->map_fd[WEIR_TABLE_RESOURCE_INFO], resources,
 				       instance->info.resource_slots, sizeof(*resources));
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the descriptions of instance '%s'",
@@ -358,16 +258,15 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
 		err = weir_pin_new(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
-	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
 		if (is_replaced(instance, image, map))
-			err = weir_pin_new(instance->name, weir_instance_map_name(map), weir_object_map_fd(object, map),
-					   diag);
+			err = weir_pin_new(instance->name, weir_table_name(map), weir_object_map_fd(object, map), diag);
 	return err;
 }
 
 static bool replaces_any(const struct weir_instance *instance, const struct weir_image *image)
 {
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		if (is_replaced(instance, image, map))
 			return true;
 	return false;
@@ -386,12 +285,12 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 
 	if (instance->is_all_foreign) {
 		info.abi_version = WEIR_ABI_VERSION;
-		weir_info_name_tables(&info);
+		weir_info_describe_tables(&info, image->config.sizes);
 	}
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		if (is_replaced(instance, image, map))
-			weir_info_mark_replaced(&info, map);
-	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &info, 1, sizeof(info));
+			info.tables[map].version = 0;
+	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &info, 1, sizeof(info));
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
 		   : 0;
 }
@@ -402,10 +301,10 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 {
 	int err = replaces_any(instance, image) ? mark_replaced(instance, image, object, diag) : 0;
 
-	_Static_assert(WEIR_MAP_INSTANCE == 0, "the description's pin is taken first");
-	for (int map = 0; !err && map < WEIR_MAP_COUNT; map++)
+	_Static_assert(WEIR_TABLE_INSTANCE == 0, "the description's pin is taken first");
+	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
 		if (is_replaced(instance, image, map))
-			err = weir_pin_take_new(instance->name, weir_instance_map_name(map), diag);
+			err = weir_pin_take_new(instance->name, weir_table_name(map), diag);
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
 	if (!err)
@@ -416,7 +315,7 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 static bool is_table_of_ours(const char *name)
 {
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		if (!strcmp(name, weir_state_table_name(table)))
+		if (!strcmp(name, weir_table_name(table)))
 			return true;
 	return false;
 }
@@ -438,8 +337,8 @@ static void drop_new_pins(const struct weir_instance *instance)
 	weir_unpin_new(instance->name, WEIR_PIN_HISTORY);
 	weir_unpin_new(instance->name, WEIR_PIN_THRESHOLDS);
 	weir_unpin_new(instance->name, WEIR_PIN_PROGRAM);
-	for (int map = 0; map < WEIR_MAP_COUNT; map++)
-		weir_unpin_new(instance->name, weir_instance_map_name(map));
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
+		weir_unpin_new(instance->name, weir_table_name(map));
 }
 
 /* ---- putting it together ---- */
@@ -460,7 +359,7 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 /* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
 static int check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
-	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_MAP_PACE]))
+	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_TABLE_PACE]))
 		return 0;
 	for (size_t i = 0; i < instance->link_count; i++)
 		if (!instance->links[i].is_native)
@@ -477,7 +376,8 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
 {
 	int err = check_pace(instance, image, diag);
 
-	if (err || !image->config.paces || weir_pace_is_attached(instance->name) || instance->is_foreign[WEIR_MAP_PACE])
+	if (err || !image->config.paces || weir_pace_is_attached(instance->name) ||
+	    instance->is_foreign[WEIR_TABLE_PACE])
 		return err;
 	err = attach_pace(instance, diag);
 	*ret_is_new = !err;
@@ -489,7 +389,7 @@ static int start_pace(const struct weir_instance *instance, const struct weir_im
  */
 static int replace_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
-	if (!image->config.paces || !instance->is_foreign[WEIR_MAP_PACE])
+	if (!image->config.paces || !instance->is_foreign[WEIR_TABLE_PACE])
 		return 0;
 	weir_pace_detach(instance->name); /* there may be none */
 	if (!attach_pace(instance, diag))
@@ -515,10 +415,10 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 		return err;
 	drop_old_tables(instance);
 	weir_instance_update_info(&instance->info, settings, image, object);
-	err = weir_array_write(weir_object_map_fd(object, WEIR_MAP_INSTANCE), &instance->info, 1,
+	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &instance->info, 1,
 			       sizeof(instance->info));
-	if (!err && instance->is_foreign[WEIR_MAP_INSTANCE])
-		err = weir_info_retire(instance->map_fd[WEIR_MAP_INSTANCE], instance->info.generation);
+	if (!err && instance->is_foreign[WEIR_TABLE_INSTANCE])
+		err = weir_info_retire(instance->map_fd[WEIR_TABLE_INSTANCE], instance->info.generation);
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
 		   : 0;
 }

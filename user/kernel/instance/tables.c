@@ -15,47 +15,48 @@
 /* ---- which ---- */
 
 /* Without them nobody knows what the others hold: all go by slots, and rows by timings. */
-static const int described_by[] = {WEIR_MAP_INSTANCE, WEIR_MAP_RULE_INFO, WEIR_MAP_RESOURCE_INFO, WEIR_MAP_TIMINGS};
+static const int described_by[] = {WEIR_TABLE_INSTANCE, WEIR_TABLE_RULE_INFO, WEIR_TABLE_RESOURCE_INFO,
+				   WEIR_TABLE_TIMINGS};
 
 /* What is of no use without another. */
 static const struct {
 	int table, without;
 } needs[] = {
 	/* Rows on CPUs that nobody looks at would count for nothing. */
-	{WEIR_MAP_NARROW_FLOWS, WEIR_MAP_PRESENCE},
-	{WEIR_MAP_MEDIUM_FLOWS, WEIR_MAP_PRESENCE},
-	{WEIR_MAP_WIDE_FLOWS, WEIR_MAP_PRESENCE},
+	{WEIR_TABLE_NARROW_FLOWS, WEIR_TABLE_PRESENCE},
+	{WEIR_TABLE_MEDIUM_FLOWS, WEIR_TABLE_PRESENCE},
+	{WEIR_TABLE_WIDE_FLOWS, WEIR_TABLE_PRESENCE},
 	/* Connections name the flows that count them, and are counted there. */
-	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_FLOWS},
-	{WEIR_MAP_CONNECTIONS, WEIR_MAP_CONNECTION_TOTALS},
-	{WEIR_MAP_CONNECTION_FLOWS, WEIR_MAP_CONNECTIONS},
-	{WEIR_MAP_CONNECTIONS, WEIR_MAP_LONE_CONNECTIONS},
-	{WEIR_MAP_CONNECTION_TOTALS, WEIR_MAP_CONNECTIONS},
-	{WEIR_MAP_LONE_CONNECTIONS, WEIR_MAP_CONNECTIONS},
+	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_CONNECTION_FLOWS},
+	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_CONNECTION_TOTALS},
+	{WEIR_TABLE_CONNECTION_FLOWS, WEIR_TABLE_CONNECTIONS},
+	{WEIR_TABLE_CONNECTIONS, WEIR_TABLE_LONE_CONNECTIONS},
+	{WEIR_TABLE_CONNECTION_TOTALS, WEIR_TABLE_CONNECTIONS},
+	{WEIR_TABLE_LONE_CONNECTIONS, WEIR_TABLE_CONNECTIONS},
 	/* Whose a penalty is; and whether there are any to be looked for. */
-	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALTY_KEYS},
-	{WEIR_MAP_PENALTY_KEYS, WEIR_MAP_PENALISED_FLOWS},
-	{WEIR_MAP_PENALISED_FLOWS, WEIR_MAP_PENALISED_RULES},
+	{WEIR_TABLE_PENALISED_FLOWS, WEIR_TABLE_PENALTY_KEYS},
+	{WEIR_TABLE_PENALTY_KEYS, WEIR_TABLE_PENALISED_FLOWS},
+	{WEIR_TABLE_PENALISED_FLOWS, WEIR_TABLE_PENALISED_RULES},
 	/* Whose drops they are. */
-	{WEIR_MAP_OFFENDERS, WEIR_MAP_OFFENDER_KEYS},
-	{WEIR_MAP_OFFENDER_KEYS, WEIR_MAP_OFFENDERS},
+	{WEIR_TABLE_OFFENDERS, WEIR_TABLE_OFFENDER_KEYS},
+	{WEIR_TABLE_OFFENDER_KEYS, WEIR_TABLE_OFFENDERS},
 	/* Whether there are any is said apart from them. */
-	{WEIR_MAP_TIMED_ADDRESSES, WEIR_MAP_TIMED_STATE},
-	{WEIR_MAP_TIMED_PREFIXES, WEIR_MAP_TIMED_STATE},
+	{WEIR_TABLE_TIMED_ADDRESSES, WEIR_TABLE_TIMED_STATE},
+	{WEIR_TABLE_TIMED_PREFIXES, WEIR_TABLE_TIMED_STATE},
 	/* Requests name their breakers, and wait in their rings. */
-	{WEIR_MAP_REQUESTS, WEIR_MAP_BREAKERS},
-	{WEIR_MAP_BREAKERS, WEIR_MAP_REQUEST_GROUPS},
-	{WEIR_MAP_REQUEST_GROUPS, WEIR_MAP_LONE_BREAKERS},
-	{WEIR_MAP_LONE_BREAKERS, WEIR_MAP_LONE_GROUPS},
-	{WEIR_MAP_LONE_GROUPS, WEIR_MAP_REQUESTS},
+	{WEIR_TABLE_REQUESTS, WEIR_TABLE_BREAKERS},
+	{WEIR_TABLE_BREAKERS, WEIR_TABLE_REQUEST_GROUPS},
+	{WEIR_TABLE_REQUEST_GROUPS, WEIR_TABLE_LONE_BREAKERS},
+	{WEIR_TABLE_LONE_BREAKERS, WEIR_TABLE_LONE_GROUPS},
+	{WEIR_TABLE_LONE_GROUPS, WEIR_TABLE_REQUESTS},
 	/* Tokens are what was left after the seconds that have been counted. */
-	{WEIR_MAP_WARM_STATES, WEIR_MAP_RULE_SECONDS},
-	{WEIR_MAP_RULE_SECONDS, WEIR_MAP_WARM_STATES},
+	{WEIR_TABLE_WARM_STATES, WEIR_TABLE_RULE_SECONDS},
+	{WEIR_TABLE_RULE_SECONDS, WEIR_TABLE_WARM_STATES},
 };
 
 static bool is_ours(const struct weir_instance_info *info, int table)
 {
-	return weir_info_table_version(info, table) == weir_state_table_version(table);
+	return info->tables[table].version == weir_table_version(table);
 }
 
 /* Nothing can be said of its rules. */
@@ -80,64 +81,16 @@ void weir_instance_find_foreign(struct weir_instance *instance, bool is_info_for
 
 bool weir_instance_is_foreign(const char *name, struct weir_instance_info *ret_head)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	_cleanup_(weir_closep) int fd = weir_pin_open(name, weir_table_name(WEIR_TABLE_INSTANCE));
 	bool is_foreign;
 
 	if (fd < 0 || weir_info_read(fd, ret_head, &is_foreign) || weir_info_expose_aliens(name, ret_head))
 		return false;
-	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_MAP_CONTROL) ||
-	       !is_ours(ret_head, WEIR_MAP_THRESHOLDS);
+	return is_all_foreign(ret_head, is_foreign) || !is_ours(ret_head, WEIR_TABLE_CONTROL) ||
+	       !is_ours(ret_head, WEIR_TABLE_THRESHOLDS);
 }
 
 /* ---- what to say ---- */
-
-static const char *const losses[WEIR_MAP_COUNT] = {
-	[WEIR_MAP_NARROW_FLOWS] = "windows of flows with narrow rows start empty",
-	[WEIR_MAP_MEDIUM_FLOWS] = "windows of flows with medium rows start empty",
-	[WEIR_MAP_WIDE_FLOWS] = "windows of flows with wide rows start empty",
-	[WEIR_MAP_PRESENCE] = "which CPUs have seen a flow is learned anew",
-	[WEIR_MAP_REMNANTS] = "flows that were pushed out of a full table begin anew",
-	[WEIR_MAP_STRANGERS] = "strangers of a full table begin anew (whenFull: aggregate)",
-	[WEIR_MAP_LONE_ROWS] = "windows of resources without a flow key start empty",
-	[WEIR_MAP_TALKERS] = "'weir flows' shows the keys of flows only as they come again",
-	[WEIR_MAP_OFFENDERS] = "drops of flows are counted from now on only",
-	[WEIR_MAP_OFFENDER_KEYS] = "whose drops were counted is forgotten",
-	[WEIR_MAP_RULE_COUNTERS] = "counters of rules start at 0",
-	[WEIR_MAP_RESOURCE_COUNTERS] = "counters of resources start at 0",
-	[WEIR_MAP_TOTALS] = "counters of verdicts start at 0",
-	[WEIR_MAP_CONTROL] = "a controller that runs now has to be started again",
-	[WEIR_MAP_RULE_SECONDS] = "what WarmUp rules let pass lately is forgotten",
-	[WEIR_MAP_WARM_STATES] = "WarmUp rules start cold",
-	[WEIR_MAP_SHARES] = "rules that hosts share admit nothing until the store has been asked",
-	[WEIR_MAP_FLOW_SHARES] = "flows that hosts share have a part of the limit until they are shared anew",
-	[WEIR_MAP_FLOW_DEMANDS] = "what came of flows that hosts share is counted anew",
-	[WEIR_MAP_THROTTLED_RESOURCES] = "throttled resources without a flow key start with no packet planned",
-	[WEIR_MAP_THROTTLED_FLOWS] = "throttled flows start with no packet planned",
-	[WEIR_MAP_BORROWING_RESOURCES] = "windows that lend, of resources without a flow key, start empty",
-	[WEIR_MAP_BORROWING_FLOWS] = "windows of flows that lend start empty",
-	[WEIR_MAP_TOKEN_RESOURCES] = "token buckets of resources without a flow key start full",
-	[WEIR_MAP_TOKEN_FLOWS] = "token buckets of flows start full",
-	[WEIR_MAP_WARMING_FLOWS] = "flows that warm up start cold",
-	[WEIR_MAP_PENALISED_FLOWS] = "penalties of flows are over",
-	[WEIR_MAP_PENALTY_KEYS] = "whose penalties were is forgotten",
-	[WEIR_MAP_PENALISED_RULES] = "penalties of resources without a flow key are over",
-	[WEIR_MAP_TIMED_STATE] = "whether anybody is blocked or allowed for a while is forgotten",
-	[WEIR_MAP_TIMED_ADDRESSES] = "addresses that were blocked or allowed for a while no longer are",
-	[WEIR_MAP_TIMED_PREFIXES] = "prefixes that were blocked or allowed for a while no longer are",
-	[WEIR_MAP_CONNECTIONS] = "connections are forgotten; those that are open count for nothing",
-	[WEIR_MAP_CONNECTION_FLOWS] = "counts of connections by flow start at 0",
-	[WEIR_MAP_LONE_CONNECTIONS] = "counts of connections of resources without a flow key start at 0",
-	[WEIR_MAP_CONNECTION_TOTALS] = "counts of connections by rule start at 0",
-	[WEIR_MAP_HANDSHAKES] = "handshakes of the last seconds are forgotten, for system rules",
-	[WEIR_MAP_SIGNALS] = "load and CPU usage are unknown until the controller samples them anew",
-	[WEIR_MAP_REQUESTS] = "requests that are being opened are forgotten",
-	[WEIR_MAP_BREAKERS] = "circuit breakers of flows start closed, with empty windows",
-	[WEIR_MAP_LONE_BREAKERS] = "circuit breakers of whole resources start closed, with empty windows",
-	[WEIR_MAP_REQUEST_GROUPS] = "requests of flows that wait for their time-outs are forgotten",
-	[WEIR_MAP_LONE_GROUPS] = "requests of whole resources that wait for their time-outs are forgotten",
-	[WEIR_MAP_EVENTS] = "the latest events are forgotten, and a 'weir events' that runs now ends",
-	[WEIR_MAP_PACE] = "packets that wait are sent, and their counters start at 0",
-};
 
 static bool is_narrow(const struct weir_rule_info *rule)
 {
@@ -205,54 +158,32 @@ static bool needs_controller(const struct weir_rule_info *rule)
 	return rule->moves || rule->cluster || weir_needs_samples(rule);
 }
 
-/* Who keeps something in a table. Of those that are missing here every rule does. */
-static bool (*const users[WEIR_MAP_COUNT])(const struct weir_rule_info *rule) = {
-	[WEIR_MAP_NARROW_FLOWS] = is_narrow,
-	[WEIR_MAP_MEDIUM_FLOWS] = is_medium,
-	[WEIR_MAP_WIDE_FLOWS] = is_wide,
-	[WEIR_MAP_PRESENCE] = is_keyed,
-	[WEIR_MAP_REMNANTS] = is_keyed,
-	[WEIR_MAP_STRANGERS] = aggregates,
-	[WEIR_MAP_LONE_ROWS] = is_lone,
-	[WEIR_MAP_TALKERS] = is_keyed,
-	[WEIR_MAP_CONTROL] = needs_controller,
-	[WEIR_MAP_RULE_SECONDS] = moves,
-	[WEIR_MAP_WARM_STATES] = moves,
-	[WEIR_MAP_SHARES] = is_shared,
-	[WEIR_MAP_FLOW_SHARES] = shares_flows,
-	[WEIR_MAP_FLOW_DEMANDS] = shares_flows,
-	[WEIR_MAP_THROTTLED_RESOURCES] = weir_throttles_resource,
-	[WEIR_MAP_THROTTLED_FLOWS] = weir_throttles_flows,
-	[WEIR_MAP_BORROWING_RESOURCES] = lends_to_resource,
-	[WEIR_MAP_BORROWING_FLOWS] = weir_lends_to_flows,
-	[WEIR_MAP_TOKEN_RESOURCES] = weir_has_token_resource,
-	[WEIR_MAP_TOKEN_FLOWS] = weir_has_token_flows,
-	[WEIR_MAP_WARMING_FLOWS] = weir_warms_flows,
-	[WEIR_MAP_PENALISED_FLOWS] = weir_penalises_flows,
-	[WEIR_MAP_PENALTY_KEYS] = weir_penalises_flows,
-	[WEIR_MAP_PENALISED_RULES] = weir_penalises,
-	[WEIR_MAP_CONNECTIONS] = weir_has_connections,
-	[WEIR_MAP_CONNECTION_FLOWS] = weir_has_connections,
-	[WEIR_MAP_LONE_CONNECTIONS] = weir_has_connections,
-	[WEIR_MAP_CONNECTION_TOTALS] = weir_has_connections,
-	[WEIR_MAP_HANDSHAKES] = goes_by_handshakes,
-	[WEIR_MAP_SIGNALS] = goes_by_samples,
-	[WEIR_MAP_REQUESTS] = weir_is_breaker,
-	[WEIR_MAP_BREAKERS] = weir_is_breaker,
-	[WEIR_MAP_LONE_BREAKERS] = weir_is_breaker,
-	[WEIR_MAP_REQUEST_GROUPS] = weir_is_breaker,
-	[WEIR_MAP_LONE_GROUPS] = weir_is_breaker,
+static bool everybody(const struct weir_rule_info *rule)
+{
+	(void)rule;
+	return true;
+}
+
+/* Who keeps something in a table, and what is lost when it starts afresh. */
+static const struct {
+	bool (*is_used_by)(const struct weir_rule_info *rule);
+	const char *loss;
+} rows[WEIR_TABLE_COUNT] = {
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, entries, part, users, lost)     \
+	[WEIR_TABLE_##identifier] = {users, lost},
+#include "weir_tables.def"
+#undef TABLE
 };
 
 /* Whether it is missed by nobody when it starts afresh. */
 static bool is_idle(const struct weir_instance *instance, int map)
 {
-	if (map == WEIR_MAP_PACE)
+	if (map == WEIR_TABLE_PACE)
 		return !weir_pace_is_attached(instance->name);
-	if (!users[map])
+	if (rows[map].is_used_by == everybody)
 		return false;
 	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++)
-		if (instance->rules[slot].state == WEIR_SLOT_USED && users[map](&instance->rules[slot]))
+		if (instance->rules[slot].state == WEIR_SLOT_USED && rows[map].is_used_by(&instance->rules[slot]))
 			return false;
 	return true;
 }
@@ -260,18 +191,18 @@ static bool is_idle(const struct weir_instance *instance, int map)
 bool weir_instance_empties(const struct weir_instance *instance, const struct weir_rule_info *rule)
 {
 	static const int holding[] = {
-		WEIR_MAP_NARROW_FLOWS,	      WEIR_MAP_MEDIUM_FLOWS,
-		WEIR_MAP_WIDE_FLOWS,	      WEIR_MAP_LONE_ROWS,
-		WEIR_MAP_WARM_STATES,	      WEIR_MAP_THROTTLED_RESOURCES,
-		WEIR_MAP_THROTTLED_FLOWS,     WEIR_MAP_WARMING_FLOWS,
-		WEIR_MAP_PENALISED_FLOWS,     WEIR_MAP_PENALISED_RULES,
-		WEIR_MAP_CONNECTIONS,	      WEIR_MAP_BORROWING_FLOWS,
-		WEIR_MAP_BORROWING_RESOURCES, WEIR_MAP_TOKEN_RESOURCES,
-		WEIR_MAP_TOKEN_FLOWS,	      WEIR_MAP_BREAKERS,
+		WEIR_TABLE_NARROW_FLOWS,	WEIR_TABLE_MEDIUM_FLOWS,
+		WEIR_TABLE_WIDE_FLOWS,		WEIR_TABLE_LONE_ROWS,
+		WEIR_TABLE_WARM_STATES,		WEIR_TABLE_THROTTLED_RESOURCES,
+		WEIR_TABLE_THROTTLED_FLOWS,	WEIR_TABLE_WARMING_FLOWS,
+		WEIR_TABLE_PENALISED_FLOWS,	WEIR_TABLE_PENALISED_RULES,
+		WEIR_TABLE_CONNECTIONS,		WEIR_TABLE_BORROWING_FLOWS,
+		WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_TOKEN_RESOURCES,
+		WEIR_TABLE_TOKEN_FLOWS,		WEIR_TABLE_BREAKERS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(holding); i++)
-		if (instance->is_foreign[holding[i]] && users[holding[i]](rule))
+		if (instance->is_foreign[holding[i]] && rows[holding[i]].is_used_by(rule))
 			return true;
 	return false;
 }
@@ -280,20 +211,19 @@ bool weir_instance_empties(const struct weir_instance *instance, const struct we
 
 static const char *why(const struct weir_instance *instance, int map, char words[WHY_BYTES])
 {
-	uint32_t theirs = weir_info_table_version(&instance->info, map), ours = weir_state_table_version(map);
+	uint32_t theirs = instance->info.tables[map].version, ours = weir_table_version(map);
 
 	if (theirs == ours)
-		snprintf(words, WHY_BYTES, "table '%s' is of no use without another that does",
-			 weir_state_table_name(map));
+		snprintf(words, WHY_BYTES, "table '%s' is of no use without another that does", weir_table_name(map));
 	else if (!theirs)
-		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_state_table_name(map));
+		snprintf(words, WHY_BYTES, "it has no table '%s' that is complete", weir_table_name(map));
 	else if (theirs == WEIR_TABLE_ALIEN)
 		snprintf(words, WHY_BYTES,
 			 "another build of this version made its table '%s', with values of other sizes",
-			 weir_state_table_name(map));
+			 weir_table_name(map));
 	else
 		snprintf(words, WHY_BYTES, "its table '%s' is of version %u, and this weir has %u",
-			 weir_state_table_name(map), theirs, ours);
+			 weir_table_name(map), theirs, ours);
 	return words;
 }
 
@@ -350,7 +280,7 @@ int weir_instance_expect_tables(const struct weir_instance *instance, uint64_t t
 /* What the other version does not have, or a reload that died has begun to replace, holds nothing to lose. */
 static bool is_lost(const struct weir_instance *instance, int map)
 {
-	return instance->is_foreign[map] && weir_info_table_version(&instance->info, map) && !is_idle(instance, map);
+	return instance->is_foreign[map] && instance->info.tables[map].version && !is_idle(instance, map);
 }
 
 /* Refused, or a warning. Returns how many there are. */
@@ -359,15 +289,15 @@ static int list_losses(const struct weir_instance *instance, bool is_refused, st
 	char words[WHY_BYTES];
 	int count = 0;
 
-	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++) {
 		if (!is_lost(instance, map))
 			continue;
 		count++;
 		why(instance, map, words);
 		if (is_refused)
-			weir_diag_error(diag, NULL, NULL, NULL, "%s: %s", losses[map], words);
+			weir_diag_error(diag, NULL, NULL, NULL, "%s: %s", rows[map].loss, words);
 		else
-			weir_diag_warning(diag, NULL, NULL, NULL, "%s: %s", losses[map], words);
+			weir_diag_warning(diag, NULL, NULL, NULL, "%s: %s", rows[map].loss, words);
 	}
 	return count;
 }

@@ -151,7 +151,7 @@ static void destroy_program(struct pace_bpf **skel)
 
 static int load_program(const char *instance, struct pace_bpf **ret_skel)
 {
-	_cleanup_(weir_closep) int counters_fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	_cleanup_(weir_closep) int counters_fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_PACE));
 	_cleanup_(destroy_program) struct pace_bpf *skel = NULL;
 	int err;
 
@@ -301,7 +301,7 @@ static int read_device_queue(const char *instance, struct weir_tc_queue *ret_que
 
 int weir_pace_read(const char *instance, struct weir_pace_state *ret_state)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_PACE));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_PACE));
 	struct weir_pace_counters sum = {};
 	struct weir_tc_queue queue = {};
 	int err = fd;

@@ -34,6 +34,26 @@ static int read_value(int map_fd, void **ret_value, uint32_t *ret_bytes)
 	return 0;
 }
 
+/* Its tables in our order, whatever order the version had that wrote it; then those that we do not have. */
+static void sort_tables(struct weir_instance_info *info)
+{
+	struct weir_table_info sorted[WEIR_TABLES_MAX] = {};
+	int others = WEIR_TABLE_COUNT;
+
+	for (int i = 0; i < WEIR_TABLES_MAX; i++) {
+		int table = 0;
+
+		while (table < WEIR_TABLE_COUNT &&
+		       strncmp(info->tables[i].name, weir_table_name(table), WEIR_TABLE_NAME_BYTES))
+			table++;
+		if (table < WEIR_TABLE_COUNT)
+			sorted[table] = info->tables[i];
+		else if (info->tables[i].name[0] && others < WEIR_TABLES_MAX)
+			sorted[others++] = info->tables[i];
+	}
+	memcpy(info->tables, sorted, sizeof(sorted));
+}
+
 int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign)
 {
 	_cleanup_(weir_freep) void *value = NULL;
@@ -52,59 +72,38 @@ int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is
 	is_ours = info.abi_version == WEIR_ABI_VERSION && bytes == sizeof(info);
 	if (is_ours)
 		memcpy(&info, value, sizeof(info));
+	sort_tables(&info);
 	*ret_info = info;
 	*ret_is_foreign = !is_ours;
 	return 0;
 }
 
-void weir_info_name_tables(struct weir_instance_info *info)
+void weir_info_describe_tables(struct weir_instance_info *info, const __u32 sizes[WEIR_TABLE_COUNT])
 {
 	memset(info->tables, 0, sizeof(info->tables));
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
-		strcpy(info->tables[table].name, weir_state_table_name(table));
-		info->tables[table].version = weir_state_table_version(table);
+		strcpy(info->tables[table].name, weir_table_name(table));
+		info->tables[table].version = weir_table_version(table);
+		info->tables[table].size = sizes[table];
 	}
-}
-
-static int find_table(const struct weir_instance_info *info, int table)
-{
-	for (int i = 0; i < WEIR_TABLES_MAX; i++)
-		if (!strncmp(info->tables[i].name, weir_state_table_name(table), WEIR_TABLE_NAME_BYTES))
-			return i;
-	return -1;
-}
-
-uint32_t weir_info_table_version(const struct weir_instance_info *info, int table)
-{
-	int found = find_table(info, table);
-
-	return found < 0 ? 0 : info->tables[found].version;
 }
 
 int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info)
 {
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++) {
 		_cleanup_(weir_closep) int fd = -1;
-		int found = find_table(info, table), is_shaped;
+		int is_shaped;
 
-		if (found < 0 || info->tables[found].version != weir_state_table_version(table))
+		if (info->tables[table].version != weir_table_version(table))
 			continue;
-		fd = weir_pin_open(instance, weir_state_table_name(table));
-		is_shaped = fd < 0 ? fd : weir_state_table_is_shaped(table, fd);
+		fd = weir_pin_open(instance, weir_table_name(table));
+		is_shaped = fd < 0 ? fd : weir_table_is_shaped(table, fd);
 		if (is_shaped < 0 && is_shaped != -ENOENT)
 			return is_shaped;
 		if (!is_shaped)
-			info->tables[found].version = WEIR_TABLE_ALIEN;
+			info->tables[table].version = WEIR_TABLE_ALIEN;
 	}
 	return 0;
-}
-
-void weir_info_mark_replaced(struct weir_instance_info *info, int table)
-{
-	int found = find_table(info, table);
-
-	if (found >= 0)
-		info->tables[found].version = 0;
 }
 
 int weir_info_retire(int map_fd, uint64_t generation)
@@ -123,7 +122,7 @@ int weir_info_retire(int map_fd, uint64_t generation)
 
 uint64_t weir_info_netns(const char *instance)
 {
-	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_instance_map_name(WEIR_MAP_INSTANCE));
+	_cleanup_(weir_closep) int fd = weir_pin_open(instance, weir_table_name(WEIR_TABLE_INSTANCE));
 	struct weir_instance_info info;
 	bool is_foreign;
 

@@ -12,7 +12,8 @@
 
 /*
  * Read an instance's map `instance`. *ret_is_foreign: another version wrote it, and only the head is there, from
- * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Returns 0 or -errno.
+ * `magic` to `netns`, which all versions share; `abi_version` 0 when not even that can be told. Its tables begin with
+ * ours, by enum weir_table_id; version 0: it has none of this name, or it is being replaced. Returns 0 or -errno.
  */
 int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is_foreign);
 
@@ -24,14 +25,8 @@ int weir_info_read(int map_fd, struct weir_instance_info *ret_info, bool *ret_is
 #define WEIR_TABLE_ALIEN UINT32_MAX
 int weir_info_expose_aliens(const char *instance, struct weir_instance_info *info);
 
-/* Say that the tables are as this version lays them out. */
-void weir_info_name_tables(struct weir_instance_info *info);
-
-/* Version of a table (enum weir_state_table) by the info; 0: it has none of this name, or it is being replaced. */
-uint32_t weir_info_table_version(const struct weir_instance_info *info, int table);
-
-/* Say of a table that it is being replaced. */
-void weir_info_mark_replaced(struct weir_instance_info *info, int table);
+/* Say that the tables are as this version lays them out, and as large as a load made them. */
+void weir_info_describe_tables(struct weir_instance_info *info, const __u32 sizes[WEIR_TABLE_COUNT]);
 
 /*
  * A new map has replaced this map `instance`, of whatever version: give it the number of the new generation, so that

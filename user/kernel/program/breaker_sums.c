@@ -69,8 +69,7 @@ int weir_breakers_visit(const struct weir_breaker_maps *maps, uint64_t now_ns, w
 	if (has_any)
 		err = visit_lone(&scan);
 	if (!err && has_flows)
-		err = weir_array_scan(maps->breakers, maps->breaker_sets, sizeof(struct weir_breaker_set), visit_set,
-				      &scan);
+		err = weir_table_scan(WEIR_TABLE_BREAKERS, maps->breakers, maps->breaker_sets, visit_set, &scan);
 	return err;
 }
 

@@ -10,8 +10,8 @@
 struct weir_connection_fds weir_object_connection_fds(const struct weir_object *object)
 {
 	return (struct weir_connection_fds){
-		.totals = weir_object_map_fd(object, WEIR_MAP_CONNECTION_TOTALS),
-		.lone = weir_object_map_fd(object, WEIR_MAP_LONE_CONNECTIONS),
+		.totals = weir_object_map_fd(object, WEIR_TABLE_CONNECTION_TOTALS),
+		.lone = weir_object_map_fd(object, WEIR_TABLE_LONE_CONNECTIONS),
 	};
 }
 

@@ -74,10 +74,12 @@ static void configure(struct weir_config *config, __u32 fields)
 	config->notes_offenders = 0;
 	config->tick_ns = 1;
 	config->tick_origin_ns = 0;
-	config->narrow_sets = at_most(config->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK);
-	config->medium_sets = at_most(config->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK);
-	config->wide_sets = at_most(config->wide_sets, WEIR_WIDE_SETS_PER_CHUNK);
-	config->presence_cells = WEIR_PRESENCE_LINE_CELLS;
+	config->sizes[WEIR_TABLE_NARROW_FLOWS] =
+		at_most(config->sizes[WEIR_TABLE_NARROW_FLOWS], WEIR_NARROW_SETS_PER_CHUNK);
+	config->sizes[WEIR_TABLE_MEDIUM_FLOWS] =
+		at_most(config->sizes[WEIR_TABLE_MEDIUM_FLOWS], WEIR_MEDIUM_SETS_PER_CHUNK);
+	config->sizes[WEIR_TABLE_WIDE_FLOWS] = at_most(config->sizes[WEIR_TABLE_WIDE_FLOWS], WEIR_WIDE_SETS_PER_CHUNK);
+	config->sizes[WEIR_TABLE_PRESENCE] = WEIR_PRESENCE_LINE_CELLS;
 }
 
 static int copy_data(struct weir_object *object, __u32 program_id, __u32 fields, __u32 *ret_fields)

@@ -196,14 +196,9 @@ static int explain_load_failure(int err, const struct listener *listener, struct
 
 /* ---- sizes and configuration, before the load ---- */
 
-static struct bpf_map *instance_map(const struct weir_object *object, enum weir_instance_map map)
+static struct bpf_map *table_map(const struct weir_object *object, enum weir_table_id map)
 {
-	return bpf_object__find_map_by_name(object->skel->obj, weir_instance_map_name(map));
-}
-
-static __u32 at_least_one(__u32 entries)
-{
-	return entries ? entries : 1;
+	return bpf_object__find_map_by_name(object->skel->obj, weir_table_name(map));
 }
 
 static int set_sizes(const struct weir_object *object, const struct weir_image *image)
@@ -214,64 +209,27 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		__u32 entries;
 	} sizes[] = {
 		{skel->maps.vectors, image->vector_count},
-		{skel->maps.thresholds, image->rule_count},
 		{skel->maps.prefix_nodes, image->prefix_node_count},
 		{skel->maps.interfaces, image->interface_count},
-		{skel->maps.rule_info, image->rule_slots},
-		{skel->maps.rule_counters, image->rule_slots},
-		{skel->maps.offenders, weir_image_offender_sets(image)},
-		{skel->maps.offender_keys, weir_image_offender_sets(image) * WEIR_OFFENDER_WAYS},
-		{skel->maps.lone_rows, image->rule_slots},
-		{skel->maps.rule_seconds, image->rule_slots},
-		{skel->maps.warm_states, image->rule_slots},
-		{skel->maps.shares, image->rule_slots},
-		{skel->maps.throttled_resources, image->rule_slots},
-		{skel->maps.throttled_flows, image->config.throttle_sets},
-		{skel->maps.token_resources, image->rule_slots},
-		{skel->maps.token_flows, image->config.token_sets},
-		{skel->maps.warming_flows, image->config.warming_sets},
-		{skel->maps.penalised_flows, image->config.penalty_sets},
-		{skel->maps.penalty_keys, image->config.penalty_sets * WEIR_PENALTY_WAYS},
-		{skel->maps.penalised_rules, image->rule_slots},
-		{skel->maps.borrowing_flows, image->config.borrowing_sets},
-		{skel->maps.borrowing_resources, weir_image_borrowing_slots(image)},
-		{skel->maps.timed_addresses, image->timed_entries},
-		{skel->maps.connections, image->config.connection_sets},
-		{skel->maps.connection_flows, image->config.connection_flow_sets},
-		{skel->maps.lone_connections, weir_image_connection_slots(image)},
-		{skel->maps.connection_totals, weir_image_connection_slots(image)},
-		{skel->maps.requests, image->config.request_sets},
-		{skel->maps.breakers, image->config.breaker_sets},
-		{skel->maps.lone_breakers, weir_image_breaker_slots(image)},
-		{skel->maps.request_groups, weir_image_groups(image)},
-		{skel->maps.lone_groups, weir_image_lone_groups(image)},
 		{skel->maps.overrides, image->override_count},
-		{skel->maps.resource_info, image->resource_slots},
-		{skel->maps.resource_counters, image->resource_slots},
-		{skel->maps.narrow_flows, image->config.narrow_sets / WEIR_NARROW_SETS_PER_CHUNK},
-		{skel->maps.medium_flows, image->config.medium_sets / WEIR_MEDIUM_SETS_PER_CHUNK},
-		{skel->maps.wide_flows, image->config.wide_sets / WEIR_WIDE_SETS_PER_CHUNK},
-		{skel->maps.presence, image->config.presence_cells / WEIR_PRESENCE_LINE_CELLS},
-		{skel->maps.remnants, WEIR_REMNANT_ALL_SETS(image->config.remnant_sets)},
-		{skel->maps.strangers, image->config.stranger_groups},
 	};
+	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		int err = bpf_map__set_max_entries(sizes[i].map, at_least_one(sizes[i].entries));
-
-		if (err)
-			return err;
-	}
-	return 0;
+	for (size_t i = 0; !err && i < ARRAY_SIZE(sizes); i++)
+		err = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries ?: 1);
+	for (int table = 0; !err && table < WEIR_TABLE_COUNT; table++)
+		err = bpf_map__set_max_entries(table_map(object, table),
+					       weir_table_entries(table, image->config.sizes[table]));
+	return err;
 }
 
 static int reuse_maps(const struct weir_object *object, const struct weir_object_options *options)
 {
-	for (int map = 0; map < WEIR_MAP_COUNT; map++) {
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++) {
 		int err = 0;
 
 		if (options->reuse_fd[map] > 0)
-			err = bpf_map__reuse_fd(instance_map(object, map), options->reuse_fd[map]);
+			err = bpf_map__reuse_fd(table_map(object, map), options->reuse_fd[map]);
 		if (err)
 			return err;
 	}
@@ -430,7 +388,7 @@ static int clear_slots(const struct bpf_map *map, const bool *is_fresh, __u32 sl
 /* Word by word: a controller may be writing courses of other rules' flows beside them. */
 static int forget_flow_shares(const struct weir_object *object, uint32_t slot)
 {
-	struct weir_flow_share_set *sets = weir_array_map(weir_object_map_fd(object, WEIR_MAP_FLOW_SHARES),
+	struct weir_flow_share_set *sets = weir_array_map(weir_object_map_fd(object, WEIR_TABLE_FLOW_SHARES),
 							  WEIR_FLOW_SHARE_SETS, sizeof(*sets), true);
 
 	if (!sets)
@@ -450,7 +408,7 @@ static int forget_shares(const struct weir_object *object, const struct weir_ima
 			 const struct weir_rule_info *previous, struct weir_diag *diag)
 {
 	static const struct weir_shared_threshold none;
-	int fd = weir_object_map_fd(object, WEIR_MAP_SHARES), err;
+	int fd = weir_object_map_fd(object, WEIR_TABLE_SHARES), err;
 
 	for (uint32_t slot = 0; slot < image->rule_slots; slot++) {
 		if (image->rule_info[slot].state != WEIR_SLOT_USED || !image->rule_info[slot].cluster)
@@ -506,27 +464,30 @@ static int clear_fresh_slots(const struct weir_object *object, const struct weir
 		const struct bpf_map *map;
 		bool is_used;
 	} tables[] = {
-		{WEIR_MAP_LONE_ROWS, skel->maps.lone_rows, true},
-		{WEIR_MAP_RULE_COUNTERS, skel->maps.rule_counters, true},
-		{WEIR_MAP_THROTTLED_RESOURCES, skel->maps.throttled_resources, true},
-		{WEIR_MAP_BORROWING_RESOURCES, skel->maps.borrowing_resources, weir_image_borrowing_slots(image) > 0},
-		{WEIR_MAP_TOKEN_RESOURCES, skel->maps.token_resources, true},
-		{WEIR_MAP_LONE_CONNECTIONS, skel->maps.lone_connections, weir_image_connection_slots(image) > 0},
-		{WEIR_MAP_CONNECTION_TOTALS, skel->maps.connection_totals, weir_image_connection_slots(image) > 0},
+		{WEIR_TABLE_LONE_ROWS, skel->maps.lone_rows, true},
+		{WEIR_TABLE_RULE_COUNTERS, skel->maps.rule_counters, true},
+		{WEIR_TABLE_THROTTLED_RESOURCES, skel->maps.throttled_resources, true},
+		{WEIR_TABLE_BORROWING_RESOURCES, skel->maps.borrowing_resources,
+		 image->config.sizes[WEIR_TABLE_BORROWING_RESOURCES] > 0},
+		{WEIR_TABLE_TOKEN_RESOURCES, skel->maps.token_resources, true},
+		{WEIR_TABLE_LONE_CONNECTIONS, skel->maps.lone_connections,
+		 image->config.sizes[WEIR_TABLE_LONE_CONNECTIONS] > 0},
+		{WEIR_TABLE_CONNECTION_TOTALS, skel->maps.connection_totals,
+		 image->config.sizes[WEIR_TABLE_LONE_CONNECTIONS] > 0},
 	};
 	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(tables); i++)
 		if (options->reuse_fd[tables[i].id] > 0 && tables[i].is_used)
 			err = clear_slots(tables[i].map, image->fresh_rule_slots, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_COUNTERS] > 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_RESOURCE_COUNTERS] > 0)
 		err = clear_slots(skel->maps.resource_counters, image->fresh_resource_slots, image->resource_slots,
 				  diag);
-	if (!err && options->reuse_fd[WEIR_MAP_PENALISED_RULES] > 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_PENALISED_RULES] > 0)
 		err = forget_penalties(object, image, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_OFFENDERS] > 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_OFFENDERS] > 0)
 		err = forget_offenders(object, image, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_SHARES] > 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_SHARES] > 0)
 		err = forget_shares(object, image, options->previous_rules, diag);
 	return err;
 }
@@ -545,9 +506,9 @@ static int fill_instance(const struct weir_object *object, const struct weir_ima
 
 	/* Published timings never change, so that this writes again what is there, and what is new. */
 	err = fill_array(skel->maps.timings, image->timings, image->timing_count, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_RULE_INFO] <= 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_RULE_INFO] <= 0)
 		err = fill_array(skel->maps.rule_info, image->rule_info, image->rule_slots, diag);
-	if (!err && options->reuse_fd[WEIR_MAP_RESOURCE_INFO] <= 0)
+	if (!err && options->reuse_fd[WEIR_TABLE_RESOURCE_INFO] <= 0)
 		err = fill_array(skel->maps.resource_info, image->resource_info, image->resource_slots, diag);
 	if (!err)
 		err = clear_fresh_slots(object, image, options, diag);
@@ -648,9 +609,9 @@ int weir_object_program_fd(const struct weir_object *object)
 	return bpf_program__fd(object->skel->progs.weir_ingress);
 }
 
-int weir_object_map_fd(const struct weir_object *object, enum weir_instance_map map)
+int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map)
 {
-	return bpf_map__fd(instance_map(object, map));
+	return bpf_map__fd(table_map(object, map));
 }
 
 int weir_object_own_map_fd(const struct weir_object *object, const char *name)
@@ -667,8 +628,8 @@ struct weir_moving_fds weir_object_moving_fds(const struct weir_object *object)
 {
 	return (struct weir_moving_fds){
 		.thresholds = weir_object_thresholds_fd(object),
-		.rule_seconds = weir_object_map_fd(object, WEIR_MAP_RULE_SECONDS),
-		.warm_states = weir_object_map_fd(object, WEIR_MAP_WARM_STATES),
+		.rule_seconds = weir_object_map_fd(object, WEIR_TABLE_RULE_SECONDS),
+		.warm_states = weir_object_map_fd(object, WEIR_TABLE_WARM_STATES),
 	};
 }
 

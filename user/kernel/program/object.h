@@ -16,33 +16,23 @@
 
 #include "base/diag.h"
 #include "compile/compile.h"
+#include "program/array.h"
 #include "program/thresholds.h"
 #include "weir_tables.h"
 
-/* Maps of the instance, which outlive a load (weir_tables.h). Index of weir_object_options.reuse_fd. */
-#define WEIR_TABLE_ENUM(identifier, name, type, bytes, version) WEIR_MAP_##identifier,
-enum weir_instance_map {
-	WEIR_STATE_TABLES(WEIR_TABLE_ENUM) WEIR_MAP_COUNT,
-};
-
-/* A table that has a version: one of those, or one that a load makes anew, and other versions read. */
-enum weir_state_table {
-	WEIR_TABLE_SHOWN = WEIR_MAP_COUNT - 1,
-	WEIR_SHOWN_TABLES(WEIR_TABLE_ENUM) WEIR_TABLE_COUNT,
-};
-#undef WEIR_TABLE_ENUM
-
-/* Name of the map in the object, and of its pin: "instance", "rule_info", ... */
-const char *weir_instance_map_name(enum weir_instance_map map);
-const char *weir_state_table_name(int table);
+/* Name of a table's map in the object, and of its pin: "instance", "rule_info", ... */
+const char *weir_table_name(enum weir_table_id table);
 
 /* Its layout version here. */
-__u32 weir_state_table_version(int table);
+__u32 weir_table_version(enum weir_table_id table);
 
 /* Whether this map's keys and values are of the sizes that the table has here: the kernel copies as many bytes as the
  * map says, whatever room there is for them. 1, 0, or -errno when that cannot be told.
  */
-int weir_state_table_is_shaped(int table, int map_fd);
+int weir_table_is_shaped(enum weir_table_id table, int map_fd);
+
+/* weir_array_scan() or weir_percpu_scan() of a whole table; `size` is that of the load, and of 0 there is nothing. */
+int weir_table_scan(enum weir_table_id table, int map_fd, uint32_t size, weir_percpu_visit *visit, void *data);
 
 struct weir_object_options {
 	bool is_virtual;	 /* clock and interface come from the lab (replay, tests) */
@@ -53,7 +43,7 @@ struct weir_object_options {
 	/* the rules by slot, as they were before this load; NULL: there was none */
 	const struct weir_rule_info *previous_rules;
 	bool is_trial; /* it is only to be seen whether it loads: nothing is written to maps that go on */
-	int reuse_fd[WEIR_MAP_COUNT]; /* maps to go on with; 0 or less: make it anew */
+	int reuse_fd[WEIR_STATE_TABLE_COUNT]; /* maps to go on with; 0 or less: make it anew */
 };
 
 struct weir_object;
@@ -72,7 +62,7 @@ static inline void weir_object_freep(struct weir_object **object)
 }
 
 int weir_object_program_fd(const struct weir_object *object);
-int weir_object_map_fd(const struct weir_object *object, enum weir_instance_map map);
+int weir_object_map_fd(const struct weir_object *object, enum weir_table_id map);
 /* A map of the program's own, by its name; negative when there is none. The object keeps it. */
 int weir_object_own_map_fd(const struct weir_object *object, const char *name);
 int weir_object_thresholds_fd(const struct weir_object *object);

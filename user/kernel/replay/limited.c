@@ -47,9 +47,9 @@ int weir_replay_read_limited(const struct weir_object *object, const struct weir
 	struct weir_offenders offenders;
 	struct weir_replay_limits limits = {};
 	struct scan scan = {.image = image};
-	int err = weir_offenders_map(&offenders, weir_object_map_fd(object, WEIR_MAP_OFFENDERS),
-				     weir_object_map_fd(object, WEIR_MAP_OFFENDER_KEYS),
-				     weir_image_offender_sets(image), false);
+	int err = weir_offenders_map(&offenders, weir_object_map_fd(object, WEIR_TABLE_OFFENDERS),
+				     weir_object_map_fd(object, WEIR_TABLE_OFFENDER_KEYS),
+				     image->config.sizes[WEIR_TABLE_OFFENDERS], false);
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of flows");

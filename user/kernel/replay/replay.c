@@ -334,7 +334,8 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	if (!err)
 		err = open_thresholds(attempt, diag);
 	if (!err)
-		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_MAP_SIGNALS), &attempt->signals, diag);
+		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_TABLE_SIGNALS), &attempt->signals,
+					diag);
 	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
 }
 
@@ -465,8 +466,8 @@ static int judge_frame(struct attempt *attempt, const struct weir_ethernet *ethe
 /* ---- counters ---- */
 
 /* All CPUs' copies of one element, added up word by word; every counter is made of __u64. */
-static int sum_counters(const struct attempt *attempt, enum weir_instance_map map, uint32_t slot, void *sum,
-			size_t bytes, struct weir_diag *diag)
+static int sum_counters(const struct attempt *attempt, enum weir_table_id map, uint32_t slot, void *sum, size_t bytes,
+			struct weir_diag *diag)
 {
 	size_t cpu, word, words = bytes / sizeof(__u64), cpus = attempt->image->config.cpus;
 	_cleanup_(weir_freep) __u64 *copies = calloc(cpus, bytes);
@@ -492,7 +493,7 @@ static int read_rule_counters(struct attempt *attempt, struct weir_replay_evicti
 	for (i = 0; i < attempt->image->rule_count + attempt->image->meter_count; i++) {
 		struct weir_rule_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_MAP_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
+		err = sum_counters(attempt, WEIR_TABLE_RULE_COUNTERS, attempt->image->rules[i].slot, &counters,
 				   sizeof(counters), diag);
 		if (err)
 			return err;
@@ -538,9 +539,9 @@ static int read_breakers(struct attempt *attempt, struct weir_replay_evictions *
 	const struct weir_image *image = attempt->image;
 	_cleanup_(weir_freep) struct weir_breaker_sum *sums = calloc(image->rule_slots + 1, sizeof(*sums));
 	const struct weir_breaker_maps maps = {
-		.breakers = weir_object_map_fd(attempt->object, WEIR_MAP_BREAKERS),
-		.lone_breakers = weir_object_map_fd(attempt->object, WEIR_MAP_LONE_BREAKERS),
-		.breaker_sets = image->config.breaker_sets,
+		.breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_BREAKERS),
+		.lone_breakers = weir_object_map_fd(attempt->object, WEIR_TABLE_LONE_BREAKERS),
+		.breaker_sets = image->config.sizes[WEIR_TABLE_BREAKERS],
 		.rules = image->rule_info,
 		.rule_slots = image->rule_slots,
 	};
@@ -565,7 +566,7 @@ static int read_resource_counters(struct attempt *attempt, struct weir_diag *dia
 	for (i = 0; i < attempt->image->resource_count; i++) {
 		struct weir_resource_counters counters = {};
 
-		err = sum_counters(attempt, WEIR_MAP_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
+		err = sum_counters(attempt, WEIR_TABLE_RESOURCE_COUNTERS, attempt->image->resources[i].slot, &counters,
 				   sizeof(counters), diag);
 		if (err)
 			return err;
@@ -702,8 +703,8 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 		err = weir_replay_read_limited(attempt->object, attempt->image, attempt->survey->latest_ns,
 					       &attempt->report.limits, diag);
 	if (!err)
-		err = sum_counters(attempt, WEIR_MAP_TOTALS, 0, &attempt->report.totals, sizeof(attempt->report.totals),
-				   diag);
+		err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &attempt->report.totals,
+				   sizeof(attempt->report.totals), diag);
 	if (!err)
 		err = commit(attempt, diag);
 	if (err)

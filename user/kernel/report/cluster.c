@@ -174,7 +174,7 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 		if (!instance->rules[slot].cluster)
 			continue;
 		rule->rule = &instance->rules[slot];
-		if (bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SHARES], &slot, &rule->shared))
+		if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_SHARES], &slot, &rule->shared))
 			return -errno;
 		rule->in_force = weir_share_in_force(&rule->shared, view->now_ns);
 		rule->threshold = threshold_of(rule->rule, rule->shared.hosts);
@@ -190,7 +190,7 @@ static int read_rules(const struct weir_instance *instance, struct weir_cluster_
 int weir_cluster_view_look(const struct weir_instance *instance, struct weir_cluster_view *ret_view,
 			   struct weir_diag *diag)
 {
-	int err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_MAP_SHARES), "the shares", diag);
+	int err = weir_instance_expect_tables(instance, WEIR_TABLE_BIT(WEIR_TABLE_SHARES), "the shares", diag);
 
 	if (err)
 		return err;

@@ -63,15 +63,15 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 	_cleanup_(weir_status_free) struct weir_status_view view = {.instance = instance};
 	int err = weir_controller_look(instance, &view.controller, diag);
 
-	if (!err && !instance->is_foreign[WEIR_MAP_PENALISED_FLOWS])
+	if (!err && !instance->is_foreign[WEIR_TABLE_PENALISED_FLOWS])
 		err = weir_penalties_read(instance, 1, &view.penalties, diag);
 	if (!err)
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)
 		err = weir_remnants_look(instance, &view.remnants, diag);
-	if (!err && !instance->is_foreign[WEIR_MAP_SHARES])
+	if (!err && !instance->is_foreign[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(instance, &view.cluster, diag);
-	if (!err && !instance->is_foreign[WEIR_MAP_REQUESTS])
+	if (!err && !instance->is_foreign[WEIR_TABLE_REQUESTS])
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err && weir_timed_is_readable(instance)) {
 		err = weir_timed_count(instance, &view.timed, diag);
@@ -294,10 +294,12 @@ static json_t *describe_signals(const struct weir_host_signals *signals)
 /* Sizes are rounded up to powers of two. */
 static void add_connection_settings(const struct weir_instance_info *info, json_t *settings)
 {
-	json_object_set_new(settings, "connections",
-			    json_integer((json_int_t)info->connection_sets * WEIR_CONNECTIONS_PER_SET));
+	json_object_set_new(
+		settings, "connections",
+		json_integer((json_int_t)info->tables[WEIR_TABLE_CONNECTIONS].size * WEIR_CONNECTIONS_PER_SET));
 	json_object_set_new(settings, "connectionFlows",
-			    json_integer((json_int_t)info->connection_flow_sets * WEIR_CONNECTION_FLOWS_PER_SET));
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_CONNECTION_FLOWS].size *
+					 WEIR_CONNECTION_FLOWS_PER_SET));
 	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
 		json_object_set_new(settings, weir_connection_timeout_names[class],
 				    json_integer(info->connection_timeout_ms[class]));
@@ -305,8 +307,10 @@ static void add_connection_settings(const struct weir_instance_info *info, json_
 
 static void add_breaker_settings(const struct weir_instance_info *info, json_t *settings)
 {
-	json_object_set_new(settings, "requests", json_integer((json_int_t)info->request_sets * WEIR_REQUESTS_PER_SET));
-	json_object_set_new(settings, "breakers", json_integer((json_int_t)info->breaker_sets * WEIR_BREAKERS_PER_SET));
+	json_object_set_new(settings, "requests",
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_REQUESTS].size * WEIR_REQUESTS_PER_SET));
+	json_object_set_new(settings, "breakers",
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_BREAKERS].size * WEIR_BREAKERS_PER_SET));
 	json_object_set_new(settings, "halfOpenTimeoutInMs",
 			    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
 }
@@ -321,7 +325,7 @@ static json_t *describe_settings(const struct weir_instance *instance)
 				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
 				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
 
-	json_object_set_new(settings, "timedEntries", json_integer(info->timed_entries));
+	json_object_set_new(settings, "timedEntries", json_integer(info->tables[WEIR_TABLE_TIMED_ADDRESSES].size));
 	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
 		json_object_set_new(settings, weir_policy_names[bit], json_string(weir_policy_word(instance, bit)));
 	json_object_set_new(settings, "nonIpExcept", describe_except(info));
@@ -368,9 +372,9 @@ static json_t *describe_foreign_tables(const struct weir_instance *instance)
 {
 	json_t *names = json_array();
 
-	for (int table = 0; table < WEIR_MAP_COUNT; table++)
+	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
 		if (instance->is_foreign[table])
-			weir_json_append(&names, json_string(weir_state_table_name(table)));
+			weir_json_append(&names, json_string(weir_table_name(table)));
 	return names;
 }
 

@@ -50,7 +50,7 @@ struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance
 	struct weir_farewell *farewell = calloc(1, sizeof(*farewell));
 	struct weir_shared_threshold shared;
 
-	if (!farewell || instance->is_foreign[WEIR_MAP_SHARES])
+	if (!farewell || instance->is_foreign[WEIR_TABLE_SHARES])
 		goto nothing;
 	farewell->cluster = instance->info.cluster;
 	farewell->keys = calloc(instance->rule_count + 1, sizeof(*farewell->keys));
@@ -61,7 +61,7 @@ struct weir_farewell *weir_farewell_prepare(const struct weir_instance *instance
 		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
 
 		if (rule->cluster &&
-		    !bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_SHARES], &instance->rule_order[i], &shared))
+		    !bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_SHARES], &instance->rule_order[i], &shared))
 			add(farewell, rule, &shared);
 	}
 	if (!farewell->count)

@@ -55,13 +55,13 @@ int weir_flow_places_follow(struct weir_flow_places *places, const struct weir_i
 	unmap(places);
 	if (err)
 		return err;
-	if (instance->is_foreign[WEIR_MAP_FLOW_SHARES] || instance->is_foreign[WEIR_MAP_FLOW_DEMANDS])
+	if (instance->is_foreign[WEIR_TABLE_FLOW_SHARES] || instance->is_foreign[WEIR_TABLE_FLOW_DEMANDS])
 		return 0;
-	places->sets = weir_array_map(instance->map_fd[WEIR_MAP_FLOW_SHARES], WEIR_FLOW_SHARE_SETS,
+	places->sets = weir_array_map(instance->map_fd[WEIR_TABLE_FLOW_SHARES], WEIR_FLOW_SHARE_SETS,
 				      sizeof(*places->sets), true);
 	if (!places->sets)
 		return -errno;
-	places->demands_fd = dup(instance->map_fd[WEIR_MAP_FLOW_DEMANDS]);
+	places->demands_fd = dup(instance->map_fd[WEIR_TABLE_FLOW_DEMANDS]);
 	return places->demands_fd < 0 ? -errno : 0;
 }
 

@@ -136,11 +136,11 @@ int weir_sharing_flows_follow(struct weir_sharing_flows *flows, const struct wei
 	weir_offenders_unmap(&flows->offenders);
 	if (err || !flows->places.sets)
 		return err;
-	if (instance->info.rule_slots && !instance->is_foreign[WEIR_MAP_OFFENDERS] &&
-	    !instance->is_foreign[WEIR_MAP_OFFENDER_KEYS] && cpus > 0)
-		err = weir_offenders_map(&flows->offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-					 instance->map_fd[WEIR_MAP_OFFENDER_KEYS], (uint32_t)cpus * WEIR_OFFENDER_SETS,
-					 false);
+	if (instance->info.rule_slots && !instance->is_foreign[WEIR_TABLE_OFFENDERS] &&
+	    !instance->is_foreign[WEIR_TABLE_OFFENDER_KEYS] && cpus > 0)
+		err = weir_offenders_map(&flows->offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
+					 instance->map_fd[WEIR_TABLE_OFFENDER_KEYS],
+					 (uint32_t)cpus * WEIR_OFFENDER_SETS, false);
 	for (size_t i = flows->count; i-- > 0;)
 		move_flow(flows, i);
 	return err;

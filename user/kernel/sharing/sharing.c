@@ -279,14 +279,14 @@ static int map_shares(struct weir_sharing *sharing, const struct weir_instance *
 	weir_array_unmap(sharing->pushed, sharing->slots, sizeof(*sharing->pushed));
 	sharing->slots = instance->info.rule_slots;
 	sharing->pushed =
-		weir_array_map(instance->map_fd[WEIR_MAP_SHARES], sharing->slots, sizeof(*sharing->pushed), true);
+		weir_array_map(instance->map_fd[WEIR_TABLE_SHARES], sharing->slots, sizeof(*sharing->pushed), true);
 	if (!sharing->pushed)
 		return -errno;
 	/* The instance may be opened anew, and with it its descriptors. */
 	weir_closep(&sharing->rule_counters_fd);
 	weir_closep(&sharing->resource_counters_fd);
-	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_MAP_RULE_COUNTERS]);
-	sharing->resource_counters_fd = dup(instance->map_fd[WEIR_MAP_RESOURCE_COUNTERS]);
+	sharing->rule_counters_fd = dup(instance->map_fd[WEIR_TABLE_RULE_COUNTERS]);
+	sharing->resource_counters_fd = dup(instance->map_fd[WEIR_TABLE_RESOURCE_COUNTERS]);
 	return sharing->rule_counters_fd < 0 || sharing->resource_counters_fd < 0 ? -errno : 0;
 }
 

@@ -18,8 +18,8 @@ struct weir_sharing;
 
 /* What it reads and writes, beside the descriptions. */
 #define WEIR_SHARING_TABLES                                                                                            \
-	(WEIR_TABLE_BIT(WEIR_MAP_SHARES) | WEIR_TABLE_BIT(WEIR_MAP_RULE_COUNTERS) |                                    \
-	 WEIR_TABLE_BIT(WEIR_MAP_RESOURCE_COUNTERS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_SHARES) | WEIR_TABLE_BIT(WEIR_TABLE_RULE_COUNTERS) |                                \
+	 WEIR_TABLE_BIT(WEIR_TABLE_RESOURCE_COUNTERS))
 
 /*
  * Bring *sharing in line with the instance as it is now: at the start (*sharing is NULL), and after each reload. It

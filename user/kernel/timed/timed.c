@@ -88,7 +88,7 @@ static int raise_state(const struct giving *giving, const struct weir_timed_orde
 			*latest_ns = giving->now_ns + orders[i].lasts_ns;
 	}
 	state = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		     giving->instance->map_fd[WEIR_MAP_TIMED_STATE], 0);
+		     giving->instance->map_fd[WEIR_TABLE_TIMED_STATE], 0);
 	if (state == MAP_FAILED || !state)
 		return -errno;
 	raise_to(&state->addresses_until_ns, addresses_ns);
@@ -184,7 +184,8 @@ static int write_batch(struct giving *giving)
 		if (err != -E2BIG)
 			return err;
 		if (has_swept)
-			return fail_full(giving, "addresses", giving->instance->info.timed_entries,
+			return fail_full(giving, "addresses",
+					 giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
 					 "raise settings.timedEntries, then detach and attach again");
 		err = remove_over(giving);
 		if (err)
@@ -308,20 +309,20 @@ static int give_prefix(struct giving *giving, const struct weir_timed_order *ord
 /* ---- the contract ---- */
 
 #define TIMED_TABLES                                                                                                   \
-	(WEIR_TABLE_BIT(WEIR_MAP_TIMED_STATE) | WEIR_TABLE_BIT(WEIR_MAP_TIMED_ADDRESSES) |                             \
-	 WEIR_TABLE_BIT(WEIR_MAP_TIMED_PREFIXES))
+	(WEIR_TABLE_BIT(WEIR_TABLE_TIMED_STATE) | WEIR_TABLE_BIT(WEIR_TABLE_TIMED_ADDRESSES) |                         \
+	 WEIR_TABLE_BIT(WEIR_TABLE_TIMED_PREFIXES))
 
 bool weir_timed_is_readable(const struct weir_instance *instance)
 {
-	return !instance->is_foreign[WEIR_MAP_TIMED_STATE] && !instance->is_foreign[WEIR_MAP_TIMED_ADDRESSES] &&
-	       !instance->is_foreign[WEIR_MAP_TIMED_PREFIXES];
+	return !instance->is_foreign[WEIR_TABLE_TIMED_STATE] && !instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] &&
+	       !instance->is_foreign[WEIR_TABLE_TIMED_PREFIXES];
 }
 
 static int expect_room(const struct weir_instance *instance, struct weir_diag *diag)
 {
 	int err = weir_instance_expect_tables(instance, TIMED_TABLES, "what is blocked or allowed for a while", diag);
 
-	if (!err && !instance->info.timed_entries)
+	if (!err && !instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
 		err = weir_diag_error(diag, NULL, NULL, "leave settings.timedEntries out of its rules, and reload them",
 				      "instance '%s' was loaded without room for addresses that are blocked or allowed "
 				      "for a while",
@@ -362,8 +363,8 @@ int weir_timed_give(const struct weir_instance *instance, bool denies, const str
 	giving->instance = instance;
 	giving->denies = denies;
 	giving->now_ns = weir_host_now_ns();
-	giving->addresses_fd = instance->map_fd[WEIR_MAP_TIMED_ADDRESSES];
-	giving->prefixes_fd = instance->map_fd[WEIR_MAP_TIMED_PREFIXES];
+	giving->addresses_fd = instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES];
+	giving->prefixes_fd = instance->map_fd[WEIR_TABLE_TIMED_PREFIXES];
 	giving->diag = diag;
 	err = give(giving, orders, count);
 	if (err == -ENOSPC)
@@ -431,9 +432,9 @@ int weir_timed_read(const struct weir_instance *instance, bool denies, struct we
 
 	if (err)
 		return err;
-	err = visit_addresses(instance->map_fd[WEIR_MAP_TIMED_ADDRESSES], add_addresses, &reading);
+	err = visit_addresses(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], add_addresses, &reading);
 	if (!err)
-		err = visit_prefixes(instance->map_fd[WEIR_MAP_TIMED_PREFIXES], add_prefix, &reading);
+		err = visit_prefixes(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], add_prefix, &reading);
 	if (err) {
 		free(reading.orders);
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
@@ -489,19 +490,19 @@ static int count_prefix(const struct weir_timed_prefix *key, struct weir_timed *
 static int count_all(const struct weir_instance *instance, struct counting *counting)
 {
 	struct weir_timed_state state;
-	int err = weir_array_read(instance->map_fd[WEIR_MAP_TIMED_STATE], &state, 1, sizeof(state));
+	int err = weir_array_read(instance->map_fd[WEIR_TABLE_TIMED_STATE], &state, 1, sizeof(state));
 
 	if (!err && state.addresses_until_ns > counting->now_ns)
-		err = visit_addresses(instance->map_fd[WEIR_MAP_TIMED_ADDRESSES], count_addresses, counting);
+		err = visit_addresses(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], count_addresses, counting);
 	if (!err && state.prefixes_until_ns > counting->now_ns)
-		err = visit_prefixes(instance->map_fd[WEIR_MAP_TIMED_PREFIXES], count_prefix, counting);
+		err = visit_prefixes(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], count_prefix, counting);
 	return err;
 }
 
 int weir_timed_count(const struct weir_instance *instance, struct weir_timed_counts *ret_counts, struct weir_diag *diag)
 {
 	struct counting counting = {.now_ns = weir_host_now_ns()};
-	int err = instance->info.timed_entries ? count_all(instance, &counting) : 0;
+	int err = instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size ? count_all(instance, &counting) : 0;
 
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",

@@ -104,10 +104,8 @@ int weir_borrowing_scan(const struct weir_instance *instance, weir_borrowing_add
 
 	if (!weir_borrowing_is_used(instance))
 		return 0;
-	err = weir_array_scan(instance->map_fd[WEIR_MAP_BORROWING_RESOURCES], instance->info.rule_slots,
-			      sizeof(struct weir_borrowing), add_resource, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_RESOURCES, add_resource, &scan);
 	if (!err)
-		err = weir_array_scan(instance->map_fd[WEIR_MAP_BORROWING_FLOWS], instance->info.borrowing_sets,
-				      sizeof(struct weir_borrowing_set), add_set, &scan);
+		err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_FLOWS, add_set, &scan);
 	return err;
 }

@@ -9,7 +9,8 @@
 #include "tables/rule_kind.h"
 
 #define TABLES                                                                                                         \
-	(WEIR_TABLE_BIT(WEIR_MAP_BREAKERS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_BREAKERS) | WEIR_TABLE_BIT(WEIR_MAP_REQUESTS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_BREAKERS) | WEIR_TABLE_BIT(WEIR_TABLE_LONE_BREAKERS) |                              \
+	 WEIR_TABLE_BIT(WEIR_TABLE_REQUESTS))
 
 bool weir_has_breaker_rules(const struct weir_instance *instance)
 {
@@ -22,9 +23,9 @@ bool weir_has_breaker_rules(const struct weir_instance *instance)
 static struct weir_breaker_maps maps_of(const struct weir_instance *instance)
 {
 	return (struct weir_breaker_maps){
-		.breakers = instance->map_fd[WEIR_MAP_BREAKERS],
-		.lone_breakers = instance->map_fd[WEIR_MAP_LONE_BREAKERS],
-		.breaker_sets = instance->info.breaker_sets,
+		.breakers = instance->map_fd[WEIR_TABLE_BREAKERS],
+		.lone_breakers = instance->map_fd[WEIR_TABLE_LONE_BREAKERS],
+		.breaker_sets = instance->info.tables[WEIR_TABLE_BREAKERS].size,
 		.rules = instance->rules,
 		.rule_slots = instance->info.rule_slots,
 	};

@@ -49,8 +49,8 @@ bool weir_connections_are_counted(const struct weir_instance *instance)
 static struct weir_connection_fds fds_of(const struct weir_instance *instance)
 {
 	return (struct weir_connection_fds){
-		.totals = instance->map_fd[WEIR_MAP_CONNECTION_TOTALS],
-		.lone = instance->map_fd[WEIR_MAP_LONE_CONNECTIONS],
+		.totals = instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
+		.lone = instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS],
 	};
 }
 
@@ -65,8 +65,8 @@ int weir_connections_read(const struct weir_instance *instance, struct weir_conn
 
 	if (weir_connections_are_counted(instance))
 		err = weir_instance_expect_tables(instance,
-						  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS) |
-							  WEIR_TABLE_BIT(WEIR_MAP_LONE_CONNECTIONS),
+						  WEIR_TABLE_BIT(WEIR_TABLE_CONNECTION_TOTALS) |
+							  WEIR_TABLE_BIT(WEIR_TABLE_LONE_CONNECTIONS),
 						  "the connections", diag);
 	if (err)
 		return err;
@@ -165,14 +165,11 @@ static int add_flow_set(uint32_t index, const void *values, int cpus, void *data
 
 static int scan_flows(struct scan *scan)
 {
-	const struct weir_instance_info *info = &scan->instance->info;
-	const int *map_fd = scan->instance->map_fd;
 	int err;
 
 	err = add_lone_flows(scan);
 	if (!err)
-		err = weir_array_scan(map_fd[WEIR_MAP_CONNECTION_FLOWS], info->connection_flow_sets,
-				      sizeof(struct weir_connection_flow_set), add_flow_set, scan);
+		err = weir_instance_scan(scan->instance, WEIR_TABLE_CONNECTION_FLOWS, add_flow_set, scan);
 	return err;
 }
 
@@ -196,9 +193,9 @@ int weir_connections_read_flows(const struct weir_instance *instance, size_t mos
 
 	if (weir_connections_are_counted(instance))
 		err = weir_instance_expect_tables(instance,
-						  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_FLOWS) |
-							  WEIR_TABLE_BIT(WEIR_MAP_LONE_CONNECTIONS) |
-							  WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS),
+						  WEIR_TABLE_BIT(WEIR_TABLE_CONNECTION_FLOWS) |
+							  WEIR_TABLE_BIT(WEIR_TABLE_LONE_CONNECTIONS) |
+							  WEIR_TABLE_BIT(WEIR_TABLE_CONNECTION_TOTALS),
 						  "the connections", diag);
 	if (!err)
 		err = weir_controller_look(instance, &scan.controller, diag);

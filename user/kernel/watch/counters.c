@@ -75,8 +75,8 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 }
 
 #define COUNTER_TABLES                                                                                                 \
-	(WEIR_TABLE_BIT(WEIR_MAP_TOTALS) | WEIR_TABLE_BIT(WEIR_MAP_RULE_COUNTERS) |                                    \
-	 WEIR_TABLE_BIT(WEIR_MAP_RESOURCE_COUNTERS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_TOTALS) | WEIR_TABLE_BIT(WEIR_TABLE_RULE_COUNTERS) |                                \
+	 WEIR_TABLE_BIT(WEIR_TABLE_RESOURCE_COUNTERS))
 
 int weir_counters_read(const struct weir_instance *instance, struct weir_counters *ret_counters, struct weir_diag *diag)
 {
@@ -91,14 +91,11 @@ int weir_counters_read(const struct weir_instance *instance, struct weir_counter
 	if (!counters.rules || !counters.resources)
 		err = -ENOMEM;
 	if (!err)
-		err = weir_percpu_scan(instance->map_fd[WEIR_MAP_TOTALS], 1, sizeof(struct weir_totals), add_totals,
-				       &counters);
+		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
-		err = weir_percpu_scan(instance->map_fd[WEIR_MAP_RULE_COUNTERS], info->rule_slots,
-				       sizeof(struct weir_rule_counters), add_rule, &counters);
+		err = weir_instance_scan(instance, WEIR_TABLE_RULE_COUNTERS, add_rule, &counters);
 	if (!err)
-		err = weir_percpu_scan(instance->map_fd[WEIR_MAP_RESOURCE_COUNTERS], info->resource_slots,
-				       sizeof(struct weir_resource_counters), add_resource, &counters);
+		err = weir_instance_scan(instance, WEIR_TABLE_RESOURCE_COUNTERS, add_resource, &counters);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the counters of instance '%s'", instance->name);
 	*ret_counters = counters;
@@ -111,9 +108,8 @@ int weir_totals_read(const struct weir_instance *instance, struct weir_totals *r
 	struct weir_counters counters = {};
 	int err = 0;
 
-	if (!instance->is_foreign[WEIR_MAP_TOTALS])
-		err = weir_percpu_scan(instance->map_fd[WEIR_MAP_TOTALS], 1, sizeof(struct weir_totals), add_totals,
-				       &counters);
+	if (!instance->is_foreign[WEIR_TABLE_TOTALS])
+		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
 	if (!err)
 		*ret_totals = counters.totals;
 	return err;

@@ -17,11 +17,11 @@
 static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
 {
 	struct weir_events *events;
-	int err = weir_instance_expect_tables(watch->instance, WEIR_TABLE_BIT(WEIR_MAP_EVENTS), "the events", diag);
+	int err = weir_instance_expect_tables(watch->instance, WEIR_TABLE_BIT(WEIR_TABLE_EVENTS), "the events", diag);
 
 	if (err)
 		return err;
-	events = weir_events_map(watch->instance->map_fd[WEIR_MAP_EVENTS], watch->wants_drops && !watch->only_reads);
+	events = weir_events_map(watch->instance->map_fd[WEIR_TABLE_EVENTS], watch->wants_drops && !watch->only_reads);
 	if (!events)
 		return weir_diag_fail(diag, errno, NULL, "cannot map the events of instance '%s'",
 				      watch->instance->name);
@@ -373,8 +373,8 @@ static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_happeni
 	struct weir_control control;
 	bool is_stale;
 
-	if (watch->instance->is_foreign[WEIR_MAP_CONTROL] ||
-	    weir_array_read(watch->instance->map_fd[WEIR_MAP_CONTROL], &control, 1, sizeof(control)))
+	if (watch->instance->is_foreign[WEIR_TABLE_CONTROL] ||
+	    weir_array_read(watch->instance->map_fd[WEIR_TABLE_CONTROL], &control, 1, sizeof(control)))
 		return 0;
 	is_stale = control.heartbeat_ns && now_ns > control.heartbeat_ns + control.validity_ns;
 	if (is_stale && !watch->is_stale &&

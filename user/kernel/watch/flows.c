@@ -546,15 +546,13 @@ static int prepare(struct scan *scan)
 	return scan->pieces && scan->uses && scan->rows_by_cpu ? 0 : -ENOMEM;
 }
 
-/* A table of rows: `sets` sets in chunks of chunk_sets. */
-static int scan_rows(struct scan *scan, enum weir_instance_map map, uint32_t sets, uint32_t chunk_sets,
-		     size_t chunk_bytes, weir_percpu_visit *visit, struct weir_table_use *use)
+static int scan_rows(struct scan *scan, enum weir_table_id table, weir_percpu_visit *visit, struct weir_table_use *use)
 {
 	int err;
 
 	memset(scan->rows_by_cpu, 0, scan->cpus * sizeof(*scan->rows_by_cpu));
-	err = weir_percpu_scan(scan->instance->map_fd[map], sets / chunk_sets, chunk_bytes, visit, scan);
-	use->room = (uint64_t)sets * WEIR_WAYS;
+	err = weir_instance_scan(scan->instance, table, visit, scan);
+	use->room = (uint64_t)scan->instance->info.tables[table].size * WEIR_WAYS;
 	for (int cpu = 0; cpu < scan->cpus; cpu++)
 		if (scan->rows_by_cpu[cpu] > use->rows)
 			use->rows = scan->rows_by_cpu[cpu];
@@ -563,20 +561,15 @@ static int scan_rows(struct scan *scan, enum weir_instance_map map, uint32_t set
 
 static int scan_tables(struct scan *scan)
 {
-	const struct weir_instance_info *info = &scan->instance->info;
 	int err;
 
-	err = scan_rows(scan, WEIR_MAP_NARROW_FLOWS, info->narrow_sets, WEIR_NARROW_SETS_PER_CHUNK,
-			sizeof(struct weir_narrow_chunk), scan_narrow_chunk, &scan->narrow);
+	err = scan_rows(scan, WEIR_TABLE_NARROW_FLOWS, scan_narrow_chunk, &scan->narrow);
 	if (!err)
-		err = scan_rows(scan, WEIR_MAP_MEDIUM_FLOWS, info->medium_sets, WEIR_MEDIUM_SETS_PER_CHUNK,
-				sizeof(struct weir_medium_chunk), scan_medium_chunk, &scan->medium);
+		err = scan_rows(scan, WEIR_TABLE_MEDIUM_FLOWS, scan_medium_chunk, &scan->medium);
 	if (!err)
-		err = scan_rows(scan, WEIR_MAP_WIDE_FLOWS, info->wide_sets, WEIR_WIDE_SETS_PER_CHUNK,
-				sizeof(struct weir_wide_chunk), scan_wide_chunk, &scan->wide);
+		err = scan_rows(scan, WEIR_TABLE_WIDE_FLOWS, scan_wide_chunk, &scan->wide);
 	if (!err)
-		err = weir_percpu_scan(scan->instance->map_fd[WEIR_MAP_LONE_ROWS], info->rule_slots,
-				       sizeof(struct weir_wide_row), scan_lone_rows, scan);
+		err = weir_instance_scan(scan->instance, WEIR_TABLE_LONE_ROWS, scan_lone_rows, scan);
 	if (!err)
 		err = weir_borrowing_scan(scan->instance, add_borrowing, scan);
 	if (!err)
@@ -599,12 +592,13 @@ static void free_scan(struct scan *scan)
 }
 
 #define FLOW_TABLES                                                                                                    \
-	(WEIR_TABLE_BIT(WEIR_MAP_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_MEDIUM_FLOWS) |                               \
-	 WEIR_TABLE_BIT(WEIR_MAP_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_ROWS) | WEIR_TABLE_BIT(WEIR_MAP_TALKERS))
+	(WEIR_TABLE_BIT(WEIR_TABLE_NARROW_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_MEDIUM_FLOWS) |                           \
+	 WEIR_TABLE_BIT(WEIR_TABLE_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_LONE_ROWS) |                                \
+	 WEIR_TABLE_BIT(WEIR_TABLE_TALKERS))
 
-#define TOKEN_TABLES (WEIR_TABLE_BIT(WEIR_MAP_TOKEN_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_TOKEN_FLOWS))
-#define PLANNED_TABLES (WEIR_TABLE_BIT(WEIR_MAP_THROTTLED_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_THROTTLED_FLOWS))
-#define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_MAP_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_MAP_BORROWING_FLOWS))
+#define TOKEN_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_TOKEN_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_TOKEN_FLOWS))
+#define PLANNED_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_FLOWS))
+#define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_FLOWS))
 
 int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)

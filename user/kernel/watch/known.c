@@ -133,9 +133,12 @@ static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum 
 {
 	const struct weir_instance_info *info = &scan->instance->info;
 	const uint32_t sets[] = {
-		[WEIR_FLOW_NARROW] = info->narrow_sets, [WEIR_FLOW_MEDIUM] = info->medium_sets,
-		[WEIR_FLOW_WIDE] = info->wide_sets,	[WEIR_FLOW_BORROWING] = info->borrowing_sets,
-		[WEIR_FLOW_TOKENS] = info->token_sets,	[WEIR_FLOW_PLANNED] = info->throttle_sets,
+		[WEIR_FLOW_NARROW] = info->tables[WEIR_TABLE_NARROW_FLOWS].size,
+		[WEIR_FLOW_MEDIUM] = info->tables[WEIR_TABLE_MEDIUM_FLOWS].size,
+		[WEIR_FLOW_WIDE] = info->tables[WEIR_TABLE_WIDE_FLOWS].size,
+		[WEIR_FLOW_BORROWING] = info->tables[WEIR_TABLE_BORROWING_FLOWS].size,
+		[WEIR_FLOW_TOKENS] = info->tables[WEIR_TABLE_TOKEN_FLOWS].size,
+		[WEIR_FLOW_PLANNED] = info->tables[WEIR_TABLE_THROTTLED_FLOWS].size,
 	};
 	uint32_t tag = weir_shared_tag(hash);
 
@@ -175,9 +178,9 @@ static void read_offenders(struct scan *scan, int cpus)
 	const struct weir_instance *instance = scan->instance;
 	struct weir_offenders offenders;
 
-	if (instance->is_foreign[WEIR_MAP_OFFENDERS] ||
-	    weir_offenders_map(&offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-			       instance->map_fd[WEIR_MAP_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false))
+	if (instance->is_foreign[WEIR_TABLE_OFFENDERS] ||
+	    weir_offenders_map(&offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
+			       instance->map_fd[WEIR_TABLE_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false))
 		return;
 	weir_offenders_visit(&offenders, weir_host_now_ns(), collect_offender, scan);
 	weir_offenders_unmap(&offenders);
@@ -194,8 +197,7 @@ int weir_known_read(const struct weir_instance *instance, int cpus, struct weir_
 	scan.known.flow = calloc(scan.room, sizeof(*scan.known.flow));
 	if (!scan.known.flow)
 		return -ENOMEM;
-	err = weir_percpu_scan(instance->map_fd[WEIR_MAP_TALKERS], WEIR_TALKER_CHUNKS, sizeof(struct weir_talker_chunk),
-			       collect_talkers, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_TALKERS, collect_talkers, &scan);
 	if (err) {
 		weir_known_free(&scan.known);
 		return err;

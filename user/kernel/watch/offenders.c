@@ -136,7 +136,7 @@ static void sum_up(struct scan *scan, const struct weir_offenders *offenders, si
 
 /* ---- the contract ---- */
 
-#define OFFENDER_TABLES (WEIR_TABLE_BIT(WEIR_MAP_OFFENDERS) | WEIR_TABLE_BIT(WEIR_MAP_OFFENDER_KEYS))
+#define OFFENDER_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_OFFENDERS) | WEIR_TABLE_BIT(WEIR_TABLE_OFFENDER_KEYS))
 
 int weir_offenders_open(const struct weir_instance *instance, struct weir_offenders *ret_offenders,
 			struct weir_diag *diag)
@@ -147,8 +147,9 @@ int weir_offenders_open(const struct weir_instance *instance, struct weir_offend
 	if (err)
 		return err;
 	err = cpus < 0 ? cpus
-		       : weir_offenders_map(ret_offenders, instance->map_fd[WEIR_MAP_OFFENDERS],
-					    instance->map_fd[WEIR_MAP_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false);
+		       : weir_offenders_map(ret_offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
+					    instance->map_fd[WEIR_TABLE_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS,
+					    false);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the drops of instance '%s'", instance->name);
 	return 0;

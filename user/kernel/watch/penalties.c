@@ -49,8 +49,8 @@ static void add(const struct weir_penalty *penalty, void *data)
 }
 
 #define PENALTY_TABLES                                                                                                 \
-	(WEIR_TABLE_BIT(WEIR_MAP_PENALISED_FLOWS) | WEIR_TABLE_BIT(WEIR_MAP_PENALTY_KEYS) |                            \
-	 WEIR_TABLE_BIT(WEIR_MAP_PENALISED_RULES))
+	(WEIR_TABLE_BIT(WEIR_TABLE_PENALISED_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_PENALTY_KEYS) |                        \
+	 WEIR_TABLE_BIT(WEIR_TABLE_PENALISED_RULES))
 
 int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag)
@@ -64,9 +64,10 @@ int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_
 	err = weir_instance_expect_tables(instance, PENALTY_TABLES, "the penalties", diag);
 	if (err)
 		return err;
-	err = weir_penalties_map(&penalties, instance->map_fd[WEIR_MAP_PENALISED_FLOWS],
-				 instance->map_fd[WEIR_MAP_PENALTY_KEYS], instance->map_fd[WEIR_MAP_PENALISED_RULES],
-				 info->penalty_sets, info->rule_slots, writes);
+	err = weir_penalties_map(&penalties, instance->map_fd[WEIR_TABLE_PENALISED_FLOWS],
+				 instance->map_fd[WEIR_TABLE_PENALTY_KEYS],
+				 instance->map_fd[WEIR_TABLE_PENALISED_RULES],
+				 info->tables[WEIR_TABLE_PENALISED_FLOWS].size, info->rule_slots, writes);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read the penalties of instance '%s'", instance->name);
 	weir_penalties_visit(&penalties, instance->rules, weir_host_now_ns(), visit, data);

@@ -109,10 +109,8 @@ int weir_planned_scan(const struct weir_instance *instance, const uint64_t *unit
 
 	if (!weir_planned_is_used(instance))
 		return 0;
-	err = weir_array_scan(instance->map_fd[WEIR_MAP_THROTTLED_RESOURCES], instance->info.rule_slots,
-			      sizeof(uint64_t), add_resource, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_THROTTLED_RESOURCES, add_resource, &scan);
 	if (!err)
-		err = weir_array_scan(instance->map_fd[WEIR_MAP_THROTTLED_FLOWS], instance->info.throttle_sets,
-				      sizeof(struct weir_throttle_set), add_set, &scan);
+		err = weir_instance_scan(instance, WEIR_TABLE_THROTTLED_FLOWS, add_set, &scan);
 	return err;
 }

@@ -40,7 +40,7 @@ static int any_counts(const struct weir_instance *instance, uint32_t sets, uint6
 	struct weir_remnant_set pages;
 
 	for (uint32_t key = WEIR_REMNANT_PAGES_SET(sets); key < WEIR_REMNANT_ALL_SETS(sets); key++) {
-		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &key, &pages);
+		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &pages);
 
 		if (err)
 			return err;
@@ -56,7 +56,7 @@ static int count_used(const struct weir_instance *instance, uint32_t sets, uint6
 {
 	const uint32_t all_sets = WEIR_REMNANT_ALL_SETS(sets);
 	const struct weir_remnant_set *table =
-		weir_array_map(instance->map_fd[WEIR_MAP_REMNANTS], all_sets, sizeof(*table), false);
+		weir_array_map(instance->map_fd[WEIR_TABLE_REMNANTS], all_sets, sizeof(*table), false);
 
 	if (!table)
 		return -errno;
@@ -72,7 +72,7 @@ static int add_heads(const struct weir_instance *instance, uint32_t sets, struct
 	struct weir_remnant_set head;
 
 	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
-		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_MAP_REMNANTS], &key, &head);
+		int err = bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &head);
 
 		if (err)
 			return err;
@@ -84,13 +84,13 @@ static int add_heads(const struct weir_instance *instance, uint32_t sets, struct
 
 int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
 {
-	const uint32_t sets = instance->info.remnant_sets;
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_REMNANTS].size;
 	const uint64_t now_ns = weir_host_now_ns();
 	struct weir_remnants_sum sum = {};
 	int err;
 
 	*ret_sum = sum;
-	if (!sets || instance->is_foreign[WEIR_MAP_REMNANTS])
+	if (!sets || instance->is_foreign[WEIR_TABLE_REMNANTS])
 		return 0;
 	err = add_heads(instance, sets, &sum);
 	if (!err)

@@ -62,8 +62,8 @@ static int look_at_connections(const struct weir_instance *instance, uint32_t tr
 			       struct weir_host_signals *signals)
 {
 	const struct weir_connection_fds fds = {
-		.totals = instance->map_fd[WEIR_MAP_CONNECTION_TOTALS],
-		.lone = instance->map_fd[WEIR_MAP_LONE_CONNECTIONS],
+		.totals = instance->map_fd[WEIR_TABLE_CONNECTION_TOTALS],
+		.lone = instance->map_fd[WEIR_TABLE_LONE_CONNECTIONS],
 	};
 	struct weir_connection_figures figures;
 	struct weir_connection_clock clock;
@@ -84,8 +84,9 @@ static int look_at_connections(const struct weir_instance *instance, uint32_t tr
 int weir_signals_look(const struct weir_instance *instance, struct weir_host_signals *ret_signals,
 		      struct weir_diag *diag)
 {
-	const uint64_t tables = WEIR_TABLE_BIT(WEIR_MAP_SIGNALS) | WEIR_TABLE_BIT(WEIR_MAP_HANDSHAKES) |
-				WEIR_TABLE_BIT(WEIR_MAP_CONNECTION_TOTALS) | WEIR_TABLE_BIT(WEIR_MAP_LONE_CONNECTIONS);
+	const uint64_t tables = WEIR_TABLE_BIT(WEIR_TABLE_SIGNALS) | WEIR_TABLE_BIT(WEIR_TABLE_HANDSHAKES) |
+				WEIR_TABLE_BIT(WEIR_TABLE_CONNECTION_TOTALS) |
+				WEIR_TABLE_BIT(WEIR_TABLE_LONE_CONNECTIONS);
 	const uint32_t tracker = find_tracker(instance);
 	struct weir_host_signals signals = {};
 	struct weir_handshakes handshakes;
@@ -102,9 +103,9 @@ int weir_signals_look(const struct weir_instance *instance, struct weir_host_sig
 	err = weir_instance_expect_tables(instance, tables, "the signals of system rules", diag);
 	if (err)
 		return err;
-	err = weir_array_read(instance->map_fd[WEIR_MAP_SIGNALS], &sampled, 1, sizeof(sampled));
+	err = weir_array_read(instance->map_fd[WEIR_TABLE_SIGNALS], &sampled, 1, sizeof(sampled));
 	if (!err)
-		err = weir_array_read(instance->map_fd[WEIR_MAP_HANDSHAKES], &handshakes, 1, sizeof(handshakes));
+		err = weir_array_read(instance->map_fd[WEIR_TABLE_HANDSHAKES], &handshakes, 1, sizeof(handshakes));
 	now_ns = weir_host_now_ns();
 	if (!err && needs_samples)
 		look_at_samples(&sampled, now_ns, &signals);

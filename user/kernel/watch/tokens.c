@@ -190,10 +190,8 @@ int weir_tokens_scan(const struct weir_instance *instance, weir_tokens_add *add,
 
 	if (err || !scan.count)
 		return err;
-	err = weir_array_scan(instance->map_fd[WEIR_MAP_TOKEN_RESOURCES], instance->info.rule_slots,
-			      sizeof(struct weir_token_bucket), add_resource, &scan);
+	err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_RESOURCES, add_resource, &scan);
 	if (!err)
-		err = weir_array_scan(instance->map_fd[WEIR_MAP_TOKEN_FLOWS], instance->info.token_sets,
-				      sizeof(struct weir_token_set), add_set, &scan);
+		err = weir_instance_scan(instance, WEIR_TABLE_TOKEN_FLOWS, add_set, &scan);
 	return err;
 }
