@@ -72,7 +72,7 @@ const char *weir_ledger_state(const struct weir_ledger_host *host);
 /* In a line of 80 columns, mostly: "edge: 3 hosts live, 1 silent; store 0.4 ms; 1 of 2 rules alone for 12 s", and
  * "25 % reserved for silent hosts".
  */
-#define WEIR_CLUSTER_WORDS_BYTES 256
+#define WEIR_CLUSTER_WORDS_BYTES 320
 const char *weir_cluster_words(const struct weir_cluster_view *view, char words[WEIR_CLUSTER_WORDS_BYTES]);
 /* The same for programs; null where hosts share no rule. */
 json_t *weir_cluster_sum(const struct weir_cluster_view *view);
