@@ -13,7 +13,7 @@
 #ifndef WEIR_BORROW_H
 #define WEIR_BORROW_H
 
-#include "shared_set.h"
+#include "flow_set.h"
 #include "talkers.h"
 #include "threshold.h"
 #include "weir_borrowing.h"
@@ -26,57 +26,12 @@
 
 /* ---- the flow's entry ---- */
 
-/*
- * The victim: the flow that was judged longest ago. Those that were refused, and may still be full, go last. A way that
- * was just taken counts as judged now.
- */
-__noinline __u32 weir_choose_borrowing(const struct weir_borrowing_set *set, __u64 latest, __u64 now_ns)
+/* The set of the flow of s->view. */
+static __always_inline struct weir_borrowing_set *weir_borrowing_set(const struct weir_scratch *s)
 {
-	__u64 least = ~0ull >> 1, over_ns = 0;
+	__u32 index = s->view.flow.set;
 
-	WEIR_GLOBAL(BORROWING, set, 0);
-	if (now_ns > config.borrowing_horizon_ns)
-		over_ns = now_ns - config.borrowing_horizon_ns;
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_BORROWING_WAYS; way++) {
-		__u64 word = READ_ONCE(set->flow[way].newest), newest_ns = word >> 1, last;
-
-		newest_ns = weir_greater(newest_ns, now_ns * weir_is_latest_way(latest, way));
-		last = (over_ns - newest_ns - 1) >> 63 & word & 1;
-		/* to 32 ns, so that it fits */
-		least = weir_lesser((last << 58 | newest_ns >> 5) * 16 + way, least);
-		OPAQUE(least); /* one way after the other, as in weir_choose_throttled() */
-	}
-	return WEIR_WAY(least) | (least >> 4 << 5 > over_ns ? WEIR_WAY_EVICTS : 0);
-}
-
-static __always_inline __u32 weir_borrowing_victim(struct weir_scratch *s, void *shared_set, __u64 latest,
-						   void *ret_word)
-{
-	struct weir_borrowing_set *set = shared_set;
-	__u32 way = weir_choose_borrowing(set, latest, weir_now_ns(s));
-	const struct weir_borrowing *flow = WEIR_ELEMENT(set->flow, WEIR_WAY(way));
-
-	*(__u64 *)ret_word = flow ? READ_ONCE(flow->newest) : 0;
-	return way;
-}
-
-/* Insert the flow of s->view. Returns its way, or one beyond the last. The former owner's cells are no flow's then. */
-__noinline __u32 weir_insert_borrowing(struct weir_scratch *s, struct weir_borrowing_set *set)
-{
-	struct weir_borrowing *flow;
-	__u64 former = 0;
-	__u32 way;
-
-	WEIR_GLOBAL(BORROWING, s && set, WEIR_BORROWING_WAYS);
-	way = weir_insert_tag(s, set, WEIR_BORROWING_WAYS, s->view.flow.tag, weir_borrowing_victim, &former);
-	flow = WEIR_ELEMENT(set->flow, WEIR_WAY(way));
-	/* Never refused yet; unless a packet of the same flow, on another CPU, was judged meanwhile. */
-	if (way & WEIR_WAY_IS_NEW && flow)
-		__sync_val_compare_and_swap(&flow->newest, former, former & ~1ull);
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(s->view.slot);
-	return WEIR_WAY(way);
+	return bpf_map_lookup_elem(&borrowing_flows, &index);
 }
 
 /* Find or insert the window of this packet's flow; s->view and s->row_number then say whose and where it is. */
@@ -90,13 +45,13 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&borrowing_resources, &index);
 	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_BORROWING_FLOWS]);
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&borrowing_flows, &index);
+	set = weir_borrowing_set(s);
 	if (!set)
 		return NULL;
-	way = weir_find_tag(set, WEIR_BORROWING_WAYS, s->view.flow.tag);
-	if (way == WEIR_BORROWING_WAYS)
-		way = weir_insert_borrowing(s, set);
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	/* The former owner's cells are no flow's then. */
+	if (way == WEIR_FLOW_WAYS)
+		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));
 	FORGET(s->forgotten, way);
 	s->row_number = way;
 	return WEIR_ELEMENT(set->flow, way);
@@ -112,22 +67,20 @@ static __always_inline struct weir_borrowing *weir_find_borrowing(struct weir_sc
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&borrowing_resources, &index);
 	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_BORROWING_FLOWS]);
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&borrowing_flows, &index);
-	return set ? WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_BORROWING_WAYS, s->view.flow.tag)) : NULL;
+	set = weir_borrowing_set(s);
+	return set ? WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag)) : NULL;
 }
 
 /* Is the entry that weir_get_borrowing() found still the flow's? */
 static __always_inline bool weir_has_borrowing_entry(const struct weir_scratch *s)
 {
 	const struct weir_borrowing_set *set;
-	__u32 index = s->view.flow.set;
 	const __u32 *tag;
 
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a window to itself */
-	set = bpf_map_lookup_elem(&borrowing_flows, &index);
-	tag = set ? WEIR_ELEMENT(set->tag, s->row_number) : NULL;
+	set = weir_borrowing_set(s);
+	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
 	return tag && READ_ONCE(*tag) == s->view.flow.tag;
 }
 
@@ -156,7 +109,7 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 		bucket = lending->time_ns / bucket_ns + ring;
 	}
 	if (bucket > newest) {
-		__u64 entered = (bucket - ring) * bucket_ns * 2 | (word & 1);
+		__u64 entered = (bucket - ring) * bucket_ns * 2;
 
 		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
 			return false;
@@ -410,14 +363,24 @@ __noinline int weir_end_borrowings(struct weir_scratch *s, __u32 count, __u32 pa
 /* Remember that a packet of the flow did not fit, so that a flood of others does not push it out; and the first time
  * whose it is.
  */
-static __always_inline void weir_mark_refused(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place)
+static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 place)
 {
-	__u64 word = READ_ONCE(flow->newest);
+	struct weir_borrowing_set *set = s->view.flow.tag ? weir_borrowing_set(s) : NULL;
 
-	if (!s->view.flow.tag || word & 1)
-		return;
-	__sync_val_compare_and_swap(&flow->newest, word, word | 1);
-	weir_write_talker(s, place);
+	if (set && weir_keep_refused(&set->flows, s->row_number))
+		weir_write_talker(s, place);
+}
+
+/* Until when the unit that was just counted is in a window: it lies in this window or the next, and as long a window
+ * looks back on it.
+ */
+static __always_inline void weir_note_lending(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_borrowing_set *set = s->view.flow.tag ? weir_borrowing_set(s) : NULL;
+	__u64 over_ns = s->lending.newest_ns + (2 * rule->window_cells + 1) * rule->bucket_ns;
+
+	if (set)
+		weir_keep_until(s, &set->flows, s->row_number, over_ns);
 }
 
 /* One judgement. ADMIT: counted, and the claim says where. */
@@ -434,7 +397,7 @@ __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *f
 	at = s->lending.own;
 	if (!weir_has_room(s, allowed - 1, rule->window_cells)) {
 		at = weir_find_lender(s, place);
-		weir_mark_refused(s, flow, place);
+		weir_mark_refused(s, place);
 	}
 	if (at >= WEIR_NO_BUCKET)
 		return WEIR_ANSWER_BLOCK;
@@ -484,6 +447,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	s->claim[index].kind = WEIR_CLAIM_BORROWING;
+	weir_note_lending(s, rule);
 	wait_ns = s->borrowing[index].wait_ns;
 	if (!wait_ns)
 		return answer;

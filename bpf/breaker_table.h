@@ -7,7 +7,7 @@
 #define WEIR_BREAKER_TABLE_H
 
 #include "connection_state.h"
-#include "shared_set.h"
+#include "flow_set.h"
 
 #define WEIR_NO_BREAKER (~0u)
 

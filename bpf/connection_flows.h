@@ -11,7 +11,7 @@
 #define WEIR_CONNECTION_FLOWS_H
 
 #include "connection_totals.h"
-#include "shared_set.h"
+#include "flow_set.h"
 
 /* How long to wait for another CPU that is making a flow's entry, which takes it less. True time, in replay as well. */
 #define WEIR_OWNER_WAIT_NS 2000

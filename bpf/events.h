@@ -7,7 +7,7 @@
 #ifndef WEIR_EVENTS_H
 #define WEIR_EVENTS_H
 
-#include "shared_set.h"
+#include "flow_set.h"
 
 static __always_inline struct weir_events *weir_events(void)
 {

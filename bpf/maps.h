@@ -32,6 +32,10 @@ struct weir_generation generation = {};
 #define WEIR_PART_TRACKER (config.has_tracker)			 /* the hidden rule that follows connections */
 #define WEIR_PART_PENALTIES (config.penalises)
 #define WEIR_PART_WARM_UP (config.warms_flows)
+#define WEIR_PART_FLOW_SETS                                                                                            \
+	(config.kinds & (1 << WEIR_KIND_THROTTLE | 1 << WEIR_KIND_TOKENS | 1 << WEIR_KIND_BORROWING) ||                \
+	 config.penalises || config.warms_flows)
+#define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
 #define WEIR_PART_METERS (config.has_meters)
 #define WEIR_PART_OVERRIDES (config.has_overrides)
 #define WEIR_PART_STRANGERS (config.strangers)

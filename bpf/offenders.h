@@ -14,7 +14,7 @@
 #ifndef WEIR_OFFENDERS_H
 #define WEIR_OFFENDERS_H
 
-#include "shared_set.h"
+#include "flow_set.h"
 
 /* How often a full set is searched for flows that have been quiet for an hour. Chosen, not derived. */
 #define WEIR_OFFENDER_SEARCH_NS WEIR_NSEC_PER_SEC

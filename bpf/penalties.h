@@ -87,7 +87,7 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 
 	if (!set)
 		return false;
-	way = weir_find_tag(set, WEIR_PENALTY_WAYS, tag);
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, tag);
 	FORGET(s->forgotten, way);
 	until = WEIR_ELEMENT(set->until, way);
 	if (!until)
@@ -96,7 +96,7 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	if (!weir_is_planned(word, tag) || !weir_is_running(s, word))
 		return false;
 	weir_order(s); /* still its entry: whoever takes it changes the tag before the word */
-	if (weir_find_tag(set, WEIR_PENALTY_WAYS, tag) != way)
+	if (weir_find_tag(set, WEIR_FLOW_WAYS, tag) != way)
 		return false;
 	weir_remember_penalised(s, rule, word);
 	return true;
@@ -124,42 +124,10 @@ __noinline int weir_is_penalised(struct weir_scratch *s, __u32 place)
 
 /* ---- the flow's entry ---- */
 
-/* The victim: the penalty that ended first, or else ends first. A way that was just taken has no time yet, or its
- * former owner's: it counts as one that ends now, and so does the latest way taken.
- */
-__noinline __u32 weir_choose_penalised(const struct weir_penalty_set *set, __u64 latest, __u64 now_ns)
-{
-	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1);
-
-	WEIR_GLOBAL(PENALTIES, set, 0);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_PENALTY_WAYS; way++) {
-		__u64 word = READ_ONCE(set->until[way]);
-		__u32 tag = READ_ONCE(set->tag[way]);
-		/* how far ahead of half a turn ago */
-		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * weir_is_planned(word, tag) + turn;
-
-		ahead_ns = weir_greater(ahead_ns, turn * weir_is_latest_way(latest, way));
-		least = weir_lesser(ahead_ns * 16 + way, least);
-		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
-	}
-	return WEIR_WAY(least) | (least / 16 > turn ? WEIR_WAY_EVICTS : 0);
-}
-
-static __always_inline __u32 weir_penalty_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *ret_word)
-{
-	struct weir_penalty_set *set = shared_set;
-	__u32 way = weir_choose_penalised(set, latest, weir_now_ns(s));
-	const __u64 *word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
-
-	*(__u64 *)ret_word = word ? READ_ONCE(*word) : 0;
-	return way;
-}
-
 /* Note whose entry it is, for commands to show. The tag comes last: what it stands by is complete. */
 static __always_inline void weir_note_penalised(struct weir_scratch *s, const struct weir_rule *rule, __u32 way)
 {
-	__u32 index = s->penalised.set * WEIR_PENALTY_WAYS + way;
+	__u32 index = s->penalised.set * WEIR_FLOW_WAYS + way;
 	struct weir_penalised *noted = bpf_map_lookup_elem(&penalty_keys, &index);
 
 	if (!noted)
@@ -179,16 +147,14 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 	__u64 former = 0, *word;
 	__u32 way;
 
-	WEIR_GLOBAL(PENALTIES, s && set, WEIR_PENALTY_WAYS);
-	way = weir_insert_tag(s, set, WEIR_PENALTY_WAYS, s->penalised.tag, weir_penalty_victim, &former);
+	WEIR_GLOBAL(PENALTIES, s && set, WEIR_FLOW_WAYS);
+	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, rule->slot, set->until, &former);
 	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
 	if (way & WEIR_WAY_IS_NEW && word) {
 		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
 		__sync_val_compare_and_swap(word, former, weir_unplanned_word(s->penalised.tag));
 		weir_note_penalised(s, rule, WEIR_WAY(way));
 	}
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(rule->slot);
 	return WEIR_WAY(way);
 }
 
@@ -251,6 +217,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 		weir_order(s);
 		if (owner && READ_ONCE(*owner) != tag)
 			break; /* evicted just now: another's time must not be overwritten */
+		s->penalty_until_ns = now_ns + weir_ahead_ns(word, now_ns);
 		if (weir_is_planned(word, tag) && weir_ahead_ns(word, now_ns) > 0)
 			return true;
 		ms = weir_penalty_ms(rule, word, tag, READ_ONCE(lasted_ms[0]) * !copy + READ_ONCE(lasted_ms[1]) * copy,
@@ -267,6 +234,7 @@ static __always_inline bool weir_begin_penalty(struct weir_scratch *s, const str
 						weir_planned_word(until_ns, tag) |
 							(__u64)!copy << WEIR_PENALTY_COPY_SHIFT) != word)
 			continue;
+		s->penalty_until_ns = until_ns;
 		weir_tell_penalty(s, rule->place, until_ns);
 		return true;
 	}
@@ -291,14 +259,16 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 		set = weir_penalty_set(s, rule);
 		if (!set)
 			return 0;
-		way = weir_find_tag(set, WEIR_PENALTY_WAYS, s->penalised.tag);
-		if (way == WEIR_PENALTY_WAYS)
+		way = weir_find_tag(set, WEIR_FLOW_WAYS, s->penalised.tag);
+		if (way == WEIR_FLOW_WAYS)
 			way = weir_insert_penalised(s, set, place);
 		FORGET(s->forgotten, way);
 		until = WEIR_ELEMENT(set->until, way);
-		owner = WEIR_ELEMENT(set->tag, way);
+		owner = WEIR_ELEMENT(set->flows.tag, way);
 		lasted_ms = (__u32 *)WEIR_ELEMENT(set->lasted_ms, way);
 		is_known = until && owner && lasted_ms && weir_begin_penalty(s, rule, until, lasted_ms, owner);
+		if (is_known)
+			weir_keep_until(s, &set->flows, way, s->penalty_until_ns);
 	}
 	/* The packet is blocked all the same; the flow's next one that is blocked begins it. */
 	if (!is_known)

@@ -106,6 +106,13 @@ struct weir_flow_id {
 	__u32 set; /* the first of the flow's two candidate sets */
 };
 
+/* What weir_find_place() (flow_set.h) found. */
+struct weir_flow_place {
+	__u64 latest; /* the latest insertion by then */
+	__u32 tag;    /* of the flow that has to go */
+	__u32 keep;
+};
+
 /* A flow keyed by source that the packet's first rule has found full, penalised, or out of tokens: while jiffies are
  * less than so many after since_jiffies, it is.
  */
@@ -364,7 +371,10 @@ struct weir_scratch {
 	struct weir_remnant_view remnant;
 	struct weir_allowed allowed;
 	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */
+	struct weir_flow_place place;  /* in a set of flows, for the flow that is being inserted */
+	__u32 warming_way;	       /* where it is in its set */
 	struct weir_flow_id warming;   /* the packet's flow in warming_flows */
+	__u64 penalty_until_ns;	       /* of the penalty that was begun, or found running, last */
 	struct weir_flow_id penalised; /* the packet's flow in penalised_flows, under the rule asked last */
 	struct weir_flow_key key;      /* of the flow that was hashed last */
 	__u64 forgotten;	       /* see FORGET */

@@ -8,7 +8,7 @@
 #ifndef WEIR_THROTTLE_H
 #define WEIR_THROTTLE_H
 
-#include "shared_set.h"
+#include "ghosts.h"
 #include "threshold.h"
 #include "weir_cost.h"
 
@@ -21,7 +21,7 @@
  * A word is the planned time in ns, plus one, under five bits of the tag, which tell most words of an entry's former
  * owner from ours. Most is not enough, as one new flow in 32 would wait for a stranger: so whoever takes an entry
  * leaves a word without a time there, and looks at the tag before it overwrites a word that is not its own. The bit
- * between time and tag says that the flow was refused once since it has the entry.
+ * between time and tag is that of penalties (penalties.h).
  *
  * The word keeps the time's lowest bits and means the nearest time that ends in them: no clock outgrows it. Half a turn
  * is 4.5 years; a queue is 50 days long at most, and in replay no two packets are so far apart
@@ -45,12 +45,6 @@ static __always_inline __u64 weir_is_planned(__u64 word, __u32 tag)
 	return (other_bits - 1) >> 63 & -(word & WEIR_LAST_MASK) >> 63;
 }
 
-/* The same, and was it refused once? */
-static __always_inline __u64 weir_was_refused(__u64 word, __u32 tag)
-{
-	return word >> WEIR_LAST_BITS & weir_is_planned(word, tag);
-}
-
 /* How far the planned time lies ahead of now; negative when it is past. */
 static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 {
@@ -59,57 +53,45 @@ static __always_inline __s64 weir_ahead_ns(__u64 word, __u64 now_ns)
 
 /* ---- the flow's entry ---- */
 
-/*
- * The victim: the earliest planned time. A flow may be forgotten once its next packet would not have to wait anyway;
- * until then, flows that were refused go last. (Without a queue a heavy flow's time is soon the earliest among new
- * ones, and it would be forgotten, and admitted, each time.) A way that was just taken has no time yet, or its former
- * owner's: it counts as planned for now, and the latest way taken as if it were.
- */
-__noinline __u32 weir_choose_throttled(const struct weir_throttle_set *set, __u64 latest, __u64 now_ns)
+/* The set of the flow of s->view. */
+static __always_inline struct weir_throttle_set *weir_throttle_set(const struct weir_scratch *s)
 {
-	__u64 least = ~0ull >> 1, turn = 1ull << (WEIR_LAST_BITS - 1), over = turn - config.throttle_horizon_ns;
+	__u32 index = s->view.flow.set;
 
-	WEIR_GLOBAL(THROTTLING, set, 0);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_THROTTLE_WAYS; way++) {
-		__u64 word = READ_ONCE(set->last[way]);
-		__u32 tag = READ_ONCE(set->tag[way]);
-		/* how far ahead of half a turn ago */
-		__u64 ahead_ns = weir_ahead_ns(word, now_ns) * weir_is_planned(word, tag) + turn, rank;
-
-		ahead_ns = weir_greater(ahead_ns, over * weir_is_latest_way(latest, way));
-		rank = ahead_ns / 2 + ((over - ahead_ns) >> 63 & weir_was_refused(word, tag)) * turn;
-		least = weir_lesser(rank * 16 + way, least);
-		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
-	}
-	return WEIR_WAY(least) | (least / 16 > over / 2 ? WEIR_WAY_EVICTS : 0);
+	return bpf_map_lookup_elem(&throttled_flows, &index);
 }
 
-static __always_inline __u32 weir_throttle_victim(struct weir_scratch *s, void *shared_set, __u64 latest,
-						  void *ret_word)
+/* The word that the packet's flow begins with at `way`: what its ghost says of the packet before it. No rule plans as
+ * far ahead as a ghost that nobody has laid for two months.
+ */
+static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struct weir_rule *rule,
+					     struct weir_throttle_set *set, __u32 way)
 {
-	struct weir_throttle_set *set = shared_set;
-	__u32 way = weir_choose_throttled(set, latest, weir_now_ns(s));
-	const __u64 *word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
+	__u64 batch = rule->counts_bytes ? s->packet.frame_bytes : 1, now_ns = weir_now_ns(s);
+	__u64 farthest_ns = rule->queueing_ns_max + weir_cost_ns(&s->allowed.cost, rule->counts_bytes ? 65535 : 1);
+	__u64 left_ns = weir_lay_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS);
 
-	*(__u64 *)ret_word = word ? READ_ONCE(*word) : 0;
-	return way;
+	if (!left_ns || left_ns > farthest_ns + (2 << WEIR_KEEP_STEP_BITS))
+		return weir_unplanned_word(s->view.flow.tag);
+	weir_keep_until(s, &set->flows, way, now_ns + left_ns);
+	return weir_planned_word(now_ns + left_ns - weir_cost_ns(&s->allowed.cost, batch), s->view.flow.tag);
 }
 
 /* Insert the flow of s->view. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throttle_set *set)
+__noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throttle_set *set, __u32 place)
 {
+	const struct weir_rule *rule = weir_rule(place);
 	__u64 former = 0, *word;
 	__u32 way;
 
-	WEIR_GLOBAL(THROTTLING, s && set, WEIR_THROTTLE_WAYS);
-	way = weir_insert_tag(s, set, WEIR_THROTTLE_WAYS, s->view.flow.tag, weir_throttle_victim, &former);
+	WEIR_GLOBAL(THROTTLING, s && set, WEIR_FLOW_WAYS);
+	way = weir_insert_flow_over(s, &set->flows, s->view.flow.tag, rule->slot, set->last, &former);
 	word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
+	if (way & WEIR_WAY_EVICTS)
+		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, s->place.keep);
 	/* Unless a packet of the same flow, on another CPU, has found the entry and written its time meanwhile. */
 	if (way & WEIR_WAY_IS_NEW && word)
-		__sync_val_compare_and_swap(word, former, weir_unplanned_word(s->view.flow.tag));
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(s->view.slot);
+		__sync_val_compare_and_swap(word, former, weir_first_word(s, rule, set, WEIR_WAY(way)));
 	return WEIR_WAY(way);
 }
 
@@ -124,13 +106,12 @@ static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, const str
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&throttled_resources, &index);
 	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&throttled_flows, &index);
+	set = weir_throttle_set(s);
 	if (!set)
 		return NULL;
-	way = weir_find_tag(set, WEIR_THROTTLE_WAYS, s->view.flow.tag);
-	if (way == WEIR_THROTTLE_WAYS)
-		way = weir_insert_throttled(s, set);
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	if (way == WEIR_FLOW_WAYS)
+		way = weir_insert_throttled(s, set, rule->place);
 	s->row_number = way;
 	return WEIR_ELEMENT(set->last, way);
 }
@@ -145,9 +126,8 @@ static __always_inline const __u64 *weir_find_planned(struct weir_scratch *s, co
 	if (!rule->key_fields)
 		return bpf_map_lookup_elem(&throttled_resources, &index);
 	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&throttled_flows, &index);
-	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_THROTTLE_WAYS, s->view.flow.tag)) : NULL;
+	set = weir_throttle_set(s);
+	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag)) : NULL;
 }
 
 /* Is the entry that weir_get_planned() found still the flow's? */
@@ -155,14 +135,12 @@ __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 {
 	const struct weir_throttle_set *set;
 	const __u32 *tag;
-	__u32 index;
 
 	WEIR_GLOBAL(THROTTLING, s, false);
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a word to itself */
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&throttled_flows, &index);
-	tag = set ? WEIR_ELEMENT(set->tag, s->row_number) : NULL;
+	set = weir_throttle_set(s);
+	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
 	return tag && READ_ONCE(*tag) == s->view.flow.tag;
 }
 
@@ -174,6 +152,19 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 	__s64 wait_ns = weir_ahead_ns(word, now_ns) + (__s64)cost_ns;
 
 	return (wait_ns & ~(wait_ns >> 63)) * weir_is_planned(word, tag);
+}
+
+/* Note when the flow's next packet need not wait, or 0: it was refused; for those who look for a victim. */
+static __always_inline void weir_note_planned(struct weir_scratch *s, __u64 over_ns)
+{
+	struct weir_throttle_set *set = s->view.flow.tag ? weir_throttle_set(s) : NULL;
+
+	if (!set)
+		return;
+	if (over_ns)
+		weir_keep_until(s, &set->flows, s->row_number, over_ns);
+	else
+		weir_keep_refused(&set->flows, s->row_number);
 }
 
 /* Plan the packet: move the flow's time on by its cost, and say how long it waits. */
@@ -194,12 +185,12 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 		if (!weir_is_planned(word, tag) && !weir_has_throttle_entry(s))
 			break;
 		if (wait_ns > rule->queueing_ns_max) {
-			if (tag && !(word & WEIR_LAST_REFUSED))
-				__sync_val_compare_and_swap(last, word, word | WEIR_LAST_REFUSED);
+			weir_note_planned(s, 0);
 			return WEIR_ANSWER_BLOCK;
 		}
-		planned = weir_planned_word(now_ns + wait_ns, tag) | weir_was_refused(word, tag) << WEIR_LAST_BITS;
+		planned = weir_planned_word(now_ns + wait_ns, tag);
 		if (__sync_val_compare_and_swap(last, word, planned) == word) {
+			weir_note_planned(s, now_ns + wait_ns + cost_ns);
 			*ret_wait_ns = wait_ns;
 			return WEIR_ANSWER_ADMIT;
 		}

@@ -23,7 +23,7 @@
 #define WEIR_BPF_TOKENS_H
 
 #include "claims.h"
-#include "shared_set.h"
+#include "ghosts.h"
 #include "shortcuts.h"
 #include "threshold.h"
 
@@ -92,56 +92,7 @@ __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 
 /* ---- the flow's bucket ---- */
 
-static __always_inline __u32 weir_token_step(__u64 now_ns)
-{
-	return now_ns >> WEIR_TOKEN_STEP_BITS;
-}
-
-/*
- * The victim: a bucket that is full may be forgotten. Else the one that is full first, and of those, flows that were
- * refused go last: a heavy flow's bucket is soon the first to be full among new ones, and it would be forgotten, and
- * full, each time. The latest way taken may have its former owner's time: it counts as not full.
- */
-__noinline __u32 weir_choose_bucket(const struct weir_token_set *set, __u64 latest, __u64 now_ns)
-{
-	const __u64 now_full = 1ull << 32, refused = 1ull << 33;
-	__u32 step = weir_token_step(now_ns);
-	__u64 least = ~0ull >> 1;
-
-	WEIR_GLOBAL(TOKENS, set, 0);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_TOKEN_WAYS; way++) {
-		__u64 rank = now_full + (__s32)(READ_ONCE(set->full_at[way]) - step);
-
-		rank = weir_greater(rank, (now_full + 1) * weir_is_latest_way(latest, way));
-		rank += (now_full - rank) >> 63 & READ_ONCE(set->bucket[way].word) / WEIR_BUCKET_REFUSED & 1 ? refused
-													     : 0;
-		least = weir_lesser(rank * 16 + way, least);
-		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
-	}
-	return WEIR_WAY(least) | (least / 16 > now_full ? WEIR_WAY_EVICTS : 0);
-}
-
-static __always_inline __u32 weir_token_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *context)
-{
-	return weir_choose_bucket(shared_set, latest, weir_now_ns(s));
-}
-
-/* Insert the flow of s->view. Returns its way, or one beyond the last. What its former owner left there is told by the
- * owner in its words.
- */
-__noinline __u32 weir_insert_bucket(struct weir_scratch *s, struct weir_token_set *set)
-{
-	__u32 way;
-
-	WEIR_GLOBAL(TOKENS, s && set, WEIR_TOKEN_WAYS);
-	way = weir_insert_tag(s, set, WEIR_TOKEN_WAYS, s->view.flow.tag, weir_token_victim, NULL);
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(s->view.slot);
-	return WEIR_WAY(way);
-}
-
-/* The set of the packet's flow, which s->view then names. Both of its lines are fetched while the clock is read. */
+/* The set of the packet's flow, which s->view then names. Its first two lines are fetched while the clock is read. */
 static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	struct weir_token_set *set;
@@ -152,21 +103,10 @@ static __always_inline struct weir_token_set *weir_token_set(struct weir_scratch
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&token_flows, &index);
 	if (set) {
-		(void)READ_ONCE(set->tag[0]);
-		(void)READ_ONCE(set->bucket[WEIR_TOKEN_WAYS - 1].word);
+		(void)READ_ONCE(set->flows.tag[0]);
+		(void)READ_ONCE(set->bucket[0].word);
 	}
 	return set;
-}
-
-/* Find or insert the flow's bucket in its set; s->row_number then says where it is. */
-static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set)
-{
-	__u32 way = weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag);
-
-	if (way == WEIR_TOKEN_WAYS)
-		way = weir_insert_bucket(s, set);
-	s->row_number = way;
-	return WEIR_ELEMENT(set->bucket, way);
 }
 
 /* The one bucket of a whole resource. */
@@ -191,18 +131,16 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 		return true; /* a whole resource has a bucket to itself */
 	index = s->view.flow.set;
 	set = bpf_map_lookup_elem(&token_flows, &index);
-	tag = set ? WEIR_ELEMENT(set->tag, s->row_number) : NULL;
+	tag = set ? WEIR_ELEMENT(set->flows.tag, s->row_number) : NULL;
 	return tag && READ_ONCE(*tag) == s->view.flow.tag;
 }
 
 /* Note about when the flow's bucket is full, for those who look for a victim. */
 static __always_inline void weir_note_full(struct weir_scratch *s, struct weir_token_set *set, __u64 lacks)
 {
-	__u32 *full_at = WEIR_ELEMENT(set->full_at, s->row_number);
+	__u64 steps = weir_token_steps(&s->tokens.clock.rate, lacks);
 
-	if (full_at)
-		WRITE_ONCE(*full_at,
-			   weir_token_step(weir_now_ns(s)) + 1 + weir_token_steps(&s->tokens.clock.rate, lacks));
+	weir_keep_until(s, &set->flows, s->row_number, weir_now_ns(s) + (steps << WEIR_TOKEN_STEP_BITS));
 }
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that had no token just now has none until the next one comes ---- */
@@ -280,7 +218,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 							 __u64 cost, struct weir_taken *taken)
 {
 	for (int attempt = 0; attempt < WEIR_TOKEN_ATTEMPTS; attempt++) {
-		__u64 word = READ_ONCE(bucket->word), touched, refused = 0;
+		__u64 word = READ_ONCE(bucket->word), touched;
 		enum weir_bucket_state state;
 		__s64 ahead = 0;
 
@@ -300,15 +238,12 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 			word = full;
 		}
 		if (state == WEIR_BUCKET_KNOWN) {
-			refused = word & WEIR_BUCKET_REFUSED;
 			ahead = weir_token_ahead(word, s->tokens.now);
 			ahead &= ~(ahead >> 63);
 			if (ahead + cost > s->tokens.capacity) {
 				weir_order(s);
 				if (READ_ONCE(bucket->word) != word)
 					continue;
-				if (!refused)
-					__sync_val_compare_and_swap(&bucket->word, word, word | WEIR_BUCKET_REFUSED);
 				taken->lacks = ahead + cost - s->tokens.capacity;
 				return WEIR_ANSWER_BLOCK;
 			}
@@ -316,8 +251,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 		if (!weir_touch_bucket(s, bucket, touched, word & WEIR_BUCKET_FULL))
 			continue;
 		if (__sync_val_compare_and_swap(&bucket->word, word,
-						((s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) | refused) ==
-		    word) {
+						(s->tokens.now + ahead + cost) & WEIR_TOKEN_TIME_MASK) == word) {
 			/* A bucket that was full is so at any time, and the epoch beside it says nothing. */
 			taken->former = ahead ? word : WEIR_BUCKET_FULL | s->tokens.owner;
 			taken->word = ahead + cost;
@@ -342,6 +276,61 @@ static __always_inline void weir_claim_tokens(struct weir_scratch *s, struct wei
 	claim->kind = WEIR_CLAIM_TOKENS;
 }
 
+/* ---- a flow that was pushed out ---- */
+
+/* What a bucket lacks that is full in left_ns. Nothing, if that is more than a bucket can lack, and the time that a
+ * ghost may be late: it is two months old.
+ */
+static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, __u64 left_ns)
+{
+	const struct weir_token_rate *rate = &s->tokens.clock.rate;
+	__u64 lacks = left_ns * rate->whole + weir_product_high(left_ns, rate->fraction);
+	__u64 late = ((__u64)rate->whole + 1) << (WEIR_KEEP_STEP_BITS + 1);
+
+	if (left_ns >> (64 - WEIR_TOKEN_RATE_BITS - 1) || lacks > s->tokens.capacity + late)
+		return 0;
+	return lacks < s->tokens.capacity ? lacks : s->tokens.capacity;
+}
+
+/* The flow of s->view has just got the bucket s->row_number: leave the ghost of who had it, and take what the flow's
+ * own says that it lacks, as a packet would.
+ */
+__noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 evicts, __u32 nth)
+{
+	struct weir_token_bucket *bucket;
+	__u64 left_ns, lacks;
+
+	WEIR_GLOBAL(GHOSTS, s && set, 0);
+	if (evicts)
+		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, s->place.keep);
+	left_ns = weir_lay_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS);
+	lacks = left_ns ? weir_lacks_of_ghost(s, left_ns) : 0;
+	bucket = WEIR_ELEMENT(set->bucket, s->row_number);
+	if (!lacks || !bucket)
+		return 0;
+	weir_take_tokens(s, bucket, lacks, &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	weir_note_full(s, set, lacks);
+	return 0;
+}
+
+/* Find or insert the flow's bucket in its set; s->row_number then says where it is. What its former owner left there is
+ * told by the owner in its words.
+ */
+static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
+								 __u32 nth)
+{
+	__u32 way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+
+	s->row_number = way;
+	if (way == WEIR_FLOW_WAYS) {
+		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
+		s->row_number = WEIR_WAY(way);
+		if (way & WEIR_WAY_IS_NEW)
+			weir_begin_bucket(s, set, way & WEIR_WAY_EVICTS, nth);
+	}
+	return WEIR_ELEMENT(set->bucket, s->row_number);
+}
+
 /* Judge the packet by a rule with tokens. */
 __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 {
@@ -360,17 +349,19 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (rule->key_fields)
 		set = weir_token_set(s, rule);
+	else
+		s->view.flow.tag = 0;
 	if (!weir_find_tokens(s, place)) {
 		weir_count_stall(rule->slot);
 		return WEIR_ANSWER_BLOCK;
 	}
+	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
 	if (batch > s->tokens.batch_max)
 		return WEIR_ANSWER_BLOCK;
 	if (rule->key_fields)
-		bucket = set ? weir_get_bucket(s, set) : NULL;
+		bucket = set ? weir_get_bucket(s, set, nth) : NULL;
 	else
 		bucket = weir_lone_bucket(s, rule);
-	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
 	if (!bucket) {
 		weir_count_stall(rule->slot);
 		return WEIR_ANSWER_BLOCK;
@@ -379,6 +370,8 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
 	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
 		weir_remember_spent(s, rule, taken->lacks);
+	if (answer == WEIR_ANSWER_BLOCK && set)
+		weir_keep_refused(&set->flows, s->row_number);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	lacks = taken->word;
@@ -402,7 +395,7 @@ static __always_inline __u64 weir_bucket_lacks(struct weir_scratch *s, const str
 
 	if (rule->key_fields) {
 		set = weir_token_set(s, rule);
-		way = set ? weir_find_tag(set, WEIR_TOKEN_WAYS, s->view.flow.tag) : WEIR_TOKEN_WAYS;
+		way = set ? weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag) : WEIR_FLOW_WAYS;
 		bucket = set ? WEIR_ELEMENT(set->bucket, way) : NULL;
 	} else {
 		bucket = weir_lone_bucket(s, rule);
@@ -452,7 +445,7 @@ static __always_inline struct weir_token_bucket *weir_claimed_bucket(const struc
 	set = bpf_map_lookup_elem(&token_flows, &index);
 	if (!set)
 		return NULL;
-	*ret_tag = WEIR_ELEMENT(set->tag, claim->cell);
+	*ret_tag = WEIR_ELEMENT(set->flows.tag, claim->cell);
 	return WEIR_ELEMENT(set->bucket, claim->cell);
 }
 
@@ -480,8 +473,6 @@ __noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
 			less = taken->former;
 		else if (weir_may_have_been_full(s, taken))
 			return 0;
-		if (!(less & WEIR_BUCKET_FULL))
-			less |= word & WEIR_BUCKET_REFUSED;
 		if (__sync_val_compare_and_swap(&bucket->word, word, less) == word)
 			return 0;
 	}

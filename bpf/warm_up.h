@@ -8,19 +8,22 @@
 #ifndef WEIR_BPF_WARM_UP_H
 #define WEIR_BPF_WARM_UP_H
 
-#include "shared_set.h"
+#include "flow_set.h"
 #include "weir_warm_up.h"
 
 /* ---- the state ---- */
 
-/* The second after which the flow is all cold again if nothing passes: it need not be remembered then. */
-static __always_inline __u64 weir_cold_second(const struct weir_warm_up *params, __u64 stored, __u64 second)
+/* After how many seconds the flow is all cold again if nothing passes: it need not be remembered then. At most so many,
+ * which are longer than can be told (WEIR_KEEP_NS_MAX).
+ */
+#define WEIR_COLD_SECONDS_MAX (1ull << 30)
+static __always_inline __u64 weir_cold_seconds(const struct weir_warm_up *params, __u64 stored)
 {
 	if (stored >= params->max)
-		return second;
+		return 0;
 	if (!params->refill || !params->refill_below)
-		return ~0ull; /* it stays as warm as it is */
-	return second + (params->max - stored) / params->refill + 1;
+		return WEIR_COLD_SECONDS_MAX; /* it stays as warm as it is */
+	return weir_lesser((params->max - stored) / params->refill + 1, WEIR_COLD_SECONDS_MAX);
 }
 
 /* Whose a state is: this flow's, under the rule as it is now. */
@@ -42,60 +45,16 @@ static __always_inline bool weir_is_synced(__u64 state, __u64 owner, __u64 now_s
 
 /* ---- the flow's entry ---- */
 
-/* So many bits tell apart flows that will be cold in the same second, and so many seconds are told. */
-#define WEIR_WARMTH_BITS 20
-#define WEIR_COLD_SECOND_MAX (1ull << 38)
-
-/* How far from cold a flow is, roughly: by the tokens that it will have stored when its second is synced. */
-static __always_inline __u64 weir_warmth(const struct weir_warming *flow)
+/* How far from cold a flow is, in parts of WEIR_WARMTH_MAX: by the tokens that it will have stored when its second is
+ * synced.
+ */
+#define WEIR_WARMTH_MAX 250ull /* a part of a second is about a step of the clock that `keep` goes by */
+static __always_inline __u64 weir_warmth(const struct weir_warm_up *params, const struct weir_warming *flow)
 {
 	__u64 stored = READ_ONCE(flow->stored), passed = READ_ONCE(flow->passed), left;
 
-	left = (stored - passed) * (1 - weir_top_bit(stored - passed));
-	return (1ull << WEIR_WARMTH_BITS) - 1 - weir_lesser(left, (1ull << WEIR_WARMTH_BITS) - 1);
-}
-
-/*
- * The victim: the flow that will be cold first, and of those that will be in the same second the coldest: under a rule
- * that cools within a second, a flow at its limit and one that was seen once differ in nothing else. An entry that is
- * being synced is warm for this second, and the latest way taken goes last of those that are cold: otherwise two CPUs
- * with a new flow each would both write into one entry.
- */
-__noinline __u32 weir_choose_warming(const struct weir_warming_set *set, __u64 latest, __u64 now_s)
-{
-	__u64 coldest = ~0ull >> 1, rank;
-
-	WEIR_GLOBAL(WARM_UP, set, 0);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_WARMING_WAYS; way++) {
-		__u64 is_latest = weir_is_latest_way(latest, way);
-		__u64 is_busy = READ_ONCE(set->flow[way].state) / WEIR_WARMING_BUSY & 1;
-		__u64 cold_second = READ_ONCE(set->flow[way].cold_second) & ~0ull >> 1;
-
-		cold_second = weir_lesser(cold_second, WEIR_COLD_SECOND_MAX);
-		cold_second = weir_greater(cold_second, now_s * is_latest);
-		cold_second = weir_greater(cold_second, (now_s + 1) * is_busy);
-		rank = (cold_second * 2 + is_latest) << WEIR_WARMTH_BITS | weir_warmth(&set->flow[way]);
-		coldest = weir_lesser(rank * 8 + way, coldest);
-	}
-	return (coldest & 7) | ((coldest >> WEIR_WARMTH_BITS) / 16 > now_s ? WEIR_WAY_EVICTS : 0);
-}
-
-static __always_inline __u32 weir_warming_victim(struct weir_scratch *s, void *set, __u64 latest, void *context)
-{
-	return weir_choose_warming(set, latest, weir_now_ns(s) / WEIR_NSEC_PER_SEC);
-}
-
-/* Insert the flow of s->view. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_warming(struct weir_scratch *s, struct weir_warming_set *set)
-{
-	__u32 way;
-
-	WEIR_GLOBAL(WARM_UP, s && set, WEIR_WARMING_WAYS);
-	way = weir_insert_tag(s, set, WEIR_WARMING_WAYS, s->view.flow.tag, weir_warming_victim, NULL);
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(s->view.slot);
-	return WEIR_WAY(way);
+	left = weir_lesser((stored - passed) * (1 - weir_top_bit(stored - passed)), params->max);
+	return params->max ? (params->max - left) * WEIR_WARMTH_MAX / params->max : 0;
 }
 
 /* The set of this packet's flow under `rule`; s->warming says which flow it is. */
@@ -117,7 +76,7 @@ static __always_inline void weir_fetch_warming(struct weir_scratch *s, const str
 	const struct weir_warming_set *set = weir_warming_set(s, rule);
 
 	if (set)
-		(void)READ_ONCE(set->tag[0]);
+		(void)READ_ONCE(set->flows.tag[0]);
 }
 
 /* Find or insert this packet's flow under `rule`; s->view then says which it is. */
@@ -130,11 +89,29 @@ static __always_inline struct weir_warming *weir_get_warming(struct weir_scratch
 	s->view.flow = s->warming;
 	if (!set)
 		return NULL;
-	way = weir_find_tag(set, WEIR_WARMING_WAYS, s->view.flow.tag);
-	if (way == WEIR_WARMING_WAYS)
-		way = weir_insert_warming(s, set);
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	if (way == WEIR_FLOW_WAYS)
+		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));
 	FORGET(s->forgotten, way);
+	s->warming_way = way;
 	return WEIR_ELEMENT(set->flow, way);
+}
+
+/*
+ * The flow that has stored so much in this second may be forgotten when it is all cold. Of those that will be in the
+ * same second the coldest goes first: under a rule that cools within a second, a flow at its limit and one that was
+ * seen once differ in nothing else.
+ */
+static __always_inline void weir_keep_warming(struct weir_scratch *s, const struct weir_rule *rule,
+					      const struct weir_warming *flow, __u64 stored, __u64 second)
+{
+	struct weir_warming_set *set = weir_warming_set(s, rule);
+	__u64 cold_s = second + weir_cold_seconds(&rule->warm_up, stored);
+
+	if (set)
+		weir_keep_until(s, &set->flows, s->warming_way,
+				cold_s * WEIR_NSEC_PER_SEC +
+					weir_warmth(&rule->warm_up, flow) * (WEIR_NSEC_PER_SEC / WEIR_WARMTH_MAX));
 }
 
 /* ---- what a flow is allowed, and what has passed ---- */
@@ -167,12 +144,12 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 		__sync_fetch_and_add(&flow->passed, -left);
 	}
 	units = weir_warm_up_units(params, stored);
-	if (config.throttle_horizon_ns && params->cost_num) /* a rule that spaces its packets */
+	if (config.kinds >> WEIR_KIND_THROTTLE & 1 && params->cost_num) /* a rule that spaces its packets */
 		weir_warm_up_cost(params, stored, &s->allowed.cost);
 	if (READ_ONCE(flow->state) != claimed)
 		return; /* another flow has taken the entry */
 	WRITE_ONCE(flow->stored, stored);
-	WRITE_ONCE(flow->cold_second, weir_cold_second(params, stored, second));
+	weir_keep_warming(s, rule, flow, stored, second);
 	WRITE_ONCE(flow->units, units);
 	flow->cost = s->allowed.cost;
 	weir_order(s);
@@ -247,8 +224,7 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	passed = __sync_fetch_and_add(&flow->passed, units) + units;
 	/* The flow will be warmer than it is: it must not be forgotten as cold before that shows. */
 	stored = READ_ONCE(flow->stored);
-	WRITE_ONCE(flow->cold_second,
-		   weir_cold_second(&rule->warm_up, stored > passed ? stored - passed : 0, now_s + 1));
+	weir_keep_warming(s, rule, flow, stored > passed ? stored - passed : 0, now_s + 1);
 	return 0;
 }
 

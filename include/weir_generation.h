@@ -292,12 +292,10 @@ struct weir_config {
 	__u32 has_meters;
 	__u32 warms_flows;
 	__u32 has_overrides;
-	__u32 paces;		    /* throttling: pace. A packet that must wait gets its departure time */
-	__u32 penalises;	    /* some rule has penalties */
-	__u32 notes_offenders;	    /* drops are counted by flow: map `offenders` */
-	__u64 throttle_horizon_ns;  /* the largest cost of a packet: a planned time further back is over */
-	__u32 has_observers;	    /* some rule observes */
-	__u64 borrowing_horizon_ns; /* a flow that was judged longer ago has nothing in its windows */
+	__u32 paces;	       /* throttling: pace. A packet that must wait gets its departure time */
+	__u32 penalises;       /* some rule has penalties */
+	__u32 notes_offenders; /* drops are counted by flow: map `offenders` */
+	__u32 has_observers;   /* some rule observes */
 	/* allow and deny lists: weir_lists.h */
 	__u32 has_lists;
 	__u32 list_levels; /* one bit for each enum weir_list_level that has groups */

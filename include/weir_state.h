@@ -249,7 +249,7 @@ struct weir_rule_seconds {
 /* ---- what all CPUs share ---- */
 
 /*
- * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/shared_set.h). A tag is 32 bits of
+ * Shared sets: state of flows with a key that all CPUs share, in arrays of sets (bpf/flow_set.h). A tag is 32 bits of
  * the flow's hash; 0 is an empty way. `inserted` holds the set's latest insertion: the flow's tag (32 bits), the way it
  * took (8 bits) and a count. It is valid from the moment it is written, even before the way's tag is.
  */
@@ -257,35 +257,68 @@ struct weir_rule_seconds {
 #define WEIR_INSERTED_WAY(word) ((__u32)((word) >> 32) & 0xff)
 #define WEIR_INSERTED_COUNT(word) ((word) >> 40)
 
-/* Map `throttled_flows`. A `last` word holds, from the lowest bit: the planned time of the flow's latest packet (ns +
- * 1, cut to WEIR_LAST_BITS), whether the flow was ever refused, and five bits of its tag. A word with another flow's
- * bits is stale and counts as "never".
+/*
+ * What a set of flows begins with. `keep` says who goes when all ways are taken (bpf/flow_set.h): from which step of
+ * the clock on the flow's entry counts for nothing (31 bits of the step's number; a step is 2^22 ns), and in the
+ * highest bit whether a packet of the flow was refused since it counted last for nothing. A step that lies further
+ * ahead than WEIR_KEEP_STEPS_MAX (13 days) is past: the numbers come round after 104 days.
  */
-#define WEIR_THROTTLE_WAYS 10
-struct weir_throttle_set {
+#define WEIR_FLOW_WAYS 7
+struct weir_flow_set {
 	__u64 inserted;
-	__u32 tag[WEIR_THROTTLE_WAYS];
-	__u64 last[WEIR_THROTTLE_WAYS];
+	__u32 tag[WEIR_FLOW_WAYS];
+	__u32 keep[WEIR_FLOW_WAYS];
+};
+_Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
+#define WEIR_KEEP_REFUSED (1u << 31)
+#define WEIR_KEEP_STEP_MASK (WEIR_KEEP_REFUSED - 1)
+#define WEIR_KEEP_STEP_BITS 22
+#define WEIR_KEEP_STEPS_MAX (1u << 28)
+#define WEIR_KEEP_NS_MAX (((__u64)WEIR_KEEP_STEPS_MAX - 2) << WEIR_KEEP_STEP_BITS)
+
+/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/ghosts.h). Behind the sets stands one
+ * more, whose first word says until when some ghost may count, ns.
+ */
+#define WEIR_GHOST_WAYS 16
+#define WEIR_GHOST_TIME_BITS 40
+#define WEIR_GHOST_TIME_MASK ((1ull << WEIR_GHOST_TIME_BITS) - 1)
+#define WEIR_GHOST_STEP_BITS 13
+#define WEIR_GHOST_SETS_OF_SET 2			   /* ghosts for four times the flows of a set and more */
+static inline __u32 weir_ghost_index(__u32 set, __u32 tag) /* modulo the number of sets */
+{
+	return set * WEIR_GHOST_SETS_OF_SET + (tag & (WEIR_GHOST_SETS_OF_SET - 1));
+}
+struct weir_ghost_set {
+	__u64 word[WEIR_GHOST_WAYS];
+};
+_Static_assert(sizeof(struct weir_ghost_set) == 128, "two cache lines, next to each other");
+
+/* Map `throttled_flows`. A `last` word holds, from the lowest bit: the planned time of the flow's latest packet (ns +
+ * 1, cut to WEIR_LAST_BITS), a bit that penalties use, and five bits of its tag. A word with another flow's bits is
+ * stale and counts as "never".
+ */
+struct weir_throttle_set {
+	struct weir_flow_set flows;
+	__u64 last[WEIR_FLOW_WAYS];
+	__u64 pad;
 };
 _Static_assert(sizeof(struct weir_throttle_set) == 128, "two cache lines");
 #define WEIR_LAST_BITS 58 /* nine years: 4.5 before now and 4.5 after */
-#define WEIR_LAST_REFUSED (1ull << WEIR_LAST_BITS)
 #define WEIR_LAST_TAG_SHIFT 59
 #define WEIR_LAST_MASK ((1ull << WEIR_LAST_BITS) - 1)
 
 /*
  * Map `penalised_flows`: flows that a rule with blockDurationInMs goes on blocking. An `until` word is laid out as a
- * `last` word: the end of the flow's latest penalty, and in the place of WEIR_LAST_REFUSED which of the flow's two
+ * `last` word: the end of the flow's latest penalty, and in the bit above the time which of the flow's two
  * `lasted_ms` says how long that was. Userspace ends a penalty by making the word a word without a time.
  */
-#define WEIR_PENALTY_WAYS 6
 struct weir_penalty_set {
-	__u64 inserted;
-	__u32 tag[WEIR_PENALTY_WAYS];
-	__u64 until[WEIR_PENALTY_WAYS];
-	__u32 lasted_ms[WEIR_PENALTY_WAYS][2];
+	struct weir_flow_set flows;
+	__u64 until[WEIR_FLOW_WAYS];
+	__u32 lasted_ms[WEIR_FLOW_WAYS][2];
+	__u64 pad[2];
 };
-_Static_assert(sizeof(struct weir_penalty_set) == 128, "two cache lines");
+_Static_assert(sizeof(struct weir_penalty_set) == 192, "three cache lines");
 
 /* Map `penalised_rules`, by rule slot. Of a rule without a flow key: its one penalty. Of others: `until` is no earlier
  * than the end of any of their flows' penalties, so that nobody is looked for when there are none.
@@ -308,14 +341,12 @@ struct weir_token_bucket {
 };
 
 /* Map `token_flows`. */
-#define WEIR_TOKEN_WAYS 5
 struct weir_token_set {
-	__u64 inserted;
-	__u32 tag[WEIR_TOKEN_WAYS];
-	__u32 full_at[WEIR_TOKEN_WAYS]; /* about when the bucket is full, in steps of 2^20 ns: to choose victims by */
-	struct weir_token_bucket bucket[WEIR_TOKEN_WAYS];
+	struct weir_flow_set flows;
+	struct weir_token_bucket bucket[WEIR_FLOW_WAYS];
+	__u64 pad[2];
 };
-_Static_assert(sizeof(struct weir_token_set) == 128, "two cache lines");
+_Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 
 /*
  * Maps `borrowing_flows` and, by rule slot, `borrowing_resources`: one flow's window that lends. It has a cell for each
@@ -328,28 +359,25 @@ _Static_assert(sizeof(struct weir_token_set) == 128, "two cache lines");
  */
 #define WEIR_BORROWING_CELLS (2 * WEIR_SAMPLES_MAX)
 struct weir_borrowing {
-	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in; plus 1: something did not fit */
+	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in */
 	__u64 cell[WEIR_BORROWING_CELLS];
 	__u64 pad[3];
 };
 _Static_assert(sizeof(struct weir_borrowing) == 192, "three cache lines");
 
-#define WEIR_BORROWING_WAYS 7
 struct weir_borrowing_set {
-	__u64 inserted;
-	__u32 tag[WEIR_BORROWING_WAYS];
-	__u32 pad[7];
-	struct weir_borrowing flow[WEIR_BORROWING_WAYS];
+	struct weir_flow_set flows;
+	struct weir_borrowing flow[WEIR_FLOW_WAYS];
 };
 _Static_assert(sizeof(struct weir_borrowing_set) == 1408, "one cache line, and three for each way");
 
 /* Map `warming_flows`: WarmUp of one flow of a rule with a key, which the program computes itself. */
 struct weir_warming {
-	__u64 state;	   /* whose it is, and the last second synced: see below */
-	__u64 stored;	   /* tokens */
-	__u64 passed;	   /* units since that second began */
-	__u64 units;	   /* the threshold now */
-	__u64 cold_second; /* from this second on, if nothing passes, it is fully cold and may be forgotten */
+	__u64 state;  /* whose it is, and the last second synced: see below */
+	__u64 stored; /* tokens */
+	__u64 passed; /* units since that second began */
+	__u64 units;  /* the threshold now */
+	__u64 pad;
 	struct weir_cost cost;
 };
 _Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
@@ -363,12 +391,9 @@ _Static_assert(sizeof(struct weir_warming) == 64, "one cache line");
 #define WEIR_WARMING_TAG(tag) ((__u64)((tag)&0x7fff) << WEIR_WARMING_SECOND_BITS)
 #define WEIR_WARMING_TAG_MASK WEIR_WARMING_TAG(0x7fff)
 
-#define WEIR_WARMING_WAYS 7
 struct weir_warming_set {
-	__u64 inserted;
-	__u32 tag[WEIR_WARMING_WAYS];
-	__u32 pad[7];
-	struct weir_warming flow[WEIR_WARMING_WAYS];
+	struct weir_flow_set flows;
+	struct weir_warming flow[WEIR_FLOW_WAYS];
 };
 _Static_assert(sizeof(struct weir_warming_set) == 512, "eight cache lines");
 
@@ -442,7 +467,7 @@ struct weir_flow_key {
 	__u8 zero[3]; /* room for the next field: every byte is hashed */
 };
 
-/* Map `penalty_keys`, by set * WEIR_PENALTY_WAYS + way: whose an entry of `penalised_flows` is, for commands. Valid if
+/* Map `penalty_keys`, by set * WEIR_FLOW_WAYS + way: whose an entry of `penalised_flows` is, for commands. Valid if
  * its tag is the entry's.
  */
 struct weir_penalised {

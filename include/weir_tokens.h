@@ -63,8 +63,7 @@ struct weir_tokens {
  */
 #define WEIR_TOKEN_TIME_BITS 62
 #define WEIR_TOKEN_TIME_MASK ((1ull << WEIR_TOKEN_TIME_BITS) - 1)
-#define WEIR_BUCKET_REFUSED (1ull << 62) /* a packet of the flow was refused since it had this entry */
-#define WEIR_BUCKET_FULL (1ull << 63)	 /* the lowest 32 bits: owner */
+#define WEIR_BUCKET_FULL (1ull << 63) /* the lowest 32 bits: owner */
 #define WEIR_TOKEN_EPOCH_BITS 57
 #define WEIR_TOKEN_EPOCHS_KNOWN 2
 #define WEIR_TOKEN_CAPACITY_MAX (1ull << WEIR_TOKEN_EPOCH_BITS)

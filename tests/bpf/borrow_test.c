@@ -82,10 +82,10 @@ static struct weir_borrowing flow_of(const struct lender *lender, uint32_t *ret_
 		int fd = weir_object_map_fd(lender->rig.object, WEIR_TABLE_BORROWING_FLOWS);
 
 		assert_int_equal(bpf_map_lookup_elem(fd, &index, &set), 0);
-		for (int way = 0; way < WEIR_BORROWING_WAYS; way++) {
-			if (!set.tag[way])
+		for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+			if (!set.flows.tag[way])
 				continue;
-			*ret_tag = set.tag[way];
+			*ret_tag = set.flows.tag[way];
 			return set.flow[way];
 		}
 	}

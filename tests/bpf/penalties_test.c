@@ -184,6 +184,7 @@ static void a_penalty_that_one_cpu_starts_holds_on_the_other(void **state)
 /* ---- a full table ---- */
 
 #define FLOOD 20000u
+#define STEPS_NS (2ull << WEIR_KEEP_STEP_BITS)
 
 static uint32_t count_penalised(struct rig *rig, uint32_t first, uint32_t count, uint64_t now_ns)
 {
@@ -194,7 +195,9 @@ static uint32_t count_penalised(struct rig *rig, uint32_t first, uint32_t count,
 	return blocked;
 }
 
-/* Penalties that have ended make room for new ones, and those are no evictions. */
+/* Penalties that have ended make room for new ones, and those are no evictions. Whether one has ended is told by steps
+ * of the clock.
+ */
 static void an_ended_penalty_is_the_first_to_go(void **state)
 {
 	uint64_t now_ns = RIG_START_NS;
@@ -203,8 +206,8 @@ static void an_ended_penalty_is_the_first_to_go(void **state)
 
 	begin(&rig, WEIR_KEY_SOURCE, 0, 512);
 	rig_load(&rig, true);
-	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
-	for (uint32_t turn = 0; turn < 40; turn++, now_ns += PENALTY_NS)
+	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_FLOW_WAYS;
+	for (uint32_t turn = 0; turn < 40; turn++, now_ns += PENALTY_NS + STEPS_NS)
 		assert_int_equal(count_penalised(&rig, 1 + turn * places / 8, places / 8, now_ns), places / 8);
 	assert_int_equal(rig_rule_counters(&rig, 0).changes, 40 * (places / 8));
 	assert_int_equal(rig_rule_counters(&rig, 0).evicted, 0);
@@ -223,7 +226,7 @@ static void a_flood_pushes_out_what_ends_soonest_and_that_is_counted(void **stat
 	rule = begin(&rig, WEIR_KEY_SOURCE, 0, 512);
 	rule->penalty_ms_max = 4 * PENALTY_MS;
 	rig_load(&rig, true);
-	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
+	places = rig.image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_FLOW_WAYS;
 	assert_false(passes(&rig, 1, now_ns));
 	assert_false(passes(&rig, 1, now_ns + PENALTY_NS)); /* now it has twice as long */
 	now_ns += PENALTY_NS;

@@ -634,7 +634,7 @@ static int stay_on_one_cpu(void **state)
 
 /* ---- warm-up per flow ---- */
 
-#define WARMING_HOSTS 1200 /* of 1,792 places in sets of seven: some of these are overfull */
+#define WARMING_HOSTS 600 /* of 896 places in sets of seven: some of these are overfull */
 #define COLD_COST_NS (30 * MS)
 
 /* Flows of 100 a second that warm up over ten, spaced; all but the table of what warms is large. */
@@ -657,7 +657,7 @@ static void table_open_warming(struct table *table)
 	rule->behavior = WEIR_BEHAVIOR_THROTTLING;
 	rule->queueing_ms_max = 4000000;
 	assert_int_equal(weir_image_build(table->rig.ruleset, &options, &table->rig.image, &diag), 0);
-	assert_int_equal(table->rig.image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 256);
+	assert_int_equal(table->rig.image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 128);
 	table->rig.image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS] = 8192;
 	assert_int_equal(weir_object_load(table->rig.image, &object_options, &table->rig.object, &diag), 0);
 	weir_diag_free(&diag);

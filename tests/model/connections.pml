@@ -28,7 +28,7 @@
  * flow's cells do). Not in the model: steps that are over, classes, turns that come round (512 of them during
  * one stall), flows whose tags are alike in 22 bits, figures, and a connection's word and entry (connection_table.h).
  *
- * HELPING: the insertion of a tag step by step, as in bpf/shared_set.h; else it is one step. RULES: each flow is of a
+ * HELPING: the insertion of a tag step by step, as in bpf/flow_set.h; else it is one step. RULES: each flow is of a
  * rule of its own; else both are of one. (A CPU that stalls while it helps can give a flow a second entry, as
  * docs/connections-internals.md says: that takes more insertions than these configurations have.)
  */

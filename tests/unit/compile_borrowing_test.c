@@ -79,7 +79,6 @@ static void tables_are_made_when_a_rule_lends_and_for_its_flows(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_BORROWING_FLOWS], 65536);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1);
-	assert_int_equal(image->config.borrowing_horizon_ns, 3 * ruleset->rules[0].interval_ns);
 	weir_image_free(image);
 
 	ruleset->rules[0].lends = false;

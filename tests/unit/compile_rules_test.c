@@ -472,7 +472,7 @@ static void the_program_is_told_what_any_rule_asks_for(void **state)
 	image = build(ruleset);
 	assert_int_equal(image->config.kinds, 1u << WEIR_KIND_WINDOW);
 	assert_false(image->config.has_moving | image->config.has_meters | image->config.warms_flows |
-		     image->config.has_overrides | image->config.paces | image->config.throttle_horizon_ns);
+		     image->config.has_overrides | image->config.paces);
 	weir_image_free(image);
 
 	add_kind(ruleset, "throttling", DIRECT, THROTTLING, CURRENT);
@@ -562,56 +562,6 @@ static void the_program_is_told_which_fields_matches_and_connections_ask_for(voi
 	weir_ruleset_free(ruleset);
 }
 
-static void the_horizon_is_the_largest_cost_of_any_packet(void **state)
-{
-	struct weir_ruleset *ruleset = two_resources(0, 0);
-	struct weir_ruleset_rule *rule;
-	struct weir_image *image;
-
-	add_kind(ruleset, "direct", DIRECT, THROTTLING, CURRENT);
-	/* A window of a day plans nothing. */
-	add_kind(ruleset, "reject", DIRECT, REJECT, CURRENT)->interval_ns = 86400 * SECOND;
-	image = build(ruleset);
-	assert_int_equal(image->config.throttle_horizon_ns, 10 * MS);
-	weir_image_free(image);
-
-	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
-	image = build(ruleset);
-	assert_in_range(image->config.throttle_horizon_ns, 30 * MS, 30 * MS + 1);
-	weir_image_free(image);
-
-	add_kind(ruleset, "memory", MEMORY, THROTTLING, CURRENT)->memory.high_units = 10;
-	image = build(ruleset);
-	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
-	weir_image_free(image);
-
-	rule = add_kind(ruleset, "bytes", DIRECT, THROTTLING, CURRENT);
-	rule->counts_bytes = true;
-	rule->threshold_micro = 1000000 * WEIR_MICRO;
-	image = build(ruleset);
-	assert_in_range(image->config.throttle_horizon_ns, 65535 * 1000, 132 * MS);
-	weir_image_free(image);
-
-	/* Nothing that costs more is ever admitted. */
-	rule->threshold_micro = 1000 * WEIR_MICRO;
-	image = build(ruleset);
-	assert_int_equal(image->config.throttle_horizon_ns, SECOND);
-	weir_image_free(image);
-
-	/* Nor is anything under less than a unit. */
-	rule->threshold_micro = 500000;
-	image = build(ruleset);
-	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
-	weir_image_free(image);
-
-	/* The slowest counts, not the last one. */
-	rule->threshold_micro = 1000000000 * WEIR_MICRO;
-	image = build(ruleset);
-	assert_int_equal(image->config.throttle_horizon_ns, 100 * MS);
-	weir_image_free(image);
-	weir_ruleset_free(ruleset);
-}
-
 /* Half of 2^58 ns, less the longest queue there can be. */
 static void packets_too_far_apart_to_throttle_are_refused(void **state)
 {
@@ -662,8 +612,6 @@ static void overrides_are_written_as_the_program_looks_them_up(void **state)
 	assert_int_equal(image->overrides[2].key.prefix_bits, 40);
 	assert_int_equal(image->overrides[2].units.units, 0);
 	assert_int_equal(weir_cost_ns(&image->overrides[2].units.cost, 1), 0);
-	/* 100 costs 10 ms; of those below one unit nothing is admitted. */
-	assert_int_equal(image->config.throttle_horizon_ns, 10 * MS);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);
 }
@@ -709,7 +657,6 @@ int main(void)
 		cmocka_unit_test(the_program_is_told_what_any_rule_asks_for),
 		cmocka_unit_test(the_program_is_told_which_fields_flow_keys_are_made_of),
 		cmocka_unit_test(the_program_is_told_which_fields_matches_and_connections_ask_for),
-		cmocka_unit_test(the_horizon_is_the_largest_cost_of_any_packet),
 		cmocka_unit_test(overrides_are_written_as_the_program_looks_them_up),
 		cmocka_unit_test(a_row_must_hold_the_largest_override),
 		cmocka_unit_test(packets_too_far_apart_to_throttle_are_refused),

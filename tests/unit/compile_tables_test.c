@@ -132,13 +132,13 @@ static void shared_tables_are_made_for_twice_the_flows_of_rules_that_need_them(v
 	ruleset->resources[0].flow.fields = WEIR_KEY_SOURCE;
 	image = build(ruleset);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 65536);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 131072);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 65536);
 	weir_image_free(image);
 
 	ruleset->settings.flows_per_cpu = 1;
 	image = build(ruleset);
 	assert_int_equal(image->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 128);
-	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 256);
+	assert_int_equal(image->config.sizes[WEIR_TABLE_WARMING_FLOWS], 128);
 	weir_image_free(image);
 
 	/* Without a window it needs no rows: neither does the other table grow. */
@@ -168,9 +168,9 @@ static void a_shared_table_in_use_keeps_its_size_over_a_reload(void **state)
 	add_kind(ruleset, "warm", WARM_UP, THROTTLING, CURRENT);
 	assert_int_equal(weir_image_build(ruleset, &options, &next, &diag), 0);
 	assert_int_equal(next->config.sizes[WEIR_TABLE_THROTTLED_FLOWS], 1024);
-	assert_int_equal(next->config.sizes[WEIR_TABLE_WARMING_FLOWS], 131072);
+	assert_int_equal(next->config.sizes[WEIR_TABLE_WARMING_FLOWS], 65536);
 	assert_int_equal(diag.count, 1);
-	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 10240 places"));
+	assert_non_null(strstr(diag.entries[0].message, "table of throttled flows keeps its 7168 places"));
 	weir_diag_free(&diag);
 	weir_image_free(image);
 	weir_image_free(next);
@@ -191,7 +191,7 @@ static void memory_is_what_the_maps_take(void **state)
 	assert_int_equal(memory.wide_table, WEIR_CHUNK_BYTES * (2 + 2));
 	assert_int_equal(memory.lone_rows, 1024 * 128 * (2 + 2));
 	/* One set of each, and the states of whole resources. */
-	assert_int_equal(memory.shared, 128 + 512 + 128 + (128 + 6 * 56) + 1024 * (8 + 32 + 16 + 16 + 160) +
+	assert_int_equal(memory.shared, 128 + 512 + 192 + (192 + 7 * 56) + 1024 * (8 + 32 + 16 + 16 + 160) +
 						WEIR_FLOW_SHARE_SETS * sizeof(struct weir_flow_share_set));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
 	/* Four words for each row, the heads, and a word for each page of 64 sets. */

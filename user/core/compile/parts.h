@@ -101,7 +101,7 @@ static inline uint32_t weir_round_up_power_of_two(uint64_t value)
 }
 
 /* Sets of a table that all CPUs share, for flows_per_cpu flows. */
-uint32_t weir_shared_sets(const struct weir_image *image, uint32_t ways);
+uint32_t weir_shared_sets(const struct weir_image *image);
 
 /* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
 int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);

@@ -41,10 +41,10 @@ void weir_size_table(struct weir_image *image, const struct weir_previous *previ
 	image->config.sizes[sizing->table] = is_kept ? before : sets;
 }
 
-/* About twice as many places as one CPU keeps flows: sets fill unevenly. */
-uint32_t weir_shared_sets(const struct weir_image *image, uint32_t ways)
+/* 1.75 times as many places as one CPU keeps flows: sets fill unevenly. */
+uint32_t weir_shared_sets(const struct weir_image *image)
 {
-	uint64_t wanted = 2ull * image->flows_per_cpu / ways;
+	uint64_t wanted = 2ull * image->flows_per_cpu / (WEIR_FLOW_WAYS + 1);
 	uint32_t sets = SHARED_SETS_MIN;
 
 	while (sets < wanted && sets < 1u << 31)
@@ -57,10 +57,10 @@ static void size_warming(const struct weir_previous *previous, struct weir_image
 {
 	const struct weir_sizing warming = {
 		.keeps = weir_warms_flows,
-		.sets = weir_shared_sets(image, WEIR_WARMING_WAYS),
+		.sets = weir_shared_sets(image),
 		.sets_idle = 1,
 		.table = WEIR_TABLE_WARMING_FLOWS,
-		.ways = WEIR_WARMING_WAYS,
+		.ways = WEIR_FLOW_WAYS,
 		.keeping = "table of warming flows keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
@@ -83,23 +83,36 @@ int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
 	return -EINVAL;
 }
 
-/* As many places as one CPU keeps flows, and some more: not every flow is penalised. */
 static void size_penalties(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_sizing penalties = {
 		.keeps = weir_penalises_flows,
-		.sets = weir_shared_sets(image, 2 * WEIR_PENALTY_WAYS),
+		.sets = weir_shared_sets(image),
 		.sets_idle = 1,
 		.table = WEIR_TABLE_PENALISED_FLOWS,
-		.ways = WEIR_PENALTY_WAYS,
+		.ways = WEIR_FLOW_WAYS,
 		.keeping = "table of penalties keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
 	};
 
 	weir_size_table(image, previous, &penalties, diag);
-	image->config.sizes[WEIR_TABLE_PENALTY_KEYS] =
-		image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_PENALTY_WAYS;
+	image->config.sizes[WEIR_TABLE_PENALTY_KEYS] = image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_FLOW_WAYS;
+}
+
+/* ---- ghosts ---- */
+
+/* Of four flows for each that has a place. */
+static void size_ghosts(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_sizing ghosts = {
+		.table = WEIR_TABLE_GHOSTS,
+		.keeps = weir_leaves_ghosts,
+		.sets = weir_shared_sets(image) * WEIR_GHOST_SETS_OF_SET,
+		.is_told = true,
+	};
+
+	weir_size_table(image, previous, &ghosts, diag);
 }
 
 /* ---- timed entries ---- */
@@ -148,6 +161,7 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 			weir_kinds[id]->size_tables(settings, before, image, diag);
 	size_warming(before, image, diag);
 	size_penalties(before, image, diag);
+	size_ghosts(before, image, diag);
 	size_timed(settings, before, image, diag);
 }
 

@@ -25,15 +25,6 @@ static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const stru
 
 /* ---- tables ---- */
 
-/* From the bucket that a flow was judged in last: units are lent an interval ahead, and count for another. */
-static void configure(const struct weir_ruleset_rule *rule, struct weir_config *config)
-{
-	const uint64_t horizon_ns = 3 * rule->interval_ns;
-
-	if (horizon_ns > config->borrowing_horizon_ns)
-		config->borrowing_horizon_ns = horizon_ns;
-}
-
 /* Without a rule that lends there is no table at all; without one for flows, that of flows has one set. */
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
 			struct weir_image *image, struct weir_diag *diag)
@@ -42,10 +33,10 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 	const struct weir_sizing table = {
 		.keeps = weir_lends_to_flows,
 		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
-		.sets = weir_shared_sets(image, WEIR_BORROWING_WAYS + 1),
+		.sets = weir_shared_sets(image),
 		.sets_idle = lends,
 		.table = WEIR_TABLE_BORROWING_FLOWS,
-		.ways = WEIR_BORROWING_WAYS,
+		.ways = WEIR_FLOW_WAYS,
 		.keeping = "table of flows that borrow keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
@@ -73,7 +64,6 @@ const struct weir_kind weir_kind_borrowing = {
 	.lends = true,
 	.needs_allowed = true,
 	.longest_wait_ns = longest_wait_ns,
-	.configure = configure,
 	.size_tables = size_tables,
 	.flow_memory_ns = flow_memory_ns,
 	.storage_name = "borrowing",

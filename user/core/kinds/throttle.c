@@ -29,57 +29,9 @@ static void check(struct weir_reader *reader, const struct weir_draft *draft)
 	weir_check_reference(reader, draft);
 }
 
-/* ---- what a packet costs ---- */
-
-/* The least that this rule ever allows and that still admits something, in millionths of a unit; 0: there is none. */
-static uint64_t least_allowed_micro(const struct weir_ruleset_rule *rule)
-{
-	uint64_t least = rule->threshold_micro, micro;
-	size_t i;
-
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		return rule->memory.high_units * WEIR_MICRO;
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP)
-		return rule->threshold_micro / rule->warm_up.cold_factor;
-	if (least < WEIR_MICRO)
-		least = 0;
-	for (i = 0; i < rule->override_count; i++) {
-		micro = rule->overrides[i].threshold_micro;
-		if (micro >= WEIR_MICRO && (!least || micro < least))
-			least = micro;
-	}
-	return least;
-}
-
-/* A bound of what any packet costs, ns. */
-static uint64_t cost_ns_max(const struct weir_ruleset_rule *rule)
-{
-	const uint64_t batch_max = rule->counts_bytes ? WEIR_COST_BATCH_MAX - 1 : 1;
-	const uint64_t least_micro = least_allowed_micro(rule);
-	struct weir_cost cost;
-	uint64_t cost_ns;
-
-	if (!least_micro)
-		return 0;
-	/* A batch is never more than what is allowed, so that no packet costs more than the interval. */
-	if (least_micro < WEIR_MICRO)
-		return rule->interval_ns;
-	weir_cost_make(rule->interval_ns, least_micro, WEIR_MICRO, &cost);
-	cost_ns = weir_cost_ns(&cost, batch_max);
-	return cost_ns < rule->interval_ns ? cost_ns : rule->interval_ns;
-}
-
 static uint64_t longest_wait_ns(const struct weir_ruleset_rule *rule, const struct weir_settings *settings)
 {
 	return rule->queueing_ms_max * 1000000ull;
-}
-
-static void configure(const struct weir_ruleset_rule *rule, struct weir_config *config)
-{
-	const uint64_t cost_ns = cost_ns_max(rule);
-
-	if (cost_ns > config->throttle_horizon_ns)
-		config->throttle_horizon_ns = cost_ns;
 }
 
 /* ---- planned times ---- */
@@ -101,10 +53,10 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	const struct weir_sizing table = {
 		.keeps = weir_throttles_flows,
-		.sets = weir_shared_sets(image, WEIR_THROTTLE_WAYS),
+		.sets = weir_shared_sets(image),
 		.sets_idle = 1,
 		.table = WEIR_TABLE_THROTTLED_FLOWS,
-		.ways = WEIR_THROTTLE_WAYS,
+		.ways = WEIR_FLOW_WAYS,
 		.keeping = "table of throttled flows keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",
@@ -134,7 +86,6 @@ const struct weir_kind weir_kind_throttle = {
 	.delays = true,
 	.needs_allowed = true,
 	.longest_wait_ns = longest_wait_ns,
-	.configure = configure,
 	.check_span = check_span,
 	.size_tables = size_tables,
 	.flow_memory_ns = flow_memory_ns,

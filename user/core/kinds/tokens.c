@@ -57,10 +57,10 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	const struct weir_sizing table = {
 		.keeps = weir_has_token_flows,
-		.sets = weir_shared_sets(image, WEIR_TOKEN_WAYS),
+		.sets = weir_shared_sets(image),
 		.sets_idle = 1,
 		.table = WEIR_TABLE_TOKEN_FLOWS,
-		.ways = WEIR_TOKEN_WAYS,
+		.ways = WEIR_FLOW_WAYS,
 		.keeping = "table of token buckets keeps its",
 		.what = "places",
 		.setting = "flowsPerCpu",

@@ -108,6 +108,12 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 	return rule->penalty_ms;
 }
 
+/* A flow of its that is pushed out of a full table leaves a ghost (bpf/ghosts.h). */
+static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
+{
+	return weir_throttles_flows(rule) || weir_has_token_flows(rule);
+}
+
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */
 static inline bool weir_shares_flows(const struct weir_rule_info *rule)
 {

@@ -137,7 +137,7 @@ static void look_at_lending(const struct weir_look *look, const struct weir_lab_
 	} else {
 		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_TABLE_BORROWING_FLOWS, flow->hash);
-		way = set ? find_way(set->tag, WEIR_BORROWING_WAYS, tag) : -1;
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 		window = way >= 0 ? &set->flow[way] : NULL;
 	}
 	explained->has_window = bucket_ns;
@@ -171,7 +171,7 @@ static void look_at_plan(const struct weir_look *look, const struct weir_lab_flo
 	} else {
 		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_TABLE_THROTTLED_FLOWS, flow->hash);
-		way = set ? find_way(set->tag, WEIR_THROTTLE_WAYS, tag) : -1;
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 		word = way >= 0 ? (const uint64_t *)&set->last[way] : NULL;
 	}
 	explained->has_plan = true;
@@ -208,7 +208,7 @@ static void look_at_tokens(const struct weir_look *look, const struct weir_lab_f
 	} else {
 		tag = weir_shared_tag(flow->hash);
 		set = find_set(look->stage, WEIR_TABLE_TOKEN_FLOWS, flow->hash);
-		way = set ? find_way(set->tag, WEIR_TOKEN_WAYS, tag) : -1;
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 		bucket = way >= 0 ? &set->bucket[way] : NULL;
 	}
 	if (!tokens.unit)
@@ -301,7 +301,7 @@ static void look_at_penalty(const struct weir_look *look, const struct weir_lab_
 		return;
 	}
 	set = find_set(look->stage, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
-	way = set ? find_way(set->tag, WEIR_PENALTY_WAYS, tag) : -1;
+	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 	if (way >= 0)
 		explained->penalty_left_ns = weir_penalty_left_ns(set->until[way], tag, look->now_ns);
 }
@@ -418,7 +418,7 @@ int weir_look_again(const struct weir_look *look, const struct weir_lab_flow *fl
 		return 0;
 	if (bpf_map_lookup_elem(weir_object_map_fd(look->stage->object, WEIR_TABLE_WARMING_FLOWS), &index, &set))
 		return -errno;
-	way = find_way(set.tag, WEIR_WARMING_WAYS, weir_shared_tag(flow->hash));
+	way = find_way(set.flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->hash));
 	if (way < 0)
 		return 0;
 	explained->reason = WEIR_THRESHOLD_WARMING;

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/copy.h"
+#include "tables/shared_sets.h"
 
 /* Both candidate sets of a flow lie in one chunk, and the lab has one of each format. */
 #define LAB_CHUNK 0
@@ -75,11 +76,33 @@ static int add_set(struct weir_stage *stage, enum weir_table_id table, uint64_t 
 	return sets ? add_element(stage, table, (uint32_t)hash & (sets - 1)) : 0;
 }
 
+/* What the flow may have left behind in such a set (bpf/ghosts.h). */
+static int add_ghosts(struct weir_stage *stage, enum weir_table_id table, uint64_t hash)
+{
+	const struct weir_config *config = weir_object_config(stage->object);
+	const uint32_t ghosts = config->sizes[WEIR_TABLE_GHOSTS], tag = weir_shared_tag(hash);
+	const uint32_t set = weir_shared_set(hash, config->sizes[table]);
+	int err = 0;
+
+	if (ghosts)
+		err = add_element(stage, WEIR_TABLE_GHOSTS, weir_ghost_index(set, tag) & (ghosts - 1));
+	return err || !ghosts ? err : add_element(stage, WEIR_TABLE_GHOSTS, ghosts);
+}
+
 /* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
 static int add_shared(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash, enum weir_table_id lone,
 		      enum weir_table_id sets)
 {
 	return rule->key_fields ? add_set(stage, sets, hash) : add_element(stage, lone, rule->slot);
+}
+
+/* The same of a kind whose flows leave ghosts. */
+static int add_leaving(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash, enum weir_table_id lone,
+		       enum weir_table_id sets)
+{
+	int err = add_shared(stage, rule, hash, lone, sets);
+
+	return err || !rule->key_fields ? err : add_ghosts(stage, sets, hash);
 }
 
 /* ---- rows ---- */
@@ -334,9 +357,9 @@ static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, cons
 	case WEIR_KIND_ASSOCIATED:
 		return add_window(stage, &generation->rules[rule->meter % WEIR_RULES_MAX], flow->other, flow->tag);
 	case WEIR_KIND_THROTTLE:
-		return add_shared(stage, rule, flow->hash, WEIR_TABLE_THROTTLED_RESOURCES, WEIR_TABLE_THROTTLED_FLOWS);
+		return add_leaving(stage, rule, flow->hash, WEIR_TABLE_THROTTLED_RESOURCES, WEIR_TABLE_THROTTLED_FLOWS);
 	case WEIR_KIND_TOKENS:
-		return add_shared(stage, rule, flow->hash, WEIR_TABLE_TOKEN_RESOURCES, WEIR_TABLE_TOKEN_FLOWS);
+		return add_leaving(stage, rule, flow->hash, WEIR_TABLE_TOKEN_RESOURCES, WEIR_TABLE_TOKEN_FLOWS);
 	case WEIR_KIND_BORROWING:
 		return add_shared(stage, rule, flow->hash, WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_BORROWING_FLOWS);
 	case WEIR_KIND_CONNECTIONS:

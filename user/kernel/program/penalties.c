@@ -14,8 +14,7 @@ int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int k
 
 	penalties.sets = weir_array_map(flows_fd, set_count, sizeof(*penalties.sets), writes);
 	if (penalties.sets)
-		penalties.keys =
-			weir_array_map(keys_fd, set_count * WEIR_PENALTY_WAYS, sizeof(*penalties.keys), writes);
+		penalties.keys = weir_array_map(keys_fd, set_count * WEIR_FLOW_WAYS, sizeof(*penalties.keys), writes);
 	if (penalties.keys)
 		penalties.rules = weir_array_map(rules_fd, rule_slots, sizeof(*penalties.rules), writes);
 	if (!penalties.rules)
@@ -30,7 +29,7 @@ int weir_penalties_map(struct weir_penalties *ret_penalties, int flows_fd, int k
 void weir_penalties_unmap(struct weir_penalties *penalties)
 {
 	weir_array_unmap(penalties->sets, penalties->set_count, sizeof(*penalties->sets));
-	weir_array_unmap(penalties->keys, penalties->set_count * WEIR_PENALTY_WAYS, sizeof(*penalties->keys));
+	weir_array_unmap(penalties->keys, penalties->set_count * WEIR_FLOW_WAYS, sizeof(*penalties->keys));
 	weir_array_unmap(penalties->rules, penalties->rule_slots, sizeof(*penalties->rules));
 	*penalties = (struct weir_penalties){};
 }
@@ -57,8 +56,8 @@ static void visit_way(const struct weir_penalties *penalties, const struct weir_
 		      uint32_t way, uint64_t now_ns, weir_penalty_visit *visit, void *data)
 {
 	struct weir_penalty_set *at = &penalties->sets[set];
-	const struct weir_penalised *noted = &penalties->keys[set * WEIR_PENALTY_WAYS + way];
-	struct weir_penalty penalty = {.tag = at->tag[way], .word = &at->until[way]};
+	const struct weir_penalised *noted = &penalties->keys[set * WEIR_FLOW_WAYS + way];
+	struct weir_penalty penalty = {.tag = at->flows.tag[way], .word = &at->until[way]};
 
 	penalty.seen = __atomic_load_n(&at->until[way], __ATOMIC_ACQUIRE);
 	penalty.left_ns = penalty.tag ? weir_penalty_left_ns(penalty.seen, penalty.tag, now_ns) : 0;
@@ -83,7 +82,7 @@ void weir_penalties_visit(const struct weir_penalties *penalties, const struct w
 {
 	visit_rules(penalties, rules, now_ns, visit, data);
 	for (uint32_t set = 0; set < penalties->set_count; set++)
-		for (uint32_t way = 0; way < WEIR_PENALTY_WAYS; way++)
+		for (uint32_t way = 0; way < WEIR_FLOW_WAYS; way++)
 			visit_way(penalties, rules, set, way, now_ns, visit, data);
 }
 
@@ -101,12 +100,12 @@ void weir_penalties_forget(const struct weir_penalties *penalties, const bool *i
 	for (uint32_t slot = 0; slot < penalties->rule_slots; slot++)
 		if (is_slot_forgotten[slot])
 			penalties->rules[slot] = (struct weir_rule_penalty){};
-	for (uint32_t i = 0; i < penalties->set_count * WEIR_PENALTY_WAYS; i++) {
-		struct weir_penalty_set *set = &penalties->sets[i / WEIR_PENALTY_WAYS];
+	for (uint32_t i = 0; i < penalties->set_count * WEIR_FLOW_WAYS; i++) {
+		struct weir_penalty_set *set = &penalties->sets[i / WEIR_FLOW_WAYS];
 		const struct weir_penalised *noted = &penalties->keys[i];
 		struct weir_penalty penalty = {
-			.word = &set->until[i % WEIR_PENALTY_WAYS],
-			.tag = set->tag[i % WEIR_PENALTY_WAYS],
+			.word = &set->until[i % WEIR_FLOW_WAYS],
+			.tag = set->flows.tag[i % WEIR_FLOW_WAYS],
 		};
 
 		if (!penalty.tag || noted->tag != penalty.tag || noted->rule_slot >= penalties->rule_slots ||

@@ -14,7 +14,7 @@
 
 struct weir_penalties {
 	struct weir_penalty_set *sets;	 /* set_count */
-	struct weir_penalised *keys;	 /* set_count * WEIR_PENALTY_WAYS */
+	struct weir_penalised *keys;	 /* set_count * WEIR_FLOW_WAYS */
 	struct weir_rule_penalty *rules; /* rule_slots */
 	uint32_t set_count, rule_slots;
 };

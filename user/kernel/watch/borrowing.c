@@ -58,11 +58,11 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 	struct scan *scan = data;
 
 	scan->now_ns = weir_host_now_ns();
-	for (int way = 0; way < WEIR_BORROWING_WAYS; way++) {
-		struct weir_borrowing_use use = {.tag = set->tag[way], .set = index}, found = {};
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+		struct weir_borrowing_use use = {.tag = set->flows.tag[way], .set = index}, found = {};
 		int rules = 0;
 
-		for (uint32_t i = 0; set->tag[way] && i < scan->instance->rule_count; i++) {
+		for (uint32_t i = 0; set->flows.tag[way] && i < scan->instance->rule_count; i++) {
 			const struct weir_rule_info *rule = &scan->instance->rules[scan->instance->rule_order[i]];
 
 			if (!lends(rule) || !rule->identity.key_fields)

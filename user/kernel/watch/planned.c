@@ -71,8 +71,8 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 	struct scan *scan = data;
 
 	scan->now_ns = weir_host_now_ns();
-	for (int way = 0; way < WEIR_THROTTLE_WAYS; way++) {
-		struct weir_planned_use use = {.slot = scan->keyed_slot, .tag = set->tag[way], .set = index};
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
+		struct weir_planned_use use = {.slot = scan->keyed_slot, .tag = set->flows.tag[way], .set = index};
 
 		if (use.tag)
 			add_word(scan, set->last[way], &use);

@@ -84,12 +84,12 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 	struct scan *scan = data;
 
 	scan->now_ns = weir_host_now_ns();
-	for (int way = 0; way < WEIR_TOKEN_WAYS; way++) {
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
 		const struct terms *terms =
-			set->tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->tag[way]) : NULL;
+			set->flows.tag[way] ? find_bucket_terms(scan, &set->bucket[way], set->flows.tag[way]) : NULL;
 
 		if (terms)
-			add_bucket(scan, terms, &set->bucket[way], set->tag[way], index);
+			add_bucket(scan, terms, &set->bucket[way], set->flows.tag[way], index);
 	}
 	return 0;
 }

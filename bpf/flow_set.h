@@ -8,9 +8,12 @@
  * whoever wants to insert completes the latest insertion first. (Helping: Herlihy, "A methodology for implementing
  * highly concurrent data objects", 1993. docs/connections-internals.md has the argument, and what is left to the
  * entries.)
+ *
+ * Most sets are of flows (struct weir_flow_set): what all CPUs share of a flow under one rule, whatever the kind. There
+ * the head of the set alone says who goes. Connections, their flows and circuit breakers have rules of their own.
  */
-#ifndef WEIR_SHARED_SET_H
-#define WEIR_SHARED_SET_H
+#ifndef WEIR_FLOW_SET_H
+#define WEIR_FLOW_SET_H
 
 #include "rows.h"
 
@@ -144,6 +147,147 @@ static __always_inline __u32 weir_insert_tag(struct weir_scratch *s, void *share
 		way = ways;
 	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the caller's end */
 	return way;
+}
+
+/* ---- sets of flows: who is there, and who goes ---- */
+
+static __always_inline __u32 weir_keep_step(__u64 ns)
+{
+	return (__u32)(ns >> WEIR_KEEP_STEP_BITS);
+}
+
+/* When an entry is over: before `now` (less than 2^30: the longer ago, the less), or after it. Without a branch. */
+#define WEIR_KEEP_NOW (1ull << 30)
+static __always_inline __u64 weir_keep_order(__u32 keep, __u32 now)
+{
+	__u64 at = (keep - now + WEIR_KEEP_NOW) & WEIR_KEEP_STEP_MASK;
+
+	/* so far ahead: it is three months old */
+	return at & ((WEIR_KEEP_NOW + WEIR_KEEP_STEPS_MAX - at) >> 63) - 1;
+}
+
+/*
+ * The victim: the entry that is over first, by now or later; but of those that still count, flows that were refused go
+ * last. (A heavy flow's entry is soon the first to be over among new ones: it would be forgotten, and begin afresh,
+ * each time.) The latest way taken counts as one that is in use: otherwise two CPUs with a new flow each would both
+ * write into one entry.
+ */
+__noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest, __u32 now)
+{
+	__u64 least = ~0ull >> 1;
+
+	WEIR_GLOBAL(FLOW_SETS, set, 0);
+#pragma unroll
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
+		__u32 keep = READ_ONCE(set->keep[way]);
+		__u64 rank =
+			weir_greater(weir_keep_order(keep, now), (WEIR_KEEP_NOW + 1) * weir_is_latest_way(latest, way));
+
+		rank += ((WEIR_KEEP_NOW - rank) >> 63 & keep >> 31) << 32;
+		least = weir_lesser(rank * 8 + way, least);
+		OPAQUE(least); /* one way after the other: otherwise clang keeps all of them on the stack */
+	}
+	return (least & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
+}
+
+/* Where the flow of this tag is, if another CPU has just inserted it; else, with WEIR_WAY_IS_NEW, a way that it may
+ * take, now that s->place is known.
+ */
+__noinline __u32 weir_find_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
+{
+	__u64 latest;
+	__u32 way;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
+	latest = READ_ONCE(set->inserted);
+	weir_order(s); /* the tags read from here on are not older */
+	weir_complete_insertion(s, (void *)set, WEIR_FLOW_WAYS, latest);
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, tag);
+	if (way < WEIR_FLOW_WAYS)
+		return way;
+	s->place.latest = latest;
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, 0);
+	if (way == WEIR_FLOW_WAYS)
+		way = weir_choose_flow(set, latest, weir_keep_step(weir_now_ns(s)));
+	OPAQUE(way);
+	if (WEIR_WAY(way) < WEIR_FLOW_WAYS) {
+		s->place.tag = READ_ONCE(set->tag[WEIR_WAY(way)]);
+		s->place.keep = READ_ONCE(set->keep[WEIR_WAY(way)]);
+	}
+	return way | WEIR_WAY_IS_NEW;
+}
+
+/* Take the way that weir_find_place() found. False: another CPU was faster. */
+__noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
+{
+	__u64 mine;
+	__u32 *keep;
+
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, false);
+	mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(s->place.latest) + 1);
+	if (__sync_val_compare_and_swap(&set->inserted, s->place.latest, mine) != s->place.latest)
+		return false;
+	weir_complete_insertion(s, (void *)set, WEIR_FLOW_WAYS, mine);
+	keep = WEIR_ELEMENT(set->keep, WEIR_WAY(way));
+	if (keep)
+		WRITE_ONCE(*keep, (weir_keep_step(weir_now_ns(s)) + 1) & WEIR_KEEP_STEP_MASK);
+	return true;
+}
+
+/*
+ * Insert the flow of this tag, under the rule in `slot`. Returns its way, with WEIR_WAY_IS_NEW if another CPU has not;
+ * or WEIR_FLOW_WAYS when others were faster at every attempt. *ret_former: what the way's element of `words`, if there
+ * are any, held before.
+ */
+static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
+						   __u32 slot, const __u64 *words, __u64 *ret_former)
+{
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u32 way = weir_find_place(s, set, tag);
+		const __u64 *word = words ? weir_element(words, WEIR_WAY(way), WEIR_FLOW_WAYS, sizeof(*word)) : NULL;
+
+		if (word)
+			*ret_former = READ_ONCE(*word);
+		if (!(way & WEIR_WAY_IS_NEW) || weir_take_place(s, set, tag, way)) {
+			if (way & WEIR_WAY_EVICTS)
+				weir_count_eviction(slot);
+			return way;
+		}
+	}
+	return WEIR_FLOW_WAYS;
+}
+
+__noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
+{
+	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
+	return weir_insert_flow_over(s, set, tag, slot, NULL, NULL);
+}
+
+/* The entry at `way` counts for nothing from over_ns on; of what lies further ahead than can be told, from then on. */
+static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u64 over_ns)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way), before, after;
+	__u64 now_ns = weir_now_ns(s);
+
+	if (!keep)
+		return;
+	before = READ_ONCE(*keep);
+	after = (weir_keep_step(weir_lesser(over_ns, now_ns + WEIR_KEEP_NS_MAX)) + 1) & WEIR_KEEP_STEP_MASK;
+	if (before & WEIR_KEEP_REFUSED && weir_keep_order(before, weir_keep_step(now_ns)) > WEIR_KEEP_NOW)
+		after |= WEIR_KEEP_REFUSED;
+	if (after != before)
+		WRITE_ONCE(*keep, after);
+}
+
+/* A packet of the flow was refused. False: so was one before. */
+static __always_inline bool weir_keep_refused(struct weir_flow_set *set, __u32 way)
+{
+	__u32 *keep = WEIR_ELEMENT(set->keep, way);
+
+	if (!keep || READ_ONCE(*keep) & WEIR_KEEP_REFUSED)
+		return false;
+	__sync_fetch_and_or(keep, WEIR_KEEP_REFUSED);
+	return true;
 }
 
 #endif
