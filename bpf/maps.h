@@ -71,7 +71,8 @@ struct weir_generation generation = {};
 
 /* the generation, beside the struct of that name; and its thresholds, among the tables */
 WEIR_MAP(vectors, BPF_MAP_TYPE_ARRAY, 1, struct weir_vector, BPF_F_RDONLY_PROG);
-WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG);
+/* Userspace adds interfaces that come (user/kernel/instance/newcomers.c); until then they take no memory. */
+WEIR_MAP(interfaces, BPF_MAP_TYPE_HASH, 64, __u32, BPF_F_RDONLY_PROG | BPF_F_NO_PREALLOC);
 
 WEIR_MAP(prefix_nodes, BPF_MAP_TYPE_ARRAY, 1, struct weir_prefix_node, BPF_F_RDONLY_PROG);
 

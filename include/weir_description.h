@@ -32,6 +32,30 @@ struct weir_wanted {
 	char word[WEIR_WANTED_BYTES]; /* empty: no more of them */
 };
 
+/*
+ * Which vector an interface has that comes while rules are in force, by its name: an array of these is pinned with the
+ * generation's map `interfaces`, where its resources have `interface`. The head comes first, then names, which decide
+ * by themselves, then patterns and exceptions, by the group of resources that has them, then the groups that an
+ * interface may be of at once. Groups are those of equal words.
+ */
+#define WEIR_INTERFACE_GROUPS_MAX 256
+enum weir_interface_case_kind {
+	WEIR_CASE_HEAD = 1, /* another layout has another number */
+	WEIR_CASE_NAME,
+	WEIR_CASE_PATTERN,
+	WEIR_CASE_GROUPS,
+};
+struct weir_interface_case {
+	union {
+		char word[WEIR_WANTED_BYTES];
+		__u64 groups[WEIR_INTERFACE_GROUPS_MAX / 64]; /* a bit for each */
+	};
+	__u32 kind;
+	__u32 group;  /* of a pattern */
+	__u32 vector; /* of names and groups */
+	__u32 map_id; /* of the head: the map `interfaces` that the vectors are of */
+};
+
 /* settings.cluster, each with its end; empty: the file does not say. */
 #define WEIR_CLUSTER_URL_CHARS 128
 #define WEIR_CLUSTER_WORD_CHARS 64

@@ -102,10 +102,10 @@ void add_flags(struct weir_match *match, uint8_t set, uint8_t clear)
 
 void add_interface(struct weir_match *match, const char *name)
 {
-	char *added = weir_array_add((void **)&match->interface, match->interface_count++, IF_NAMESIZE);
+	char *added = weir_array_add((void **)&match->interface, match->interface_count++, WEIR_WANTED_BYTES);
 
 	assert_non_null(added);
-	strncpy(added, name, IF_NAMESIZE - 1);
+	strncpy(added, name, WEIR_WANTED_BYTES - 1);
 }
 
 void add_override(struct weir_ruleset_rule *rule, uint8_t family, uint8_t first_byte, uint8_t bits,

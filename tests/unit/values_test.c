@@ -401,7 +401,7 @@ static void fragment_any_is_first_or_later(void **state)
 
 static void interface_name_is_one_the_kernel_takes(void **state)
 {
-	char name[IF_NAMESIZE];
+	char name[WEIR_WANTED_BYTES];
 
 	assert_int_equal(weir_parse_interface("eth0", name, &refusal), 0);
 	assert_string_equal(name, "eth0");
@@ -411,6 +411,21 @@ static void interface_name_is_one_the_kernel_takes(void **state)
 	assert_refused(weir_parse_interface("..", name, &refusal), "..", "cannot be", "");
 	assert_refused(weir_parse_interface("a/b", name, &refusal), "a/b", "cannot be", "");
 	assert_refused(weir_parse_interface("a b", name, &refusal), "a b", "cannot be", "");
+}
+
+static void interface_pattern_has_up_to_thirty_bytes_and_no_slash(void **state)
+{
+	char word[WEIR_WANTED_BYTES];
+
+	assert_int_equal(weir_parse_interface("veth*", word, &refusal), 0);
+	assert_string_equal(word, "veth*");
+	assert_int_equal(weir_parse_interface("!veth-mgmt", word, &refusal), 0);
+	assert_int_equal(weir_parse_interface("!thirty-bytes-of-a-pattern-[abc]", word, &refusal), -EINVAL);
+	assert_int_equal(weir_parse_interface("!thirty-bytes-of-a-pattern-[ab]", word, &refusal), 0);
+	assert_string_equal(word, "!thirty-bytes-of-a-pattern-[ab]");
+	assert_refused(weir_parse_interface("!", word, &refusal), "!", "cannot be", "1 to 15");
+	assert_refused(weir_parse_interface("a/*", word, &refusal), "a/*", "cannot be", "");
+	assert_refused(weir_parse_interface("!sixteen--letters", word, &refusal), "!", "cannot be", "1 to 15");
 }
 
 /* ---- the flow key ---- */
@@ -565,6 +580,7 @@ int main(void)
 		cmocka_unit_test(tcp_flags_are_set_or_clear),
 		cmocka_unit_test(fragment_any_is_first_or_later),
 		cmocka_unit_test(interface_name_is_one_the_kernel_takes),
+		cmocka_unit_test(interface_pattern_has_up_to_thirty_bytes_and_no_slash),
 		cmocka_unit_test(flow_field_takes_a_prefix_length_of_each_family),
 		cmocka_unit_test(flow_prefix_alone_needs_one_family),
 		cmocka_unit_test(flow_field_refuses_what_is_no_key),

@@ -239,7 +239,8 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 	/* The tables of a generation have room for the largest load, whatever is in them. */
 	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
 			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
-			   (uint64_t)image->override_count * OVERRIDE_BYTES;
+			   (uint64_t)image->override_count * OVERRIDE_BYTES +
+			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
 	memory.lists += weir_lists_memory(&image->lists);
 	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
 		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
@@ -264,6 +265,7 @@ void weir_image_free(struct weir_image *image)
 	free(image->destination_prefixes);
 	free(image->prefix_nodes);
 	free(image->interfaces);
+	free(image->cases);
 	weir_lists_free(&image->lists);
 	free(image->rule_info);
 	free(image->resource_info);

@@ -50,7 +50,8 @@ struct weir_compile_options {
 	const struct weir_previous *previous; /* NULL: first load */
 	enum weir_emptied emptied;
 	/* Interface number for a name of match.interface, or 0 when there is none now (such a resource
-	 * then matches nothing, with a warning). NULL: no interface matches.
+	 * then matches nothing, with a warning). NULL: no interface matches. Patterns are asked about names, by
+	 * weir_image_add_interface().
 	 */
 	uint32_t (*ifindex)(const char *name, void *data);
 	void *ifindex_data;
@@ -112,6 +113,9 @@ struct weir_image {
 	uint32_t prefix_node_count;
 	struct weir_image_interface *interfaces;
 	uint32_t interface_count;
+	struct weir_interface_case
+		*cases; /* for interfaces that come; without a head, and none where none is asked for */
+	uint32_t case_count;
 	struct weir_image_lists lists; /* allow and deny */
 	/* the instance's descriptions, whole, as they shall be after this load */
 	struct weir_rule_info *rule_info;
@@ -171,6 +175,25 @@ struct weir_image_memory {
  */
 int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 		     struct weir_image **ret_image, struct weir_diag *diag);
+
+/*
+ * The vector of an interface of this name; false: it has interface_default. By image->cases, as they were when the
+ * image was made.
+ */
+bool weir_interface_cases_find(const struct weir_interface_case *cases, uint32_t count, const char *name,
+			       uint32_t *ret_vector);
+
+/* Adds an interface to image->interfaces, if words mean it and it is not there. Returns 0 or -ENOMEM. */
+int weir_image_add_interface(struct weir_image *image, const char *name, uint32_t ifindex);
+
+/* Entries of map `interfaces`: those of the load, and room for those that come, where a resource asks. An entry takes
+ * memory when it is there, and two words before. Chosen, not derived.
+ */
+#define WEIR_INTERFACES_ROOM 16384
+static inline uint32_t weir_image_interface_entries(const struct weir_image *image)
+{
+	return image->case_count ? image->interface_count + WEIR_INTERFACES_ROOM : 0;
+}
 
 /* Entries of a table's map: at least one, where the load does not use the table. */
 uint32_t weir_table_entries(enum weir_table_id table, uint32_t size);

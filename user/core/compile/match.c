@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/interface_words.h"
 #include "rules/values.h"
 
 /* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
@@ -474,84 +475,272 @@ static int match_addresses(struct matching *matching)
 
 /* ---- interfaces ---- */
 
-struct interface_use {
-	uint32_t ifindex, bit;
+/* Combinations of patterns that one interface may match: each takes a vector. Chosen, not derived. */
+#define COMBINATIONS_MAX 1024
+
+struct name_use {
+	const char *name;
+	uint32_t bit;
 };
 
-static int compare_interface_uses(const void *left, const void *right)
-{
-	const struct interface_use *a = left, *b = right;
+/* Resources with the same words, of which some are patterns. */
+struct interface_group {
+	const struct weir_match *match; /* of the first */
+	struct weir_vector resources;
+};
 
-	return (a->ifindex > b->ifindex) - (a->ifindex < b->ifindex);
+struct interface_uses {
+	struct name_use *names;
+	size_t name_count;
+	struct interface_group *groups;
+	size_t group_count;
+	struct weir_vector indifferent;
+	size_t combinations;
+};
+
+static void interface_uses_free(struct interface_uses *uses)
+{
+	free(uses->names);
+	free(uses->groups);
 }
 
-/* Interfaces of the resources that exist now; those that do not are warned of and left out. */
-static int list_interfaces(struct matching *matching, const struct weir_compile_options *options,
-			   struct interface_use **uses, size_t *use_count, struct weir_vector *indifferent)
+static int compare_name_uses(const void *left, const void *right)
 {
-	const struct weir_ruleset_resource *resource;
-	struct interface_use *use;
-	uint32_t ifindex;
-	size_t i, bit;
+	const struct name_use *a = left, *b = right;
 
-	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
-		resource = resource_of(matching, bit);
-		if (!resource->match.interface_count)
-			weir_vector_add(indifferent, bit);
-		for (i = 0; i < resource->match.interface_count; i++) {
-			const char *name = resource->match.interface[i];
+	return strcmp(a->name, b->name);
+}
 
-			ifindex = options->ifindex ? options->ifindex(name, options->ifindex_data) : 0;
-			if (!ifindex) {
-				weir_diag_warning(matching->diag, &resource->place, NULL, NULL,
-						  "resource '%s' matches nothing on interface '%s': there is none now",
-						  resource->name, name);
+static bool has_same_words(const struct weir_match *a, const struct weir_match *b)
+{
+	return a->interface_count == b->interface_count &&
+	       !memcmp(a->interface, b->interface, a->interface_count * sizeof(*a->interface));
+}
+
+static int add_to_group(struct matching *matching, const struct weir_match *match, size_t bit,
+			struct interface_uses *uses)
+{
+	struct interface_group *group;
+	size_t i = 0;
+
+	while (i < uses->group_count && !has_same_words(uses->groups[i].match, match))
+		i++;
+	if (i == WEIR_INTERFACE_GROUPS_MAX)
+		return weir_diag_error(matching->diag, NULL, NULL, "write one list, the same for many resources",
+				       "the resources have more than %d different lists of interfaces with patterns",
+				       WEIR_INTERFACE_GROUPS_MAX);
+	if (i == uses->group_count) {
+		group = weir_array_add((void **)&uses->groups, uses->group_count, sizeof(*group));
+		if (!group)
+			return weir_compile_no_memory(matching->diag);
+		*group = (struct interface_group){.match = match};
+		uses->group_count++;
+	}
+	weir_vector_add(&uses->groups[i].resources, bit);
+	return 0;
+}
+
+static int list_interface_words(struct matching *matching, struct interface_uses *uses)
+{
+	int err = 0;
+
+	for (size_t bit = 0; !err && bit < matching->ruleset->resource_count; bit++) {
+		const struct weir_match *match = &resource_of(matching, bit)->match;
+		bool has_pattern = false;
+
+		if (!match->interface_count)
+			weir_vector_add(&uses->indifferent, bit);
+		for (size_t i = 0; i < match->interface_count; i++) {
+			struct name_use *use;
+
+			if (weir_word_is_pattern(match->interface[i])) {
+				has_pattern = true;
 				continue;
 			}
-			use = weir_array_add((void **)uses, *use_count, sizeof(*use));
+			use = weir_array_add((void **)&uses->names, uses->name_count, sizeof(*use));
 			if (!use)
 				return weir_compile_no_memory(matching->diag);
-			*use = (struct interface_use){ifindex, bit};
-			(*use_count)++;
+			*use = (struct name_use){match->interface[i], bit};
+			uses->name_count++;
+		}
+		if (has_pattern)
+			err = add_to_group(matching, match, bit, uses);
+	}
+	if (uses->name_count)
+		qsort(uses->names, uses->name_count, sizeof(*uses->names), compare_name_uses);
+	return err;
+}
+
+static struct weir_interface_case *add_case(struct weir_image *image, enum weir_interface_case_kind kind)
+{
+	struct weir_interface_case *added = weir_array_add((void **)&image->cases, image->case_count, sizeof(*added));
+
+	if (!added)
+		return NULL;
+	*added = (struct weir_interface_case){.kind = kind};
+	image->case_count++;
+	return added;
+}
+
+/* A name of many resources is warned of for each. */
+static void warn_of_absent(struct matching *matching, const struct name_use *uses, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		weir_diag_warning(matching->diag, &resource_of(matching, uses[i].bit)->place, NULL, NULL,
+				  "resource '%s' matches nothing on interface '%s': there is none now",
+				  resource_of(matching, uses[i].bit)->name, uses[i].name);
+}
+
+/* Two names may be of one interface: its own, and another that the kernel knows it by. */
+static int add_interface(struct matching *matching, uint32_t ifindex, const struct weir_vector *accepting)
+{
+	struct weir_image *image = matching->image;
+	struct weir_vector both = *accepting;
+	uint32_t i = 0;
+
+	while (i < image->interface_count && image->interfaces[i].ifindex != ifindex)
+		i++;
+	if (i < image->interface_count) {
+		weir_vector_or(&both, &image->vectors[image->interfaces[i].vector]);
+	} else {
+		if (!weir_array_add((void **)&image->interfaces, i, sizeof(*image->interfaces)))
+			return weir_compile_no_memory(matching->diag);
+		image->interface_count++;
+	}
+	image->interfaces[i].ifindex = ifindex;
+	return number_vector(matching, &both, &image->interfaces[i].vector);
+}
+
+/* Those names that the words have, whether they are there now or come later. */
+static int match_names(struct matching *matching, const struct interface_uses *uses,
+		       const struct weir_compile_options *options)
+{
+	size_t next;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < uses->name_count; i = next) {
+		const char *name = uses->names[i].name;
+		uint32_t ifindex = options->ifindex ? options->ifindex(name, options->ifindex_data) : 0;
+		struct weir_interface_case *added = add_case(matching->image, WEIR_CASE_NAME);
+		struct weir_vector accepting = uses->indifferent;
+
+		if (!added)
+			return weir_compile_no_memory(matching->diag);
+		snprintf(added->word, sizeof(added->word), "%s", name);
+		for (next = i; next < uses->name_count && !strcmp(uses->names[next].name, name); next++)
+			weir_vector_add(&accepting, uses->names[next].bit);
+		for (size_t g = 0; g < uses->group_count; g++)
+			if (weir_words_mean((const char(*)[WEIR_WANTED_BYTES])uses->groups[g].match->interface,
+					    uses->groups[g].match->interface_count, name))
+				weir_vector_or(&accepting, &uses->groups[g].resources);
+		err = number_vector(matching, &accepting, &added->vector);
+		if (!err && ifindex)
+			err = add_interface(matching, ifindex, &accepting);
+		else if (!err)
+			warn_of_absent(matching, &uses->names[i], next - i);
+	}
+	return err;
+}
+
+static bool may_begin_alike(const char *a, const char *b)
+{
+	size_t plain_a = strcspn(a, "*?[\\"), plain_b = strcspn(b, "*?[\\");
+
+	return !strncmp(a, b, plain_a < plain_b ? plain_a : plain_b);
+}
+
+/* False: no name is meant by a pattern of both. */
+static bool may_meet(const struct weir_match *a, const struct weir_match *b)
+{
+	for (size_t i = 0; i < a->interface_count; i++)
+		for (size_t j = 0; j < b->interface_count; j++)
+			if (weir_word_is_pattern(a->interface[i]) && a->interface[i][0] != WEIR_WORD_EXCEPTS &&
+			    weir_word_is_pattern(b->interface[j]) && b->interface[j][0] != WEIR_WORD_EXCEPTS &&
+			    may_begin_alike(a->interface[i], b->interface[j]))
+				return true;
+	return false;
+}
+
+static bool may_join(const struct interface_uses *uses, const __u64 *groups, size_t group)
+{
+	for (size_t i = 0; i < group; i++)
+		if (groups[i / 64] >> i % 64 & 1 && !may_meet(uses->groups[i].match, uses->groups[group].match))
+			return false;
+	return true;
+}
+
+/*
+ * All combinations of `groups` with later ones that an interface may match. So whatever comes, its vector is there, and
+ * no packet can match more than weir_compile_meet has proved.
+ */
+static int combine(struct matching *matching, struct interface_uses *uses, const __u64 *groups,
+		   const struct weir_vector *accepting, size_t first)
+{
+	int err = 0;
+
+	for (size_t g = first; !err && g < uses->group_count; g++) {
+		struct weir_interface_case *added;
+		struct weir_vector joined = *accepting;
+
+		if (!may_join(uses, groups, g))
+			continue;
+		if (++uses->combinations > COMBINATIONS_MAX)
+			return weir_diag_error(matching->diag, NULL, NULL, "write patterns that begin differently",
+					       "the patterns of 'interface' can be met in more than %d combinations",
+					       COMBINATIONS_MAX);
+		added = add_case(matching->image, WEIR_CASE_GROUPS);
+		if (!added)
+			return weir_compile_no_memory(matching->diag);
+		memcpy(added->groups, groups, sizeof(added->groups));
+		added->groups[g / 64] |= 1ull << g % 64;
+		weir_vector_or(&joined, &uses->groups[g].resources);
+		err = number_vector(matching, &joined, &added->vector);
+		if (!err) {
+			const struct weir_interface_case here = *added; /* which moves as others are added */
+
+			err = combine(matching, uses, here.groups, &joined, g + 1);
 		}
 	}
-	if (*use_count)
-		qsort(*uses, *use_count, sizeof(**uses), compare_interface_uses);
-	return 0;
+	return err;
+}
+
+static int match_patterns(struct matching *matching, struct interface_uses *uses)
+{
+	static const __u64 none[WEIR_INTERFACE_GROUPS_MAX / 64];
+
+	for (size_t g = 0; g < uses->group_count; g++) {
+		const struct weir_match *match = uses->groups[g].match;
+
+		for (size_t i = 0; i < match->interface_count; i++) {
+			struct weir_interface_case *added;
+
+			if (!weir_word_is_pattern(match->interface[i]))
+				continue;
+			added = add_case(matching->image, WEIR_CASE_PATTERN);
+			if (!added)
+				return weir_compile_no_memory(matching->diag);
+			memcpy(added->word, match->interface[i], sizeof(added->word));
+			added->group = g;
+		}
+	}
+	return combine(matching, uses, none, &uses->indifferent, 0);
 }
 
 static int match_interfaces(struct matching *matching, const struct weir_compile_options *options)
 {
-	_cleanup_(weir_freep) struct interface_use *uses = NULL;
+	_cleanup_(interface_uses_free) struct interface_uses uses = {};
 	struct weir_image *image = matching->image;
-	struct weir_vector indifferent = {}, accepting;
-	struct weir_image_interface *interface;
-	size_t use_count = 0, i = 0;
-	int err;
+	int err = list_interface_words(matching, &uses);
 
-	err = list_interfaces(matching, options, &uses, &use_count, &indifferent);
-	if (err)
-		return err;
-	err = number_vector(matching, &indifferent, &image->config.interface_default);
+	if (!err)
+		err = number_vector(matching, &uses.indifferent, &image->config.interface_default);
 	if (err)
 		return err;
 	/* In use also when none of the interfaces named exists: the default keeps their resources out. */
 	if (image->config.interface_default)
 		image->config.match_fields |= WEIR_MATCH_INTERFACE;
-	while (i < use_count) {
-		interface = weir_array_add((void **)&image->interfaces, image->interface_count, sizeof(*interface));
-		if (!interface)
-			return weir_compile_no_memory(matching->diag);
-		interface->ifindex = uses[i].ifindex;
-		accepting = indifferent;
-		for (; i < use_count && uses[i].ifindex == interface->ifindex; i++)
-			weir_vector_add(&accepting, uses[i].bit);
-		err = number_vector(matching, &accepting, &interface->vector);
-		if (err)
-			return err;
-		image->interface_count++;
-	}
-	return 0;
+	err = match_names(matching, &uses, options);
+	return err ? err : match_patterns(matching, &uses);
 }
 
 /* Vector 0: all resources. Classes of fields not in use stay 0, and so accept everything. */

@@ -363,6 +363,11 @@ static int add_interfaces(struct field *field, const struct weir_image *image, b
 		if (add_class(field, image->interfaces[i].vector, is_listed))
 			return -ENOMEM;
 	}
+	/* ... and those that may come */
+	for (i = 0; i < image->case_count; i++) {
+		if (image->cases[i].kind != WEIR_CASE_PATTERN && add_class(field, image->cases[i].vector, is_listed))
+			return -ENOMEM;
+	}
 	return add_class(field, image->config.interface_default, is_listed);
 }
 

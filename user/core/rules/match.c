@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/interface_words.h"
 #include "rules/parse.h"
 
 #define PLACE_OF_SPECIAL(constant, name, member, part) MATCH_##constant,
@@ -138,8 +139,14 @@ static void read_tcp_flags(struct weir_reader *reader, const struct weir_node *n
 static void read_interface(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match)
 {
 	if (node)
-		weir_read_items(reader, node, "interface", parse_interface_item, NULL, IF_NAMESIZE,
+		weir_read_items(reader, node, "interface", parse_interface_item, NULL, WEIR_WANTED_BYTES,
 				(void **)&match->interface, &match->interface_count);
+	for (size_t i = 0; i < match->interface_count; i++)
+		if (match->interface[i][0] != WEIR_WORD_EXCEPTS)
+			return;
+	if (match->interface_count)
+		weir_complain(reader, node, "write before it what it is an exception from: ['*', '!eth0']",
+			      "'interface' has exceptions only");
 }
 
 /* ---- conditions that can never hold together: legal, but surely not what was meant ---- */

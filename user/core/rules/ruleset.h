@@ -45,7 +45,7 @@ struct weir_match {
 	WEIR_RANGE_FIELDS(WEIR_MATCH_RANGES) /* source_port, source_port_count and so on */
 	struct weir_tcp_flags *tcp_flags;
 	size_t tcp_flags_count;
-	char (*interface)[IF_NAMESIZE];
+	char (*interface)[WEIR_WANTED_BYTES]; /* words (interface_words.h) */
 	size_t interface_count;
 	bool has_protocol;
 	uint8_t protocol[32]; /* a bit for each number: protocol[n / 8] >> n % 8 */

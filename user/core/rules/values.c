@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
+#include "rules/interface_words.h"
 
 const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
 
@@ -637,20 +638,27 @@ int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refus
 	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
 }
 
-int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct weir_refusal *reterr_refusal)
+int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal)
 {
-	size_t bytes = strlen(text);
+	const char *name = text + (text[0] == WEIR_WORD_EXCEPTS);
+	const bool is_pattern = weir_word_is_pattern(name);
+	size_t bytes = strlen(name);
 
-	if (!bytes || bytes >= IF_NAMESIZE) {
+	if (is_pattern && bytes >= WEIR_WANTED_BYTES - 1) {
+		weir_refuse(reterr_refusal, "'%.*s' cannot be a pattern of interface names", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "it has more than %d bytes", WEIR_WANTED_BYTES - 2);
+	}
+	if (!bytes || (!is_pattern && bytes >= IF_NAMESIZE)) {
 		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
 				   IF_NAMESIZE - 1);
 	}
-	if (!strcmp(text, ".") || !strcmp(text, "..") || strpbrk(text, "/: \t\n\v\f\r")) {
+	if (!strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/: \t\n\v\f\r")) {
 		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
 	}
-	memcpy(ret_name, text, bytes + 1);
+	memset(ret_word, 0, WEIR_WANTED_BYTES);
+	memcpy(ret_word, text, strlen(text));
 	return 0;
 }
 

@@ -76,8 +76,10 @@ int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_re
 /* "ipv4" is bit 0, "ipv6" bit 1. */
 int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refusal *reterr_refusal);
 
-/* What the kernel takes for the name of a network interface (dev_valid_name in net/core/dev.c). */
-int weir_parse_interface(const char *text, char ret_name[IF_NAMESIZE], struct weir_refusal *reterr_refusal);
+/* What the kernel takes for the name of a network interface (dev_valid_name in net/core/dev.c), or a pattern of such
+ * names, or an exception (interface_words.h).
+ */
+int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal);
 
 /*
  * One field of a flow key, such as "sourcePort", "source" or "source/24/56", added to *flow. One

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "program/interfaces.h"
 
 /* Room for the flows of one packet; rounded up to a chunk of rows. */
 #define LAB_FLOWS_PER_CPU 512
@@ -53,6 +54,9 @@ static int build_image(const struct weir_ruleset *ruleset, uint32_t fields, stru
 	err = weir_image_build(&small, &options, &lab->image, diag);
 	if (err)
 		return err;
+	err = weir_image_add_interfaces(lab->image);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	lab->asked_fields = lab->image->config.match_fields;
 	limit_fields(&lab->image->config, fields);
 	limit_sets(&lab->image->config);

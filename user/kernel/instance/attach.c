@@ -129,7 +129,8 @@ static int pin_history(const char *instance, const struct weir_ruleset *ruleset,
 	return fd < 0 ? fd : weir_pin(instance, WEIR_PIN_HISTORY, fd, diag);
 }
 
-static int pin_maps(const char *instance, const struct weir_object *object, struct weir_diag *diag)
+static int pin_maps(const char *instance, const struct weir_image *image, const struct weir_object *object,
+		    struct weir_diag *diag)
 {
 	char path[PATH_MAX];
 	int err = 0;
@@ -141,6 +142,8 @@ static int pin_maps(const char *instance, const struct weir_object *object, stru
 		err = weir_pin(instance, weir_table_name(map), weir_object_map_fd(object, map), diag);
 	if (!err)
 		err = weir_pin(instance, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
+	if (!err)
+		err = weir_cases_pin(instance, image, object, diag);
 	return err ? err : weir_pin(instance, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 }
 
@@ -210,7 +213,7 @@ static int pin_and_attach(const struct plan *plan, const struct weir_ruleset *ru
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'",
 				      options->instance);
-	err = pin_maps(options->instance, object, diag);
+	err = pin_maps(options->instance, image, object, diag);
 	if (!err)
 		err = pin_history(options->instance, ruleset, diag);
 	if (!err && image->config.paces)

@@ -203,6 +203,11 @@ static int add_words(struct weir_instance *instance, const struct weir_attach_op
 		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
 	for (size_t i = 0; i < targets.left_out_count; i++)
 		weir_left_out_tell(&targets.left_out[i], diag);
+	err = weir_cases_follow(instance->name);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL,
+				      "cannot tell the rules of instance '%s' which interfaces there are",
+				      instance->name);
 	return put_all(instance, &terms, &targets, diag);
 }
 
@@ -351,6 +356,18 @@ static int put_what_came(struct weir_instance *instance, struct weir_follow *fol
 	return read_links_again(instance, diag);
 }
 
+/* Before they are limited, so that no packet of theirs meets other resources. Told once. */
+static void follow_cases(const struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
+{
+	int err = weir_cases_follow(instance->name);
+
+	if (err && !follow->misses_cases)
+		weir_diag_warning(diag, NULL, NULL, "'weir reload' looks for them once more",
+				  "interfaces that came may be missing where rules have 'interface': %s",
+				  strerror(-err));
+	follow->misses_cases = err != 0;
+}
+
 int weir_instance_follow(struct weir_instance *instance, struct weir_follow *follow, struct weir_diag *diag)
 {
 	_cleanup_(weir_targets_free) struct weir_targets targets = {};
@@ -365,6 +382,8 @@ int weir_instance_follow(struct weir_instance *instance, struct weir_follow *fol
 		return -EBUSY; /* a reload: it is opened anew at once */
 	if (!err)
 		memcpy(instance->info.wanted, info.wanted, sizeof(info.wanted));
+	if (!err)
+		follow_cases(instance, follow, diag);
 	if (!err)
 		err = weir_targets_find(instance->info.wanted, &targets);
 	if (err)

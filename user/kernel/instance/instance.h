@@ -202,6 +202,7 @@ struct weir_follow {
 	uint32_t *left_out; /* ifindex */
 	size_t left_out_count;
 	bool has_looked;
+	bool misses_cases; /* interfaces that came could not be told to the rules (newcomers.c) */
 };
 
 /*

@@ -13,6 +13,7 @@
 #include "host/memory.h"
 #include "pins/info.h"
 #include "program/array.h"
+#include "program/interfaces.h"
 #include "program/thresholds.h"
 
 int weir_not_the_rules(int err)
@@ -41,7 +42,8 @@ int weir_instance_check_memory(uint64_t needed_bytes, struct weir_diag *diag)
 int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct weir_previous *previous,
 			      enum weir_emptied emptied, struct weir_image **ret_image, struct weir_diag *diag)
 {
-	int cpus = weir_host_cpus();
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	int cpus = weir_host_cpus(), err;
 	struct weir_compile_options options = {
 		.cpus = cpus,
 		.now_ns = weir_host_now_ns(),
@@ -52,7 +54,14 @@ int weir_instance_build_image(const struct weir_ruleset *ruleset, const struct w
 
 	if (cpus < 0)
 		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
-	return weir_image_build(ruleset, &options, ret_image, diag);
+	err = weir_image_build(ruleset, &options, &image, diag);
+	if (err)
+		return err;
+	err = weir_image_add_interfaces(image);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot list the interfaces");
+	*ret_image = TAKE_PTR(image);
+	return 0;
 }
 
 /* Of the tables of rows that are in use, what the smallest has room for: a reload keeps those that there are. */

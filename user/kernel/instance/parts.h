@@ -4,7 +4,8 @@
  * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, repeats.c
  * which packets it sees twice, detach.c takes it off, attach.c and reload.c put rules in force, load.c is what those
  * two do alike, link.c puts a program on one interface, follow.c does so where one is added, or comes, programs.c
- * knows what is on the links, and turn.c, history.c and guard.c are about going back. Whoever changes an instance holds
+ * knows what is on the links, newcomers.c what `interface`
+ * means of what comes, and turn.c, history.c and guard.c are about going back. Whoever changes an instance holds
  * the lock (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_PARTS_H
@@ -12,6 +13,7 @@
 
 #include "instance/instance.h"
 #include "program/guard.h"
+#include "rules/interface_words.h"
 
 /* ---- read.c ---- */
 
@@ -67,10 +69,22 @@ size_t weir_instance_count_live_links(const char *instance);
 int weir_instance_find_link(const char *name, const char *interface, char ret_pin[WEIR_LINK_PIN_BYTES],
 			    struct weir_diag *diag);
 
-/* ---- wanted.c ---- */
+/* ---- newcomers.c ---- */
 
-/* It means interfaces by their look, or excepts some: it need not mean one that is there. */
-bool weir_word_is_pattern(const char *word);
+/* At attach; and at a reload, beside the pins of the rules before, in their place, or not after all. */
+int weir_cases_pin(const char *instance, const struct weir_image *image, const struct weir_object *object,
+		   struct weir_diag *diag);
+int weir_cases_pin_new(const char *instance, const struct weir_image *image, const struct weir_object *object,
+		       struct weir_diag *diag);
+int weir_cases_take_new(const char *instance, const struct weir_image *image, struct weir_diag *diag);
+void weir_cases_drop_new(const char *instance);
+
+/* Bring what `interface` means in line with the interfaces of the present network namespace, the instance's. Returns 0
+ * or -errno.
+ */
+int weir_cases_follow(const char *instance);
+
+/* ---- wanted.c ---- */
 
 /* Words in weir_instance_info.wanted, which has WEIR_WANTED_MAX. Adding one that is there changes nothing; -ENOSPC:
  * there is no room. Removing says whether it was there. */

@@ -257,6 +257,8 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 	if (!err)
 		err = weir_pin_new(instance->name, WEIR_PIN_THRESHOLDS, weir_object_thresholds_fd(object), diag);
 	if (!err)
+		err = weir_cases_pin_new(instance->name, image, object, diag);
+	if (!err)
 		err = weir_pin_new(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
 		if (is_replaced(instance, image, map))
@@ -309,6 +311,8 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_THRESHOLDS, diag);
+	if (!err)
+		err = weir_cases_take_new(instance->name, image, diag);
 	return err ? err : weir_pin_take_new(instance->name, WEIR_PIN_PROGRAM, diag);
 }
 
@@ -337,6 +341,7 @@ static void drop_new_pins(const struct weir_instance *instance)
 	weir_unpin_new(instance->name, WEIR_PIN_HISTORY);
 	weir_unpin_new(instance->name, WEIR_PIN_THRESHOLDS);
 	weir_unpin_new(instance->name, WEIR_PIN_PROGRAM);
+	weir_cases_drop_new(instance->name);
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
 		weir_unpin_new(instance->name, weir_table_name(map));
 }

@@ -6,7 +6,6 @@
 #include "instance/parts.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,24 +14,7 @@
 #include "network/device.h"
 #include "network/stack.h"
 #include "pace/pace.h"
-
-#define EXCEPT '!'
-
-bool weir_word_is_pattern(const char *word)
-{
-	return word[0] == EXCEPT || strpbrk(word, "*?[");
-}
-
-/* Never the loopback interface, or a device of ours that paces: who means those says so by name. */
-static bool is_for_patterns(const char *name)
-{
-	return strcmp(name, "lo") != 0 && !weir_pace_is_device(name);
-}
-
-static bool is_word(const struct weir_wanted *wanted, const char *word)
-{
-	return !strncmp(wanted->word, word, sizeof(wanted->word));
-}
+#include "rules/interface_words.h"
 
 static size_t count_words(const struct weir_wanted *wanted)
 {
@@ -43,41 +25,23 @@ static size_t count_words(const struct weir_wanted *wanted)
 	return count;
 }
 
-static bool has_word(const struct weir_wanted *wanted, const char *word)
-{
-	for (size_t i = 0; i < count_words(wanted); i++)
-		if (is_word(&wanted[i], word))
-			return true;
-	return false;
-}
-
 bool weir_wanted_names(const struct weir_wanted *wanted, const char *name)
 {
-	return has_word(wanted, name);
+	return weir_words_have(&wanted->word, count_words(wanted), name);
 }
 
+/* Never a device of ours that paces: who means that says so by name. */
 bool weir_wanted_means(const struct weir_wanted *wanted, const char *name)
 {
-	bool is_meant = false;
-
-	if (weir_wanted_names(wanted, name))
-		return true;
-	if (!is_for_patterns(name))
-		return false;
-	for (size_t i = 0; i < count_words(wanted); i++) {
-		const char *word = wanted[i].word;
-
-		if (word[0] == EXCEPT && !fnmatch(word + 1, name, 0))
-			return false;
-		is_meant |= weir_word_is_pattern(word) && word[0] != EXCEPT && !fnmatch(word, name, 0);
-	}
-	return is_meant;
+	if (weir_pace_is_device(name))
+		return weir_wanted_names(wanted, name);
+	return weir_words_mean(&wanted->word, count_words(wanted), name);
 }
 
 bool weir_wanted_has_patterns(const struct weir_wanted *wanted)
 {
 	for (size_t i = 0; i < count_words(wanted); i++)
-		if (wanted[i].word[0] != EXCEPT && weir_word_is_pattern(wanted[i].word))
+		if (wanted[i].word[0] != WEIR_WORD_EXCEPTS && weir_word_is_pattern(wanted[i].word))
 			return true;
 	return false;
 }
@@ -91,7 +55,7 @@ int weir_wanted_add(struct weir_wanted *wanted, const char *word, struct weir_di
 {
 	const size_t count = count_words(wanted);
 
-	if (has_word(wanted, word))
+	if (weir_wanted_names(wanted, word))
 		return 0;
 	if (count == WEIR_WANTED_MAX) {
 		weir_diag_error(diag, NULL, NULL, "one pattern can stand for many: '-i \"veth*\"'",
@@ -110,7 +74,7 @@ bool weir_wanted_remove(struct weir_wanted *wanted, const char *word)
 	const size_t count = count_words(wanted);
 
 	for (size_t i = 0; i < count; i++) {
-		if (!is_word(&wanted[i], word))
+		if (strncmp(wanted[i].word, word, sizeof(wanted[i].word)) != 0)
 			continue;
 		memmove(&wanted[i], &wanted[i + 1], (count - i - 1) * sizeof(*wanted));
 		wanted[count - 1] = (struct weir_wanted){};
@@ -125,7 +89,7 @@ static size_t count_meanings(const struct weir_wanted *wanted)
 	size_t meanings = 0;
 
 	for (size_t i = 0; i < count_words(wanted); i++)
-		meanings += wanted[i].word[0] != EXCEPT;
+		meanings += wanted[i].word[0] != WEIR_WORD_EXCEPTS;
 	return meanings;
 }
 
@@ -134,9 +98,9 @@ bool weir_wanted_is(const struct weir_wanted *wanted, const char *const *words, 
 	size_t meanings = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (words[i][0] == EXCEPT)
+		if (words[i][0] == WEIR_WORD_EXCEPTS)
 			continue;
-		if (!has_word(wanted, words[i]))
+		if (!weir_wanted_names(wanted, words[i]))
 			return false;
 		meanings++;
 	}

@@ -18,6 +18,9 @@
 #include "host/names.h"
 
 #define WEIR_PIN_THRESHOLDS "thresholds"
+/* Where resources have `interface` (instance/newcomers.c). */
+#define WEIR_PIN_INTERFACES "interfaces"
+#define WEIR_PIN_CASES "interface_cases"
 #define WEIR_PIN_PROGRAM "program" /* so that a reload can put it back without CAP_SYS_ADMIN */
 #define WEIR_PIN_GUARD "guard"	   /* the program on the links while its rules are not confirmed */
 #define WEIR_PIN_HISTORY "history"

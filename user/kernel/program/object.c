@@ -210,7 +210,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 	} sizes[] = {
 		{skel->maps.vectors, image->vector_count},
 		{skel->maps.prefix_nodes, image->prefix_node_count},
-		{skel->maps.interfaces, image->interface_count},
+		{skel->maps.interfaces, weir_image_interface_entries(image)},
 		{skel->maps.overrides, image->override_count},
 	};
 	int err = 0;

@@ -87,8 +87,10 @@ static int survey_capture(const struct weir_replay_options *options, struct surv
 
 /* ---- the interface that match.interface means ---- */
 
+#define OUR_IFINDEX 1
+
 struct interface_names {
-	const char *ours;    /* 1: the one the capture is said to be of */
+	const char *ours;    /* OUR_IFINDEX: the one the capture is said to be of */
 	const char **others; /* 2, 3, ...: borrowed from the rule set */
 	size_t other_count;
 };
@@ -106,15 +108,15 @@ static uint32_t replay_ifindex(const char *name, void *data)
 	size_t i;
 
 	if (names->ours && strcmp(name, names->ours) == 0)
-		return 1;
+		return OUR_IFINDEX;
 	for (i = 0; i < names->other_count; i++)
 		if (strcmp(name, names->others[i]) == 0)
-			return 2 + i;
+			return OUR_IFINDEX + 1 + i;
 	added = weir_array_add((void **)&names->others, names->other_count, sizeof(*names->others));
 	if (!added)
 		return 0;
 	*added = name;
-	return 2 + names->other_count++;
+	return OUR_IFINDEX + 1 + names->other_count++;
 }
 
 /* ---- the judging pass ---- */
@@ -322,6 +324,9 @@ static int load_rules(struct attempt *attempt, struct weir_diag *diag)
 	/* Warnings were given by the first attempt; what changed since is only the tables. */
 	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
 	weir_diag_free(&again);
+	if (!err && attempt->interfaces.ours &&
+	    weir_image_add_interface(attempt->image, attempt->interfaces.ours, OUR_IFINDEX))
+		err = weir_diag_fail(diag, ENOMEM, NULL, "cannot compile the rules");
 	if (!err)
 		err = check_memory(attempt->image, cpus, diag);
 	if (err)

@@ -22,6 +22,7 @@
 #include "network/stack.h"
 #include "network/super_frames.h"
 #include "pace/pace.h"
+#include "rules/interface_words.h"
 #include "tables/narrow_span.h"
 #include "watch/counters.h"
 #include "watch/remnants.h"
@@ -673,6 +674,31 @@ static void examine_rules_fields(const char *interface, uint32_t ifindex, const 
 	}
 }
 
+static bool means(const struct weir_match *match, const char *interface)
+{
+	return !match->interface_count ||
+	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
+}
+
+/* Said once, of the first. */
+static void examine_rules_interface(const char *interface, const struct weir_ruleset *ruleset,
+				    struct weir_findings *findings)
+{
+	const char *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		if (means(&ruleset->resources[i].match, interface))
+			continue;
+		first = first ?: ruleset->resources[i].name;
+		count++;
+	}
+	if (first)
+		weir_find(findings, WEIR_FINDING_NOTE, "interface", NULL,
+			  "%zu resource%s of the rules match%s nothing on '%s', by 'interface': the first is '%.64s'",
+			  count, count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
+}
+
 static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
 {
 	struct weir_pace_ability ability;
@@ -740,6 +766,7 @@ int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset
 	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
 	examine_rules_marks(ruleset, findings);
 	examine_rules_fields(interface, ifindex, &device, image->config.match_fields, findings);
+	examine_rules_interface(interface, ruleset, findings);
 	examine_rules_pace(image, findings);
 	return 0;
 }
@@ -814,6 +841,32 @@ static struct weir_ruleset *read_rules(const struct weir_instance *instance)
 	return ruleset;
 }
 
+/* Names that are not there the compiler has warned of. */
+static void warn_of_pattern(const struct weir_instance *instance, const struct weir_ruleset_resource *resource,
+			    const char (*word)[WEIR_WANTED_BYTES], struct weir_diag *diag)
+{
+	if (!weir_word_is_pattern(*word) || (*word)[0] == WEIR_WORD_EXCEPTS)
+		return;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex && weir_words_mean(word, 1, instance->links[i].interface))
+			return;
+	weir_diag_warning(diag, &resource->place, NULL, "should one come, and be limited, it matches there",
+			  "resource '%s' matches nothing by '%s' now: no interface that is limited has such a name",
+			  resource->name, *word);
+}
+
+static void warn_of_patterns(const struct weir_instance *instance, const struct weir_ruleset *ruleset,
+			     struct weir_diag *diag)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+
+		for (size_t word = 0; word < match->interface_count; word++)
+			warn_of_pattern(instance, &ruleset->resources[i],
+					(const char(*)[WEIR_WANTED_BYTES])match->interface + word, diag);
+	}
+}
+
 void weir_examine_attached(const char *instance_name, const struct weir_ruleset *ruleset, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
@@ -849,4 +902,5 @@ void weir_examine_attached(const char *instance_name, const struct weir_ruleset 
 		collect(link->interface, &findings, &told);
 	}
 	warn_of_told(&told, diag);
+	warn_of_patterns(instance, ruleset, diag);
 }
