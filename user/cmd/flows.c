@@ -12,6 +12,7 @@
 #include "print_penalties.h"
 #include "report/drops.h"
 #include "report/flows.h"
+#include "report/keys.h"
 #include "rules/quantity.h"
 #include "watch/borrowing.h"
 
@@ -101,9 +102,7 @@ static void print_connection_use(struct weir_table *table, const struct weir_ins
 		weir_table_cell(table, "%llu", (unsigned long long)figures->refused);
 	else
 		weir_table_cell(table, "-");
-	weir_table_cell(table, "%s",
-			rule->identity.key_fields ? weir_format_key(&rule->identity, &use->key, words)
-						  : "(the whole resource)");
+	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &use->key, words));
 }
 
 static void print_connections(const struct weir_instance *instance, const struct weir_connection_flows *flows)
@@ -129,9 +128,7 @@ static void print_breaker_use(struct weir_table *table, const struct weir_instan
 	weir_table_cell(table, "%s", weir_format_breaker_state(&use->view, words));
 	weir_table_cell(table, "%s", weir_format_breaker_value(&use->view, rule->breaker.strategy, words));
 	weir_table_cell(table, "%llu", (unsigned long long)use->view.changes);
-	weir_table_cell(table, "%s",
-			rule->identity.key_fields ? weir_format_key(&rule->identity, &use->key, words)
-						  : "(the whole resource)");
+	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &use->key, words));
 }
 
 static void print_breakers(const struct weir_instance *instance, const struct weir_breaker_flows *flows)

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "print.h"
+#include "report/keys.h"
 
 static const char *format_ago(uint64_t now_ns, uint64_t then_ns, char words[WEIR_WORDS_BYTES])
 {
@@ -21,9 +22,7 @@ static void print_offence(struct weir_table *table, const struct weir_instance *
 	weir_table_cell(table, "%s%llu", offence->is_estimated ? "~" : "", (unsigned long long)offence->bytes);
 	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->first_ns, words));
 	weir_table_cell(table, "%s ago", format_ago(now_ns, offence->last_ns, words));
-	weir_table_cell(table, "%s",
-			rule->identity.key_fields ? weir_format_key(&rule->identity, &offence->key, words)
-						  : "(the whole resource)");
+	weir_table_cell(table, "%s", weir_flow_key_words(instance, rule, &offence->key, words));
 }
 
 /* What marks in the table mean. */

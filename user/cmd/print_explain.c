@@ -330,9 +330,15 @@ static const char *answer_of(const struct weir_explained_rule *rule)
 	return rule->info->observes ? "would block (observes)" : "BLOCKS";
 }
 
+/* It was named, and is in the network namespace that we are in. */
+static const char *interface_of(const struct weir_explained_rule *rule, char name[IF_NAMESIZE])
+{
+	return if_indextoname(rule->key.ifindex, name);
+}
+
 static void print_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
-	char words[WEIR_WORDS_BYTES];
+	char words[WEIR_WORDS_BYTES], name[IF_NAMESIZE];
 
 	printf("\nrule '%s' %s: %s\n", rule->info->name, answer_of(rule), weir_format_limit(rule->info, words));
 	if (rule->place.file)
@@ -343,8 +349,9 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	}
 	if (!rule->info->system)
 		line("flow", "%s",
-		     rule->info->identity.key_fields ? weir_format_key(&rule->info->identity, &rule->key, words)
-						     : "the whole resource");
+		     rule->info->identity.key_fields
+			     ? weir_format_key(&rule->info->identity, &rule->key, interface_of(rule, name), words)
+			     : "the whole resource");
 	print_threshold(explanation, rule);
 	if (!explanation->is_live) {
 		if (rule->frees_ns == WEIR_TRIAL_NEVER)
@@ -455,6 +462,7 @@ static json_t *json_lost(const struct weir_offence *lost)
 static json_t *json_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
 {
 	json_t *fields = weir_json_rule(rule->info);
+	char name[IF_NAMESIZE];
 
 	if (rule->place.file) {
 		json_object_set_new(fields, "file", weir_json_text(rule->place.file));
@@ -465,8 +473,9 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 		return fields;
 	}
 	json_object_set_new(fields, "flow",
-			    rule->info->identity.key_fields ? weir_json_key(&rule->info->identity, &rule->key)
-							    : json_object());
+			    rule->info->identity.key_fields
+				    ? weir_json_key(&rule->info->identity, &rule->key, interface_of(rule, name))
+				    : json_object());
 	json_object_set_new(fields, "inForce", json_threshold(rule));
 	json_object_set_new(fields, "admits", json_boolean(rule->admits));
 	json_object_set_new(fields, "freesInNs",

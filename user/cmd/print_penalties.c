@@ -2,6 +2,7 @@
 #include "print_penalties.h"
 
 #include "base/util.h"
+#include "report/keys.h"
 
 static void print_penalty(struct weir_table *table, const struct weir_instance *instance,
 			  const struct weir_penalty *penalty)
@@ -12,10 +13,7 @@ static void print_penalty(struct weir_table *table, const struct weir_instance *
 	weir_table_cell(table, "%s", rule ? rule->name : "?");
 	weir_table_cell(table, "%.1f", penalty->left_ns / 1e9);
 	weir_table_cell(table, "%.1f", penalty->lasts_ms / 1e3);
-	if (rule && rule->identity.key_fields)
-		weir_table_cell(table, "%s", weir_format_key(&rule->identity, &penalty->key, words));
-	else
-		weir_table_cell(table, "%s", rule ? "(the whole resource)" : "?");
+	weir_table_cell(table, "%s", rule ? weir_flow_key_words(instance, rule, &penalty->key, words) : "?");
 }
 
 void weir_print_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows)

@@ -9,6 +9,7 @@
 #include "host/host.h"
 #include "options.h"
 #include "print.h"
+#include "report/keys.h"
 #include "rules/values.h"
 #include "watch/penalties.h"
 
@@ -93,7 +94,7 @@ static bool is_meant_by_key(const struct words *wanted, const struct words *key)
 
 static bool is_meant(const struct release *release, const struct weir_penalty *penalty)
 {
-	const struct weir_rule_identity *identity;
+	const struct weir_rule_info *rule;
 	char text[WEIR_WORDS_BYTES];
 	struct words key = {};
 
@@ -105,8 +106,9 @@ static bool is_meant(const struct release *release, const struct weir_penalty *p
 		return false;
 	if (!release->flow.count)
 		return true;
-	identity = &release->instance->rules[penalty->rule_slot].identity;
-	return identity->key_fields && add_words(&key, weir_format_key(identity, &penalty->key, text)) &&
+	rule = &release->instance->rules[penalty->rule_slot];
+	return rule->identity.key_fields &&
+	       add_words(&key, weir_flow_key_words(release->instance, rule, &penalty->key, text)) &&
 	       is_meant_by_key(&release->flow, &key);
 }
 

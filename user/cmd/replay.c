@@ -221,7 +221,8 @@ static void print_limited(const struct weir_ruleset *ruleset, const struct weir_
 
 		weir_table_cell(&table, "%s",
 				limited->identity.key_fields
-					? weir_format_key(&limited->identity, &limited->offence.key, words)
+					? weir_format_key(&limited->identity, &limited->offence.key, report->interface,
+							  words)
 					: "(the whole resource)");
 		weir_table_cell(&table, "%llu%s", (unsigned long long)limited->offence.packets,
 				limited->offence.missed ? "+" : "");
@@ -286,8 +287,9 @@ static json_t *json_limited(const struct weir_ruleset *ruleset, const struct wei
 			&flows,
 			json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
 				  rule->system ? NULL : weir_resource_of(ruleset, rule)->name, "key",
-				  limited->identity.key_fields ? weir_json_key(&limited->identity, &offence->key)
-							       : json_object(),
+				  limited->identity.key_fields
+					  ? weir_json_key(&limited->identity, &offence->key, report->interface)
+					  : json_object(),
 				  "wouldDrop", offence->is_observed, "packets", (json_int_t)offence->packets, "bytes",
 				  (json_int_t)offence->bytes, "missedPacketsMax", (json_int_t)offence->missed,
 				  "firstNs", (json_int_t)offence->first_ns, "lastNs", (json_int_t)offence->last_ns));

@@ -7,9 +7,9 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "report/drops.h"
+#include "report/keys.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
-#include "words/key.h"
 
 #define NSEC_PER_SEC 1e9
 
@@ -215,9 +215,7 @@ static void set_drop(const struct weir_top *top, const struct weir_offence *offe
 	char words[WEIR_WORDS_BYTES];
 
 	*line = (struct weir_top_drop){.rule = rule->name, .packets = offence->packets, .last_ns = offence->last_ns};
-	snprintf(line->text, sizeof(line->text), "%s%s",
-		 rule->identity.key_fields ? weir_format_key(&rule->identity, &offence->key, words)
-					   : "(the whole resource)",
+	snprintf(line->text, sizeof(line->text), "%s%s", weir_flow_key_words(top->instance, rule, &offence->key, words),
 		 offence->is_observed ? ", would drop" : "");
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/values.h"
+#include "words/json.h"
 #include "words/words.h"
 
 /* An address of the key, with its length when that is not whole. */
@@ -49,7 +50,7 @@ static unsigned int field_number(const struct weir_flow_key *key, enum weir_key_
 
 /* The value of one field of a key, as text; numbers too. */
 static void format_field(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			 enum weir_key_place place, char text[WEIR_PREFIX_TEXT_BYTES])
+			 const char *interface, enum weir_key_place place, char text[WEIR_PREFIX_TEXT_BYTES])
 {
 	const uint8_t *bits = place == WEIR_KEY_PLACE_SOURCE ? identity->source_bits : identity->destination_bits;
 	const uint8_t *at = (const uint8_t *)key + key_shapes[place].offset;
@@ -61,14 +62,17 @@ static void format_field(const struct weir_rule_identity *identity, const struct
 	}
 	if (key_shapes[place].form == FORM_PROTOCOL)
 		name = weir_protocol_name(field_number(key, place));
+	if (place == WEIR_KEY_PLACE_INTERFACE)
+		name = interface;
 	if (name)
 		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%s", name);
 	else
-		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%u", field_number(key, place));
+		snprintf(text, WEIR_PREFIX_TEXT_BYTES, "%s%u", place == WEIR_KEY_PLACE_INTERFACE ? "if" : "",
+			 field_number(key, place));
 }
 
 const char *weir_format_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key,
-			    char words[WEIR_WORDS_BYTES])
+			    const char *interface, char words[WEIR_WORDS_BYTES])
 {
 	char text[WEIR_PREFIX_TEXT_BYTES];
 	size_t used = 0;
@@ -77,27 +81,27 @@ const char *weir_format_key(const struct weir_rule_identity *identity, const str
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT && used < WEIR_WORDS_BYTES; bit++) {
 		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, bit, text);
+		format_field(identity, key, interface, bit, text);
 		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s %s", used ? ", " : "",
 				 weir_key_field_names[bit], text);
 	}
 	return words;
 }
 
-json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key)
+json_t *weir_json_key(const struct weir_rule_identity *identity, const struct weir_flow_key *key, const char *interface)
 {
 	json_t *fields = json_object();
 	char text[WEIR_PREFIX_TEXT_BYTES];
 
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++) {
 		const enum form form = key_shapes[bit].form;
-		const bool is_number = form == FORM_PORT || form == FORM_NUMBER;
+		const bool is_number = form == FORM_PORT || (form == FORM_NUMBER && bit != WEIR_KEY_PLACE_INTERFACE);
 
 		if (!(identity->key_fields >> bit & 1))
 			continue;
-		format_field(identity, key, bit, text);
+		format_field(identity, key, interface, bit, text);
 		json_object_set_new(fields, weir_key_field_names[bit],
-				    is_number ? json_integer(field_number(key, bit)) : json_string(text));
+				    is_number ? json_integer(field_number(key, bit)) : weir_json_text(text));
 	}
 	return fields;
 }

@@ -120,6 +120,9 @@ bool weir_instance_has_patterns(const struct weir_instance *instance);
 /* The program that judges, whether it is on the links itself or has a guard there; 0: none. */
 uint32_t weir_instance_program_id(const struct weir_instance *instance);
 
+/* What the interface of this number is called, which it is on; NULL: it is not, or the interface is gone. */
+const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex);
+
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */
 void weir_instance_watch_links(struct weir_instance *instance, struct weir_diag *diag);
 

@@ -38,6 +38,14 @@ int weir_instance_read_links(struct weir_instance *instance, struct weir_diag *d
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot read the links of instance '%s'", instance->name) : 0;
 }
 
+const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex)
+{
+	for (size_t i = 0; ifindex && i < instance->link_count; i++)
+		if (instance->links[i].ifindex == ifindex)
+			return instance->links[i].interface;
+	return NULL;
+}
+
 size_t weir_instance_count_links(const char *instance)
 {
 	_cleanup_(weir_names_free) struct weir_names pins = {};

@@ -714,6 +714,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 		err = commit(attempt, diag);
 	if (err)
 		return err;
+	attempt->report.interface = attempt->options->interface ?: "?";
 	*ret_report = attempt->report;
 	attempt->report = (struct weir_replay_report){};
 	return 0;

@@ -55,6 +55,7 @@ struct weir_replay_report {
 	struct weir_replay_rule *rules;
 	struct weir_replay_resource *resources;
 	struct weir_replay_limits limits;
+	const char *interface;	/* of keys: the name that the options say, or "?" */
 	uint64_t cut_frames;	/* cut short by the capture, judged with zeros in place of the rest */
 	uint64_t judging_ns;	/* wall time of the judging pass */
 	uint32_t flows_per_cpu; /* rows of the flow table that was enough */

@@ -2,8 +2,8 @@
 #include "report/drops.h"
 
 #include "base/util.h"
+#include "report/keys.h"
 #include "words/json.h"
-#include "words/key.h"
 
 static json_t *describe_offence(const struct weir_instance *instance, const struct weir_offence *offence,
 				uint64_t now_ns)
@@ -12,11 +12,10 @@ static json_t *describe_offence(const struct weir_instance *instance, const stru
 
 	return json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
 			 rule->system ? NULL : rule->resource_name, "key",
-			 rule->identity.key_fields ? weir_json_key(&rule->identity, &offence->key) : json_object(),
-			 "wouldDrop", offence->is_observed, "packets", (json_int_t)offence->packets, "bytes",
-			 (json_int_t)offence->bytes, "isEstimated", offence->is_estimated, "missedPacketsMax",
-			 (json_int_t)offence->missed, "firstNs", (json_int_t)offence->first_ns, "lastNs",
-			 (json_int_t)offence->last_ns, "lastAgoMs",
+			 weir_flow_key_describe(instance, rule, &offence->key), "wouldDrop", offence->is_observed,
+			 "packets", (json_int_t)offence->packets, "bytes", (json_int_t)offence->bytes, "isEstimated",
+			 offence->is_estimated, "missedPacketsMax", (json_int_t)offence->missed, "firstNs",
+			 (json_int_t)offence->first_ns, "lastNs", (json_int_t)offence->last_ns, "lastAgoMs",
 			 (json_int_t)(now_ns > offence->last_ns ? (now_ns - offence->last_ns) / 1000000 : 0));
 }
 

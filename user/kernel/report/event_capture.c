@@ -26,7 +26,7 @@ void weir_event_capture_free(struct weir_event_capture *capture)
 static int number_of(struct weir_event_capture *capture, const struct weir_instance *instance,
 		     const struct weir_event *event, uint32_t *ret_number)
 {
-	const char *name = weir_event_interface(instance, event);
+	const char *name = weir_instance_interface(instance, event->ifindex);
 	char unnamed[IF_NAMESIZE];
 	uint32_t *slot;
 

@@ -11,9 +11,9 @@
 #include "host/host.h"
 #include "rules/values.h"
 #include "tables/breaker_state.h"
+#include "report/keys.h"
 #include "words/drop_words.h"
 #include "words/json.h"
-#include "words/key.h"
 
 static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
 	[WEIR_JOURNAL_ATTACH] = "attach",	[WEIR_JOURNAL_DETACH] = "detach",
@@ -43,14 +43,6 @@ const char *weir_happening_name(const struct weir_happening *happening)
 	return "?";
 }
 
-const char *weir_event_interface(const struct weir_instance *instance, const struct weir_event *event)
-{
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex == event->ifindex)
-			return instance->links[i].interface;
-	return NULL;
-}
-
 static const char *format_address(const struct weir_ends *ends, const uint8_t address[16], char text[INET6_ADDRSTRLEN])
 {
 	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
@@ -69,7 +61,7 @@ static json_t *describe_packet(const struct weir_instance *instance, const struc
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
 	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
-				   weir_event_interface(instance, event));
+				   weir_instance_interface(instance, event->ifindex));
 	struct weir_ends ends;
 
 	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
@@ -98,7 +90,8 @@ static void add_drop(const struct weir_instance *instance, const struct weir_hap
 		weir_json_add_drop_figures(rule, event->used, event->threshold, fields);
 }
 
-static void add_rule(const struct weir_happening *happening, const struct weir_rule_info *rule, json_t *fields)
+static void add_rule(const struct weir_instance *instance, const struct weir_happening *happening,
+		     const struct weir_rule_info *rule, json_t *fields)
 {
 	json_object_set_new(fields, "rule", rule ? json_string(rule->name) : json_null());
 	if (!rule)
@@ -106,9 +99,7 @@ static void add_rule(const struct weir_happening *happening, const struct weir_r
 	json_object_set_new(fields, "resource", rule->system ? json_null() : json_string(rule->resource_name));
 	if (happening->kind == WEIR_HAPPENING_MISSED)
 		return;
-	json_object_set_new(fields, "key",
-			    rule->identity.key_fields ? weir_json_key(&rule->identity, &happening->event.key)
-						      : json_object());
+	json_object_set_new(fields, "key", weir_flow_key_describe(instance, rule, &happening->event.key));
 }
 
 static void add_breaker(const struct weir_event *event, json_t *fields)
@@ -137,7 +128,7 @@ json_t *weir_happening_describe(const struct weir_instance *instance, const stru
 	if (!fields)
 		return NULL;
 	if (happening->kind <= WEIR_HAPPENING_BREAKER || rule)
-		add_rule(happening, rule, fields);
+		add_rule(instance, happening, rule, fields);
 	if (happening->kind == WEIR_HAPPENING_DROP)
 		add_drop(instance, happening, rule, fields);
 	if (happening->kind == WEIR_HAPPENING_PENALTY)
@@ -156,7 +147,8 @@ json_t *weir_happening_describe(const struct weir_instance *instance, const stru
 
 /* ---- words ---- */
 
-static void print_flow(const struct weir_rule_info *rule, const struct weir_event *event, FILE *text)
+static void print_flow(const struct weir_instance *instance, const struct weir_rule_info *rule,
+		       const struct weir_event *event, FILE *text)
 {
 	char words[WEIR_WORDS_BYTES];
 
@@ -165,14 +157,14 @@ static void print_flow(const struct weir_rule_info *rule, const struct weir_even
 		return;
 	}
 	fprintf(text, "rule '%s', %s", rule->name,
-		rule->identity.key_fields ? weir_format_key(&rule->identity, &event->key, words)
+		rule->identity.key_fields ? weir_flow_key_words(instance, rule, &event->key, words)
 					  : "the whole resource");
 }
 
 static void print_packet(const struct weir_instance *instance, const struct weir_event *event, FILE *text)
 {
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	const char *interface = weir_event_interface(instance, event);
+	const char *interface = weir_instance_interface(instance, event->ifindex);
 	struct weir_ends ends;
 
 	if (!weir_frame_ends(event->frame, event->kept_bytes, &ends)) {
@@ -194,7 +186,8 @@ static void print_packet(const struct weir_instance *instance, const struct weir
 }
 
 /* Why a packet was dropped. */
-static void print_reason(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
+static void print_reason(const struct weir_instance *instance, const struct weir_happening *happening,
+			 const struct weir_rule_info *rule, FILE *text)
 {
 	const struct weir_event *event = &happening->event;
 	char words[WEIR_WORDS_BYTES];
@@ -202,19 +195,20 @@ static void print_reason(const struct weir_happening *happening, const struct we
 	if (event->rule_slot == WEIR_EVENT_NO_RULE)
 		fprintf(text, "%s", event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict] : "?");
 	else
-		print_flow(rule, event, text);
+		print_flow(instance, rule, event, text);
 	if (event->flags & WEIR_EVENT_PENALISED)
 		fprintf(text, ", penalised");
 	if (rule && weir_happening_has_figures(happening))
 		fprintf(text, ", %s", weir_format_drop_figures(rule, event->used, event->threshold, words));
 }
 
-static void print_change(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
+static void print_change(const struct weir_instance *instance, const struct weir_happening *happening,
+			 const struct weir_rule_info *rule, FILE *text)
 {
 	const struct weir_event *event = &happening->event;
 	char words[WEIR_WORDS_BYTES];
 
-	print_flow(rule, event, text);
+	print_flow(instance, rule, event, text);
 	if (happening->kind == WEIR_HAPPENING_PENALTY)
 		fprintf(text, ": blocked for %s",
 			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
@@ -242,13 +236,13 @@ static void print_words(const struct weir_instance *instance, const struct weir_
 
 	switch (happening->kind) {
 	case WEIR_HAPPENING_DROP:
-		print_reason(happening, rule, text);
+		print_reason(instance, happening, rule, text);
 		fprintf(text, ": ");
 		print_packet(instance, &happening->event, text);
 		break;
 	case WEIR_HAPPENING_PENALTY:
 	case WEIR_HAPPENING_BREAKER:
-		print_change(happening, rule, text);
+		print_change(instance, happening, rule, text);
 		break;
 	case WEIR_HAPPENING_JOURNAL:
 		fprintf(text, "%s", happening->entry.text);
@@ -267,7 +261,7 @@ static void print_comment(const struct weir_instance *instance, const struct wei
 	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
 
 	fprintf(text, "%s: ", weir_happening_name(happening));
-	print_reason(happening, rule, text);
+	print_reason(instance, happening, rule, text);
 	if (rule && !rule->system)
 		fprintf(text, ", resource '%s'", rule->resource_name);
 }

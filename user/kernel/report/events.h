@@ -27,9 +27,4 @@ char *weir_happening_words(const struct weir_instance *instance, const struct we
  */
 char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening);
 
-/* Where its packet came in, by the name that the instance has for it: it may be in another network namespace. NULL: it
- * has none.
- */
-const char *weir_event_interface(const struct weir_instance *instance, const struct weir_event *event);
-
 #endif

@@ -6,10 +6,10 @@
 
 #include "base/util.h"
 #include "kind/kind.h"
+#include "report/keys.h"
 #include "words/breaker_words.h"
 #include "words/connection_words.h"
 #include "words/json.h"
-#include "words/key.h"
 
 #define NSEC_PER_MSEC 1000000ull
 #define USEC_PER_MSEC 1000ull
@@ -88,11 +88,12 @@ static const char *unit_of(const struct weir_rule_info *rule, const struct weir_
 	return rule->identity.counts_bytes ? "bytes" : "packets";
 }
 
-static json_t *describe_key(const struct weir_rule_info *rule, const struct weir_flow_use *use)
+static json_t *describe_key(const struct weir_instance *instance, const struct weir_rule_info *rule,
+			    const struct weir_flow_use *use)
 {
 	if (use->is_whole && rule)
 		return json_object();
-	return rule && use->has_key ? weir_json_key(&rule->identity, &use->key) : json_null();
+	return rule && use->has_key ? weir_flow_key_describe(instance, rule, &use->key) : json_null();
 }
 
 static json_t *describe_use(const struct weir_instance *instance, const struct weir_flow_use *use)
@@ -101,10 +102,11 @@ static json_t *describe_use(const struct weir_instance *instance, const struct w
 	const struct weir_kind *kind = rule ? weir_kind_of_info(rule) : NULL;
 
 	return json_pack("{s:s?, s:s?, s:o, s:I, s:o*, s:s?, s:o, s:o, s:s*}", "rule", rule ? rule->name : NULL,
-			 "resource", rule ? rule->resource_name : NULL, "key", describe_key(rule, use), "units",
-			 (json_int_t)use->units, "borrowed", kind && kind->lends ? json_integer(use->borrowed) : NULL,
-			 "unit", unit_of(rule, use), "threshold", describe_threshold(use), "share", describe_share(use),
-			 "refResource", kind && kind->reads_meter ? rule->ref_resource_name : NULL);
+			 "resource", rule ? rule->resource_name : NULL, "key", describe_key(instance, rule, use),
+			 "units", (json_int_t)use->units, "borrowed",
+			 kind && kind->lends ? json_integer(use->borrowed) : NULL, "unit", unit_of(rule, use),
+			 "threshold", describe_threshold(use), "share", describe_share(use), "refResource",
+			 kind && kind->reads_meter ? rule->ref_resource_name : NULL);
 }
 
 const char *weir_flow_words(const struct weir_instance *instance, const struct weir_flow_use *use,
@@ -116,7 +118,7 @@ const char *weir_flow_words(const struct weir_instance *instance, const struct w
 	if (rule && use->is_whole)
 		snprintf(words, WEIR_WORDS_BYTES, "(the whole resource)");
 	else if (rule && use->has_key)
-		weir_format_key(&rule->identity, &use->key, words);
+		weir_flow_key_words(instance, rule, &use->key, words);
 	else
 		snprintf(words, WEIR_WORDS_BYTES, "?");
 	length = strlen(words);
@@ -148,8 +150,8 @@ static json_t *describe_connection_use(const struct weir_instance *instance, con
 	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
 
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
-			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
-			 "threshold", use->has_threshold ? json_integer(use->threshold) : json_null(), "share",
+			 weir_flow_key_describe(instance, rule, &use->key), "threshold",
+			 use->has_threshold ? json_integer(use->threshold) : json_null(), "share",
 			 use->has_threshold ? json_real(weir_connection_share(use)) : json_null(), "connections",
 			 weir_json_connections(&use->figures));
 }
@@ -168,8 +170,8 @@ static json_t *describe_breaker_use(const struct weir_instance *instance, const 
 	const struct weir_rule_info *rule = &instance->rules[use->rule_slot];
 
 	return json_pack("{s:s, s:s, s:o, s:o}", "rule", rule->name, "resource", rule->resource_name, "key",
-			 rule->identity.key_fields ? weir_json_key(&rule->identity, &use->key) : json_object(),
-			 "breaker", weir_json_breaker(&use->view, rule->breaker.strategy));
+			 weir_flow_key_describe(instance, rule, &use->key), "breaker",
+			 weir_json_breaker(&use->view, rule->breaker.strategy));
 }
 
 static json_t *describe_breakers(const struct weir_instance *instance, const struct weir_breaker_flows *flows)
@@ -188,7 +190,7 @@ static json_t *describe_penalty(const struct weir_instance *instance, const stru
 	json_t *key = json_null();
 
 	if (rule)
-		key = rule->identity.key_fields ? weir_json_key(&rule->identity, &penalty->key) : json_object();
+		key = weir_flow_key_describe(instance, rule, &penalty->key);
 	return json_pack("{s:s?, s:s?, s:o, s:I, s:I}", "rule", rule ? rule->name : NULL, "resource",
 			 rule ? rule->resource_name : NULL, "key", key, "leftMs",
 			 (json_int_t)(penalty->left_ns / NSEC_PER_MSEC), "lastsMs", (json_int_t)penalty->lasts_ms);
