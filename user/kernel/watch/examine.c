@@ -16,6 +16,7 @@
 #include "host/load.h"
 #include "host/memory.h"
 #include "instance/instance.h"
+#include "kind/kind.h"
 #include "network/device.h"
 #include "network/merging.h"
 #include "network/netns.h"
@@ -450,8 +451,38 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 			  "instance '%s' was %s", name, words);
 }
 
-/* Flows that were pushed out are remembered without a row, until there is no room for that either: they begin anew, and
- * may have more than their limit.
+/* By what becomes of a flow that loses its place in a full table. */
+struct evictions {
+	uint64_t remembered;			/* windows: remnants */
+	uint64_t forgotten;			/* tokens, Throttling, lending: it begins anew */
+	uint64_t connections;			/* connections and breakers */
+	const char *forgetful, *of_connections; /* the first such rules that lost one */
+};
+
+static void sum_evictions(const struct weir_instance *instance, const struct weir_counters *counters,
+			  struct evictions *sum)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+		const uint64_t evicted = counters->rules[instance->rule_order[i]].evicted;
+		const struct weir_kind *kind = weir_kind_of_info(rule);
+
+		if (rule->system)
+			continue; /* one flow, which stays */
+		if (kind->counts_connections || kind->is_breaker) {
+			sum->connections += evicted;
+			sum->of_connections = sum->of_connections ?: evicted ? rule->name : NULL;
+		} else if (kind->has_cost || kind->has_tokens || kind->lends) {
+			sum->forgotten += evicted;
+			sum->forgetful = sum->forgetful ?: evicted ? rule->name : NULL;
+		} else {
+			sum->remembered += evicted;
+		}
+	}
+}
+
+/* Flows of windows that were pushed out are remembered without a row, until there is no room for that either: they
+ * begin anew, and may have more than their limit. Those of other kinds begin anew at once.
  */
 static void examine_evictions(const char *name, struct weir_findings *findings)
 {
@@ -459,7 +490,7 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
 	struct weir_remnants_sum remnants;
-	uint64_t evicted = 0;
+	struct evictions evictions = {};
 
 	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored) ||
 	    weir_remnants_look(instance, &remnants, &ignored))
@@ -471,13 +502,25 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 			"instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
 			"forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
 			name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		evicted += counters.rules[instance->rule_order[i]].evicted;
-	if (evicted)
+	sum_evictions(instance, &counters, &evictions);
+	if (evictions.remembered)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
 			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
-			  (unsigned long long)evicted, name, instance->info.flows_per_cpu);
+			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
+	if (evictions.forgotten)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
+			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
+			  "bounds all of them together",
+			  "%llu flows of rule '%.40s' and the like (tokens, Throttling, lending) lost their place and "
+			  "began anew: they may have passed more than their limits",
+			  (unsigned long long)evictions.forgotten, evictions.forgetful);
+	if (evictions.connections)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
+			  "raise settings.connections and settings.connectionFlows, 'weir detach', and attach again",
+			  "%llu connections, requests or flows of rule '%.40s' and the like lost their place: not all "
+			  "of them may count when they come again",
+			  (unsigned long long)evictions.connections, evictions.of_connections);
 }
 
 /* What its system rules go by. */
