@@ -58,6 +58,9 @@ struct weir_sharing {
 	uint64_t turn;	      /* of the message under way */
 	uint64_t answered_ns; /* the latest answer; at first, the beginning */
 	char trouble[160];    /* of the latest answer that was none */
+	char told[160];	      /* why the store is lost, as it was said last, */
+	uint64_t told_ns;     /* ... when, */
+	uint64_t missed_ns;   /* ... and since when it is lost */
 	bool misses_store;    /* which has been told */
 	uint64_t taken_ns;    /* since then another process has this host's name; 0: it has not */
 	bool has_namesake;    /* which has been told */
@@ -739,22 +742,40 @@ static const char *why_missed(const struct weir_sharing *sharing)
 	return trouble[0] ? trouble : sharing->trouble[0] ? sharing->trouble : "it does not answer";
 }
 
-/* Once when all leases have ended, and once when there is an answer again. */
+static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
+{
+	snprintf(sharing->told, sizeof(sharing->told), "%s", why_missed(sharing));
+	sharing->told_ns = now_ns;
+	weir_news_of_store(&sharing->news, sharing->cluster.redis, sharing->told);
+	weir_diag_warning(diag, NULL, NULL,
+			  "rules that hosts share are at what this host has without the others; 'weir cluster status' "
+			  "shows it",
+			  "cannot speak to the store '%s': %s", sharing->cluster.redis, sharing->told);
+}
+
+/* The first may be that nobody knows yet: a name that takes long to look up. Where reasons alternate, as those of
+ * several addresses do, each is told no sooner than after twice the time that the last one was.
+ */
+static bool has_new_reason(const struct weir_sharing *sharing, uint64_t now_ns)
+{
+	return now_ns - sharing->told_ns >= sharing->told_ns - sharing->missed_ns &&
+	       strcmp(sharing->told, why_missed(sharing)) != 0;
+}
+
+/* When all leases have ended, and when there is another reason for it; and once when there is an answer again. */
 static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct weir_diag *diag)
 {
 	bool is_missed = now_ns - sharing->answered_ns >= WEIR_CLUSTER_LEASE_NS;
 
-	if (is_missed == sharing->misses_store)
-		return;
-	sharing->misses_store = is_missed;
-	weir_news_of_store(&sharing->news, sharing->cluster.redis, is_missed ? why_missed(sharing) : NULL);
-	if (is_missed)
-		weir_diag_warning(diag, NULL, NULL,
-				  "rules that hosts share are at what this host has without the others; 'weir cluster "
-				  "status' shows it",
-				  "cannot speak to the store '%s': %s", sharing->cluster.redis, why_missed(sharing));
-	else
+	if (is_missed && !sharing->misses_store)
+		sharing->missed_ns = now_ns;
+	if (is_missed && (!sharing->misses_store || has_new_reason(sharing, now_ns)))
+		tell_of_loss(sharing, now_ns, diag);
+	if (!is_missed && sharing->misses_store) {
+		weir_news_of_store(&sharing->news, sharing->cluster.redis, NULL);
 		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
+	}
+	sharing->misses_store = is_missed;
 }
 
 /* Once when it is clear that the name will not be free by itself, and once when it is. */

@@ -395,8 +395,7 @@ static void look_at_lookup(struct weir_store *store, uint64_t now_ns)
 	} else if (has_ended) {
 		drop(store, now_ns, found.trouble);
 	} else {
-		snprintf(store->trouble, sizeof(store->trouble), "its name is being looked up");
-		store->due_ns = now_ns + TIMEOUT_NS;
+		store->due_ns = now_ns + TIMEOUT_NS; /* what was wrong last stays the reason */
 	}
 }
 
