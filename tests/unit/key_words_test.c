@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "words/json.h"
 #include "words/key.h"
 
 static const struct weir_rule_identity by_interface = {.key_fields = WEIR_KEY_SOURCE | WEIR_KEY_INTERFACE,
@@ -44,6 +46,23 @@ static void interface_whose_name_is_no_utf_8_stays_in_the_document(void **state)
 	json_decref(fields);
 }
 
+/* Names of rules cannot have them, those of files, namespaces and interfaces can. */
+static void what_a_terminal_obeys_is_escaped(void **state)
+{
+	json_t *document = json_pack("[s, s, s]",
+				     "a\xe2\x80\xae"
+				     "b",
+				     "\xe2\x81\xa6\x7f\xc2\x9b\xe2\x80\x8e", "\xc3\xa9 \x01");
+	char *text = weir_json_dump(document, JSON_COMPACT);
+	json_t *again = json_loads(text, 0, NULL);
+
+	assert_string_equal(text, "[\"a\\u202eb\",\"\\u2066\\u007f\\u009b\\u200e\",\"\xc3\xa9 \\u0001\"]");
+	assert_true(json_equal(document, again));
+	json_decref(again);
+	json_decref(document);
+	free(text);
+}
+
 static void numbers_stay_numbers(void **state)
 {
 	const struct weir_rule_identity by_dscp = {.key_fields = WEIR_KEY_DSCP};
@@ -62,6 +81,7 @@ int main(void)
 		cmocka_unit_test(interface_of_a_key_is_shown_by_its_name),
 		cmocka_unit_test(interface_without_a_name_is_shown_by_its_number),
 		cmocka_unit_test(interface_whose_name_is_no_utf_8_stays_in_the_document),
+		cmocka_unit_test(what_a_terminal_obeys_is_escaped),
 		cmocka_unit_test(numbers_stay_numbers),
 	};
 

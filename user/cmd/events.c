@@ -82,13 +82,12 @@ static int print_words(const struct weir_instance *instance, const struct weir_h
 static int print_json(const struct weir_instance *instance, const struct weir_happening *happening)
 {
 	json_t *document = weir_happening_describe(instance, happening);
-	int err = document ? 0 : -ENOMEM;
+	_cleanup_(weir_freep) char *text = weir_json_dump(document, JSON_COMPACT);
+	int err = text ? 0 : -ENOMEM;
 
 	errno = 0;
-	if (!err && json_dumpf(document, stdout, JSON_COMPACT))
+	if (!err && puts(text) < 0)
 		err = errno ? -errno : -EIO;
-	if (!err)
-		putchar('\n');
 	json_decref(document);
 	return err;
 }

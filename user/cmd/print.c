@@ -219,16 +219,16 @@ int weir_flush_results(struct weir_diag *diag)
 
 int weir_json_print(json_t *document, struct weir_diag *diag)
 {
-	int err = document ? 0 : ENOMEM;
+	_cleanup_(weir_freep) char *text = weir_json_dump(document, WEIR_JSON_FLAGS);
+	int err = text ? 0 : ENOMEM;
 
 	errno = 0;
-	if (document && json_dumpf(document, stdout, WEIR_JSON_FLAGS))
-		err = errno ? errno : ENOMEM;
+	if (text && puts(text) < 0)
+		err = errno ? errno : EIO;
 	json_decref(document);
 	if (err == EPIPE)
 		return -EPIPE;
 	if (err)
 		return weir_diag_fail(diag, err, NULL, "cannot print the result");
-	putchar('\n');
 	return weir_flush_results(diag);
 }

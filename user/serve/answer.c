@@ -33,7 +33,7 @@
 /* Takes the document; NULL: there was no memory for it. */
 static void reply_json(struct weir_reply *reply, unsigned int status, json_t *document)
 {
-	char *text = document ? json_dumps(document, WEIR_JSON_FLAGS) : NULL;
+	char *text = weir_json_dump(document, WEIR_JSON_FLAGS);
 	size_t bytes = text ? strlen(text) : 0;
 
 	json_decref(document);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "words/json.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
 #include "kind/kind.h"
@@ -26,6 +29,36 @@ json_t *weir_json_text(const char *text)
 	}
 	*end = '\0';
 	return json_string(kept);
+}
+
+/* jansson escapes what is below U+0020, and nothing else. Outside of strings a document has none of these characters,
+ * and all of them are below U+10000: one escape each.
+ */
+static char *escape_controls(const char *text)
+{
+	static const size_t escape_bytes = sizeof("\\u202e") - 1;
+	char *escaped = malloc(strlen(text) * escape_bytes + 1), *end = escaped;
+	uint32_t code = 0;
+
+	while (escaped && *text) {
+		const size_t bytes = weir_utf8_character(text, strnlen(text, 4), &code) ?: 1;
+
+		if ((unsigned char)*text >= 0x7f && weir_is_control(code))
+			end += sprintf(end, "\\u%04x", code);
+		else
+			end = mempcpy(end, text, bytes);
+		text += bytes;
+	}
+	if (escaped)
+		*end = '\0';
+	return escaped;
+}
+
+char *weir_json_dump(const json_t *document, size_t flags)
+{
+	_cleanup_(weir_freep) char *text = document ? json_dumps(document, flags) : NULL;
+
+	return text ? escape_controls(text) : NULL;
 }
 
 void weir_json_append(json_t **list, json_t *item)

@@ -19,6 +19,11 @@
  */
 #define WEIR_JSON_FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
+/* The document as text, as every command and server prints it: what a terminal would obey (printable.h) is written as
+ * an escape. The caller frees it; NULL: there was no memory, or no document.
+ */
+char *weir_json_dump(const json_t *document, size_t flags);
+
 /* A string of what need not be UTF-8, as JSON has to be: the name of an interface may be any bytes. U+FFFD stands for
  * each that is not.
  */
