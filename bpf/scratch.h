@@ -366,7 +366,7 @@ struct weir_scratch {
 	__u32 was_penalised;  /* of a rule that penalises and has just blocked: for a penalty that was running */
 	__u32 observed_flags; /* a rule that observes would drop the packet: enum weir_event_flag; else 0 */
 	__u32 observed_rule;  /* its place */
-	__u32 pad;
+	__u32 hits_skipped;   /* of timed entries with many hits: timed.h */
 	struct weir_sum sum;
 	struct weir_remnant_view remnant;
 	struct weir_allowed allowed;

@@ -13,10 +13,6 @@
 
 WEIR_MAP(listed_prefixes, BPF_MAP_TYPE_ARRAY, 1, struct weir_listed_prefix, BPF_F_MMAPABLE);
 
-/* What an entry in force says, and how long its prefix is: in one number, so that functions can return it. */
-#define WEIR_TIMED_ANSWER(answer, bits) ((answer) | (bits) << 8)
-#define WEIR_TIMED_BITS(said) ((said) >> 8)
-
 /* An order that ends at until_ns, and 0 none, is in force at this packet's time. */
 static __always_inline bool weir_is_in_force(struct weir_scratch *s, __u64 until_ns)
 {
@@ -39,43 +35,6 @@ static __always_inline void weir_copy_source(__u8 ret_address[16], const struct 
 	words[1] = pkt->is_ipv6 ? pkt->source[1] : 0;
 	words[2] = pkt->is_ipv6 ? pkt->source[2] : 0;
 	words[3] = pkt->is_ipv6 ? pkt->source[3] : 0;
-}
-
-__noinline int weir_ask_timed_addresses(struct weir_scratch *s)
-{
-	struct weir_timed_address key = {};
-	const struct weir_timed *timed;
-
-	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
-	weir_copy_source(key.address, &s->packet);
-	key.family = s->packet.is_ipv6 ? 6 : 4;
-	timed = bpf_map_lookup_elem(&timed_addresses, &key);
-	return timed ? weir_timed_answer(s, timed) : WEIR_LIST_NEITHER;
-}
-
-/* The longest prefix that is in force; of those in the trie some may be over. */
-__noinline int weir_ask_timed_prefixes(struct weir_scratch *s)
-{
-	struct weir_timed_prefix key = {};
-
-	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
-	__builtin_memcpy(key.address, s->packet.source, sizeof(key.address));
-	key.family = s->packet.is_ipv6 ? 6 : 4;
-	key.key_bits = WEIR_TIMED_FIXED_BITS + (s->packet.is_ipv6 ? 128 : 32);
-	for (int i = 0; i < 129; i++) {
-		const struct weir_timed *timed = bpf_map_lookup_elem(&timed_prefixes, &key);
-		__u32 answer;
-
-		if (!timed)
-			break;
-		answer = weir_timed_answer(s, timed);
-		if (answer != WEIR_LIST_NEITHER)
-			return WEIR_TIMED_ANSWER(answer, timed->bits);
-		if (!timed->bits)
-			break;
-		key.key_bits = WEIR_TIMED_FIXED_BITS - 1 + timed->bits;
-	}
-	return WEIR_LIST_NEITHER;
 }
 
 /* ---- where a file's list says something else ---- */
@@ -151,33 +110,98 @@ static __always_inline bool weir_file_wins(struct weir_scratch *s, __u32 answer,
 	return answer == WEIR_LIST_DENIES ? listed_bits > (int)bits : listed_bits >= (int)bits;
 }
 
+/* ---- who is blocked, and how often ---- */
+
+/* Beyond so many hits a CPU counts a step for as many of its drops: a flood from one network comes in on all CPUs, and
+ * each would wait for the others' counting. Chosen, not derived.
+ */
+#define WEIR_HITS_EXACT 4096
+#define WEIR_HITS_STEP 64
+
+/* A packet is dropped by this entry. Not by `weir explain`, which looks at the very entries. */
+static __always_inline void weir_count_hit(struct weir_scratch *s, struct weir_timed *timed)
+{
+	__u64 step = READ_ONCE(timed->hits) < WEIR_HITS_EXACT ? 1 : WEIR_HITS_STEP;
+
+	if (config.is_virtual || (step > 1 && ++s->hits_skipped % WEIR_HITS_STEP))
+		return;
+	__sync_fetch_and_add(&timed->hits, step);
+}
+
+/* A whole address that is denied is denied whatever the files say: nothing is longer. */
+__noinline int weir_ask_timed_addresses(struct weir_scratch *s)
+{
+	struct weir_timed_address key = {};
+	struct weir_timed *timed;
+	__u32 answer;
+
+	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
+	weir_copy_source(key.address, &s->packet);
+	key.family = s->packet.is_ipv6 ? 6 : 4;
+	timed = bpf_map_lookup_elem(&timed_addresses, &key);
+	if (!timed)
+		return WEIR_LIST_NEITHER;
+	answer = weir_timed_answer(s, timed);
+	if (answer == WEIR_LIST_DENIES)
+		weir_count_hit(s, timed);
+	return answer;
+}
+
+/* The longest prefix that is in force; of those in the trie some may be over. `file`: what the files' lists say. */
+__noinline int weir_ask_timed_prefixes(struct weir_scratch *s, __u32 file)
+{
+	struct weir_timed_prefix key = {};
+	struct weir_timed *timed = NULL;
+	__u32 answer = WEIR_LIST_NEITHER;
+
+	WEIR_GLOBAL(TIMED_ENTRIES, s, WEIR_LIST_NEITHER);
+	__builtin_memcpy(key.address, s->packet.source, sizeof(key.address));
+	key.family = s->packet.is_ipv6 ? 6 : 4;
+	key.key_bits = WEIR_TIMED_FIXED_BITS + (s->packet.is_ipv6 ? 128 : 32);
+	for (int i = 0; i < 129; i++) {
+		timed = bpf_map_lookup_elem(&timed_prefixes, &key);
+		if (!timed)
+			return WEIR_LIST_NEITHER;
+		answer = weir_timed_answer(s, timed);
+		if (answer != WEIR_LIST_NEITHER)
+			break;
+		if (!timed->bits)
+			return WEIR_LIST_NEITHER;
+		key.key_bits = WEIR_TIMED_FIXED_BITS - 1 + timed->bits;
+	}
+	if (!timed || answer == WEIR_LIST_NEITHER)
+		return WEIR_LIST_NEITHER;
+	if (file != WEIR_LIST_NEITHER && file != answer && weir_file_wins(s, answer, timed->bits))
+		return file;
+	if (answer == WEIR_LIST_DENIES)
+		weir_count_hit(s, timed);
+	return answer;
+}
+
 /* ---- all of it ---- */
 
 /* The answer of timed entries and lists together. */
 __noinline int weir_ask_timed(struct weir_scratch *s)
 {
-	__u32 zero = 0, answer = WEIR_LIST_NEITHER, file = WEIR_LIST_NEITHER, bits;
+	__u32 zero = 0, answer = WEIR_LIST_NEITHER, file = WEIR_LIST_NEITHER;
 	struct weir_timed_state *state = bpf_map_lookup_elem(&timed_state, &zero);
 	__u64 tick_ns;
 
 	WEIR_GLOBAL(TIMED_ENTRIES, s && state, WEIR_LIST_BROKEN);
 	/* A tick is never later than its time: what is over by the tick is over. */
 	tick_ns = weir_tick_time_ns(s->tick);
-	bits = s->packet.is_ipv6 ? 128 : 32;
-	if (READ_ONCE(state->addresses_until_ns) > tick_ns)
-		answer = weir_ask_timed_addresses(s);
-	if (answer == WEIR_LIST_NEITHER && READ_ONCE(state->prefixes_until_ns) > tick_ns) {
-		answer = weir_ask_timed_prefixes(s);
-		bits = WEIR_TIMED_BITS(answer);
-		answer &= WEIR_LIST_ANSWER_MASK;
-	}
 	if (config.has_lists)
 		file = weir_listed(&s->packet);
-	if (answer == WEIR_LIST_NEITHER || file == WEIR_LIST_BROKEN)
+	if (file == WEIR_LIST_BROKEN)
 		return file;
-	if (file != WEIR_LIST_NEITHER && file != answer && weir_file_wins(s, answer, bits))
+	if (READ_ONCE(state->addresses_until_ns) > tick_ns)
+		answer = weir_ask_timed_addresses(s);
+	if (answer == WEIR_LIST_ALLOWS && file == WEIR_LIST_DENIES &&
+	    weir_file_wins(s, answer, s->packet.is_ipv6 ? 128 : 32))
 		return file;
-	return answer;
+	if (answer == WEIR_LIST_NEITHER && READ_ONCE(state->prefixes_until_ns) > tick_ns)
+		answer = weir_ask_timed_prefixes(s, file);
+	return answer == WEIR_LIST_NEITHER ? file : answer;
 }
 
 /* Are there any timed entries in force, or were there? */

@@ -9,6 +9,8 @@
 
 #include <linux/types.h>
 
+#define WEIR_REASON_BYTES 64 /* with its zero; chosen, not derived */
+
 /* Map `timed_state`, one element: no entry of that sort is in force from then on; CLOCK_MONOTONIC, 0: there never was
  * one. Raised before an entry is written, and never lowered.
  */
@@ -33,12 +35,17 @@ struct weir_timed_prefix {
 #define WEIR_TIMED_FIXED_BITS 8
 #define WEIR_TIMED_PREFIXES_MAX 4096 /* tries are slow when they are large */
 
-/* Their value. Each of the two orders has its own time; while both hold, the packet is denied. */
+/*
+ * Their value. Each of the two orders has its own time; while both hold, the packet is denied. `hits` is the program's
+ * word, and userspace's when it writes an entry: what the program counts in that instant is lost.
+ */
 struct weir_timed {
 	__u64 deny_until_ns; /* CLOCK_MONOTONIC; 0: not denied */
 	__u64 allow_until_ns;
+	__u64 hits; /* packets that the order to deny has dropped, while it has been in force */
 	__u32 bits; /* prefix length */
 	__u32 pad;
+	char reason[WEIR_REASON_BYTES]; /* of the order to deny, for people; ends with a zero */
 };
 
 /*

@@ -252,9 +252,50 @@ static void what_is_over_makes_room_and_a_full_table_says_so(void **state)
 	assert_int_equal(weir_timed_give(&bench.instance, true, orders, PLACES, &changed, &diag), 0);
 	assert_int_equal(changed, PLACES);
 	assert_int_equal(weir_timed_give(&bench.instance, true, orders + PLACES, PLACES, &changed, &diag), 0);
-	assert_int_equal(weir_timed_give(&bench.instance, true, orders, 1, &changed, &diag), -ENOSPC);
+	/* Those that are there are renewed, whether they come before what finds no room or after it. */
+	orders[0].lasts_ns = orders[2].lasts_ns = HOUR;
+	orders[1] = orders[PLACES];
+	orders[3] = orders[2 * PLACES - 1];
+	assert_int_equal(weir_timed_give(&bench.instance, true, orders, 4, &changed, &diag), -ENOSPC);
+	assert_int_equal(changed, 2);
 	assert_int_equal(diag.errors, 1);
+	assert_string_equal(diag.entries[0].message, "no room for 2 addresses, the first of them 192.0.2.0: there is "
+						     "room for 64 addresses");
 	weir_diag_free(&diag);
+	rig_end(&bench.rig);
+}
+
+static void a_reason_and_hits_are_kept_until_the_order_is_over(void **state)
+{
+	struct weir_timed_order order = {
+		.prefix = prefix_of("192.0.2.1"), .lasts_ns = HOUR, .hits = 5, .reason = "one"};
+	struct weir_timed_order *found;
+	struct weir_diag diag = {};
+	struct bench bench;
+	size_t count;
+
+	open_bench(&bench, NULL, 0, NULL);
+	for (int with_prefix = 0; with_prefix < 2; with_prefix++) {
+		order.prefix.bits = with_prefix ? 24 : 32;
+		order.prefix.address[3] = !with_prefix;
+		assert_int_equal(weir_timed_give(&bench.instance, true, &order, 1, &count, &diag), 0);
+		/* Allowed as well, and blocked again without a word: it goes on. */
+		give(&bench, false, with_prefix ? "192.0.2.0/24" : "192.0.2.1", HOUR);
+		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 2 * HOUR);
+		assert_int_equal(weir_timed_read(&bench.instance, true, &found, &count, &diag), 0);
+		assert_int_equal(count, 1);
+		assert_int_equal(found[0].hits, 5);
+		assert_string_equal(found[0].reason, "one");
+		free(found);
+		/* It ends, and the other order does not: the next order to block begins afresh. */
+		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 0);
+		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", HOUR);
+		assert_int_equal(weir_timed_read(&bench.instance, true, &found, &count, &diag), 0);
+		assert_int_equal(found[0].hits, 0);
+		assert_string_equal(found[0].reason, "");
+		free(found);
+		give(&bench, true, with_prefix ? "192.0.2.0/24" : "192.0.2.1", 0);
+	}
 	rig_end(&bench.rig);
 }
 
@@ -357,7 +398,8 @@ static void play(struct random *random)
 		entries[count] = (struct entry){listed[count].prefix, listed[count].denies, UINT64_MAX};
 	open_bench(&bench, listed, listed_count, NULL);
 	for (size_t i = 0; i < orders; i++) {
-		struct weir_timed_order order = {random_near(random), random_between(random, 1, 5) * HOUR};
+		struct weir_timed_order order = {.prefix = random_near(random),
+						 .lasts_ns = random_between(random, 1, 5) * HOUR};
 		struct entry entry = {order.prefix, random_percent(random, 50), 0};
 		struct weir_diag diag = {};
 		size_t changed;
@@ -400,6 +442,7 @@ int main(void)
 		cmocka_unit_test(long_lists_load_beside_timed_entries),
 		cmocka_unit_test(a_reload_keeps_what_is_blocked_and_takes_new_lists),
 		cmocka_unit_test(what_is_over_makes_room_and_a_full_table_says_so),
+		cmocka_unit_test(a_reason_and_hits_are_kept_until_the_order_is_over),
 		cmocka_unit_test(agrees_with_all_entries_tried_one_by_one),
 	};
 

@@ -7,8 +7,11 @@
 #include "base/util.h"
 #include "cmd.h"
 #include "explain/session.h"
+#include "host/host.h"
 #include "options.h"
+#include "orders/orders.h"
 #include "print.h"
+#include "replay/output.h"
 #include "rules/quantity.h"
 #include "rules/values.h"
 #include "timed/timed.h"
@@ -17,9 +20,11 @@
 #define MISTAKES_MAX 20		      /* that are told */
 #define STANDARD_INPUT "standard input"
 
+#define LINE_FORM "a line has a source, and perhaps a time and a comment: 192.0.2.7 10m # scans"
+
 const struct weir_command weir_block_command = {
 	.name = "block",
-	.options = "FlRaINXjCh",
+	.options = "FBlRauvwXINjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
@@ -28,23 +33,29 @@ const struct weir_command weir_block_command = {
 		"Drop all packets of sources for a while: addresses, or up to 4,096 prefixes. It ends by itself, in "
 		"the\n"
 		"kernel, and a reload keeps it. Blocked again, a source is blocked for the new time from now on.\n"
-		"'-' reads lines from standard input: a source, and perhaps a time of its own. Bad lines are told, "
+		"'-' reads lines from standard input: a source, and perhaps a time of its own and a comment, which is\n"
+		"the reason; --list prints such lines, with the packets that each has dropped. Bad lines are told, "
 		"and\n"
 		"exit 1 says so; the others are blocked.\n"
+		"--sync makes all that is blocked equal to a feed or, with --reason, only what has this reason: "
+		"anybody's\n"
+		"other blocks stay. It removes nothing when a line is bad, and takes no empty feed without --force.\n"
+		"--save and --restore keep blocks over a detach or a boot; the service does both.\n"
 		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
 		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
 		"room. To block the source of the SSH session that it is typed in, or every address (0.0.0.0/0, ::/0), "
 		"is\n"
 		"refused without --force.",
-	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h\n"
+	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h --reason 'port scan'\n"
 		   "  weir block - --for 10m <addresses\n"
+		   "  weir block --sync feed.txt --reason feed --for 1d\n"
 		   "  weir block --list\n"
 		   "  weir block --remove 192.0.2.7",
 };
 
 const struct weir_command weir_allow_command = {
 	.name = "allow",
-	.options = "FlRaINXjCh",
+	.options = "FlRauvwXINjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
@@ -62,17 +73,20 @@ const struct weir_command weir_allow_command = {
 
 struct request {
 	const struct weir_options *options;
+	const char *input; /* name of what lines are read from */
 	struct weir_timed_order *orders;
 	size_t count;
-	uint64_t lasts_ns; /* of --for; 0: it was not given, or orders end */
-	size_t mistakes;   /* in arguments and lines */
-	size_t bad_lines;  /* of these, in lines */
+	uint64_t lasts_ns;		   /* of --for; 0: it was not given, or orders end */
+	size_t mistakes;		   /* in arguments and lines */
+	size_t bad_lines;		   /* of these, in lines */
+	struct weir_order_changes changes; /* of --sync */
 	struct weir_diag *diag;
 };
 
 static void free_request(struct request *request)
 {
 	free(request->orders);
+	free(request->changes.orders);
 }
 
 static void complain(struct request *request, const struct weir_place *place, const struct weir_refusal *refusal)
@@ -83,21 +97,21 @@ static void complain(struct request *request, const struct weir_place *place, co
 				refusal->message);
 }
 
-static int read_order(const struct request *request, const char *source, const char *lasts,
-		      struct weir_timed_order *order, struct weir_refusal *refusal)
+/* What --for, --reason, --remove and --force say of an order that was read. */
+static int complete_order(const struct request *request, struct weir_timed_order *order, struct weir_refusal *refusal)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES];
 
-	order->lasts_ns = request->lasts_ns;
-	if (weir_parse_network(source, &order->prefix, refusal) ||
-	    (lasts && weir_parse_duration(lasts, &order->lasts_ns, refusal)))
-		return -EINVAL;
 	if (request->options->removes) {
 		order->lasts_ns = 0;
 		return 0;
 	}
+	if (!order->lasts_ns)
+		order->lasts_ns = request->lasts_ns;
+	if (!order->reason[0] && request->options->reason)
+		weir_order_set_reason(order, request->options->reason);
 	if (!order->lasts_ns) {
-		weir_refuse(refusal, "for how long? '%.*s' has no time", WEIR_SHOWN(source));
+		weir_refuse(refusal, "for how long? '%s' has no time", weir_format_prefix(&order->prefix, text));
 		return weir_advise(refusal, "write '--for 1h', or a time behind it");
 	}
 	if (!order->prefix.bits && !request->options->forces) {
@@ -108,50 +122,58 @@ static int read_order(const struct request *request, const char *source, const c
 	return 0;
 }
 
-/* lasts: NULL, or a time of its own. place: NULL, or the line's. */
-static int add_order(struct request *request, const struct weir_place *place, const char *source, const char *lasts)
+/* place: NULL, or the line's. */
+static int add_order(struct request *request, const struct weir_place *place, struct weir_timed_order *read)
 {
-	struct weir_timed_order *order, read;
+	struct weir_timed_order *order;
 	struct weir_refusal refusal = {};
 
-	if (read_order(request, source, lasts, &read, &refusal)) {
+	if (complete_order(request, read, &refusal)) {
 		complain(request, place, &refusal);
 		return 0;
 	}
 	order = weir_array_add((void **)&request->orders, request->count, sizeof(*order));
 	if (!order)
 		return weir_diag_fail(request->diag, ENOMEM, NULL, "cannot read the sources");
-	*order = read;
+	*order = *read;
 	request->count++;
 	return 0;
 }
 
-/* A line: a source, perhaps a time, perhaps a comment; or nothing. */
-static int read_text(struct request *request, struct weir_line_reader *reader)
+static int read_argument(struct request *request, const char *source)
 {
-	static const char *const blanks = " \t\r\n";
-	const struct weir_place place = {.file = STANDARD_INPUT, .line = reader->number, .column = 1};
-	char *line = reader->line, *rest, *source, *lasts, *more;
+	struct weir_timed_order order = {};
 	struct weir_refusal refusal = {};
 
-	line[strcspn(line, "#")] = '\0';
-	source = strtok_r(line, blanks, &rest);
-	if (!source)
-		return 0;
-	lasts = strtok_r(NULL, blanks, &rest);
-	more = strtok_r(NULL, blanks, &rest);
-	if (!more)
-		return add_order(request, &place, source, lasts);
-	snprintf(refusal.message, sizeof(refusal.message), "what is '%.*s'?", WEIR_SHOWN(more));
-	snprintf(refusal.hint, sizeof(refusal.hint), "a line has a source, and perhaps a time: 192.0.2.7 10m");
-	complain(request, &place, &refusal);
+	if (!weir_parse_network(source, &order.prefix, &refusal))
+		return add_order(request, NULL, &order);
+	complain(request, NULL, &refusal);
+	return 0;
+}
+
+static int read_text(struct request *request, struct weir_line_reader *reader)
+{
+	const struct weir_place place = {.file = request->input, .line = reader->number, .column = 1};
+	struct weir_timed_order order;
+	struct weir_refusal refusal = {};
+
+	switch (weir_order_parse(reader->line, weir_host_wall_ns(weir_host_now_ns()), &order, &refusal)) {
+	case WEIR_ORDER_READ:
+		return add_order(request, &place, &order);
+	case WEIR_ORDER_WRONG:
+		complain(request, &place, &refusal);
+		break;
+	case WEIR_ORDER_NONE:
+	case WEIR_ORDER_OVER:
+		break;
+	}
 	return 0;
 }
 
 static void complain_of_line(struct request *request, const struct weir_line_reader *reader, const char *why)
 {
-	const struct weir_place place = {.file = STANDARD_INPUT, .line = reader->number, .column = 1};
-	struct weir_refusal refusal = {.hint = "a line has a source, and perhaps a time: 192.0.2.7 10m"};
+	const struct weir_place place = {.file = request->input, .line = reader->number, .column = 1};
+	struct weir_refusal refusal = {.hint = LINE_FORM};
 
 	snprintf(refusal.message, sizeof(refusal.message), "the line %s", why);
 	complain(request, &place, &refusal);
@@ -176,24 +198,40 @@ static int read_line(struct request *request, struct weir_line_reader *reader)
 		complain_of_line(request, reader, "holds a zero byte");
 		return 1;
 	case WEIR_LINE_TOO_MUCH:
-		return weir_diag_error(request->diag, NULL, NULL, "give it in parts",
-				       STANDARD_INPUT " is more than %llu MB", INPUT_BYTES_MAX >> 20);
+		return weir_diag_error(request->diag, NULL, NULL, "give it in parts", "%s is more than %llu MB",
+				       request->input, INPUT_BYTES_MAX >> 20);
 	case WEIR_LINE_END:
 		break;
 	}
 	if (ferror(reader->stream))
-		return weir_diag_fail(request->diag, errno, NULL, "cannot read " STANDARD_INPUT);
+		return weir_diag_fail(request->diag, errno, NULL, "cannot read %s", request->input);
 	return 0;
 }
 
-static int read_lines(struct request *request)
+static int read_stream(struct request *request, FILE *stream, const char *name)
 {
-	struct weir_line_reader reader = {.stream = stdin, .bytes_max = INPUT_BYTES_MAX};
+	struct weir_line_reader reader = {.stream = stream, .bytes_max = INPUT_BYTES_MAX};
 	int err;
 
+	request->input = name;
 	do
 		err = read_line(request, &reader);
 	while (err > 0);
+	return err;
+}
+
+/* "-" is standard input. */
+static int read_file(struct request *request, const char *path)
+{
+	_cleanup_(weir_fclosep) FILE *stream = NULL;
+	int err;
+
+	if (!strcmp(path, "-"))
+		return read_stream(request, stdin, STANDARD_INPUT);
+	err = weir_text_file_open(path, &stream);
+	if (!err)
+		return read_stream(request, stream, path);
+	weir_diag_error(request->diag, NULL, NULL, NULL, "cannot read '%s': %s", path, weir_text_file_explain(err));
 	return err;
 }
 
@@ -208,9 +246,11 @@ static int read_sources(struct request *request)
 	const struct weir_options *options = request->options;
 	int err = 0;
 
+	if (options->feed || options->restores_from)
+		err = read_file(request, options->feed ?: options->restores_from);
 	for (size_t i = 0; !err && i < options->argument_count; i++)
-		err = strcmp(options->arguments[i], "-") ? add_order(request, NULL, options->arguments[i], NULL)
-							 : read_lines(request);
+		err = strcmp(options->arguments[i], "-") ? read_argument(request, options->arguments[i])
+							 : read_file(request, "-");
 	if (request->mistakes > WEIR_MISTAKES_MAX)
 		weir_diag_error(request->diag, NULL, NULL, NULL, "more than %d mistakes; the rest is not read",
 				WEIR_MISTAKES_MAX);
@@ -221,44 +261,91 @@ static int read_sources(struct request *request)
 	return has_good_lines(request) || !request->mistakes ? 0 : -EINVAL;
 }
 
+/* What is asked for besides to block SOURCE...: one of these at most; NULL: none. */
+static const char *find_deed(const struct weir_options *options, size_t *ret_count)
+{
+	const struct {
+		const char *name;
+		bool is_given;
+	} deeds[] = {
+		{"--list", options->lists},
+		{"--remove", options->removes},
+		{"--sync", options->feed != NULL},
+		{"--save", options->saves_to != NULL},
+		{"--restore", options->restores_from != NULL},
+	};
+	const char *name = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(deeds); i++)
+		if (deeds[i].is_given) {
+			name = deeds[i].name;
+			++*ret_count;
+		}
+	return name;
+}
+
+static int check_reason(const struct weir_options *options, struct weir_diag *diag)
+{
+	struct weir_timed_order order;
+
+	if (!options->reason)
+		return 0;
+	weir_order_set_reason(&order, options->reason);
+	if (!order.reason[0] || strcmp(order.reason, options->reason) != 0)
+		return weir_diag_error(diag, NULL, NULL, "write 1 to 63 bytes of text, without blanks around it",
+				       "'%s' cannot be a reason", options->reason);
+	return 0;
+}
+
 static int check_options(const struct weir_command *command, struct request *request)
 {
 	const struct weir_options *options = request->options;
 	struct weir_diag *diag = request->diag;
 	struct weir_refusal refusal;
+	size_t deed_count;
+	const char *deed = find_deed(options, &deed_count);
+	const bool takes_time = !deed || options->feed || options->restores_from;
 
 	if (options->lasts && weir_parse_duration(options->lasts, &request->lasts_ns, &refusal))
 		return weir_diag_error(diag, NULL, NULL, refusal.hint, "--for: %s", refusal.message);
-	if (options->lists && (options->removes || options->lasts || options->means_all || options->argument_count))
-		return weir_diag_error(diag, NULL, NULL, "leave the rest out",
-				       "'--list' shows all, and changes nothing");
-	if (options->removes && options->lasts)
+	if (deed_count > 1)
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' is given with another command",
+				       deed);
+	if (deed && !takes_time && (options->lasts || options->reason))
 		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
-				       "'--remove' ends at once what '--for' begins");
+				       "'%s' goes with neither '--for' nor '--reason'", deed);
 	if (options->means_all && (!options->removes || options->argument_count))
 		return weir_diag_error(diag, NULL, NULL, NULL, "'--all' is for '--remove', without a source");
-	if (!options->lists && !options->means_all && !options->argument_count)
+	if (deed && !options->removes && options->argument_count)
+		return weir_diag_error(diag, NULL, NULL, "leave the rest out", "'%s' takes no source", deed);
+	if ((!deed || options->removes) && !options->means_all && !options->argument_count)
 		return weir_diag_error(diag, NULL, NULL, NULL,
 				       "which source? 'weir %s SOURCE --for 1h'; '-' reads them from standard input",
 				       command->name);
-	return 0;
+	return check_reason(options, diag);
 }
 
 /* ---- what there is to say ---- */
 
-static json_t *describe_order(const struct weir_timed_order *order)
+static json_t *describe_order(const struct weir_timed_order *order, bool denies)
 {
 	char text[WEIR_PREFIX_TEXT_BYTES];
+	json_t *json = json_pack("{s:s, s:I}", "source", weir_format_prefix(&order->prefix, text), "leftMs",
+				 (json_int_t)(order->lasts_ns / 1000000));
 
-	return json_pack("{s:s, s:I}", "source", weir_format_prefix(&order->prefix, text), "leftMs",
-			 (json_int_t)(order->lasts_ns / 1000000));
+	if (denies) {
+		json_object_set_new(json, "hits", json_integer(order->hits));
+		json_object_set_new(json, "reason", order->reason[0] ? json_string(order->reason) : json_null());
+	}
+	return json;
 }
 
 static int list(const struct weir_instance *instance, const struct weir_options *options, bool denies,
 		struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
-	char text[WEIR_PREFIX_TEXT_BYTES];
+	char text[WEIR_ORDER_TEXT_BYTES];
 	json_t *entries;
 	size_t count;
 	int err = weir_timed_read(instance, denies, &orders, &count, diag);
@@ -267,26 +354,75 @@ static int list(const struct weir_instance *instance, const struct weir_options 
 		return err;
 	if (!options->wants_json) {
 		for (size_t i = 0; i < count; i++)
-			printf("%s %.3fs\n", weir_format_prefix(&orders[i].prefix, text), orders[i].lasts_ns / 1e9);
+			puts(weir_order_format(&orders[i], NULL, text));
 		return weir_flush_results(diag);
 	}
 	entries = json_array();
 	for (size_t i = 0; i < count; i++)
-		weir_json_append(&entries, describe_order(&orders[i]));
+		weir_json_append(&entries, describe_order(&orders[i], denies));
 	return weir_json_print(
 		json_pack("{s:s, s:o}", "instance", instance->name, denies ? "blocked" : "allowed", entries), diag);
 }
 
-static int tell(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed,
-		struct weir_diag *diag)
+/* One deed and how many sources, as a line or as a document. */
+static int tell_count(const struct weir_instance *instance, const struct weir_options *options, const char *done,
+		      size_t count, struct weir_diag *diag)
 {
-	const char *what = request->options->removes ? "removed" : denies ? "blocked" : "allowed";
+	if (options->wants_json)
+		return weir_json_print(json_pack("{s:s, s:I}", "instance", instance->name, done, (json_int_t)count),
+				       diag);
+	printf("%zu source%s %s\n", count, weir_plural(count), done);
+	return weir_flush_results(diag);
+}
+
+static int tell_sync(const struct weir_instance *instance, const struct request *request, struct weir_diag *diag)
+{
+	const struct weir_order_changes *changes = &request->changes;
 
 	if (request->options->wants_json)
-		return weir_json_print(json_pack("{s:s, s:I}", "instance", instance->name, what, (json_int_t)changed),
+		return weir_json_print(json_pack("{s:s, s:I, s:I, s:I}", "instance", instance->name, "added",
+						 (json_int_t)changes->added, "renewed", (json_int_t)changes->renewed,
+						 "removed", (json_int_t)changes->removed),
 				       diag);
-	printf("%zu source%s %s\n", changed, weir_plural(changed), what);
+	printf("%zu added, %zu renewed, %zu removed\n", changes->added, changes->renewed, changes->removed);
 	return weir_flush_results(diag);
+}
+
+/* What was there already is renewed even where others found no room; how many of each there were is not known then. */
+static int tell(const struct weir_instance *instance, const struct request *request, bool denies, size_t changed,
+		bool is_full, struct weir_diag *diag)
+{
+	const char *done = request->options->removes ? "removed" : denies ? "blocked" : "allowed";
+
+	if (request->options->feed && !is_full)
+		return tell_sync(instance, request, diag);
+	return tell_count(instance, request->options, request->options->feed ? "changed" : done, changed, diag);
+}
+
+/* Who removes only wants it gone: no mistake. */
+static void note_missing(const struct weir_instance *instance, const struct request *request, bool denies,
+			 size_t changed, struct weir_diag *diag)
+{
+	const char *done = denies ? "blocked" : "allowed";
+	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
+	char source[WEIR_PREFIX_TEXT_BYTES], around[WEIR_PREFIX_TEXT_BYTES];
+	const struct weir_timed_order *shorter = NULL;
+	struct weir_diag ignored = {};
+	size_t count;
+
+	if (request->count != 1) {
+		weir_diag_note(diag, "%zu of %zu sources were not %s", request->count - changed, request->count, done);
+		return;
+	}
+	if (!weir_timed_read(instance, denies, &orders, &count, &ignored))
+		shorter = weir_order_around(orders, count, &request->orders[0].prefix);
+	weir_diag_free(&ignored);
+	weir_format_prefix(&request->orders[0].prefix, source);
+	if (shorter)
+		weir_diag_note(diag, "%s is not %s itself, but by %s", source, done,
+			       weir_format_prefix(&shorter->prefix, around));
+	else
+		weir_diag_note(diag, "%s is not %s", source, done);
 }
 
 /* For `weir events`: of one source its name, of more how many. */
@@ -295,29 +431,111 @@ static void note(const struct weir_instance *instance, const struct request *req
 	const char *what = request->options->removes ? "no longer " : "", *done = denies ? "blocked" : "allowed";
 	const enum weir_journal_kind kind = denies ? WEIR_JOURNAL_BLOCK : WEIR_JOURNAL_ALLOW;
 	char source[WEIR_PREFIX_TEXT_BYTES], age[WEIR_WORDS_BYTES], lasts[WEIR_WORDS_BYTES + 8] = "";
+	const struct weir_timed_order *order = request->orders;
 
 	if (!changed)
 		return;
+	if (request->options->feed) {
+		weir_instance_note(instance->name, kind, "%s by a feed: %zu added, %zu renewed, %zu removed", done,
+				   request->changes.added, request->changes.renewed, request->changes.removed);
+		return;
+	}
 	if (request->count != 1) {
 		weir_instance_note(instance->name, kind, "%s%s: %zu source%s", what, done, changed,
 				   weir_plural(changed));
 		return;
 	}
 	if (!request->options->removes)
-		snprintf(lasts, sizeof(lasts), ", for %s", weir_format_age(request->orders[0].lasts_ns, age));
-	weir_instance_note(instance->name, kind, "%s%s: %s%s", what, done,
-			   weir_format_prefix(&request->orders[0].prefix, source), lasts);
+		snprintf(lasts, sizeof(lasts), ", for %s%s%s", weir_format_age(order->lasts_ns, age),
+			 order->reason[0] ? ": " : "", order->reason);
+	weir_instance_note(instance->name, kind, "%s%s: %s%s", what, done, weir_format_prefix(&order->prefix, source),
+			   lasts);
 }
 
 /* ---- the command ---- */
+
+static int write_orders(FILE *stream, const char *name, const struct weir_timed_order *orders, size_t count)
+{
+	const uint64_t wall_ns = weir_host_wall_ns(weir_host_now_ns());
+	char text[WEIR_ORDER_TEXT_BYTES];
+
+	fprintf(stream, "# put in force again by: weir %s --restore FILE\n", name);
+	for (size_t i = 0; i < count; i++)
+		fprintf(stream, "%s\n", weir_order_format(&orders[i], &wall_ns, text));
+	return ferror(stream) ? -EIO : 0;
+}
+
+/* The file is as it was, or whole. An instance without room for any saves that there are none. */
+static int save(const struct weir_instance *instance, const struct weir_command *command,
+		const struct weir_options *options, bool denies, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
+	_cleanup_(weir_output_close) struct weir_output output = {};
+	struct weir_output *outputs[] = {&output};
+	size_t count = 0;
+	int err = 0;
+
+	if (instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
+		err = weir_timed_read(instance, denies, &orders, &count, diag);
+	if (!err)
+		err = weir_output_open(&output, options->saves_to, diag);
+	if (!err && write_orders(output.stream, command->name, orders, count))
+		err = weir_output_check(&output, diag);
+	if (!err)
+		err = weir_outputs_commit(outputs, 1, diag);
+	return err ? err : tell_count(instance, options, "saved", count, diag);
+}
+
+/* A feed that could not be fetched is often empty; and what a bad line names is not known to be missing. */
+static int plan_sync(const struct weir_instance *instance, struct request *request, bool denies)
+{
+	const struct weir_options *options = request->options;
+	_cleanup_(weir_freep) struct weir_timed_order *now = NULL;
+	size_t count;
+	int err;
+
+	if (!request->count && !options->forces)
+		return weir_diag_error(request->diag, NULL, NULL, "say '--force', if nothing is to stay",
+				       "%s names no source", request->input);
+	err = weir_timed_read(instance, denies, &now, &count, request->diag);
+	if (!err && weir_orders_sync(now, count, request->orders, request->count, options->reason,
+				     request->mistakes > 0, &request->changes))
+		err = weir_diag_fail(request->diag, ENOMEM, NULL, "cannot compare the sources");
+	if (!err && request->mistakes)
+		weir_diag_note(request->diag, "nothing is removed: it may be what a bad line names");
+	return err;
+}
+
+static int change(const struct weir_instance *instance, struct request *request, bool denies, size_t *ret_changed)
+{
+	const struct weir_options *options = request->options;
+	const struct weir_timed_order *orders = request->orders;
+	size_t count = request->count;
+	int err = 0;
+
+	*ret_changed = 0;
+	if (denies && !options->removes && !options->forces)
+		err = weir_session_check_block(instance, orders, count, request->diag);
+	if (!err && options->feed) {
+		err = plan_sync(instance, request, denies);
+		orders = request->changes.orders;
+		count = request->changes.count;
+	}
+	if (err)
+		return err;
+	if (options->means_all)
+		return weir_timed_end_all(instance, denies, ret_changed, request->diag);
+	/* Of nothing, as of an empty file, there is nothing to do: not even where there is no room. */
+	return count ? weir_timed_give(instance, denies, orders, count, ret_changed, request->diag) : 0;
+}
 
 static int act(const struct weir_command *command, const struct weir_options *options, bool denies,
 	       struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(free_request) struct request request = {.options = options, .diag = diag};
-	size_t changed = 0;
-	int err = check_options(command, &request);
+	size_t changed;
+	int err = check_options(command, &request), told;
 
 	if (!err)
 		err = read_sources(&request);
@@ -327,23 +545,17 @@ static int act(const struct weir_command *command, const struct weir_options *op
 		return err;
 	if (options->lists)
 		return list(instance, options, denies, diag);
-	if (denies && !options->removes && !options->forces)
-		err = weir_session_check_block(instance, request.orders, request.count, diag);
-	if (err)
+	if (options->saves_to)
+		return save(instance, command, options, denies, diag);
+	err = change(instance, &request, denies, &changed);
+	if (err && err != -ENOSPC)
 		return err;
-	if (options->means_all)
-		err = weir_timed_end_all(instance, denies, &changed, diag);
-	else
-		err = weir_timed_give(instance, denies, request.orders, request.count, &changed, diag);
-	note(instance, &request, denies, changed); /* what found room, where there was none for the rest */
-	if (err)
-		return err;
-	if (options->removes && !options->means_all && !changed)
-		return weir_diag_fail(diag, ENOENT, "'--list' shows which are", "no such source is %s now",
-				      denies ? "blocked" : "allowed");
-	err = tell(instance, &request, denies, changed, diag);
+	note(instance, &request, denies, changed);
+	if (options->removes && !options->means_all && changed < request.count)
+		note_missing(instance, &request, denies, changed, diag);
+	told = tell(instance, &request, denies, changed, err == -ENOSPC, diag);
 	/* What is wrong with the bad lines has been said; 1, as the rest was done. */
-	return err ?: request.mistakes ? -EBADMSG : 0;
+	return err ?: told ?: request.mistakes ? -EBADMSG : 0;
 }
 
 static int act_block(const struct weir_options *options, struct weir_diag *diag)

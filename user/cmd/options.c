@@ -50,6 +50,12 @@ static const struct weir_option known_options[] = {
 	{'1', false, "once", NULL, "print once what happens in a second, and end"},
 	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end it at once"},
+	{'B', false, "reason", "TEXT",
+	 "why, in at most 63 bytes, for sources that say none; with --sync: whose set it is"},
+	{'u', false, "sync", "FILE",
+	 "make the set equal to the lines of a feed: add, renew, and remove what is not in it; '-': standard input"},
+	{'v', false, "save", "FILE", "write those in force into a file"},
+	{'w', false, "restore", "FILE", "put those of such a file in force, but what has ended since"},
 	{'L', false, "listen", "ADDRESS",
 	 "serve a page, /metrics (Prometheus) and /api/v1 (JSON): 127.0.0.1:9617, [::1]:9617, "
 	 "unix:/run/weir/main.sock; may be "
@@ -360,6 +366,18 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'F':
 	case 's':
 		options->lasts = optarg;
+		return 0;
+	case 'B':
+		options->reason = optarg;
+		return 0;
+	case 'u':
+		options->feed = optarg;
+		return 0;
+	case 'v':
+		options->saves_to = optarg;
+		return 0;
+	case 'w':
+		options->restores_from = optarg;
 		return 0;
 	case 'h':
 		weir_command_print_help(command, stdout);

@@ -67,12 +67,13 @@ struct weir_options {
 	bool only_changes, means_past; /* of events */
 	const char *pcap;	       /* a capture to write; NULL: none */
 	bool is_dry_run;
-	bool tells_by_exit_code; /* whether something differs */
-	bool means_before;	 /* the rule set before the one in force */
-	uint64_t confirm_ns;	 /* 0: not given */
-	const char *lasts;	 /* --for, --since; NULL: not given */
-	const char *rule;	 /* its name; NULL: any */
-	const char **rule_files; /* of -r, where it names files */
+	bool tells_by_exit_code;			      /* whether something differs */
+	bool means_before;				      /* the rule set before the one in force */
+	uint64_t confirm_ns;				      /* 0: not given */
+	const char *lasts;				      /* --for, --since; NULL: not given */
+	const char *reason, *feed, *saves_to, *restores_from; /* of block and allow; NULL: not given */
+	const char *rule;				      /* its name; NULL: any */
+	const char **rule_files;			      /* of -r, where it names files */
 	size_t rule_file_count;
 	bool once;
 	uint32_t most;

@@ -115,25 +115,6 @@ static void size_ghosts(const struct weir_previous *previous, struct weir_image 
 	weir_size_table(image, previous, &ghosts, diag);
 }
 
-/* ---- timed entries ---- */
-
-/* What a hash of addresses takes from the start: a bucket for each, rounded up to a power of two. Its entries come and
- * go with what is blocked and allowed; a reload keeps the map, and so its size.
- */
-static void size_timed(const struct weir_settings *settings, const struct weir_previous *previous,
-		       struct weir_image *image, struct weir_diag *diag)
-{
-	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = settings->timed_entries;
-	image->config.has_timed = settings->timed_entries > 0;
-	if (!previous->sizes[WEIR_TABLE_TIMED_ADDRESSES] || !settings->timed_entries ||
-	    previous->sizes[WEIR_TABLE_TIMED_ADDRESSES] == settings->timed_entries)
-		return;
-	weir_diag_warning(diag, NULL, NULL, "detach and attach again to change timedEntries",
-			  "the table of timed entries keeps its %u places: a reload does not change that",
-			  previous->sizes[WEIR_TABLE_TIMED_ADDRESSES]);
-	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = previous->sizes[WEIR_TABLE_TIMED_ADDRESSES];
-}
-
 /* What a table has in every load; kinds say more of theirs. */
 static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_COUNT])
 {
@@ -162,7 +143,8 @@ void weir_compile_tables(const struct weir_settings *settings, const struct weir
 	size_warming(before, image, diag);
 	size_penalties(before, image, diag);
 	size_ghosts(before, image, diag);
-	size_timed(settings, before, image, diag);
+	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = settings->timed_entries;
+	image->config.has_timed = settings->timed_entries > 0;
 }
 
 /* ---- what they take ---- */

@@ -17,12 +17,15 @@
 #include "pace/pace.h"
 #include "pins/info.h"
 #include "program/array.h"
+#include "program/timed_tables.h"
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
 
 /* ---- what stays, and what is made anew ---- */
 
-/* A table of another size than the image wants held nothing of use (compile/compile.h). */
+/* A table of another size than the image wants held nothing of use (compile/compile.h); but timed entries, which are
+ * carried over.
+ */
 static bool has_other_size(const struct weir_instance *instance, const struct weir_image *image,
 			   enum weir_table_id table)
 {
@@ -199,6 +202,55 @@ static int check_links(const struct weir_instance *instance, struct weir_diag *d
 	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
 			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
 	return -ENOENT;
+}
+
+/* What is blocked or allowed for a while goes into a table of another size: all of it, or the reload is refused. */
+static int check_timed(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
+	const uint64_t now_ns = weir_host_now_ns();
+	size_t addresses = 0, prefixes = 0;
+	int err = 0;
+
+	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] ||
+	    room >= instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
+		return 0;
+	err = weir_timed_addresses_count(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], now_ns, &addresses);
+	if (!err && !room)
+		err = weir_timed_prefixes_count(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], now_ns, &prefixes);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
+				      instance->name);
+	if (addresses + prefixes <= room)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "raise it, or end some of them: 'weir block --list', 'weir allow --list'",
+			"settings.timedEntries is %u, and %zu addresses%s are blocked or allowed for a while", room,
+			addresses + prefixes, room ? "" : " and prefixes");
+	return -ENOSPC;
+}
+
+/* Into the table that replaces it. 0 or -errno. */
+static int carry_timed(const struct weir_instance *instance, const struct weir_image *image,
+		       const struct weir_object *object)
+{
+	const uint32_t before = instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size;
+	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
+
+	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] || !before || !room || before == room)
+		return 0;
+	return weir_timed_addresses_carry(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES],
+					  weir_object_map_fd(object, WEIR_TABLE_TIMED_ADDRESSES), weir_host_now_ns());
+}
+
+/* Before the new program is in its place, so that it misses nothing. */
+static int carry_timed_first(const struct weir_instance *instance, const struct weir_image *image,
+			     const struct weir_object *object, struct weir_diag *diag)
+{
+	int err = carry_timed(instance, image, object);
+
+	return err ? weir_diag_fail(diag, -err, NULL, "cannot carry over what instance '%s' blocks for a while",
+				    instance->name)
+		   : 0;
 }
 
 /* ---- descriptions ---- */
@@ -419,6 +471,8 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 	if (err)
 		return err;
 	drop_old_tables(instance);
+	/* What was given to the old table meanwhile; as far as there is room, ignoring. */
+	carry_timed(instance, image, object);
 	weir_instance_update_info(&instance->info, settings, image, object);
 	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &instance->info, 1,
 			       sizeof(instance->info));
@@ -479,6 +533,8 @@ static int swap_in(struct weir_instance *instance, struct weir_turning *turning,
 		err = pin_new_maps(instance, image, object, turning, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
+	if (!err)
+		err = carry_timed_first(instance, image, object, diag);
 	if (!err)
 		err = swap_programs(instance, object, turning, old, diag);
 	if (err) {
@@ -583,6 +639,8 @@ static int prepare(struct weir_instance *instance, const struct weir_turning *tu
 		err = warn_of_renumbering(&previous, *ret_image, diag);
 	if (!err)
 		err = check_span(instance, *ret_image, diag);
+	if (!err)
+		err = check_timed(instance, *ret_image, diag);
 	if (!err)
 		err = weir_instance_check_memory(new_bytes(instance, *ret_image), diag);
 	return err;

@@ -11,8 +11,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
-
-#define BATCH 4096 /* entries a system call; chosen, not derived */
+#include "program/timed_tables.h"
 
 struct giving {
 	const struct weir_instance *instance;
@@ -21,10 +20,15 @@ struct giving {
 	int addresses_fd, prefixes_fd;
 	bool was_empty; /* no address was listed before: there is nothing to look for */
 	/* addresses to be written with the next batch */
-	struct weir_timed_address keys[BATCH];
-	struct weir_timed values[BATCH];
+	struct weir_timed_address keys[WEIR_TIMED_BATCH];
+	struct weir_timed values[WEIR_TIMED_BATCH];
 	__u32 count;
 	size_t changed;
+	struct full {
+		size_t count; /* of orders that found no room */
+		struct weir_prefix first;
+	} no_address, no_prefix;
+	bool has_swept_addresses, has_swept_prefixes;
 	struct weir_diag *diag;
 };
 
@@ -55,11 +59,6 @@ static struct weir_timed_prefix prefix_key(const struct weir_prefix *prefix)
 static __u64 *time_of(struct weir_timed *timed, bool denies)
 {
 	return denies ? &timed->deny_until_ns : &timed->allow_until_ns;
-}
-
-static bool is_over(const struct weir_timed *timed, uint64_t now_ns)
-{
-	return timed->deny_until_ns <= now_ns && timed->allow_until_ns <= now_ns;
 }
 
 /* ---- the state, which the program reads first ---- */
@@ -99,30 +98,6 @@ static int raise_state(const struct giving *giving, const struct weir_timed_orde
 
 /* ---- entries that are over make room ---- */
 
-/* Show all addresses, batch by batch. */
-typedef int address_visit(const struct weir_timed_address *keys, struct weir_timed *values, __u32 count, void *data);
-
-static int visit_addresses(int fd, address_visit *visit, void *data)
-{
-	_cleanup_(weir_freep) struct weir_timed_address *keys = calloc(BATCH, sizeof(*keys));
-	_cleanup_(weir_freep) struct weir_timed *values = calloc(BATCH, sizeof(*values));
-	__u32 at, next, *from = NULL, count;
-	int err = 0, result = 0;
-
-	if (!keys || !values)
-		return -ENOMEM;
-	while (!err && !result) {
-		count = BATCH;
-		err = bpf_map_lookup_batch(fd, from, &next, keys, values, &count, NULL);
-		if (err && err != -ENOENT)
-			return err;
-		result = visit(keys, values, count, data);
-		at = next;
-		from = &at;
-	}
-	return result;
-}
-
 struct keys {
 	struct weir_timed_address *keys;
 	size_t count;
@@ -136,7 +111,7 @@ static int collect_over(const struct weir_timed_address *keys, struct weir_timed
 	for (__u32 i = 0; i < count; i++) {
 		struct weir_timed_address *key;
 
-		if (!is_over(&values[i], over->now_ns))
+		if (!weir_timed_is_over(&values[i], over->now_ns))
 			continue;
 		key = weir_array_add((void **)&over->keys, over->count, sizeof(*key));
 		if (!key)
@@ -150,7 +125,7 @@ static int collect_over(const struct weir_timed_address *keys, struct weir_timed
 static int remove_over(const struct giving *giving)
 {
 	struct keys over = {.now_ns = giving->now_ns};
-	int err = visit_addresses(giving->addresses_fd, collect_over, &over);
+	int err = weir_timed_addresses_scan(giving->addresses_fd, collect_over, &over);
 
 	for (size_t i = 0; !err && i < over.count; i++)
 		if (bpf_map_delete_elem(giving->addresses_fd, &over.keys[i]) && errno != ENOENT)
@@ -161,17 +136,26 @@ static int remove_over(const struct giving *giving)
 
 /* ---- addresses ---- */
 
-static int fail_full(const struct giving *giving, const char *what, uint32_t places, const char *hint)
+static void leave_out(struct giving *giving, struct full *full, const struct weir_prefix *prefix)
 {
-	weir_diag_error(giving->diag, NULL, NULL, hint, "no room for more %s: %u are blocked or allowed for a while",
-			what, places);
-	return -ENOSPC;
+	if (!full->count++)
+		full->first = *prefix;
+	giving->changed--;
 }
 
+static struct weir_prefix address_of(const struct weir_timed_address *key)
+{
+	struct weir_prefix prefix = {.family = key->family, .bits = key->family == 6 ? 128 : 32};
+
+	memcpy(prefix.address, key->address, sizeof(prefix.address));
+	return prefix;
+}
+
+/* One that finds no room is left out: those behind it may be there already, and renewed. */
 static int write_batch(struct giving *giving)
 {
+	struct weir_prefix prefix;
 	__u32 done = 0, count;
-	bool has_swept = false;
 	int err;
 
 	while (done < giving->count) {
@@ -183,14 +167,15 @@ static int write_batch(struct giving *giving)
 			continue;
 		if (err != -E2BIG)
 			return err;
-		if (has_swept)
-			return fail_full(giving, "addresses",
-					 giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
-					 "raise settings.timedEntries, then detach and attach again");
+		if (giving->has_swept_addresses) {
+			prefix = address_of(&giving->keys[done++]);
+			leave_out(giving, &giving->no_address, &prefix);
+			continue;
+		}
 		err = remove_over(giving);
 		if (err)
 			return err;
-		has_swept = true;
+		giving->has_swept_addresses = true;
 	}
 	giving->count = 0;
 	return 0;
@@ -203,6 +188,12 @@ static bool merge(const struct giving *giving, const struct weir_timed_order *or
 
 	if (!order->lasts_ns && *until_ns <= giving->now_ns)
 		return false;
+	if (giving->denies && *until_ns <= giving->now_ns) {
+		timed->hits = order->hits;
+		memset(timed->reason, 0, sizeof(timed->reason));
+	}
+	if (giving->denies && order->reason[0])
+		memcpy(timed->reason, order->reason, sizeof(timed->reason));
 	*until_ns = order->lasts_ns ? giving->now_ns + order->lasts_ns : 0;
 	timed->bits = order->prefix.bits;
 	return true;
@@ -218,35 +209,17 @@ static int give_address(struct giving *giving, const struct weir_timed_order *or
 	if (!merge(giving, order, &timed))
 		return 0;
 	giving->changed++;
-	if (is_over(&timed, giving->now_ns)) {
+	if (weir_timed_is_over(&timed, giving->now_ns)) {
 		if (bpf_map_delete_elem(giving->addresses_fd, &key) && errno != ENOENT)
 			return -errno;
 		return 0;
 	}
 	giving->keys[giving->count] = key;
 	giving->values[giving->count++] = timed;
-	return giving->count == BATCH ? write_batch(giving) : 0;
+	return giving->count == WEIR_TIMED_BATCH ? write_batch(giving) : 0;
 }
 
 /* ---- prefixes, which are few ---- */
-
-/* Show every prefix of the trie, with its value. */
-typedef int prefix_visit(const struct weir_timed_prefix *key, struct weir_timed *timed, void *data);
-
-static int visit_prefixes(int fd, prefix_visit *visit, void *data)
-{
-	struct weir_timed_prefix key, next, *from = NULL;
-	struct weir_timed timed;
-	int err = 0;
-
-	while (!err && !bpf_map_get_next_key(fd, from, &next)) {
-		key = next;
-		from = &key;
-		if (!bpf_map_lookup_elem(fd, &key, &timed) && timed.bits + WEIR_TIMED_FIXED_BITS == key.key_bits)
-			err = visit(&key, &timed, data);
-	}
-	return err;
-}
 
 struct prefixes_over {
 	struct weir_timed_prefix keys[WEIR_TIMED_PREFIXES_MAX];
@@ -258,7 +231,7 @@ static int collect_prefix_over(const struct weir_timed_prefix *key, struct weir_
 {
 	struct prefixes_over *over = data;
 
-	if (is_over(timed, over->now_ns) && over->count < ARRAY_SIZE(over->keys))
+	if (weir_timed_is_over(timed, over->now_ns) && over->count < ARRAY_SIZE(over->keys))
 		over->keys[over->count++] = *key;
 	return 0;
 }
@@ -271,7 +244,7 @@ static int remove_prefixes_over(const struct giving *giving)
 	if (!over)
 		return -ENOMEM;
 	over->now_ns = giving->now_ns;
-	err = visit_prefixes(giving->prefixes_fd, collect_prefix_over, over);
+	err = weir_timed_prefixes_scan(giving->prefixes_fd, collect_prefix_over, over);
 	for (size_t i = 0; !err && i < over->count; i++)
 		if (bpf_map_delete_elem(giving->prefixes_fd, &over->keys[i]) && errno != ENOENT)
 			err = -errno;
@@ -290,20 +263,22 @@ static int give_prefix(struct giving *giving, const struct weir_timed_order *ord
 	if (!merge(giving, order, &timed))
 		return 0;
 	giving->changed++;
-	if (is_over(&timed, giving->now_ns))
+	if (weir_timed_is_over(&timed, giving->now_ns))
 		return bpf_map_delete_elem(giving->prefixes_fd, &key) && errno != ENOENT ? -errno : 0;
 	if (!bpf_map_update_elem(giving->prefixes_fd, &key, &timed, BPF_ANY))
 		return 0;
+	if (errno == ENOSPC && !giving->has_swept_prefixes) {
+		err = remove_prefixes_over(giving);
+		if (err)
+			return err;
+		giving->has_swept_prefixes = true;
+		if (!bpf_map_update_elem(giving->prefixes_fd, &key, &timed, BPF_ANY))
+			return 0;
+	}
 	if (errno != ENOSPC)
 		return -errno;
-	err = remove_prefixes_over(giving);
-	if (err)
-		return err;
-	if (!bpf_map_update_elem(giving->prefixes_fd, &key, &timed, BPF_ANY))
-		return 0;
-	return errno == ENOSPC ? fail_full(giving, "prefixes", WEIR_TIMED_PREFIXES_MAX,
-					   "a long list of prefixes belongs into 'allow' or 'deny' of a rule file")
-			       : -errno;
+	leave_out(giving, &giving->no_prefix, &order->prefix);
+	return 0;
 }
 
 /* ---- the contract ---- */
@@ -350,12 +325,38 @@ static int give(struct giving *giving, const struct weir_timed_order *orders, si
 	return err;
 }
 
+static int tell_full(const struct giving *giving, const struct full *full, const char *what, uint32_t places,
+		     const char *hint)
+{
+	char first[WEIR_PREFIX_TEXT_BYTES], how_many[64] = "";
+
+	if (!full->count)
+		return 0;
+	if (full->count > 1)
+		snprintf(how_many, sizeof(how_many), "%zu %s, the first of them ", full->count, what);
+	weir_diag_error(giving->diag, NULL, NULL, hint, "no room for %s%s: there is room for %u %s", how_many,
+			weir_format_prefix(&full->first, first), places, what);
+	return -ENOSPC;
+}
+
+static int tell_left_out(const struct giving *giving)
+{
+	int addresses = tell_full(giving, &giving->no_address, "addresses",
+				  giving->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size,
+				  "raise settings.timedEntries, and reload");
+	int prefixes = tell_full(giving, &giving->no_prefix, "prefixes", WEIR_TIMED_PREFIXES_MAX,
+				 "a long list of prefixes belongs into 'allow' or 'deny' of a rule file");
+
+	return addresses ?: prefixes;
+}
+
 int weir_timed_give(const struct weir_instance *instance, bool denies, const struct weir_timed_order *orders,
 		    size_t count, size_t *ret_changed, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct giving *giving = calloc(1, sizeof(*giving));
 	int err = expect_room(instance, diag);
 
+	*ret_changed = 0;
 	if (err)
 		return err;
 	if (!giving)
@@ -367,12 +368,10 @@ int weir_timed_give(const struct weir_instance *instance, bool denies, const str
 	giving->prefixes_fd = instance->map_fd[WEIR_TABLE_TIMED_PREFIXES];
 	giving->diag = diag;
 	err = give(giving, orders, count);
-	if (err == -ENOSPC)
-		return err;
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot write to instance '%s'", instance->name);
 	*ret_changed = giving->changed;
-	return 0;
+	return tell_left_out(giving);
 }
 
 struct reading {
@@ -393,6 +392,10 @@ static int add_order(struct reading *reading, uint8_t family, const uint8_t addr
 	if (!order)
 		return -ENOMEM;
 	*order = (struct weir_timed_order){.lasts_ns = until_ns - reading->now_ns};
+	if (reading->denies) {
+		order->hits = timed->hits;
+		memcpy(order->reason, timed->reason, sizeof(order->reason) - 1);
+	}
 	order->prefix.family = family;
 	order->prefix.bits = timed->bits;
 	memcpy(order->prefix.address, address, sizeof(order->prefix.address));
@@ -414,16 +417,6 @@ static int add_prefix(const struct weir_timed_prefix *key, struct weir_timed *ti
 	return add_order(data, key->family, key->address, timed);
 }
 
-static int compare_orders(const void *left, const void *right)
-{
-	const struct weir_prefix *a = &((const struct weir_timed_order *)left)->prefix;
-	const struct weir_prefix *b = &((const struct weir_timed_order *)right)->prefix;
-
-	if (a->family != b->family)
-		return a->family - b->family;
-	return memcmp(a->address, b->address, sizeof(a->address)) ?: a->bits - b->bits;
-}
-
 int weir_timed_read(const struct weir_instance *instance, bool denies, struct weir_timed_order **ret_orders,
 		    size_t *ret_count, struct weir_diag *diag)
 {
@@ -432,15 +425,15 @@ int weir_timed_read(const struct weir_instance *instance, bool denies, struct we
 
 	if (err)
 		return err;
-	err = visit_addresses(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], add_addresses, &reading);
+	err = weir_timed_addresses_scan(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], add_addresses, &reading);
 	if (!err)
-		err = visit_prefixes(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], add_prefix, &reading);
+		err = weir_timed_prefixes_scan(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], add_prefix, &reading);
 	if (err) {
 		free(reading.orders);
 		return weir_diag_fail(diag, -err, NULL, "cannot read instance '%s'", instance->name);
 	}
 	if (reading.count)
-		qsort(reading.orders, reading.count, sizeof(*reading.orders), compare_orders);
+		qsort(reading.orders, reading.count, sizeof(*reading.orders), weir_order_compare);
 	*ret_orders = reading.orders;
 	*ret_count = reading.count;
 	return 0;
@@ -493,9 +486,10 @@ static int count_all(const struct weir_instance *instance, struct counting *coun
 	int err = weir_array_read(instance->map_fd[WEIR_TABLE_TIMED_STATE], &state, 1, sizeof(state));
 
 	if (!err && state.addresses_until_ns > counting->now_ns)
-		err = visit_addresses(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], count_addresses, counting);
+		err = weir_timed_addresses_scan(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], count_addresses,
+						counting);
 	if (!err && state.prefixes_until_ns > counting->now_ns)
-		err = visit_prefixes(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], count_prefix, counting);
+		err = weir_timed_prefixes_scan(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], count_prefix, counting);
 	return err;
 }
 

@@ -10,16 +10,11 @@
 #include <stdint.h>
 
 #include "instance/instance.h"
-
-/* One order of a kind, to block or to allow, is in force for a prefix: a later one takes the place of an earlier. */
-struct weir_timed_order {
-	struct weir_prefix prefix;
-	uint64_t lasts_ns; /* from now on; 0: end the order that is in force */
-};
+#include "orders/orders.h"
 
 /*
- * Give orders of one kind. *ret_changed is how many did something: ending what is not in force does nothing. Fails with
- * -ENOSPC, and says so, when there is no room; those before the one that had none are given then.
+ * Give orders of one kind. *ret_changed is how many did something: ending what is not in force does nothing. Where
+ * there is no room for some, says for how many and for which first, and fails with -ENOSPC; all others are given.
  */
 int weir_timed_give(const struct weir_instance *instance, bool denies, const struct weir_timed_order *orders,
 		    size_t count, size_t *ret_changed, struct weir_diag *diag);
