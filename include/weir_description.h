@@ -164,7 +164,9 @@ struct weir_rule_info {
 	__u32 system;		     /* enum weir_system_metric; then it has no resource */
 	__u8 is_bbr;
 	__u8 aggregates; /* whenFull: aggregate */
-	__u16 pad;
+	/* For words alone; an older version left zeros. */
+	__u8 families;	   /* as its resource's match has them: bit 0 IPv4, bit 1 IPv6; 0: both */
+	__u8 counts_whole; /* it has a key, but its refResource has none: all of that is compared with its threshold */
 	__u64 queueing_ns_max;
 	__u32 penalty_ms; /* 0: none */
 	__u32 penalty_ms_max;

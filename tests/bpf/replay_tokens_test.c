@@ -313,7 +313,7 @@ static struct weir_ruleset *random_buckets(struct random *random)
 
 		if (rule->metric != WEIR_METRIC_RATE || rule->lends || rule->behavior != WEIR_BEHAVIOR_REJECT ||
 		    rule->relation != WEIR_RELATION_CURRENT || random_percent(random, 10) ||
-		    (rule->strategy == WEIR_STRATEGY_WARM_UP && ruleset->resources[rule->resource].flow.fields))
+		    (rule->strategy == WEIR_STRATEGY_WARM_UP && weir_flow_of(ruleset, rule)->fields))
 			continue;
 		rule->window = WEIR_WINDOW_TOKENS;
 		if (!rule->burst_micro && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE &&

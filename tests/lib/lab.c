@@ -355,7 +355,7 @@ static bool connections_agree(const struct lab *lab)
 		counts = model_connections(lab->model, i);
 		assert_int_equal(weir_connections_read_rule(&fds, lab->image->rules[i].slot, &clock, &figures), 0);
 		agreed = figures_agree(rule->name, &figures, &counts) && agreed;
-		if (lab->ruleset->resources[rule->resource].flow.fields)
+		if (weir_flow_of(lab->ruleset, rule)->fields)
 			open += counts.now;
 	}
 	if (!entries_agree(lab, &clock, &open_in_entries))

@@ -286,10 +286,22 @@ static bool is_associated(const struct weir_ruleset_rule *rule)
 	return rule->relation == WEIR_RELATION_ASSOCIATED;
 }
 
+/* By which flows the rule limits. */
+static const struct weir_flow *own_key(const struct model *model, const struct weir_ruleset_rule *rule)
+{
+	return rule->has_own_key ? &rule->own_key : &model->ruleset->resources[rule->resource].flow;
+}
+
 /* The resource whose passing packets the rule counts. */
 static size_t counted_resource(const struct weir_ruleset_rule *rule)
 {
 	return is_associated(rule) ? rule->ref_resource : rule->resource;
+}
+
+/* ... and by which flows. */
+static const struct weir_flow *counted_key(const struct model *model, const struct weir_ruleset_rule *rule)
+{
+	return is_associated(rule) ? &model->ruleset->resources[rule->ref_resource].flow : own_key(model, rule);
 }
 
 /* `threshold`, or that of the longest prefix among the rule's overrides. */
@@ -314,9 +326,8 @@ static uint64_t threshold_of(const struct weir_ruleset_rule *rule, const struct 
 static struct judging judging_of(struct model *model, size_t place, uint64_t time_ns, const struct model_packet *packet)
 {
 	const struct weir_ruleset_rule *rule = &model->ruleset->rules[place];
-	const struct weir_ruleset_resource *resources = model->ruleset->resources;
-	struct model_key own = model_key_of(&resources[rule->resource].flow, place, packet);
-	struct model_key read = model_key_of(&resources[counted_resource(rule)].flow, place, packet);
+	struct model_key own = model_key_of(own_key(model, rule), place, packet);
+	struct model_key read = model_key_of(counted_key(model, rule), place, packet);
 
 	return (struct judging){
 		.rule = rule,
@@ -326,7 +337,7 @@ static struct judging judging_of(struct model *model, size_t place, uint64_t tim
 		.own_flow = flow_get(model, &own),
 		.read_flow = flow_get(model, &read),
 		.threshold_micro = threshold_of(rule, packet),
-		.is_keyed = resources[counted_resource(rule)].flow.fields != 0,
+		.is_keyed = counted_key(model, rule)->fields != 0,
 	};
 }
 

@@ -244,6 +244,18 @@ static void random_flow(struct random *random, struct weir_flow *flow)
 	}
 }
 
+/* The key of some resource, as rules on associated resources want it; or any, be it none. */
+static void random_own_key(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
+{
+	if (!random_percent(random, 30))
+		return;
+	rule->has_own_key = true;
+	if (random_percent(random, 40))
+		rule->own_key = ruleset->resources[random_below(random, ruleset->resource_count)].flow;
+	else
+		random_flow(random, &rule->own_key);
+}
+
 static uint64_t random_threshold_micro(struct random *random, bool counts_bytes)
 {
 	static const uint64_t packets[] = {0,	     500000,   999999,	  1000000,    1000000,
@@ -292,7 +304,7 @@ static void random_memory_fields(struct random *random, struct weir_ruleset_rule
 /* As far as refResource goes: any resource without a key, or with the same. */
 static void random_reference(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow *own = &ruleset->resources[rule->resource].flow, *other;
+	const struct weir_flow *own = weir_flow_of(ruleset, rule), *other;
 	size_t ref_resource = random_below(random, ruleset->resource_count);
 
 	other = &ruleset->resources[ref_resource].flow;
@@ -325,7 +337,7 @@ static void random_tokens(struct random *random, const struct weir_ruleset *rule
 	if (rule->behavior != WEIR_BEHAVIOR_REJECT || rule->relation != WEIR_RELATION_CURRENT ||
 	    !random_percent(random, 30))
 		return;
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP && ruleset->resources[rule->resource].flow.fields)
+	if (rule->strategy == WEIR_STRATEGY_WARM_UP && weir_flow_of(ruleset, rule)->fields)
 		return; /* flows do not warm up by themselves */
 	rule->window = WEIR_WINDOW_TOKENS;
 	if (rule->strategy == WEIR_STRATEGY_DIRECT && random_percent(random, 30))
@@ -350,7 +362,7 @@ static bool has_override(const struct weir_ruleset_rule *rule, const struct weir
 /* Prefixes no longer than the key's, of one of the addresses in it. */
 static void random_overrides(struct random *random, const struct weir_ruleset *ruleset, struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow *flow = &ruleset->resources[rule->resource].flow;
+	const struct weir_flow *flow = weir_flow_of(ruleset, rule);
 	size_t i, count = random_between(random, 1, 6);
 	const uint8_t *key_bits;
 
@@ -376,7 +388,7 @@ static bool may_override(const struct weir_ruleset *ruleset, const struct weir_r
 {
 	const uint32_t addresses = WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION;
 
-	if (rule->strategy != WEIR_STRATEGY_DIRECT || !(ruleset->resources[rule->resource].flow.fields & addresses))
+	if (rule->strategy != WEIR_STRATEGY_DIRECT || !(weir_flow_of(ruleset, rule)->fields & addresses))
 		return false;
 	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
 }
@@ -395,6 +407,7 @@ static struct weir_ruleset_rule random_limit(struct random *random, const struct
 		.samples = WEIR_SAMPLES_MAX,
 	};
 
+	random_own_key(random, ruleset, &rule);
 	rule.threshold_micro = PICK(random, thresholds_micro);
 	rule.observes = random_percent(random, 20);
 	if (may_override(ruleset, &rule) && random_percent(random, 30))
@@ -418,6 +431,7 @@ static struct weir_ruleset_rule random_rule(struct random *random, const struct 
 						1000, 1000, 1000, 2520, 5000, 60000, 240000};
 	struct weir_ruleset_rule rule = {.resource = resource, .ref_resource = WEIR_NO_RESOURCE};
 
+	random_own_key(random, ruleset, &rule);
 	rule.counts_bytes = random_percent(random, 30);
 	rule.observes = random_percent(random, 15);
 	rule.window = random_below(random, 3);
@@ -758,12 +772,12 @@ static bool is_empty(const struct weir_match *match)
 	return memcmp(match, &none, sizeof(none)) == 0; // NOLINT(bugprone-suspicious-memory-comparison)
 }
 
-static void write_flow(FILE *stream, const struct weir_flow *flow)
+static void write_key(FILE *stream, const char *field, const struct weir_flow *flow)
 {
 	const char *separator = "";
 	unsigned int i;
 
-	fprintf(stream, "    flow: [");
+	fprintf(stream, "    %s: [", field);
 	for (i = 0; i < WEIR_KEY_FIELD_COUNT; i++) {
 		const uint8_t *bits = i == 0 ? flow->source_bits : flow->destination_bits;
 
@@ -860,6 +874,10 @@ static void write_rule(FILE *stream, const struct weir_ruleset *ruleset, const s
 	fprintf(stream, "\n    resource: ");
 	ruleset_write_quoted(stream, ruleset->resources[rule->resource].name);
 	fprintf(stream, "\n");
+	if (rule->has_own_key && rule->own_key.fields)
+		write_key(stream, "per", &rule->own_key);
+	else if (rule->has_own_key)
+		fprintf(stream, "    per: all\n");
 	if (rule->metric == WEIR_METRIC_CONCURRENCY)
 		fprintf(stream, "    metricType: Concurrency\n");
 	else
@@ -969,7 +987,7 @@ void ruleset_write_yaml(const struct weir_ruleset *ruleset, FILE *stream)
 		if (!is_empty(&ruleset->resources[i].match))
 			write_match(stream, &ruleset->resources[i].match);
 		if (ruleset->resources[i].flow.fields)
-			write_flow(stream, &ruleset->resources[i].flow);
+			write_key(stream, "flow", &ruleset->resources[i].flow);
 		if (ruleset->resources[i].is_prioritized)
 			fprintf(stream, "    prioritized: true\n");
 	}

@@ -151,6 +151,37 @@ static void a_rule_with_another_identity_gets_a_new_slot(void **state)
 	weir_ruleset_free(after);
 }
 
+static void another_key_of_its_own_makes_another_rule(void **state)
+{
+	struct weir_ruleset *before = per_source_ruleset(20);
+	struct weir_ruleset *after = per_source_ruleset(20);
+	struct weir_image *image = build(before);
+	struct weir_ruleset_rule *rule = &after->rules[0];
+
+	/* `per` that says what the resource's flow said. */
+	rule->has_own_key = true, rule->own_key = before->resources[0].flow;
+	reload(&image, after, 1001 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	/* What the resource's flow says then does not matter. */
+	after->resources[0].flow = (struct weir_flow){};
+	reload(&image, after, 1002 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	rule->own_key.source_bits[0] = 24;
+	reload(&image, after, 1003 * SECOND);
+	assert_int_equal(image->kept_rules, 0);
+	assert_string_equal(image->why_anew[0], "another flow key");
+	rule->own_key = (struct weir_flow){};
+	reload(&image, after, 1004 * SECOND);
+	assert_int_equal(image->kept_rules, 0);
+	/* All of a resource that has no flow: as without `per`. */
+	rule->has_own_key = false;
+	reload(&image, after, 1005 * SECOND);
+	assert_int_equal(image->kept_rules, 1);
+	weir_image_free(image);
+	weir_ruleset_free(before);
+	weir_ruleset_free(after);
+}
+
 static void a_removed_rules_slot_cools_before_it_is_reused(void **state)
 {
 	struct weir_ruleset *first = per_source_ruleset(20);
@@ -675,6 +706,7 @@ int main(void)
 		cmocka_unit_test(a_changed_threshold_keeps_the_slot_under_a_new_version),
 		cmocka_unit_test(a_changed_threshold_or_burst_leaves_token_buckets_as_they_are),
 		cmocka_unit_test(a_rule_with_another_identity_gets_a_new_slot),
+		cmocka_unit_test(another_key_of_its_own_makes_another_rule),
 		cmocka_unit_test(a_removed_rules_slot_cools_before_it_is_reused),
 		cmocka_unit_test(a_reload_without_free_slots_is_refused),
 		cmocka_unit_test(first_load_makes_room_for_twice_its_rules),

@@ -137,6 +137,36 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		{RULE("sampleCount: 11"), 5, 16, "out of range", "1 to 10"},
 		{RULE("sampleCount: 3"), 5, 16, "no whole number of nanoseconds in 3", "1 2 4 5 8 10"},
 		{RULE("window: Leap"), 5, 11, "no value of 'window'", "'leap'"},
+		{RULE("per: srce"), 5, 8, "'srce' is no field of a flow key", "write source, destination"},
+		{RULE("per: sources"), 5, 8, "'sources' is no field of a flow key", "did you mean 'source'"},
+		{RULE("per: source/24"), 5, 8, "has one prefix length, but the resource takes", "as in source/24/56"},
+		{RULE("per: source/33/64"), 5, 8, "no valid prefix length", "1 to 32 bits of IPv4"},
+		{RULE("per: [source, source]"), 5, 17, "'source' is in the flow key twice", "leave one"},
+		{RULE("per: [source, all]"), 5, 17, "'all' is no field of a flow key",
+		 "write 'per: all', and no field"},
+		{RULE("per: 10s"), 5, 8, "'10s' is no field of a flow key", "a time stands in the rate"},
+		{RULE("per: {a: b}"), 5, 8, "'per' must be a single value", NULL},
+		{"resources: [{name: a, flow: all}]\nrules: []\n", 1, 29, "'all' is no field of a flow key",
+		 "leave 'flow' out"},
+		{"resources: [{name: a, per: source}]\nrules: []\n", 1, 23, "resource has no field 'per'",
+		 "a resource's key is its 'flow'"},
+		{BREAKER(RATIO ", per: all"), 3, 101, "a circuit breaker has no field 'per'",
+		 "a resource's key is its 'flow'"},
+		{"systemRules: [{metricType: Load, triggerCount: 1, per: all}]\n", 1, 51,
+		 "a rule of 'systemRules' has no field 'per'", "rules under 'rules:' have it"},
+		/* what goes by the rule's key */
+		{KEYED "rules:\n- resource: b\n  threshold: 5\n  per: source/24/56\n  overrides: [{source: 192.0.2.1, "
+		       "threshold: 1}]\n",
+		 6, 24, "prefix '192.0.2.1' is longer than the flow key's, which is /24", NULL},
+		{KEYED
+		 "rules:\n- resource: a\n  threshold: 5\n  per: vlan\n  overrides: [{source: 192.0.2.1, threshold: "
+		 "1}]\n",
+		 6, 24, "source is not in the flow key of 'a#1'", "see 'per'"},
+		{KEYED "rules:\n- {resource: a, threshold: 5, per: source, relationStrategy: AssociatedResource, "
+		       "refResource: "
+		       "c}\n",
+		 3, 95, "refResource 'c' has another flow key than the rule",
+		 "give refResource the key that 'per' says"},
 		{RULE("unit: bits"), 5, 9, "no value of 'unit'", "write 'rate: 100Mbit/s'"},
 		{RULE("rate: 5/s"), 4, 14, "'rate' says it already, so there can be no 'threshold'", "leave one"},
 		{ONE_RULE("rate: 5"), 3, 25, "does not say in what time", "write 5/s"},

@@ -98,7 +98,7 @@ static void a_word_of_another_limiter_is_answered_with_ours(void **state)
 		{RULE("pps: 5"), 5, 3, "no field 'pps'", "'rate: 20/s'"},
 		{RULE("bps: 5"), 5, 3, "no field 'bps'", "'rate: 100Mbit/s'"},
 		{RULE("interval: 1s"), 5, 3, "no field 'interval'", "'statInterval: 1m'"},
-		{RULE("per: minute"), 5, 3, "no field 'per'", "'rate: 6/min'"},
+		{RULE("per: minute"), 5, 8, "'minute' is no field of a flow key", "'rate: 6/min'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)

@@ -311,6 +311,35 @@ static void flow_is_one_field_a_list_or_empty(void **state)
 	assert_int_equal(resources[3].flow.destination_bits[0], 32);
 }
 
+static void per_is_a_key_of_a_rule_or_all(void **state)
+{
+	struct bench *bench = *state;
+	const struct weir_ruleset *ruleset;
+
+	assert_reads(bench, "resources:\n"
+			    "- {name: a, flow: source}\n"
+			    "- {name: b, match: {family: ipv4}, flow: source}\n"
+			    "- {name: c}\n"
+			    "rules:\n"
+			    "- {resource: a, threshold: 1}\n"
+			    "- {resource: a, threshold: 1, per: [source/24/56, destinationPort]}\n"
+			    "- {resource: a, threshold: 1, per: all}\n"
+			    "- {resource: a, threshold: 1, per: source}\n"
+			    "- {resource: b, threshold: 1, per: source/24}\n"
+			    "- {resource: c, threshold: 1, per: destination}\n");
+	ruleset = bench->ruleset;
+	assert_ptr_equal(weir_flow_of(ruleset, &ruleset->rules[0]), &ruleset->resources[0].flow);
+	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[1])->fields,
+			 WEIR_KEY_SOURCE | WEIR_KEY_DESTINATION_PORT);
+	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[1])->source_bits[1], 56);
+	assert_true(ruleset->rules[2].has_own_key);
+	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[2])->fields, 0);
+	assert_memory_equal(weir_flow_of(ruleset, &ruleset->rules[3]), &ruleset->resources[0].flow,
+			    sizeof(struct weir_flow));
+	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[4])->source_bits[0], 24);
+	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[5])->fields, WEIR_KEY_DESTINATION);
+}
+
 static void json_is_read_as_yaml(void **state)
 {
 	struct bench *bench = *state;
@@ -667,6 +696,7 @@ int main(void)
 		TEST(every_condition_of_a_match_is_read),
 		TEST(interval_zero_is_one_second),
 		TEST(flow_is_one_field_a_list_or_empty),
+		TEST(per_is_a_key_of_a_rule_or_all),
 		TEST(json_is_read_as_yaml),
 		TEST(anchors_and_aliases_mean_what_they_name),
 		TEST(an_alias_means_the_latest_anchor_of_its_name),

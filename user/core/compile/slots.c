@@ -80,9 +80,14 @@ static const struct weir_ruleset_resource *resource_of(const struct slotting *sl
 	return weir_resource_of(slotting->ruleset, rule);
 }
 
+static bool has_flows(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
+{
+	return weir_flow_of(slotting->ruleset, rule)->fields;
+}
+
 static struct weir_rule_identity identity_of(const struct slotting *slotting, const struct weir_ruleset_rule *rule)
 {
-	const struct weir_flow *flow = &resource_of(slotting, rule)->flow;
+	const struct weir_flow *flow = weir_flow_of(slotting->ruleset, rule);
 	struct weir_rule_identity identity;
 
 	/* Compared as memory, so no byte may be left unset. */
@@ -127,9 +132,8 @@ static bool fits(const struct slotting *slotting, const struct weir_ruleset_rule
 			return false;
 		units_most = WEIR_NARROW_THRESHOLD_MAX;
 	}
-	return terms->has_window && !terms->is_meter && resource_of(slotting, rule)->flow.fields &&
-	       terms->units_max <= units_most && bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
-	       slotting->span_ns / bucket_ns(rule) < 1ull << 32;
+	return terms->has_window && !terms->is_meter && has_flows(slotting, rule) && terms->units_max <= units_most &&
+	       bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN && slotting->span_ns / bucket_ns(rule) < 1ull << 32;
 }
 
 /* ---- what is kept ---- */
@@ -245,7 +249,7 @@ static bool is_forgotten(const struct slotting *slotting, const struct weir_rule
 	const struct weir_kind *kind = weir_kinds[terms->kind];
 	uint64_t idle_ns;
 
-	if (!info->flows_until_ns || !resource_of(slotting, rule)->flow.fields)
+	if (!info->flows_until_ns || !has_flows(slotting, rule))
 		return true;
 	idle_ns = slotting->now_ns > info->flows_until_ns ? slotting->now_ns - info->flows_until_ns : 0;
 	if (kind->flow_memory_ns && idle_ns < kind->flow_memory_ns(rule))
@@ -518,7 +522,7 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 			plan->timing = 0;
 			continue;
 		}
-		plan->storage = resource_of(slotting, rule)->flow.fields && !weir_kind_of(rule)->lends
+		plan->storage = has_flows(slotting, rule) && !weir_kind_of(rule)->lends
 					? WEIR_STORAGE_WIDE
 					: WEIR_STORAGE_LONE; /* of what lends no row is looked for */
 		if (!fits(slotting, rule, storage))
@@ -535,7 +539,7 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 /* Strangers are counted by the windows of the first timings alone. */
 static int check_strangers(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
 {
-	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !resource_of(slotting, rule)->flow.fields)
+	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !has_flows(slotting, rule))
 		return 0;
 	return weir_diag_error(
 		slotting->diag, &rule->place, NULL,
@@ -765,6 +769,8 @@ static void describe_terms(const struct slotting *slotting, const struct weir_ru
 	info->override_count = rule->override_count;
 	info->overrides_destination = rule->override_count && rule->override_field == WEIR_KEY_DESTINATION;
 	info->overrides_digest = digest_of_overrides(rule);
+	info->families = resource_of(slotting, rule)->match.families;
+	info->counts_whole = has_flows(slotting, rule) && !weir_counted_flow_of(slotting->ruleset, rule)->fields;
 	info->queueing_ns_max = queueing_ns_max(slotting, rule);
 	info->penalty_ms = rule->penalty_ms;
 	info->penalty_ms_max = rule->penalty_ms_max;

@@ -18,7 +18,7 @@
  */
 static bool warms_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !weir_resource_of(ruleset, rule)->flow.fields)
+	if (rule->strategy != WEIR_STRATEGY_WARM_UP || !weir_flow_of(ruleset, rule)->fields)
 		return false;
 	return rule->relation == WEIR_RELATION_CURRENT || ruleset->resources[rule->ref_resource].flow.fields;
 }

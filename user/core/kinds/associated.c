@@ -18,15 +18,17 @@ static void refer_to(struct weir_reader *reader, const struct weir_draft *draft,
 {
 	const struct weir_node *value = draft->value[RULE_REF_RESOURCE];
 	const struct weir_ruleset_resource *reference = &reader->ruleset->resources[index];
-	const struct weir_ruleset_resource *own = &reader->ruleset->resources[draft->rule->resource];
+	const struct weir_flow *own = weir_flow_of(reader->ruleset, draft->rule);
 
-	if (reference == own)
+	if (index == draft->rule->resource)
 		weir_complain(reader, value, "name another, or use CurrentResource",
 			      "refResource is the rule's own resource");
-	else if (reference->flow.fields && memcmp(&reference->flow, &own->flow, sizeof(own->flow)))
-		weir_complain(reader, value, "give both resources the same flow key, or refResource none",
-			      "refResource '%.*s' has another flow key than the rule's resource",
-			      WEIR_SHOWN(reference->name));
+	else if (reference->flow.fields && memcmp(&reference->flow, own, sizeof(*own)))
+		weir_complain(reader, value,
+			      draft->rule->has_own_key ? "give refResource the key that 'per' says, or none"
+						       : "give both resources the same flow key, or refResource none",
+			      "refResource '%.*s' has another flow key than the rule%s", WEIR_SHOWN(reference->name),
+			      draft->rule->has_own_key ? "" : "'s resource");
 	else
 		draft->rule->ref_resource = index;
 }

@@ -190,7 +190,7 @@ const struct weir_kind weir_kind_connections = {
 	.metric = WEIR_METRIC_CONCURRENCY,
 	.check_choices = check_choices,
 	/* Who writes what is the default anyway, such as Direct, means no harm; a unit would be the wrong one. */
-	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_METRIC | 1u << RULE_THRESHOLD |
+	.fields = 1u << RULE_NAME | 1u << RULE_RESOURCE | 1u << RULE_PER | 1u << RULE_METRIC | 1u << RULE_THRESHOLD |
 		  1u << RULE_STRATEGY | 1u << RULE_BEHAVIOR | 1u << RULE_RELATION | 1u << RULE_MODE |
 		  1u << RULE_OVERRIDES,
 	.others_condition = "rules without metricType Concurrency",

@@ -36,10 +36,11 @@ static void check(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_complain(reader, draft->value[RULE_BURST_COUNT], "lower the one or the other",
 			      "the threshold and the burstCount are more than %llu together", WEIR_THRESHOLD_UNITS_MAX);
 	if (rule->strategy == WEIR_STRATEGY_WARM_UP && draft->has_resource &&
-	    reader->ruleset->resources[rule->resource].flow.fields)
-		weir_complain(reader, weir_draft_at(draft, RULE_STRATEGY),
-			      "use Direct or MemoryAdaptive, another window, or a resource without a flow key",
-			      "'window: tokens' cannot warm up each flow by itself");
+	    weir_flow_of(reader->ruleset, rule)->fields)
+		weir_complain(
+			reader, weir_draft_at(draft, RULE_STRATEGY),
+			"use Direct or MemoryAdaptive, another window, 'per: all', or a resource without a flow key",
+			"'window: tokens' cannot warm up each flow by itself");
 }
 
 static void warn(struct weir_reader *reader, const struct weir_draft *draft)

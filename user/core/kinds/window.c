@@ -16,12 +16,13 @@ static bool is_chosen(const struct weir_choices *choices)
 /* Who has no flows has no flow that is pushed out. */
 static void warn_of_no_flows(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	const struct weir_ruleset_resource *resources = reader->ruleset->resources;
+	const struct weir_ruleset_rule *rule = draft->rule;
 
-	if (draft->value[RULE_WHEN_FULL] && draft->has_resource && !resources[draft->rule->resource].flow.fields)
+	if (draft->value[RULE_WHEN_FULL] && draft->has_resource && !weir_flow_of(reader->ruleset, rule)->fields)
 		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",
-			  "'whenFull' has no effect: resource '%.*s' has no flow key",
-			  WEIR_SHOWN(resources[draft->rule->resource].name));
+			  "'whenFull' has no effect: %s '%.*s' has no flow key",
+			  rule->has_own_key ? "rule" : "resource",
+			  WEIR_SHOWN(rule->has_own_key ? rule->name : weir_resource_of(reader->ruleset, rule)->name));
 }
 
 /* ---- flow tables ---- */

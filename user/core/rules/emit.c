@@ -213,15 +213,20 @@ static void write_key_field(struct weir_writer *writer, const struct weir_flow *
 	weir_write_word(writer, NULL, text);
 }
 
+static void write_key(struct weir_writer *writer, const char *field, const struct weir_flow *flow)
+{
+	weir_write_inline_list(writer, field);
+	for (int place = 0; place < WEIR_KEY_FIELD_COUNT; place++)
+		if (flow->fields >> place & 1)
+			write_key_field(writer, flow, place);
+	weir_write_end(writer);
+}
+
 static void write_resource(struct weir_writer *writer, const struct weir_ruleset_resource *resource)
 {
 	weir_write_word(writer, "name", resource->name);
 	write_match(writer, &resource->match);
-	weir_write_inline_list(writer, "flow");
-	for (int place = 0; place < WEIR_KEY_FIELD_COUNT; place++)
-		if (resource->flow.fields >> place & 1)
-			write_key_field(writer, &resource->flow, place);
-	weir_write_end(writer);
+	write_key(writer, "flow", &resource->flow);
 	if (resource->is_prioritized)
 		weir_write_word(writer, "prioritized", "true");
 }
@@ -317,6 +322,10 @@ static void write_limit(struct weir_writer *writer, const struct weir_ruleset *r
 
 	weir_write_word(writer, weir_rule_fields[RULE_NAME], rule->name);
 	weir_write_word(writer, weir_rule_fields[RULE_RESOURCE], ruleset->resources[rule->resource].name);
+	if (rule->has_own_key && rule->own_key.fields)
+		write_key(writer, weir_rule_fields[RULE_PER], &rule->own_key);
+	else if (rule->has_own_key)
+		weir_write_word(writer, weir_rule_fields[RULE_PER], "all");
 	if (kind->metric_name)
 		weir_write_word(writer, weir_rule_fields[RULE_METRIC], kind->metric_name);
 	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)

@@ -139,7 +139,7 @@ static const char *advice_for(const char *word)
 		{"pps", "write 'rate: 20/s'"},
 		{"bps", "write 'rate: 100Mbit/s'"},
 		{"interval", "write 'statInterval: 1m'; or 'rate: 6/min', which has it in it"},
-		{"per", "write 'rate: 6/min'"},
+		{"per", "rules under 'rules:' have it; for all else, a resource's key is its 'flow'"},
 		{"action", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
 		{"target", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
 		{"src", "write 'source'"},

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a resource is: the match, and the flow key. */
+#include <ctype.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "rules/interface_words.h"
 #include "rules/parse.h"
+#include "rules/quantity.h"
 
 #define PLACE_OF_SPECIAL(constant, name, member, part) MATCH_##constant,
 #define PLACE_OF_RANGE(constant, name, member, highest, none, who) MATCH_##constant,
@@ -253,26 +255,58 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 struct flow_draft {
 	struct weir_flow *flow;
 	uint8_t families;
+	const char *of_all; /* what to write for no key */
 };
+
+/* "minute", "10s" */
+static bool is_time(const char *text)
+{
+	struct weir_refusal ignored;
+	char one[16];
+	uint64_t ns;
+
+	snprintf(one, sizeof(one), "%s%.8s", isdigit((unsigned char)text[0]) ? "" : "1", text);
+	return !weir_parse_duration(one, &ns, &ignored);
+}
 
 /* The items are fields of one key, not a list to keep: `item` is a byte that nobody looks at. */
 static int parse_flow_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
 	const struct flow_draft *draft = context;
 
+	if (!strcmp(text, "all") || is_time(text)) {
+		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "%s",
+				   is_time(text) ? "a time stands in the rate: 'rate: 6/min'" : draft->of_all);
+	}
 	return weir_parse_flow_field(text, draft->families, draft->flow, reterr_refusal);
 }
 
-void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+static void read_key(struct weir_reader *reader, const struct weir_node *node, const char *field,
+		     const struct flow_draft *draft)
 {
-	struct flow_draft draft = {.flow = flow, .families = families};
 	_cleanup_(weir_freep) void *unused = NULL;
 	size_t count = 0;
 
 	/* Unlike a condition, a key may be empty: the whole resource is one flow. */
 	if (node->kind == WEIR_NODE_LIST && !node->count)
 		return;
-	weir_read_items(reader, node, "flow", parse_flow_item, &draft, 1, &unused, &count);
+	weir_read_items(reader, node, field, parse_flow_item, draft, 1, &unused, &count);
+}
+
+void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+{
+	const struct flow_draft draft = {flow, families, "leave 'flow' out: then the whole resource is one flow"};
+
+	read_key(reader, node, "flow", &draft);
+}
+
+void weir_read_per(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow)
+{
+	const struct flow_draft draft = {flow, families, "write 'per: all', and no field beside it"};
+
+	if (node->kind != WEIR_NODE_WORD || strcmp(node->text, "all"))
+		read_key(reader, node, "per", &draft);
 }
 
 bool weir_match_holds_tcp(const struct weir_match *match)

@@ -13,6 +13,7 @@ static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "des
 struct overrides {
 	struct weir_reader *reader;
 	const struct weir_ruleset_resource *resource; /* NULL: not known */
+	const struct weir_flow *flow;		      /* the rule's; then NULL, too */
 	struct weir_ruleset_rule *rule;
 	const struct weir_node *first;	/* the first prefix, which says of what kind all are */
 	const struct weir_node **nodes; /* what to point at, by override */
@@ -33,11 +34,12 @@ static bool take_kind(struct overrides *overrides, const struct weir_node *node,
 	if (!overrides->first) {
 		overrides->first = node;
 		rule->override_field = field;
-		if (overrides->resource && !(overrides->resource->flow.fields & field))
+		if (overrides->flow && !(overrides->flow->fields & field))
 			weir_complain(overrides->reader, node,
-				      "overrides hold for flows of the resource's key: see 'flow'",
+				      rule->has_own_key ? "overrides hold for flows of the rule's key: see 'per'"
+							: "overrides hold for flows of the resource's key: see 'flow'",
 				      "%s is not in the flow key of '%.*s'", kind_of(overrides),
-				      WEIR_SHOWN(overrides->resource->name));
+				      WEIR_SHOWN(rule->has_own_key ? rule->name : overrides->resource->name));
 	}
 	if (rule->override_field == field)
 		return true;
@@ -54,10 +56,10 @@ static bool check_length(struct overrides *overrides, const struct weir_node *no
 	const uint8_t *key_bits;
 	unsigned int longest;
 
-	if (!resource || !(resource->flow.fields & overrides->rule->override_field))
+	if (!resource || !(overrides->flow->fields & overrides->rule->override_field))
 		return true;
-	key_bits = overrides->rule->override_field == WEIR_KEY_SOURCE ? resource->flow.source_bits
-								      : resource->flow.destination_bits;
+	key_bits = overrides->rule->override_field == WEIR_KEY_SOURCE ? overrides->flow->source_bits
+								      : overrides->flow->destination_bits;
 	longest = key_bits[prefix->family == 6];
 	if (resource->match.families && !(resource->match.families & (prefix->family == 6 ? 2 : 1)))
 		weir_warn(overrides->reader, node, "leave it out", "the override has no effect: '%.*s' takes only %s",
@@ -195,7 +197,12 @@ static void check_unique(struct overrides *overrides)
 void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
 			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule)
 {
-	struct overrides overrides = {.reader = reader, .resource = resource, .rule = rule};
+	struct overrides overrides = {
+		.reader = reader,
+		.resource = resource,
+		.flow = resource ? weir_flow_of(reader->ruleset, rule) : NULL,
+		.rule = rule,
+	};
 
 	if (node->kind != WEIR_NODE_LIST) {
 		weir_complain(reader, node, "begin each of them with '- '", "'overrides' must be a list");

@@ -78,6 +78,18 @@ static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
 		reader->resource_rules[draft->rule->resource]++;
 }
 
+/* A key that is not the resource's: what it may be goes by the resource's match. */
+static void read_per(struct weir_reader *reader, struct weir_draft *draft)
+{
+	const struct weir_node *value = draft->value[RULE_PER];
+	struct weir_ruleset_rule *rule = draft->rule;
+
+	if (!value || !draft->has_resource)
+		return;
+	weir_read_per(reader, value, reader->ruleset->resources[rule->resource].match.families, &rule->own_key);
+	rule->has_own_key = true;
+}
+
 static char *default_name(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	struct weir_refusal refusal;
@@ -427,6 +439,7 @@ void weir_read_identity(struct weir_reader *reader, struct weir_draft *draft)
 static void read_rest(struct weir_reader *reader, struct weir_draft *draft)
 {
 	weir_read_identity(reader, draft);
+	read_per(reader, draft);
 	read_threshold(reader, draft);
 	read_burst(reader, draft);
 	read_interval(reader, draft);

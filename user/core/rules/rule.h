@@ -18,6 +18,7 @@
 #define WEIR_RULE_FIELDS(FIELD, NUMBER, COUNT, BYTES)                                                                  \
 	FIELD(NAME, "name")                                                                                            \
 	FIELD(RESOURCE, "resource")                                                                                    \
+	FIELD(PER, "per")                                                                                              \
 	FIELD(METRIC, "metricType")                                                                                    \
 	FIELD(THRESHOLD, "threshold")                                                                                  \
 	FIELD(RATE, "rate")                                                                                            \

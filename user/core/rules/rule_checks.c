@@ -154,7 +154,7 @@ static void check_overrides(struct weir_reader *reader, const struct weir_draft 
 			      "overrides need a threshold that does not move, and %s has none",
 			      weir_strategy_names[rule->strategy]);
 	if (rule->ref_resource != WEIR_NO_RESOURCE && !resources[rule->ref_resource].flow.fields)
-		weir_complain(reader, value, "give refResource the flow key of the rule's resource",
+		weir_complain(reader, value, "give refResource the flow key of the rule",
 			      "overrides are for single flows, and refResource '%.*s' has no flow key",
 			      WEIR_SHOWN(resources[rule->ref_resource].name));
 	weir_read_overrides(reader, value, draft->has_resource ? &resources[rule->resource] : NULL, rule);

@@ -62,6 +62,17 @@ const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *
 	return rule->resource == WEIR_NO_RESOURCE ? &none : &ruleset->resources[rule->resource];
 }
 
+const struct weir_flow *weir_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	return rule->has_own_key ? &rule->own_key : &weir_resource_of(ruleset, rule)->flow;
+}
+
+const struct weir_flow *weir_counted_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	return rule->relation == WEIR_RELATION_ASSOCIATED ? &ruleset->resources[rule->ref_resource].flow
+							  : weir_flow_of(ruleset, rule);
+}
+
 size_t weir_count_system_rules(const struct weir_ruleset *ruleset)
 {
 	size_t count = 0;

@@ -141,6 +141,8 @@ uint64_t weir_cluster_silent_ns(const char *word);
 struct weir_ruleset_rule {
 	char *name;			/* default RESOURCE#N */
 	size_t resource;		/* index into resources; of a system rule WEIR_NO_RESOURCE */
+	bool has_own_key;		/* `per`: its flows are not its resource's */
+	struct weir_flow own_key;	/* ... but these; else zero */
 	enum weir_system_metric system; /* of a system rule; these come before all others */
 	bool is_bbr;			/* ... of Load and CpuUsage: BBR */
 	enum weir_metric metric;  /* Concurrency goes by connections, a breaker by requests: docs/connections.md */
@@ -254,6 +256,12 @@ int weir_ruleset_check_memory(const struct weir_ruleset *ruleset, uint64_t total
 /* The resource of a rule; of a system rule one without a name, a match and a flow key. */
 const struct weir_ruleset_resource *weir_resource_of(const struct weir_ruleset *ruleset,
 						     const struct weir_ruleset_rule *rule);
+
+/* The flows of a rule: of its own key, or of its resource's. */
+const struct weir_flow *weir_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
+
+/* Whose traffic is compared with its threshold: the same, or all of a refResource without a key. */
+const struct weir_flow *weir_counted_flow_of(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule);
 
 size_t weir_count_system_rules(const struct weir_ruleset *ruleset);
 

@@ -29,20 +29,22 @@ struct weir_replay_plot {
 	double *values;
 };
 
-/* The first rule that moves, else the first. */
+/* The first that limits all packets together, if there is one; of these, or of all others, the first that moves. */
 static uint32_t shown_rule(const struct weir_ruleset *ruleset, size_t resource)
 {
-	uint32_t first = NO_RULE;
+	uint32_t shown = NO_RULE;
+	int best = -1;
 
 	for (size_t i = 0; i < ruleset->rule_count; i++) {
-		if (ruleset->rules[i].resource != resource)
+		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
+		int rank = 2 * !weir_flow_of(ruleset, rule)->fields + (rule->strategy != WEIR_STRATEGY_DIRECT);
+
+		if (rule->resource != resource || rank <= best)
 			continue;
-		if (ruleset->rules[i].strategy != WEIR_STRATEGY_DIRECT)
-			return i;
-		if (first == NO_RULE)
-			first = i;
+		best = rank;
+		shown = i;
 	}
-	return first;
+	return shown;
 }
 
 static void prepare_curve(struct weir_replay_plot *plot, size_t number)
@@ -55,7 +57,9 @@ static void prepare_curve(struct weir_replay_plot *plot, size_t number)
 	*curve = (struct curve){
 		.offered = values,
 		.admitted = values + plot->picture.bins,
-		.threshold = rule == NO_RULE || resource->flow.fields ? NULL : values + 2 * plot->picture.bins,
+		.threshold = rule == NO_RULE || weir_flow_of(plot->ruleset, &plot->ruleset->rules[rule])->fields
+				     ? NULL
+				     : values + 2 * plot->picture.bins,
 		.rule = rule,
 		.counts_bytes = rule != NO_RULE && plot->ruleset->rules[rule].counts_bytes,
 	};

@@ -34,7 +34,7 @@ static bool is_about_connections(const struct weir_ruleset_rule *rule)
 	return weir_kind_of(rule)->counts_connections || weir_kind_of(rule)->is_breaker;
 }
 
-/* Rules that are about connections, or that are not; or those of them whose resource has a flow key. */
+/* Rules that are about connections, or that are not; or those of them that have a flow key. */
 static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connections, bool has_key)
 {
 	size_t i, count = 0;
@@ -43,7 +43,7 @@ static size_t count_rules(const struct weir_ruleset *ruleset, bool counts_connec
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
 
 		count += is_about_connections(rule) == counts_connections &&
-			 (!has_key || weir_resource_of(ruleset, rule)->flow.fields);
+			 (!has_key || weir_flow_of(ruleset, rule)->fields);
 	}
 	return count;
 }
