@@ -311,6 +311,8 @@ static json_t *describe_rule(const struct weir_ruleset *ruleset, const struct we
 			 : kind->is_breaker ? describe_breaker(image, rule, place)
 					    : describe_metric(image, rule, place);
 
+	if (rule->has_own_key)
+		json_object_set_new(fields, "per", describe_flow(&rule->own_key));
 	if (rule->override_count)
 		json_object_set_new(fields, "overrides", describe_overrides(rule));
 	return fields;
@@ -498,17 +500,24 @@ static void print_bit_rate(uint64_t micro, uint64_t interval_ns)
 	printf(" (%.4g %s)", rate, units[unit]);
 }
 
-/* "20 packets per 1 s", and how that moves. */
-static void print_limit(const struct weir_ruleset_rule *rule)
+/* " per source/24", " in all" */
+static void print_whose(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
+{
+	char words[WEIR_WORDS_BYTES];
+
+	printf(" %s", weir_format_whose_rule(ruleset, rule, words));
+}
+
+/* "20/s per source/24", and how that moves. */
+static void print_limit(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
 	const struct weir_memory_fields *memory = &rule->memory;
+	const uint64_t micro = rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE ? memory->low_units * WEIR_MICRO
+									       : rule->threshold_micro;
+	char words[WEIR_WORDS_BYTES];
 
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		printf("%llu", (unsigned long long)memory->low_units);
-	else
-		print_threshold(rule->threshold_micro);
-	printf(" %s per ", rule->counts_bytes ? "bytes" : "packets");
-	print_time(rule->interval_ns);
+	fputs(weir_format_rate(micro, rule->interval_ns, rule->counts_bytes, words), stdout);
+	print_whose(ruleset, rule);
 	if (rule->counts_bytes && rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
 		print_bit_rate(rule->threshold_micro, rule->interval_ns);
 	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
@@ -587,13 +596,16 @@ static void print_rule(const struct weir_ruleset *ruleset, const struct weir_ima
 
 	printf("  %s %s: ", kind->is_breaker ? "breaker" : "rule  ", rule->name);
 	if (kind->has_interval) {
-		print_limit(rule);
+		print_limit(ruleset, rule);
 		print_judging(ruleset, image, place);
 	} else if (kind->is_breaker) {
 		print_breaker(rule);
+		putchar(',');
+		print_whose(ruleset, rule);
 	} else {
 		print_threshold(rule->threshold_micro);
 		printf(" %s%s open at once", kind->noun, rule->threshold_micro == WEIR_MICRO ? "" : "s");
+		print_whose(ruleset, rule);
 	}
 	print_penalty(rule);
 	if (rule->aggregates)

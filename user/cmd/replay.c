@@ -160,7 +160,7 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 {
 	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
-	char words[WEIR_WORDS_BYTES];
+	char words[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
@@ -169,7 +169,9 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 		if (!kind->counts_connections)
 			continue;
 		weir_table_cell(&table, "%s", ruleset->rules[i].name);
-		weir_table_cell(&table, "%s", weir_format_count(ruleset->rules[i].threshold_micro, kind->noun, words));
+		weir_table_cell(&table, "%s %s",
+				weir_format_count(ruleset->rules[i].threshold_micro, kind->noun, words),
+				weir_format_whose_rule(ruleset, &ruleset->rules[i], whose));
 		weir_table_connections(&table, &report->rules[i].connections);
 	}
 	if (!table.cell_count)
@@ -180,14 +182,14 @@ static void print_connections(const struct weir_ruleset *ruleset, const struct w
 
 static bool has_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)
 {
-	return ruleset->resources[rule->resource].flow.fields;
+	return weir_flow_of(ruleset, rule)->fields;
 }
 
 static void print_breakers(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
 	static const char *const headings[] = {WEIR_BREAKER_HEADINGS};
 	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
-	char words[WEIR_WORDS_BYTES];
+	char words[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
 	size_t i;
 
 	for (i = 0; i < ruleset->rule_count; i++) {
@@ -197,7 +199,8 @@ static void print_breakers(const struct weir_ruleset *ruleset, const struct weir
 		if (!weir_kind_of(rule)->is_breaker)
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
-		weir_table_cell(&table, "%s", weir_format_breaker(&breaker, words));
+		weir_table_cell(&table, "%s, %s", weir_format_breaker(&breaker, words),
+				weir_format_whose_rule(ruleset, rule, whose));
 		weir_table_breaker(&table, &report->rules[i].breaker, breaker.strategy, has_flows(ruleset, rule));
 	}
 	if (!table.cell_count)

@@ -149,16 +149,15 @@ static double share_of_busiest(const struct weir_top *top, uint32_t slot)
 static void set_limit(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)
 {
 	const struct weir_rule_info *rule = &top->instance->rules[line->slot];
-	char words[WEIR_WORDS_BYTES], interval[32], threshold[16];
+	char words[WEIR_WORDS_BYTES], rate[WEIR_WORDS_BYTES];
 
 	if (weir_has_signal(rule) || weir_is_breaker(rule) || weir_warms_flows(rule) || weir_has_connections(rule)) {
 		snprintf(line->limit, sizeof(line->limit), "%s", weir_format_limit(rule, words));
 		return;
 	}
-	weir_format_interval(rule->identity.interval_ns, interval, sizeof(interval));
-	snprintf(line->limit, sizeof(line->limit), "%s%s per %s",
-		 weir_top_number(top->controller.thresholds[place], threshold), rule->identity.counts_bytes ? " B" : "",
-		 interval);
+	weir_format_rate(top->controller.thresholds[place] * WEIR_MICRO, rule->identity.interval_ns,
+			 rule->identity.counts_bytes, rate);
+	snprintf(line->limit, sizeof(line->limit), "%.40s %.80s", rate, weir_format_whose_limit(rule, words));
 }
 
 static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top_rule *line)

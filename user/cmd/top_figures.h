@@ -32,7 +32,7 @@ struct weir_top_rule {
 	bool observes;					      /* by itself */
 	bool drops_nothing;				      /* it observes, or the whole instance does */
 	struct weir_top_rates rates;			      /* offered and admitted: of its resource */
-	char limit[48];					      /* in force now: "1000 per 1 s" */
+	char limit[128];				      /* in force now: "1000/s per source" */
 	double share;					      /* of its busiest flow; below 0: none is known */
 	const uint64_t *passed_by_second, *blocked_by_second; /* WEIR_MINUTE, of its resource; NULL: none */
 };

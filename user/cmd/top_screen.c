@@ -18,7 +18,6 @@
 
 #define FLOW_COLUMNS_MIN 24
 #define RATE_COLUMNS 10
-#define LIMIT_COLUMNS 14
 #define SHARE_COLUMNS 6
 #define UNITS_COLUMNS 11
 #define WIDE_COLUMNS 110	       /* from here on there is room for the resource */
@@ -80,6 +79,12 @@ void weir_top_screen_end(void)
 static int name_columns(void)
 {
 	return COLS >= VERY_WIDE_COLUMNS ? 32 : 16;
+}
+
+/* Room for "20/s per source/24". */
+static int limit_columns(void)
+{
+	return COLS >= WIDE_COLUMNS ? 24 : 18;
 }
 
 /* Text in so many columns, cut with an ellipsis; returns the column after them. Beyond the edge, where it would go on
@@ -280,7 +285,7 @@ static int draw_rule_headings(int y)
 	x = put(y, x, RATE_COLUMNS, true, "OFFERED/s");
 	x = put(y, x, RATE_COLUMNS + 1, true, "ADMITTED/s");
 	x = put(y, x, RATE_COLUMNS, true, "DROPPED/s");
-	x = put(y, x + 1, LIMIT_COLUMNS, false, "LIMIT NOW");
+	x = put(y, x + 1, limit_columns(), false, "LIMIT NOW");
 	x = put(y, x, SHARE_COLUMNS, true, "SHARE");
 	put(y, x + 1, COLS - x - 1, false, "LAST MINUTE");
 	attroff(A_REVERSE);
@@ -306,7 +311,7 @@ static void draw_rule(int y, const struct weir_top_rule *rule, bool is_chosen)
 		 weir_top_number(rule->drops_nothing ? rule->rates.would_drop : rule->rates.dropped, number));
 	x = put(y, x, RATE_COLUMNS, true, dropped);
 	attroff(COLOR_PAIR(drops ? PAIR_DROPS : 0));
-	x = put(y, x + 1, LIMIT_COLUMNS, false, rule->limit);
+	x = put(y, x + 1, limit_columns(), false, rule->limit);
 	x = put_share(y, x, rule->share);
 	put_spark(y, x + 1, COLS - x - 1, rule);
 }

@@ -200,7 +200,7 @@ static json_t *json_breaker_rule(const struct weir_rule_info *rule)
 	return fields;
 }
 
-json_t *weir_json_rule(const struct weir_rule_info *rule)
+static json_t *json_rule(const struct weir_rule_info *rule)
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 
@@ -217,4 +217,13 @@ json_t *weir_json_rule(const struct weir_rule_info *rule)
 	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
 			 kind->metric_name, "mode", rule->observes ? "observe" : "enforce", "threshold",
 			 weir_json_threshold(rule->threshold_micro));
+}
+
+json_t *weir_json_rule(const struct weir_rule_info *rule)
+{
+	char words[WEIR_WORDS_BYTES];
+	json_t *fields = json_rule(rule);
+
+	json_object_set_new(fields, "limit", json_string(weir_format_limit(rule, words)));
+	return fields;
 }

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "kind/kind.h"
+#include "rules/quantity.h"
 #include "rules/values.h"
 
 const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
@@ -101,14 +102,96 @@ void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
 	snprintf(text, text_bytes, "%llu%s", whole, decimals);
 }
 
-/* The same, or of MemoryAdaptive "1000 to 100". */
-static void format_threshold(const struct weir_rule_info *rule, char *text, size_t text_bytes)
+/* Of bytes "12.5MB": with the largest prefix that leaves six decimals and something before them. */
+static void format_amount(uint64_t micro, bool counts_bytes, char *text, size_t text_bytes)
 {
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		snprintf(text, text_bytes, "%llu to %llu", (unsigned long long)rule->memory.low_units,
-			 (unsigned long long)rule->memory.high_units);
+	static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+	char number[32];
+	size_t prefix = 0;
+
+	for (; counts_bytes && prefix + 1 < ARRAY_SIZE(prefixes) && micro >= 1000 * WEIR_MICRO && micro % 1000 == 0;
+	     prefix++)
+		micro /= 1000;
+	weir_format_micro(micro, number, sizeof(number));
+	snprintf(text, text_bytes, "%s%s%s", number, prefixes[prefix], counts_bytes ? "B" : "");
+}
+
+/* "s", "min", "100ms": what stands behind the '/' of a rate. */
+static void format_rate_time(uint64_t interval_ns, char text[WEIR_DURATION_TEXT_BYTES])
+{
+	char duration[WEIR_DURATION_TEXT_BYTES];
+
+	weir_format_duration(interval_ns, duration);
+	if (!strcmp(duration, "1m"))
+		snprintf(text, WEIR_DURATION_TEXT_BYTES, "min");
 	else
-		weir_format_micro(rule->threshold_micro, text, text_bytes);
+		snprintf(text, WEIR_DURATION_TEXT_BYTES, "%s",
+			 duration[0] == '1' && strlen(duration) == 2 ? duration + 1 : duration);
+}
+
+const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES])
+{
+	char amount[48], time[WEIR_DURATION_TEXT_BYTES];
+
+	format_amount(micro, counts_bytes, amount, sizeof(amount));
+	format_rate_time(interval_ns, time);
+	snprintf(words, WEIR_WORDS_BYTES, "%s/%s", amount, time);
+	return words;
+}
+
+/* ---- of whom ---- */
+
+static void format_key_field(const struct weir_flow *flow, uint8_t families, int place, char *text, size_t text_bytes)
+{
+	const uint8_t *bits = place == WEIR_KEY_PLACE_SOURCE	    ? flow->source_bits
+			      : place == WEIR_KEY_PLACE_DESTINATION ? flow->destination_bits
+								    : NULL;
+	const char *name = weir_key_field_names[place];
+
+	if (bits && families == 1 && bits[0] < 32)
+		snprintf(text, text_bytes, "%s/%u", name, bits[0]);
+	else if (bits && families == 2 && bits[1] < 128)
+		snprintf(text, text_bytes, "%s/%u", name, bits[1]);
+	else if (bits && families % 3 == 0 && (bits[0] < 32 || bits[1] < 128))
+		snprintf(text, text_bytes, "%s/%u/%u", name, bits[0], bits[1]);
+	else
+		snprintf(text, text_bytes, "%s", name);
+}
+
+const char *weir_format_whose(const struct weir_flow *flow, uint8_t families, char words[WEIR_WORDS_BYTES])
+{
+	uint32_t rest = flow->fields & ((1u << WEIR_KEY_FIELD_COUNT) - 1);
+	size_t used = 0;
+
+	snprintf(words, WEIR_WORDS_BYTES, "in all");
+	for (int place = 0; rest; place++) {
+		const char *before = !used ? "per " : rest >> (place + 1) ? ", " : " and ";
+		char text[64];
+
+		if (!(rest >> place & 1))
+			continue;
+		format_key_field(flow, families, place, text, sizeof(text));
+		used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s", before, text);
+		rest &= ~(1u << place);
+	}
+	return words;
+}
+
+const char *weir_format_whose_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
+				   char words[WEIR_WORDS_BYTES])
+{
+	return weir_format_whose(weir_counted_flow_of(ruleset, rule), weir_resource_of(ruleset, rule)->match.families,
+				 words);
+}
+
+const char *weir_format_whose_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+{
+	const struct weir_rule_identity *identity = &rule->identity;
+	struct weir_flow flow = {.fields = rule->counts_whole ? 0 : identity->key_fields};
+
+	memcpy(flow.source_bits, identity->source_bits, sizeof(flow.source_bits));
+	memcpy(flow.destination_bits, identity->destination_bits, sizeof(flow.destination_bits));
+	return weir_format_whose(&flow, rule->families, words);
 }
 
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES])
@@ -206,26 +289,44 @@ const char *weir_format_breaker(const struct weir_breaker_words *breaker, char w
 
 /* ---- rules ---- */
 
+/* "20/s", or of MemoryAdaptive "1000 to 100/s". */
+static void format_limit_rate(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
+{
+	const struct weir_rule_identity *identity = &rule->identity;
+	char low[WEIR_WORDS_BYTES], high[48];
+
+	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE) {
+		weir_format_rate(rule->threshold_micro, identity->interval_ns, identity->counts_bytes, words);
+		return;
+	}
+	format_amount(rule->memory.low_units * WEIR_MICRO, identity->counts_bytes, high, sizeof(high));
+	weir_format_rate(rule->memory.high_units * WEIR_MICRO, identity->interval_ns, identity->counts_bytes, low);
+	snprintf(words, WEIR_WORDS_BYTES, "%s to %.64s", high, low);
+}
+
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES])
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
-	char threshold[64], interval[32], penalty[96];
+	char limit[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES], penalty[96];
 
 	if (rule->system)
 		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
+	weir_format_whose_limit(rule, whose);
 	if (kind->is_breaker) {
 		const struct weir_breaker_words breaker = weir_breaker_words_of_info(rule);
 
-		return weir_format_breaker(&breaker, words);
+		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.200s", weir_format_breaker(&breaker, limit), whose);
+		return words;
 	}
-	if (kind->noun)
-		return weir_format_count(rule->threshold_micro, kind->noun, words);
-	format_threshold(rule, threshold, sizeof(threshold));
-	weir_format_interval(rule->identity.interval_ns, interval, sizeof(interval));
+	if (kind->noun) {
+		weir_format_count(rule->threshold_micro, kind->noun, limit);
+		snprintf(words, WEIR_WORDS_BYTES, "%.64s %.200s", limit, whose);
+		return words;
+	}
+	format_limit_rate(rule, limit);
 	format_penalty(rule, penalty, sizeof(penalty));
-	snprintf(words, WEIR_WORDS_BYTES, "%s %s per %s%s%s%s%s%s%s", threshold,
-		 rule->identity.counts_bytes ? "bytes" : "packets", interval,
+	snprintf(words, WEIR_WORDS_BYTES, "%.64s %.200s%s%s%s%s%s%s", limit, whose,
 		 rule->strategy == WEIR_STRATEGY_WARM_UP   ? ", warming up"
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"
 		 : rule->cluster == WEIR_CLUSTER_AVG_LOCAL ? ", times the hosts"

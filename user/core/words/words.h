@@ -19,7 +19,7 @@ static inline const char *weir_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-#define WEIR_WORDS_BYTES 352 /* a limit with the name of a resource and a penalty */
+#define WEIR_WORDS_BYTES 480 /* a limit of a key of all fields, with the name of a resource and a penalty */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
@@ -45,8 +45,21 @@ struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info
 /* "ErrorRatio 0.5 of 10 in 10 s, retry after 5 s" */
 const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES]);
 
-/* "20 packets per 1 s", "1000 to 100 packets per 1 s, spaced", "100 connections", "20 packets per 1 s, then blocked for
- * 1 min", "Load above 8".
+/* "20/s", "3/100ms", "12.5MB/s", of millionths: as a rule file's `rate` has it. */
+const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES]);
+
+/* Of whom a limit is: "per source/24", "per source and destinationPort", "in all". `families` are those of its
+ * resource's match: where it is both, an address that is cut short has the length of either, "source/24/56".
+ */
+const char *weir_format_whose(const struct weir_flow *flow, uint8_t families, char words[WEIR_WORDS_BYTES]);
+
+/* The same of a rule as it was read, and of one that is loaded. */
+const char *weir_format_whose_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule,
+				   char words[WEIR_WORDS_BYTES]);
+const char *weir_format_whose_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
+
+/* "20/s per source/24", "1000 to 100/s in all, spaced", "100 connections per source", "Load above 8",
+ * "20/s per source, then blocked for 1 min".
  */
 const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR_WORDS_BYTES]);
 

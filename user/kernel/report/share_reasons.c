@@ -106,21 +106,19 @@ static void say_now(struct reasons *reasons)
 {
 	const struct weir_rule_info *info = reasons->rule->rule;
 	const unsigned long long units = reasons->rule->in_force, all = reasons->threshold;
-	const char *noun = info->identity.counts_bytes ? "bytes" : "packets";
-	const char *of = info->identity.key_fields ? " of each flow" : "";
-	char interval[32];
+	const char *bytes = info->identity.counts_bytes ? " bytes" : "";
+	char rate[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
 
-	weir_format_interval(info->identity.interval_ns, interval, sizeof(interval));
+	weir_format_rate(all * WEIR_MICRO, info->identity.interval_ns, info->identity.counts_bytes, rate);
+	weir_format_whose_limit(info, whose);
 	if (!reasons->was_pushed)
-		say(reasons, "share", "nothing of %llu %s per %s%s: no controller has asked for a share yet", all, noun,
-		    interval, of);
+		say(reasons, "share", "nothing of %s %s: no controller has asked for a share yet", rate, whose);
 	else if (reasons->stage == WEIR_SHARE_LEASED)
-		say(reasons, "share",
-		    "%llu of %llu %s per %s%s, by a lease that ends in %.1f s and is renewed every 0.2 s", units, all,
-		    noun, interval, of, seconds_until(reasons, reasons->stages->until_ns[WEIR_SHARE_LEASED]));
+		say(reasons, "share", "%llu%s of %s %s, by a lease that ends in %.1f s and is renewed every 0.2 s",
+		    units, bytes, rate, whose, seconds_until(reasons, reasons->stages->until_ns[WEIR_SHARE_LEASED]));
 	else
-		say(reasons, "share", "%llu of %llu %s per %s%s, without a lease for %.0f s: %s", units, all, noun,
-		    interval, of, alone_seconds(reasons),
+		say(reasons, "share", "%llu%s of %s %s, without a lease for %.0f s: %s", units, bytes, rate, whose,
+		    alone_seconds(reasons),
 		    reasons->stage == WEIR_SHARE_ENDED ? "the last share, or its fallback if that is less"
 						       : "its fallback");
 }

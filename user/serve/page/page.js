@@ -31,27 +31,6 @@ function span(seconds) {
 	return `${Math.floor(s / length)} ${name} ${Math.floor(s % length / next)} ${nextName}`;
 }
 
-function interval(ms) {
-	if (ms % 3600000 === 0)
-		return `${ms / 3600000} h`;
-	if (ms % 60000 === 0)
-		return `${ms / 60000} min`;
-	return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
-}
-
-function limitOf(rule) {
-	if (rule.triggerCount !== undefined)
-		return `${rule.metricType} ${rule.triggerCount}`;
-	if (rule.retryTimeoutMs !== undefined)
-		return `${rule.strategy} ${rule.threshold} in ${interval(rule.statIntervalMs)}`;
-	if (rule.statIntervalInMs === undefined)
-		return `${count(rule.threshold)} connections`;
-	const threshold = rule.threshold !== undefined ? rule.threshold.toLocaleString("en")
-		: `${count(rule.lowMemUsageThreshold)} to ${count(rule.highMemUsageThreshold)}`;
-	const hosts = !rule.clusterMode ? "" : rule.clusterConfig.thresholdType === "GLOBAL" ? ", for all hosts" : ", times the hosts";
-	return `${threshold} ${rule.unit} per ${interval(rule.statIntervalInMs)}${hosts}`;
-}
-
 function keyOf(flow) {
 	if (flow.key === null)
 		return "not noted";
@@ -299,7 +278,7 @@ function showRules(status, stats) {
 	const counters = new Map(stats.rules.map((rule) => [rule.name, rule]));
 	fillTable("rules", status.rules.map((rule) => {
 		const counter = counters.get(rule.name), tally = (what) => counter ? count(counter[what].packets) : "?";
-		return [rule.name, rule.resource ?? "the whole host", limitOf(rule),
+		return [rule.name, rule.resource ?? "the whole host", rule.limit,
 			rule.isPerFlow ? "per flow" : rule.thresholdNow === null ? "–" : count(rule.thresholdNow),
 			rule.flow?.length ? rule.flow.join(", ") : "–", rule.mode, tally("blocked"), tally("wouldDrop")];
 	}));
