@@ -28,7 +28,7 @@ void weir_penalties_unmap(struct weir_penalties *penalties);
 struct weir_penalty {
 	uint32_t rule_slot;
 	bool is_noted;		  /* rule_slot and key are known: not while another CPU writes them */
-	struct weir_flow_key key; /* of no meaning when the rule's resource has none */
+	struct weir_flow_key key; /* of no meaning when the rule has none */
 	uint64_t left_ns;
 	uint32_t lasts_ms;
 	/* where it is */

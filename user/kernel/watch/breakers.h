@@ -18,7 +18,7 @@ int weir_breakers_read(const struct weir_instance *instance, struct weir_breaker
 
 struct weir_breaker_use {
 	uint32_t rule_slot;
-	struct weir_flow_key key; /* of no meaning when the rule's resource has none */
+	struct weir_flow_key key; /* of no meaning when the rule has none */
 	struct weir_breaker_view view;
 };
 

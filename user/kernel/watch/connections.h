@@ -18,7 +18,7 @@ int weir_connections_read(const struct weir_instance *instance, struct weir_conn
 
 struct weir_connection_use {
 	uint32_t rule_slot;
-	struct weir_flow_key key; /* of no meaning when the rule's resource has none */
+	struct weir_flow_key key; /* of no meaning when the rule has none */
 	struct weir_connection_figures figures;
 	bool has_threshold; /* `threshold` is known: not of flows that an override may be for */
 	uint64_t threshold;
