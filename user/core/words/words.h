@@ -19,7 +19,7 @@ static inline const char *weir_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-#define WEIR_WORDS_BYTES 480 /* a limit of a key of all fields, with the name of a resource and a penalty */
+#define WEIR_WORDS_BYTES 560 /* a limit of a key of all fields, with the name of a resource and a penalty */
 
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
