@@ -167,6 +167,8 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		       "c}\n",
 		 3, 95, "refResource 'c' has another flow key than the rule",
 		 "give refResource the key that 'per' says"},
+		{ONE_RULE("threshold: 9, per: source, window: tokens" WARM_UP), 3, 80,
+		 "cannot warm up each flow by itself", "'per: all'"},
 		{RULE("unit: bits"), 5, 9, "no value of 'unit'", "write 'rate: 100Mbit/s'"},
 		{RULE("rate: 5/s"), 4, 14, "'rate' says it already, so there can be no 'threshold'", "leave one"},
 		{ONE_RULE("rate: 5"), 3, 25, "does not say in what time", "write 5/s"},
@@ -232,6 +234,9 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{RULE("window: tokens\n  whenFull: aggregate"), 6, 13, "'whenFull' has no effect: it is for", NULL},
 		{"resources:\n- {name: r}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate}\n", 4, 41,
 		 "'whenFull' has no effect: resource 'r' has no flow key", "leave it out"},
+		{"resources:\n- {name: r, flow: source}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate, "
+		 "per: all}\n",
+		 4, 41, "'whenFull' has no effect: rule 'r#1' has no flow key", "leave it out"},
 		{RULE("maxQueueingTimeMs: 10"), 5, 22, "'maxQueueingTimeMs' has no effect", "leave it out"},
 		{RULE("controlBehavior: Throttling\n  blockDurationInMs: 5"), 6, 22,
 		 "'blockDurationInMs' has no effect: it is for controlBehavior Reject", "leave it out"},

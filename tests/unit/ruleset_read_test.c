@@ -316,17 +316,26 @@ static void per_is_a_key_of_a_rule_or_all(void **state)
 	struct bench *bench = *state;
 	const struct weir_ruleset *ruleset;
 
-	assert_reads(bench, "resources:\n"
-			    "- {name: a, flow: source}\n"
-			    "- {name: b, match: {family: ipv4}, flow: source}\n"
-			    "- {name: c}\n"
-			    "rules:\n"
-			    "- {resource: a, threshold: 1}\n"
-			    "- {resource: a, threshold: 1, per: [source/24/56, destinationPort]}\n"
-			    "- {resource: a, threshold: 1, per: all}\n"
-			    "- {resource: a, threshold: 1, per: source}\n"
-			    "- {resource: b, threshold: 1, per: source/24}\n"
-			    "- {resource: c, threshold: 1, per: destination}\n");
+	assert_reads(bench,
+		     "resources:\n"
+		     "- {name: a, flow: source}\n"
+		     "- {name: b, match: {family: ipv4}, flow: source}\n"
+		     "- {name: c}\n"
+		     "rules:\n"
+		     "- {resource: a, threshold: 1}\n"
+		     "- {resource: a, threshold: 1, per: [source/24/56, destinationPort]}\n"
+		     "- {resource: a, threshold: 1, per: all}\n"
+		     "- {resource: a, threshold: 1, per: source}\n"
+		     "- {resource: b, threshold: 1, per: source/24}\n"
+		     "- {resource: c, threshold: 1, per: destination}\n"
+		     /* what a key would forbid, or need */
+		     "- {resource: a, threshold: 9, per: all, window: tokens, tokenCalculateStrategy: WarmUp, "
+		     "warmUpPeriodSec: 9}\n"
+		     "- {resource: c, threshold: 9, per: source, overrides: [{source: 192.0.2.1, threshold: 1}]}\n"
+		     "- {resource: b, threshold: 9, per: all, relationStrategy: AssociatedResource, refResource: "
+		     "c}\n"
+		     "- {resource: c, threshold: 9, per: source, relationStrategy: AssociatedResource, refResource: "
+		     "a}\n");
 	ruleset = bench->ruleset;
 	assert_ptr_equal(weir_flow_of(ruleset, &ruleset->rules[0]), &ruleset->resources[0].flow);
 	assert_int_equal(weir_flow_of(ruleset, &ruleset->rules[1])->fields,
