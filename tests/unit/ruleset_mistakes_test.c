@@ -167,7 +167,7 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		       "c}\n",
 		 3, 95, "refResource 'c' has another flow key than the rule",
 		 "give refResource the key that 'per' says"},
-		{ONE_RULE("threshold: 9, per: source, window: tokens" WARM_UP), 3, 80,
+		{ONE_RULE("threshold: 9, per: source, window: tokens" WARM_UP), 3, 86,
 		 "cannot warm up each flow by itself", "'per: all'"},
 		{RULE("unit: bits"), 5, 9, "no value of 'unit'", "write 'rate: 100Mbit/s'"},
 		{RULE("rate: 5/s"), 4, 14, "'rate' says it already, so there can be no 'threshold'", "leave one"},
