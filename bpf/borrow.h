@@ -126,17 +126,6 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 	return true;
 }
 
-/* All bits set if the number is negative, else none. Opaque, or clang 19 makes a branch of it, and the verifier of
- * Linux 6.1 follows both sides for each cell: 180,000 instructions.
- */
-static __always_inline __u64 weir_sign_mask(__u64 number)
-{
-	OPAQUE(number);
-	number = (__s64)number >> 63;
-	OPAQUE(number);
-	return number;
-}
-
 /* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round. */
 __noinline int weir_look_at_cells(struct weir_scratch *s, const struct weir_borrowing *flow, __u32 place)
 {

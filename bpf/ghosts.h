@@ -27,21 +27,21 @@ static __always_inline struct weir_ghost_set *weir_ghost_set(__u32 number, __u32
 	return bpf_map_lookup_elem(&ghosts, &index);
 }
 
-/* Until when some ghost may count. */
-static __always_inline __u64 *weir_ghosts_until_ns(void)
+/* Behind the sets. */
+static __always_inline struct weir_ghost_set *weir_ghost_head(void)
 {
 	__u32 last = config.sizes[WEIR_TABLE_GHOSTS];
-	struct weir_ghost_set *set = bpf_map_lookup_elem(&ghosts, &last);
 
-	return set ? &set->word[0] : NULL;
+	return bpf_map_lookup_elem(&ghosts, &last);
 }
 
 /* How many steps of 2^13 ns the ghost counts from `now` on; 0: it is over. Without a branch. */
 static __always_inline __u64 weir_ghost_left(__u64 word, __u64 now)
 {
-	__u64 left = (word - now) & WEIR_GHOST_TIME_MASK;
+	__u64 left = (word - now) & WEIR_GHOST_TIME_MASK, is_over = left >> (WEIR_GHOST_TIME_BITS - 1);
 
-	return left & -((left >> (WEIR_GHOST_TIME_BITS - 1) ^ 1));
+	OPAQUE(is_over);
+	return left & (is_over - 1);
 }
 
 /* The flow of `tag`, in set `number`, is gone: its entry would have counted until the step of the clock in `keep`. The
@@ -49,27 +49,30 @@ static __always_inline __u64 weir_ghost_left(__u64 word, __u64 now)
  */
 __noinline int weir_leave_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 number, __u32 table, __u32 keep)
 {
-	__u64 now, until, least = ~0ull >> 1, *ghosts_until_ns, seen, until_ns;
-	struct weir_ghost_set *set;
+	struct weir_ghost_set *set, *head = weir_ghost_head();
+	__u64 now, until, least = ~0ull >> 1, seen, until_ns;
 	__u32 steps;
 
 	WEIR_GLOBAL(GHOSTS, s, 0);
 	set = weir_ghost_set(number, tag);
-	ghosts_until_ns = weir_ghosts_until_ns();
 	steps = (keep - weir_keep_step(weir_now_ns(s))) & WEIR_KEEP_STEP_MASK;
-	if (!set || !ghosts_until_ns || steps > WEIR_KEEP_STEPS_MAX)
+	if (!set || !head || steps > WEIR_KEEP_STEPS_MAX)
 		return 0;
 	until_ns =
 		(weir_now_ns(s) >> WEIR_KEEP_STEP_BITS << WEIR_KEEP_STEP_BITS) + ((__u64)steps << WEIR_KEEP_STEP_BITS);
 	/* Told before the ghost is there, and for a second more, so that it is seldom written. */
-	seen = READ_ONCE(*ghosts_until_ns);
+	seen = READ_ONCE(head->until_ns);
 	if (seen < until_ns)
-		__sync_val_compare_and_swap(ghosts_until_ns, seen, until_ns + WEIR_NSEC_PER_SEC);
+		__sync_val_compare_and_swap(&head->until_ns, seen, until_ns + WEIR_NSEC_PER_SEC);
 	now = weir_now_ns(s) >> WEIR_GHOST_STEP_BITS;
 	until = ((until_ns >> WEIR_GHOST_STEP_BITS) + 1) & WEIR_GHOST_TIME_MASK;
 #pragma unroll
-	for (__u32 way = 0; way < WEIR_GHOST_WAYS; way++)
+	for (__u32 way = 0; way < WEIR_GHOST_WAYS; way++) {
 		least = weir_lesser(weir_ghost_left(READ_ONCE(set->word[way]), now) * WEIR_GHOST_WAYS + way, least);
+		OPAQUE(least);
+	}
+	if (least / WEIR_GHOST_WAYS)
+		__sync_fetch_and_add(&head->displaced, 1); /* this one, or that which makes room for it */
 	if (least / WEIR_GHOST_WAYS < ((until - now) & WEIR_GHOST_TIME_MASK))
 		WRITE_ONCE(set->word[least & (WEIR_GHOST_WAYS - 1)], weir_ghost_name(tag, table) | until);
 	return 0;
@@ -78,12 +81,12 @@ __noinline int weir_leave_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 nu
 /* For how many ns from now on the entry that this flow had would have counted; 0: for none. The ghost is laid. */
 __noinline __u64 weir_lay_flow_ghost(struct weir_scratch *s, __u32 tag, __u32 number, __u32 table)
 {
-	__u64 now, name, *ghosts_until_ns;
+	const struct weir_ghost_set *head = weir_ghost_head();
 	struct weir_ghost_set *set;
+	__u64 now, name;
 
 	WEIR_GLOBAL(GHOSTS, s, 0);
-	ghosts_until_ns = weir_ghosts_until_ns();
-	if (!ghosts_until_ns || likely(READ_ONCE(*ghosts_until_ns) <= weir_now_ns(s)))
+	if (!head || likely(READ_ONCE(head->until_ns) <= weir_now_ns(s)))
 		return 0;
 	set = weir_ghost_set(number, tag);
 	if (!set)

@@ -95,36 +95,33 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 	return WEIR_WAY(way);
 }
 
-/* Find or insert the word of this packet's flow; s->view and s->row_number then say whose and where it is. */
-static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, const struct weir_rule *rule)
+/* Find or insert the packet's flow in its set; s->row_number then says where it is. */
+static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, struct weir_throttle_set *set, __u32 place)
 {
-	struct weir_throttle_set *set;
-	__u32 index = rule->slot, way;
+	__u32 way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
 
-	s->view.slot = rule->slot;
-	s->view.flow.tag = 0;
-	if (!rule->key_fields)
-		return bpf_map_lookup_elem(&throttled_resources, &index);
-	s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
-	set = weir_throttle_set(s);
-	if (!set)
-		return NULL;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
 	if (way == WEIR_FLOW_WAYS)
-		way = weir_insert_throttled(s, set, rule->place);
+		way = weir_insert_throttled(s, set, place);
 	s->row_number = way;
 	return WEIR_ELEMENT(set->last, way);
+}
+
+/* The one word of a whole resource. */
+static __always_inline __u64 *weir_lone_planned(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	__u32 index = rule->slot;
+
+	s->view.flow.tag = 0;
+	return bpf_map_lookup_elem(&throttled_resources, &index);
 }
 
 /* The word of this packet's flow, whose tag s->view then has; NULL: it has none. */
 static __always_inline const __u64 *weir_find_planned(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	const struct weir_throttle_set *set;
-	__u32 index = rule->slot;
 
-	s->view.flow.tag = 0;
 	if (!rule->key_fields)
-		return bpf_map_lookup_elem(&throttled_resources, &index);
+		return weir_lone_planned(s, rule);
 	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
 	set = weir_throttle_set(s);
 	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag)) : NULL;
@@ -154,22 +151,11 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 	return (wait_ns & ~(wait_ns >> 63)) * weir_is_planned(word, tag);
 }
 
-/* Note when the flow's next packet need not wait, or 0: it was refused; for those who look for a victim. */
-static __always_inline void weir_note_planned(struct weir_scratch *s, __u64 over_ns)
-{
-	struct weir_throttle_set *set = s->view.flow.tag ? weir_throttle_set(s) : NULL;
-
-	if (!set)
-		return;
-	if (over_ns)
-		weir_keep_until(s, &set->flows, s->row_number, over_ns);
-	else
-		weir_keep_refused(&set->flows, s->row_number);
-}
-
-/* Plan the packet: move the flow's time on by its cost, and say how long it waits. */
+/* Plan the packet: move the flow's time on by its cost, and say how long it waits. `set` is where the flow stands; NULL:
+ * a whole resource does.
+ */
 static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const struct weir_rule *rule, __u64 *last,
-						  __u64 cost_ns, __u64 *ret_wait_ns)
+						  struct weir_throttle_set *set, __u64 cost_ns, __u64 *ret_wait_ns)
 {
 	__u64 now_ns = weir_now_ns(s);
 	__u32 tag = s->view.flow.tag;
@@ -185,12 +171,14 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 		if (!weir_is_planned(word, tag) && !weir_has_throttle_entry(s))
 			break;
 		if (wait_ns > rule->queueing_ns_max) {
-			weir_note_planned(s, 0);
+			if (set)
+				weir_keep_refused(&set->flows, s->row_number);
 			return WEIR_ANSWER_BLOCK;
 		}
 		planned = weir_planned_word(now_ns + wait_ns, tag);
 		if (__sync_val_compare_and_swap(last, word, planned) == word) {
-			weir_note_planned(s, now_ns + wait_ns + cost_ns);
+			if (set)
+				weir_keep_until(s, &set->flows, s->row_number, now_ns + wait_ns + cost_ns);
 			*ret_wait_ns = wait_ns;
 			return WEIR_ANSWER_ADMIT;
 		}
@@ -203,20 +191,28 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	const struct weir_rule *rule = weir_rule(place);
-	enum weir_answer answer;
+	struct weir_throttle_set *set = NULL;
 	__u64 batch, wait_ns = 0, *last;
+	enum weir_answer answer;
 
 	WEIR_GLOBAL(THROTTLING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))
 		return WEIR_ANSWER_BLOCK;
-	last = weir_get_planned(s, rule);
+	s->view.slot = rule->slot;
+	if (rule->key_fields) {
+		s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
+		set = weir_throttle_set(s);
+		last = set ? weir_get_planned(s, set, place) : NULL;
+	} else {
+		last = weir_lone_planned(s, rule);
+	}
 	if (!last) {
 		weir_count_stall(rule->slot);
 		return WEIR_ANSWER_BLOCK;
 	}
-	answer = weir_plan(s, rule, last, weir_cost_ns(&s->allowed.cost, batch), &wait_ns);
+	answer = weir_plan(s, rule, last, set, weir_cost_ns(&s->allowed.cost, batch), &wait_ns);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	s->claim[index].kind = WEIR_CLAIM_GIVEN;

@@ -277,7 +277,7 @@ _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
 #define WEIR_KEEP_NS_MAX (((__u64)WEIR_KEEP_STEPS_MAX - 2) << WEIR_KEEP_STEP_BITS)
 
 /* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/ghosts.h). Behind the sets stands one
- * more, whose first word says until when some ghost may count, ns.
+ * more: until when some ghost may count, and how many were lost.
  */
 #define WEIR_GHOST_WAYS 16
 #define WEIR_GHOST_TIME_BITS 40
@@ -289,7 +289,13 @@ static inline __u32 weir_ghost_index(__u32 set, __u32 tag) /* modulo the number 
 	return set * WEIR_GHOST_SETS_OF_SET + (tag & (WEIR_GHOST_SETS_OF_SET - 1));
 }
 struct weir_ghost_set {
-	__u64 word[WEIR_GHOST_WAYS];
+	union {
+		__u64 word[WEIR_GHOST_WAYS];
+		struct { /* of the last one */
+			__u64 until_ns;
+			__u64 displaced; /* ghosts that were lost while they counted */
+		};
+	};
 };
 _Static_assert(sizeof(struct weir_ghost_set) == 128, "two cache lines, next to each other");
 

@@ -82,6 +82,20 @@ static int add_heads(const struct weir_instance *instance, uint32_t sets, struct
 	return 0;
 }
 
+static int add_ghosts(const struct weir_instance *instance, struct weir_remnants_sum *sum)
+{
+	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size;
+	struct weir_ghost_set head;
+
+	if (!ghosts || instance->is_foreign[WEIR_TABLE_GHOSTS])
+		return 0;
+	if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_GHOSTS], &ghosts, &head))
+		return -errno;
+	sum->ghosts_displaced = head.displaced;
+	sum->displaced += head.displaced;
+	return 0;
+}
+
 int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
 {
 	const uint32_t sets = instance->info.tables[WEIR_TABLE_REMNANTS].size;
@@ -93,6 +107,8 @@ int weir_remnants_look(const struct weir_instance *instance, struct weir_remnant
 	if (!sets || instance->is_foreign[WEIR_TABLE_REMNANTS])
 		return 0;
 	err = add_heads(instance, sets, &sum);
+	if (!err)
+		err = add_ghosts(instance, &sum);
 	if (!err)
 		err = any_counts(instance, sets, now_ns);
 	if (err > 0)

@@ -9,10 +9,11 @@
 #include "instance/instance.h"
 
 struct weir_remnants_sum {
-	uint64_t places;    /* 0: no table that this version knows */
-	uint64_t used;	    /* remnants that count now */
-	uint64_t displaced; /* since attach: lost to newer ones while they counted */
-	uint64_t joined;    /* since attach: found no place, and are counted by strangers (whenFull: aggregate) */
+	uint64_t places;	   /* 0: no table that this version knows */
+	uint64_t used;		   /* remnants that count now */
+	uint64_t displaced;	   /* since attach: lost to newer ones while they counted, ghosts too */
+	uint64_t ghosts_displaced; /* of these, ghosts (bpf/ghosts.h) */
+	uint64_t joined; /* since attach: found no place, and are counted by strangers (whenFull: aggregate) */
 };
 
 /* From this part on the table is nearly full: sets fill unevenly, and the first remnants are lost. */
