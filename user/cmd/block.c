@@ -24,7 +24,7 @@
 
 const struct weir_command weir_block_command = {
 	.name = "block",
-	.options = "FBlRauvwXINjCh",
+	.options = "FBtlRauvwXINjCh",
 	.means_attached = true,
 	.changes_it = true,
 	.arguments = "SOURCE...",
@@ -79,6 +79,7 @@ struct request {
 	uint64_t lasts_ns;		   /* of --for; 0: it was not given, or orders end */
 	size_t mistakes;		   /* in arguments and lines */
 	size_t bad_lines;		   /* of these, in lines */
+	size_t left_alone;		   /* orders that leave_out() took out */
 	struct weir_order_changes changes; /* of --sync */
 	struct weir_diag *diag;
 };
@@ -306,15 +307,19 @@ static int check_options(const struct weir_command *command, struct request *req
 	size_t deed_count;
 	const char *deed = find_deed(options, &deed_count);
 	const bool takes_time = !deed || options->feed || options->restores_from;
+	const bool takes_reason = takes_time || options->removes;
 
 	if (options->lasts && weir_parse_duration(options->lasts, &request->lasts_ns, &refusal))
 		return weir_diag_error(diag, NULL, NULL, refusal.hint, "--for: %s", refusal.message);
 	if (deed_count > 1)
 		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' is given with another command",
 				       deed);
-	if (deed && !takes_time && (options->lasts || options->reason))
-		return weir_diag_error(diag, NULL, NULL, "leave one of them out",
-				       "'%s' goes with neither '--for' nor '--reason'", deed);
+	if ((options->lasts && !takes_time) || (options->reason && !takes_reason))
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' does not go with '%s'", deed,
+				       options->reason && !takes_reason ? "--reason" : "--for");
+	if (deed && options->extends)
+		return weir_diag_error(diag, NULL, NULL, "leave one of them out", "'%s' does not go with '--extend'",
+				       deed);
 	if (options->means_all && (!options->removes || options->argument_count))
 		return weir_diag_error(diag, NULL, NULL, NULL, "'--all' is for '--remove', without a source");
 	if (deed && !options->removes && options->argument_count)
@@ -506,6 +511,50 @@ static int plan_sync(const struct weir_instance *instance, struct request *reque
 	return err;
 }
 
+/* Of --remove --all --reason: all that there are, to be filtered. */
+static int request_all(struct request *request, const struct weir_timed_order *now, size_t count)
+{
+	request->orders = calloc(count + 1, sizeof(*now));
+	if (!request->orders)
+		return weir_diag_fail(request->diag, ENOMEM, NULL, "cannot read the sources");
+	for (size_t i = 0; i < count; i++)
+		request->orders[i].prefix = now[i].prefix;
+	request->count = count;
+	return 0;
+}
+
+/* Whether an order is to leave what is in force for its source as it is. now: NULL when that is nothing. */
+static bool leaves_alone(const struct weir_options *options, const struct weir_timed_order *order,
+			 const struct weir_timed_order *now)
+{
+	if (!now)
+		return false;
+	return options->removes ? strcmp(now->reason, options->reason) != 0 : now->lasts_ns > order->lasts_ns;
+}
+
+/* Leave out what --extend, and --remove with --reason, do not mean. */
+static int leave_out(const struct weir_instance *instance, struct request *request, bool denies)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *now = NULL;
+	const struct weir_timed_order *order, *found;
+	size_t now_count, kept = 0;
+	int err = weir_timed_read(instance, denies, &now, &now_count, request->diag);
+
+	if (!err && request->options->means_all)
+		err = request_all(request, now, now_count);
+	if (err)
+		return err;
+	for (size_t i = 0; i < request->count; i++) {
+		order = &request->orders[i];
+		found = bsearch(order, now, now_count, sizeof(*now), weir_order_compare);
+		if (!leaves_alone(request->options, order, found))
+			request->orders[kept++] = *order;
+	}
+	request->left_alone = request->count - kept;
+	request->count = kept;
+	return 0;
+}
+
 static int change(const struct weir_instance *instance, struct request *request, bool denies, size_t *ret_changed)
 {
 	const struct weir_options *options = request->options;
@@ -516,6 +565,11 @@ static int change(const struct weir_instance *instance, struct request *request,
 	*ret_changed = 0;
 	if (denies && !options->removes && !options->forces)
 		err = weir_session_check_block(instance, orders, count, request->diag);
+	if (!err && (options->extends || (options->removes && options->reason))) {
+		err = leave_out(instance, request, denies);
+		orders = request->orders;
+		count = request->count;
+	}
 	if (!err && options->feed) {
 		err = plan_sync(instance, request, denies);
 		orders = request->changes.orders;
@@ -523,7 +577,7 @@ static int change(const struct weir_instance *instance, struct request *request,
 	}
 	if (err)
 		return err;
-	if (options->means_all)
+	if (options->means_all && !options->reason)
 		return weir_timed_end_all(instance, denies, ret_changed, request->diag);
 	/* Of nothing, as of an empty file, there is nothing to do: not even where there is no room. */
 	return count ? weir_timed_give(instance, denies, orders, count, ret_changed, request->diag) : 0;
@@ -553,6 +607,10 @@ static int act(const struct weir_command *command, const struct weir_options *op
 	note(instance, &request, denies, changed);
 	if (options->removes && !options->means_all && changed < request.count)
 		note_missing(instance, &request, denies, changed, diag);
+	if (request.left_alone && !options->means_all)
+		weir_diag_note(diag, "%zu source%s blocked %s, and left alone", request.left_alone,
+			       request.left_alone == 1 ? " is" : "s are",
+			       options->removes ? "for another reason" : "for longer");
 	told = tell(instance, &request, denies, changed, err == -ENOSPC, diag);
 	/* What is wrong with the bad lines has been said; 1, as the rest was done. */
 	return err ?: told ?: request.mistakes ? -EBADMSG : 0;

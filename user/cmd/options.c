@@ -51,7 +51,9 @@ static const struct weir_option known_options[] = {
 	{'l', false, "list", NULL, "print those in force, and the time that each has left"},
 	{'R', false, "remove", NULL, "end it at once"},
 	{'B', false, "reason", "TEXT",
-	 "why, in at most 63 bytes, for sources that say none; with --sync: whose set it is"},
+	 "why, in at most 63 bytes, for sources that say none; with --sync: whose set it is; with --remove: only what "
+	 "has this reason"},
+	{'t', false, "extend", NULL, "leave alone what is blocked for longer than that"},
 	{'u', false, "sync", "FILE",
 	 "make the set equal to the lines of a feed: add, renew, and remove what is not in it; '-': standard input"},
 	{'v', false, "save", "FILE", "write those in force into a file"},
@@ -317,6 +319,8 @@ static bool *find_switch(struct weir_options *options, int letter)
 		return &options->lists;
 	case 'R':
 		return &options->removes;
+	case 't':
+		return &options->extends;
 	case 'a':
 		return &options->means_all;
 	case 'j':

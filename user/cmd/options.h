@@ -62,7 +62,7 @@ struct weir_options {
 	bool starts_afresh;
 	bool forces; /* whatever becomes of the session that it is typed in */
 	bool means_all;
-	bool lists, removes;
+	bool lists, removes, extends;
 	bool wants_dropped;
 	bool only_changes, means_past; /* of events */
 	const char *pcap;	       /* a capture to write; NULL: none */
