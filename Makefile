@@ -462,7 +462,7 @@ C_SRC := $(call sources,user tests docs)
 SINCE ?=
 CHECKED_SRC = $(if $(SINCE),$(filter $(shell git diff --name-only $(SINCE)),$(C_SRC)),$(C_SRC))
 FORMATTED := $(sort $(shell find bpf include user tests docs -name '*.[ch]'))
-SCRIPTS = $(sort $(shell find .ci tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
+SCRIPTS = $(sort $(shell find .ci contrib tests -type f -exec awk 'FNR == 1 && /^\#!.*sh$$/ { print FILENAME } { nextfile }' {} +) \
 	$(shell find tests -name '*.sh') contrib/completion/weir.bash)
 
 format:
@@ -479,7 +479,7 @@ check-arrows:
 	$(call step,ARROWS,include bpf user) tests/arrows
 
 check-shell:
-	$(call step,SHELL,.ci tests) shellcheck $(SCRIPTS)
+	$(call step,SHELL,.ci contrib tests) shellcheck $(SCRIPTS)
 
 # What it must be told of macros, and what it gets wrong, is in tests/check. Skeletons it must not find: it reads their
 # bytes one by one, for minutes.
@@ -573,6 +573,7 @@ INSTALLED = \
 	$(foreach page,$(wildcard docs/*.md docs/*.svg docs/*.png),$(page):0644:$(DOCDIR)/$(page)) \
 	$(foreach file,$(wildcard rules/*),$(file):0644:$(DOCDIR)/$(file)) \
 	$(foreach file,$(wildcard contrib/grafana/* contrib/prometheus/*),$(file):0644:$(DOCDIR)/$(notdir $(file))) \
+	$(foreach file,$(wildcard contrib/fail2ban/* contrib/crowdsec/*),$(file):0644:$(DOCDIR)/$(file)) \
 	$(foreach unit,$(UNITS),$(unit):0644:$(UNITDIR)/$(notdir $(unit))) \
 	contrib/completion/weir.bash:0644:$(BASHDIR)/weir \
 	contrib/completion/_weir:0644:$(ZSHDIR)/_weir
@@ -603,7 +604,7 @@ uninstall:
 	@$(foreach file,$(CONFIGURED),[ ! -e $(DESTDIR)$(call part,3,$(file)) ] || \
 		{ cmp -s $(call part,1,$(file)) $(DESTDIR)$(call part,3,$(file)) && rm $(DESTDIR)$(call part,3,$(file)); } || \
 		echo 'left, as it was changed: $(DESTDIR)$(call part,3,$(file))';) true
-	@rmdir $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/rules $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SYSCONFDIR)/weir \
+	@rmdir $(addprefix $(DESTDIR)$(DOCDIR),/docs /rules /contrib/fail2ban /contrib/crowdsec /contrib /) $(DESTDIR)$(SYSCONFDIR)/weir \
 		2>/dev/null || true
 
 # The source that is here, in a directory of its own, and Debian's tools. What comes of it is in $(BUILD)/deb.
