@@ -151,8 +151,8 @@ static __always_inline __u64 weir_wait_ns(__u64 word, __u32 tag, __u64 now_ns, _
 	return (wait_ns & ~(wait_ns >> 63)) * weir_is_planned(word, tag);
 }
 
-/* Plan the packet: move the flow's time on by its cost, and say how long it waits. `set` is where the flow stands; NULL:
- * a whole resource does.
+/* Plan the packet: move the flow's time on by its cost, and say how long it waits. `set` is where the flow stands;
+ * NULL: it is a whole resource.
  */
 static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const struct weir_rule *rule, __u64 *last,
 						  struct weir_throttle_set *set, __u64 cost_ns, __u64 *ret_wait_ns)
