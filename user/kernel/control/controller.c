@@ -143,8 +143,8 @@ static int lock(struct weir_controller *controller, struct weir_diag *diag)
 	return fail_locked(controller->name, diag);
 }
 
-/* Its directory went with it, and ours is none any more; one of the same name is another instance. What cannot be looked
- * at is there: who took it for gone would leave it attached.
+/* Its directory went with it, and ours is none any more; one of the same name is another instance. What cannot be
+ * looked at is there: who took it for gone would leave it attached.
  */
 static bool is_gone(const struct weir_controller *controller)
 {
