@@ -115,7 +115,7 @@ static void a_wrong_field_of_a_flow_key_is_answered_with_what_there_is(void **st
 
 	assert_int_not_equal(weir_parse_flow_field("sorce", 0, &flow, &refusal), 0);
 	assert_string_equal(refusal.hint, "did you mean 'source'?");
-	assert_int_not_equal(weir_parse_flow_field("dst", 0, &flow, &refusal), 0);
+	assert_int_not_equal(weir_parse_flow_field("key", 0, &flow, &refusal), 0);
 	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
 		assert_non_null(strstr(refusal.hint, weir_key_field_names[bit]));
 	assert_true(strlen(refusal.hint) + 1 < sizeof(refusal.hint));

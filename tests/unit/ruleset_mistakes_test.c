@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "ruleset_bench.h"
 
+#define FLOW(text) "resources:\n- name: r\n  flow: " text "\n"
 #define BREAKER(fields) RESOURCES "circuitBreakers:\n- {" fields "}\n"
 /* Of what a breaker needs, all but strategy and threshold; and all. */
 #define TIMES ", resource: web, statIntervalMs: 1000, retryTimeoutMs: 3000"
@@ -107,9 +108,9 @@ static void mistake_in_a_match_is_told_at_its_place(void **state)
 		{MATCH("interface: ['!eth0']"), 4, 16, "exceptions only", "'*'"},
 		{"resources:\n- name: r\n  flow: [source, vlan, source/24/56]\n", 3, 24, "twice", NULL},
 		{"resources:\n- name: r\n  flow: source/24\n", 3, 9, "one prefix length", "source/24/56"},
-		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "source"},
+		{"resources:\n- name: r\n  flow: [src]\n", 3, 10, "no field of a flow key", "did you mean 'source'?"},
 		{"resources:\n- name: r\n  flow: [sorce]\n", 3, 10, "no field of a flow key", "did you mean 'source'?"},
-		{"resources:\n- name: r\n  flow: [dst]\n", 3, 10, "no field of a flow key", "destination"},
+		{"resources:\n- name: r\n  flow: [dst]\n", 3, 10, "no field of a flow key", "mean 'destination'?"},
 		{"resources:\n- name: r\n  flow: {source: 24}\n", 3, 9, "must be a single value", NULL},
 	};
 
@@ -219,6 +220,76 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		 "blockDurationMaxInMs must be at least blockDurationInMs", NULL},
 		{RULE("name: x\n- {name: x, resource: web, threshold: 1}"), 6, 10, "rule 'x' is already defined", NULL},
 		{RULE("name: dns#2\n- {resource: dns, threshold: 1}"), 6, 3, "rule 'dns#2' is already defined", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+/* What people write who come from other tools, or read the docs in haste: the hint is what they meant. */
+static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
+{
+	static const struct sample samples[] = {
+		{FLOW("source_ip/24"), 3, 9, "'source_ip/24' is no field of a flow key", "mean 'source/24'?"},
+		{FLOW("[source, dport]"), 3, 18, "'dport' is no field", "did you mean 'destinationPort'?"},
+		{FLOW("source,destinationPort"), 3, 9, "no field of a flow key", "a list: [source, destinationPort]"},
+		{FLOW("source+destinationPort"), 3, 9, "no field of a flow key", "a list: [source, destinationPort]"},
+		{FLOW("none"), 3, 9, "'none' is no field of a flow key", "leave 'flow' out"},
+		{RULE("per: dst"), 5, 8, "'dst' is no field of a flow key", "did you mean 'destination'?"},
+		{RULE("per: All"), 5, 8, "'All' is no field of a flow key", "write 'per: all'"},
+		{RULE("per: none"), 5, 8, "'none' is no field of a flow key", "write 'per: all'"},
+		{RULE("flow: source"), 5, 3, "rule has no field 'flow'", "a rule has 'per'"},
+		{RULE("match: {protocol: tcp}"), 5, 3, "rule has no field 'match'", "it is a field of the resource"},
+		{RULE("sourcePort: 80"), 5, 3, "rule has no field 'sourcePort'", "of the resource's match"},
+		{RULE("penalty: 10s"), 5, 3, "rule has no field 'penalty'", "'blockDuration: 10s'"},
+		{"resources:\n- name: r\n  rules: []\n", 3, 3, "resource has no field 'rules'",
+		 "at the top of the file"},
+		{"resources:\n- name: r\n  rate: 5/s\n", 3, 3, "no field 'rate'", "rates stand under 'rules:'"},
+		{"resources:\n- name: r\n  threshold: 5\n", 3, 3, "no field 'threshold'", "rules stand under 'rules:'"},
+		{"resources:\n- name: r\n  protocol: tcp\n", 3, 3, "no field 'protocol'", "under 'match:'"},
+		{"resources:\n- name: r\n  match:\n  protocol: tcp\n  vlan: 3\n", 4, 3,
+		 "'protocol' stands beside 'match', not under it", "indent it under 'match:'"},
+		{"settings:\nmalformed: drop\nresources: []\n", 2, 1, "'malformed' stands beside 'settings'",
+		 "indent it under 'settings:'"},
+		{"whitelist: [10.0.0.1]\n", 1, 1, "no field 'whitelist'", "write 'allow'"},
+		{"blacklist: [10.0.0.1]\n", 1, 1, "no field 'blacklist'", "write 'deny'"},
+		{"allow: [2001:db8::, 10.0.0.1]\n", 1, 18, "must be a single value", "in quotes: \"2001:db8::\""},
+		{"allow: '!10.0.0.1'\n", 1, 8, "no IP address", "there is no 'all but'"},
+		{MATCH("iface: eth0"), 4, 5, "no field 'iface'", "write 'interface'"},
+		{MATCH("not: {vlan: 3}"), 4, 5, "no field 'not'", "there is no 'all but'"},
+		{MATCH("source: {not: 10.0.0.0/8}"), 4, 13, "must be a single value", "there is no 'all but'"},
+		{MATCH("source: '!10.0.0.0/8'"), 4, 13, "no IP address", "there is no 'all but'"},
+		{MATCH("destinationPort: '!22'"), 4, 22, "not a whole number", "write the ranges that remain"},
+		{MATCH("tcpFlags: SYN"), 4, 15, "'SYN' is no TCP flag", "did you mean 'syn'?"},
+		{MATCH("protocol: 'tcp,udp'"), 4, 15, "not a known protocol", "write a list: [tcp, udp]"},
+		{MATCH("protocol: tcp/udp"), 4, 15, "not a known protocol", "write a list: [tcp, udp]"},
+		{MATCH("protocol: any"), 4, 15, "not a known protocol", "leave 'protocol' out"},
+		{MATCH("protocol: '!tcp'"), 4, 15, "not a known protocol", "there is no 'all but'"},
+		{MATCH("protocol: http"), 4, 15, "not a known protocol", "'protocol: tcp' and 'destinationPort: 80'"},
+		{MATCH("source: 10.0.0.0/255.0.0.0"), 4, 13, "no valid prefix length", "write 10.0.0.0/8"},
+		{MATCH("source: 10.0.0.0/255.0.255.0"), 4, 13, "no valid prefix length", "write 0 to 32"},
+		{MATCH("source: '::ffff:10.0.0.1/8'"), 4, 13,
+		 "is an IPv4 address, with a prefix length of less than 96",
+		 "write 10.0.0.0/8, or ::ffff:10.0.0.0/104"},
+		{MATCH("source: '::ffff:10.0.0.1/95'"), 4, 13, "is an IPv4 address", "write the IPv4 network alone"},
+		{OVERRIDES("[{destinationPort: 80, threshold: 5}]"), 5, 16, "override has no field 'destinationPort'",
+		 "overrides go by address"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		assert_tells_one(*state, &samples[i], false);
+}
+
+/* A field that clearly stood for one that must be there is one mistake, not two. */
+static void mistyped_field_is_not_missing_as_well(void **state)
+{
+	static const struct sample samples[] = {
+		{ONE_RULE("rte: 20/s"), 3, 19, "rule has no field 'rte'", "did you mean 'rate'?"},
+		{ONE_RULE("thershold: 20"), 3, 19, "rule has no field 'thershold'", "did you mean 'threshold'?"},
+		{ONE_RULE("limit: 20/s"), 3, 19, "rule has no field 'limit'", "'rate: 20/s'"},
+		{RESOURCES "rules: [{resorce: dns, rate: 5/s}]\n", 2, 10, "no field 'resorce'", "mean 'resource'?"},
+		{RESOURCES "rules: [{match: {}, rate: 5/s}]\n", 2, 10, "no field 'match'", "resource: NAME"},
+		{"resources: [{nmae: web}]\nrules: [{resource: web, rate: 5/s}]\n", 1, 14, "no field 'nmae'", "'name'"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
@@ -410,7 +481,7 @@ static void long_line_is_shown_around_the_token(void **state)
 	strcat(text,
 	       "{nome: x}, {name: y, match: {protocol: udp}, flow: [source/24/56, destination, vlan, interface]}]\n");
 	assert_int_equal(read_texts(bench, text, NULL, NULL), -EINVAL);
-	assert_int_equal(bench->diag.errors, 2);
+	assert_int_equal(bench->diag.errors, 1);
 	assert_string_equal(bench->diag.entries[0].message, "resource has no field 'nome'");
 	assert_true(strlen(bench->diag.entries[0].source_line) <= 170);
 	assert_memory_equal(bench->diag.entries[0].source_line + bench->diag.entries[0].caret, "nome", 4);
@@ -454,6 +525,8 @@ int main(void)
 		TEST(mistake_in_a_setting_is_told_at_its_place),
 		TEST(mistake_in_a_match_is_told_at_its_place),
 		TEST(mistake_in_a_rule_is_told_at_its_place),
+		TEST(mistake_of_habit_is_answered_with_what_was_meant),
+		TEST(mistyped_field_is_not_missing_as_well),
 		TEST(legal_but_surely_not_meant_is_warned_of),
 		TEST(mistake_in_a_breaker_is_told_at_its_place),
 		TEST(breaker_that_is_surely_not_meant_so_is_warned_of),

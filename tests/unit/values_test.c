@@ -327,7 +327,8 @@ static void mapped_address_is_the_ipv4_address_within(void **state)
 	assert_prefix("::192.0.2.1", "::192.0.2.1");
 	assert_prefix("::fffe:c000:201", "::fffe:c000:201");
 	assert_prefix("64:ff9b::c000:201", "64:ff9b::c000:201");
-	assert_refused(weir_parse_prefix("::ffff:192.0.2.1/95", &prefix, &refusal), "/95", "host bits", "/95");
+	assert_refused(weir_parse_prefix("::ffff:192.0.2.1/95", &prefix, &refusal), "/95",
+		       "is an IPv4 address, with a prefix length of less than 96", "the IPv4 network alone");
 }
 
 static void network_is_widened_to_its_host_bits(void **state)

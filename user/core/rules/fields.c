@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "rules/parse.h"
 #include "rules/quantity.h"
+#include "rules/rule.h"
 
 /* ---- complaints ---- */
 
@@ -126,38 +127,78 @@ static void join_names(const char *const *names, size_t count, char *text, size_
 				 names[i]);
 }
 
-/* What other limiters call it, where the nearest of our words would mislead; NULL: none of these. */
-static const char *advice_for(const char *word)
-{
-	static const struct {
-		const char *word, *advice;
-	} known[] = {
-		{"rate", "a rule has one; here, write 'threshold'"},
-		{"bits", "write 'rate: 100Mbit/s' in place of threshold and unit"},
-		{"bit", "write 'rate: 100Mbit/s' in place of threshold and unit"},
-		{"limit", "write 'rate: 20/s', or 'threshold: 20'"},
-		{"pps", "write 'rate: 20/s'"},
-		{"bps", "write 'rate: 100Mbit/s'"},
-		{"interval", "write 'statInterval: 1m'; or 'rate: 6/min', which has it in it"},
-		{"per", "rules under 'rules:' have it; for all else, a resource's key is its 'flow'"},
-		{"action", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
-		{"target", "leave it out: a rule drops what is too much; 'mode: observe' only counts it"},
-		{"src", "write 'source'"},
-		{"saddr", "write 'source'"},
-		{"dst", "write 'destination'"},
-		{"daddr", "write 'destination'"},
-		{"sport", "write 'sourcePort'"},
-		{"dport", "write 'destinationPort'"},
-		{"port", "write 'destinationPort' or 'sourcePort'"},
-		{"iif", "write 'interface'"},
-		{"iifname", "write 'interface'"},
-		{"key", "write 'flow: source'"},
-	};
+/* What other limiters call it, or where it belongs, where the nearest of our words would mislead. */
+static const struct advice {
+	const char *where; /* what has no such field; NULL: whatever */
+	const char *word, *advice;
+	const char *meant; /* the field that it stands for, if this one has it */
+} advices[] = {
+	{"rule", "flow", "it is the resource's field; a rule has 'per': 'per: source'", NULL},
+	{"rule", "match", "it is a field of the resource, which the rule names: 'resource: NAME'", "resource"},
+	{"rule", "prioritized", "it is a field of the resource", NULL},
+	{"rule", "penalty", "write 'blockDuration: 10s'", NULL},
+	{"rule", "ban", "write 'blockDuration: 10s'", NULL},
+	{"resource", "rules", "it belongs at the top of the file: a rule names its resource, 'resource: NAME'", NULL},
+	{"resource", "rate", "rates stand under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
+	{"resource", "limit", "rates stand under 'rules:': '- {resource: NAME, rate: 20/s}'", NULL},
+	{"a rule file", "whitelist", "write 'allow'", NULL},
+	{"a rule file", "allowlist", "write 'allow'", NULL},
+	{"a rule file", "blacklist", "write 'deny'", NULL},
+	{"a rule file", "denylist", "write 'deny'", NULL},
+	{"a rule file", "blocklist", "write 'deny'", NULL},
+	{"a rule file", "match", "it is a field of a resource, under 'resources:'", NULL},
+	{"match", "not", WEIR_NO_ALL_BUT, NULL},
+	{"match", "except", WEIR_NO_ALL_BUT, NULL},
+	{NULL, "rate", "a rule has one; here, write 'threshold'", NULL},
+	{NULL, "bits", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
+	{NULL, "bit", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
+	{NULL, "limit", "write 'rate: 20/s', or 'threshold: 20'", "rate"},
+	{NULL, "pps", "write 'rate: 20/s'", "rate"},
+	{NULL, "bps", "write 'rate: 100Mbit/s'", "rate"},
+	{NULL, "interval", "write 'statInterval: 1m'; or 'rate: 6/min', which has it in it", NULL},
+	{NULL, "per", "rules under 'rules:' have it; for all else, a resource's key is its 'flow'", NULL},
+	{NULL, "action", "leave it out: a rule drops what is too much; 'mode: observe' only counts it", NULL},
+	{NULL, "target", "leave it out: a rule drops what is too much; 'mode: observe' only counts it", NULL},
+	{NULL, "port", "write 'destinationPort' or 'sourcePort'", NULL},
+	{NULL, "key", "write 'flow: source'", NULL},
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (!strcmp(word, known[i].word))
-			return known[i].advice;
+static const struct advice *advice_for(const char *where, const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++)
+		if (!strcmp(word, advices[i].word) && (!advices[i].where || !strcmp(where, advices[i].where)))
+			return &advices[i];
 	return NULL;
+}
+
+static bool is_one_of(const char *word, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(word, names[i]))
+			return true;
+	return false;
+}
+
+/* The field of another part of the file: where it belongs. NULL: it is none. */
+static const char *advice_of_place(const char *where, const char *word)
+{
+	if (!strcmp(where, "resource") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+		return "it is a field of the resource's match: write it under 'match:', indented further";
+	if (!strcmp(where, "resource") && is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
+		return "it is a field of a rule: rules stand under 'rules:', at the top of the file";
+	if (!strcmp(where, "rule") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+		return "it is a field of the resource's match; the rule names the resource: 'resource: NAME'";
+	if (!strcmp(where, "override") && is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
+		return "overrides go by address: by 'source' or by 'destination'";
+	return NULL;
+}
+
+/* The field that an unknown one stands for: it is not missing as well. */
+static void note_meant(struct weir_reader *reader, const char *meant, const char *const *fields, size_t count)
+{
+	for (size_t i = 0; meant && i < count; i++)
+		if (!strcmp(meant, fields[i]))
+			reader->meant |= 1u << i;
 }
 
 void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_node *key, const char *what,
@@ -165,19 +206,31 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 {
 	char hint[640] = "known fields: ";
 	size_t used = strlen(hint);
-	const char *nearest;
+	const struct advice *advice = advice_for(what, key->text);
+	const char *ours = weir_our_word(key->text, strlen(key->text)), *meant = NULL;
+	const char *of_place = advice_of_place(what, key->text);
 
 	if (reader->complaints > WEIR_MISTAKES_MAX)
 		return;
-	nearest = weir_nearest(key->text, fields, count, sizeof(*fields));
+	if (ours && !is_one_of(ours, fields, count))
+		ours = NULL;
+	if (!advice && !ours && !of_place)
+		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
 	if (!strcmp(key->text, "<<"))
 		snprintf(hint, sizeof(hint), "merge keys are no part of YAML 1.2: write the fields out");
-	else if (advice_for(key->text))
-		snprintf(hint, sizeof(hint), "%s", advice_for(key->text));
-	else if (nearest)
-		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
+	else if (advice)
+		snprintf(hint, sizeof(hint), "%s", advice->advice);
+	else if (ours)
+		snprintf(hint, sizeof(hint), "write '%s'", ours);
+	else if (of_place)
+		snprintf(hint, sizeof(hint), "%s", of_place);
+	else if (meant)
+		snprintf(hint, sizeof(hint), "did you mean '%s'?", meant);
 	else
 		join_names(fields, count, hint + used, sizeof(hint) - used);
+	note_meant(reader, advice ? advice->meant : ours ?: meant, fields, count);
+	if (of_place && !strcmp(what, "override"))
+		note_meant(reader, "source", fields, count);
 	weir_complain(reader, key, hint, "%s has no field '%.*s'", what, WEIR_SHOWN(key->text));
 }
 
@@ -272,6 +325,40 @@ void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *no
 	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, kind_name(node));
 }
 
+static bool is_child(const struct weir_node *key, const struct weir_node *parent)
+{
+	if (key->kind != WEIR_NODE_WORD)
+		return false;
+	if (!strcmp(parent->text, "match"))
+		return is_one_of(key->text, weir_match_field_names, weir_match_field_count);
+	return !strcmp(parent->text, "settings") && is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
+}
+
+/* 'match:' without a value, and what belongs to it in the same column below: how many fields that is. */
+static size_t count_unindented(const struct weir_node *node, size_t parent)
+{
+	size_t at = parent + 2;
+
+	if (node->items[parent]->kind != WEIR_NODE_WORD || node->items[parent + 1]->kind != WEIR_NODE_NULL)
+		return 0;
+	while (at + 1 < node->count && is_child(node->items[at], node->items[parent]))
+		at += 2;
+	return at / 2 - parent / 2 - 1;
+}
+
+static void complain_of_unindented(struct weir_reader *reader, const struct weir_node *node, size_t parent,
+				   const char *const *fields, size_t count, const struct weir_node **keys)
+{
+	const struct weir_node *key = node->items[parent], *child = node->items[parent + 2];
+	char hint[64];
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(key->text, fields[i]))
+			keys[i] = key;
+	snprintf(hint, sizeof(hint), "indent it under '%s:'", key->text);
+	weir_complain(reader, child, hint, "'%s' stands beside '%s', not under it", child->text, key->text);
+}
+
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values)
 {
@@ -283,8 +370,16 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 		weir_complain_no_map(reader, node, what, fields, count);
 		return;
 	}
-	for (size_t i = 0; i + 1 < node->count; i += 2)
-		read_field(reader, node->items[i], node->items[i + 1], what, fields, count, keys, values);
+	reader->meant = 0;
+	for (size_t i = 0; i + 1 < node->count; i += 2) {
+		const size_t children = count_unindented(node, i);
+
+		if (children)
+			complain_of_unindented(reader, node, i, fields, count, keys);
+		else
+			read_field(reader, node->items[i], node->items[i + 1], what, fields, count, keys, values);
+		i += 2 * children;
+	}
 	for (size_t i = 0; i < count; i++) {
 		if (!values[i] || values[i]->kind != WEIR_NODE_NULL)
 			continue;
@@ -297,10 +392,25 @@ void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, 
 
 /* ---- words ---- */
 
+/* What made a map of a value: '2001:db8::' before a comma, or the wish to say what is not meant. */
+static void complain_of_several(struct weir_reader *reader, const struct weir_node *node, const char *field)
+{
+	const char *text = node->kind == WEIR_NODE_MAP && node->count ? node->items[0]->text : NULL;
+	const size_t bytes = text ? strlen(text) : 0;
+	char hint[256] = "";
+
+	if (bytes > 1 && text[bytes - 1] == ':' && !text[strspn(text, "0123456789abcdefABCDEF:")])
+		snprintf(hint, sizeof(hint), "put addresses that end in '::' in quotes: \"%.*s:\"", WEIR_SHOWN(text));
+	else if (text && (!strcmp(text, "not") || !strcmp(text, "except")))
+		snprintf(hint, sizeof(hint), "%s", WEIR_NO_ALL_BUT);
+	weir_complain(reader, node, hint[0] ? hint : NULL, "'%s' must be a single value, not %s", field,
+		      kind_name(node));
+}
+
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word)
 {
 	if (node->kind != WEIR_NODE_WORD) {
-		weir_complain(reader, node, NULL, "'%s' must be a single value, not %s", field, kind_name(node));
+		complain_of_several(reader, node, field);
 		return false;
 	}
 	*ret_word = node->text;
@@ -424,6 +534,7 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 		      const char *const *names, size_t count, bool has_numbers, unsigned int *ret_choice)
 {
 	char hint[256] = "write ";
+	const struct advice *advice;
 	struct weir_refusal refusal;
 	const char *word, *nearest;
 	size_t used = strlen(hint);
@@ -441,9 +552,10 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 		*ret_choice = number;
 		return true;
 	}
+	advice = advice_for(field, word);
 	nearest = isalpha((unsigned char)word[0]) ? weir_nearest(word, names, count, sizeof(*names)) : NULL;
-	if (advice_for(word))
-		snprintf(hint, sizeof(hint), "%s", advice_for(word));
+	if (advice)
+		snprintf(hint, sizeof(hint), "%s", advice->advice);
 	else if (nearest)
 		snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest);
 	else

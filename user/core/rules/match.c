@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/util.h"
 #include "rules/interface_words.h"
@@ -15,7 +16,8 @@ enum match_field { WEIR_MATCH_FIELDS(PLACE_OF_SPECIAL, PLACE_OF_RANGE) MATCH_FIE
 
 #define NAME_OF_SPECIAL(constant, name, member, part) name,
 #define NAME_OF_RANGE(constant, name, member, highest, none, who) name,
-static const char *const match_fields[MATCH_FIELD_COUNT] = {WEIR_MATCH_FIELDS(NAME_OF_SPECIAL, NAME_OF_RANGE)};
+const char *const weir_match_field_names[MATCH_FIELD_COUNT] = {WEIR_MATCH_FIELDS(NAME_OF_SPECIAL, NAME_OF_RANGE)};
+const size_t weir_match_field_count = MATCH_FIELD_COUNT;
 
 /* Fields whose numbers have names. */
 static const struct weir_number_name *const number_names[MATCH_FIELD_COUNT] = {[MATCH_DSCP] = weir_dscp_names};
@@ -72,8 +74,8 @@ static void read_ranges(struct weir_reader *reader, const struct weir_node *node
 	const struct numbers numbers = {.high = high, .names = number_names[field]};
 
 	if (node)
-		weir_read_items(reader, node, match_fields[field], parse_range_item, &numbers, sizeof(**ranges),
-				(void **)ranges, count);
+		weir_read_items(reader, node, weir_match_field_names[field], parse_range_item, &numbers,
+				sizeof(**ranges), (void **)ranges, count);
 }
 
 /* A list of words that each stand for a byte. */
@@ -211,7 +213,7 @@ static void warn_of_transport(struct weir_reader *reader, const struct weir_matc
 	for (size_t i = 0; i < ARRAY_SIZE(transport_fields); i++) {
 		const struct transport_field *transport = &transport_fields[i];
 		const struct weir_node *value = values[transport->field];
-		const char *name = match_fields[transport->field];
+		const char *name = weir_match_field_names[transport->field];
 		bool is_possible = false;
 
 		if (!value)
@@ -227,8 +229,8 @@ static void warn_of_transport(struct weir_reader *reader, const struct weir_matc
 		for (size_t j = 0; j < i; j++)
 			if (values[transport_fields[j].field] && !share_protocol(transport, &transport_fields[j]))
 				weir_warn(reader, value, "the resource will match nothing: leave one of the two out",
-					  "no packet has both '%s' and '%s'", match_fields[transport_fields[j].field],
-					  name);
+					  "no packet has both '%s' and '%s'",
+					  weir_match_field_names[transport_fields[j].field], name);
 	}
 }
 
@@ -237,7 +239,7 @@ void weir_read_match(struct weir_reader *reader, const struct weir_node *node, s
 	const struct weir_node *values[MATCH_FIELD_COUNT];
 	size_t mistakes = reader->mistakes;
 
-	weir_read_fields(reader, node, "match", match_fields, MATCH_FIELD_COUNT, false, values);
+	weir_read_fields(reader, node, "match", weir_match_field_names, MATCH_FIELD_COUNT, false, values);
 #define READ_SPECIAL(constant, name, member, part) read_##member(reader, values[MATCH_##constant], match);
 #define READ_RANGES(constant, name, member, highest, none, who)                                                        \
 	read_ranges(reader, values[MATCH_##constant], MATCH_##constant, highest, &match->member,                       \
@@ -269,12 +271,23 @@ static bool is_time(const char *text)
 	return !weir_parse_duration(one, &ns, &ignored);
 }
 
+/* "all", and what others write for it. */
+static bool is_no_key(const char *text)
+{
+	static const char *const words[] = {"all", "none", "any", "no", "global", "total"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcasecmp(text, words[i]))
+			return true;
+	return false;
+}
+
 /* The items are fields of one key, not a list to keep: `item` is a byte that nobody looks at. */
 static int parse_flow_item(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
 {
 	const struct flow_draft *draft = context;
 
-	if (!strcmp(text, "all") || is_time(text)) {
+	if (is_no_key(text) || is_time(text)) {
 		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "%s",
 				   is_time(text) ? "a time stands in the rate: 'rate: 6/min'" : draft->of_all);

@@ -125,6 +125,7 @@ static void add(struct overrides *overrides, const struct weir_node *node, const
 
 static void read_override(struct overrides *overrides, const struct weir_node *node)
 {
+	const uint32_t addresses = 1u << OVERRIDE_SOURCE | 1u << OVERRIDE_DESTINATION;
 	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address;
 	struct weir_override override = {};
 	bool is_good = false;
@@ -133,7 +134,9 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 	if (node->kind != WEIR_NODE_MAP)
 		return;
 	address = values[OVERRIDE_SOURCE] ?: values[OVERRIDE_DESTINATION];
-	if (!address)
+	if (!address && overrides->reader->meant & addresses)
+		;
+	else if (!address)
 		weir_complain(overrides->reader, node, "say whose: 'source: 192.0.2.0/24'",
 			      "the override has no prefix");
 	else if (values[OVERRIDE_SOURCE] && values[OVERRIDE_DESTINATION])

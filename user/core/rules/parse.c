@@ -82,12 +82,15 @@ static void read_documents(struct weir_reader *reader, const struct weir_rule_fi
 static void check_resource_name(struct weir_reader *reader, const struct weir_node *node, const struct weir_node *value,
 				struct weir_ruleset_resource *resource)
 {
+	const bool is_meant = reader->meant >> RESOURCE_NAME & 1;
 	struct weir_refusal refusal;
 	const char *word = "";
 
-	if (!value)
+	/* Rules may name it by what could not be read. */
+	reader->is_incomplete |= is_meant;
+	if (!value && !is_meant)
 		weir_complain(reader, node, "rules refer to it: 'name: NAME'", "the resource has no name");
-	else if (weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
+	else if (value && weir_read_word(reader, value, "name", &word) && weir_check_name(word, &refusal))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	/* Kept even when it is refused: rules that use it are not wrong for that. */
 	resource->name = strdup(word);

@@ -41,6 +41,7 @@ struct weir_reader {
 	bool is_incomplete;	   /* a file could not be read: what others name may be in it */
 	bool is_out_of_memory;
 	bool has_too_many_listed;
+	uint32_t meant;	 /* by weir_read_fields: the fields that unknown ones stood for, a bit each by their place */
 	size_t mistakes; /* told or not: the same twice, or one too many */
 	size_t complaints, warnings;
 };
@@ -63,7 +64,8 @@ void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *
  * unit of time (InMs, Ms, Sec) may be written without it; its value is a duration then (quantity.h). Complains of
  * unknown fields (and says which was meant), of fields given twice or without a value, and when the
  * node is no map. `what` is what the map describes: "rule". With `may_be_empty` a field without
- * a value is as good as absent (a heading under which everything is commented out).
+ * a value is as good as absent (a heading under which everything is commented out). weir_reader.meant says which of the
+ * fields that are absent were meant by unknown ones: these mistakes have been told.
  */
 void weir_read_fields(struct weir_reader *reader, const struct weir_node *node, const char *what,
 		      const char *const *fields, size_t count, bool may_be_empty, const struct weir_node **values);
@@ -148,6 +150,8 @@ void weir_finish_cluster(struct weir_reader *reader, const struct weir_node *nod
 /* The fields of settings.cluster, by enum weir_cluster_field. */
 extern const char *const weir_cluster_field_names[WEIR_CLUSTER_FIELDS];
 
+extern const char *const weir_match_field_names[];
+extern const size_t weir_match_field_count;
 void weir_read_match(struct weir_reader *reader, const struct weir_node *node, struct weir_match *match);
 void weir_read_flow(struct weir_reader *reader, const struct weir_node *node, uint8_t families, struct weir_flow *flow);
 /* The key that a rule has of its own: as a resource's `flow`, or `all`. */

@@ -71,7 +71,7 @@ static void read_resource(struct weir_reader *reader, struct weir_draft *draft)
 	if (value)
 		draft->has_resource =
 			weir_look_up_resource(reader, value, "resource", &draft->resource_name, &draft->rule->resource);
-	else
+	else if (!(draft->meant >> RULE_RESOURCE & 1))
 		weir_complain(reader, draft->node, "say which resource it limits: 'resource: NAME'",
 			      "the rule has no resource");
 	if (draft->has_resource)
@@ -472,6 +472,7 @@ void weir_read_rule(struct weir_reader *reader, const struct weir_node *node)
 	struct weir_draft draft = {.node = node, .mistakes_before = reader->mistakes};
 
 	weir_read_fields(reader, node, "rule", weir_rule_fields, RULE_FIELD_COUNT, false, draft.value);
+	draft.meant = reader->meant;
 	if (node->kind == WEIR_NODE_MAP)
 		weir_read_draft(reader, &draft);
 }

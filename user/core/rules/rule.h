@@ -76,6 +76,7 @@ struct weir_draft {
 	bool has_threshold, has_resource;
 	bool has_rate;			   /* `rate` stands for the threshold, the interval and the unit */
 	struct weir_rate rate;		   /* then */
+	uint32_t meant;			   /* fields that unknown ones stood for, a bit each */
 	size_t mistakes_before;		   /* the reader's, when it came to this rule */
 	uint64_t number[RULE_FIELD_COUNT]; /* of Sentinel's plain numbers; 0: absent */
 	bool is_misread[RULE_FIELD_COUNT]; /* a value that was refused: no second complaint of it */

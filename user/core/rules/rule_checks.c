@@ -80,6 +80,8 @@ static void check_threshold(struct weir_reader *reader, const struct weir_draft 
 
 	if (kind->check_threshold && kind->check_threshold(reader, draft))
 		return;
+	if (draft->meant & (1u << RULE_THRESHOLD | 1u << RULE_RATE))
+		return;
 	if (!draft->value[RULE_THRESHOLD] && !draft->is_sentinel)
 		weir_complain(reader, draft->node, kind->threshold_hint, "the rule has no threshold");
 	else if (!draft->value[RULE_THRESHOLD] && reader->mistakes == draft->mistakes_before)

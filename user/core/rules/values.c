@@ -75,6 +75,53 @@ int weir_shown_bytes(const char *text)
 	return bytes;
 }
 
+const char *weir_our_word(const char *word, size_t bytes)
+{
+	static const struct {
+		const char *ours, *theirs[11];
+	} words[] = {
+		{"source",
+		 {"src", "saddr", "srcip", "sourceip", "srcaddr", "sourceaddress", "sip", "client", "clientip"}},
+		{"destination", {"dst", "dest", "daddr", "dstip", "destip", "destinationip", "dstaddr", "dip"}},
+		{"sourcePort", {"sport", "srcport"}},
+		{"destinationPort", {"dport", "dstport", "destport"}},
+		{"protocol", {"proto"}},
+		{"interface", {"iface", "iif", "iifname", "ifname"}},
+		{"blockDuration", {"bantime"}},
+	};
+	char plain[16] = "";
+	size_t kept = 0;
+
+	for (size_t i = 0; i < bytes && kept < sizeof(plain) - 1; i++)
+		if (!strchr("_-.", word[i]))
+			plain[kept++] = word[i];
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		for (size_t j = 0; words[i].theirs[j]; j++)
+			if (!strcasecmp(plain, words[i].theirs[j]))
+				return words[i].ours;
+	return NULL;
+}
+
+/* The words of `text`, which strange marks part: "write a list: [tcp, udp]". `is_known` says which words there are. */
+static bool advise_list(const char *text, const char *marks, bool (*is_known)(const char *, size_t),
+			struct weir_refusal *refusal)
+{
+	char list[128] = "";
+	size_t used = 0, words = 0;
+
+	for (const char *at = text + strspn(text, marks); *at; at += strspn(at, marks)) {
+		const size_t bytes = strcspn(at, marks);
+
+		if (!is_known(at, bytes) || used + bytes + 3 > sizeof(list))
+			return false;
+		used += snprintf(list + used, sizeof(list) - used, "%s%.*s", words++ ? ", " : "", (int)bytes, at);
+		at += bytes;
+	}
+	if (words > 1)
+		weir_advise(refusal, "write a list: [%s]", list);
+	return words > 1;
+}
+
 /* ---- names ---- */
 
 int weir_check_name(const char *text, struct weir_refusal *reterr_refusal)
@@ -342,6 +389,10 @@ int weir_parse_range(const char *text, uint32_t high, struct weir_range *ret_ran
 	uint64_t from, to;
 	int err;
 
+	if (text[0] == '!') {
+		weir_refuse(reterr_refusal, "'%.*s' is not a whole number", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "%s", WEIR_NO_ALL_BUT);
+	}
 	if (text[strspn(text, "0123456789-")] && isdigit((unsigned char)text[0])) {
 		err = weir_parse_number(text, 0, high, &from, reterr_refusal);
 		advise_range(text, reterr_refusal);
@@ -393,6 +444,8 @@ int weir_parse_named_range(const char *text, uint32_t high, const struct weir_nu
 static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 {
 	weir_refuse(reterr_refusal, "'%.*s' is no IP address or prefix", WEIR_SHOWN(text));
+	if (text[0] == '!')
+		return weir_advise(reterr_refusal, "%s", WEIR_NO_ALL_BUT);
 	if (strchr(text, ','))
 		return weir_advise(reterr_refusal, "write several as a list, with commas between: [192.0.2.1, "
 						   "198.51.100.0/24]");
@@ -414,20 +467,35 @@ static bool clear_host_bits(struct weir_prefix *prefix)
 	return had_any;
 }
 
+static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+static bool is_mapped(const struct weir_prefix *prefix)
+{
+	return prefix->family == 6 && !memcmp(prefix->address, mapped, sizeof(mapped));
+}
+
 /* ::ffff:192.0.2.1 is how a program that listens on IPv6 writes the address of an IPv4 client (RFC 4291, 2.5.5.2). No
  * packet has such a source: the address means the one within it, and a prefix of 96 bits or more those.
  */
 static void unmap(struct weir_prefix *prefix)
 {
-	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (prefix->family != 6 || prefix->bits < 8 * sizeof(mapped) ||
-	    memcmp(prefix->address, mapped, sizeof(mapped)) != 0)
+	if (!is_mapped(prefix) || prefix->bits < 8 * sizeof(mapped))
 		return;
 	prefix->family = 4;
 	prefix->bits -= 8 * sizeof(mapped);
 	memmove(prefix->address, prefix->address + sizeof(mapped), 4);
 	memset(prefix->address + 4, 0, sizeof(prefix->address) - 4);
+}
+
+/* 255.255.255.0 is 24. */
+static bool read_netmask(const char *text, uint64_t *ret_bits)
+{
+	struct in_addr mask;
+
+	if (inet_pton(AF_INET, text, &mask) != 1 || !mask.s_addr || ~ntohl(mask.s_addr) & (~ntohl(mask.s_addr) + 1))
+		return false;
+	*ret_bits = __builtin_popcount(mask.s_addr);
+	return true;
 }
 
 /* `address`: what stands before the '/'. */
@@ -452,6 +520,8 @@ static int parse_prefix(const char *text, char address[INET6_ADDRSTRLEN], struct
 		err = weir_parse_number(text + address_bytes + 1, 0, whole, &bits, reterr_refusal);
 		if (err) {
 			weir_refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+			if (prefix.family == 4 && read_netmask(text + address_bytes + 1, &bits))
+				return weir_advise(reterr_refusal, "write %s/%u", address, (unsigned int)bits);
 			return weir_advise(reterr_refusal, "write 0 to %u after the '/'", (unsigned int)whole);
 		}
 	}
@@ -459,6 +529,23 @@ static int parse_prefix(const char *text, char address[INET6_ADDRSTRLEN], struct
 	unmap(&prefix);
 	*ret_prefix = prefix;
 	return 0;
+}
+
+/* A length below 96 cuts into what says that an IPv4 address follows: who writes /8 means the IPv4 network. */
+static int refuse_mapped(const char *text, const struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
+{
+	struct weir_prefix within = {.family = 4, .bits = prefix->bits};
+	char network[WEIR_PREFIX_TEXT_BYTES];
+
+	memcpy(within.address, prefix->address + sizeof(mapped), 4);
+	weir_refuse(reterr_refusal, "'%.*s' is an IPv4 address, with a prefix length of less than 96",
+		    WEIR_SHOWN(text));
+	if (within.bits > 32)
+		return weir_advise(reterr_refusal, "write the IPv4 network alone, as in 192.0.2.0/24");
+	clear_host_bits(&within);
+	weir_format_prefix(&within, network);
+	return weir_advise(reterr_refusal, "write %s, or ::ffff:%.*s/%u", network, (int)strcspn(network, "/"), network,
+			   within.bits + 96);
 }
 
 int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
@@ -469,6 +556,8 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 
 	if (err)
 		return err;
+	if (is_mapped(&prefix))
+		return refuse_mapped(text, &prefix, reterr_refusal);
 	if (clear_host_bits(&prefix)) {
 		weir_refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
@@ -520,6 +609,45 @@ const char *weir_protocol_name(uint8_t protocol)
 	return NULL;
 }
 
+static bool is_protocol(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (strlen(protocols[i].name) == bytes && !strncasecmp(text, protocols[i].name, bytes))
+			return true;
+	return false;
+}
+
+/* What is no protocol of IP's, and what to write for it. */
+static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+{
+	static const char *const every[] = {"any", "all", "ip", "*", "both"};
+	static const struct {
+		const char *name, *protocol;
+		unsigned int port;
+	} services[] = {
+		{"http", "tcp", 80},  {"https", "tcp", 443}, {"ssh", "tcp", 22},
+		{"smtp", "tcp", 25},  {"dns", "udp", 53},    {"ntp", "udp", 123},
+		{"quic", "udp", 443}, {"snmp", "udp", 161},  {"telnet", "tcp", 23},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(every); i++)
+		if (!strcasecmp(text, every[i])) {
+			weir_advise(refusal, "leave 'protocol' out: then any is meant");
+			return true;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (!strcasecmp(text, services[i].name)) {
+			weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", services[i].protocol,
+				    services[i].port);
+			return true;
+		}
+	if (text[0] == '!') {
+		weir_advise(refusal, "%s", WEIR_NO_ALL_BUT);
+		return true;
+	}
+	return advise_list(text, ",/|+&; ", is_protocol, refusal);
+}
+
 int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal)
 {
 	const char *nearest;
@@ -540,6 +668,8 @@ int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_ref
 	}
 	nearest = weir_nearest(text, protocols, ARRAY_SIZE(protocols), sizeof(protocols[0]));
 	weir_refuse(reterr_refusal, "'%.*s' is not a known protocol", WEIR_SHOWN(text));
+	if (advise_protocol(text, reterr_refusal))
+		return -EINVAL;
 	if (nearest)
 		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
 	return weir_advise(reterr_refusal,
@@ -570,6 +700,10 @@ int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, str
 		bit = tcp_flag(at, bytes);
 		if (!bit) {
 			weir_refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
+			for (int i = 0; i < WEIR_TCP_FLAG_COUNT && bytes == 3; i++)
+				if (!strncasecmp(at, weir_tcp_flag_names[i], bytes))
+					return weir_advise(reterr_refusal, "did you mean '%s'?",
+							   weir_tcp_flag_names[i]);
 			return weir_advise(reterr_refusal,
 					   "flags are fin syn rst psh ack urg ece cwr, separated by commas, '!' "
 					   "before those that must not be set: \"syn,!ack\"");
@@ -725,13 +859,36 @@ static int advise_key_fields(struct weir_refusal *refusal)
 	return -EINVAL;
 }
 
+static bool is_key_field(const char *text, size_t bytes)
+{
+	for (int i = 0; i < WEIR_KEY_FIELD_COUNT; i++)
+		if (strlen(weir_key_field_names[i]) == bytes && !strncmp(text, weir_key_field_names[i], bytes))
+			return true;
+	return weir_our_word(text, bytes) != NULL;
+}
+
+static int advise_flow_field(const char *text, size_t name_bytes, struct weir_refusal *refusal)
+{
+	const char *meant = weir_our_word(text, name_bytes);
+	char name[32];
+
+	if (advise_list(text, ",+&|; ", is_key_field, refusal))
+		return -EINVAL;
+	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
+	/* A short word is near to what was not meant: port to sourcePort. */
+	if (!meant && name_bytes > 4 && name_bytes < sizeof(name))
+		meant = weir_nearest(name, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]));
+	if (meant)
+		return weir_advise(refusal, "did you mean '%s%.20s'?", meant, text + name_bytes);
+	return advise_key_fields(refusal);
+}
+
 int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
 			  struct weir_refusal *reterr_refusal)
 {
 	size_t name_bytes = strcspn(text, "/");
 	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
 	uint8_t bits[2] = {32, 128};
-	const char *nearest;
 	uint32_t field;
 	int bit = 0, err;
 
@@ -740,12 +897,7 @@ int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *
 		bit++;
 	if (bit == WEIR_KEY_FIELD_COUNT) {
 		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
-		/* A short word is near to what was not meant: dst to dscp, port to sourcePort. */
-		nearest =
-			weir_nearest(text, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]));
-		if (nearest && strlen(text) > 4)
-			return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);
-		return advise_key_fields(reterr_refusal);
+		return advise_flow_field(text, name_bytes, reterr_refusal);
 	}
 	field = 1u << bit;
 	if (flow->fields & field) {

@@ -21,6 +21,14 @@ struct weir_refusal {
 };
 
 /* Write why, without advice; then what to write instead. Both return -EINVAL. */
+/* What to do in place of a condition that takes all but some. */
+#define WEIR_NO_ALL_BUT                                                                                                \
+	"there is no 'all but': write the ranges that remain; addresses that no rule is to limit can be under "        \
+	"'allow:'"
+
+/* Our name for what others call `word`: "source" for src or saddr. NULL: none of these. */
+const char *weir_our_word(const char *word, size_t bytes);
+
 int weir_refuse(struct weir_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int weir_advise(struct weir_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
