@@ -108,12 +108,13 @@ static void slashes_within_words_are_no_comments(void **state)
 
 static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 {
+	static const struct sample of_json = {"{flowRules: [{resource: dns, " LINE " a second\n threshold: 5}],\n"
+					      "rules: [{resource: dns, " LINE " a second\n threshold: 5}]}\n",
+					      3, 25, "JSON has no comments", "'#'"};
 	static const char *const texts[] = {
 		RESOURCES "rules: [{resource: dns, " LINE " a second\n threshold: 5}]\n",
 		RESOURCES "flowRules: [{resource: dns, " LINE " a second\n threshold: 5}]\n"
 			  "rules: [{resource: dns, " LINE " a second\n threshold: 5}]\n",
-		"{flowRules: [{resource: dns, " LINE " a second\n threshold: 5}], resources: [{name: dns}],\n"
-		"rules: [{resource: dns, " LINE " a second\n threshold: 5}]}\n",
 	};
 	struct bench *bench = *state;
 
@@ -123,7 +124,9 @@ static void other_parts_of_a_rule_file_have_no_such_comments(void **state)
 		assert_int_equal(read_texts(bench, texts[i], NULL, NULL), -EINVAL);
 		words = told(bench);
 		assert_non_null(strstr(words, "rule has no field '" LINE " a second threshold'"));
+		assert_non_null(strstr(words, "in YAML comments begin with '#'"));
 	}
+	assert_tells_one(bench, &of_json, false);
 }
 
 static void mistake_beside_a_comment_is_told_at_its_place(void **state)

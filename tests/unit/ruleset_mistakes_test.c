@@ -272,12 +272,58 @@ static void mistake_of_habit_is_answered_with_what_was_meant(void **state)
 		 "is an IPv4 address, with a prefix length of less than 96",
 		 "write 10.0.0.0/8, or ::ffff:10.0.0.0/104"},
 		{MATCH("source: '::ffff:10.0.0.1/95'"), 4, 13, "is an IPv4 address", "write the IPv4 network alone"},
+		{MATCH("tcpFlags: [syn, !ack]"), 4, 21, "YAML tags", "\"!ack\", with other flags \"syn,!ack\""},
+		{MATCH("source: !10.0.0.0/8"), 4, 13, "YAML tags", "there is no 'all but'"},
+		{MATCH("destinationPort: !22"), 4, 22, "YAML tags", "there is no 'all but'"},
+		{MATCH("interface: [\"eth*\", !eth1]"), 4, 25, "YAML tags", "put it in quotes: \"!eth1\""},
+		{"{\n// first\n\"resources\": [{\"name\": \"r\"}]}\n", 2, 1, "JSON has no comments", "'#'"},
+		{"{\"resources\": [{\"name\": \"r\"}] /* last */}\n", 1, 31, "JSON has no comments", "'#'"},
+		{"// first\nrules: []\n", 1, 1, "this is no comment", "begin with '#'"},
+		{RESOURCES "rules: [{resource: dns, threshold: 20/s}]\n", 2, 36, "'20/s' is a rate", "'rate: 20/s'"},
+		{RULE("blockDuration: 0s"), 5, 18, "'0s' is out of range",
+		 "write 1ms to 49d17h2m47s295ms, or leave it"},
+		{RULE("blockDuration: 60d"), 5, 18, "'60d' is out of range", "write 1ms to 49d17h2m47s295ms, or"},
+		{OVERRIDES("[{source: 10.0.0.0/8, rate: 5/min}]"), 5, 42, "has another interval than the rule",
+		 "in 1s"},
+		{OVERRIDES("[{source: 10.0.0.0/8, rate: 5kB/s}]"), 5, 42, "counts bytes, and the rule packets", "both"},
+		{OVERRIDES("[{source: 10.0.0.0/8, rate: 5}]"), 5, 42, "does not say in what time", "write 5/s"},
+		{OVERRIDES("[{source: 10.0.0.0/8, rate: 5/s, threshold: 5}]"), 5, 58, "'rate' says it already", NULL},
+		{OVERRIDES("[{source: 10.0.0.0/8, treshold: 5}]"), 5, 36, "no field 'treshold'", "'threshold'"},
 		{OVERRIDES("[{destinationPort: 80, threshold: 5}]"), 5, 16, "override has no field 'destinationPort'",
 		 "overrides go by address"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
 		assert_tells_one(*state, &samples[i], false);
+}
+
+static void rate_of_an_override_is_its_threshold(void **state)
+{
+	struct bench *bench = *state;
+
+	assert_reads(bench, KEYED "rules: [{resource: a, rate: 20kB/10s, overrides: [{source: 10.0.0.0/8, rate: "
+				  "5MB/10s}]}]\n");
+	assert_true(bench->ruleset->rules[0].overrides[0].threshold_micro == 5000000 * WEIR_MICRO);
+	assert_reads(bench, KEYED "rules: [{resource: a, threshold: 20, statInterval: 1m, overrides: [{source: "
+				  "10.0.0.0/8, rate: 5/min}]}]\n");
+	assert_true(bench->ruleset->rules[0].overrides[0].threshold_micro == 5 * WEIR_MICRO);
+	assert_int_equal(read_texts(bench,
+				    KEYED "rules: [{resource: a, metricType: Concurrency, threshold: 2, "
+					  "overrides: [{source: 10.0.0.0/8, rate: 5/s}]}]\n",
+				    NULL, NULL),
+			 -EINVAL);
+	assert_string_equal(bench->diag.entries[0].message, "the rule of this override has no rate");
+}
+
+static void file_named_twice_is_one_mistake(void **state)
+{
+	static const char *const paths[] = {"a.yaml", "./a.yaml"};
+	struct bench *bench = *state;
+
+	assert_reads(bench, "resources: [{name: a}]\nrules: [{resource: a, rate: 5/s}]\n");
+	forget(bench);
+	assert_int_equal(weir_ruleset_read(paths, 2, &bench->ruleset, &bench->diag), -EINVAL);
+	assert_tells(bench, "rule file './a.yaml' is named twice\n    name it once\n");
 }
 
 /* A field that clearly stood for one that must be there is one mistake, not two. */
@@ -316,7 +362,9 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{RULE("controlBehavior: Throttling\n  window: strict"), 6, 11, "'window' has no effect", NULL},
 		{RULE("controlBehavior: Throttling\n  burst: 5"), 6, 10,
 		 "'burst' has no effect: it is for window tokens", NULL},
-		{RULE("burst: 5"), 5, 10, "'burst' has no effect: it is for window tokens", NULL},
+		{RULE("burst: 5"), 5, 10, "'burst' has no effect: it is for window tokens", "write 'window: tokens'"},
+		{ONE_RULE("rate: 0.5/s"), 3, 25, "a threshold below 1 admits nothing", "write 1/2s"},
+		{ONE_RULE("rate: 0.3/min"), 3, 25, "a threshold below 1 admits nothing", "write 3/10m"},
 		{RULE("window: tokens\n  sampleCount: 5"), 6, 16, "'sampleCount' has no effect: it is for windows with",
 		 NULL},
 		{RULE("window: tokens\n  unit: bytes\n  burst: 1513"), 7, 10, "this burst is smaller than a frame",
@@ -526,6 +574,8 @@ int main(void)
 		TEST(mistake_in_a_match_is_told_at_its_place),
 		TEST(mistake_in_a_rule_is_told_at_its_place),
 		TEST(mistake_of_habit_is_answered_with_what_was_meant),
+		TEST(rate_of_an_override_is_its_threshold),
+		TEST(file_named_twice_is_one_mistake),
 		TEST(mistyped_field_is_not_missing_as_well),
 		TEST(legal_but_surely_not_meant_is_warned_of),
 		TEST(mistake_in_a_breaker_is_told_at_its_place),

@@ -138,15 +138,19 @@ static size_t pass_over(struct scan *scan, size_t at)
 	return at;
 }
 
-size_t weir_blank_comments(char *text, size_t bytes)
+size_t weir_blank_comments(char *text, size_t bytes, bool *ret_is_strange)
 {
 	struct scan scan = {.text = text, .bytes = bytes};
 	size_t end;
 
+	*ret_is_strange = false;
 	look_at_root(&scan);
 	for (size_t at = 0; at < bytes; at = end + 1) {
 		if (is_blank(text[at])) {
 			end = at;
+		} else if (scan.is_json && !scan.is_list && begins_comment(text, at)) {
+			*ret_is_strange = true;
+			return at;
 		} else if (scan.is_list && (scan.is_json || scan.depth) && begins_comment(text, at)) {
 			end = blank_comment(&scan, at);
 			if (end == bytes)

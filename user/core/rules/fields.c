@@ -149,7 +149,7 @@ static const struct advice {
 	{"a rule file", "match", "it is a field of a resource, under 'resources:'", NULL},
 	{"match", "not", WEIR_NO_ALL_BUT, NULL},
 	{"match", "except", WEIR_NO_ALL_BUT, NULL},
-	{NULL, "rate", "a rule has one; here, write 'threshold'", NULL},
+	{NULL, "rate", "a rule has one; here, write 'threshold'", "threshold"},
 	{NULL, "bits", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
 	{NULL, "bit", "write 'rate: 100Mbit/s' in place of threshold and unit", "rate"},
 	{NULL, "limit", "write 'rate: 20/s', or 'threshold: 20'", "rate"},
@@ -218,6 +218,8 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
 	if (!strcmp(key->text, "<<"))
 		snprintf(hint, sizeof(hint), "merge keys are no part of YAML 1.2: write the fields out");
+	else if (key->text[0] == '/' && (key->text[1] == '/' || key->text[1] == '*'))
+		snprintf(hint, sizeof(hint), "in YAML comments begin with '#'");
 	else if (advice)
 		snprintf(hint, sizeof(hint), "%s", advice->advice);
 	else if (ours)
@@ -474,6 +476,7 @@ static void take_advice(const char *advice, struct weir_refusal *refusal)
 bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *node, const char *field, uint64_t low,
 			 uint64_t high, const char *advice, uint64_t *ret_number)
 {
+	static const char or_not[] = ", or leave it out";
 	struct weir_refusal refusal;
 	size_t suffix_bytes;
 	const char *word;
@@ -483,6 +486,8 @@ bool weir_read_number_of(struct weir_reader *reader, const struct weir_node *nod
 	if (node->timed_name) {
 		if (!weir_parse_time(word, time_unit_ns(field, &suffix_bytes), low, high, ret_number, &refusal))
 			return true;
+		if (advice && strstr(advice, or_not))
+			strncat(refusal.hint, or_not, sizeof(refusal.hint) - strlen(refusal.hint) - 1);
 	} else {
 		if (!weir_parse_number(word, low, high, ret_number, &refusal))
 			return true;

@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "kind/kind.h"
 #include "rules/rule.h"
 
-enum override_field { OVERRIDE_SOURCE, OVERRIDE_DESTINATION, OVERRIDE_THRESHOLD, OVERRIDE_FIELD_COUNT };
+enum override_field { OVERRIDE_SOURCE, OVERRIDE_DESTINATION, OVERRIDE_THRESHOLD, OVERRIDE_RATE, OVERRIDE_FIELD_COUNT };
 
-static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "threshold"};
+static const char *const override_fields[OVERRIDE_FIELD_COUNT] = {"source", "destination", "threshold", "rate"};
 
 /* The overrides of one rule while they are read. */
 struct overrides {
@@ -89,14 +90,43 @@ static bool read_prefix(struct overrides *overrides, const struct weir_node *nod
 
 /* ---- one entry ---- */
 
-static void read_threshold(struct overrides *overrides, const struct weir_node *node, uint64_t *micro)
+/* A rate that is the rule's, but for how much: only the threshold is an override's own. */
+static int take_rate(const struct weir_ruleset_rule *rule, const char *word, uint64_t *micro,
+		     struct weir_refusal *refusal)
+{
+	char interval[WEIR_DURATION_TEXT_BYTES];
+	struct weir_rate rate = {};
+	int err = weir_parse_rate(word, &rate, refusal);
+
+	if (err)
+		return err;
+	if (!weir_kind_of(rule)->has_interval) {
+		weir_refuse(refusal, "the rule of this override has no rate");
+		return weir_advise(refusal, "write 'threshold', without a time");
+	}
+	if (rate.counts_bytes != rule->counts_bytes) {
+		weir_refuse(refusal, "rate '%.*s' counts %s, and the rule %s", WEIR_SHOWN(word),
+			    rate.counts_bytes ? "bytes" : "packets", rule->counts_bytes ? "bytes" : "packets");
+		return weir_advise(refusal, "write both in bytes, or both in packets");
+	}
+	if (rate.interval_ns != rule->interval_ns) {
+		weir_refuse(refusal, "rate '%.*s' has another interval than the rule", WEIR_SHOWN(word));
+		return weir_advise(refusal, "write how many it may be in %s, which is the rule's",
+				   weir_format_duration(rule->interval_ns, interval));
+	}
+	*micro = rate.micro;
+	return 0;
+}
+
+static void read_threshold(struct overrides *overrides, const struct weir_node *node, bool is_rate, uint64_t *micro)
 {
 	struct weir_refusal refusal;
 	const char *word;
 
-	if (!weir_read_word(overrides->reader, node, "threshold", &word))
+	if (!weir_read_word(overrides->reader, node, is_rate ? "rate" : "threshold", &word))
 		return;
-	if (weir_parse_threshold(word, overrides->rule->counts_bytes, micro, &refusal))
+	if (is_rate ? take_rate(overrides->rule, word, micro, &refusal)
+		    : weir_parse_threshold(word, overrides->rule->counts_bytes, micro, &refusal))
 		weir_complain(overrides->reader, node, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	else if (*micro > WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO - overrides->rule->burst_beyond_micro)
 		weir_complain(overrides->reader, node, "lower the one or the other",
@@ -129,26 +159,30 @@ static void read_override(struct overrides *overrides, const struct weir_node *n
 	const struct weir_node *values[OVERRIDE_FIELD_COUNT], *address;
 	struct weir_override override = {};
 	bool is_good = false;
+	uint32_t meant;
 
 	weir_read_fields(overrides->reader, node, "override", override_fields, OVERRIDE_FIELD_COUNT, false, values);
+	meant = overrides->reader->meant;
 	if (node->kind != WEIR_NODE_MAP)
 		return;
 	address = values[OVERRIDE_SOURCE] ?: values[OVERRIDE_DESTINATION];
-	if (!address && overrides->reader->meant & addresses)
-		;
-	else if (!address)
+	if (!address && !(meant & addresses))
 		weir_complain(overrides->reader, node, "say whose: 'source: 192.0.2.0/24'",
 			      "the override has no prefix");
 	else if (values[OVERRIDE_SOURCE] && values[OVERRIDE_DESTINATION])
 		weir_complain(overrides->reader, values[OVERRIDE_DESTINATION], "leave one of them out",
 			      "an override has a source or a destination, not both");
-	else
+	else if (address)
 		is_good =
 			read_prefix(overrides, address,
 				    values[OVERRIDE_SOURCE] ? WEIR_KEY_SOURCE : WEIR_KEY_DESTINATION, &override.prefix);
-	if (values[OVERRIDE_THRESHOLD])
-		read_threshold(overrides, values[OVERRIDE_THRESHOLD], &override.threshold_micro);
-	else
+	if (values[OVERRIDE_THRESHOLD] && values[OVERRIDE_RATE])
+		weir_complain(overrides->reader, values[OVERRIDE_THRESHOLD], "leave one of them out",
+			      "'rate' says it already, so there can be no 'threshold'");
+	else if (values[OVERRIDE_THRESHOLD] || values[OVERRIDE_RATE])
+		read_threshold(overrides, values[OVERRIDE_THRESHOLD] ?: values[OVERRIDE_RATE],
+			       !values[OVERRIDE_THRESHOLD], &override.threshold_micro);
+	else if (!(meant & (1u << OVERRIDE_THRESHOLD | 1u << OVERRIDE_RATE)))
 		weir_complain(overrides->reader, node, "say how much: 'threshold: 5000', or 0 to block",
 			      "the override has no threshold");
 	if (!is_good)

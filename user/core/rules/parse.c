@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/util.h"
 #include "rules/files.h"
@@ -60,17 +61,41 @@ static int read_document(struct weir_reader *reader, const char *path, size_t i)
 	return parse_document(reader, text, bytes, i);
 }
 
+/* Is it a file that was named before, under whatever name? All that it defines would be said to be there twice. */
+static bool is_seen(const char *path, struct stat *seen, size_t i)
+{
+	if (stat(path, &seen[i]) || !S_ISREG(seen[i].st_mode)) {
+		seen[i].st_ino = 0;
+		return false;
+	}
+	for (size_t j = 0; j < i; j++)
+		if (seen[j].st_ino == seen[i].st_ino && seen[j].st_dev == seen[i].st_dev)
+			return true;
+	return false;
+}
+
 /* Read what can be read: the mistakes of the other files shall be told as well. */
 static void read_documents(struct weir_reader *reader, const struct weir_rule_files *files)
 {
+	_cleanup_(weir_freep) struct stat *seen = calloc(files->count + 1, sizeof(*seen));
 	bool has_stdin = false;
 
+	if (!seen) {
+		reader->is_out_of_memory = true;
+		return;
+	}
 	for (size_t i = 0; i < files->count; i++) {
 		const bool is_stdin = !strcmp(files->paths[i], "-");
-		int err = has_stdin && is_stdin
-				  ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
-				  : read_document(reader, files->paths[i], i);
+		int err;
 
+		if (!is_stdin && is_seen(files->paths[i], seen, i)) {
+			weir_diag_fail(reader->diag, 0, "name it once", "rule file '%s' is named twice",
+				       files->paths[i]);
+			continue;
+		}
+		err = has_stdin && is_stdin
+			      ? weir_diag_fail(reader->diag, 0, NULL, "standard input can be read only once")
+			      : read_document(reader, files->paths[i], i);
 		has_stdin |= is_stdin;
 		reader->is_incomplete |= err != 0;
 		reader->is_out_of_memory |= err == -ENOMEM;

@@ -438,20 +438,88 @@ static int refuse_without_interval(const char *text, struct weir_refusal *refusa
 	return weir_advise(refusal, "%s", rate_form);
 }
 
+/* "0.5s" is 500 ms; false: it is no such duration. */
+static bool read_decimal_duration(const char *text, uint64_t *ret_ns)
+{
+	const size_t whole = strspn(text, "0123456789"), number = number_bytes(text, strlen(text));
+	const size_t unit = find_time(text + number, strlen(text + number), 0);
+	unsigned __int128 ns;
+
+	if (number <= whole || whole > DURATION_DIGITS_MAX || number > whole + 1 + DECIMALS_MAX ||
+	    unit == ARRAY_SIZE(times))
+		return false;
+	ns = read_micro(text, number) * times[unit].ns / WEIR_MICRO;
+	*ret_ns = ns;
+	return ns && ns <= DURATION_NS_MAX && ns % 1000000 == 0;
+}
+
+/* "0.5s", "S", "1", "week": an interval, but none that can be read; what was meant. */
+static bool advise_interval(const char *amount, int amount_bytes, const char *interval, struct weir_refusal *refusal)
+{
+	char duration[WEIR_DURATION_TEXT_BYTES], lower[16] = "";
+	const size_t digits = strspn(interval, "0123456789");
+	uint64_t ns;
+
+	for (size_t i = 0; interval[i] && i < sizeof(lower) - 1; i++)
+		lower[i] = tolower((unsigned char)interval[i]);
+	if (read_decimal_duration(interval, &ns))
+		weir_advise(refusal, "write whole numbers: %.*s/%s", amount_bytes, amount,
+			    weir_format_duration(ns, duration));
+	else if (strlen(interval) < sizeof(lower) && read_interval(lower, &ns))
+		weir_advise(refusal, "write %.*s/%s", amount_bytes, amount, lower);
+	else if (digits && digits < sizeof(lower) && !interval[digits] && interval[0] != '0')
+		weir_advise(refusal, "say of what: %.*s/%ss or %.*s/%smin", amount_bytes, amount, interval,
+			    amount_bytes, amount, interval);
+	else if (!strcmp(lower, "week") || !strcmp(lower, "1week") || !strcmp(lower, "w") || !strcmp(lower, "1w"))
+		weir_advise(refusal, "a day is the longest: write how many it may be in 1d");
+	else
+		return false;
+	return true;
+}
+
+static int refuse_interval(const char *text, const char *slash, struct weir_refusal *refusal)
+{
+	const int amount_bytes = slash - text > 40 ? 40 : (int)(slash - text);
+
+	if (slash[1])
+		weir_refuse(refusal, "rate '%.*s': '%.*s' is no interval", WEIR_SHOWN(text), WEIR_SHOWN(slash + 1));
+	else
+		weir_refuse(refusal, "rate '%.*s' has no interval after the '/'", WEIR_SHOWN(text));
+	if (advise_interval(text, amount_bytes, slash + 1, refusal))
+		return -EINVAL;
+	return weir_advise(refusal, "write s, min, h or d there, or so many of them, as in 5/10s");
+}
+
+/* "20 per second" is "20/s"; true if there is a "per". */
+static bool write_per(const char *text, char *plain, size_t plain_bytes)
+{
+	static const char *const per_units[][2] = {{"second", "s"}, {"minute", "min"}, {"hour", "h"}, {"day", "d"}};
+	const char *per = strstr(text, " per "), *unit = per ? per + strlen(" per ") : NULL;
+
+	if (!per)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(per_units); i++)
+		if (!strcmp(unit, per_units[i][0]))
+			unit = per_units[i][1];
+	snprintf(plain, plain_bytes, "%.*s/%s", (int)(per - text), text, unit);
+	return true;
+}
+
 /* "20 / s", "20 packets/s": right without the blanks, or what is wrong besides is told without them. */
 static int refuse_blanks(const char *text, struct weir_refusal *refusal)
 {
-	char plain[48] = "";
+	char plain[48] = "", slashed[64];
 	struct weir_refusal without;
 	struct weir_rate rate;
+	const bool has_per = write_per(text, slashed, sizeof(slashed));
 	size_t kept = 0;
 
-	for (const char *at = text; *at && kept < sizeof(plain) - 1; at++)
+	for (const char *at = has_per ? slashed : text; *at && kept < sizeof(plain) - 1; at++)
 		if (*at != ' ')
 			plain[kept++] = *at;
 	plain[kept] = '\0';
 	if (!weir_parse_rate(plain, &rate, &without))
-		weir_advise(&without, "write %s, without blanks", plain);
+		weir_advise(&without, has_per ? "write %s" : "write %s, without blanks", plain);
 	weir_refuse(refusal, "rate '%.*s' is not a number per time", WEIR_SHOWN(text));
 	return weir_advise(refusal, "%s", without.hint);
 }
@@ -472,10 +540,8 @@ int weir_parse_rate(const char *text, struct weir_rate *ret_rate, struct weir_re
 	err = read_amount("rate ", text, slash - text, tail, rate_form, &amount, reterr_refusal);
 	if (err)
 		return err;
-	if (!read_interval(slash + 1, &interval_ns)) {
-		weir_refuse(reterr_refusal, "rate '%.*s' has no interval after the '/'", WEIR_SHOWN(text));
-		return weir_advise(reterr_refusal, "write s, min, h or d there, or so many of them, as in 5/10s");
-	}
+	if (!read_interval(slash + 1, &interval_ns))
+		return refuse_interval(text, slash, reterr_refusal);
 	if (amount.micro > (unsigned __int128)WEIR_THRESHOLD_UNITS_MAX * WEIR_MICRO)
 		return refuse_range("rate ", text, tail, reterr_refusal);
 	*ret_rate = (struct weir_rate){amount.micro, interval_ns, amount.is_bytes};

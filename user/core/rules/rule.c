@@ -11,7 +11,6 @@
 #define NSEC_PER_MSEC 1000000ull
 #define INTERVAL_MS_DEFAULT 1000
 #define INTERVAL_MS_MIN 10
-#define INTERVAL_MS_MAX 86400000
 
 #define NAME_OF_FIELD(constant, name) name,
 #define NAME_OF_NUMBER(constant, name, high, advice) name,
@@ -164,7 +163,7 @@ static void read_rate(struct weir_reader *reader, struct weir_draft *draft)
 	if (weir_parse_rate(word, &draft->rate, &refusal))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	else if (draft->rate.interval_ns < INTERVAL_MS_MIN * NSEC_PER_MSEC ||
-		 draft->rate.interval_ns > INTERVAL_MS_MAX * NSEC_PER_MSEC)
+		 draft->rate.interval_ns > WEIR_INTERVAL_MS_MAX * NSEC_PER_MSEC)
 		weir_complain(reader, value, "write an interval of 10ms to 1d",
 			      "rate: an interval of %s is out of range",
 			      weir_format_duration(draft->rate.interval_ns, interval));
@@ -189,9 +188,11 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 {
 	const struct weir_node *value = draft->value[RULE_THRESHOLD];
 	bool is_used = draft->rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE;
-	struct weir_refusal refusal;
+	struct weir_refusal refusal, ignored;
+	struct weir_rate rate;
 	uint64_t micro = 0;
 	const char *word;
+	char hint[96];
 	int err;
 
 	if (draft->has_rate) {
@@ -203,7 +204,10 @@ static void read_threshold(struct weir_reader *reader, struct weir_draft *draft)
 	err = draft->is_sentinel ? weir_parse_json_threshold(word, &micro, &refusal)
 				 : weir_parse_threshold(word, draft->rule->counts_bytes, &micro, &refusal);
 	/* Sentinel ignores the threshold of a MemoryAdaptive rule, but for its sign. */
-	if (err && (is_used || !draft->is_sentinel || word[0] == '-'))
+	snprintf(hint, sizeof(hint), "write 'rate: %.*s'", WEIR_SHOWN(word));
+	if (err && !draft->is_sentinel && !weir_parse_rate(word, &rate, &ignored))
+		weir_complain(reader, value, hint, "threshold '%.*s' is a rate", WEIR_SHOWN(word));
+	else if (err && (is_used || !draft->is_sentinel || word[0] == '-'))
 		weir_complain(reader, value, refusal.hint[0] ? refusal.hint : NULL, "%s", refusal.message);
 	draft->has_threshold = !err && is_used;
 	if (draft->has_threshold)
@@ -235,7 +239,7 @@ static void read_interval(struct weir_reader *reader, struct weir_draft *draft)
 	if (draft->has_rate)
 		return;
 	if (value && may_be_number(reader, draft, value) &&
-	    weir_read_number_of(reader, value, "statIntervalInMs", 0, INTERVAL_MS_MAX, advice, &interval_ms) &&
+	    weir_read_number_of(reader, value, "statIntervalInMs", 0, WEIR_INTERVAL_MS_MAX, advice, &interval_ms) &&
 	    interval_ms && interval_ms < INTERVAL_MS_MIN) {
 		weir_complain(reader, value,
 			      value->timed_name ? "write 10ms to 1d, or 0 for the default of 1s" : advice,
@@ -343,12 +347,14 @@ static bool read_one_number(struct weir_reader *reader, struct weir_draft *draft
 	const struct weir_node *value = draft->value[number->field];
 	const char *name = weir_rule_fields[number->field];
 	const bool counts_bytes = number->form == FORM_BYTES || draft->rule->counts_bytes;
+	/* A penalty of no time is none, and whoever writes a 0 means something. */
+	const bool is_penalty = WEIR_RULE_PENALTY_FIELDS >> number->field & 1;
 	uint64_t *read = &draft->number[number->field];
 
 	if (!may_be_number(reader, draft, value))
 		return false;
 	return draft->is_sentinel || number->form == FORM_NUMBER
-		       ? weir_read_number_of(reader, value, name, 0, number->high, number->advice, read)
+		       ? weir_read_number_of(reader, value, name, is_penalty, number->high, number->advice, read)
 		       : weir_read_count(reader, value, name, counts_bytes, 0, number->high, number->advice, read);
 }
 

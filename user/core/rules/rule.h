@@ -60,6 +60,8 @@ _Static_assert(RULE_FIELD_COUNT < 32, "a bit for each");
 
 extern const char *const weir_rule_fields[RULE_FIELD_COUNT];
 
+/* A day. Chosen, not derived: Sentinel's field is 32 bits wide. */
+#define WEIR_INTERVAL_MS_MAX 86400000
 /* A year. Chosen, not derived: Sentinel's field is 32 bits wide. */
 #define WEIR_WARM_UP_PERIOD_S_MAX 31536000
 /* As in Sentinel, where 0 means it too. */

@@ -123,17 +123,10 @@ static void check_memory_adaptive(struct weir_reader *reader, const struct weir_
 			      "memLowWaterMarkBytes must be below memHighWaterMarkBytes");
 }
 
-/* A penalty of no time is none, and who writes a 0 means something. */
 static void check_penalty(struct weir_reader *reader, const struct weir_draft *draft)
 {
-	static const enum weir_rule_field fields[] = {RULE_BLOCK_DURATION, RULE_BLOCK_DURATION_MAX};
 	const uint64_t *number = draft->number;
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (draft->value[fields[i]] && !number[fields[i]] && !draft->is_misread[fields[i]])
-			weir_complain(reader, draft->value[fields[i]], "write 1 to 4294967295, or leave it out",
-				      "%s: '0' is out of range",
-				      weir_written_name(draft->value[fields[i]], weir_rule_fields[fields[i]]));
 	if (!number[RULE_BLOCK_DURATION_MAX] || draft->is_misread[RULE_BLOCK_DURATION])
 		return;
 	if (!draft->value[RULE_BLOCK_DURATION])
@@ -170,7 +163,11 @@ static void warn_of_unused_fields(struct weir_reader *reader, const struct weir_
 
 	for (enum weir_rule_field field = 0; field < RULE_FIELD_COUNT; field++)
 		if (draft->value[field] && !weir_draft_uses(draft, field, &condition))
-			weir_warn(reader, draft->value[field], "leave it out", "'%s' has no effect: it is for %s",
+			weir_warn(reader, draft->value[field],
+				  field == RULE_BURST && draft->rule->behavior == WEIR_BEHAVIOR_REJECT
+					  ? "write 'window: tokens' beside it, or leave it out"
+					  : "leave it out",
+				  "'%s' has no effect: it is for %s",
 				  weir_written_name(draft->value[field], weir_rule_fields[field]), condition);
 }
 
@@ -189,12 +186,35 @@ void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_
 			  "this threshold is smaller than a frame can be");
 }
 
+/* "0.5/s" admits nothing in any second; what is meant is "1/2s". */
+static bool warn_of_small_rate(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+	uint64_t micro = rule->threshold_micro, divisor = WEIR_MICRO, rest;
+	char hint[96], interval[WEIR_DURATION_TEXT_BYTES];
+
+	if (!draft->has_rate || !micro || micro >= WEIR_MICRO || weir_kind_of(rule)->has_tokens)
+		return false;
+	/* The largest number that divides both (Euclid). */
+	for (uint64_t larger = WEIR_MICRO, smaller = micro; smaller; larger = smaller, smaller = rest) {
+		rest = larger % smaller;
+		divisor = smaller;
+	}
+	if (WEIR_MICRO / divisor > (uint64_t)WEIR_INTERVAL_MS_MAX * 1000000 / rule->interval_ns)
+		return false;
+	snprintf(hint, sizeof(hint), "a packet is admitted whole or not at all: write %llu/%s",
+		 (unsigned long long)(micro / divisor),
+		 weir_format_duration(rule->interval_ns * (WEIR_MICRO / divisor), interval));
+	weir_warn(reader, draft->value[RULE_THRESHOLD], hint, "%s", weir_kind_of(rule)->below_one);
+	return true;
+}
+
 static void warn_of_small_thresholds(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
 	uint64_t high_micro = rule->memory.high_units * WEIR_MICRO;
 
-	if (draft->has_threshold)
+	if (draft->has_threshold && !warn_of_small_rate(reader, draft))
 		weir_warn_of_small_threshold(reader, draft->value[RULE_THRESHOLD], rule->threshold_micro, rule);
 	if (high_micro)
 		weir_warn_of_small_threshold(reader, draft->value[RULE_HIGH_USAGE], high_micro, rule);

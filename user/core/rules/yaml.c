@@ -193,17 +193,44 @@ static int remember_anchor(struct builder *builder, struct fy_token *token, stru
 	return 0;
 }
 
+/* Quotes help those fields that take a '!': interfaces and TCP flags, of which a list is of alternatives. */
+static void advise_tag(const struct weir_document *document, const struct fy_mark *start, const struct fy_mark *end,
+		       char *hint, size_t hint_bytes)
+{
+	struct weir_tcp_flags flags;
+	struct weir_refusal ignored;
+	char word[40] = "!ack";
+
+	if (start && end && end->input_pos > start->input_pos && end->input_pos <= document->bytes &&
+	    end->input_pos - start->input_pos < sizeof(word))
+		snprintf(word, sizeof(word), "%.*s", (int)(end->input_pos - start->input_pos),
+			 document->text + start->input_pos);
+	if (word[1] == '!')
+		snprintf(hint, hint_bytes, "leave it out");
+	else if (!word[1 + strspn(word + 1, "0123456789abcdefABCDEF.:/,-")] && strpbrk(word, "0123456789:"))
+		snprintf(hint, hint_bytes, "%s", WEIR_NO_ALL_BUT);
+	else if (!weir_parse_tcp_flags(word, &flags, &ignored))
+		snprintf(hint, hint_bytes,
+			 "to YAML a word that begins with '!' is a type; put it in quotes: \"%s\", with other flags "
+			 "\"syn,%s\"",
+			 word, word);
+	else
+		snprintf(hint, hint_bytes, "to YAML a word that begins with '!' is a type; put it in quotes: \"%s\"",
+			 word);
+}
+
 static int refuse_tag(struct builder *builder, struct fy_token *tag, const struct weir_place *place)
 {
 	const struct fy_mark *start = tag ? fy_token_start_mark(tag) : NULL, *end = tag ? fy_token_end_mark(tag) : NULL;
 	struct weir_place tag_place = *place;
+	char hint[256];
 
 	if (!tag)
 		return 0;
 	if (start && end)
 		tag_place = place_of(builder, start->input_pos, end->input_pos);
-	return mistake(builder, &tag_place, "to YAML a word that begins with '!' is a type; put it in quotes: \"!ack\"",
-		       "YAML tags mean nothing here");
+	advise_tag(builder->document, start, end, hint, sizeof(hint));
+	return mistake(builder, &tag_place, hint, "YAML tags mean nothing here");
 }
 
 static int add_word(struct builder *builder, struct fy_event *event)
@@ -380,15 +407,19 @@ static int skip_comments(struct builder *builder)
 {
 	const struct weir_document *document = builder->document;
 	struct weir_place place;
+	bool is_strange;
 	size_t open;
 
 	builder->text = strndup(document->text, document->bytes);
 	if (!builder->text)
 		return -ENOMEM;
-	open = weir_blank_comments(builder->text, document->bytes);
+	open = weir_blank_comments(builder->text, document->bytes, &is_strange);
 	if (open == document->bytes)
 		return 0;
 	place = place_of(builder, open, open + 2);
+	if (is_strange)
+		return mistake(builder, &place, "take it out, or begin it with '#': what is read here is YAML",
+			       "JSON has no comments");
 	return mistake(builder, &place, "write '*/' where it ends", "the comment that begins here is not closed");
 }
 

@@ -148,6 +148,11 @@ static void explain_plain_key(const char *text, struct weir_syntax_error *error)
 	size_t at = offset_of(text, error), start = line_start(text, error->line), next;
 	const char *colon = memchr(text + start, ':', at - start);
 
+	if (text[at] == '/' && (text[at + 1] == '/' || text[at + 1] == '*')) {
+		snprintf(error->message, sizeof(error->message), "this is no comment");
+		advise(error, "in YAML comments begin with '#'");
+		return;
+	}
 	if (colon) {
 		for (next = at + strcspn(text + at, "\n"); text[next] == '\n';)
 			next += 1 + strspn(text + next + 1, " ");
