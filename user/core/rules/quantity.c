@@ -443,6 +443,7 @@ static bool read_decimal_duration(const char *text, uint64_t *ret_ns)
 {
 	const size_t whole = strspn(text, "0123456789"), number = number_bytes(text, strlen(text));
 	const size_t unit = find_time(text + number, strlen(text + number), 0);
+	const uint64_t most = DURATION_NS_MAX;
 	unsigned __int128 ns;
 
 	if (number <= whole || whole > DURATION_DIGITS_MAX || number > whole + 1 + DECIMALS_MAX ||
@@ -450,7 +451,7 @@ static bool read_decimal_duration(const char *text, uint64_t *ret_ns)
 		return false;
 	ns = read_micro(text, number) * times[unit].ns / WEIR_MICRO;
 	*ret_ns = ns;
-	return ns && ns <= DURATION_NS_MAX && ns % 1000000 == 0;
+	return ns && ns <= most && ns % 1000000 == 0;
 }
 
 /* "0.5s", "S", "1", "week": an interval, but none that can be read; what was meant. */

@@ -551,7 +551,7 @@ static int refuse_mapped(const char *text, const struct weir_prefix *prefix, str
 int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
 {
 	char address[INET6_ADDRSTRLEN], network[WEIR_PREFIX_TEXT_BYTES];
-	struct weir_prefix prefix;
+	struct weir_prefix prefix = {};
 	int err = parse_prefix(text, address, &prefix, reterr_refusal);
 
 	if (err)
