@@ -207,12 +207,12 @@ static void lists_of_a_file_keep_its_order(void **state)
 {
 	struct bench *bench = *state;
 
-	assert_reads(bench, "isolationRules: [{resource: dns, threshold: 1}]\n"
+	assert_reads(bench, "isolationRules: [{resource: dns, threshold: 3}]\n"
 			    "flowRules: &list [{resource: dns, threshold: 2}]\n"
-			    "rules: [{resource: dns, threshold: 3}]\n" RESOURCES);
+			    "rules: [{resource: dns, threshold: 1}]\n" RESOURCES);
 	assert_int_equal(bench->ruleset->rule_count, 3);
 	for (size_t i = 0; i < 3; i++)
-		assert_true(bench->ruleset->rules[i].threshold_micro == (i + 1) * WEIR_MICRO);
+		assert_true(bench->ruleset->rules[i].threshold_micro == (3 - i) * WEIR_MICRO);
 }
 
 static void list_under_a_wrong_name_is_refused(void **state)

@@ -363,6 +363,11 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 		{RULE("controlBehavior: Throttling\n  burst: 5"), 6, 10,
 		 "'burst' has no effect: it is for window tokens", NULL},
 		{RULE("burst: 5"), 5, 10, "'burst' has no effect: it is for window tokens", "write 'window: tokens'"},
+		{ONE_RULE("rate: 5/s}\n- {resource: web, rate: 1/s}\n- {resource: dns, name: x, rate: 5/s"), 5, 25,
+		 "rule 'x' never blocks: 'dns#1' before it has the same key and interval", "leave it out"},
+		{ONE_RULE("rate: 5/s, per: source}\n- {resource: dns, rate: 4/s}\n- {resource: dns, per: source, rate: "
+			  "9/s"),
+		 5, 3, "rule 'dns#3' never blocks: 'dns#1' before it", NULL},
 		{ONE_RULE("rate: 0.5/s"), 3, 25, "a threshold below 1 admits nothing", "write 1/2s"},
 		{ONE_RULE("rate: 0.3/min"), 3, 25, "a threshold below 1 admits nothing", "write 3/10m"},
 		{RULE("window: tokens\n  sampleCount: 5"), 6, 16, "'sampleCount' has no effect: it is for windows with",
@@ -502,6 +507,15 @@ static void legal_edges_are_not_warned_of(void **state)
 	assert_reads(bench, MATCH("{protocol: [icmp, sctp], destinationPort: 53, fragment: [first, later]}"));
 	assert_reads(bench, MATCH("{family: ipv4, source: ['::1', 1.2.3.4]}"));
 	assert_reads(bench, MATCH("{tcpFlags: syn, destinationPort: 22}"));
+	/* Beside a rule that blocks at 5 in a second, what counts otherwise, or admits less, may block as well. */
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 4/s"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/2s"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/s, per: source"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/s, window: strict"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 2kB/s"));
+	assert_reads(bench, ONE_RULE("rate: 5/s, mode: observe}\n- {resource: dns, rate: 5/s"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, rate: 5/s, mode: observe"));
+	assert_reads(bench, ONE_RULE("rate: 5/s}\n- {resource: dns, metricType: Concurrency, threshold: 5"));
 }
 
 /* ---- places ---- */
@@ -548,7 +562,7 @@ static void rule_place_is_its_name_or_its_start(void **state)
 {
 	struct bench *bench = *state;
 
-	assert_reads(bench, "resources:\n- name: r\nrules:\n- threshold: 1\n  resource: r\n- threshold: 1\n  name: x\n "
+	assert_reads(bench, "resources:\n- name: r\nrules:\n- threshold: 2\n  resource: r\n- threshold: 1\n  name: x\n "
 			    " resource: r\n");
 	assert_int_equal(bench->ruleset->resources[0].place.column, 9);
 	assert_int_equal(bench->ruleset->rules[0].place.line, 4);

@@ -77,15 +77,15 @@ static void rate_is_threshold_interval_and_unit_in_one(void **state)
 	struct bench *bench = *state;
 	const struct weir_ruleset_rule *rules;
 
-	assert_reads(bench,
-		     RESOURCES "rules:\n"
-			       "- {resource: dns, rate: 100Mbit/s}\n"
-			       "- {resource: dns, threshold: 12500000, statIntervalInMs: 1000, unit: bytes}\n"
-			       "- {resource: dns, rate: 6/min}\n"
-			       "- {resource: dns, threshold: 6, statInterval: 1m}\n"
-			       "- {resource: dns, rate: 10MB/s, window: tokens, burst: 64KiB}\n"
-			       "- {resource: dns, rate: 5k/10s, tokenCalculateStrategy: WarmUp, warmUpPeriod: 2m}\n"
-			       "- {resource: dns, rate: 5/s, controlBehavior: Throttling, maxQueueingTime: 2s}\n");
+	assert_reads(bench, RESOURCES
+		     "rules:\n"
+		     "- {resource: dns, rate: 100Mbit/s}\n"
+		     "- {resource: dns, threshold: 12500000, statIntervalInMs: 1000, unit: bytes, per: source}\n"
+		     "- {resource: dns, rate: 6/min}\n"
+		     "- {resource: dns, threshold: 6, statInterval: 1m, per: source}\n"
+		     "- {resource: dns, rate: 10MB/s, window: tokens, burst: 64KiB}\n"
+		     "- {resource: dns, rate: 5k/10s, tokenCalculateStrategy: WarmUp, warmUpPeriod: 2m}\n"
+		     "- {resource: dns, rate: 5/s, controlBehavior: Throttling, maxQueueingTime: 2s}\n");
 	rules = bench->ruleset->rules;
 	for (size_t i = 0; i < 4; i += 2) {
 		assert_true(rules[i].threshold_micro == rules[i + 1].threshold_micro);
@@ -167,7 +167,7 @@ static void one_anchored_value_means_what_each_of_its_fields_says(void **state)
 	struct bench *bench = *state;
 
 	assert_reads(bench, RESOURCES "rules: [{resource: dns, threshold: 1, statInterval: &t 1m}, "
-				      "{resource: dns, threshold: 1, statInterval: *t}]\n");
+				      "{resource: web, threshold: 1, statInterval: *t}]\n");
 	assert_true(bench->ruleset->rules[1].interval_ns == 60000000000);
 	assert_int_equal(read_texts(bench,
 				    RESOURCES "rules: [{resource: dns, threshold: 1, statInterval: &t 1m}, "
@@ -325,7 +325,7 @@ static void per_is_a_key_of_a_rule_or_all(void **state)
 		     "- {resource: a, threshold: 1}\n"
 		     "- {resource: a, threshold: 1, per: [source/24/56, destinationPort]}\n"
 		     "- {resource: a, threshold: 1, per: all}\n"
-		     "- {resource: a, threshold: 1, per: source}\n"
+		     "- {resource: a, threshold: 1, per: source, window: strict}\n"
 		     "- {resource: b, threshold: 1, per: source/24}\n"
 		     "- {resource: c, threshold: 1, per: destination}\n"
 		     /* what a key would forbid, or need */
@@ -416,9 +416,9 @@ static void files_merge_in_the_order_given(void **state)
 	struct bench *bench = *state;
 
 	assert_int_equal(
-		read_texts(bench, "rules: [{resource: r, threshold: 1}, {name: x, resource: r, threshold: 2}]\n",
+		read_texts(bench, "rules: [{resource: r, threshold: 3}, {name: x, resource: r, threshold: 2}]\n",
 			   "settings: {nonIp: pass}\nresources: [{name: r}]\n",
-			   "settings: {nonIp: pass, flowsPerCpu: 1024}\nrules: [{resource: r, threshold: 3}]\n"),
+			   "settings: {nonIp: pass, flowsPerCpu: 1024}\nrules: [{resource: r, threshold: 1}]\n"),
 		0);
 	assert_int_equal(bench->diag.count, 0);
 	assert_int_equal(bench->ruleset->rule_count, 3);

@@ -231,7 +231,7 @@ static void system_rules_take_their_part_of_the_rules_of_a_packet(void **state)
 	char text[2048] = RESOURCES "systemRules: [{metricType: AvgRT, triggerCount: 9}]\nrules:\n";
 
 	for (int i = 0; i < 14; i++)
-		strcat(text, "- {resource: dns, threshold: 9}\n");
+		sprintf(text + strlen(text), "- {resource: dns, threshold: %d}\n", 99 - i);
 	assert_int_equal(read_texts(bench, text, NULL, NULL), 0);
 	assert_int_equal(weir_image_build(bench->ruleset, &options, &image, &bench->diag), 0);
 	assert_int_equal(image->packet_rules_max, 15);

@@ -228,6 +228,51 @@ static void warn_of_small_thresholds(struct weir_reader *reader, const struct we
 			  "1514");
 }
 
+/* Chosen, not derived: files with many thousand rules must not be compared each with each. */
+#define RULES_LOOKED_BACK_MAX 256
+
+static bool counts_the_same(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *left,
+			    const struct weir_ruleset_rule *right)
+{
+	return left->resource == right->resource && left->interval_ns == right->interval_ns &&
+	       left->window == right->window && left->samples == right->samples &&
+	       left->counts_bytes == right->counts_bytes && left->burst_micro == right->burst_micro &&
+	       left->burst_beyond_micro == right->burst_beyond_micro &&
+	       !memcmp(weir_flow_of(ruleset, left), weir_flow_of(ruleset, right), sizeof(struct weir_flow));
+}
+
+/* A threshold, a window, and nothing that moves the one or opens the other. */
+static bool is_plain(const struct weir_ruleset_rule *rule)
+{
+	return !rule->system && rule->metric == WEIR_METRIC_RATE && rule->strategy == WEIR_STRATEGY_DIRECT &&
+	       rule->behavior == WEIR_BEHAVIOR_REJECT && rule->ref_resource == WEIR_NO_RESOURCE && !rule->cluster &&
+	       !rule->override_count && !rule->observes && !rule->lends;
+}
+
+/* A rule that can never be the one that blocks: one before it counts the same, and admits no more. */
+static void warn_of_idle_rule(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset *ruleset = reader->ruleset;
+	const size_t own = ruleset->rule_count - 1;
+	const struct weir_ruleset_rule *rule = &ruleset->rules[own], *earlier;
+
+	/* A mistake may have been about what makes the other rule stricter, or another. */
+	if (reader->mistakes || !draft->has_resource || !is_plain(rule))
+		return;
+	for (size_t back = 1; back <= own && back <= RULES_LOOKED_BACK_MAX; back++) {
+		earlier = &ruleset->rules[own - back];
+		/* Of one that is named as the other it is to be said that the name is taken. */
+		if (!strcmp(earlier->name, rule->name) || !is_plain(earlier) ||
+		    !counts_the_same(ruleset, earlier, rule) || rule->threshold_micro < earlier->threshold_micro)
+			continue;
+		weir_warn(reader, weir_draft_at(draft, RULE_NAME),
+			  "leave it out, or give it another key, a longer interval or a lower threshold",
+			  "rule '%.*s' never blocks: '%.*s' before it has the same key and interval, and blocks first",
+			  WEIR_SHOWN(rule->name), WEIR_SHOWN(earlier->name));
+		return;
+	}
+}
+
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -250,8 +295,10 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 	/* What a mistake left out must not be blamed for what remains. */
 	if (reader->mistakes != draft->mistakes_before)
 		return;
-	if (!draft->is_sentinel)
+	if (!draft->is_sentinel) {
 		warn_of_unused_fields(reader, draft);
+		warn_of_idle_rule(reader, draft);
+	}
 	warn_of_small_thresholds(reader, draft);
 	if (kind->warn)
 		kind->warn(reader, draft);
