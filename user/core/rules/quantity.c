@@ -461,7 +461,7 @@ static bool advise_interval(const char *amount, int amount_bytes, const char *in
 	const size_t digits = strspn(interval, "0123456789");
 	uint64_t ns;
 
-	for (size_t i = 0; interval[i] && i < sizeof(lower) - 1; i++)
+	for (size_t i = 0; i < sizeof(lower) - 1 && interval[i]; i++)
 		lower[i] = tolower((unsigned char)interval[i]);
 	if (read_decimal_duration(interval, &ns))
 		weir_advise(refusal, "write whole numbers: %.*s/%s", amount_bytes, amount,
