@@ -909,7 +909,7 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 
 	weir_command_list_options(&weir_check_command, long_options, short_options);
 	optind = 1;
-	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+	while ((option = weir_options_next(&weir_check_command, argc, argv, short_options, long_options)) != -1) {
 		exit_code = weir_options_take_terminal(&weir_check_command, option, optarg);
 		if (exit_code > 0)
 			return exit_code;
@@ -926,8 +926,7 @@ static int parse_options(int argc, char **argv, struct check_options *options)
 			weir_command_print_help(&weir_check_command, stdout);
 			return WEIR_EXIT_OK + 1;
 		} else {
-			fputs("'weir check --help' shows the options\n", stderr);
-			return WEIR_EXIT_WRONG + 1;
+			return WEIR_EXIT_WRONG + 1; /* weir_options_next() has said why */
 		}
 	}
 	if (optind < argc)

@@ -55,7 +55,7 @@ extern const struct weir_command_entry weir_commands[];
 /* NULL: there is none of that name. */
 const struct weir_command_entry *weir_command_find(const char *name);
 
-/* The name of the command that this may be a slip of, or NULL. */
+/* The command that this may be a slip of, or another tool's word for, perhaps with an option; or NULL. */
 const char *weir_command_nearest(const char *name);
 
 #endif

@@ -43,10 +43,22 @@ const struct weir_command_entry *weir_command_find(const char *name)
 	return NULL;
 }
 
+/* What other tools call it. */
+static const struct {
+	const char *theirs, *ours;
+} synonyms[] = {
+	{"ban", "block"},   {"unban", "block --remove"}, {"unblock", "block --remove"},
+	{"log", "events"},  {"logs", "events"},		 {"start", "run"},
+	{"stop", "detach"},
+};
+
 const char *weir_command_nearest(const char *name)
 {
 	const char *names[ARRAY_SIZE(weir_commands) - 1];
 
+	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
+		if (!strcmp(name, synonyms[i].theirs))
+			return synonyms[i].ours;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		names[i] = weir_commands[i].command->name;
 	return weir_nearest(name, names, ARRAY_SIZE(names), sizeof(names[0]));

@@ -35,6 +35,7 @@ static void offer_commands(const char *word)
 {
 	for (const struct weir_command_entry *entry = weir_commands; entry->run; entry++)
 		offer(word, entry->command->name, entry->does);
+	offer(word, "help", "the commands, or the options of one");
 	offer(word, "--help", "the commands");
 	offer(word, "--version", "release, commit, ABI and libraries");
 }
@@ -164,7 +165,7 @@ int weir_complete(int count, char **words)
 	const struct weir_option *awaiting = NULL;
 	bool takes_options = true;
 
-	if (count < 2)
+	if (count < 2 || (count == 2 && !strcmp(words[0], "help")))
 		offer_commands(word);
 	if (!entry)
 		return WEIR_EXIT_OK;

@@ -96,7 +96,7 @@ static int wrong(const char *format, ...)
 
 	fputs("weir explain: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	weir_print_clean(stderr, format, args);
 	va_end(args);
 	fputs("\n'weir explain --help' shows options and an example\n", stderr);
 	return -EINVAL;
@@ -288,8 +288,7 @@ static int take_option(struct explain_request *request, int option, const char *
 		request->tells_by_exit_code = true;
 		return 0;
 	case '?':
-		fputs("'weir explain --help' shows options and an example\n", stderr); /* getopt has said why */
-		return -EINVAL;
+		return -EINVAL; /* weir_options_next() has said why */
 	default:
 		return take_packet_option(request, option, argument);
 	}
@@ -594,7 +593,7 @@ int weir_cmd_explain(int argc, char **argv)
 	int option, exit_code;
 
 	weir_command_list_options(&weir_explain_command, long_options, short_options);
-	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+	while ((option = weir_options_next(&weir_explain_command, argc, argv, short_options, long_options)) != -1) {
 		if (option == 'h') {
 			weir_command_print_help(&weir_explain_command, stdout);
 			return WEIR_EXIT_OK;

@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "host/host.h"
 #include "host/service.h"
+#include "print.h"
 #include "rules/quantity.h"
 #include "rules/values.h"
 #include "terminal.h"
@@ -43,7 +44,8 @@ static const struct weir_option known_options[] = {
 	{'E', false, "exit-code", NULL, "exit with 1 if something would change, and with 2 on any trouble"},
 	{'b', false, "before", NULL, "the rule set that 'weir rollback' would put in force"},
 	{'x', false, "force", NULL, "even if it would shut out the SSH session that it is typed in"},
-	{'X', false, "force", NULL, "even the source of the SSH session that it is typed in, or every address"},
+	{'X', false, "force", NULL,
+	 "even the source of the SSH session that it is typed in, or a prefix shorter than /8 or, of IPv6, /16"},
 	{'r', false, "rule", "NAME", "only what this rule has penalised"},
 	{'a', false, "all", NULL, "all that there are"},
 	{'F', false, "for", "TIME", "for how long from now: 90s, 10m, 1h30m, 7d"},
@@ -151,7 +153,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct weir_comman
 
 	fprintf(stderr, "weir %s: ", command->name);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	weir_print_clean(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\n'weir %s --help' shows options and an example\n", command->name);
 	return WEIR_EXIT_WRONG + 1;
@@ -276,10 +278,8 @@ static int set_confirm(const struct weir_command *command, struct weir_options *
 	struct weir_refusal refusal;
 	uint64_t ns;
 
-	if (weir_parse_duration(text, &ns, &refusal))
+	if (weir_parse_time(text, 1, CONFIRM_NS_MIN, CONFIRM_NS_MAX, &ns, &refusal))
 		return refuse(command, "--confirm: %s: %s", refusal.message, refusal.hint);
-	if (ns < CONFIRM_NS_MIN || ns > CONFIRM_NS_MAX)
-		return refuse(command, "--confirm: '%s' is out of range: write 1s to 24h", text);
 	options->confirm_ns = ns;
 	return 0;
 }
@@ -386,9 +386,8 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'h':
 		weir_command_print_help(command, stdout);
 		return WEIR_EXIT_OK + 1;
-	default: /* getopt has said what is wrong */
-		fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
-		return WEIR_EXIT_WRONG + 1;
+	default:
+		return WEIR_EXIT_WRONG + 1; /* weir_options_next() has said what is wrong */
 	}
 }
 
@@ -412,6 +411,35 @@ void weir_command_list_options(const struct weir_command *command, struct option
 	}
 	*long_options = (struct option){};
 	*short_options = '\0';
+}
+
+/* getopt has refused it: what it may be a slip of. Of an abbreviation of several, getopt has named these. */
+static void advise_option(const struct weir_command *command, const struct option *long_options, const char *word)
+{
+	const struct option *option = long_options;
+	const char *nearest;
+	char name[64];
+	size_t count = 0;
+
+	if (!optopt && !strncmp(word, "--", 2)) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+		for (; option->name && strncmp(option->name, name, strlen(name)) != 0; option++)
+			count++;
+		nearest = option->name ? NULL : weir_nearest(name, long_options, count, sizeof(*long_options));
+		if (nearest)
+			fprintf(stderr, "did you mean '--%s'?\n", nearest);
+	}
+	fprintf(stderr, "'weir %s --help' shows options and an example\n", command->name);
+}
+
+int weir_options_next(const struct weir_command *command, int argc, char **argv, const char *short_options,
+		      const struct option *long_options)
+{
+	const int letter = getopt_long(argc, argv, short_options, long_options, NULL);
+
+	if (letter == '?')
+		advise_option(command, long_options, argv[optind - 1]);
+	return letter;
 }
 
 static bool takes_instance(const struct weir_command *command)
@@ -462,7 +490,7 @@ int weir_options_parse(const struct weir_command *command, int argc, char **argv
 	*ret_options = (struct weir_options){.instance = WEIR_INSTANCE_DEFAULT, .most = MOST_DEFAULT};
 	weir_command_list_options(command, long_options, short_options);
 	optind = 1;
-	while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+	while ((letter = weir_options_next(command, argc, argv, short_options, long_options)) != -1) {
 		exit_code = set_option(command, ret_options, letter);
 		if (exit_code)
 			return exit_code;

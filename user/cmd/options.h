@@ -95,6 +95,10 @@ void weir_command_print_help(const struct weir_command *command, FILE *stream);
 /* The tables of getopt_long(); short_options has WEIR_SHORT_OPTIONS_BYTES, long_options one more than _MAX. */
 void weir_command_list_options(const struct weir_command *command, struct option *long_options, char *short_options);
 
+/* As getopt_long(); of what is no option ('?') it says all that there is to say. */
+int weir_options_next(const struct weir_command *command, int argc, char **argv, const char *short_options,
+		      const struct option *long_options);
+
 /*
  * Read the command line; mistakes and --help are printed. Returns 0 to go on, else one more than the
  * exit code. The caller frees *ret_options in any case.

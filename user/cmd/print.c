@@ -217,6 +217,16 @@ int weir_flush_results(struct weir_diag *diag)
 	return weir_diag_fail(diag, errno ? errno : EIO, NULL, "cannot print the result");
 }
 
+void weir_print_clean(FILE *stream, const char *format, va_list args)
+{
+	_cleanup_(weir_freep) char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	weir_make_printable(text, "");
+	fputs(text ?: "out of memory", stream);
+}
+
 int weir_json_print(json_t *document, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) char *text = weir_json_dump(document, WEIR_JSON_FLAGS);

@@ -4,9 +4,11 @@
 #define WEIR_PRINT_H
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/diag.h"
 #include "words/json.h"
@@ -37,6 +39,9 @@ void weir_table_free(struct weir_table *table);
 
 /* "topic  text", broken between words where the terminal ends, each further line below the text. */
 void weir_print_topic(const char *topic, int topic_columns, const char *text, FILE *stream);
+
+/* As vfprintf(), with what a terminal would obey made harmless (base/printable.h). */
+void weir_print_clean(FILE *stream, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 /* Print the document and free it. 0, or -errno with a word in *diag. */
 int weir_json_print(json_t *document, struct weir_diag *diag);

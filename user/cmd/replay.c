@@ -560,8 +560,7 @@ static int take_option(struct replay_request *request, int option, const char *a
 		request->wants_json = true;
 		return 0;
 	}
-	fputs("'weir replay --help' shows how\n", stderr); /* getopt has said why */
-	return -EINVAL;
+	return -EINVAL; /* weir_options_next() has said why */
 }
 
 static int check_request(const struct replay_request *request, bool has_rules_option)
@@ -591,7 +590,7 @@ int weir_cmd_replay(int argc, char **argv)
 		return WEIR_EXIT_FAILED;
 	/* '-': arguments come in their place, so that rule files keep their order. */
 	weir_command_list_options(&weir_replay_command, long_options, short_options + 1);
-	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+	while ((option = weir_options_next(&weir_replay_command, argc, argv, short_options, long_options)) != -1) {
 		if (option == 'h') {
 			weir_command_print_help(&weir_replay_command, stdout);
 			return WEIR_EXIT_OK;
