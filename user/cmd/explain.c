@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <getopt.h>
 #include <linux/if_ether.h>
+#include <linux/ip.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/ip6.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "cmd.h"
 #include "explain/explain.h"
@@ -377,6 +380,7 @@ static void add_text(struct explain_request *request, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(request->text + used, sizeof(request->text) - used, format, args);
 	va_end(args);
+	weir_make_printable(request->text + used, "");
 }
 
 static void add_number(struct explain_request *request, uint32_t said, uint32_t field, const char *name,
@@ -529,10 +533,59 @@ static int ask(struct explain_request *request, struct weir_ruleset **ret_rulese
 	return err ? err : weir_explain_ruleset(*ret_ruleset, &request->question, ret_explanation, diag);
 }
 
+/* The source of a frame, as the network that it is alone; or false. */
+static bool find_source(const uint8_t *frame, size_t bytes, struct weir_prefix *ret_source)
+{
+	size_t at = offsetof(struct ethhdr, h_proto);
+	unsigned int type;
+
+	for (;;) {
+		if (at + 2 + sizeof(struct ip6_hdr) > bytes)
+			return false;
+		type = frame[at] << 8 | frame[at + 1];
+		if (type != ETH_P_8021Q && type != ETH_P_8021AD)
+			break;
+		at += 4;
+	}
+	*ret_source = (struct weir_prefix){.family = type == ETH_P_IPV6 ? 6 : 4, .bits = type == ETH_P_IPV6 ? 128 : 32};
+	if (type == ETH_P_IPV6)
+		memcpy(ret_source->address, frame + at + 2 + offsetof(struct ip6_hdr, ip6_src), 16);
+	else
+		memcpy(ret_source->address, frame + at + 2 + offsetof(struct iphdr, saddr), 4);
+	return true;
+}
+
+/* The timed entry that decides, in *ret_entry; false: none does, or it has just ended. */
+static bool find_entry(const struct explain_request *request, const struct weir_explanation *explanation,
+		       struct weir_timed_order *ret_entry)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *orders = NULL;
+	const struct weir_timed_order *found;
+	struct weir_timed_order source = {};
+	struct weir_diag ignored = {};
+	size_t count = 0;
+
+	if (!explanation->opened || explanation->unknown || explanation->list_ends_ns == WEIR_TRIAL_NEVER ||
+	    (explanation->verdict != WEIR_VERDICT_DENY && explanation->verdict != WEIR_VERDICT_ALLOW) ||
+	    !find_source(request->frame, WEIR_COMPOSED_BYTES_MAX, &source.prefix))
+		return false;
+	if (weir_timed_read(explanation->opened, explanation->verdict == WEIR_VERDICT_DENY, &orders, &count, &ignored))
+		count = 0;
+	weir_diag_free(&ignored);
+	if (!count)
+		return false;
+	found = bsearch(&source, orders, count, sizeof(*orders), weir_order_compare)
+			?: weir_order_around(orders, count, &source.prefix);
+	if (found)
+		*ret_entry = *found;
+	return found;
+}
+
 static int explain(struct explain_request *request, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
 	_cleanup_(weir_explanation_free) struct weir_explanation explanation = {};
+	struct weir_timed_order entry, *decides;
 	int err;
 
 	request->frame = calloc(1, WEIR_COMPOSED_BYTES_MAX);
@@ -551,9 +604,11 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 	if (err)
 		return err;
 	request->verdict_code = explanation.unknown ? WEIR_EXIT_WRONG : explanation.passes ? WEIR_EXIT_OK : IS_DROPPED;
+	decides = find_entry(request, &explanation, &entry) ? &entry : NULL;
 	if (request->wants_json)
-		return weir_json_print(weir_json_explanation(&explanation, json_incref(request->fields)), diag);
-	weir_print_explanation(&explanation, request->text);
+		return weir_json_print(weir_json_explanation(&explanation, decides, json_incref(request->fields)),
+				       diag);
+	weir_print_explanation(&explanation, decides, request->text);
 	return weir_flush_results(diag);
 }
 

@@ -88,9 +88,9 @@ __attribute__((format(printf, 2, 3))) static void line(const char *label, const 
 {
 	va_list args;
 
-	printf("  %-*s", LABEL_CHARACTERS - 2, label);
+	printf("  %-*s ", LABEL_CHARACTERS - 3, label); /* a blank behind the longest, too */
 	va_start(args, format);
-	vprintf(format, args);
+	weir_print_clean(stdout, format, args);
 	va_end(args);
 	putchar('\n');
 }
@@ -108,9 +108,27 @@ static const char *const packet_words[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_ERROR] = "by a mistake in weir",
 };
 
-static void print_verdict(const struct weir_explanation *explanation)
+/* A list of files, or a timed entry, decides. */
+static void print_listed(const struct weir_explanation *explanation, const struct weir_timed_order *entry)
 {
-	const bool is_timed = explanation->list_ends_ns != WEIR_TRIAL_NEVER;
+	const bool denies = explanation->verdict == WEIR_VERDICT_DENY;
+	const char *verdict = !denies ? "passes" : explanation->passes ? "passes, would be dropped" : "DROPPED";
+	char words[WEIR_WORDS_BYTES], by[WEIR_PREFIX_TEXT_BYTES];
+
+	if (explanation->list_ends_ns == WEIR_TRIAL_NEVER) {
+		line("verdict", "%s: the source is in %s list", verdict, denies ? "a 'deny'" : "an 'allow'");
+		return;
+	}
+	line("verdict", "%s: the source is %s, for %s", verdict,
+	     denies ? "blocked by 'weir block'" : "allowed by 'weir allow'",
+	     format_time(explanation->list_ends_ns, words));
+	if (entry)
+		line("entry", "%s%s%s", weir_format_prefix(&entry->prefix, by), entry->reason[0] ? " # " : "",
+		     entry->reason);
+}
+
+static void print_verdict(const struct weir_explanation *explanation, const struct weir_timed_order *entry)
+{
 	char words[WEIR_WORDS_BYTES];
 
 	if (explanation->unknown) {
@@ -124,14 +142,8 @@ static void print_verdict(const struct weir_explanation *explanation)
 		     explanation->blocked_by ? explanation->blocked_by->name : "?");
 		return;
 	case WEIR_VERDICT_DENY:
-		line("verdict", "%s: the source is %s%s", explanation->passes ? "passes, would be dropped" : "DROPPED",
-		     is_timed ? "blocked by 'weir block', for " : "in a 'deny' list",
-		     is_timed ? format_time(explanation->list_ends_ns, words) : "");
-		return;
 	case WEIR_VERDICT_ALLOW:
-		line("verdict", "passes: the source is %s%s",
-		     is_timed ? "allowed by 'weir allow', for " : "in an 'allow' list",
-		     is_timed ? format_time(explanation->list_ends_ns, words) : "");
+		print_listed(explanation, entry);
 		return;
 	case WEIR_VERDICT_PASS:
 		if (explanation->delay_ns)
@@ -363,14 +375,15 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	print_lost(explanation, rule);
 }
 
-void weir_print_explanation(const struct weir_explanation *explanation, const char *packet)
+void weir_print_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			    const char *packet)
 {
 	printf("%s\n", packet);
 	if (explanation->is_live)
 		line("instance", "%s", explanation->instance);
 	else
 		line("of", "these files, as if nothing had come before");
-	print_verdict(explanation);
+	print_verdict(explanation, entry);
 	print_resources(explanation);
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		print_rule(explanation, &explanation->rules[i]);
@@ -496,7 +509,17 @@ static json_t *json_list_end(const struct weir_explanation *explanation)
 	return json_integer(explanation->list_ends_ns);
 }
 
-json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t *packet)
+static json_t *json_entry(const struct weir_timed_order *entry)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES];
+
+	return entry ? json_pack("{s:s, s:s?}", "source", weir_format_prefix(&entry->prefix, text), "reason",
+				 entry->reason[0] ? entry->reason : NULL)
+		     : json_null();
+}
+
+json_t *weir_json_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			      json_t *packet)
 {
 	const bool is_known = !explanation->unknown;
 	json_t *resources = json_array(), *rules = json_array();
@@ -505,11 +528,12 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t
 		weir_json_append(&resources, json_string(explanation->resources[i]));
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		weir_json_append(&rules, json_rule(explanation, &explanation->rules[i]));
-	return json_pack("{s:s?, s:I, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o}", "instance",
+	return json_pack("{s:s?, s:I, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 explanation->instance, "nowNs", (json_int_t)explanation->now_ns, "packet", packet, "verdict",
 			 is_known ? weir_verdict_names[explanation->verdict] : NULL, "passes",
 			 is_known ? json_boolean(explanation->passes) : json_null(), "rule",
 			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "delayNs",
-			 (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation), "dependsOn",
-			 field_names(explanation->unknown), "resources", resources, "rules", rules);
+			 (json_int_t)explanation->delay_ns, "listEndsInNs", json_list_end(explanation), "listEntry",
+			 json_entry(entry), "dependsOn", field_names(explanation->unknown), "resources", resources,
+			 "rules", rules);
 }

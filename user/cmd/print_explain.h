@@ -4,11 +4,15 @@
 #define WEIR_PRINT_EXPLAIN_H
 
 #include "explain/explain.h"
+#include "orders/orders.h"
 #include "print.h"
 
-/* `packet` says what was asked: in words, and as fields, which are taken. */
-void weir_print_explanation(const struct weir_explanation *explanation, const char *packet);
-json_t *weir_json_explanation(const struct weir_explanation *explanation, json_t *packet);
+/* `packet` says what was asked: in words, and as fields, which are taken. entry: the timed one that decides, or NULL.
+ */
+void weir_print_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			    const char *packet);
+json_t *weir_json_explanation(const struct weir_explanation *explanation, const struct weir_timed_order *entry,
+			      json_t *packet);
 
 /* The options that say these fields (enum weir_match_field, or-ed): "--dport, --flags". */
 const char *weir_format_options(uint32_t fields, char words[WEIR_WORDS_BYTES]);

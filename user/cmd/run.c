@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "base/printable.h"
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
@@ -149,6 +150,7 @@ static void tell_service(const struct weir_options *options, const char *remark)
 				 instance->links[i].interface);
 	snprintf(status, sizeof(status), "%s %s by %u rule%s%s%s", instance->info.observes ? "Observes" : "Limits",
 		 interfaces, instance->rule_count, instance->rule_count == 1 ? "" : "s", remark[0] ? "; " : "", remark);
+	weir_make_printable(status, "");
 	weir_service_ready(status);
 }
 

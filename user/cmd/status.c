@@ -133,7 +133,7 @@ static void print_rules(const struct weir_status_view *view)
 		else
 			weir_table_cell(&table, "%llu", (unsigned long long)view->controller.thresholds[i]);
 		print_window(&table, rule);
-		weir_table_cell(&table, "%s", rule->observes ? "observe" : "enforce");
+		weir_table_cell(&table, "%s", rule->observes || instance->info.observes ? "observe" : "enforce");
 	}
 	weir_table_print(&table, stdout);
 }
