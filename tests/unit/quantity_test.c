@@ -97,8 +97,8 @@ static void duration_is_numbers_with_units_the_longer_first(void **state)
 		    {"1hour30minute", 5400000},
 		    {"2day3sec", 172803000},
 		    {"3650d", 315360000000}};
-	static const char *const bad[] = {"",	  "5",	 "0s",	 "h",	  "1x",	     "1 h",    "30m1h",
-					  "1h1h", "-1h", "1.5h", "3651d", "3650d1s", "1hours", "99999999999999999999s"};
+	static const char *const bad[] = {"", "5", "h", "1x", "1 h", "30m1h", "1h1h", "-1h", "1.5h", "1hours"};
+	static const char *const beyond[] = {"0s", "3651d", "3650d1s", "99999999999999999999s", "99999d9999999999h"};
 	uint64_t ns;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -107,6 +107,9 @@ static void duration_is_numbers_with_units_the_longer_first(void **state)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_refused(weir_parse_duration(bad[i], &ns, &refusal), bad[i], "is no duration", "1h30m");
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++)
+		assert_refused(weir_parse_duration(beyond[i], &ns, &refusal), beyond[i], "is out of range",
+			       "1ms to 3650d");
 }
 
 static void what_could_mean_two_things_is_refused_with_both(void **state)

@@ -315,7 +315,6 @@ int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t
 /* ---- durations ---- */
 
 #define DURATION_NS_MAX (3650ull * 86400 * WEIR_NSEC_PER_SEC) /* ten years: chosen, not derived */
-#define DURATION_DIGITS_MAX 12
 
 /* The longer first; the first name is the one that is printed. */
 static const struct {
@@ -339,7 +338,7 @@ static size_t find_time(const char *at, size_t bytes, size_t first)
 	return first;
 }
 
-/* Any duration, 0 included, or false. */
+/* Any duration, 0 included, or false. One that is far too long is more than DURATION_NS_MAX. */
 static bool read_duration(const char *text, uint64_t *ret_ns)
 {
 	uint64_t ns = 0, number;
@@ -349,16 +348,17 @@ static bool read_duration(const char *text, uint64_t *ret_ns)
 	while (*at) {
 		size_t digits = strspn(at, "0123456789"), letters = 0;
 
-		if (!digits || digits > DURATION_DIGITS_MAX)
+		if (!digits)
 			return false;
 		number = strtoull(at, NULL, 10);
 		at += digits;
 		while (isalpha((unsigned char)at[letters]))
 			letters++;
 		unit = find_time(at, letters, unit);
-		if (unit == ARRAY_SIZE(times) || number > DURATION_NS_MAX / times[unit].ns)
+		if (unit == ARRAY_SIZE(times))
 			return false;
-		ns += number * times[unit++].ns;
+		ns += number > DURATION_NS_MAX / times[unit].ns ? 2 * DURATION_NS_MAX : number * times[unit].ns;
+		unit++;
 		at += letters;
 	}
 	*ret_ns = ns;
@@ -369,9 +369,13 @@ int weir_parse_duration(const char *text, uint64_t *ret_ns, struct weir_refusal 
 {
 	uint64_t ns;
 
-	if (!read_duration(text, &ns) || !ns || ns > DURATION_NS_MAX) {
+	if (!read_duration(text, &ns)) {
 		weir_refuse(reterr_refusal, "'%.*s' is no duration", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "write 90s, 10m, 1h30m or 7d: 1ms to 3650d, the longer units first");
+	}
+	if (!ns || ns > DURATION_NS_MAX) {
+		weir_refuse(reterr_refusal, "'%.*s' is out of range", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "write 1ms to 3650d, such as 90s, 10m, 1h30m or 7d");
 	}
 	*ret_ns = ns;
 	return 0;

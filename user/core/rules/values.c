@@ -474,17 +474,37 @@ static bool is_mapped(const struct weir_prefix *prefix)
 	return prefix->family == 6 && !memcmp(prefix->address, mapped, sizeof(mapped));
 }
 
+/* A length below 96 cuts into what says that an IPv4 address follows: who writes /8 means the IPv4 network. */
+static int refuse_mapped(const char *text, const struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
+{
+	struct weir_prefix within = {.family = 4, .bits = prefix->bits};
+	char network[WEIR_PREFIX_TEXT_BYTES];
+
+	memcpy(within.address, prefix->address + sizeof(mapped), 4);
+	weir_refuse(reterr_refusal, "'%.*s' is an IPv4 address, with a prefix length of less than 96",
+		    WEIR_SHOWN(text));
+	if (within.bits > 32)
+		return weir_advise(reterr_refusal, "write the IPv4 network alone, as in 192.0.2.0/24");
+	clear_host_bits(&within);
+	weir_format_prefix(&within, network);
+	return weir_advise(reterr_refusal, "write %s, or ::ffff:%.*s/%u", network, (int)strcspn(network, "/"), network,
+			   within.bits + 96);
+}
+
 /* ::ffff:192.0.2.1 is how a program that listens on IPv6 writes the address of an IPv4 client (RFC 4291, 2.5.5.2). No
  * packet has such a source: the address means the one within it, and a prefix of 96 bits or more those.
  */
-static void unmap(struct weir_prefix *prefix)
+static int unmap(const char *text, struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
 {
-	if (!is_mapped(prefix) || prefix->bits < 8 * sizeof(mapped))
-		return;
+	if (!is_mapped(prefix))
+		return 0;
+	if (prefix->bits < 8 * sizeof(mapped))
+		return refuse_mapped(text, prefix, reterr_refusal);
 	prefix->family = 4;
 	prefix->bits -= 8 * sizeof(mapped);
 	memmove(prefix->address, prefix->address + sizeof(mapped), 4);
 	memset(prefix->address + 4, 0, sizeof(prefix->address) - 4);
+	return 0;
 }
 
 /* 255.255.255.0 is 24. */
@@ -526,26 +546,10 @@ static int parse_prefix(const char *text, char address[INET6_ADDRSTRLEN], struct
 		}
 	}
 	prefix.bits = bits;
-	unmap(&prefix);
-	*ret_prefix = prefix;
-	return 0;
-}
-
-/* A length below 96 cuts into what says that an IPv4 address follows: who writes /8 means the IPv4 network. */
-static int refuse_mapped(const char *text, const struct weir_prefix *prefix, struct weir_refusal *reterr_refusal)
-{
-	struct weir_prefix within = {.family = 4, .bits = prefix->bits};
-	char network[WEIR_PREFIX_TEXT_BYTES];
-
-	memcpy(within.address, prefix->address + sizeof(mapped), 4);
-	weir_refuse(reterr_refusal, "'%.*s' is an IPv4 address, with a prefix length of less than 96",
-		    WEIR_SHOWN(text));
-	if (within.bits > 32)
-		return weir_advise(reterr_refusal, "write the IPv4 network alone, as in 192.0.2.0/24");
-	clear_host_bits(&within);
-	weir_format_prefix(&within, network);
-	return weir_advise(reterr_refusal, "write %s, or ::ffff:%.*s/%u", network, (int)strcspn(network, "/"), network,
-			   within.bits + 96);
+	err = unmap(text, &prefix, reterr_refusal);
+	if (!err)
+		*ret_prefix = prefix;
+	return err;
 }
 
 int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal)
@@ -556,8 +560,6 @@ int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct w
 
 	if (err)
 		return err;
-	if (is_mapped(&prefix))
-		return refuse_mapped(text, &prefix, reterr_refusal);
 	if (clear_host_bits(&prefix)) {
 		weir_refuse(reterr_refusal, "prefix '%.*s' has host bits set", WEIR_SHOWN(text));
 		return weir_advise(reterr_refusal, "write %s for the whole network, or %s for the one address",
@@ -574,6 +576,8 @@ int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct 
 
 	if (!err)
 		clear_host_bits(ret_prefix);
+	else if (strchr(text, ','))
+		weir_advise(reterr_refusal, "write blanks between sources, one on each line of a file");
 	return err;
 }
 

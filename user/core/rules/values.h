@@ -69,7 +69,9 @@ extern const struct weir_number_name weir_dscp_names[];
  */
 int weir_parse_prefix(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
 
-/* The same where host bits are none of the user's making, as a ban script's ADDRESS/64: the network that has them. */
+/* The same where host bits are none of the user's making, as a ban script's ADDRESS/64: the network that has them.
+ * Several are words of a command line, or lines, and no list.
+ */
 int weir_parse_network(const char *text, struct weir_prefix *ret_prefix, struct weir_refusal *reterr_refusal);
 
 /* A protocol's name, or its number 0 to 255. */
