@@ -49,6 +49,8 @@ static void a_plain_list_of_addresses_is_read(void **state)
 	assert_int_equal(order_of("2001:db8::5/64").prefix.bits, 64);
 	assert_int_equal(parse("", &order), WEIR_ORDER_NONE);
 	assert_int_equal(parse("# 192.0.2.7", &order), WEIR_ORDER_NONE);
+	assert_int_equal(parse("; Spamhaus DROP List", &order), WEIR_ORDER_NONE);
+	assert_string_equal(order_of("192.0.2.0/24 ; SBL256894").reason, "SBL256894");
 }
 
 static void a_line_has_a_time_hits_and_a_reason(void **state)

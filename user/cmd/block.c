@@ -43,9 +43,9 @@ const struct weir_command weir_block_command = {
 		"--save and --restore keep blocks over a detach or a boot; the service does both.\n"
 		"With the lists 'allow' and 'deny' of the rule files and with 'weir allow', the longest prefix wins,\n"
 		"and to block wins over to allow on a tie. settings.timedEntries says for how many addresses there is\n"
-		"room. To block the source of the SSH session that it is typed in, or every address (0.0.0.0/0, ::/0), "
-		"is\n"
-		"refused without --force.",
+		"room. To block the source of the SSH session that it is typed in, or a prefix shorter than /8 (IPv4) "
+		"or\n"
+		"/16 (IPv6), is refused without --force.",
 	.example = "  weir block 192.0.2.7 2001:db8:1::/48 --for 1h --reason 'port scan'\n"
 		   "  weir block - --for 10m <addresses\n"
 		   "  weir block --sync feed.txt --reason feed --for 1d\n"
@@ -62,7 +62,9 @@ const struct weir_command weir_allow_command = {
 	.arguments_max = SIZE_MAX,
 	.about =
 		"Let all packets of sources pass for a while, before any rule: addresses, or up to 4,096 prefixes. It\n"
-		"ends by itself, in the kernel, and a reload keeps it. Every address (0.0.0.0/0, ::/0) needs --force.\n"
+		"ends by itself, in the kernel, and a reload keeps it. A prefix shorter than /8 (IPv4) or /16 (IPv6)\n"
+		"needs --force. What 'weir block' or a file's 'deny' blocks by the same prefix stays blocked: a note "
+		"says so.\n"
 		"'weir block --help' says more.",
 	.example = "  weir allow 192.0.2.7 --for 1h30m\n"
 		   "  weir allow --list\n"
@@ -79,6 +81,7 @@ struct request {
 	uint64_t lasts_ns;		   /* of --for; 0: it was not given, or orders end */
 	size_t mistakes;		   /* in arguments and lines */
 	size_t bad_lines;		   /* of these, in lines */
+	bool has_lines;			   /* that name sources, still or no longer in force */
 	size_t left_alone;		   /* orders that leave_out() took out */
 	struct weir_order_changes changes; /* of --sync */
 	struct weir_diag *diag;
@@ -98,6 +101,60 @@ static void complain(struct request *request, const struct weir_place *place, co
 				refusal->message);
 }
 
+/* Networks that are larger than any that a registry gives away are slips. */
+#define BITS_MIN_IPV4 8
+#define BITS_MIN_IPV6 16
+
+/* "16,777,216 addresses", of IPv4 */
+static const char *format_addresses(const struct weir_prefix *prefix, char ret_text[32])
+{
+	const uint64_t count = 1ull << (32 - prefix->bits);
+	const unsigned int millions = count / 1000000 % 1000, thousands = count / 1000 % 1000, ones = count % 1000;
+
+	if (count >= 1000000000)
+		snprintf(ret_text, 32, "%u,%03u,%03u,%03u addresses", (unsigned int)(count / 1000000000), millions,
+			 thousands, ones);
+	else if (count >= 1000000)
+		snprintf(ret_text, 32, "%u,%03u,%03u addresses", millions, thousands, ones);
+	else if (count >= 1000)
+		snprintf(ret_text, 32, "%u,%03u addresses", thousands, ones);
+	else
+		snprintf(ret_text, 32, "%u address%s", ones, ones == 1 ? "" : "es");
+	return ret_text;
+}
+
+static int check_width(const struct weir_prefix *prefix, struct weir_refusal *refusal)
+{
+	const bool is_ipv4 = prefix->family == 4;
+	char text[WEIR_PREFIX_TEXT_BYTES], addresses[32];
+
+	if (prefix->bits >= (is_ipv4 ? BITS_MIN_IPV4 : BITS_MIN_IPV6))
+		return 0;
+	weir_format_prefix(prefix, text);
+	if (!prefix->bits)
+		weir_refuse(refusal, "%s is every IPv%u address", text, prefix->family);
+	else if (is_ipv4)
+		weir_refuse(refusal, "%s is %s", text, format_addresses(prefix, addresses));
+	else
+		weir_refuse(refusal, "%s is %u networks of /%u", text, 1u << (BITS_MIN_IPV6 - prefix->bits),
+			    BITS_MIN_IPV6);
+	return weir_advise(refusal, "name a smaller network; or say '--force', if all of them are meant");
+}
+
+/* Of a prefix with host bits: the network that it stands for may be more than was meant. */
+static void note_network(const struct request *request, const char *source, const struct weir_prefix *network)
+{
+	char text[WEIR_PREFIX_TEXT_BYTES], addresses[32];
+	struct weir_refusal ignored;
+	struct weir_prefix same;
+
+	if (request->options->removes || !weir_parse_prefix(source, &same, &ignored))
+		return;
+	weir_diag_note(request->diag, "%s is the network %s%s%s", source, weir_format_prefix(network, text),
+		       network->family == 4 ? ", " : "",
+		       network->family == 4 ? format_addresses(network, addresses) : "");
+}
+
 /* What --for, --reason, --remove and --force say of an order that was read. */
 static int complete_order(const struct request *request, struct weir_timed_order *order, struct weir_refusal *refusal)
 {
@@ -115,12 +172,10 @@ static int complete_order(const struct request *request, struct weir_timed_order
 		weir_refuse(refusal, "for how long? '%s' has no time", weir_format_prefix(&order->prefix, text));
 		return weir_advise(refusal, "write '--for 1h', or a time behind it");
 	}
-	if (!order->prefix.bits && !request->options->forces) {
-		weir_refuse(refusal, "%s is every IPv%u address", weir_format_prefix(&order->prefix, text),
-			    order->prefix.family);
-		return weir_advise(refusal, "name a smaller network; or say '--force', if all of them are meant");
-	}
-	return 0;
+	/* What is restored was forced when it was given. */
+	if (request->options->forces || request->options->restores_from)
+		return 0;
+	return check_width(&order->prefix, refusal);
 }
 
 /* place: NULL, or the line's. */
@@ -146,8 +201,10 @@ static int read_argument(struct request *request, const char *source)
 	struct weir_timed_order order = {};
 	struct weir_refusal refusal = {};
 
-	if (!weir_parse_network(source, &order.prefix, &refusal))
+	if (!weir_parse_network(source, &order.prefix, &refusal)) {
+		note_network(request, source, &order.prefix);
 		return add_order(request, NULL, &order);
+	}
 	complain(request, NULL, &refusal);
 	return 0;
 }
@@ -160,12 +217,18 @@ static int read_text(struct request *request, struct weir_line_reader *reader)
 
 	switch (weir_order_parse(reader->line, weir_host_wall_ns(weir_host_now_ns()), &order, &refusal)) {
 	case WEIR_ORDER_READ:
+		request->has_lines = true;
+		/* What others write has dropped nothing here. */
+		if (!request->options->restores_from)
+			order.hits = 0;
 		return add_order(request, &place, &order);
 	case WEIR_ORDER_WRONG:
 		complain(request, &place, &refusal);
 		break;
-	case WEIR_ORDER_NONE:
 	case WEIR_ORDER_OVER:
+		request->has_lines = true;
+		break;
+	case WEIR_ORDER_NONE:
 		break;
 	}
 	return 0;
@@ -232,8 +295,8 @@ static int read_file(struct request *request, const char *path)
 	err = weir_text_file_open(path, &stream);
 	if (!err)
 		return read_stream(request, stream, path);
-	weir_diag_error(request->diag, NULL, NULL, NULL, "cannot read '%s': %s", path, weir_text_file_explain(err));
-	return err;
+	return weir_diag_error(request->diag, NULL, NULL, NULL, "cannot read '%s': %s", path,
+			       weir_text_file_explain(err));
 }
 
 /* A bad line of a feed does not lose the others; what was typed, and what is no feed, is done whole or not at all. */
@@ -259,7 +322,13 @@ static int read_sources(struct request *request)
 		weir_diag_error(request->diag, NULL, NULL, NULL, "... and %zu more", request->mistakes - MISTAKES_MAX);
 	if (err)
 		return err;
-	return has_good_lines(request) || !request->mistakes ? 0 : -EINVAL;
+	request->count = weir_orders_sort(request->orders, request->count);
+	if (request->mistakes)
+		return has_good_lines(request) ? 0 : -EINVAL;
+	/* What should have written the lines has failed, perhaps. An empty feed is --sync's to judge. */
+	if (options->argument_count && !options->removes && !request->count && !request->has_lines)
+		return weir_diag_error(request->diag, NULL, NULL, NULL, "%s names no source", request->input);
+	return 0;
 }
 
 /* What is asked for besides to block SOURCE...: one of these at most; NULL: none. */
@@ -325,9 +394,14 @@ static int check_options(const struct weir_command *command, struct request *req
 	if (deed && !options->removes && options->argument_count)
 		return weir_diag_error(diag, NULL, NULL, "leave the rest out", "'%s' takes no source", deed);
 	if ((!deed || options->removes) && !options->means_all && !options->argument_count)
-		return weir_diag_error(diag, NULL, NULL, NULL,
-				       "which source? 'weir %s SOURCE --for 1h'; '-' reads them from standard input",
-				       command->name);
+		return options->removes
+			       ? weir_diag_error(diag, NULL, NULL, NULL,
+						 "which source? 'weir %s --remove SOURCE', or 'weir %s --remove --all'",
+						 command->name, command->name)
+			       : weir_diag_error(diag, NULL, NULL, NULL,
+						 "which source? 'weir %s SOURCE --for 1h'; '-' reads them from "
+						 "standard input",
+						 command->name);
 	return check_reason(options, diag);
 }
 
@@ -428,6 +502,50 @@ static void note_missing(const struct weir_instance *instance, const struct requ
 			       weir_format_prefix(&shorter->prefix, around));
 	else
 		weir_diag_note(diag, "%s is not %s", source, done);
+}
+
+static int compare_with_listed(const void *prefix, const void *listed)
+{
+	return weir_compare_prefixes(prefix, &((const struct weir_listed *)listed)->prefix);
+}
+
+/*
+ * On a tie to deny wins: what is typed to be allowed may stay blocked, by a block or a list of the files. (A block of a
+ * longer prefix concerns a part of it.) Of lines nothing is said: a long list is read for those who ask for one.
+ */
+static void note_still_blocked(const struct weir_instance *instance, const struct request *request)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *blocked = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	const struct weir_listed *listed;
+	char text[WEIR_PREFIX_TEXT_BYTES];
+	struct weir_diag ignored = {};
+	size_t count = 0;
+
+	if (weir_timed_read(instance, true, &blocked, &count, &ignored))
+		count = 0;
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && weir_kept_set_read(history.sets[0], &ruleset, &ignored))
+		ruleset = NULL;
+	for (size_t i = 0; i < request->count; i++) {
+		const struct weir_timed_order *order = &request->orders[i];
+
+		weir_format_prefix(&order->prefix, text);
+		if (count && bsearch(order, blocked, count, sizeof(*blocked), weir_order_compare))
+			weir_diag_note(request->diag,
+				       "%s stays blocked by 'weir block', which wins; 'weir block --remove %s'"
+				       " ends that",
+				       text, text);
+		listed = ruleset && ruleset->listed_count
+				 ? bsearch(&order->prefix, ruleset->listed, ruleset->listed_count,
+					   sizeof(*ruleset->listed), compare_with_listed)
+				 : NULL;
+		if (listed && listed->denies)
+			weir_diag_note(request->diag, "%s stays blocked by a 'deny' list of the rule files, which wins",
+				       text);
+	}
+	weir_diag_free(&ignored);
 }
 
 /* For `weir events`: of one source its name, of more how many. */
@@ -607,6 +725,8 @@ static int act(const struct weir_command *command, const struct weir_options *op
 	note(instance, &request, denies, changed);
 	if (options->removes && !options->means_all && changed < request.count)
 		note_missing(instance, &request, denies, changed, diag);
+	if (!denies && !options->removes && !request.input)
+		note_still_blocked(instance, &request);
 	if (request.left_alone && !options->means_all)
 		weir_diag_note(diag, "%zu source%s blocked %s, and left alone", request.left_alone,
 			       request.left_alone == 1 ? " is" : "s are",

@@ -78,7 +78,7 @@ static int read_word(const char *word, uint64_t wall_ns, struct weir_timed_order
 enum weir_order_line weir_order_parse(char *line, uint64_t wall_ns, struct weir_timed_order *ret_order,
 				      struct weir_refusal *reterr_refusal)
 {
-	char *comment = strchr(line, '#'), *rest, *word;
+	char *comment = strpbrk(line, "#;"), *rest, *word;
 	struct weir_timed_order order = {};
 	uint64_t left_ns = UINT64_MAX;
 
@@ -158,7 +158,7 @@ const struct weir_timed_order *weir_order_around(const struct weir_timed_order *
 	return longest;
 }
 
-static size_t sort_once(struct weir_timed_order *orders, size_t count)
+size_t weir_orders_sort(struct weir_timed_order *orders, size_t count)
 {
 	size_t kept = 0;
 
@@ -188,7 +188,7 @@ int weir_orders_sync(const struct weir_timed_order *now, size_t now_count, struc
 
 	if (!orders)
 		return -ENOMEM;
-	feed_count = sort_once(feed, feed_count);
+	feed_count = weir_orders_sort(feed, feed_count);
 	/* What ends is put from the start on, and what is given behind the most that can end. */
 	given = orders + now_count;
 	for (size_t i = 0; i < feed_count || at < now_count;) {

@@ -29,7 +29,8 @@ struct weir_timed_order {
  *	SOURCE [TIME] [until=WHEN] [hits=N] [# REASON]
  *
  * TIME is a duration, WHEN a time of the wall clock as RFC 3339 has it, in UTC and whole seconds. With both, what ends
- * first counts: a clock that is wrong after a boot makes no order longer. A plain list of addresses is such lines, too.
+ * first counts: a clock that is wrong after a boot makes no order longer. A plain list of addresses is such lines, too;
+ * and so is one whose comments begin with ';', as Spamhaus publishes them.
  */
 enum weir_order_line {
 	WEIR_ORDER_NONE, /* it is empty, or a comment */
@@ -51,6 +52,9 @@ void weir_order_set_reason(struct weir_timed_order *order, const char *text);
 /* By family, address and length, as qsort() wants it. */
 int weir_order_compare(const void *left, const void *right);
 
+/* Sort them; of sources that are there twice the order that lasts longest stays. Returns how many are left. */
+size_t weir_orders_sort(struct weir_timed_order *orders, size_t count);
+
 /* The order of the longest prefix that has all of this one, and is not it; NULL: none. */
 const struct weir_timed_order *weir_order_around(const struct weir_timed_order *orders, size_t count,
 						 const struct weir_prefix *prefix);
@@ -63,7 +67,7 @@ struct weir_order_changes {
 };
 
 /*
- * `now` is sorted; `feed` will be, and of sources that are there twice the order that lasts longest stays.
+ * `now` is sorted; `feed` will be, by weir_orders_sort().
  * reason: NULL, or the set is only those orders that have this reason, and the feed's all get it. An order with another
  * reason stays as it is, unless the feed wants the source for longer: then it is the feed's. keeps_all: nothing ends.
  * Returns 0 or -ENOMEM; the caller frees ret_changes->orders.
