@@ -348,8 +348,8 @@ static void network_is_widened_to_its_host_bits(void **state)
 		assert_string_equal(weir_format_prefix(&prefix, shown), cases[i].expected);
 	}
 	assert_refused(weir_parse_network("192.0.2.53/33", &prefix, &refusal), "/33", "no valid prefix length", "");
-	assert_refused(weir_parse_network("::ffff:192.0.2.1/24", &prefix, &refusal), "/24", "a prefix length of IPv6",
-		       "192.0.2.0/24");
+	assert_refused(weir_parse_network("::ffff:192.0.2.1/24", &prefix, &refusal), "/24",
+		       "a prefix length of less than 96", "192.0.2.0/24");
 	assert_refused(weir_parse_network("192.0.2.1,192.0.2.2", &prefix, &refusal), ",", "is no IP address",
 		       "write blanks");
 }

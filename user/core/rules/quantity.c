@@ -314,6 +314,7 @@ int weir_parse_count(const char *text, bool counts_bytes, uint64_t low, uint64_t
 
 /* ---- durations ---- */
 
+#define DURATION_DIGITS_MAX 12
 #define DURATION_NS_MAX (3650ull * 86400 * WEIR_NSEC_PER_SEC) /* ten years: chosen, not derived */
 
 /* The longer first; the first name is the one that is printed. */
