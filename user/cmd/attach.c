@@ -54,23 +54,13 @@ static int add(const struct weir_options *options, const struct weir_attach_opti
 		options->instance);
 }
 
-/* "instance 'main' limits eth0, eth1 by 2 rules" */
+/* "instance 'main' limits eth0 (native), eth1 (skb) by 2 rules" */
 static void tell_attached(const char *name, struct weir_diag *diag)
 {
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_diag ignored = {}; /* it is about words alone */
-	char interfaces[256] = "";
-	size_t used = 0;
+	char limits[WEIR_LIMITS_BYTES];
 
-	if (weir_instance_open_now(name, &instance, &ignored)) {
-		weir_diag_free(&ignored);
-		return;
-	}
-	for (size_t i = 0; i < instance->link_count && used < sizeof(interfaces); i++)
-		used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s", i ? ", " : "",
-				 instance->links[i].interface);
-	weir_diag_note(diag, "instance '%s' %s %s by %u rule%s", name, instance->info.observes ? "observes" : "limits",
-		       interfaces, instance->rule_count, weir_plural(instance->rule_count));
+	if (weir_limits_words(name, limits))
+		weir_diag_note(diag, "instance '%s' %s", name, limits);
 }
 
 static int attach(const struct weir_options *options, struct weir_diag *diag)

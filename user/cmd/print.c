@@ -9,6 +9,8 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
+#include "instance/instance.h"
+#include "report/status.h"
 #include "terminal.h"
 
 /* ---- tables ---- */
@@ -241,4 +243,23 @@ int weir_json_print(json_t *document, struct weir_diag *diag)
 	if (err)
 		return weir_diag_fail(diag, err, NULL, "cannot print the result");
 	return weir_flush_results(diag);
+}
+
+bool weir_limits_words(const char *name, char words[WEIR_LIMITS_BYTES])
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	struct weir_diag ignored = {}; /* it is about words alone */
+	char interfaces[256] = "";
+	size_t used = 0;
+
+	if (weir_instance_open_now(name, &instance, &ignored)) {
+		weir_diag_free(&ignored);
+		return false;
+	}
+	for (size_t i = 0; i < instance->link_count && used < sizeof(interfaces); i++)
+		used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s (%s)", i ? ", " : "",
+				 instance->links[i].interface, weir_link_mode_name(&instance->links[i]));
+	snprintf(words, WEIR_LIMITS_BYTES, "%s %s by %u rule%s", instance->info.observes ? "observes" : "limits",
+		 interfaces, instance->rule_count, weir_plural(instance->rule_count));
+	return true;
 }

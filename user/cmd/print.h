@@ -43,6 +43,12 @@ void weir_print_topic(const char *topic, int topic_columns, const char *text, FI
 /* As vfprintf(), with what a terminal would obey made harmless (base/printable.h). */
 void weir_print_clean(FILE *stream, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
+/* "limits eth0 (native), eth1 (skb) by 12 rules", or "observes ...": what is in force, read from there. False: nothing
+ * could be read, which is no failure of who wants words.
+ */
+#define WEIR_LIMITS_BYTES 320
+bool weir_limits_words(const char *instance, char words[WEIR_LIMITS_BYTES]);
+
 /* Print the document and free it. 0, or -errno with a word in *diag. */
 int weir_json_print(json_t *document, struct weir_diag *diag);
 

@@ -3,6 +3,7 @@
  * weir run: attach, control in the foreground, detach at the end. The limiter itself is in the kernel and
  * pinned; this process only moves thresholds, and when it is killed the limiter goes on.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "host/confine.h"
 #include "host/service.h"
 #include "options.h"
+#include "print.h"
 #include "print_reload.h"
 #include "server.h"
 #include "watch/examine.h"
@@ -30,8 +32,9 @@ const struct weir_command weir_run_command = {
 	.arguments_min = 1,
 	.arguments_max = SIZE_MAX,
 	.needs_interface = true,
-	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. SIGINT and SIGTERM\n"
-		 "detach and end; a detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
+	.about = "Attach, move thresholds where rules ask for it, and stay in the foreground. It says what it\n"
+		 "limits, where its page is (--listen), and what to type next. SIGINT and SIGTERM detach and end; a "
+		 "detach by another command ends it, too. In a terminal a hang-up (SIGHUP) does the\n"
 		 "same: when an SSH session dies, so do the limits that may have shut it out. Under nohup it goes on.\n"
 		 "As a service, which no terminal controls, SIGHUP reads the rule files again (a mistake in them is\n"
 		 "printed, and the old rules go on; so do they when '-', standard input, is one of the files, as it\n"
@@ -132,24 +135,17 @@ static int start(const struct weir_options *options, struct run *run, struct wei
 
 /* ---- the service manager ---- */
 
-/* "Limits eth0, eth1 by 12 rules": what is in force, read from there. */
+/* "Limits eth0 (native) by 12 rules": what is in force, read from there. */
 static void tell_service(const struct weir_options *options, const char *remark)
 {
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_diag ignored = {}; /* it is about words alone */
-	char status[384], interfaces[256] = "";
-	size_t used = 0;
+	char status[WEIR_LIMITS_BYTES + 64], limits[WEIR_LIMITS_BYTES];
 
-	if (weir_instance_open_now(options->instance, &instance, &ignored)) {
-		weir_diag_free(&ignored);
+	if (!weir_limits_words(options->instance, limits)) {
 		weir_service_ready(remark);
 		return;
 	}
-	for (size_t i = 0; i < instance->link_count && used < sizeof(interfaces); i++)
-		used += snprintf(interfaces + used, sizeof(interfaces) - used, "%s%s", i ? ", " : "",
-				 instance->links[i].interface);
-	snprintf(status, sizeof(status), "%s %s by %u rule%s%s%s", instance->info.observes ? "Observes" : "Limits",
-		 interfaces, instance->rule_count, instance->rule_count == 1 ? "" : "s", remark[0] ? "; " : "", remark);
+	limits[0] = toupper(limits[0]);
+	snprintf(status, sizeof(status), "%s%s%s", limits, remark[0] ? "; " : "", remark);
 	weir_make_printable(status, "");
 	weir_service_ready(status);
 }
@@ -403,8 +399,38 @@ static int give_up(const struct weir_options *options, const struct run *run, in
 static const char *hangup_words(const struct weir_options *options, enum weir_hangup hangup)
 {
 	if (hangup == WEIR_HANGUP_ENDS)
-		return "a hang-up, ";
-	return hangup == WEIR_HANGUP_RELOADS && !reads_standard_input(options) ? "SIGHUP reloads, " : "";
+		return ", SIGTERM or a hang-up";
+	return hangup == WEIR_HANGUP_RELOADS && !reads_standard_input(options) ? " or SIGTERM (SIGHUP reloads)"
+									       : " or SIGTERM";
+}
+
+/* Where it serves: a browser opens no unix socket. */
+static void tell_served(const struct weir_server *server)
+{
+	char address[WEIR_LISTENER_BYTES];
+
+	for (size_t i = 0; i < server->count; i++) {
+		weir_listener_address(&server->listeners[i], address);
+		if (server->listeners[i].path[0])
+			fprintf(stderr, "weir run: serves a page, /metrics and /api/v1 on %s\n", address);
+		else
+			fprintf(stderr, "weir run: the page is at %s, for Prometheus %smetrics\n", address, address);
+	}
+}
+
+/* What it limits, and what to type next. */
+static void tell_begin(const struct weir_options *options, const struct run *run)
+{
+	char limits[WEIR_LIMITS_BYTES], option[WEIR_INSTANCE_OPTION_BYTES];
+	const bool is_read = weir_limits_words(options->instance, limits);
+
+	fprintf(stderr, "weir run: instance '%s' is attached%s%s%s\n", options->instance, is_read ? ": " : "",
+		is_read ? limits : "", run->observes ? "; nothing is dropped" : "");
+	tell_served(&run->server);
+	weir_instance_option(options->instance, option);
+	fprintf(stderr, "weir run: 'weir top%s' and 'weir stats%s' show it at work; Ctrl-C%s ends it, and %s\n", option,
+		option, hangup_words(options, run->hangup),
+		run->leaves ? "leaves it attached" : "takes the limits off (--keep would leave them)");
 }
 
 int weir_cmd_run(int argc, char **argv)
@@ -423,8 +449,7 @@ int weir_cmd_run(int argc, char **argv)
 	exit_code = weir_exit_code(err, &diag);
 	if (err)
 		return exit_code;
-	fprintf(stderr, "weir run: instance '%s' is attached%s; %sSIGINT and SIGTERM end\n", options.instance,
-		run.observes ? ", and observes: nothing is dropped" : "", hangup_words(&options, run.hangup));
+	tell_begin(&options, &run);
 	err = wait_for_end(&options, &run, &diag);
 	if (err == -ENOENT) {
 		/* As it was asked for: who restarts a run that fails is not to attach again what was taken off. */

@@ -172,6 +172,23 @@ int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_li
 	}
 }
 
+void weir_listener_address(const struct weir_listener *listener, char words[WEIR_LISTENER_BYTES])
+{
+	struct sockaddr_storage address = {};
+	socklen_t bytes = sizeof(address);
+	char host[INET6_ADDRSTRLEN] = "?", port[6] = "?";
+
+	if (listener->path[0]) {
+		snprintf(words, WEIR_LISTENER_BYTES, UNIX_PREFIX "%s", listener->path);
+		return;
+	}
+	if (!getsockname(listener->fd, (struct sockaddr *)&address, &bytes))
+		getnameinfo((struct sockaddr *)&address, bytes, host, sizeof(host), port, sizeof(port),
+			    NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(words, WEIR_LISTENER_BYTES, address.ss_family == AF_INET6 ? "http://[%s]:%s/" : "http://%s:%s/", host,
+		 port);
+}
+
 void weir_listener_close(struct weir_listener *listener)
 {
 	if (listener->path[0])

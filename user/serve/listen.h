@@ -24,6 +24,10 @@ struct weir_listener {
  */
 int weir_listen(const char *address, bool anywhere, struct weir_listener *ret_listener, struct weir_diag *diag);
 
+/* "http://127.0.0.1:9617/", of the port that it has, or "unix:/run/weir/main.sock". */
+#define WEIR_LISTENER_BYTES 128
+void weir_listener_address(const struct weir_listener *listener, char words[WEIR_LISTENER_BYTES]);
+
 /* A unix socket goes from the file system, too. */
 void weir_listener_close(struct weir_listener *listener);
 
