@@ -8,16 +8,21 @@
 
 #include "base/util.h"
 #include "cmd.h"
+#include "frames/ends.h"
 #include "host/host.h"
 #include "options.h"
 #include "print.h"
 #include "replay/output.h"
 #include "report/event_capture.h"
 #include "report/events.h"
+#include "rules/values.h"
 
 static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},
 	{'p', false, "past", NULL, "the latest changes, as far as they are kept, and end"},
+	{'r', false, "rule", "NAME", "only what is of this rule"},
+	{'S', false, "src", "ADDRESS", "only packets and flows of this source, an address or a prefix"},
+	{'n', true, "number", "N", "end after so many; with --past: the latest so many"},
 	{'P', false, "pcap", "FILE",
 	 "write the drops into a capture (pcapng), too: the first 128 bytes of each frame, with why it was\n"
 	 "dropped as its comment; '-' is standard output, where nothing else is printed then"},
@@ -38,15 +43,26 @@ const struct weir_command weir_events_command = {
 		"sample, at most 954 a second, and how many more there were each second; 'weir flows --dropped'\n"
 		"counts them all by flow. Changes are kept: the latest 256 of the instance, 256 of 'weir block' and\n"
 		"'weir allow', and of each rule 64 penalties or changes of its breakers; what a flood left out is\n"
-		"counted by rule.",
+		"counted by rule. With --rule and --src there is no other change but penalties and breakers; how many\n"
+		"drops have no line counts all of them, since what they would have been is not known.",
 	.example = "  weir events\n"
 		   "  weir events --past\n"
+		   "  weir events --rule dns --src 192.0.2.0/24 -n 10\n"
 		   "  weir events --json | jq -c 'select(.rule == \"dns\") | .key'\n"
 		   "  weir events --pcap - | tshark -r - -T fields -e frame.comment",
 };
 
+/* What is asked for. */
+struct wanted {
+	const char *rule; /* its name, as a reload gives rules other slots; NULL: any */
+	bool has_source;
+	struct weir_prefix source; /* with has_source */
+};
+
 struct listener {
 	struct weir_event_watch watch;
+	struct wanted wanted;
+	size_t left; /* lines to go; SIZE_MAX: it has no end */
 	bool prints, wants_json;
 	struct weir_output output;	   /* of the capture; empty: none is asked for, or it goes to standard output */
 	struct weir_event_capture capture; /* without a stream: none is asked for */
@@ -58,6 +74,92 @@ static void end_listener(struct listener *listener)
 	weir_event_watch_close(&listener->watch);
 	weir_event_capture_free(&listener->capture);
 	weir_output_close(&listener->output);
+}
+
+/* ---- what is wanted ---- */
+
+/* One of the two holds the other. */
+static bool prefixes_meet(const struct weir_prefix *a, const struct weir_prefix *b)
+{
+	const uint8_t bits = a->bits < b->bits ? a->bits : b->bits;
+	const uint8_t rest = 0xff << (8 - bits % 8);
+
+	return a->family == b->family && !memcmp(a->address, b->address, bits / 8) &&
+	       (!(bits % 8) || !((a->address[bits / 8] ^ b->address[bits / 8]) & rest));
+}
+
+/* Of a drop the packet's, of a change that of its flow's key. False: it has none. */
+static bool find_source(const struct weir_happening *happening, const struct weir_rule_info *rule,
+			struct weir_prefix *ret_source)
+{
+	const struct weir_event *event = &happening->event;
+	struct weir_ends ends;
+
+	if (happening->kind == WEIR_HAPPENING_DROP) {
+		if (!weir_frame_ends(event->frame, event->kept_bytes, &ends))
+			return false;
+		*ret_source = (struct weir_prefix){.family = ends.family, .bits = ends.family == 6 ? 128 : 32};
+		memcpy(ret_source->address, ends.source, sizeof(ends.source));
+		return true;
+	}
+	if (!rule || !(rule->identity.key_fields >> WEIR_KEY_PLACE_SOURCE & 1))
+		return false;
+	*ret_source = (struct weir_prefix){
+		.family = event->key.family,
+		.bits = rule->identity.source_bits[event->key.family == 6],
+	};
+	memcpy(ret_source->address, event->key.source, sizeof(event->key.source));
+	return true;
+}
+
+static bool is_wanted(const struct listener *listener, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(listener->watch.instance, happening);
+	const struct wanted *wanted = &listener->wanted;
+	struct weir_prefix source;
+
+	if (!wanted->rule && !wanted->has_source)
+		return true;
+	if (happening->kind == WEIR_HAPPENING_MISSED) /* of whom, the counters do not say */
+		return happening->missed.of == WEIR_HAPPENING_DROP ||
+		       (rule && (!wanted->rule || !strcmp(rule->name, wanted->rule)));
+	if (happening->kind > WEIR_HAPPENING_BREAKER || (wanted->rule && (!rule || strcmp(rule->name, wanted->rule))))
+		return false;
+	return !wanted->has_source ||
+	       (find_source(happening, rule, &source) && prefixes_meet(&source, &wanted->source));
+}
+
+static int read_wanted(const struct weir_options *options, struct wanted *ret_wanted, struct weir_diag *diag)
+{
+	struct weir_refusal refusal;
+
+	ret_wanted->rule = options->rule;
+	ret_wanted->has_source = options->source != NULL;
+	if (!options->source || !weir_parse_prefix(options->source, &ret_wanted->source, &refusal))
+		return 0;
+	weir_diag_error(diag, NULL, NULL, refusal.hint, "--src: %s", refusal.message);
+	return -EINVAL;
+}
+
+/* And not how many had no line. */
+static bool is_event(const struct weir_happening *happening)
+{
+	return happening->kind != WEIR_HAPPENING_MISSED;
+}
+
+/* Leave what is wanted; of the past, where it is not to be all, the latest. */
+static void choose(const struct listener *listener, bool is_past, struct weir_happenings *happenings)
+{
+	size_t kept = 0, first, events = 0;
+
+	for (size_t i = 0; i < happenings->count; i++)
+		if (is_wanted(listener, &happenings->all[i]))
+			happenings->all[kept++] = happenings->all[i];
+	for (first = kept; first && (!is_past || events < listener->left); first--)
+		events += is_event(&happenings->all[first - 1]);
+	if (first)
+		memmove(happenings->all, happenings->all + first, (kept - first) * sizeof(*happenings->all));
+	happenings->count = kept - first;
 }
 
 /* ---- printing ---- */
@@ -125,13 +227,17 @@ static int flush_capture(struct listener *listener, struct weir_diag *diag)
 }
 
 /* What has happened since; -ENOENT: and the instance was detached. */
-static int tell_new(struct listener *listener, struct weir_diag *diag)
+static int tell_new(struct listener *listener, bool is_past, struct weir_diag *diag)
 {
 	_cleanup_(weir_happenings_free) struct weir_happenings happenings = {};
 	int err = weir_event_watch_read(&listener->watch, &happenings, diag), failed = 0;
 
-	for (size_t i = 0; !failed && i < happenings.count; i++)
+	choose(listener, is_past, &happenings);
+	for (size_t i = 0; !failed && listener->left && i < happenings.count; i++) {
 		failed = tell_one(listener, &happenings.all[i]);
+		if (listener->left != SIZE_MAX && is_event(&happenings.all[i]))
+			listener->left--;
+	}
 	if (failed && failed != -EPIPE)
 		weir_diag_fail(diag, -failed, NULL, "cannot print an event");
 	else if (!failed)
@@ -208,10 +314,16 @@ static int begin_listener(const struct weir_options *options, struct listener *l
 {
 	const bool wants_drops = !options->only_changes && !options->means_past;
 	int err = check_capture(options);
+	uint32_t rule_slot;
 
+	listener->left = options->has_most ? options->most : SIZE_MAX;
+	if (!err)
+		err = read_wanted(options, &listener->wanted, diag);
 	if (!err)
 		err = weir_event_watch_open(options->instance, wants_drops, options->means_past, &listener->watch,
 					    diag);
+	if (!err) /* a mistake in its name would wait for ever */
+		err = weir_instance_find_rule(listener->watch.instance, options->rule, &rule_slot, diag);
 	listener->prints = true;
 	listener->wants_json = options->wants_json;
 	if (!err && options->pcap)
@@ -231,13 +343,13 @@ static int listen_on(const struct weir_options *options, struct weir_diag *diag)
 	if (signal_fd < 0)
 		return signal_fd;
 	if (options->means_past)
-		return tell_new(&listener, diag);
+		return tell_new(&listener, true, diag);
 	do
-		err = tell_new(&listener, diag);
-	while (!err && waits_on(signal_fd));
-	if (!err) { /* by Ctrl-C: how many more there were */
+		err = tell_new(&listener, false, diag);
+	while (!err && listener.left && waits_on(signal_fd));
+	if (!err && listener.left) { /* by Ctrl-C: how many more there were */
 		weir_event_watch_tally(&listener.watch);
-		err = tell_new(&listener, diag);
+		err = tell_new(&listener, false, diag);
 	}
 	if (err != -ENOENT)
 		return err;

@@ -19,7 +19,7 @@
 static const struct weir_option own_options[] = {
 	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},
 	{'s', false, "since", "TIME", "... and again in the last TIME: 90s, 10m, 1h30m"},
-	{'r', false, "rule", "NAME", "... by this rule"},
+	{'r', false, "rule", "NAME", "only flows of this rule; of windows without those marked '?'"},
 	{},
 };
 
@@ -40,6 +40,7 @@ const struct weir_command weir_flows_command = {
 		 "that are open, or nearest to it. With --dropped: who lost packets since it was attached, how many,\n"
 		 "and when; of rules that observe, what would have been dropped.",
 	.example = "  weir flows -n 5\n"
+		   "  weir flows --rule dns\n"
 		   "  weir flows --dropped --since 10m",
 };
 
@@ -149,9 +150,8 @@ static int read_request(const struct weir_options *options, struct weir_drops_wa
 	struct weir_refusal refusal;
 	uint64_t lately_ns = 0, now_ns = weir_host_now_ns();
 
-	if (!options->wants_dropped && (options->lasts || options->rule)) {
-		weir_diag_error(diag, NULL, NULL, "write '--dropped', too", "'%s' is about dropped flows",
-				options->lasts ? "--since" : "--rule");
+	if (!options->wants_dropped && options->lasts) {
+		weir_diag_error(diag, NULL, NULL, "write '--dropped', too", "'--since' is about dropped flows");
 		return -EINVAL;
 	}
 	if (options->lasts && weir_parse_duration(options->lasts, &lately_ns, &refusal)) {
@@ -185,6 +185,7 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_flows_view_free) struct weir_flows_view view = {};
 	struct weir_drops_wanted wanted;
+	uint32_t rule_slot;
 	int err = read_request(options, &wanted, diag);
 
 	if (!err)
@@ -192,7 +193,9 @@ static int show(const struct weir_options *options, struct weir_diag *diag)
 	if (!err && options->wants_dropped)
 		return show_drops(instance, &wanted, options->wants_json, diag);
 	if (!err)
-		err = weir_flows_view_read(instance, options->most, &view, diag);
+		err = weir_instance_find_rule(instance, options->rule, &rule_slot, diag);
+	if (!err)
+		err = weir_flows_view_read(instance, rule_slot, options->most, &view, diag);
 	if (err)
 		return err;
 	if (options->wants_json)

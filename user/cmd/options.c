@@ -266,6 +266,7 @@ static int set_most(const struct weir_command *command, struct weir_options *opt
 	if (weir_parse_number(text, 1, MOST_MAX, &number, &refusal))
 		return refuse(command, "--number: %s: %s", refusal.message, refusal.hint);
 	options->most = number;
+	options->has_most = true;
 	return 0;
 }
 
@@ -364,6 +365,9 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 	case 'r': /* which of the two it is, its command knows */
 		options->rule = optarg;
 		return add_rule_file(command, options, optarg);
+	case 'S':
+		options->source = optarg;
+		return 0;
 	case 'P':
 		options->pcap = optarg;
 		return 0;

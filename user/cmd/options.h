@@ -77,6 +77,8 @@ struct weir_options {
 	size_t rule_file_count;
 	bool once;
 	uint32_t most;
+	bool has_most;	     /* it was given */
+	const char *source;  /* of events: an address or a prefix; NULL: any */
 	const char **listen; /* addresses, as they were given */
 	size_t listen_count;
 	bool listens_anywhere;

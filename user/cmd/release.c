@@ -72,7 +72,7 @@ static bool add_words(struct words *words, const char *text)
 
 struct release {
 	const struct weir_instance *instance;
-	uint32_t rule_slot; /* WEIR_RULE_SLOTS_MAX: any */
+	uint32_t rule_slot; /* or WEIR_ANY_RULE */
 	struct words flow;  /* none: any */
 	bool means_all;
 	uint64_t ended;
@@ -102,7 +102,7 @@ static bool is_meant(const struct release *release, const struct weir_penalty *p
 		return true;
 	if (!penalty->is_noted)
 		return false;
-	if (release->rule_slot != WEIR_RULE_SLOTS_MAX && penalty->rule_slot != release->rule_slot)
+	if (release->rule_slot != WEIR_ANY_RULE && penalty->rule_slot != release->rule_slot)
 		return false;
 	if (!release->flow.count)
 		return true;
@@ -125,24 +125,11 @@ static void end_if_meant(const struct weir_penalty *penalty, void *data)
 static int find_rule(const struct weir_options *options, struct release *release, struct weir_diag *diag)
 {
 	const struct weir_instance *instance = release->instance;
+	int err = weir_instance_find_rule(instance, options->rule, &release->rule_slot, diag);
 
-	release->rule_slot = WEIR_RULE_SLOTS_MAX;
-	if (!options->rule)
-		return 0;
-	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		uint32_t slot = instance->rule_order[i];
-
-		if (strcmp(instance->rules[slot].name, options->rule))
-			continue;
-		release->rule_slot = slot;
-		if (instance->rules[slot].penalty_ms)
-			return 0;
-		weir_diag_error(diag, NULL, NULL, "it has no blockDurationInMs", "rule '%s' penalises nobody",
-				options->rule);
-		return -EINVAL;
-	}
-	weir_diag_error(diag, NULL, NULL, "'weir status' lists them", "instance '%s' has no rule '%s'", instance->name,
-			options->rule);
+	if (err || !options->rule || instance->rules[release->rule_slot].penalty_ms)
+		return err;
+	weir_diag_error(diag, NULL, NULL, "it has no blockDurationInMs", "rule '%s' penalises nobody", options->rule);
 	return -EINVAL;
 }
 

@@ -60,7 +60,7 @@ static int read_flows(struct weir_top *top, struct weir_diag *diag)
 	if (top->flows_ns && now_ns - top->flows_ns < (pause_ns > FLOWS_PERIOD_NS ? pause_ns : FLOWS_PERIOD_NS))
 		return 0;
 	weir_flows_view_free(&top->flows);
-	err = weir_flows_view_read(top->instance, WEIR_TOP_FLOWS_MAX, &top->flows, diag);
+	err = weir_flows_view_read(top->instance, WEIR_ANY_RULE, WEIR_TOP_FLOWS_MAX, &top->flows, diag);
 	if (!err)
 		err = read_drops(top, now_ns, diag);
 	top->flows_ns = now_ns;

@@ -67,7 +67,7 @@ int weir_source_read_flows(struct weir_source *source, const struct weir_instanc
 	forget_flows(source);
 	err = weir_instance_open(source->instance_name, &instance, diag); /* one that is kept */
 	if (!err)
-		err = weir_flows_view_read(instance, WEIR_SOURCE_FLOWS, &source->flows, diag);
+		err = weir_flows_view_read(instance, WEIR_ANY_RULE, WEIR_SOURCE_FLOWS, &source->flows, diag);
 	if (!err)
 		err = weir_drops_read(instance, &wanted, &source->drops, diag);
 	if (err) {

@@ -121,6 +121,11 @@ bool weir_instance_has_patterns(const struct weir_instance *instance);
 uint32_t weir_instance_program_id(const struct weir_instance *instance);
 
 /* What the interface of this number is called, which it is on; NULL: it is not, or the interface is gone. */
+/* The slot of the rule of that name; NULL means WEIR_ANY_RULE. -EINVAL, and a word: there is none. */
+#define WEIR_ANY_RULE UINT32_MAX
+int weir_instance_find_rule(const struct weir_instance *instance, const char *name, uint32_t *ret_slot,
+			    struct weir_diag *diag);
+
 const char *weir_instance_interface(const struct weir_instance *instance, uint32_t ifindex);
 
 /* Look at its interfaces again: what they are called, and warn of each that has gone since. */

@@ -475,3 +475,19 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 		*ret_instance = TAKE_PTR(instance);
 	return err;
 }
+
+int weir_instance_find_rule(const struct weir_instance *instance, const char *name, uint32_t *ret_slot,
+			    struct weir_diag *diag)
+{
+	*ret_slot = WEIR_ANY_RULE;
+	if (!name)
+		return 0;
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		if (!strcmp(instance->rules[instance->rule_order[i]].name, name)) {
+			*ret_slot = instance->rule_order[i];
+			return 0;
+		}
+	weir_diag_error(diag, NULL, NULL, "'weir status' names its rules", "instance '%s' has no rule '%s'",
+			instance->name, name);
+	return -EINVAL;
+}

@@ -16,36 +16,38 @@
 
 /* ---- reading ---- */
 
-/* Whether some rule is about something else: else there is nothing to say of flows in windows. */
-static bool has_other_rules(const struct weir_instance *instance)
+/* Which sorts of flows some rule has, or the one that is asked for. */
+static void note_sorts(struct weir_flows_view *view, uint32_t rule_slot)
 {
-	for (uint32_t i = 0; i < instance->rule_count; i++) {
-		const struct weir_kind *kind = weir_kind_of_info(&instance->rules[instance->rule_order[i]]);
+	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
+		const uint32_t slot = view->instance->rule_order[i];
+		const struct weir_rule_info *rule = &view->instance->rules[slot];
+		const struct weir_kind *kind = weir_kind_of_info(rule);
 
-		if (!kind->counts_connections && !kind->is_breaker)
-			return true;
+		if (rule_slot != WEIR_ANY_RULE && rule_slot != slot)
+			continue;
+		view->has_connections |= kind->counts_connections;
+		view->has_breakers |= kind->is_breaker;
+		view->has_penalties |= rule->penalty_ms != 0;
+		view->has_windows |= !kind->counts_connections && !kind->is_breaker;
 	}
-	return false;
+	/* Where no rule is at all, it is their table that has nothing. */
+	view->has_windows |= !view->has_connections && !view->has_breakers;
 }
 
-int weir_flows_view_read(const struct weir_instance *instance, size_t most, struct weir_flows_view *ret_view,
-			 struct weir_diag *diag)
+int weir_flows_view_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			 struct weir_flows_view *ret_view, struct weir_diag *diag)
 {
-	_cleanup_(weir_flows_view_free) struct weir_flows_view view = {
-		.instance = instance,
-		.has_connections = weir_connections_are_counted(instance),
-		.has_breakers = weir_has_breaker_rules(instance),
-		.has_penalties = weir_penalties_are_given(instance),
-	};
-	int err = weir_flows_read(instance, most, &view.flows, diag);
+	_cleanup_(weir_flows_view_free) struct weir_flows_view view = {.instance = instance};
+	int err = weir_flows_read(instance, rule_slot, most, &view.flows, diag);
 
-	view.has_windows = (!view.has_connections && !view.has_breakers) || has_other_rules(instance);
+	note_sorts(&view, rule_slot);
 	if (!err)
-		err = weir_connections_read_flows(instance, most, &view.connections, diag);
+		err = weir_connections_read_flows(instance, rule_slot, most, &view.connections, diag);
 	if (!err)
-		err = weir_breakers_read_flows(instance, most, &view.breakers, diag);
+		err = weir_breakers_read_flows(instance, rule_slot, most, &view.breakers, diag);
 	if (!err)
-		err = weir_penalties_read(instance, most, &view.penalties, diag);
+		err = weir_penalties_read(instance, rule_slot, most, &view.penalties, diag);
 	if (err)
 		return err;
 	*ret_view = view;

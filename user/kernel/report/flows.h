@@ -22,9 +22,11 @@ struct weir_flows_view {
 	bool has_windows; /* some rule is about neither connections nor requests, or there is no rule of these */
 };
 
-/* The `most` busiest flows of each sort. weir_flows_view_free() frees *ret_view, which keeps `instance`. */
-int weir_flows_view_read(const struct weir_instance *instance, size_t most, struct weir_flows_view *ret_view,
-			 struct weir_diag *diag);
+/* The `most` busiest flows of each sort, of a rule or of WEIR_ANY_RULE. weir_flows_view_free() frees *ret_view, which
+ * keeps `instance`.
+ */
+int weir_flows_view_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			 struct weir_flows_view *ret_view, struct weir_diag *diag);
 void weir_flows_view_free(struct weir_flows_view *view);
 
 /* Whose flow it is; NULL: not known. */

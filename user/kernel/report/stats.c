@@ -39,7 +39,7 @@ int weir_stats_read(const struct weir_instance *instance, struct weir_stats_view
 	if (!err)
 		err = weir_connections_read(instance, &view.connections, diag);
 	if (!err)
-		err = weir_penalties_read(instance, 1, &view.penalties, diag);
+		err = weir_penalties_read(instance, WEIR_ANY_RULE, 1, &view.penalties, diag);
 	if (!err)
 		err = weir_breakers_read(instance, &view.breakers, diag);
 	if (!err)

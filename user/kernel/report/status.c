@@ -64,7 +64,7 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 	int err = weir_controller_look(instance, &view.controller, diag);
 
 	if (!err && !instance->is_foreign[WEIR_TABLE_PENALISED_FLOWS])
-		err = weir_penalties_read(instance, 1, &view.penalties, diag);
+		err = weir_penalties_read(instance, WEIR_ANY_RULE, 1, &view.penalties, diag);
 	if (!err)
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)

@@ -77,7 +77,8 @@ int weir_breakers_read(const struct weir_instance *instance, struct weir_breaker
 struct scan {
 	const struct weir_instance *instance;
 	struct weir_breaker_flows flows;
-	size_t most; /* there is room for twice as many: full, they are sorted and the lesser half forgotten */
+	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
+	size_t most;	    /* there is room for twice as many: full, they are sorted and the lesser half forgotten */
 };
 
 static double share(const struct weir_instance *instance, const struct weir_breaker_use *use)
@@ -116,6 +117,8 @@ static void add_use(void *data, uint32_t slot, const struct weir_flow_key *key, 
 {
 	struct scan *scan = data;
 
+	if (scan->rule_slot != WEIR_ANY_RULE && scan->rule_slot != slot)
+		return;
 	scan->flows.open += view->kind == WEIR_BREAKER_OPEN;
 	scan->flows.half_open += view->kind == WEIR_BREAKER_HALF_OPEN;
 	scan->flows.most[scan->flows.count] = (struct weir_breaker_use){.rule_slot = slot, .key = *key, .view = *view};
@@ -123,10 +126,10 @@ static void add_use(void *data, uint32_t slot, const struct weir_flow_key *key, 
 		keep_most(scan);
 }
 
-int weir_breakers_read_flows(const struct weir_instance *instance, size_t most, struct weir_breaker_flows *ret_flows,
-			     struct weir_diag *diag)
+int weir_breakers_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			     struct weir_breaker_flows *ret_flows, struct weir_diag *diag)
 {
-	struct scan scan = {.instance = instance, .most = most ? most : 1};
+	struct scan scan = {.instance = instance, .rule_slot = rule_slot, .most = most ? most : 1};
 	int err;
 
 	scan.flows.most = calloc(2 * scan.most, sizeof(*scan.flows.most));

@@ -29,8 +29,8 @@ struct weir_breaker_flows {
 };
 
 /* The caller owns *ret_flows. */
-int weir_breakers_read_flows(const struct weir_instance *instance, size_t most, struct weir_breaker_flows *ret_flows,
-			     struct weir_diag *diag);
+int weir_breakers_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			     struct weir_breaker_flows *ret_flows, struct weir_diag *diag);
 void weir_breaker_flows_free(struct weir_breaker_flows *flows);
 
 #endif

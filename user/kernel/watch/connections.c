@@ -18,6 +18,7 @@ struct scan {
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
 	struct weir_connection_use *uses;
 	size_t use_count, most;
+	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
 	uint64_t active;
 	int overrides_fd;
 };
@@ -110,7 +111,7 @@ static void add_use(struct scan *scan, uint32_t slot, const struct weir_flow_key
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
 	struct weir_connection_use *use = &scan->uses[scan->use_count];
 
-	if (!figures->now)
+	if (!figures->now || (scan->rule_slot != WEIR_ANY_RULE && scan->rule_slot != slot))
 		return;
 	*use = (struct weir_connection_use){.rule_slot = slot, .key = *key, .figures = *figures};
 	use->has_threshold = true;
@@ -180,12 +181,13 @@ static void free_scan(struct scan *scan)
 	weir_closep(&scan->overrides_fd);
 }
 
-int weir_connections_read_flows(const struct weir_instance *instance, size_t most,
+int weir_connections_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
 				struct weir_connection_flows *ret_flows, struct weir_diag *diag)
 {
 	_cleanup_(free_scan) struct scan scan = {
 		.instance = instance,
 		.clock = clock_of(instance),
+		.rule_slot = rule_slot,
 		.most = most ? most : 1,
 		.overrides_fd = weir_overrides_open(instance),
 	};

@@ -30,8 +30,8 @@ struct weir_connection_flows {
 	uint64_t active;		  /* flows that have a connection now */
 };
 
-/* The `most` flows with the most connections now. The caller owns *ret_flows. */
-int weir_connections_read_flows(const struct weir_instance *instance, size_t most,
+/* The `most` flows of a rule, or of WEIR_ANY_RULE, with the most connections now. The caller owns *ret_flows. */
+int weir_connections_read_flows(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
 				struct weir_connection_flows *ret_flows, struct weir_diag *diag);
 void weir_connection_flows_free(struct weir_connection_flows *flows);
 

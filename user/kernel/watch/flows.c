@@ -38,6 +38,7 @@ struct scan {
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
 	struct weir_flow_use *uses;
 	size_t use_count, most;
+	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
 	uint64_t active;
 	uint64_t *rows_by_cpu; /* of the table at hand: those whose windows are not empty */
 	struct weir_table_use narrow, medium, wide;
@@ -133,6 +134,8 @@ static void keep_busiest(struct scan *scan)
 
 static void add_use(struct scan *scan, const struct weir_flow_use *use)
 {
+	if (scan->rule_slot != WEIR_ANY_RULE && scan->rule_slot != use->rule_slot)
+		return;
 	scan->active++;
 	scan->uses[scan->use_count++] = *use;
 	if (scan->use_count == 2 * scan->most)
@@ -600,11 +603,12 @@ static void free_scan(struct scan *scan)
 #define PLANNED_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_FLOWS))
 #define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_FLOWS))
 
-int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
+int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)
 {
 	_cleanup_(free_scan) struct scan scan = {
 		.instance = instance,
+		.rule_slot = rule_slot,
 		.most = most ? most : 1,
 		.overrides_fd = weir_overrides_open(instance),
 	};

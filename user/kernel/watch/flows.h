@@ -38,8 +38,10 @@ struct weir_flows {
 /* The part of the threshold that is used; 0 where that is not known. */
 double weir_flow_share(const struct weir_flow_use *use);
 
-/* The busiest `most` flows. The caller owns *ret_flows. */
-int weir_flows_read(const struct weir_instance *instance, size_t most, struct weir_flows *ret_flows,
+/* The busiest `most` flows, of a rule or of WEIR_ANY_RULE; of a rule, without those whose rule is not known. The caller
+ * owns *ret_flows.
+ */
+int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag);
 void weir_flows_free(struct weir_flows *flows);
 

@@ -11,12 +11,10 @@
 struct scan {
 	const struct weir_instance *instance;
 	uint64_t since_ns;
-	uint32_t wanted_slot; /* NO_SLOT: any */
+	uint32_t wanted_slot; /* or WEIR_ANY_RULE */
 	struct weir_offence *offences;
 	size_t count, room;
 };
-
-#define NO_SLOT UINT32_MAX
 
 /* ---- reading ---- */
 
@@ -26,7 +24,7 @@ static bool is_wanted(const struct scan *scan, const struct weir_offence *offenc
 
 	if (offence->rule_slot >= instance->info.rule_slots)
 		return false;
-	if (scan->wanted_slot != NO_SLOT && offence->rule_slot != scan->wanted_slot)
+	if (scan->wanted_slot != WEIR_ANY_RULE && offence->rule_slot != scan->wanted_slot)
 		return false;
 	/* Not what a rule has left behind that a reload took away. */
 	return instance->rules[offence->rule_slot].state == WEIR_SLOT_USED;
@@ -38,21 +36,6 @@ static void add(const struct weir_offence *offence, void *data)
 
 	if (scan->count < scan->room && is_wanted(scan, offence))
 		scan->offences[scan->count++] = *offence;
-}
-
-static int find_slot(const struct weir_instance *instance, const char *rule, uint32_t *ret_slot, struct weir_diag *diag)
-{
-	*ret_slot = NO_SLOT;
-	if (!rule)
-		return 0;
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (!strcmp(instance->rules[instance->rule_order[i]].name, rule)) {
-			*ret_slot = instance->rule_order[i];
-			return 0;
-		}
-	weir_diag_error(diag, NULL, NULL, "'weir status' names its rules", "instance '%s' has no rule '%s'",
-			instance->name, rule);
-	return -EINVAL;
 }
 
 /* ---- all CPUs together ---- */
@@ -163,7 +146,7 @@ int weir_drops_read(const struct weir_instance *instance, const struct weir_drop
 	struct weir_drops drops = {};
 	int err;
 
-	err = find_slot(instance, wanted->rule, &scan.wanted_slot, diag);
+	err = weir_instance_find_rule(instance, wanted->rule, &scan.wanted_slot, diag);
 	if (!err)
 		err = weir_offenders_open(instance, &offenders, diag);
 	if (err)

@@ -9,6 +9,7 @@
 
 struct scan {
 	struct weir_penalised_flows flows;
+	uint32_t rule_slot; /* whose penalties are wanted, or WEIR_ANY_RULE */
 	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
 	size_t most;
 };
@@ -40,6 +41,8 @@ static void add(const struct weir_penalty *penalty, void *data)
 {
 	struct scan *scan = data;
 
+	if (scan->rule_slot != WEIR_ANY_RULE && (!penalty->is_noted || scan->rule_slot != penalty->rule_slot))
+		return;
 	scan->flows.active++;
 	if (penalty->is_noted)
 		scan->flows.by_rule[penalty->rule_slot]++;
@@ -75,10 +78,10 @@ int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_
 	return 0;
 }
 
-int weir_penalties_read(const struct weir_instance *instance, size_t most, struct weir_penalised_flows *ret_flows,
-			struct weir_diag *diag)
+int weir_penalties_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			struct weir_penalised_flows *ret_flows, struct weir_diag *diag)
 {
-	struct scan scan = {.most = most ? most : 1};
+	struct scan scan = {.rule_slot = rule_slot, .most = most ? most : 1};
 	int err;
 
 	scan.flows.longest = calloc(2 * scan.most, sizeof(*scan.flows.longest));

@@ -22,9 +22,9 @@ struct weir_penalised_flows {
 int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag);
 
-/* The `most` penalties that last longest yet. The caller owns *ret_flows. */
-int weir_penalties_read(const struct weir_instance *instance, size_t most, struct weir_penalised_flows *ret_flows,
-			struct weir_diag *diag);
+/* The `most` penalties of a rule, or of WEIR_ANY_RULE, that last longest yet. The caller owns *ret_flows. */
+int weir_penalties_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
+			struct weir_penalised_flows *ret_flows, struct weir_diag *diag);
 void weir_penalised_flows_free(struct weir_penalised_flows *flows);
 
 #endif
