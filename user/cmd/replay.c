@@ -158,26 +158,21 @@ static void print_rules(const struct weir_ruleset *ruleset, const struct weir_re
 /* As they were at the end of the capture. */
 static void print_connections(const struct weir_ruleset *ruleset, const struct weir_replay_report *report)
 {
-	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
-	char words[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES];
-	size_t i;
+	_cleanup_(weir_connection_tables_free) struct weir_connection_tables tables;
+	char words[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES], limit[2 * WEIR_WORDS_BYTES];
 
-	for (i = 0; i < ruleset->rule_count; i++) {
+	weir_connection_tables_begin(&tables);
+	for (size_t i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_kind *kind = weir_kind_of(&ruleset->rules[i]);
 
 		if (!kind->counts_connections)
 			continue;
-		weir_table_cell(&table, "%s", ruleset->rules[i].name);
-		weir_table_cell(&table, "%s %s",
-				weir_format_count(ruleset->rules[i].threshold_micro, kind->noun, words),
-				weir_format_whose_rule(ruleset, &ruleset->rules[i], whose));
-		weir_table_connections(&table, &report->rules[i].connections);
+		snprintf(limit, sizeof(limit), "%s %s",
+			 weir_format_count(ruleset->rules[i].threshold_micro, kind->noun, words),
+			 weir_format_whose_rule(ruleset, &ruleset->rules[i], whose));
+		weir_connection_tables_add(&tables, ruleset->rules[i].name, limit, &report->rules[i].connections);
 	}
-	if (!table.cell_count)
-		return;
-	putchar('\n');
-	weir_table_print(&table, stdout);
+	weir_connection_tables_print(&tables, stdout);
 }
 
 static bool has_flows(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule)

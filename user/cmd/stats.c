@@ -153,22 +153,19 @@ static void print_rules(const struct weir_instance *instance, const struct weir_
 
 static void print_connections(const struct weir_stats_view *view)
 {
-	static const char *const headings[] = {WEIR_CONNECTION_HEADINGS};
-	_cleanup_(weir_table_free) struct weir_table table = {.headings = headings, .columns = ARRAY_SIZE(headings)};
+	_cleanup_(weir_connection_tables_free) struct weir_connection_tables tables;
 	char words[WEIR_WORDS_BYTES];
 
+	weir_connection_tables_begin(&tables);
 	for (uint32_t i = 0; i < view->instance->rule_count; i++) {
 		uint32_t slot = view->instance->rule_order[i];
 		const struct weir_rule_info *rule = &view->instance->rules[slot];
 
-		if (!weir_has_connections(rule))
-			continue;
-		weir_table_cell(&table, "%s", rule->name);
-		weir_table_cell(&table, "%s", weir_format_limit(rule, words));
-		weir_table_connections(&table, &view->connections[slot]);
+		if (weir_has_connections(rule))
+			weir_connection_tables_add(&tables, rule->name, weir_format_limit(rule, words),
+						   &view->connections[slot]);
 	}
-	putchar('\n');
-	weir_table_print(&table, stdout);
+	weir_connection_tables_print(&tables, stdout);
 }
 
 static void print_penalties(const struct weir_stats_view *view)
