@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "print_breakers.h"
+#include "report/times.h"
 #include "rules/values.h"
 #include "words/breaker_words.h"
 
@@ -467,9 +468,10 @@ static json_t *json_lost(const struct weir_offence *lost)
 {
 	if (!lost->packets)
 		return json_null();
-	return json_pack("{s:b, s:I, s:I, s:b, s:I, s:I}", "wouldDrop", lost->is_observed, "packets",
+	return json_pack("{s:b, s:I, s:I, s:b, s:I, s:I, s:o, s:o}", "wouldDrop", lost->is_observed, "packets",
 			 (json_int_t)lost->packets, "bytes", (json_int_t)lost->bytes, "isEstimated", lost->is_estimated,
-			 "firstNs", (json_int_t)lost->first_ns, "lastNs", (json_int_t)lost->last_ns);
+			 "firstNs", (json_int_t)lost->first_ns, "lastNs", (json_int_t)lost->last_ns, "firstTime",
+			 weir_json_time(lost->first_ns), "lastTime", weir_json_time(lost->last_ns));
 }
 
 static json_t *json_rule(const struct weir_explanation *explanation, const struct weir_explained_rule *rule)
@@ -528,8 +530,9 @@ json_t *weir_json_explanation(const struct weir_explanation *explanation, const 
 		weir_json_append(&resources, json_string(explanation->resources[i]));
 	for (size_t i = 0; i < explanation->rule_count; i++)
 		weir_json_append(&rules, json_rule(explanation, &explanation->rules[i]));
-	return json_pack("{s:s?, s:I, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "instance",
-			 explanation->instance, "nowNs", (json_int_t)explanation->now_ns, "packet", packet, "verdict",
+	return json_pack("{s:s?, s:I, s:o, s:o, s:s?, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "instance",
+			 explanation->instance, "nowNs", (json_int_t)explanation->now_ns, "nowTime",
+			 weir_json_time(explanation->now_ns), "packet", packet, "verdict",
 			 is_known ? weir_verdict_names[explanation->verdict] : NULL, "passes",
 			 is_known ? json_boolean(explanation->passes) : json_null(), "rule",
 			 is_known && explanation->blocked_by ? explanation->blocked_by->name : NULL, "delayNs",

@@ -176,6 +176,8 @@ static void set_rule(const struct weir_top *top, uint32_t place, struct weir_top
 		.share = share_of_busiest(top, slot),
 	};
 	set_limit(top, place, line);
+	line->has_threshold = weir_has_one_threshold(rule);
+	line->threshold = line->has_threshold ? top->controller.thresholds[place] : 0;
 	if (rule->resource_name[0]) {
 		const struct weir_resource_sum *sum = &top->counters.resources[rule->resource_slot];
 
@@ -323,10 +325,11 @@ static json_t *describe_rates(const struct weir_top_rates *rates)
 
 static json_t *describe_rule(const struct weir_top_rule *rule)
 {
-	return json_pack("{s:s, s:o, s:b, s:o, s:s, s:o}", "name", rule->name, "resource",
+	return json_pack("{s:s, s:o, s:b, s:o, s:s, s:s, s:o, s:o}", "name", rule->name, "resource",
 			 rule->resource[0] ? json_string(rule->resource) : json_null(), "observes", rule->observes,
-			 "packetsPerSecond", describe_rates(&rule->rates), "limitNow", rule->limit, "share",
-			 rule->share < 0 ? json_null() : json_real(rule->share));
+			 "packetsPerSecond", describe_rates(&rule->rates), "limit", rule->limit, "limitNow",
+			 rule->limit, "thresholdNow", rule->has_threshold ? json_integer(rule->threshold) : json_null(),
+			 "share", rule->share < 0 ? json_null() : json_real(rule->share));
 }
 
 json_t *weir_top_describe(const struct weir_top *top)

@@ -33,6 +33,8 @@ struct weir_top_rule {
 	bool drops_nothing;				      /* it observes, or the whole instance does */
 	struct weir_top_rates rates;			      /* offered and admitted: of its resource */
 	char limit[128];				      /* in force now: "1000/s per source" */
+	bool has_threshold;				      /* all its flows have one; not if they warm up */
+	uint64_t threshold;				      /* with has_threshold: in force, units per interval */
 	double share;					      /* of its busiest flow; below 0: none is known */
 	const uint64_t *passed_by_second, *blocked_by_second; /* WEIR_MINUTE, of its resource; NULL: none */
 };

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "report/keys.h"
+#include "report/times.h"
 #include "words/json.h"
 
 static json_t *describe_offence(const struct weir_instance *instance, const struct weir_offence *offence,
@@ -10,13 +11,14 @@ static json_t *describe_offence(const struct weir_instance *instance, const stru
 {
 	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot];
 
-	return json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "rule", rule->name, "resource",
-			 rule->system ? NULL : rule->resource_name, "key",
+	return json_pack("{s:s, s:s?, s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "rule", rule->name,
+			 "resource", rule->system ? NULL : rule->resource_name, "key",
 			 weir_flow_key_describe(instance, rule, &offence->key), "wouldDrop", offence->is_observed,
 			 "packets", (json_int_t)offence->packets, "bytes", (json_int_t)offence->bytes, "isEstimated",
 			 offence->is_estimated, "missedPacketsMax", (json_int_t)offence->missed, "firstNs",
 			 (json_int_t)offence->first_ns, "lastNs", (json_int_t)offence->last_ns, "lastAgoMs",
-			 (json_int_t)(now_ns > offence->last_ns ? (now_ns - offence->last_ns) / 1000000 : 0));
+			 (json_int_t)(now_ns > offence->last_ns ? (now_ns - offence->last_ns) / 1000000 : 0),
+			 "firstTime", weir_json_time(offence->first_ns), "lastTime", weir_json_time(offence->last_ns));
 }
 
 json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops)
@@ -25,10 +27,10 @@ json_t *weir_drops_describe(const struct weir_instance *instance, const struct w
 
 	for (size_t i = 0; i < drops->count; i++)
 		weir_json_append(&worst, describe_offence(instance, &drops->worst[i], drops->now_ns));
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "instance", instance->name, "nowNs",
-			 (json_int_t)drops->now_ns, "dropped", (json_int_t)drops->flows, "packets",
-			 (json_int_t)drops->packets, "bytes", (json_int_t)drops->bytes, "missedPacketsMax",
-			 (json_int_t)drops->missed, "flows", worst);
+	return json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:o}", "instance", instance->name, "nowNs",
+			 (json_int_t)drops->now_ns, "nowTime", weir_json_time(drops->now_ns), "dropped",
+			 (json_int_t)drops->flows, "packets", (json_int_t)drops->packets, "bytes",
+			 (json_int_t)drops->bytes, "missedPacketsMax", (json_int_t)drops->missed, "flows", worst);
 }
 
 json_t *weir_drops_describe_most(const struct weir_instance *instance, const struct weir_drops *drops, size_t most)
