@@ -92,6 +92,10 @@ static void write_times(struct book *book)
 							 "When the rules in force were loaded, since the epoch."};
 	static const struct weir_metric_family hold = {"weir_limits_hold_seconds", WEIR_METRIC_GAUGE, "seconds",
 						       "Time until the bucket numbers of some rule run out."};
+	static const struct weir_metric_family returns = {
+		"weir_rules_return_seconds", WEIR_METRIC_GAUGE, "seconds",
+		"In how long the rules before return, as those in force are not confirmed; 0: they stay."};
+	const struct weir_unconfirmed *unconfirmed = &book->instance->unconfirmed;
 	const uint64_t left_ns = weir_instance_left_ns(book->instance);
 
 	weir_exposition_begin(book->out, &attached);
@@ -101,6 +105,8 @@ static void write_times(struct book *book)
 	weir_exposition_begin(book->out, &hold);
 	if (left_ns != UINT64_MAX)
 		weir_exposition_value(book->out, NULL, left_ns / 1e9);
+	weir_exposition_begin(book->out, &returns);
+	weir_exposition_count(book->out, NULL, unconfirmed->is_so ? weir_unconfirmed_left_s(unconfirmed) : 0);
 }
 
 static void write_reloads(struct book *book)
@@ -608,6 +614,26 @@ static void write_penalties(struct book *book)
 					      penalties->by_rule[book->instance->rule_order[i]]);
 }
 
+/* A scrape a minute misses none of them. */
+#define LIMITED_NS (60 * WEIR_NSEC_PER_SEC)
+
+static void write_limited(struct book *book)
+{
+	static const struct weir_metric_family limited = {
+		"weir_rule_limited_flows", WEIR_METRIC_GAUGE, NULL,
+		"Flows that lost packets to the rule in the minute before flows were counted."};
+	const struct weir_drops *drops = &book->source->drops;
+	_cleanup_(weir_freep) uint64_t *by_rule = calloc(book->instance->info.rule_slots + 1ul, sizeof(*by_rule));
+
+	book->out->is_cut |= !by_rule;
+	for (size_t i = 0; by_rule && i < drops->count; i++)
+		if (!drops->worst[i].is_observed && drops->worst[i].last_ns + LIMITED_NS > drops->now_ns)
+			by_rule[drops->worst[i].rule_slot]++;
+	weir_exposition_begin(book->out, &limited);
+	for (uint32_t i = 0; by_rule && i < book->instance->rule_count; i++)
+		weir_exposition_count(book->out, &book->rule_labels[i], by_rule[book->instance->rule_order[i]]);
+}
+
 /* ---- connections ---- */
 
 #define FIGURE(member) offsetof(struct weir_connection_figures, member)
@@ -795,6 +821,7 @@ static void write_rules(struct book *book)
 	write_rule_counters(book);
 	write_delays(book);
 	write_penalties(book);
+	write_limited(book);
 	write_connections(book);
 	write_breakers(book);
 	write_shares(book);

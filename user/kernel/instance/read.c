@@ -143,6 +143,7 @@ bool weir_instance_refresh(struct weir_instance *instance)
 	free(instance->links);
 	instance->links = links;
 	instance->link_count = count;
+	weir_guard_look(instance); /* rules are confirmed without another generation */
 	return true;
 }
 
