@@ -50,10 +50,20 @@ static bool find_loopback(const struct weir_stacked *link, struct weir_super_fra
 	return true;
 }
 
+/* "'--mode native' sees every packet", where that mode is to be had. */
+static const char *native_words(const struct weir_stacked *link, const struct weir_super_frames *frames, char words[64])
+{
+	if (frames->is_below)
+		snprintf(words, 64, "on '%s' '--mode native' sees every packet", link->name);
+	else
+		snprintf(words, 64, "'--mode native' sees every packet");
+	return words;
+}
+
 /* The peer in the namespace that the thread is in now, and how ethtool gets there (""): it is in the same one). */
 static bool find_peer(const struct weir_stacked *link, const char *there, struct weir_super_frames *frames)
 {
-	char name[IF_NAMESIZE], options[96];
+	char name[IF_NAMESIZE], options[96], native[64];
 
 	if (!if_indextoname(link->peer, name))
 		return false; /* it is gone, and the link will be */
@@ -61,15 +71,15 @@ static bool find_peer(const struct weir_stacked *link, const char *there, struct
 	if (!options[0])
 		return false;
 	snprintf(frames->text, sizeof(frames->text), "'%s', the peer of '%s', sends super-frames", name, link->name);
-	snprintf(frames->advice, sizeof(frames->advice), "'--mode native' sees every packet; or '%sethtool -K %s%s'",
-		 there, name, options);
+	snprintf(frames->advice, sizeof(frames->advice), "%s; or '%sethtool -K %s%s'",
+		 native_words(link, frames, native), there, name, options);
 	return true;
 }
 
 static bool find_veth(const struct weir_stacked *link, struct weir_super_frames *frames)
 {
 	_cleanup_(weir_netns_leave) int back_fd = -1;
-	char netns[NAME_MAX + 1] = "", there[NAME_MAX + 32];
+	char netns[NAME_MAX + 1] = "", there[NAME_MAX + 32], native[64];
 
 	if (link->peer_netns < 0)
 		return find_peer(link, "", frames);
@@ -82,7 +92,8 @@ static bool find_veth(const struct weir_stacked *link, struct weir_super_frames 
 		 "cannot be looked into",
 		 link->name);
 	snprintf(frames->advice, sizeof(frames->advice),
-		 "'--mode native' sees every packet; or, there, 'ethtool -K PEER tso off tx-udp-segmentation off'");
+		 "%s; or, there, 'ethtool -K PEER tso off tx-udp-segmentation off'",
+		 native_words(link, frames, native));
 	return true;
 }
 
@@ -120,6 +131,7 @@ bool weir_super_frames_find(const char *name, uint32_t ifindex, struct weir_supe
 
 	weir_stack_read(name, ifindex, &stack);
 	for (size_t i = 0; i < stack.bottom_count; i++) {
+		frames.is_below = stack.bottoms[i].ifindex != ifindex;
 		if (!find_of(&stack.bottoms[i], &frames))
 			continue;
 		memcpy(frames.interface, stack.bottoms[i].name, sizeof(frames.interface));

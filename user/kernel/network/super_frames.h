@@ -18,9 +18,10 @@
 
 struct weir_super_frames {
 	char interface[IF_NAMESIZE]; /* by which they come: the one asked for, or one below it */
+	bool is_below;		     /* one below it, which may have native mode where it has none, as a bridge */
 	bool evades_native;	     /* a tap hands them over whole in native mode, too */
 	char text[200];		     /* whose they are */
-	char advice[192];	     /* how they come in pieces */
+	char advice[240];	     /* how they come in pieces */
 };
 
 /* Whether such frames come, or may come, by an interface of the present network namespace; false: none do. A veth's
