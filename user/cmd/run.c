@@ -236,6 +236,7 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 	if (reads_standard_input(options)) {
 		refuse_reload(options);
 		weir_server_note_reload(&run->server, true);
+		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 		return;
 	}
 	if (reloads->child) {
@@ -258,14 +259,18 @@ static void start_reload(const struct weir_options *options, struct run *run, st
 static void end_reload(const struct weir_options *options, struct run *run, struct reloads *reloads)
 {
 	int status = W_EXITCODE(WEIR_EXIT_FAILED, 0); /* if nobody can say */
+	bool has_failed;
 
 	if (!reloads->child || waitpid(reloads->child, &status, WNOHANG) == 0)
 		return;
 	reloads->child = 0;
-	weir_server_note_reload(&run->server, !WIFEXITED(status) || WEXITSTATUS(status) != WEIR_EXIT_OK);
+	has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != WEIR_EXIT_OK;
+	weir_server_note_reload(&run->server, has_failed);
+	if (has_failed)
+		weir_instance_note(options->instance, WEIR_JOURNAL_RELOAD, "%s", not_reloaded);
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "weir run: a reload was ended by signal %d\n", WTERMSIG(status));
-	tell_service(options, WIFEXITED(status) && WEXITSTATUS(status) == WEIR_EXIT_OK ? "" : not_reloaded);
+	tell_service(options, has_failed ? not_reloaded : "");
 	if (reloads->is_wanted)
 		start_reload(options, run, reloads);
 }

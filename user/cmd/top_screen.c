@@ -240,7 +240,7 @@ static void draw_cluster(const struct weir_top *top)
 static void draw_head(const struct weir_top_screen *screen, const struct weir_top *top)
 {
 	const struct weir_instance *instance = top->instance;
-	char line[TEXT_MAX], age[WEIR_WORDS_BYTES], clock[16], number[4][16];
+	char line[TEXT_MAX], age[WEIR_WORDS_BYTES], clock[16], number[4][16], penalised[40] = "";
 	const time_t now = time(NULL);
 	size_t used;
 
@@ -249,18 +249,24 @@ static void draw_head(const struct weir_top_screen *screen, const struct weir_to
 	for (size_t i = 0; i < instance->link_count && used < sizeof(line) - 64; i++)
 		if (instance->links[i].ifindex)
 			used += snprintf(line + used, sizeof(line) - used, " %s", instance->links[i].interface);
-	snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
-		 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
+	used += snprintf(line + used, sizeof(line) - used, "%s, for %s", instance->info.observes ? " (observes)" : "",
+			 weir_format_age(weir_host_now_ns() - instance->info.attached_ns, age));
+	if (instance->unconfirmed.is_so && used < sizeof(line))
+		snprintf(line + used, sizeof(line) - used, "; not confirmed, the rules before return in %llu s",
+			 (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
 	weir_make_printable(line, "");
 	attron(A_BOLD);
 	put(0, 0, COLS - 10, false, line);
 	put(0, COLS - 9, 9, true, screen->is_frozen ? "FROZEN" : clock);
 	attroff(A_BOLD);
-	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  %s %s/s  flows %s  controller %s",
+	if (top->flows.has_penalties)
+		snprintf(penalised, sizeof(penalised), "  penalised %llu",
+			 (unsigned long long)top->flows.penalties.active);
+	snprintf(line, sizeof(line), "offered %s/s  admitted %s/s  %s %s/s  flows %s%s  controller %s",
 		 weir_top_number(top->total.offered, number[0]), weir_top_number(top->total.admitted, number[1]),
 		 instance->info.observes ? "would drop" : "dropped",
 		 weir_top_number(instance->info.observes ? top->total.would_drop : top->total.dropped, number[2]),
-		 weir_top_number(top->flows.flows.active, number[3]),
+		 weir_top_number(top->flows.flows.active, number[3]), penalised,
 		 top->controller.state == WEIR_CONTROLLER_NOT_NEEDED
 			 ? "not needed"
 			 : weir_controller_state_names[top->controller.state]);

@@ -177,6 +177,12 @@ function showNow(status, stats, flows) {
 	mode.hidden = false;
 	mode.className = dropsNothing ? "badge observe" : "badge";
 	setText(mode, dropsNothing ? "observes: drops nothing" : "enforces");
+	const unconfirmed = byId("unconfirmed");
+	unconfirmed.hidden = status.returnsSeconds === null;
+	setText(unconfirmed, `not confirmed: the rules before return in ${status.returnsSeconds} s`);
+	const penalised = status.rules.reduce((sum, rule) => sum + (rule.penalisedFlows ?? 0), 0), badge = byId("penalised");
+	badge.hidden = !penalised;
+	setText(badge, `${penalised} penalised`);
 }
 
 // ---- charts ----
