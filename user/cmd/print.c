@@ -261,5 +261,6 @@ bool weir_limits_words(const char *name, char words[WEIR_LIMITS_BYTES])
 				 instance->links[i].interface, weir_link_mode_name(&instance->links[i]));
 	snprintf(words, WEIR_LIMITS_BYTES, "%s %s by %u rule%s", instance->info.observes ? "observes" : "limits",
 		 interfaces, instance->rule_count, weir_plural(instance->rule_count));
+	weir_make_printable(words, "");
 	return true;
 }

@@ -11,7 +11,6 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "base/printable.h"
 #include "base/util.h"
 #include "cmd.h"
 #include "control/controller.h"
@@ -146,7 +145,6 @@ static void tell_service(const struct weir_options *options, const char *remark)
 	}
 	limits[0] = toupper(limits[0]);
 	snprintf(status, sizeof(status), "%s%s%s", limits, remark[0] ? "; " : "", remark);
-	weir_make_printable(status, "");
 	weir_service_ready(status);
 }
 
