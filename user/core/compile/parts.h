@@ -100,6 +100,9 @@ static inline uint32_t weir_round_up_power_of_two(uint64_t value)
 	return (uint32_t)power;
 }
 
+/* The least power of two that is at least places / places_of_set. */
+uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set);
+
 /* Sets of a table that all CPUs share, for flows_per_cpu flows. */
 uint32_t weir_shared_sets(const struct weir_image *image);
 

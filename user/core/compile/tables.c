@@ -41,6 +41,15 @@ void weir_size_table(struct weir_image *image, const struct weir_previous *previ
 	image->config.sizes[sizing->table] = is_kept ? before : sets;
 }
 
+uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set)
+{
+	uint32_t sets = 1;
+
+	while ((uint64_t)sets * places_of_set < places)
+		sets *= 2;
+	return sets;
+}
+
 /* 1.75 times as many places as one CPU keeps flows: sets fill unevenly. */
 uint32_t weir_shared_sets(const struct weir_image *image)
 {

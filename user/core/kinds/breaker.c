@@ -36,16 +36,6 @@ static bool has_flows(const struct weir_rule_info *rule)
 	return weir_is_breaker(rule) && rule->identity.key_fields;
 }
 
-/* The least power of two that is at least places / places_of_set. */
-static uint32_t sets_for(uint32_t places, uint32_t places_of_set)
-{
-	uint32_t sets = 1;
-
-	while ((uint64_t)sets * places_of_set < places)
-		sets *= 2;
-	return sets;
-}
-
 static uint32_t ring_shift(const struct weir_settings *settings, uint32_t shift)
 {
 	return settings->ring_groups ? (uint32_t)__builtin_ctz(settings->ring_groups) : shift;
@@ -68,7 +58,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	const struct weir_sizing requests = {
 		.keeps = weir_is_breaker,
-		.sets = sets_for(settings->connections, WEIR_REQUESTS_PER_SET),
+		.sets = weir_sets_for(settings->connections, WEIR_REQUESTS_PER_SET),
 		.table = WEIR_TABLE_REQUESTS,
 		.ways = WEIR_REQUESTS_PER_SET,
 		.keeping = "table of requests keeps its",
@@ -77,7 +67,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 	};
 	const struct weir_sizing breakers = {
 		.keeps = has_flows,
-		.sets = sets_for(settings->connection_flows, WEIR_BREAKERS_PER_SET),
+		.sets = weir_sets_for(settings->connection_flows, WEIR_BREAKERS_PER_SET),
 		.table = WEIR_TABLE_BREAKERS,
 		.ways = WEIR_BREAKERS_PER_SET,
 		.keeping = "table of circuit breakers keeps its",

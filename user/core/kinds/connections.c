@@ -99,16 +99,6 @@ static void warn_of_room(struct weir_reader *reader, size_t place)
 
 /* ---- tables ---- */
 
-/* The least power of two that is at least places / places_of_set. */
-static uint32_t sets_for(uint32_t places, uint32_t places_of_set)
-{
-	uint32_t sets = 1;
-
-	while ((uint64_t)sets * places_of_set < places)
-		sets *= 2;
-	return sets;
-}
-
 static bool has_flows(const struct weir_rule_info *rule)
 {
 	return weir_has_connections(rule) && rule->identity.key_fields;
@@ -137,7 +127,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	const struct weir_sizing connections = {
 		.keeps = weir_has_connections,
-		.sets = sets_for(settings->connections, WEIR_CONNECTIONS_PER_SET),
+		.sets = weir_sets_for(settings->connections, WEIR_CONNECTIONS_PER_SET),
 		.table = WEIR_TABLE_CONNECTIONS,
 		.ways = WEIR_CONNECTIONS_PER_SET,
 		.keeping = "table of connections keeps its",
@@ -146,7 +136,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 	};
 	const struct weir_sizing flows = {
 		.keeps = has_flows,
-		.sets = sets_for(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
+		.sets = weir_sets_for(settings->connection_flows, WEIR_CONNECTION_FLOWS_PER_SET),
 		.table = WEIR_TABLE_CONNECTION_FLOWS,
 		.ways = WEIR_CONNECTION_FLOWS_PER_SET,
 		.keeping = "table of flows with connections keeps its",
