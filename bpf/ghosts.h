@@ -3,8 +3,8 @@
  * Ghosts: what a flow leaves behind that is pushed out of a full set while its entry counts, so that a full table does
  * not open the gate for who comes back. A ghost is one word: whose it is (24 bits), and until when the entry would have
  * counted (40 bits of the clock, in steps of 2^13 ns). With that a kind begins the flow's new entry: a token bucket
- * that is full then, a packet that is planned then. It is rounded against the flow, by the 5 ms that a set's `keep` is
- * late. Another flow takes a ghost for its own once in two million times.
+ * that is full then, a packet that is planned then. It is rounded against the flow, by less than 6 ms: the steps of a
+ * set's `keep`, and of a bucket's time. Another flow takes a ghost for its own once in two million times.
  *
  * Where nothing was pushed out lately nobody looks here: one word says until when some ghost may count.
  * (Rows of windows leave more: remnants.h.)
