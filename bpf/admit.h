@@ -14,16 +14,19 @@
 #include "rule_list.h"
 #include "shortcuts.h"
 
-/* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow. A rule that
- * observes lets the packet pass without a claim, so that its own window does not count it. */
-static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule)
+/* The one place where a rule blocks a packet, or would: it is counted for the rule, and for the flow; and noted, if
+ * somebody listens. A rule that observes lets the packet pass without a claim, so that its own window does not count
+ * it.
+ */
+static __always_inline enum weir_answer weir_block(struct weir_scratch *s, const struct weir_rule *rule, bool is_heard)
 {
 	weir_count_block(rule, s->packet.frame_bytes);
 	weir_note_block(s, rule);
-	if (rule->observes) {
-		weir_note_would_drop(s, rule);
+	if (unlikely(is_heard))
+		weir_note_drop(s, rule->place,
+			       (rule->observes ? WEIR_EVENT_OBSERVED : 0) | weir_penalised_flag(s, rule));
+	if (rule->observes)
 		return WEIR_ANSWER_ADMIT;
-	}
 	s->blocking_rule = rule->place;
 	return WEIR_ANSWER_BLOCK;
 }
@@ -69,30 +72,61 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 	return answer;
 }
 
+/* A shortcut has blocked the packet by the rule asked last. While somebody listens that will not do, since it does not
+ * know how the flow stands: find the flow and its row, so that the kind can be asked. It gives the same answer. Of a
+ * flood this is done for those packets that will be told.
+ */
+__noinline int weir_doubt_shortcut(struct weir_scratch *s)
+{
+	const struct weir_rule *rule;
+
+	WEIR_GLOBAL(EVENTS, s && weir_may_tell(s), WEIR_ANSWER_BLOCK);
+	rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	if (rule->storage == WEIR_STORAGE_NARROW) {
+		weir_find_narrow(s, rule);
+		return WEIR_ANSWER_AGAIN;
+	}
+	weir_enter_other(s, rule);
+	if (rule->needs_allowed)
+		weir_find_allowed(s, rule->place);
+	if (rule->storage == WEIR_STORAGE_MEDIUM)
+		weir_find_other(s, rule, WEIR_MEDIUM);
+	else if (weir_keeps_rows(rule))
+		weir_find_other(s, rule, WEIR_WIDE);
+	return WEIR_ANSWER_AGAIN;
+}
+
+/* What the shortcuts, or the first judgement, said of the rule asked last becomes an answer. */
 static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, enum weir_answer answer)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	bool is_heard = false;
 
+	if (answer == WEIR_ANSWER_BLOCK && unlikely(weir_is_heard(s)))
+		answer = weir_doubt_shortcut(s);
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
 		answer = weir_try_first(s, rule->place, s->nth);
-	if (answer == WEIR_ANSWER_UNSURE || answer == WEIR_ANSWER_AGAIN)
+	if (answer == WEIR_ANSWER_UNSURE || answer == WEIR_ANSWER_AGAIN) {
 		answer = weir_ask_kind(s, rule);
+		is_heard = answer == WEIR_ANSWER_BLOCK && weir_is_heard(s);
+	}
 	if (weir_penalises(rule)) {
 		if (answer == WEIR_ANSWER_BLOCK) {
 			s->was_penalised = false;
 			weir_start_penalty(s, rule->place);
 		} else if (answer == WEIR_ANSWER_PENALISED) {
 			s->was_penalised = true;
-			answer = WEIR_ANSWER_BLOCK;
+			is_heard = weir_is_heard(s);
+			answer = weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		}
 	}
 	if (answer == WEIR_ANSWER_BLOCK)
-		answer = weir_block(s, rule);
+		answer = weir_block(s, rule, is_heard);
 	return answer;
 }
 
 /* Ask the packet's first rule, which penalises. */
-static __always_inline enum weir_answer weir_ask_first_penalising(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline enum weir_answer weir_try_first_penalising(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	enum weir_answer answer = WEIR_ANSWER_PENALISED;
 
@@ -102,29 +136,27 @@ static __always_inline enum weir_answer weir_ask_first_penalising(struct weir_sc
 		answer = weir_try_rules(s, 0);
 	}
 	s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
-	return weir_finish_rule(s, answer);
+	return answer;
 }
 
-/* Ask the packet's first rule. With narrow rows it is asked in line: most packets end there. */
-static __always_inline enum weir_answer weir_ask_first(struct weir_scratch *s)
+/* Ask the packet's first rule, up to its shortcuts. With narrow rows it is asked in line: most packets end there. */
+static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch *s)
 {
 	const struct weir_rule *rule = weir_rule(s->rule[0]);
 	enum weir_answer answer;
 
 	if (weir_penalises(rule))
-		return weir_ask_first_penalising(s, rule);
+		return weir_try_first_penalising(s, rule);
+	s->claim[0].kind = WEIR_CLAIM_NONE;
 	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
-		s->claim[0].kind = WEIR_CLAIM_NONE;
-		answer = WEIR_ANSWER_BLOCK;
-		if (!WEIR_PART_TOKENS || !weir_is_spent_source(s, rule))
-			answer = weir_try_rules(s, 0);
-		return weir_finish_rule(s, answer);
+		if (WEIR_PART_TOKENS && weir_is_spent_source(s, rule))
+			return WEIR_ANSWER_BLOCK;
+		return weir_try_rules(s, 0);
 	}
-	s->claim[0].kind = WEIR_CLAIM_NONE;
 	answer = weir_shortcut(s, rule, &s->claim[0], true, WEIR_NARROW);
 	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
-	return weir_finish_rule(s, answer);
+	return answer;
 }
 
 static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
@@ -164,7 +196,7 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	}
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
-	answer = weir_ask_first(s);
+	answer = weir_finish_rule(s, weir_try_first_rule(s));
 	for (__u32 i = 1; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
 		if (unlikely(answer == WEIR_ANSWER_AGAIN))
 			answer = weir_retry(s);

@@ -13,6 +13,7 @@
 #ifndef WEIR_BORROW_H
 #define WEIR_BORROW_H
 
+#include "drops.h"
 #include "flow_set.h"
 #include "talkers.h"
 #include "threshold.h"
@@ -55,20 +56,6 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	FORGET(s->forgotten, way);
 	s->row_number = way;
 	return WEIR_ELEMENT(set->flow, way);
-}
-
-/* The window of this packet's flow, whose tag s->view then has; NULL: it has none. */
-static __always_inline struct weir_borrowing *weir_find_borrowing(struct weir_scratch *s, const struct weir_rule *rule)
-{
-	struct weir_borrowing_set *set;
-	__u32 index = rule->slot;
-
-	s->view.flow.tag = 0;
-	if (!rule->key_fields)
-		return bpf_map_lookup_elem(&borrowing_resources, &index);
-	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_BORROWING_FLOWS]);
-	set = weir_borrowing_set(s);
-	return set ? WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag)) : NULL;
 }
 
 /* Is the entry that weir_get_borrowing() found still the flow's? */
@@ -389,7 +376,7 @@ __noinline int weir_try_lending(struct weir_scratch *s, struct weir_borrowing *f
 		weir_mark_refused(s, place);
 	}
 	if (at >= WEIR_NO_BUCKET)
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse(s, s->lending.current, allowed);
 	if (!weir_reserve_unit(s, flow, place, at, index))
 		return WEIR_ANSWER_AGAIN;
 	if (weir_look_at_cells(s, flow, place) && weir_still_fits(s, place, at))
@@ -408,8 +395,7 @@ static __always_inline enum weir_answer weir_judge_attempts_at(struct weir_scrat
 			return answer;
 		s->has_now = 0;
 	}
-	weir_count_stall(s->view.slot);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse_stalled(s, s->view.slot);
 }
 
 /* Judge the packet by a rule that lends; weir_find_allowed() has filled in s->allowed. */
@@ -423,12 +409,10 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	WEIR_GLOBAL(BORROWING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	if (!(s->allowed.word & WEIR_THRESHOLD_MASK))
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, 0);
 	flow = weir_get_borrowing(s, rule);
-	if (!flow) {
-		weir_count_stall(rule->slot);
-		return WEIR_ANSWER_BLOCK;
-	}
+	if (!flow)
+		return weir_refuse_stalled(s, rule->slot);
 	s->flow = s->view.flow; /* whom talkers are about */
 	answer = weir_judge_attempts_at(s, flow, place, index);
 	if (rule->key_fields)

@@ -10,6 +10,7 @@
 #define WEIR_CONNECTIONS_H
 
 #include "connection_table.h"
+#include "drops.h"
 #include "handshakes.h"
 #include "threshold.h"
 
@@ -232,10 +233,12 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		if (!flow)
 			break;
 		most = threshold + weir_counts_in_flow(s, claim->counted);
-		/* Twice: a connection that another CPU is moving counts double for a moment. */
-		if (weir_sum_open(s, flow, s->counted_tag) >= most && weir_sum_open(s, flow, s->counted_tag) >= most) {
+		open = weir_sum_open(s, flow, s->counted_tag);
+		if (open >= most) /* or one counts double for a moment, which another CPU is moving */
+			open = weir_sum_open(s, flow, s->counted_tag);
+		if (open >= most) {
 			weir_count_refusal(slot);
-			return WEIR_ANSWER_BLOCK;
+			return weir_refuse(s, open, threshold);
 		}
 		step = weir_step_now(s, class);
 		if (!weir_count_in(s, slot, class, step)) {
@@ -256,8 +259,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 		if (claim->counted)
 			claim->counted = weir_counted_word(s, claim);
 	}
-	weir_count_stall(slot);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse_stalled(s, slot);
 }
 
 /* Judge a connection that wants to open: perhaps one that counts already, and is then left out. */

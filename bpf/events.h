@@ -26,18 +26,28 @@ static __always_inline bool weir_is_heard(const struct weir_scratch *s)
 
 /* ---- writing one ---- */
 
-/* One more in this slice of time, if it may have one. When another CPU takes its own meanwhile, this one is let go. */
-static __always_inline bool weir_take_turn(const struct weir_scratch *s, struct weir_ring_head *ring)
+/* What the ring's slice becomes with one more event in this slice of time; 0: it may have none. */
+static __always_inline __u64 weir_next_turn(const struct weir_scratch *s, __u64 old)
 {
-	__u64 slice = weir_tick_time_ns(s->tick) >> WEIR_EVENT_SLICE_SHIFT, old = READ_ONCE(ring->slice),
-	      next = old + 1;
+	__u64 slice = weir_tick_time_ns(s->tick) >> WEIR_EVENT_SLICE_SHIFT;
 
 	/* The tick of another CPU may have been a newer one. */
 	if (slice > old >> 8)
-		next = slice << 8 | 1;
-	else if ((old & 0xff) >= WEIR_EVENTS_A_SLICE)
-		return false;
-	return __sync_val_compare_and_swap(&ring->slice, old, next) == old;
+		return slice << 8 | 1;
+	return (old & 0xff) < WEIR_EVENTS_A_SLICE ? old + 1 : 0;
+}
+
+static __always_inline bool weir_has_turn(const struct weir_scratch *s, const struct weir_ring_head *ring)
+{
+	return weir_next_turn(s, READ_ONCE(ring->slice));
+}
+
+/* One more in this slice of time, if it may have one. When another CPU takes its own meanwhile, this one is let go. */
+static __always_inline bool weir_take_turn(const struct weir_scratch *s, struct weir_ring_head *ring)
+{
+	__u64 old = READ_ONCE(ring->slice), next = weir_next_turn(s, old);
+
+	return next && __sync_val_compare_and_swap(&ring->slice, old, next) == old;
 }
 
 static __always_inline __u64 weir_take_number(struct weir_ring_head *ring)

@@ -69,8 +69,7 @@ static __always_inline enum weir_answer weir_retry(struct weir_scratch *s)
 		weir_read_tick(s);
 		return WEIR_ANSWER_AGAIN;
 	}
-	weir_count_stall(weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse_stalled(s, weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
 }
 
 #endif

@@ -79,20 +79,21 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_judgement j = {.rule = weir_rule(rule->meter)};
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
-	__u64 units;
+	__u64 allowed, units;
 
 	WEIR_GLOBAL(ASSOCIATED, claim, WEIR_ANSWER_ERROR);
-	units = s->allowed.word & WEIR_THRESHOLD_MASK;
-	if (weir_batch(s, j.rule, WEIR_WIDE) > units)
-		return WEIR_ANSWER_BLOCK;
+	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
+	if (weir_batch(s, j.rule, WEIR_WIDE) > allowed)
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, allowed);
 	j.row = weir_find_meter_row(s, j.rule);
 	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return WEIR_ANSWER_ERROR;
 	weir_read_meter(s, &j);
 	if (s->sum.ran_ahead)
 		return WEIR_ANSWER_AGAIN;
-	if (weir_window_units(&j, &s->sum) + j.batch > units)
-		return WEIR_ANSWER_BLOCK;
+	units = weir_window_units(&j, &s->sum);
+	if (units + j.batch > allowed)
+		return weir_refuse(s, units, allowed);
 	claim->kind = WEIR_CLAIM_GIVEN;
 	return WEIR_ANSWER_ADMIT;
 }

@@ -7,6 +7,7 @@
 #define WEIR_RATE_H
 
 #include "claims.h"
+#include "drops.h"
 #include "lease.h"
 #include "talkers.h"
 #include "threshold.h"
@@ -260,7 +261,7 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, s
 		/* What is in doubt is a reason to drop, not to remember. */
 		if (!s->sum.is_in_doubt && s->view.bucket == j->clk->bucket)
 			weir_remember_full(s, j, j->threshold > others ? j->threshold - others : 0, wide);
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse(s, others + held, j->threshold);
 	}
 
 	/* Keep a fair part of what is free, now that it is known, and no less than the packet. */
@@ -280,10 +281,11 @@ static __always_inline enum weir_answer weir_judge_row(struct weir_scratch *s, s
 }
 
 /* What the flow has left behind fills its limit: it needs no row to be blocked. */
-static __always_inline enum weir_answer weir_block_without_row(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline enum weir_answer weir_block_without_row(struct weir_scratch *s, const struct weir_rule *rule,
+							       __u64 left, __u64 threshold)
 {
 	weir_record_talker(s, rule, true);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse(s, left, threshold);
 }
 
 /* Judge the packet by `rule`, number s->nth of its list: s->flow says which flow it is, s->row_number which row it has.
@@ -308,11 +310,14 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 		is_shut = j.threshold == 0;
 	}
 	if (j.batch > j.threshold && !is_shut)
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, j.threshold);
 	s->remnant.inherited = 0;
-	if (!j.row && weir_remnants_count(s, &s->view.flow) && weir_left_without_row(s) + j.batch > j.threshold &&
-	    !is_shut)
-		return weir_block_without_row(s, rule);
+	if (!j.row && weir_remnants_count(s, &s->view.flow)) {
+		__u64 left = weir_left_without_row(s);
+
+		if (left + j.batch > j.threshold && !is_shut)
+			return weir_block_without_row(s, rule, left, j.threshold);
+	}
 	if (!j.row)
 		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->remnant.inherited, wide);
 	if (!j.row)

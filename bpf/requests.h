@@ -9,6 +9,7 @@
 
 #include "breakers.h"
 #include "connection_table.h"
+#include "drops.h"
 
 /* Tries to be the probe: another CPU was faster each time, and then another rule dropped its packet. */
 #define WEIR_PROBE_ATTEMPTS 3
@@ -123,8 +124,8 @@ __noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 ind
 		answer = weir_ask_breaker(s, &s->request[index], breaker, place);
 	}
 	s->claim[index].kind = WEIR_CLAIM_NONE;
-	if (answer != WEIR_ANSWER_ADMIT)
-		return answer;
+	if (answer != WEIR_ANSWER_ADMIT && breaker)
+		return weir_refuse(s, READ_ONCE(breaker->last), weir_rule(place)->breaker.threshold_micro);
 	s->claim[index].kind = WEIR_CLAIM_REQUEST;
 	s->claim[index].storage = WEIR_STORAGE_LONE;
 	s->must_commit = 1;

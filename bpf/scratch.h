@@ -311,11 +311,24 @@ struct weir_allowed {
 	struct weir_cost cost;
 };
 
-/* How the flow of a dropped packet stands, for an event: units as that has them (include/weir_events.h). */
-struct weir_told {
+/* How the flow stood of a packet that its rule has just refused, as the rule's kind knew it: as an event has it
+ * (include/weir_events.h), in so many parts of a unit.
+ */
+struct weir_refusal {
 	__u64 used;
 	__u64 threshold;
+	__u64 unit;
 };
+
+/* A drop that somebody listens to, until the packet is decided (drops.h). */
+struct weir_noted_drop {
+	struct weir_refusal refusal;
+	__u32 is_noted;
+	__u32 place; /* of the rule, or WEIR_NO_RULE */
+	__u32 flags; /* enum weir_event_flag, or-ed */
+	__u32 pad;
+};
+enum { WEIR_NOTED_OBSERVED, WEIR_NOTED_BLOCKED, WEIR_NOTED_DROPS };
 
 #define WEIR_COPY_BYTES 40  /* the largest fixed header: IPv6 */
 #define WEIR_MATCH_PARTS 11 /* bits of enum weir_match_field */
@@ -363,10 +376,10 @@ struct weir_scratch {
 	__u32 offences_gap;	/* beyond these: so many are not counted before one is */
 	__u32 offences_skipped; /* ... and so many have not been, so far */
 	__u32 offences_random;
-	__u32 was_penalised;  /* of a rule that penalises and has just blocked: for a penalty that was running */
-	__u32 observed_flags; /* a rule that observes would drop the packet: enum weir_event_flag; else 0 */
-	__u32 observed_rule;  /* its place */
-	__u32 hits_skipped;   /* of timed entries with many hits: timed.h */
+	__u32 was_penalised; /* of a rule that penalises and has just blocked: for a penalty that was running */
+	__u32 hits_skipped;  /* of timed entries with many hits: timed.h */
+	struct weir_refusal refusal;
+	struct weir_noted_drop noted[WEIR_NOTED_DROPS];
 	struct weir_sum sum;
 	struct weir_remnant_view remnant;
 	struct weir_allowed allowed;
@@ -403,7 +416,6 @@ struct weir_scratch {
 	__u32 is_prioritised;	     /* one of the packet's resources is: rules that can lend to it */
 	struct weir_lending lending;
 	struct weir_borrowing_claim borrowing[WEIR_PACKET_RULES_MAX];
-	struct weir_told told;
 };
 
 #endif

@@ -318,7 +318,7 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	const bool is_narrow = rule->storage == WEIR_STORAGE_NARROW;
 	struct weir_clock *clk;
-	__u64 units, allowed;
+	__u64 left, units, allowed;
 
 	if (!s || (config.has_overrides && rule->has_overrides))
 		return WEIR_ANSWER_UNSURE;
@@ -330,14 +330,14 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	s->view.bucket = clk->bucket;
 	s->view.asks_all = rule->asks_all;
 	s->view.strangers = rule->strangers;
-	units = s->row_number == WEIR_NO_ROW ? weir_left_without_row(s) : weir_left_units(s);
-	if (!units) /* unless it has just expired by another CPU's clock */
+	left = s->row_number == WEIR_NO_ROW ? weir_left_without_row(s) : weir_left_units(s);
+	if (!left) /* unless it has just expired by another CPU's clock */
 		return weir_reread_is_over(s, clk, rule) ? WEIR_ANSWER_UNSURE : WEIR_ANSWER_ADMIT;
-	units += is_narrow ? 1 : weir_batch(s, rule, WEIR_MEDIUM);
+	units = left + (is_narrow ? 1 : weir_batch(s, rule, WEIR_MEDIUM));
 	allowed = (is_narrow ? rule->threshold : weir_threshold_word(s, rule, WEIR_MEDIUM)) & WEIR_THRESHOLD_MASK;
 	if (s->row_number != WEIR_NO_ROW || units <= allowed)
 		return WEIR_ANSWER_UNSURE;
-	return weir_block_without_row(s, rule);
+	return weir_block_without_row(s, rule, left, allowed);
 }
 
 /* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its remnants before. */

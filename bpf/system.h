@@ -10,17 +10,6 @@
 #include "handshakes.h"
 #include "threshold.h"
 
-/* The mean time of the last second's handshakes is at least the threshold, which is in ns: a millionth of a
- * millisecond. For whole numbers, mean rounded down >= threshold is the same as sum >= threshold * count.
- */
-static __always_inline bool weir_is_slow(struct weir_scratch *s, __u64 threshold_ns)
-{
-	struct weir_handshake_figures last;
-
-	weir_sum_handshakes(s, WEIR_HANDSHAKE_MEAN_BUCKETS, &last);
-	return last.count && last.sum_us * 1000 / last.count >= threshold_ns;
-}
-
 /* How many connections are open, of all resources together. */
 static __always_inline __u64 weir_tracked_open(struct weir_scratch *s)
 {
@@ -43,52 +32,46 @@ static __always_inline bool weir_has_queue(struct weir_scratch *s)
 	return open * 1000000 > last.most * (WEIR_NSEC_PER_SEC / WEIR_HANDSHAKE_BUCKET_NS) * last.shortest_us;
 }
 
-/* What the controller sampled is above the threshold; never when the controller is stale, or the signal not known. */
-static __always_inline bool weir_is_above(struct weir_scratch *s, __u32 signal, __u64 threshold_micro)
+/* The mean time of the last second's handshakes, in ns: a millionth of a millisecond. For whole numbers, mean rounded
+ * down >= threshold is the same as sum >= threshold * count.
+ */
+static __always_inline __u64 weir_handshake_mean(struct weir_scratch *s)
+{
+	struct weir_handshake_figures last;
+
+	weir_sum_handshakes(s, WEIR_HANDSHAKE_MEAN_BUCKETS, &last);
+	return last.count ? last.sum_us * 1000 / last.count : WEIR_EVENT_UNKNOWN;
+}
+
+/* What the controller sampled; not known when it is stale. */
+static __always_inline __u64 weir_sampled_signal(struct weir_scratch *s, __u32 signal)
 {
 	const struct weir_signals *sampled;
 	__u32 zero = 0;
 
 	sampled = bpf_map_lookup_elem(&signals, &zero);
 	if (!sampled || weir_check_stale(s))
-		return false;
-	return (signal == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro) : READ_ONCE(sampled->cpu_micro)) >
-	       threshold_micro;
-}
-
-/* The signal that the rule goes by, in the units of its threshold; WEIR_EVENT_UNKNOWN: nobody has measured it. */
-static __always_inline __u64 weir_read_signal(struct weir_scratch *s, const struct weir_rule *rule)
-{
-	struct weir_handshake_figures last;
-	const struct weir_signals *sampled;
-	__u32 zero = 0;
-
-	if (rule->signal == WEIR_SYSTEM_AVG_RT) {
-		weir_sum_handshakes(s, WEIR_HANDSHAKE_MEAN_BUCKETS, &last);
-		return last.count ? last.sum_us * 1000 / last.count : WEIR_EVENT_UNKNOWN;
-	}
-	sampled = bpf_map_lookup_elem(&signals, &zero);
-	if (!sampled)
 		return WEIR_EVENT_UNKNOWN;
-	return (rule->signal & ~WEIR_SIGNAL_BBR) == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro)
-								     : READ_ONCE(sampled->cpu_micro);
+	return signal == WEIR_SYSTEM_LOAD ? READ_ONCE(sampled->load1_micro) : READ_ONCE(sampled->cpu_micro);
 }
 
 __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
-	__u64 threshold = rule->threshold & WEIR_THRESHOLD_MASK;
+	__u64 threshold = rule->threshold & WEIR_THRESHOLD_MASK, signal;
 	bool drops;
 
 	WEIR_GLOBAL(SIGNALS, claim, WEIR_ANSWER_ERROR);
-	if (rule->signal == WEIR_SYSTEM_AVG_RT)
-		drops = weir_is_slow(s, threshold);
-	else
-		drops = weir_is_above(s, rule->signal & ~WEIR_SIGNAL_BBR, threshold) &&
-			(!(rule->signal & WEIR_SIGNAL_BBR) || weir_has_queue(s));
-	if (drops)
-		return WEIR_ANSWER_BLOCK;
+	if (rule->signal == WEIR_SYSTEM_AVG_RT) {
+		signal = weir_handshake_mean(s);
+		drops = signal >= threshold;
+	} else {
+		signal = weir_sampled_signal(s, rule->signal & ~WEIR_SIGNAL_BBR);
+		drops = signal > threshold && (!(rule->signal & WEIR_SIGNAL_BBR) || weir_has_queue(s));
+	}
+	if (drops && signal != WEIR_EVENT_UNKNOWN)
+		return weir_refuse(s, signal, threshold);
 	claim->kind = WEIR_CLAIM_GIVEN;
 	return WEIR_ANSWER_ADMIT;
 }

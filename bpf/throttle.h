@@ -8,6 +8,7 @@
 #ifndef WEIR_THROTTLE_H
 #define WEIR_THROTTLE_H
 
+#include "drops.h"
 #include "ghosts.h"
 #include "threshold.h"
 #include "weir_cost.h"
@@ -115,18 +116,6 @@ static __always_inline __u64 *weir_lone_planned(struct weir_scratch *s, const st
 	return bpf_map_lookup_elem(&throttled_resources, &index);
 }
 
-/* The word of this packet's flow, whose tag s->view then has; NULL: it has none. */
-static __always_inline const __u64 *weir_find_planned(struct weir_scratch *s, const struct weir_rule *rule)
-{
-	const struct weir_throttle_set *set;
-
-	if (!rule->key_fields)
-		return weir_lone_planned(s, rule);
-	s->view.flow = weir_shared_id(weir_hash_key(s, rule->place), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
-	set = weir_throttle_set(s);
-	return set ? WEIR_ELEMENT(set->last, weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag)) : NULL;
-}
-
 /* Is the entry that weir_get_planned() found still the flow's? */
 __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 {
@@ -173,7 +162,7 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 		if (wait_ns > rule->queueing_ns_max) {
 			if (set)
 				weir_keep_refused(&set->flows, s->row_number);
-			return WEIR_ANSWER_BLOCK;
+			return weir_refuse(s, wait_ns, rule->queueing_ns_max);
 		}
 		planned = weir_planned_word(now_ns + wait_ns, tag);
 		if (__sync_val_compare_and_swap(last, word, planned) == word) {
@@ -183,8 +172,7 @@ static __always_inline enum weir_answer weir_plan(struct weir_scratch *s, const 
 			return WEIR_ANSWER_ADMIT;
 		}
 	}
-	weir_count_stall(rule->slot);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse_stalled(s, rule->slot);
 }
 
 /* Judge the packet by a rule that throttles; weir_find_allowed() has filled in s->allowed. */
@@ -199,7 +187,7 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse(s, WEIR_EVENT_UNKNOWN, rule->queueing_ns_max);
 	s->view.slot = rule->slot;
 	if (rule->key_fields) {
 		s->view.flow = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_THROTTLED_FLOWS]);
@@ -208,10 +196,8 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	} else {
 		last = weir_lone_planned(s, rule);
 	}
-	if (!last) {
-		weir_count_stall(rule->slot);
-		return WEIR_ANSWER_BLOCK;
-	}
+	if (!last)
+		return weir_refuse_stalled(s, rule->slot);
 	answer = weir_plan(s, rule, last, set, weir_cost_ns(&s->allowed.cost, batch), &wait_ns);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;

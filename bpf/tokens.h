@@ -23,6 +23,7 @@
 #define WEIR_BPF_TOKENS_H
 
 #include "claims.h"
+#include "drops.h"
 #include "ghosts.h"
 #include "shortcuts.h"
 #include "threshold.h"
@@ -226,7 +227,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 		touched = READ_ONCE(bucket->touched);
 		state = weir_bucket_state(s, word, touched);
 		if (state == WEIR_BUCKET_AHEAD)
-			return WEIR_ANSWER_BLOCK;
+			return weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		if (state == WEIR_BUCKET_PAST) {
 			__u64 full = WEIR_BUCKET_FULL | s->tokens.owner;
 
@@ -245,7 +246,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 				if (READ_ONCE(bucket->word) != word)
 					continue;
 				taken->lacks = ahead + cost - s->tokens.capacity;
-				return WEIR_ANSWER_BLOCK;
+				return weir_refuse(s, ahead, s->tokens.capacity);
 			}
 		}
 		if (!weir_touch_bucket(s, bucket, touched, word & WEIR_BUCKET_FULL))
@@ -258,8 +259,7 @@ static __always_inline enum weir_answer weir_take_tokens(struct weir_scratch *s,
 			return WEIR_ANSWER_ADMIT;
 		}
 	}
-	weir_count_stall(s->view.slot);
-	return WEIR_ANSWER_BLOCK;
+	return weir_refuse_stalled(s, s->view.slot);
 }
 
 /* Remember what was taken, and where: a later rule may block the packet. */
@@ -331,6 +331,14 @@ static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scr
 	return WEIR_ELEMENT(set->bucket, s->row_number);
 }
 
+/* An event tells tokens, and here all is virtual time. */
+static __always_inline enum weir_answer weir_refuse_parts(struct weir_scratch *s, const struct weir_rule *rule,
+							  enum weir_answer answer)
+{
+	s->refusal.unit = rule->tokens.unit;
+	return answer;
+}
+
 /* Judge the packet by a rule with tokens. */
 __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 {
@@ -351,21 +359,17 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 		set = weir_token_set(s, rule);
 	else
 		s->view.flow.tag = 0;
-	if (!weir_find_tokens(s, place)) {
-		weir_count_stall(rule->slot);
-		return WEIR_ANSWER_BLOCK;
-	}
+	if (!weir_find_tokens(s, place))
+		return weir_refuse_stalled(s, rule->slot);
 	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
 	if (batch > s->tokens.batch_max)
-		return WEIR_ANSWER_BLOCK;
+		return weir_refuse_parts(s, rule, weir_refuse(s, WEIR_EVENT_UNKNOWN, s->tokens.capacity));
 	if (rule->key_fields)
 		bucket = set ? weir_get_bucket(s, set, nth) : NULL;
 	else
 		bucket = weir_lone_bucket(s, rule);
-	if (!bucket) {
-		weir_count_stall(rule->slot);
-		return WEIR_ANSWER_BLOCK;
-	}
+	if (!bucket)
+		return weir_refuse_stalled(s, rule->slot);
 	/* No more than the capacity: the batch is no more than a full bucket has. */
 	answer = weir_take_tokens(s, bucket, batch * rule->tokens.unit, taken);
 	if (answer == WEIR_ANSWER_BLOCK && taken->lacks && !nth)
@@ -373,48 +377,13 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	if (answer == WEIR_ANSWER_BLOCK && set)
 		weir_keep_refused(&set->flows, s->row_number);
 	if (answer != WEIR_ANSWER_ADMIT)
-		return answer;
+		return weir_refuse_parts(s, rule, answer);
 	lacks = taken->word;
 	weir_claim_tokens(s, claim, taken, lacks);
 	claim->batch = batch;
 	if (set)
 		weir_note_full(s, set, lacks);
 	return answer;
-}
-
-/* What the bucket of this packet's flow lacks of being full, in virtual time; s->tokens is filled in. A flow without a
- * bucket lacks nothing.
- */
-static __always_inline __u64 weir_bucket_lacks(struct weir_scratch *s, const struct weir_rule *rule)
-{
-	const struct weir_token_bucket *bucket;
-	const struct weir_token_set *set;
-	__u64 word, touched;
-	__u32 way;
-	__s64 ahead;
-
-	if (rule->key_fields) {
-		set = weir_token_set(s, rule);
-		way = set ? weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag) : WEIR_FLOW_WAYS;
-		bucket = set ? WEIR_ELEMENT(set->bucket, way) : NULL;
-	} else {
-		bucket = weir_lone_bucket(s, rule);
-	}
-	if (!bucket)
-		return 0;
-	s->tokens.owner = s->tokens.mark ^ s->view.flow.tag;
-	word = READ_ONCE(bucket->word);
-	weir_order(s);
-	touched = READ_ONCE(bucket->touched);
-	switch (weir_bucket_state(s, word, touched)) {
-	case WEIR_BUCKET_KNOWN:
-		ahead = weir_token_ahead(word, s->tokens.now);
-		return ahead & ~(ahead >> 63);
-	case WEIR_BUCKET_AHEAD:
-		return s->tokens.capacity;
-	default:
-		return 0;
-	}
 }
 
 /* ---- a packet that a later rule blocks ---- */

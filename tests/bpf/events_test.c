@@ -236,6 +236,41 @@ static void a_rule_without_a_flow_key_is_told_with_what_its_window_has_used(void
 	end(&rig);
 }
 
+/* What a shortcut decides it does not know all about: by narrow, medium and lone rows, and by tokens. */
+static void a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_used(void **state)
+{
+	static const struct {
+		uint32_t key_fields;
+		bool counts_bytes;
+		enum weir_window_kind window;
+	} cases[] = {
+		{WEIR_KEY_SOURCE, false, WEIR_WINDOW_LEAP},
+		{WEIR_KEY_SOURCE, true, WEIR_WINDOW_LEAP},
+		{0, false, WEIR_WINDOW_LEAP},
+		{WEIR_KEY_SOURCE, false, WEIR_WINDOW_TOKENS},
+	};
+	struct weir_event event;
+	struct rig rig;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const uint64_t limit = LIMIT * (cases[i].counts_bytes ? FRAME_BYTES : 1);
+		struct weir_ruleset_rule *rule = begin(&rig, cases[i].key_fields);
+
+		rule->counts_bytes = cases[i].counts_bytes;
+		rule->window = cases[i].window;
+		rule->threshold_micro = limit * WEIR_MICRO;
+		load(&rig);
+		send_packets(&rig, 1, LIMIT, true);
+		send_packets(&rig, 1, 3, false);
+		listen_now();
+		send_packets(&rig, 1, 1, false);
+		event = the_only_event(DROPS);
+		assert_int_equal(event.threshold, limit);
+		assert_int_equal(event.used, limit);
+		end(&rig);
+	}
+}
+
 /* Of two rules the one that blocked it; what was found of the other must not be told of it. */
 static void of_two_rules_it_is_told_of_the_one_that_blocked(void **state)
 {
@@ -293,7 +328,7 @@ static void a_drop_for_a_penalty_says_so(void **state)
 	assert_int_equal(event.flags, 0);
 	assert_true(weir_events_read(events, DROPS, &cursor, &event));
 	assert_int_equal(event.flags, WEIR_EVENT_PENALISED);
-	assert_int_equal(event.used, LIMIT);
+	assert_int_equal(event.used, WEIR_EVENT_UNKNOWN); /* the window was not asked */
 	end(&rig);
 }
 
@@ -768,6 +803,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drop_is_told_with_rule_key_window_and_threshold),
 		cmocka_unit_test(a_rule_without_a_flow_key_is_told_with_what_its_window_has_used),
+		cmocka_unit_test(a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_used),
 		cmocka_unit_test(of_two_rules_it_is_told_of_the_one_that_blocked),
 		cmocka_unit_test(a_drop_without_a_rule_is_told_by_its_verdict),
 		cmocka_unit_test(a_drop_for_a_penalty_says_so),
