@@ -59,8 +59,6 @@ __noinline int weir_try_rules(struct weir_scratch *s, __u32 nth)
 		if (rule->storage == WEIR_STORAGE_NARROW)
 			return weir_shortcut(s, rule, claim, false, WEIR_NARROW);
 		weir_enter_other(s, rule);
-		if (rule->needs_allowed)
-			weir_find_allowed(s, rule->place);
 		if (rule->storage == WEIR_STORAGE_MEDIUM)
 			answer = weir_shortcut(s, rule, claim, false, WEIR_MEDIUM);
 		else
@@ -80,15 +78,13 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 {
 	const struct weir_rule *rule;
 
-	WEIR_GLOBAL(EVENTS, s && weir_may_tell(s), WEIR_ANSWER_BLOCK);
-	rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_tell(s), WEIR_ANSWER_BLOCK);
+	rule = weir_asked_rule(s);
 	if (rule->storage == WEIR_STORAGE_NARROW) {
 		weir_find_narrow(s, rule);
 		return WEIR_ANSWER_AGAIN;
 	}
 	weir_enter_other(s, rule);
-	if (rule->needs_allowed)
-		weir_find_allowed(s, rule->place);
 	if (rule->storage == WEIR_STORAGE_MEDIUM)
 		weir_find_other(s, rule, WEIR_MEDIUM);
 	else if (weir_keeps_rows(rule))
@@ -97,9 +93,9 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 }
 
 /* What the shortcuts, or the first judgement, said of the rule asked last becomes an answer. */
-static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, enum weir_answer answer)
+static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s, const struct weir_rule *rule,
+							 enum weir_answer answer)
 {
-	const struct weir_rule *rule = weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
 	bool is_heard = false;
 
 	if (answer == WEIR_ANSWER_BLOCK && unlikely(weir_is_heard(s)))
@@ -125,57 +121,55 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 	return answer;
 }
 
-/* Ask the packet's first rule, which penalises. */
-static __always_inline enum weir_answer weir_try_first_penalising(struct weir_scratch *s, const struct weir_rule *rule)
-{
-	enum weir_answer answer = WEIR_ANSWER_PENALISED;
-
-	s->claim[0].kind = WEIR_CLAIM_NONE;
-	if (!weir_is_penalised_source(s, rule)) {
-		s->expects_admission = true;
-		answer = weir_try_rules(s, 0);
-	}
-	s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
-	return answer;
-}
-
 /* Ask the packet's first rule, up to its shortcuts. With narrow rows it is asked in line: most packets end there. */
-static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch *s)
+static __always_inline enum weir_answer weir_try_first_rule(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	const struct weir_rule *rule = weir_rule(s->rule[0]);
 	enum weir_answer answer;
 
-	if (weir_penalises(rule))
-		return weir_try_first_penalising(s, rule);
 	s->claim[0].kind = WEIR_CLAIM_NONE;
+	if (weir_penalises(rule)) {
+		answer = WEIR_ANSWER_PENALISED;
+		if (!weir_is_penalised_source(s, rule)) {
+			s->expects_admission = true;
+			answer = weir_try_rules(s, 0);
+		}
+		s->expects_admission = answer != WEIR_ANSWER_PENALISED || rule->observes;
+		return answer;
+	}
 	if (unlikely(rule->storage != WEIR_STORAGE_NARROW)) {
 		s->expects_admission = true;
-		if (WEIR_PART_TOKENS && weir_is_spent_source(s, rule))
-			return WEIR_ANSWER_BLOCK;
-		return weir_try_rules(s, 0);
+		return weir_is_spent_source(s, rule) ? WEIR_ANSWER_BLOCK : weir_try_rules(s, 0);
 	}
 	answer = weir_shortcut(s, rule, &s->claim[0], true, WEIR_NARROW);
 	s->expects_admission = answer != WEIR_ANSWER_BLOCK || rule->observes;
 	return answer;
 }
 
-static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
+/* Ask the packet's rules, until one blocks it. */
+static __always_inline enum weir_answer weir_ask_rules(struct weir_scratch *s)
 {
-	weir_end_row_claims(s, count, passes);
-	if (WEIR_PART_BORROWING)
-		weir_end_borrowings(s, count, passes);
-	if (!passes && WEIR_PART_TOKENS)
-		weir_put_back_tokens(s, count);
-	for (__u32 i = 0; WEIR_PART_CONNECTIONS && i < WEIR_PACKET_RULES_MAX && i < count; i++) {
-		if (s->claim[i].kind != WEIR_CLAIM_CONNECTION)
-			continue;
-		if (passes)
-			weir_commit_connection(s, i);
+	const struct weir_rule *rule = weir_rule(s->rule[0]);
+	enum weir_answer answer = weir_try_first_rule(s, rule);
+
+	if (s->nth)
+		rule = weir_asked_rule(s);
+	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
+		answer = weir_finish_rule(s, rule, answer);
+		if (unlikely(answer == WEIR_ANSWER_AGAIN))
+			answer = weir_retry(s);
+		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
+			break;
 		else
-			weir_roll_back_connection(s, i);
+			answer = weir_try_rules(s, s->nth + 1);
+		rule = weir_asked_rule(s);
+		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule
+		 * do not come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang
+		 * 14 and 19).
+		 */
+		if (i >= config.packet_rules + WEIR_RETRIES)
+			break;
 	}
-	if (WEIR_PART_BREAKERS)
-		weir_end_requests(s, count, passes);
+	return answer;
 }
 
 static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
@@ -196,32 +190,15 @@ static __always_inline enum weir_verdict weir_admit(struct weir_scratch *s)
 	}
 	if (unlikely(s->rule_count > 1) && weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
 		weir_fetch_rules(s);
-	answer = weir_finish_rule(s, weir_try_first_rule(s));
-	for (__u32 i = 1; i < WEIR_PACKET_RULES_MAX + WEIR_RETRIES + 1; i++) {
-		if (unlikely(answer == WEIR_ANSWER_AGAIN))
-			answer = weir_retry(s);
-		else if (answer != WEIR_ANSWER_ADMIT || s->nth + 1 >= s->rule_count)
-			break;
-		else
-			answer = weir_try_rules(s, s->nth + 1);
-		answer = weir_finish_rule(s, answer);
-		/* How many can meet in this load: the verifier looks at no more. Asked last, where packets of one rule
-		 * do not come by. Without the constant bound beside it Linux 6.1 refuses the loop ("back-edge", clang
-		 * 14 and 19).
-		 */
-		if (i >= config.packet_rules + WEIR_RETRIES)
-			break;
-	}
+	answer = weir_ask_rules(s);
+	/* The last one asked, when it does not admit, has no claim. */
+	if (answer == WEIR_ANSWER_ADMIT ? s->must_commit : s->nth)
+		weir_end_claims(s, answer == WEIR_ANSWER_ADMIT ? s->rule_count : s->nth, answer == WEIR_ANSWER_ADMIT);
 	if (answer == WEIR_ANSWER_ADMIT) {
-		if (s->must_commit)
-			weir_end_claims(s, s->rule_count, true);
 		if (config.has_meters)
 			weir_count_meters(s);
 		return WEIR_VERDICT_PASS;
 	}
-	/* The last one asked has no claim. */
-	if (s->nth)
-		weir_end_claims(s, s->nth, false);
 	return answer == WEIR_ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : WEIR_VERDICT_ERROR;
 }
 

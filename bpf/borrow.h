@@ -324,14 +324,14 @@ __noinline int weir_end_borrowing(struct weir_scratch *s, __u32 index, __u32 pas
 	return 0;
 }
 
-/* Those of the packet's first `count` rules. */
-__noinline int weir_end_borrowings(struct weir_scratch *s, __u32 count, __u32 passes)
+static __always_inline void weir_commit_borrowing(struct weir_scratch *s, __u32 nth)
 {
-	WEIR_GLOBAL(BORROWING, s, 0);
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
-		if (s->claim[i].kind == WEIR_CLAIM_BORROWING)
-			weir_end_borrowing(s, i, passes);
-	return 0;
+	weir_end_borrowing(s, nth, true);
+}
+
+static __always_inline void weir_roll_back_borrowing(struct weir_scratch *s, __u32 nth)
+{
+	weir_end_borrowing(s, nth, false);
 }
 
 /* ---- the decision ---- */
@@ -419,7 +419,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 		weir_record_talker(s, rule, false);
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
-	s->claim[index].kind = WEIR_CLAIM_BORROWING;
+	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
 	weir_note_lending(s, rule);
 	wait_ns = s->borrowing[index].wait_ns;
 	if (!wait_ns)

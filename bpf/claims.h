@@ -76,7 +76,7 @@ __noinline int weir_end_row_claims(struct weir_scratch *s, __u32 count, __u32 pa
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
 		const struct weir_claim *claim = &s->claim[i];
 
-		if (claim->kind < WEIR_CLAIM_SPENT || claim->kind >= WEIR_CLAIM_CONNECTION)
+		if (claim->kind < WEIR_CLAIM_SPENT)
 			continue;
 		if (claim->storage == WEIR_STORAGE_NARROW)
 			weir_end_row_claim(claim, passes, WEIR_NARROW);

@@ -219,7 +219,7 @@ __noinline int weir_take_back(struct weir_scratch *s, __u32 slot, __u32 class, _
 static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u32 place,
 						     struct weir_connection_claim *claim, __u64 threshold)
 {
-	__u32 slot = weir_rule(place)->slot, class = claim->class;
+	__u32 slot = weir_rule(place)->slot;
 
 	/* 64 bits: clang 14 spills a counter of 32 into half a word, where the verifier of 6.18 loses it. */
 	for (__u64 attempt = 0; attempt < WEIR_RESERVE_ATTEMPTS; attempt++) {
@@ -240,8 +240,8 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			weir_count_refusal(slot);
 			return weir_refuse(s, open, threshold);
 		}
-		step = weir_step_now(s, class);
-		if (!weir_count_in(s, slot, class, step)) {
+		step = weir_step_now(s, claim->class);
+		if (!weir_count_in(s, slot, claim->class, step)) {
 			weir_read_tick(s);
 			continue;
 		}
@@ -255,7 +255,7 @@ static __always_inline enum weir_answer weir_reserve(struct weir_scratch *s, __u
 			claim->is_reserved = 1;
 			return WEIR_ANSWER_ADMIT;
 		}
-		weir_take_back(s, slot, class, step);
+		weir_take_back(s, slot, claim->class, step);
 		if (claim->counted)
 			claim->counted = weir_counted_word(s, claim);
 	}
@@ -318,13 +318,12 @@ __noinline int weir_judge_connection(struct weir_scratch *s, __u32 place, __u32 
 	claim->is_reserved = 0;
 	claim->is_refused = 0;
 	claim->counted = weir_is_counted(state) ? word : 0;
-	s->claim[index].kind = WEIR_CLAIM_CONNECTION;
+	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
 	s->must_commit = 1;
-	s->claim[index].storage = WEIR_STORAGE_LONE; /* it has no row: nobody must take it for a claim to one */
 	/* Openings are judged even of a connection that is there: else a stray packet would get it in unjudged. */
 	if (event == WEIR_EVENT_OPENS ? state != WEIR_CONNECTION_HALF_OPEN
 				      : state == WEIR_CONNECTION_NONE && event == WEIR_EVENT_NOT_TCP)
-		return WEIR_ANSWER_OPENS;
+		return WEIR_ANSWER_FOUND;
 	return WEIR_ANSWER_ADMIT;
 }
 
@@ -344,94 +343,137 @@ __noinline __u32 weir_step_to_move_to(struct weir_scratch *s, __u64 word, __u32 
 	return state && weir_state_class(state) == class && ahead <= WEIR_WORD_STEPS_AHEAD ? step + ahead : step;
 }
 
-/* Count the connection in where the packet moves it; s->counted_flow then names the flow. False: not now. */
-static __always_inline bool weir_count_next_in(struct weir_scratch *s, __u32 place,
-					       const struct weir_connection_claim *claim, __u64 word, __u32 next,
-					       __u32 *ret_step)
-{
-	__u32 class = weir_state_class(next);
+/* One attempt to commit is three calls, one after the other, as the stack has no room for one within the other. The
+ * first looks at the connection: what becomes of it, in s->change, and in which flow it counts then, s->counted_flow.
+ * DONE: there is nothing to do.
+ */
+enum weir_attempt { WEIR_ATTEMPT_DONE, WEIR_ATTEMPT_AGAIN, WEIR_ATTEMPT_GOES_ON };
 
-	*ret_step = weir_step_to_move_to(s, word, claim->tag, class);
-	if (claim->is_reserved) {
-		s->counted_flow = claim->flow;
-		s->counted_tag = claim->flow_tag;
-		*ret_step = claim->step;
-		return true;
-	}
-	if (!weir_is_counted(next)) {
-		s->counted_flow = weir_word_flow(word);
-		s->counted_tag = weir_word_turn(word);
-		return true;
-	}
-	return weir_get_connection_flow(s, place, false) && weir_count_in(s, weir_rule(place)->slot, class, *ret_step);
-}
-
-/* Try once to change the connection as the packet wants it. True: done, or there is nothing to do. */
-__noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set, __u32 way)
+__noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set, __u32 way)
 {
 	struct weir_connection_claim *claim;
-	__u32 state, next, step, now_us, slot, *opened_us, *tag;
-	__u64 *at, word, changed;
-	bool is_strangers;
+	__u64 *at, word;
+	__u32 state, next, *tag;
 
-	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, true);
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
 	claim = &s->connection[index];
-	now_us = weir_monotonic_ns(s) / 1000;
 	at = WEIR_ELEMENT(set->word, way);
 	tag = WEIR_ELEMENT(set->tag, way);
-	opened_us = WEIR_ELEMENT(set->opened_us, way);
-	if (!at || !tag || !opened_us)
-		return true;
+	if (!at || !tag)
+		return WEIR_ATTEMPT_DONE;
 	word = READ_ONCE(*at);
 	/* Is the entry still the connection's? A new owner empties the word, then writes the tag, then its own word. */
 	weir_order(s);
 	if (READ_ONCE(*tag) != claim->tag)
-		return false;
+		return WEIR_ATTEMPT_AGAIN;
 	state = weir_own_state(s, word, claim->tag);
-	is_strangers = !state && weir_state_now(s, word);
 	next = weir_next_state(state, claim->event);
 	if (!claim->is_reserved && weir_is_counted(next) && !weir_is_counted(state) &&
 	    claim->event != WEIR_EVENT_TALKS) {
 		/* Refused, under a rule that observes. Or another CPU has just closed it. */
 		if (!claim->is_refused)
-			return true;
+			return WEIR_ATTEMPT_DONE;
 		next = WEIR_CONNECTION_REFUSED;
 	}
 	if (next == WEIR_CONNECTION_NONE)
-		return true;
+		return WEIR_ATTEMPT_DONE;
 	if (next == WEIR_CONNECTION_LEARNED && claim->was_counted)
 		next = WEIR_CONNECTION_OPEN;
-	if (!weir_count_next_in(s, s->rule[index], claim, word, next, &step))
-		return false;
-	changed = weir_connection_word(s, claim->tag, next, step);
-	if (state == WEIR_CONNECTION_HALF_OPEN)
-		s->handshake_us = now_us - READ_ONCE(*opened_us);
-	if (__sync_val_compare_and_swap(at, word, changed) != word) {
-		if (!claim->is_reserved && weir_is_counted(next))
-			weir_take_back(s, weir_rule(s->rule[index])->slot, weir_state_class(next), step);
-		return false;
+	s->change.word = word;
+	s->change.state = state;
+	s->change.next = next;
+	s->change.way = way;
+	if (claim->is_reserved) {
+		s->counted_flow = claim->flow;
+		s->counted_tag = claim->flow_tag;
+	} else if (!weir_is_counted(next)) {
+		s->counted_flow = weir_word_flow(word);
+		s->counted_tag = weir_word_turn(word);
+	} else if (!weir_get_connection_flow(s, s->rule[index], false)) {
+		return WEIR_ATTEMPT_AGAIN;
 	}
+	return WEIR_ATTEMPT_GOES_ON;
+}
+
+/* The second: count it in there, and change it. */
+__noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
+{
+	__u32 step, class, slot, *opened_us;
+	struct weir_connection_claim *claim;
+	bool counts;
+	__u64 *at;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
+	claim = &s->connection[index];
+	at = WEIR_ELEMENT(set->word, s->change.way);
+	opened_us = WEIR_ELEMENT(set->opened_us, s->change.way);
+	if (!at || !opened_us)
+		return WEIR_ATTEMPT_DONE;
+	slot = weir_rule(s->rule[index])->slot;
+	class = weir_state_class(s->change.next);
+	step = claim->is_reserved ? claim->step : weir_step_to_move_to(s, s->change.word, claim->tag, class);
+	counts = !claim->is_reserved && weir_is_counted(s->change.next);
+	if (counts && !weir_count_in(s, slot, class, step))
+		return WEIR_ATTEMPT_AGAIN;
+	s->change.changed = weir_connection_word(s, claim->tag, s->change.next, step);
+	if (s->change.state == WEIR_CONNECTION_HALF_OPEN)
+		s->handshake_us = (__u32)(weir_monotonic_ns(s) / 1000) - READ_ONCE(*opened_us);
+	if (__sync_val_compare_and_swap(at, s->change.word, s->change.changed) != s->change.word) {
+		if (counts)
+			weir_take_back(s, slot, class, step);
+		return WEIR_ATTEMPT_AGAIN;
+	}
+	if (s->change.next == WEIR_CONNECTION_HALF_OPEN && s->change.state != WEIR_CONNECTION_HALF_OPEN)
+		WRITE_ONCE(*opened_us, weir_monotonic_ns(s) / 1000);
 	s->counted_open = claim->is_reserved ? claim->open : 0;
 	claim->is_reserved = 0;
+	return WEIR_ATTEMPT_GOES_ON;
+}
+
+/* The third: it has changed, which the figures and whoever it counted for before must know. */
+__noinline int weir_settle_connection(struct weir_scratch *s, __u32 index, struct weir_connection_set *set)
+{
+	__u32 state, next, slot, *tag;
+	__u64 *at, word, changed;
+
+	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, 0);
+	at = WEIR_ELEMENT(set->word, s->change.way);
+	tag = WEIR_ELEMENT(set->tag, s->change.way);
+	if (!at || !tag)
+		return 0;
 	slot = weir_rule(s->rule[index])->slot;
+	word = s->change.word;
+	changed = s->change.changed;
+	state = s->change.state;
+	next = s->change.next;
 	/* A former owner's word, which another CPU wrote while the entry changed hands. */
-	if (is_strangers)
+	if (!state && weir_state_now(s, word))
 		weir_count_evicted(s, word, slot);
-	if (next == WEIR_CONNECTION_HALF_OPEN && state != WEIR_CONNECTION_HALF_OPEN)
-		WRITE_ONCE(*opened_us, now_us);
 	/* For the figures, a connection that did not count in this flow is new. */
 	if (weir_is_counted(state) && !(weir_count_word_out(s, word) && weir_counts_in_flow(s, word)))
 		state = WEIR_CONNECTION_NONE;
 	if (next == WEIR_CONNECTION_LEARNED && state != next)
 		weir_count_learned(s, s->rule[index]);
-	weir_count_changes(s, slot, state, next, claim->event);
+	weir_count_changes(s, slot, state, next, s->connection[index].event);
 	if (config.has_tracker && s->rule[index] == config.tracker && state == WEIR_CONNECTION_HALF_OPEN &&
 	    next == WEIR_CONNECTION_OPEN)
 		weir_note_handshake(s);
 	/* Whoever takes the entry over empties it once more after the tag has changed. So one of us evicts it. */
-	if (READ_ONCE(*tag) != claim->tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
+	if (READ_ONCE(*tag) != s->connection[index].tag && __sync_val_compare_and_swap(at, changed, 0) == changed)
 		weir_count_evicted(s, changed, slot);
-	return true;
+	return 0;
+}
+
+static __always_inline enum weir_attempt weir_try_commit(struct weir_scratch *s, __u32 index,
+							 struct weir_connection_set *set, __u32 way)
+{
+	enum weir_attempt attempt = weir_look_at_connection(s, index, set, way);
+
+	if (attempt == WEIR_ATTEMPT_GOES_ON)
+		attempt = weir_change_connection(s, index, set);
+	if (attempt == WEIR_ATTEMPT_GOES_ON)
+		weir_settle_connection(s, index, set);
+	return attempt;
 }
 
 /* Give back what rule `index` of the packet has reserved, if anything. */
@@ -466,7 +508,7 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 		way = weir_find_tag(set, WEIR_CONNECTION_WAYS, claim->tag);
 		if (way == WEIR_CONNECTION_WAYS)
 			way = weir_insert_connection(s, set, claim->tag, weir_rule(s->rule[index])->slot);
-		if (weir_change_connection(s, index, set, way))
+		if (weir_try_commit(s, index, set, way) != WEIR_ATTEMPT_AGAIN)
 			break;
 		weir_read_tick(s);
 	}

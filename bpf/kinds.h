@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kinds of a limit: which function decides for which. A kind has a file of its own; what it sets aside for a packet
- * is a claim, and weir_end_claims() (admit.h) ends it.
+ * The kinds of a limit (include/weir_kinds.def): which function decides for which, and which ends a claim. A kind has a
+ * file of its own.
  */
 #ifndef WEIR_KINDS_H
 #define WEIR_KINDS_H
@@ -15,47 +15,70 @@
 #include "throttle.h"
 #include "tokens.h"
 
-/* The rule decides by rows of its own flow, so that shortcuts apply. */
-static __always_inline bool weir_keeps_rows(const struct weir_rule *rule)
+/* The rule that was asked last. */
+static __always_inline const struct weir_rule *weir_asked_rule(const struct weir_scratch *s)
 {
-	return rule->kind == WEIR_KIND_WINDOW;
+	return weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)]);
 }
 
-/* Is the rule of this kind (a constant)? The verifier removes what follows in a load without such rules. */
-static __always_inline bool weir_is_kind(const struct weir_rule *rule, const enum weir_kind_id kind)
+static __always_inline enum weir_answer weir_judge_nothing(struct weir_scratch *s, __u32 place, __u32 nth)
 {
-	return config.kinds >> kind & 1 && rule->kind == kind;
+	return WEIR_ANSWER_ERROR;
 }
 
+static __always_inline void weir_claim_nothing(struct weir_scratch *s, __u32 nth)
+{
+}
+
+/* Is the rule of this kind? The verifier removes what follows in a load without such rules. */
+#define WEIR_IS_KIND(rule, identifier) (WEIR_PART_KIND(identifier) && (rule)->kind == WEIR_KIND_##identifier)
+
+/* Ask the rule's kind about the packet. Most rules have narrow rows. */
 static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
 {
+	enum weir_answer answer = WEIR_ANSWER_ERROR;
 	__u32 place = rule->place, nth = s->nth;
-	enum weir_answer answer;
 
 	if (likely(rule->storage == WEIR_STORAGE_NARROW))
-		return weir_judge_narrow(s, place, nth);
-	if (rule->storage == WEIR_STORAGE_MEDIUM)
-		return weir_judge_medium(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_THROTTLE))
-		return weir_judge_throttle(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_TOKENS))
-		return weir_judge_tokens(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_ASSOCIATED))
-		return weir_judge_associated(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_BORROWING))
-		return weir_judge_borrowing(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_CONNECTIONS)) {
-		/* Two calls, one after the other: the stack has no room for one within the other. */
-		answer = weir_judge_connection(s, place, nth);
-		return answer == WEIR_ANSWER_OPENS ? weir_judge_opening(s, place, nth) : answer;
+		answer = weir_judge_narrow(s, place, nth);
+#define KIND(identifier, name, has_flow_set, find, judge, ...)                                                         \
+	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
+	{                                                                                                              \
+		answer = find(s, place, nth);                                                                          \
+		if (answer == WEIR_ANSWER_FOUND)                                                                       \
+			answer = judge(s, place, nth);                                                                 \
 	}
-	if (weir_is_kind(rule, WEIR_KIND_SYSTEM))
-		return weir_judge_system(s, place, nth);
-	if (weir_is_kind(rule, WEIR_KIND_BREAKER)) {
-		answer = weir_judge_breaker(s, place, nth);
-		return answer == WEIR_ANSWER_OPENS ? weir_judge_request(s, place, nth) : answer;
+#include "weir_kinds.def"
+#undef KIND
+	return answer;
+}
+
+/* The packet's claim number `nth`, to something of its rule's kind: committed, or aborted. */
+static __always_inline void weir_end_kind_claim(struct weir_scratch *s, __u32 nth, bool passes)
+{
+	const struct weir_rule *rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+
+	if (0)
+		;
+#define KIND(identifier, name, has_flow_set, find, judge, commit, abort, ...)                                          \
+	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
+	{                                                                                                              \
+		if (passes)                                                                                            \
+			commit(s, nth);                                                                                \
+		else                                                                                                   \
+			abort(s, nth);                                                                                 \
 	}
-	return weir_judge_wide(s, place, nth);
+#include "weir_kinds.def"
+#undef KIND
+}
+
+/* What the packet's first `count` rules have set aside. */
+static __always_inline void weir_end_claims(struct weir_scratch *s, __u32 count, bool passes)
+{
+	weir_end_row_claims(s, count, passes);
+	for (__u32 i = 0; WEIR_PART_OTHER_KINDS && i < WEIR_PACKET_RULES_MAX && i < count; i++)
+		if (s->claim[i].kind == WEIR_CLAIM_OF_KIND)
+			weir_end_kind_claim(s, i, passes);
 }
 
 #define WEIR_RETRIES 2 /* of one packet; each only after a stall of buckets */
@@ -69,7 +92,7 @@ static __always_inline enum weir_answer weir_retry(struct weir_scratch *s)
 		weir_read_tick(s);
 		return WEIR_ANSWER_AGAIN;
 	}
-	return weir_refuse_stalled(s, weir_rule(s->rule[s->nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
+	return weir_refuse_stalled(s, weir_asked_rule(s)->slot);
 }
 
 #endif

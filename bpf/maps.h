@@ -18,23 +18,26 @@
 const volatile struct weir_config config = {};
 struct weir_generation generation = {};
 
+enum {
+	WEIR_KINDS_WITH_FLOW_SETS = 0
+#define KIND(identifier, name, has_flow_set, ...) | has_flow_set << WEIR_KIND_##identifier
+#include "weir_kinds.def"
+#undef KIND
+};
+
 /* The optional parts of the program: does the load use one? The verifier knows config and removes what follows a no. */
 #define WEIR_PART_MEDIUM (config.storages >> WEIR_STORAGE_MEDIUM & 1)
 #define WEIR_PART_WIDE (config.storages & (1 << WEIR_STORAGE_WIDE | 1 << WEIR_STORAGE_LONE))
-#define WEIR_PART_THROTTLING (config.kinds >> WEIR_KIND_THROTTLE & 1)
-#define WEIR_PART_TOKENS (config.kinds >> WEIR_KIND_TOKENS & 1)
-#define WEIR_PART_BORROWING (config.kinds >> WEIR_KIND_BORROWING & 1)
-#define WEIR_PART_ASSOCIATED (config.kinds >> WEIR_KIND_ASSOCIATED & 1)
-#define WEIR_PART_CONNECTIONS (config.kinds >> WEIR_KIND_CONNECTIONS & 1)
-#define WEIR_PART_BREAKERS (config.kinds >> WEIR_KIND_BREAKER & 1)
+#define WEIR_PART_KIND(identifier) (config.kinds >> WEIR_KIND_##identifier & 1) /* KIND(THROTTLE): of weir_kinds.def */
+#define WEIR_PART_OTHER_KINDS (config.kinds & ~(1 << WEIR_KIND_WINDOW))
+#define WEIR_PART_BORROWING WEIR_PART_KIND(BORROWING)
+#define WEIR_PART_CONNECTIONS WEIR_PART_KIND(CONNECTIONS)
+#define WEIR_PART_BREAKERS WEIR_PART_KIND(BREAKER)
 #define WEIR_PART_SYSTEM_RULES (config.system_rules)
-#define WEIR_PART_SIGNALS (config.kinds >> WEIR_KIND_SYSTEM & 1) /* system rules that go by one */
-#define WEIR_PART_TRACKER (config.has_tracker)			 /* the hidden rule that follows connections */
+#define WEIR_PART_TRACKER (config.has_tracker) /* the hidden rule that follows connections */
 #define WEIR_PART_PENALTIES (config.penalises)
 #define WEIR_PART_WARM_UP (config.warms_flows)
-#define WEIR_PART_FLOW_SETS                                                                                            \
-	(config.kinds & (1 << WEIR_KIND_THROTTLE | 1 << WEIR_KIND_TOKENS | 1 << WEIR_KIND_BORROWING) ||                \
-	 config.penalises || config.warms_flows)
+#define WEIR_PART_FLOW_SETS (config.kinds & WEIR_KINDS_WITH_FLOW_SETS || config.penalises || config.warms_flows)
 #define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
 #define WEIR_PART_METERS (config.has_meters)
 #define WEIR_PART_OVERRIDES (config.has_overrides)
@@ -114,6 +117,12 @@ static __always_inline const struct weir_rule *weir_rule(__u32 place)
 	rule = &generation.rules[place & (WEIR_RULES_MAX - 1)];
 	OPAQUE(rule);
 	return rule;
+}
+
+/* The rule decides by rows of its own flow, so that shortcuts apply. */
+static __always_inline bool weir_keeps_rows(const struct weir_rule *rule)
+{
+	return rule->kind == WEIR_KIND_WINDOW;
 }
 
 static __always_inline const struct weir_resource *weir_resource(__u32 place)

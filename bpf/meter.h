@@ -28,7 +28,7 @@ __noinline int weir_count_window(struct weir_scratch *s, __u32 place)
 {
 	struct weir_judgement j = {.rule = weir_rule(place)};
 
-	WEIR_GLOBAL(ASSOCIATED, s, 0);
+	WEIR_GLOBAL(KIND(ASSOCIATED), s, 0);
 	j.row = weir_find_meter_row(s, j.rule);
 	if (!weir_open_judgement(s, &j, &s->flow, WEIR_WIDE))
 		return 0;
@@ -81,7 +81,7 @@ __noinline int weir_judge_associated(struct weir_scratch *s, __u32 place, __u32 
 	struct weir_claim *claim = s ? weir_claim_at(s, nth) : NULL;
 	__u64 allowed, units;
 
-	WEIR_GLOBAL(ASSOCIATED, claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(ASSOCIATED), claim, WEIR_ANSWER_ERROR);
 	allowed = s->allowed.word & WEIR_THRESHOLD_MASK;
 	if (weir_batch(s, j.rule, WEIR_WIDE) > allowed)
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, allowed);
@@ -144,7 +144,7 @@ __noinline int weir_count_meter(struct weir_scratch *s, __u32 kind, __u32 skips_
 	if (skips_dropped && weir_would_drop(s, kind == WEIR_METER_WINDOW ? weir_rule(place)->meter : place))
 		return 0;
 	if (kind == WEIR_METER_WINDOW)
-		return WEIR_PART_ASSOCIATED ? weir_count_window(s, place) : 0;
+		return weir_count_window(s, place);
 	if (kind == WEIR_METER_SECONDS)
 		return weir_count_second(s, place);
 	return config.warms_flows ? weir_count_warming(s, place) : 0;

@@ -229,7 +229,7 @@ static __always_inline bool weir_is_last_offender(const struct weir_scratch *s, 
 	if (!rule->key_fields)
 		return true;
 	/* Other kinds do not look for rows; nor is a row looked for while the flow is penalised. */
-	return rule->kind == WEIR_KIND_WINDOW && !rule->penalty_ms && last->flow.tag == s->flow.tag &&
+	return weir_keeps_rows(rule) && !rule->penalty_ms && last->flow.tag == s->flow.tag &&
 	       last->flow.set == s->flow.set;
 }
 

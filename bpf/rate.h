@@ -357,4 +357,13 @@ __noinline int weir_judge_wide(struct weir_scratch *s, __u32 place, __u32 nth)
 	return weir_judge_rate(s, weir_rule(place), claim, WEIR_WIDE);
 }
 
+static __always_inline enum weir_answer weir_judge_window(struct weir_scratch *s, __u32 place, __u32 nth)
+{
+	__u32 storage = weir_rule(place)->storage;
+
+	if (likely(storage == WEIR_STORAGE_NARROW))
+		return weir_judge_narrow(s, place, nth);
+	return storage == WEIR_STORAGE_MEDIUM ? weir_judge_medium(s, place, nth) : weir_judge_wide(s, place, nth);
+}
+
 #endif

@@ -7,37 +7,66 @@
 #define WEIR_REPORT_H
 
 #include "connection_table.h"
+#include "kinds.h"
+
+/* ---- which flow, beside the hash of its key: by the rule's kind (weir_kinds.def) ---- */
+
+static __always_inline void weir_report_nothing(struct weir_scratch *s, const struct weir_rule *rule,
+						struct weir_lab_flow *flow)
+{
+}
+
+static __always_inline void weir_report_row(struct weir_scratch *s, const struct weir_rule *rule,
+					    struct weir_lab_flow *flow)
+{
+	if (rule->storage == WEIR_STORAGE_NARROW || rule->storage == WEIR_STORAGE_MEDIUM)
+		flow->tag = weir_flow_id(s, rule, WEIR_NARROW).tag;
+	else if (rule->storage == WEIR_STORAGE_WIDE)
+		flow->tag = weir_flow_id(s, rule, WEIR_WIDE).tag;
+}
+
+static __always_inline void weir_report_meter(struct weir_scratch *s, const struct weir_rule *rule,
+					      struct weir_lab_flow *flow)
+{
+	flow->other = weir_hash_key(s, rule->meter);
+	weir_report_row(s, weir_rule(rule->meter), flow);
+}
+
+static __always_inline void weir_report_connection(struct weir_scratch *s, const struct weir_rule *rule,
+						   struct weir_lab_flow *flow)
+{
+	struct weir_flow_id id = weir_connection_id(rule, &s->packet, 0);
+
+	flow->other = (__u64)id.tag << 32 | id.set;
+}
 
 /* Fill in the flow of the packet's rule number `nth`. */
 __noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u32 nth)
 {
-	const struct weir_rule *rule, *counted;
+	const struct weir_rule *rule;
 	struct weir_lab_flow *flow;
-	struct weir_flow_id id;
-	__u32 place;
 
 	WEIR_GLOBAL(LAB, s && l && nth < WEIR_PACKET_RULES_MAX, 0);
 	flow = &l->flow[nth];
-	place = s->rule[nth];
-	rule = weir_rule(place);
-	flow->place = place;
-	flow->hash = weir_hash_key(s, place);
+	rule = weir_rule(s->rule[nth]);
+	flow->place = rule->place;
+	flow->hash = weir_hash_key(s, rule->place);
 	flow->key = s->key;
 	flow->other = 0;
 	flow->tag = 0;
-	counted = rule->kind == WEIR_KIND_ASSOCIATED ? weir_rule(rule->meter) : rule;
-	if (rule->kind == WEIR_KIND_ASSOCIATED)
-		flow->other = weir_hash_key(s, rule->meter);
-	if (rule->kind == WEIR_KIND_CONNECTIONS || rule->kind == WEIR_KIND_BREAKER) {
-		id = weir_connection_id(rule, &s->packet, 0);
-		flow->other = (__u64)id.tag << 32 | id.set;
+	if (0)
+		;
+#define KIND(identifier, name, has_flow_set, find, judge, commit, abort, report)                                       \
+	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
+	{                                                                                                              \
+		report(s, rule, flow);                                                                                 \
 	}
-	if (counted->storage == WEIR_STORAGE_NARROW || counted->storage == WEIR_STORAGE_MEDIUM)
-		flow->tag = weir_flow_id(s, counted, WEIR_NARROW).tag;
-	else if (counted->storage == WEIR_STORAGE_WIDE)
-		flow->tag = weir_flow_id(s, counted, WEIR_WIDE).tag;
+#include "weir_kinds.def"
+#undef KIND
 	return 0;
 }
+
+/* ---- the packet ---- */
 
 /* Who sent it, and to whom. */
 static __always_inline void weir_report_packet(const struct weir_packet *pkt, struct weir_flow_key *ret_packet)

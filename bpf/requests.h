@@ -40,7 +40,7 @@ static __always_inline __u64 weir_find_request(struct weir_scratch *s, struct we
 	return READ_ONCE(*word);
 }
 
-/* Judge the packet by a breaker, and write down what it will do to its request. OPENS: weir_judge_request() answers. */
+/* Judge the packet by a breaker, and write down what it will do to its request. FOUND: weir_judge_request() answers. */
 __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 index)
 {
 	struct weir_request_claim *claim;
@@ -59,10 +59,9 @@ __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 ind
 	claim->era = 0;
 	claim->word = weir_find_request(s, claim);
 	if (claim->event == WEIR_EVENT_OPENS && !claim->word)
-		return WEIR_ANSWER_OPENS;
+		return WEIR_ANSWER_FOUND;
 	if (claim->word) {
-		s->claim[index].kind = WEIR_CLAIM_REQUEST;
-		s->claim[index].storage = WEIR_STORAGE_LONE; /* it has no row: nobody must take it for a claim to one */
+		s->claim[index].kind = WEIR_CLAIM_OF_KIND;
 		s->must_commit = 1;
 	}
 	return WEIR_ANSWER_ADMIT;
@@ -126,8 +125,7 @@ __noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 ind
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	if (answer != WEIR_ANSWER_ADMIT && breaker)
 		return weir_refuse(s, READ_ONCE(breaker->last), weir_rule(place)->breaker.threshold_micro);
-	s->claim[index].kind = WEIR_CLAIM_REQUEST;
-	s->claim[index].storage = WEIR_STORAGE_LONE;
+	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
 	s->must_commit = 1;
 	return answer;
 }
@@ -358,21 +356,6 @@ static __always_inline void weir_commit_request(struct weir_scratch *s, __u32 in
 		weir_change_request(s, place, index);
 	else
 		weir_begin_request(s, place, index);
-}
-
-/* The claims of the first `count` rules to requests. Out of line: verified once. */
-__noinline int weir_end_requests(struct weir_scratch *s, __u32 count, __u32 passes)
-{
-	WEIR_GLOBAL(BREAKERS, s, 0);
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++) {
-		if (s->claim[i].kind != WEIR_CLAIM_REQUEST)
-			continue;
-		if (passes)
-			weir_commit_request(s, i);
-		else
-			weir_roll_back_request(s, i);
-	}
-	return 0;
 }
 
 #endif

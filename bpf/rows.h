@@ -273,7 +273,7 @@ __noinline __u64 weir_is_row_claimed(struct weir_scratch *s, __u32 number, __u32
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->nth; i++) {
 		const struct weir_claim *claim = &s->claim[i];
 
-		if (claim->kind > WEIR_CLAIM_GIVEN && claim->storage == storage && claim->row == number)
+		if (claim->kind >= WEIR_CLAIM_SPENT && claim->storage == storage && claim->row == number)
 			return 1;
 	}
 	return 0;

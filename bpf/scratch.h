@@ -85,7 +85,7 @@ enum weir_answer {
 	WEIR_ANSWER_UNSURE,    /* of a shortcut: ask the rule's kind */
 	WEIR_ANSWER_AGAIN,     /* the clock ran away: read it and ask again */
 	WEIR_ANSWER_PENALISED, /* blocked by a penalty that is running: no new one begins */
-	WEIR_ANSWER_OPENS,     /* an opening: a second function answers (kinds.h) */
+	WEIR_ANSWER_FOUND,     /* a second function judges (weir_kinds.def) */
 	WEIR_ANSWER_ERROR,     /* a map entry that must exist is missing */
 };
 
@@ -155,15 +155,13 @@ _Static_assert(sizeof(struct weir_clock) == WEIR_CLOCK_BYTES, "one cache line");
 
 /* What a rule that admitted the packet has set aside for it (claims.h). */
 enum weir_claim_kind {
-	WEIR_CLAIM_NONE,      /* nothing: the rule observes, and would have dropped */
-	WEIR_CLAIM_GIVEN,     /* admitted, and nothing is set aside: no window of its own */
-	WEIR_CLAIM_BORROWING, /* counted in a window that lends: weir_scratch.borrowing says where */
+	WEIR_CLAIM_NONE,    /* nothing: the rule observes, and would have dropped */
+	WEIR_CLAIM_GIVEN,   /* admitted, and nothing is set aside: no window of its own */
+	WEIR_CLAIM_OF_KIND, /* something of the rule's kind, which commits or aborts it (weir_kinds.def) */
+	/* claims to a row */
 	WEIR_CLAIM_SPENT, /* spent from the row's lease, and not its last units; put back if the packet is blocked */
 	WEIR_CLAIM_LEASE, /* spend from the row's lease */
-	WEIR_CLAIM_BACKDATED,  /* already counted in an older bucket; taken back if the packet is blocked */
-	WEIR_CLAIM_CONNECTION, /* a connection changes: weir_scratch.connection says how */
-	WEIR_CLAIM_TOKENS,     /* tokens were taken: weir_scratch.taken says which; put back if the packet is blocked */
-	WEIR_CLAIM_REQUEST,    /* a request of a breaker's begins, goes on or ends: weir_scratch.request says how */
+	WEIR_CLAIM_BACKDATED, /* already counted in an older bucket; taken back if the packet is blocked */
 };
 
 struct weir_claim {
@@ -190,6 +188,16 @@ struct weir_connection_claim {
 	__u32 open;	   /* how many its flow has with it */
 	__u32 was_counted; /* of one that talks */
 	__u64 counted;	   /* of one that opens: its word, if it counts already; else 0 */
+};
+
+/* The change to a connection that is under way, of an attempt to commit one (connections.h). */
+struct weir_connection_change {
+	__u64 word;    /* of the connection as it was read */
+	__u64 changed; /* and as it becomes */
+	__u32 state;
+	__u32 next;
+	__u32 way;
+	__u32 pad;
 };
 
 /* What the packet is to do to a request of a circuit breaker's, when it passes (requests.h). */
@@ -397,6 +405,7 @@ struct weir_scratch {
 	__u32 vector[WEIR_MATCH_PARTS]; /* of each field in use, in the order of enum weir_match_field */
 	__u8 header_copy[WEIR_COPY_BYTES];
 	struct weir_connection_claim connection[WEIR_PACKET_RULES_MAX];
+	struct weir_connection_change change;
 	__u64 connections_ns; /* the time, which does not go back for connections */
 	__u32 counted_flow;   /* number and tag of the flow whose connections are counted */
 	__u32 counted_tag;

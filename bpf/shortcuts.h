@@ -94,7 +94,7 @@ static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct
 	weir_fetch_flow(s, &s->flow, wide);
 }
 
-/* Which flow the packet is of under a rule with medium or wide rows: s->flow. */
+/* Which flow the packet is of under a rule without narrow rows: s->flow, and what it is allowed now. */
 static __always_inline void weir_enter_other(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (weir_takes(WEIR_SHORTCUT_FETCH) && config.warms_flows && rule->warms_flows)
@@ -103,6 +103,10 @@ static __always_inline void weir_enter_other(struct weir_scratch *s, const struc
 		weir_enter_flow(s, rule, WEIR_MEDIUM);
 	else if (rule->storage == WEIR_STORAGE_WIDE)
 		weir_enter_flow(s, rule, WEIR_WIDE);
+	if (config.warms_flows && rule->warms_flows)
+		weir_enter_warming(s, rule->place);
+	if (rule->needs_allowed)
+		weir_find_allowed(s, rule->place);
 }
 
 /* ---- WEIR_SHORTCUT_SOURCE: the flow that was full just now is full until its bucket ends ---- */

@@ -62,7 +62,7 @@ __noinline int weir_judge_system(struct weir_scratch *s, __u32 place, __u32 nth)
 	__u64 threshold = rule->threshold & WEIR_THRESHOLD_MASK, signal;
 	bool drops;
 
-	WEIR_GLOBAL(SIGNALS, claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(SYSTEM), claim, WEIR_ANSWER_ERROR);
 	if (rule->signal == WEIR_SYSTEM_AVG_RT) {
 		signal = weir_handshake_mean(s);
 		drops = signal >= threshold;

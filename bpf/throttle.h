@@ -85,7 +85,7 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 	__u64 former = 0, *word;
 	__u32 way;
 
-	WEIR_GLOBAL(THROTTLING, s && set, WEIR_FLOW_WAYS);
+	WEIR_GLOBAL(KIND(THROTTLE), s && set, WEIR_FLOW_WAYS);
 	way = weir_insert_flow_over(s, &set->flows, s->view.flow.tag, rule->slot, set->last, &former);
 	word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
 	if (way & WEIR_WAY_EVICTS)
@@ -122,7 +122,7 @@ __noinline int weir_has_throttle_entry(struct weir_scratch *s)
 	const struct weir_throttle_set *set;
 	const __u32 *tag;
 
-	WEIR_GLOBAL(THROTTLING, s, false);
+	WEIR_GLOBAL(KIND(THROTTLE), s, false);
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a word to itself */
 	set = weir_throttle_set(s);
@@ -183,7 +183,7 @@ __noinline int weir_judge_throttle(struct weir_scratch *s, __u32 place, __u32 in
 	__u64 batch, wait_ns = 0, *last;
 	enum weir_answer answer;
 
-	WEIR_GLOBAL(THROTTLING, s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(THROTTLE), s && index < WEIR_PACKET_RULES_MAX, WEIR_ANSWER_ERROR);
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	batch = rule->counts_bytes ? s->packet.frame_bytes : 1;
 	if (batch > (s->allowed.word & WEIR_THRESHOLD_MASK))

@@ -76,7 +76,7 @@ __noinline int weir_find_tokens(struct weir_scratch *s, __u32 place)
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_token_time time;
 
-	WEIR_GLOBAL(TOKENS, s, false);
+	WEIR_GLOBAL(KIND(TOKENS), s, false);
 	s->tokens.clock = rule->tokens.clock;
 	s->tokens.capacity = rule->tokens.capacity;
 	s->tokens.batch_max = rule->tokens.batch_max;
@@ -127,7 +127,7 @@ __noinline int weir_has_bucket(struct weir_scratch *s)
 	const __u32 *tag;
 	__u32 index;
 
-	WEIR_GLOBAL(TOKENS, s, false);
+	WEIR_GLOBAL(KIND(TOKENS), s, false);
 	if (!s->view.flow.tag)
 		return true; /* a whole resource has a bucket to itself */
 	index = s->view.flow.set;
@@ -173,7 +173,8 @@ static __always_inline void weir_remember_spent(struct weir_scratch *s, const st
 /* The packet is of that flow. */
 static __always_inline bool weir_is_spent_source(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || rule->kind != WEIR_KIND_TOKENS || !weir_is_same_source(s, rule))
+	if (!WEIR_PART_KIND(TOKENS) || !weir_takes(WEIR_SHORTCUT_SOURCE) || rule->kind != WEIR_KIND_TOKENS ||
+	    !weir_is_same_source(s, rule))
 		return false;
 	return s->tick - s->full_source.since_jiffies < s->full_source.sure_jiffies ||
 	       (s->full_source.sure_ns && weir_now_ns(s) - s->full_source.since_ns < s->full_source.sure_ns);
@@ -273,7 +274,7 @@ static __always_inline void weir_claim_tokens(struct weir_scratch *s, struct wei
 	claim->row = s->view.flow.tag ? s->view.flow.set : s->view.slot;
 	claim->cell = s->row_number;
 	claim->tag = s->view.flow.tag;
-	claim->kind = WEIR_CLAIM_TOKENS;
+	claim->kind = WEIR_CLAIM_OF_KIND;
 }
 
 /* ---- a flow that was pushed out ---- */
@@ -350,7 +351,7 @@ __noinline int weir_judge_tokens(struct weir_scratch *s, __u32 place, __u32 nth)
 	enum weir_answer answer;
 	__u64 batch, lacks;
 
-	WEIR_GLOBAL(TOKENS, claim, WEIR_ANSWER_ERROR);
+	WEIR_GLOBAL(KIND(TOKENS), claim, WEIR_ANSWER_ERROR);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	claim->kind = WEIR_CLAIM_NONE;
 	taken->lacks = 0;
@@ -427,7 +428,7 @@ __noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
 	const __u32 *tag = NULL;
 	__u64 cost;
 
-	WEIR_GLOBAL(TOKENS, claim && claim->kind == WEIR_CLAIM_TOKENS, 0);
+	WEIR_GLOBAL(KIND(TOKENS), claim, 0);
 	taken = &s->taken[nth & (WEIR_PACKET_RULES_MAX - 1)];
 	cost = claim->batch * weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->tokens.unit;
 	bucket = weir_claimed_bucket(claim, &tag);
@@ -446,15 +447,6 @@ __noinline int weir_put_back(struct weir_scratch *s, __u32 nth)
 			return 0;
 	}
 	weir_count_stall(weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)])->slot);
-	return 0;
-}
-
-/* The tokens that the first `count` rules have taken. */
-__noinline int weir_put_back_tokens(struct weir_scratch *s, __u32 count)
-{
-	WEIR_GLOBAL(TOKENS, s, 0);
-	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < count; i++)
-		weir_put_back(s, i);
 	return 0;
 }
 

@@ -57,44 +57,63 @@ static __always_inline __u64 weir_warmth(const struct weir_warm_up *params, cons
 	return params->max ? (params->max - left) * WEIR_WARMTH_MAX / params->max : 0;
 }
 
-/* The set of this packet's flow under `rule`; s->warming says which flow it is. */
-static __always_inline struct weir_warming_set *weir_warming_set(struct weir_scratch *s, const struct weir_rule *rule)
+/* The set of the flow s->warming. */
+static __always_inline struct weir_warming_set *weir_warming_set(struct weir_scratch *s)
 {
-	__u32 index;
+	__u32 index = s->warming.set;
 
+	return bpf_map_lookup_elem(&warming_flows, &index);
+}
+
+/* That of this packet's flow under `rule`, which s->warming then is. */
+static __always_inline struct weir_warming_set *weir_find_warming_set(struct weir_scratch *s,
+								      const struct weir_rule *rule)
+{
 	if (s->warming_place != rule->place) {
 		s->warming_place = rule->place;
 		s->warming = weir_shared_id(weir_flow_hash(s, rule), config.sizes[WEIR_TABLE_WARMING_FLOWS]);
 	}
-	index = s->warming.set;
-	return bpf_map_lookup_elem(&warming_flows, &index);
+	return weir_warming_set(s);
 }
 
 /* Start to fetch the line that says where in the set the flow is. */
 static __always_inline void weir_fetch_warming(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	const struct weir_warming_set *set = weir_warming_set(s, rule);
+	const struct weir_warming_set *set = weir_find_warming_set(s, rule);
 
 	if (set)
 		(void)READ_ONCE(set->flows.tag[0]);
 }
 
-/* Find or insert this packet's flow under `rule`; s->view then says which it is. */
-static __always_inline struct weir_warming *weir_get_warming(struct weir_scratch *s, const struct weir_rule *rule)
+/* Find or insert this packet's flow under a rule; s->view then says which it is, and s->warming_way where. A call of
+ * its own, before weir_warm_flow(): the stack has no room for one within the other.
+ */
+__noinline int weir_enter_warming(struct weir_scratch *s, __u32 place)
 {
-	struct weir_warming_set *set = weir_warming_set(s, rule);
+	struct weir_warming_set *set;
 	__u32 way;
+
+	WEIR_GLOBAL(WARM_UP, s, 0);
+	set = weir_find_warming_set(s, weir_rule(place));
+	if (!set)
+		return 0;
+	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->warming.tag);
+	s->view.slot = weir_rule(place)->slot;
+	s->view.flow = s->warming;
+	if (way == WEIR_FLOW_WAYS)
+		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));
+	s->warming_way = way;
+	return 0;
+}
+
+/* What was found or inserted; NULL: neither could be done. */
+static __always_inline struct weir_warming *weir_entered_warming(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	struct weir_warming_set *set = weir_warming_set(s);
 
 	s->view.slot = rule->slot;
 	s->view.flow = s->warming;
-	if (!set)
-		return NULL;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
-	if (way == WEIR_FLOW_WAYS)
-		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));
-	FORGET(s->forgotten, way);
-	s->warming_way = way;
-	return WEIR_ELEMENT(set->flow, way);
+	return set ? WEIR_ELEMENT(set->flow, s->warming_way) : NULL;
 }
 
 /*
@@ -105,7 +124,7 @@ static __always_inline struct weir_warming *weir_get_warming(struct weir_scratch
 static __always_inline void weir_keep_warming(struct weir_scratch *s, const struct weir_rule *rule,
 					      const struct weir_warming *flow, __u64 stored, __u64 second)
 {
-	struct weir_warming_set *set = weir_warming_set(s, rule);
+	struct weir_warming_set *set = weir_warming_set(s);
 	__u64 cold_s = second + weir_cold_seconds(&rule->warm_up, stored);
 
 	if (set)
@@ -144,7 +163,7 @@ static __always_inline void weir_sync_warming(struct weir_scratch *s, const stru
 		__sync_fetch_and_add(&flow->passed, -left);
 	}
 	units = weir_warm_up_units(params, stored);
-	if (config.kinds >> WEIR_KIND_THROTTLE & 1 && params->cost_num) /* a rule that spaces its packets */
+	if (WEIR_PART_KIND(THROTTLE) && params->cost_num) /* a rule that spaces its packets */
 		weir_warm_up_cost(params, stored, &s->allowed.cost);
 	if (READ_ONCE(flow->state) != claimed)
 		return; /* another flow has taken the entry */
@@ -179,7 +198,7 @@ static __always_inline __u64 weir_update_warming(struct weir_scratch *s, const s
 	return READ_ONCE(flow->state);
 }
 
-/* Fill in s->allowed: what this packet's flow is allowed now. */
+/* Fill in s->allowed: what this packet's flow, which was entered, is allowed now. */
 __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
@@ -187,7 +206,7 @@ __noinline int weir_warm_flow(struct weir_scratch *s, __u32 place)
 	struct weir_warming *flow;
 
 	WEIR_GLOBAL(WARM_UP, s, 0);
-	flow = weir_get_warming(s, rule);
+	flow = weir_entered_warming(s, rule);
 	if (flow)
 		state = weir_update_warming(s, rule, flow);
 	if (flow && weir_is_of_flow(state, s->view.flow.tag) && state & WEIR_WARMING_SECOND_MASK) {
@@ -212,7 +231,8 @@ __noinline int weir_count_warming(struct weir_scratch *s, __u32 place)
 	struct weir_warming *flow;
 
 	WEIR_GLOBAL(WARM_UP, s, 0);
-	flow = weir_get_warming(s, rule);
+	weir_enter_warming(s, place);
+	flow = weir_entered_warming(s, rule);
 	if (!flow)
 		return 0;
 	now_s = weir_rule_time_ns(s, rule) / WEIR_NSEC_PER_SEC;

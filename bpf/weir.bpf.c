@@ -50,8 +50,7 @@ static __always_inline void weir_enter_lab(struct weir_scratch *s, struct weir_c
 		cur->frame_bytes = l->frame_bytes;
 	s->packet.ifindex = l->ifindex;
 	/* In a capture the clock may go back; for connections it does not, whatever the packet. */
-	if (WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS)
-		weir_monotonic_ns(s);
+	weir_monotonic_ns(s);
 }
 
 /* Out of line, for frames of an unusual shape: the way of all others stays short. */

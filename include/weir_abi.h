@@ -18,6 +18,7 @@
  *	weir_events.h		the instance: events, and the journal
  *	weir_description.h	the instance: what runs, for commands
  *	weir_tables.def		the instance: the versions of all these tables
+ *	weir_kinds.def		the kinds of a limit
  *	weir_lab.h		replay and tests
  *	weir_sizes.h		how large things may be
  *

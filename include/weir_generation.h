@@ -64,18 +64,11 @@ enum weir_cluster {
 	WEIR_CLUSTER_GLOBAL,	/* all hosts' */
 };
 
-/* The kind of a limit: by what a rule judges a packet. In the program bpf/kinds.h has the table, in userspace
- * user/core/kinds/kinds.c.
- */
+/* The kind of a limit: by what a rule judges a packet (weir_kinds.def). */
 enum weir_kind_id {
-	WEIR_KIND_WINDOW,      /* the window of its own resource */
-	WEIR_KIND_ASSOCIATED,  /* the window that a meter keeps of another resource */
-	WEIR_KIND_THROTTLE,    /* the planned time of the flow's latest packet */
-	WEIR_KIND_CONNECTIONS, /* the connections that the flow has open */
-	WEIR_KIND_BORROWING,   /* a window that lends units of buckets yet to come */
-	WEIR_KIND_TOKENS,      /* the token bucket of the flow */
-	WEIR_KIND_SYSTEM,      /* a signal of the whole host */
-	WEIR_KIND_BREAKER,     /* what became of the openings before */
+#define KIND(identifier, ...) WEIR_KIND_##identifier,
+#include "weir_kinds.def"
+#undef KIND
 	WEIR_KIND_COUNT
 };
 
@@ -128,7 +121,7 @@ struct weir_rule {
 	struct weir_cost cost;	    /* throttling: for `threshold` */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
-		struct weir_tokens tokens;   /* of WEIR_KIND_TOKENS */
+		struct weir_tokens tokens;   /* of rules with tokens */
 		struct weir_breaker_terms breaker;
 	};
 };

@@ -4,14 +4,14 @@
 
 #include "rules/ruleset.h"
 
-extern const struct weir_kind weir_kind_window, weir_kind_associated, weir_kind_throttle, weir_kind_connections;
-extern const struct weir_kind weir_kind_borrowing, weir_kind_tokens, weir_kind_system, weir_kind_breaker;
+#define KIND(identifier, name, ...) extern const struct weir_kind weir_kind_##name;
+#include "weir_kinds.def"
+#undef KIND
 
 const struct weir_kind *const weir_kinds[WEIR_KIND_COUNT] = {
-	[WEIR_KIND_WINDOW] = &weir_kind_window,	      [WEIR_KIND_ASSOCIATED] = &weir_kind_associated,
-	[WEIR_KIND_THROTTLE] = &weir_kind_throttle,   [WEIR_KIND_CONNECTIONS] = &weir_kind_connections,
-	[WEIR_KIND_BORROWING] = &weir_kind_borrowing, [WEIR_KIND_TOKENS] = &weir_kind_tokens,
-	[WEIR_KIND_SYSTEM] = &weir_kind_system,	      [WEIR_KIND_BREAKER] = &weir_kind_breaker,
+#define KIND(identifier, name, ...) [WEIR_KIND_##identifier] = &weir_kind_##name,
+#include "weir_kinds.def"
+#undef KIND
 };
 
 static enum weir_kind_id choose(const struct weir_choices *choices)
