@@ -30,9 +30,6 @@ static __always_inline void weir_claim_nothing(struct weir_scratch *s, __u32 nth
 {
 }
 
-/* Is the rule of this kind? The verifier removes what follows in a load without such rules. */
-#define WEIR_IS_KIND(rule, identifier) (WEIR_PART_KIND(identifier) && (rule)->kind == WEIR_KIND_##identifier)
-
 /* Ask the rule's kind about the packet. Most rules have narrow rows. */
 static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, const struct weir_rule *rule)
 {
@@ -41,7 +38,7 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 
 	if (likely(rule->storage == WEIR_STORAGE_NARROW))
 		answer = weir_judge_narrow(s, place, nth);
-#define KIND(identifier, name, has_flow_set, find, judge, ...)                                                         \
+#define KIND(identifier, name, lone, flows, find, judge, ...)                                                          \
 	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
 	{                                                                                                              \
 		answer = find(s, place, nth);                                                                          \
@@ -60,7 +57,7 @@ static __always_inline void weir_end_kind_claim(struct weir_scratch *s, __u32 nt
 
 	if (0)
 		;
-#define KIND(identifier, name, has_flow_set, find, judge, commit, abort, ...)                                          \
+#define KIND(identifier, name, lone, flows, find, judge, commit, abort, ...)                                           \
 	else if (WEIR_IS_KIND(rule, identifier))                                                                       \
 	{                                                                                                              \
 		if (passes)                                                                                            \

@@ -20,7 +20,7 @@ struct weir_generation generation = {};
 
 enum {
 	WEIR_KINDS_WITH_FLOW_SETS = 0
-#define KIND(identifier, name, has_flow_set, ...) | has_flow_set << WEIR_KIND_##identifier
+#define KIND(identifier, name, lone, flows, ...) | (WEIR_TABLE_##flows != WEIR_TABLE_NONE) << WEIR_KIND_##identifier
 #include "weir_kinds.def"
 #undef KIND
 };
@@ -29,6 +29,8 @@ enum {
 #define WEIR_PART_MEDIUM (config.storages >> WEIR_STORAGE_MEDIUM & 1)
 #define WEIR_PART_WIDE (config.storages & (1 << WEIR_STORAGE_WIDE | 1 << WEIR_STORAGE_LONE))
 #define WEIR_PART_KIND(identifier) (config.kinds >> WEIR_KIND_##identifier & 1) /* KIND(THROTTLE): of weir_kinds.def */
+/* Is the rule of this kind? The verifier removes what follows in a load without such rules. */
+#define WEIR_IS_KIND(rule, identifier) (WEIR_PART_KIND(identifier) && (rule)->kind == WEIR_KIND_##identifier)
 #define WEIR_PART_OTHER_KINDS (config.kinds & ~(1 << WEIR_KIND_WINDOW))
 #define WEIR_PART_BORROWING WEIR_PART_KIND(BORROWING)
 #define WEIR_PART_CONNECTIONS WEIR_PART_KIND(CONNECTIONS)

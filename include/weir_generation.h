@@ -245,6 +245,7 @@ enum weir_table_id {
 #include "weir_tables.def"
 #undef TABLE
 	WEIR_TABLE_COUNT,
+	WEIR_TABLE_NONE = WEIR_TABLE_COUNT,
 	WEIR_STATE_TABLE_COUNT = WEIR_TABLE_THRESHOLDS,
 };
 

@@ -73,7 +73,7 @@ static void configure_system_rules(const struct weir_rule_list *list, struct wei
 	config->tracker = list->tracker;
 	config->compared_fields = config->match_fields | (config->system_rules ? WEIR_COMPARE_WORK : 0);
 	if (config->has_tracker)
-		config->kinds |= 1u << WEIR_KIND_CONNECTIONS;
+		config->kinds |= 1u << list->terms[list->tracker].kind;
 }
 
 /* What any rule asks of the program. */
@@ -106,7 +106,7 @@ static void configure_rules(const struct weir_rule_list *list, const struct weir
 	for (i = 0; i < image->rule_count + image->meter_count; i++) {
 		rule = &image->rules[i];
 		config->asked_fields |= fields_read_by(rule);
-		if (rule->kind == WEIR_KIND_WINDOW)
+		if (weir_kinds[rule->kind]->keeps_window)
 			config->storages |= 1u << rule->storage;
 	}
 	config->packet_rules = image->packet_rules_max + config->has_tracker;

@@ -184,7 +184,7 @@ static int add_tracker(struct metering *metering)
 	}
 	list->tracker = ruleset->rule_count;
 	list->terms[list->tracker] = (struct weir_terms){
-		.kind = WEIR_KIND_CONNECTIONS,
+		.kind = weir_kind_id_of(&tracker),
 		.is_meter = true,
 		.units = WEIR_THRESHOLD_UNITS_MAX,
 		.units_max = WEIR_THRESHOLD_UNITS_MAX,

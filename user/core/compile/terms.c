@@ -38,8 +38,9 @@ static int set_strategy(const struct weir_ruleset_rule *rule, struct weir_terms 
 	terms->units = (uint64_t)(allowed_num / allowed_den);
 	/* System rules drop from triggerCount on: so many come before that. Signals are compared in millionths. */
 	if (rule->system)
-		terms->units = terms->kind == WEIR_KIND_SYSTEM ? rule->threshold_micro
-							       : (rule->threshold_micro + WEIR_MICRO - 1) / WEIR_MICRO;
+		terms->units = rule->metric == WEIR_METRIC_SIGNAL
+				       ? rule->threshold_micro
+				       : (rule->threshold_micro + WEIR_MICRO - 1) / WEIR_MICRO;
 	if (!err && weir_kinds[terms->kind]->has_cost)
 		weir_cost_make(rule->interval_ns, allowed_num, allowed_den, &terms->cost);
 	if (!err && weir_kinds[terms->kind]->has_tokens)

@@ -31,7 +31,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	const bool lends = image->config.kinds >> WEIR_KIND_BORROWING & 1;
 	const struct weir_sizing table = {
-		.keeps = weir_lends_to_flows,
+		.keeps = weir_has_borrowing_flows,
 		/* As if it had one more: not quite twice as many places as flows, but not four times, either. */
 		.sets = weir_shared_sets(image),
 		.sets_idle = lends,

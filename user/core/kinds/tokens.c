@@ -57,7 +57,7 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 			struct weir_image *image, struct weir_diag *diag)
 {
 	const struct weir_sizing table = {
-		.keeps = weir_has_token_flows,
+		.keeps = weir_has_tokens_flows,
 		.sets = weir_shared_sets(image),
 		.sets_idle = 1,
 		.table = WEIR_TABLE_TOKEN_FLOWS,

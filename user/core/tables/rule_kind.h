@@ -14,6 +14,19 @@
 #include "rules/ruleset.h"
 #include "weir_abi.h"
 
+/* It is of this kind, and has a flow key, or none: who keeps something in the tables of weir_kinds.def. */
+#define KIND(identifier, name, ...)                                                                                    \
+	static inline bool weir_has_##name##_flows(const struct weir_rule_info *rule)                                  \
+	{                                                                                                              \
+		return weir_kind_of_info(rule) == weir_kinds[WEIR_KIND_##identifier] && rule->identity.key_fields;     \
+	}                                                                                                              \
+	static inline bool weir_has_##name##_resource(const struct weir_rule_info *rule)                               \
+	{                                                                                                              \
+		return weir_kind_of_info(rule) == weir_kinds[WEIR_KIND_##identifier] && !rule->identity.key_fields;    \
+	}
+#include "weir_kinds.def"
+#undef KIND
+
 /* It counts connections, and has no window. */
 static inline bool weir_has_connections(const struct weir_rule_info *rule)
 {
@@ -38,45 +51,16 @@ static inline bool weir_throttles(const struct weir_rule_info *rule)
 	return weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends;
 }
 
-/* Its flows have planned times, in a table that all CPUs share. */
-static inline bool weir_throttles_flows(const struct weir_rule_info *rule)
-{
-	return weir_throttles(rule) && rule->identity.key_fields;
-}
-
-/* The same for all packets of its resource together. */
-static inline bool weir_throttles_resource(const struct weir_rule_info *rule)
-{
-	return weir_throttles(rule) && !rule->identity.key_fields;
-}
-
 /* Its window lends, and is shared by all CPUs. */
 static inline bool weir_lends(const struct weir_rule_info *rule)
 {
 	return weir_kind_of_info(rule)->lends;
 }
 
-static inline bool weir_lends_to_flows(const struct weir_rule_info *rule)
-{
-	return weir_lends(rule) && rule->identity.key_fields;
-}
-
 /* It goes by token buckets. */
 static inline bool weir_has_tokens(const struct weir_rule_info *rule)
 {
 	return weir_kind_of_info(rule)->has_tokens;
-}
-
-/* Its flows have token buckets, in a table that all CPUs share. */
-static inline bool weir_has_token_flows(const struct weir_rule_info *rule)
-{
-	return weir_has_tokens(rule) && rule->identity.key_fields;
-}
-
-/* All packets of its resource share one. */
-static inline bool weir_has_token_resource(const struct weir_rule_info *rule)
-{
-	return weir_has_tokens(rule) && !rule->identity.key_fields;
 }
 
 /* A system rule that compares a signal of the host, and counts nothing. */
@@ -111,13 +95,13 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 /* A flow of its that is pushed out of a full table leaves a ghost (bpf/ghosts.h). */
 static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 {
-	return weir_throttles_flows(rule) || weir_has_token_flows(rule);
+	return weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule);
 }
 
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */
 static inline bool weir_shares_flows(const struct weir_rule_info *rule)
 {
-	return weir_throttles_flows(rule) || weir_lends_to_flows(rule) || weir_warms_flows(rule);
+	return weir_has_throttle_flows(rule) || weir_has_borrowing_flows(rule) || weir_warms_flows(rule);
 }
 
 #endif

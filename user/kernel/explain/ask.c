@@ -15,6 +15,7 @@
 #include "kind/kind.h"
 #include "program/array.h"
 #include "program/copy.h"
+#include "tables/rule_kind.h"
 #include "watch/offenders.h"
 
 /* The work on one explanation, which owns what is behind the pointers. */
@@ -259,8 +260,7 @@ static uint32_t fields_of_key(uint32_t key_fields)
 /* Can it be said how many such packets pass? Not where it goes by connections, outcomes or signals. */
 static bool counts_packets(const struct weir_rule *rule)
 {
-	return rule->kind == WEIR_KIND_WINDOW || rule->kind == WEIR_KIND_ASSOCIATED ||
-	       rule->kind == WEIR_KIND_THROTTLE || rule->kind == WEIR_KIND_TOKENS || rule->kind == WEIR_KIND_BORROWING;
+	return weir_kinds[rule->kind % WEIR_KIND_COUNT]->has_interval;
 }
 
 /* Ask the rule alone. */
@@ -425,7 +425,7 @@ static int read_clocks(struct work *work)
 		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
 		struct weir_rule *rule = &generation->rules[info->place % WEIR_RULES_MAX];
 
-		if (!info->moves || rule->kind != WEIR_KIND_TOKENS)
+		if (!info->moves || !weir_has_tokens(info))
 			continue;
 		rule->threshold_moves = 0;
 		err = weir_instance_read_clock(instance, info, &rule->tokens.clock);

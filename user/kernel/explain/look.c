@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "kind/kind.h"
 #include "program/array.h"
 #include "program/connection_totals.h"
 #include "program/copy.h"
@@ -21,19 +22,24 @@ static const struct weir_rule *rule_of(const struct weir_stage *stage, const str
 	return &weir_object_generation(stage->object)->rules[flow->place % WEIR_RULES_MAX];
 }
 
+static const struct weir_kind *kind_of(const struct weir_stage *stage, const struct weir_lab_flow *flow)
+{
+	return weir_kinds[rule_of(stage, flow)->kind % WEIR_KIND_COUNT];
+}
+
 /* The rule whose rows are read: an associated rule's meter. */
 static const struct weir_rule *counted_rule(const struct weir_stage *stage, const struct weir_lab_flow *flow)
 {
 	const struct weir_rule *rule = rule_of(stage, flow);
 
-	if (rule->kind == WEIR_KIND_ASSOCIATED)
+	if (kind_of(stage, flow)->reads_meter)
 		rule = &weir_object_generation(stage->object)->rules[rule->meter % WEIR_RULES_MAX];
 	return rule;
 }
 
 static uint64_t counted_hash(const struct weir_stage *stage, const struct weir_lab_flow *flow)
 {
-	return rule_of(stage, flow)->kind == WEIR_KIND_ASSOCIATED ? flow->other : flow->hash;
+	return kind_of(stage, flow)->reads_meter ? flow->other : flow->hash;
 }
 
 static const void *find_set(const struct weir_stage *stage, enum weir_table_id map, uint64_t hash)
@@ -60,7 +66,7 @@ int weir_look_for_cpu(const struct weir_stage *stage, const struct weir_lab_flow
 	uint64_t newest = 0;
 	int found = -1;
 
-	if (counted->kind != WEIR_KIND_WINDOW)
+	if (!weir_kinds[counted->kind % WEIR_KIND_COUNT]->keeps_window)
 		return -1;
 	for (int cpu = 0; cpu < stage->cpus; cpu++) {
 		struct weir_row row = {};
@@ -368,6 +374,7 @@ int weir_look_at_flow(const struct weir_look *look, const struct weir_lab_flow *
 		      struct weir_explained_rule *explained)
 {
 	const struct weir_rule *rule = rule_of(look->stage, flow);
+	const struct weir_kind *kind = kind_of(look->stage, flow);
 	struct weir_override_units units;
 	bool is_override = false;
 	int err = 0;
@@ -390,17 +397,17 @@ int weir_look_at_flow(const struct weir_look *look, const struct weir_lab_flow *
 		explained->threshold = units.units;
 	}
 	look_at_penalty(look, flow, explained);
-	if (rule->kind == WEIR_KIND_WINDOW || rule->kind == WEIR_KIND_ASSOCIATED)
+	if (kind->keeps_window || kind->reads_meter)
 		look_at_window(look, flow, explained);
-	else if (rule->kind == WEIR_KIND_BORROWING)
+	else if (kind->lends)
 		look_at_lending(look, flow, explained);
-	else if (rule->kind == WEIR_KIND_THROTTLE)
+	else if (kind->delays)
 		look_at_plan(look, flow, explained);
-	else if (rule->kind == WEIR_KIND_TOKENS)
+	else if (kind->has_tokens)
 		look_at_tokens(look, flow, is_override ? &units : NULL, explained);
-	else if (rule->kind == WEIR_KIND_CONNECTIONS)
+	else if (kind->counts_connections)
 		look_at_connections(look, flow, explained);
-	else if (rule->kind == WEIR_KIND_BREAKER)
+	else if (kind->is_breaker)
 		look_at_breaker(look, flow, explained);
 	return err;
 }

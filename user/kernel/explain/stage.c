@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "kind/kind.h"
 #include "program/copy.h"
 #include "tables/shared_sets.h"
 
@@ -347,28 +348,30 @@ static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, c
 
 /* ---- the contract ---- */
 
+/* Where a kind keeps flows, and resources without a flow key. */
+static const struct {
+	enum weir_table_id lone, flows;
+} kind_tables[] = {
+#define KIND(identifier, name, lone, flows, ...) [WEIR_KIND_##identifier] = {WEIR_TABLE_##lone, WEIR_TABLE_##flows},
+#include "weir_kinds.def"
+#undef KIND
+};
+
 static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)
 {
 	const struct weir_generation *generation = weir_object_generation(stage->object);
+	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
+	const struct weir_kind *kind = weir_kinds[id];
 
-	switch (rule->kind) {
-	case WEIR_KIND_WINDOW:
+	if (kind_tables[id].flows != WEIR_TABLE_NONE)
+		return add_leaving(stage, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
+	if (kind->keeps_window)
 		return add_window(stage, rule, flow->hash, flow->tag);
-	case WEIR_KIND_ASSOCIATED:
+	if (kind->reads_meter)
 		return add_window(stage, &generation->rules[rule->meter % WEIR_RULES_MAX], flow->other, flow->tag);
-	case WEIR_KIND_THROTTLE:
-		return add_leaving(stage, rule, flow->hash, WEIR_TABLE_THROTTLED_RESOURCES, WEIR_TABLE_THROTTLED_FLOWS);
-	case WEIR_KIND_TOKENS:
-		return add_leaving(stage, rule, flow->hash, WEIR_TABLE_TOKEN_RESOURCES, WEIR_TABLE_TOKEN_FLOWS);
-	case WEIR_KIND_BORROWING:
-		return add_shared(stage, rule, flow->hash, WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_BORROWING_FLOWS);
-	case WEIR_KIND_CONNECTIONS:
+	if (kind->counts_connections)
 		return add_connections(stage, rule, flow);
-	case WEIR_KIND_BREAKER:
-		return add_breaker(stage, rule, flow);
-	default:
-		return 0;
-	}
+	return kind->is_breaker ? add_breaker(stage, rule, flow) : 0;
 }
 
 int weir_stage_add(struct weir_stage *stage, const struct weir_lab_flow *flow)

@@ -122,11 +122,6 @@ static bool is_lone(const struct weir_rule_info *rule)
 	return weir_has_window(rule) && rule->storage == WEIR_STORAGE_LONE;
 }
 
-static bool lends_to_resource(const struct weir_rule_info *rule)
-{
-	return weir_lends(rule) && !rule->identity.key_fields;
-}
-
 static bool moves(const struct weir_rule_info *rule)
 {
 	return rule->moves;
