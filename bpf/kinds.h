@@ -46,7 +46,6 @@ static __always_inline enum weir_answer weir_ask_kind(struct weir_scratch *s, co
 			answer = judge(s, place, nth);                                                                 \
 	}
 #include "weir_kinds.def"
-#undef KIND
 	return answer;
 }
 
@@ -66,7 +65,6 @@ static __always_inline void weir_end_kind_claim(struct weir_scratch *s, __u32 nt
 			abort(s, nth);                                                                                 \
 	}
 #include "weir_kinds.def"
-#undef KIND
 }
 
 /* What the packet's first `count` rules have set aside. */

@@ -20,9 +20,9 @@ struct weir_generation generation = {};
 
 enum {
 	WEIR_KINDS_WITH_FLOW_SETS = 0
-#define KIND(identifier, name, lone, flows, ...) | (WEIR_TABLE_##flows != WEIR_TABLE_NONE) << WEIR_KIND_##identifier
+#define SHARED_KIND(identifier, ...) | 1 << WEIR_KIND_##identifier
+#define KIND(...)
 #include "weir_kinds.def"
-#undef KIND
 };
 
 /* The optional parts of the program: does the load use one? The verifier knows config and removes what follows a no. */

@@ -62,7 +62,6 @@ __noinline int weir_report_flow(struct weir_scratch *s, struct weir_lab *l, __u3
 		report(s, rule, flow);                                                                                 \
 	}
 #include "weir_kinds.def"
-#undef KIND
 	return 0;
 }
 

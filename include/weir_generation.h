@@ -68,7 +68,6 @@ enum weir_cluster {
 enum weir_kind_id {
 #define KIND(identifier, ...) WEIR_KIND_##identifier,
 #include "weir_kinds.def"
-#undef KIND
 	WEIR_KIND_COUNT
 };
 

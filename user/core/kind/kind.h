@@ -102,6 +102,7 @@ extern const struct weir_kind *const weir_kinds[WEIR_KIND_COUNT];
 /* The kind of a rule as it was read, and as it is described in map `rule_info`. A meter's is a window. */
 enum weir_kind_id weir_kind_id_of(const struct weir_ruleset_rule *rule);
 const struct weir_kind *weir_kind_of(const struct weir_ruleset_rule *rule);
+enum weir_kind_id weir_kind_id_of_info(const struct weir_rule_info *info);
 const struct weir_kind *weir_kind_of_info(const struct weir_rule_info *info);
 
 #endif

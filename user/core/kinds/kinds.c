@@ -6,12 +6,10 @@
 
 #define KIND(identifier, name, ...) extern const struct weir_kind weir_kind_##name;
 #include "weir_kinds.def"
-#undef KIND
 
 const struct weir_kind *const weir_kinds[WEIR_KIND_COUNT] = {
 #define KIND(identifier, name, ...) [WEIR_KIND_##identifier] = &weir_kind_##name,
 #include "weir_kinds.def"
-#undef KIND
 };
 
 static enum weir_kind_id choose(const struct weir_choices *choices)
@@ -33,8 +31,13 @@ const struct weir_kind *weir_kind_of(const struct weir_ruleset_rule *rule)
 	return weir_kinds[weir_kind_id_of(rule)];
 }
 
+enum weir_kind_id weir_kind_id_of_info(const struct weir_rule_info *info)
+{
+	return choose(&(struct weir_choices){info->identity.metric, info->behavior, info->relation, info->lends,
+					     info->identity.window});
+}
+
 const struct weir_kind *weir_kind_of_info(const struct weir_rule_info *info)
 {
-	return weir_kinds[choose(&(struct weir_choices){info->identity.metric, info->behavior, info->relation,
-							info->lends, info->identity.window})];
+	return weir_kinds[weir_kind_id_of_info(info)];
 }

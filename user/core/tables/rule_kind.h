@@ -15,17 +15,17 @@
 #include "weir_abi.h"
 
 /* It is of this kind, and has a flow key, or none: who keeps something in the tables of weir_kinds.def. */
-#define KIND(identifier, name, ...)                                                                                    \
+#define SHARED_KIND(identifier, name, ...)                                                                             \
 	static inline bool weir_has_##name##_flows(const struct weir_rule_info *rule)                                  \
 	{                                                                                                              \
-		return weir_kind_of_info(rule) == weir_kinds[WEIR_KIND_##identifier] && rule->identity.key_fields;     \
+		return weir_kind_id_of_info(rule) == WEIR_KIND_##identifier && rule->identity.key_fields;              \
 	}                                                                                                              \
 	static inline bool weir_has_##name##_resource(const struct weir_rule_info *rule)                               \
 	{                                                                                                              \
-		return weir_kind_of_info(rule) == weir_kinds[WEIR_KIND_##identifier] && !rule->identity.key_fields;    \
+		return weir_kind_id_of_info(rule) == WEIR_KIND_##identifier && !rule->identity.key_fields;             \
 	}
+#define KIND(...)
 #include "weir_kinds.def"
-#undef KIND
 
 /* It counts connections, and has no window. */
 static inline bool weir_has_connections(const struct weir_rule_info *rule)

@@ -352,9 +352,10 @@ static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, c
 static const struct {
 	enum weir_table_id lone, flows;
 } kind_tables[] = {
-#define KIND(identifier, name, lone, flows, ...) [WEIR_KIND_##identifier] = {WEIR_TABLE_##lone, WEIR_TABLE_##flows},
+#define SHARED_KIND(identifier, name, lone, flows, ...)                                                                \
+	[WEIR_KIND_##identifier] = {WEIR_TABLE_##lone, WEIR_TABLE_##flows},
+#define KIND(identifier, ...) [WEIR_KIND_##identifier] = {WEIR_TABLE_NONE, WEIR_TABLE_NONE},
 #include "weir_kinds.def"
-#undef KIND
 };
 
 static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, const struct weir_lab_flow *flow)

@@ -4,12 +4,13 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
+#include "watch/observe.h"
 #include "weir_borrowing.h"
 
 struct scan {
 	const struct weir_instance *instance;
 	uint64_t now_ns; /* read after what is at hand: else it would seem fuller than it ever was */
-	weir_borrowing_add *add;
+	weir_observed_add *add;
 	void *data;
 };
 
@@ -39,7 +40,7 @@ uint64_t weir_borrowing_units(const struct weir_borrowing *flow, uint32_t tag, c
 
 /* What such cells count if they are of this rule. */
 static void add_up(const struct scan *scan, const struct weir_borrowing *flow, const struct weir_rule_info *rule,
-		   struct weir_borrowing_use *use)
+		   struct weir_observed *use)
 {
 	const uint64_t samples = rule->identity.samples, bucket_ns = rule->identity.interval_ns / samples;
 	const uint64_t now = scan->now_ns / bucket_ns + 2 * samples;
@@ -59,7 +60,7 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 
 	scan->now_ns = weir_host_now_ns();
 	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
-		struct weir_borrowing_use use = {.tag = set->flows.tag[way], .set = index}, found = {};
+		struct weir_observed use = {.tag = set->flows.tag[way], .set = index}, found = {};
 		int rules = 0;
 
 		for (uint32_t i = 0; set->flows.tag[way] && i < scan->instance->rule_count; i++) {
@@ -75,7 +76,8 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 				found.slot = scan->instance->rule_order[i];
 			}
 		}
-		found.is_ambiguous = rules > 1;
+		if (rules > 1)
+			found.slot = WEIR_SLOT_UNKNOWN;
 		if (rules)
 			scan->add(&found, scan->data);
 	}
@@ -86,7 +88,7 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
 	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
-	struct weir_borrowing_use use = {.slot = slot};
+	struct weir_observed use = {.slot = slot};
 
 	scan->now_ns = weir_host_now_ns();
 	if (!lends(rule) || rule->identity.key_fields)
@@ -97,13 +99,12 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 	return 0;
 }
 
-int weir_borrowing_scan(const struct weir_instance *instance, weir_borrowing_add *add, void *data)
+int weir_observe_borrowing(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
+			   void *data)
 {
 	struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err;
 
-	if (!weir_borrowing_is_used(instance))
-		return 0;
 	err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_RESOURCES, add_resource, &scan);
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_BORROWING_FLOWS, add_set, &scan);

@@ -9,12 +9,10 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "tables/rule_kind.h"
-#include "watch/borrowing.h"
 #include "watch/known.h"
+#include "watch/observe.h"
 #include "watch/overrides.h"
-#include "watch/planned.h"
 #include "watch/rows.h"
-#include "watch/tokens.h"
 
 /* What one row adds to its flow. */
 struct piece {
@@ -40,7 +38,8 @@ struct scan {
 	size_t use_count, most;
 	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
 	uint64_t active;
-	uint64_t *rows_by_cpu; /* of the table at hand: those whose windows are not empty */
+	const struct shared_kind *shared; /* of which flows are being shown */
+	uint64_t *rows_by_cpu;		  /* of the table at hand: those whose windows are not empty */
 	struct weir_table_use narrow, medium, wide;
 	int overrides_fd;
 };
@@ -470,68 +469,82 @@ static int scan_lone_rows(uint32_t slot, const void *values, int cpus, void *dat
 	return 0;
 }
 
-/* ---- windows that lend ---- */
+/* ---- kinds whose flows all CPUs share ---- */
 
-static void add_borrowing(const struct weir_borrowing_use *found, void *data)
+static const struct shared_kind {
+	enum weir_kind_id id;
+	enum weir_table_id lone, flows;
+	weir_observe *observe;
+} shared_kinds[] = {
+#define SHARED_KIND(identifier, name, lone, flows, ...)                                                                \
+	{WEIR_KIND_##identifier, WEIR_TABLE_##lone, WEIR_TABLE_##flows, weir_observe_##name},
+#define KIND(...)
+#include "weir_kinds.def"
+};
+
+static bool is_used(const struct weir_instance *instance, enum weir_kind_id kind)
 {
-	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_BORROWING, found->set, found->tag);
-	struct weir_flow_use use = {
-		.rule_slot = found->is_ambiguous ? WEIR_SLOT_UNKNOWN : found->slot,
-		.is_whole = !found->tag,
-		.units = found->units,
-		.borrowed = found->borrowed,
-	};
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
 
-	set_name(&use, name);
-	if (use.rule_slot != WEIR_SLOT_UNKNOWN)
-		find_threshold(scan, NULL, 0, &use);
-	add_use(scan, &use);
+		if (is_in_use(rule) && weir_kind_id_of_info(rule) == kind)
+			return true;
+	}
+	return false;
 }
 
-/* ---- buckets of tokens ---- */
+/* The tables that must be there. */
+static uint64_t shared_tables(const struct weir_instance *instance)
+{
+	uint64_t tables = 0;
 
-static void add_tokens(const struct weir_tokens_use *found, void *data)
+	for (size_t i = 0; i < ARRAY_SIZE(shared_kinds); i++)
+		if (is_used(instance, shared_kinds[i].id))
+			tables |= WEIR_TABLE_BIT(shared_kinds[i].lone) | WEIR_TABLE_BIT(shared_kinds[i].flows);
+	return tables;
+}
+
+#define NSEC_PER_USEC 1000u
+
+static void add_observed(const struct weir_observed *found, void *data)
 {
 	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_TOKENS, found->set, found->tag);
+	const struct weir_known_flow *name =
+		weir_known_find(&scan->known, WEIR_FLOW_OF_KIND + scan->shared->id, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->slot,
 		.is_whole = !found->tag,
-		.units = found->lacks,
-		.has_threshold = true,
-		.threshold = found->burst,
+		.is_wait = found->is_wait,
+		.units = found->units,
+		.borrowed = found->borrowed,
+		.has_threshold = found->has_threshold,
+		.threshold = found->threshold,
 	};
 
-	if (name && name->rule_slot == found->slot)
+	if (name && (!found->is_sure || name->rule_slot == found->slot))
 		set_name(&use, name);
+	/* Of a rule that a reload removed. */
+	if (use.rule_slot != WEIR_SLOT_UNKNOWN && !is_in_use(&scan->instance->rules[use.rule_slot]))
+		return;
+	if (use.rule_slot != WEIR_SLOT_UNKNOWN && use.is_wait) {
+		use.has_threshold = true;
+		use.threshold = scan->instance->rules[use.rule_slot].queueing_ns_max / NSEC_PER_USEC;
+	} else if (use.rule_slot != WEIR_SLOT_UNKNOWN && !use.has_threshold) {
+		find_threshold(scan, NULL, 0, &use);
+	}
 	add_use(scan, &use);
 }
 
-/* ---- planned times ---- */
-
-#define NSEC_PER_USEC 1000ull
-
-static void add_planned(const struct weir_planned_use *found, void *data)
+static int scan_shared(struct scan *scan)
 {
-	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_PLANNED, found->set, found->tag);
-	struct weir_flow_use use = {
-		.rule_slot = found->slot == WEIR_PLANNED_ANY ? WEIR_SLOT_UNKNOWN : found->slot,
-		.is_whole = !found->tag,
-		.is_wait = true,
-		.units = (found->wait_ns + NSEC_PER_USEC - 1) / NSEC_PER_USEC,
-	};
+	int err = 0;
 
-	set_name(&use, name);
-	if (use.rule_slot != WEIR_SLOT_UNKNOWN) {
-		/* A rule that a reload removed. */
-		if (!is_in_use(&scan->instance->rules[use.rule_slot]))
-			return;
-		use.has_threshold = true;
-		use.threshold = scan->instance->rules[use.rule_slot].queueing_ns_max / NSEC_PER_USEC;
+	for (size_t i = 0; !err && i < ARRAY_SIZE(shared_kinds); i++) {
+		scan->shared = &shared_kinds[i];
+		if (is_used(scan->instance, scan->shared->id))
+			err = scan->shared->observe(scan->instance, scan->controller.thresholds, add_observed, scan);
 	}
-	add_use(scan, &use);
+	return err;
 }
 
 /* ---- the contract ---- */
@@ -574,11 +587,7 @@ static int scan_tables(struct scan *scan)
 	if (!err)
 		err = weir_instance_scan(scan->instance, WEIR_TABLE_LONE_ROWS, scan_lone_rows, scan);
 	if (!err)
-		err = weir_borrowing_scan(scan->instance, add_borrowing, scan);
-	if (!err)
-		err = weir_tokens_scan(scan->instance, add_tokens, scan);
-	if (!err)
-		err = weir_planned_scan(scan->instance, scan->controller.thresholds, add_planned, scan);
+		err = scan_shared(scan);
 	return err;
 }
 
@@ -599,10 +608,6 @@ static void free_scan(struct scan *scan)
 	 WEIR_TABLE_BIT(WEIR_TABLE_WIDE_FLOWS) | WEIR_TABLE_BIT(WEIR_TABLE_LONE_ROWS) |                                \
 	 WEIR_TABLE_BIT(WEIR_TABLE_TALKERS))
 
-#define TOKEN_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_TOKEN_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_TOKEN_FLOWS))
-#define PLANNED_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_THROTTLED_FLOWS))
-#define BORROWING_TABLES (WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_RESOURCES) | WEIR_TABLE_BIT(WEIR_TABLE_BORROWING_FLOWS))
-
 int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most, struct weir_flows *ret_flows,
 		    struct weir_diag *diag)
 {
@@ -614,11 +619,7 @@ int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, si
 	};
 	int err;
 
-	err = weir_instance_expect_tables(instance,
-					  FLOW_TABLES | (weir_borrowing_is_used(instance) ? BORROWING_TABLES : 0) |
-						  (weir_tokens_are_used(instance) ? TOKEN_TABLES : 0) |
-						  (weir_planned_is_used(instance) ? PLANNED_TABLES : 0),
-					  "the flows", diag);
+	err = weir_instance_expect_tables(instance, FLOW_TABLES | shared_tables(instance), "the flows", diag);
 	if (!err)
 		err = weir_controller_look(instance, &scan.controller, diag);
 	if (err)

@@ -7,8 +7,7 @@
 #define WEIR_WATCH_FLOWS_H
 
 #include "instance/instance.h"
-
-#define WEIR_SLOT_UNKNOWN 0xffffffffu
+#include "watch/observe.h"
 
 struct weir_flow_use {
 	uint32_t rule_slot; /* WEIR_SLOT_UNKNOWN: more than one rule may own it, and it was not noted */

@@ -64,15 +64,31 @@ const struct weir_rule_info *weir_meter_of(const struct weir_instance *instance,
 	return shared;
 }
 
+static const enum weir_table_id tables_of_kinds[] = {
+#define SHARED_KIND(identifier, name, lone, flows, ...) [WEIR_KIND_##identifier] = WEIR_TABLE_##flows,
+#define KIND(identifier, ...) [WEIR_KIND_##identifier] = WEIR_TABLE_NONE,
+#include "weir_kinds.def"
+};
+
+/* The table that is the place. */
+static enum weir_table_id table_of(enum weir_flow_place place)
+{
+	static const enum weir_table_id rows[] = {
+		[WEIR_FLOW_NARROW] = WEIR_TABLE_NARROW_FLOWS,
+		[WEIR_FLOW_MEDIUM] = WEIR_TABLE_MEDIUM_FLOWS,
+		[WEIR_FLOW_WIDE] = WEIR_TABLE_WIDE_FLOWS,
+	};
+
+	return place < WEIR_FLOW_OF_KIND ? rows[place] : tables_of_kinds[place - WEIR_FLOW_OF_KIND];
+}
+
 /* Where flows of the rule are kept, or were: false of those that are not looked for here. */
 static bool find_place(const struct weir_rule_info *rule, enum weir_flow_place *ret_place)
 {
-	if (weir_has_tokens(rule))
-		*ret_place = WEIR_FLOW_TOKENS;
-	else if (weir_throttles(rule))
-		*ret_place = WEIR_FLOW_PLANNED;
-	else if (weir_lends(rule))
-		*ret_place = WEIR_FLOW_BORROWING;
+	const enum weir_kind_id kind = weir_kind_id_of_info(rule);
+
+	if (tables_of_kinds[kind] != WEIR_TABLE_NONE)
+		*ret_place = WEIR_FLOW_OF_KIND + kind;
 	else if (rule->storage == WEIR_STORAGE_NARROW)
 		*ret_place = WEIR_FLOW_NARROW;
 	else if (rule->storage == WEIR_STORAGE_MEDIUM)
@@ -131,23 +147,15 @@ static int collect_talkers(uint32_t key, const void *values, int cpus, void *dat
 static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum weir_flow_place place, uint64_t hash,
 		     uint32_t rule_slot, const struct weir_flow_key *key)
 {
-	const struct weir_instance_info *info = &scan->instance->info;
-	const uint32_t sets[] = {
-		[WEIR_FLOW_NARROW] = info->tables[WEIR_TABLE_NARROW_FLOWS].size,
-		[WEIR_FLOW_MEDIUM] = info->tables[WEIR_TABLE_MEDIUM_FLOWS].size,
-		[WEIR_FLOW_WIDE] = info->tables[WEIR_TABLE_WIDE_FLOWS].size,
-		[WEIR_FLOW_BORROWING] = info->tables[WEIR_TABLE_BORROWING_FLOWS].size,
-		[WEIR_FLOW_TOKENS] = info->tables[WEIR_TABLE_TOKEN_FLOWS].size,
-		[WEIR_FLOW_PLANNED] = info->tables[WEIR_TABLE_THROTTLED_FLOWS].size,
-	};
+	const uint32_t sets = scan->instance->info.tables[table_of(place)].size;
 	uint32_t tag = weir_shared_tag(hash);
 
 	if (place == WEIR_FLOW_NARROW || place == WEIR_FLOW_MEDIUM) {
 		tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
 		tag = (tag ? tag : WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
 	}
-	if (sets[place])
-		add_known(scan, place, weir_shared_set(hash, sets[place]), tag, rule_slot, key);
+	if (sets)
+		add_known(scan, place, weir_shared_set(hash, sets), tag, rule_slot, key);
 }
 
 /* Of flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is

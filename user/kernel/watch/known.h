@@ -13,9 +13,7 @@ enum weir_flow_place {
 	WEIR_FLOW_NARROW,
 	WEIR_FLOW_MEDIUM,
 	WEIR_FLOW_WIDE,
-	WEIR_FLOW_BORROWING,
-	WEIR_FLOW_TOKENS,
-	WEIR_FLOW_PLANNED,
+	WEIR_FLOW_OF_KIND, /* and its number: of a kind whose flows all CPUs share */
 };
 
 /* One whose key is known. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "watch/planned.h"
+#include "watch/observe.h"
 
 #include "base/util.h"
 #include "host/host.h"
@@ -7,26 +7,20 @@
 #include "tables/penalties.h"
 #include "tables/rule_kind.h"
 
+#define NSEC_PER_USEC 1000ull
+
 struct scan {
 	const struct weir_instance *instance;
-	const uint64_t *units;
+	const uint64_t *allowed;
 	uint64_t now_ns;     /* read after what is at hand: else it would seem fuller than it ever was */
-	uint32_t keyed_slot; /* of the only rule that throttles flows, or WEIR_PLANNED_ANY */
-	weir_planned_add *add;
+	uint32_t keyed_slot; /* of the only rule that throttles flows, or WEIR_SLOT_UNKNOWN */
+	weir_observed_add *add;
 	void *data;
 };
 
 static bool throttles(const struct weir_rule_info *rule)
 {
 	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_throttles(rule);
-}
-
-bool weir_planned_is_used(const struct weir_instance *instance)
-{
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (throttles(&instance->rules[instance->rule_order[i]]))
-			return true;
-	return false;
 }
 
 /* How long the next packet waits at least after the one before. Under an override it may be another: then a flow is
@@ -36,20 +30,21 @@ static uint64_t cost_ns(const struct scan *scan, uint32_t slot)
 {
 	const struct weir_rule_info *rule;
 
-	if (slot == WEIR_PLANNED_ANY)
+	if (slot == WEIR_SLOT_UNKNOWN)
 		return 0;
 	rule = &scan->instance->rules[slot];
-	if (rule->place >= scan->instance->rule_count || !scan->units[rule->place])
+	if (rule->place >= scan->instance->rule_count || !scan->allowed[rule->place])
 		return 0;
-	return rule->identity.interval_ns / scan->units[rule->place];
+	return rule->identity.interval_ns / scan->allowed[rule->place];
 }
 
 /* Words of planned times and of penalties are laid out alike. */
-static void add_word(const struct scan *scan, uint64_t word, struct weir_planned_use *use)
+static void add_word(const struct scan *scan, uint64_t word, struct weir_observed *use)
 {
 	if (!weir_penalty_left_ns(word, use->tag, scan->now_ns - cost_ns(scan, use->slot)))
 		return;
-	use->wait_ns = weir_penalty_left_ns(word, use->tag, scan->now_ns);
+	use->units = (weir_penalty_left_ns(word, use->tag, scan->now_ns) + NSEC_PER_USEC - 1) / NSEC_PER_USEC;
+	use->is_wait = true;
 	scan->add(use, scan->data);
 }
 
@@ -57,7 +52,7 @@ static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
 {
 	struct scan *scan = data;
 	const struct weir_rule_info *rule = &scan->instance->rules[slot];
-	struct weir_planned_use use = {.slot = slot};
+	struct weir_observed use = {.slot = slot};
 
 	scan->now_ns = weir_host_now_ns();
 	if (throttles(rule) && !rule->identity.key_fields)
@@ -72,7 +67,7 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 
 	scan->now_ns = weir_host_now_ns();
 	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
-		struct weir_planned_use use = {.slot = scan->keyed_slot, .tag = set->flows.tag[way], .set = index};
+		struct weir_observed use = {.slot = scan->keyed_slot, .tag = set->flows.tag[way], .set = index};
 
 		if (use.tag)
 			add_word(scan, set->last[way], &use);
@@ -82,33 +77,33 @@ static int add_set(uint32_t index, const void *values, int cpus, void *data)
 
 static uint32_t find_keyed_slot(const struct weir_instance *instance)
 {
-	uint32_t found = WEIR_PLANNED_ANY;
+	uint32_t found = WEIR_SLOT_UNKNOWN;
 
 	for (uint32_t i = 0; i < instance->rule_count; i++) {
 		const uint32_t slot = instance->rule_order[i];
 
 		if (!throttles(&instance->rules[slot]) || !instance->rules[slot].identity.key_fields)
 			continue;
-		if (found != WEIR_PLANNED_ANY)
-			return WEIR_PLANNED_ANY;
+		if (found != WEIR_SLOT_UNKNOWN)
+			return WEIR_SLOT_UNKNOWN;
 		found = slot;
 	}
 	return found;
 }
 
-int weir_planned_scan(const struct weir_instance *instance, const uint64_t *units, weir_planned_add *add, void *data)
+/* Which flows have packets that are due later, or so lately that the next one would have to wait. */
+int weir_observe_throttle(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
+			  void *data)
 {
 	struct scan scan = {
 		.instance = instance,
-		.units = units,
+		.allowed = allowed,
 		.keyed_slot = find_keyed_slot(instance),
 		.add = add,
 		.data = data,
 	};
 	int err;
 
-	if (!weir_planned_is_used(instance))
-		return 0;
 	err = weir_instance_scan(instance, WEIR_TABLE_THROTTLED_RESOURCES, add_resource, &scan);
 	if (!err)
 		err = weir_instance_scan(instance, WEIR_TABLE_THROTTLED_FLOWS, add_set, &scan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "watch/tokens.h"
+#include "watch/observe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct scan {
 	struct terms *terms; /* of the rules that have tokens, then of their overrides; these are sorted by mark */
 	size_t count, rule_count;
 	size_t room;
-	weir_tokens_add *add;
+	weir_observed_add *add;
 	void *data;
 };
 
@@ -32,24 +32,18 @@ static bool has_buckets(const struct weir_rule_info *rule)
 	return rule->state == WEIR_SLOT_USED && !rule->is_meter && weir_has_tokens(rule) && rule->tokens.unit;
 }
 
-bool weir_tokens_are_used(const struct weir_instance *instance)
-{
-	for (uint32_t i = 0; i < instance->rule_count; i++)
-		if (has_buckets(&instance->rules[instance->rule_order[i]]))
-			return true;
-	return false;
-}
-
 static void add_bucket(const struct scan *scan, const struct terms *terms, const struct weir_token_bucket *bucket,
 		       uint32_t tag, uint32_t set)
 {
 	const uint64_t lacks = weir_bucket_lacks(bucket, &terms->tokens, tag, scan->now_ns);
-	const struct weir_tokens_use use = {
+	const struct weir_observed use = {
 		.slot = terms->slot,
+		.is_sure = true,
 		.tag = tag,
 		.set = set,
-		.lacks = lacks / terms->tokens.unit + (lacks % terms->tokens.unit != 0),
-		.burst = terms->tokens.capacity / terms->tokens.unit,
+		.units = lacks / terms->tokens.unit + (lacks % terms->tokens.unit != 0),
+		.has_threshold = true,
+		.threshold = terms->tokens.capacity / terms->tokens.unit,
 	};
 
 	if (lacks)
@@ -183,7 +177,11 @@ static void free_terms(struct scan *scan)
 	free(scan->terms);
 }
 
-int weir_tokens_scan(const struct weir_instance *instance, weir_tokens_add *add, void *data)
+/* Each bucket that is not full, by the tokens that it lacks, a part of one as one; those under an override have a burst
+ * of their own.
+ */
+int weir_observe_tokens(const struct weir_instance *instance, const uint64_t *allowed, weir_observed_add *add,
+			void *data)
 {
 	_cleanup_(free_terms) struct scan scan = {.instance = instance, .add = add, .data = data};
 	int err = find_terms(&scan);
