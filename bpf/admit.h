@@ -80,7 +80,7 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 
 	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_tell(s), WEIR_ANSWER_BLOCK);
 	rule = weir_asked_rule(s);
-	if (rule->storage == WEIR_STORAGE_NARROW) {
+	if (!WEIR_PART_OUT_OF_LINE || rule->storage == WEIR_STORAGE_NARROW) {
 		weir_find_narrow(s, rule);
 		return WEIR_ANSWER_AGAIN;
 	}
