@@ -249,9 +249,12 @@ static void a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_u
 		{0, false, WEIR_WINDOW_LEAP},
 		{WEIR_KEY_SOURCE, false, WEIR_WINDOW_TOKENS},
 	};
+	uint8_t other[PACKET_BYTES_MAX];
 	struct weir_event event;
 	struct rig rig;
 
+	build_frame(1, other);
+	other[37] = PORT + 1;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const uint64_t limit = LIMIT * (cases[i].counts_bytes ? FRAME_BYTES : 1);
 		struct weir_ruleset_rule *rule = begin(&rig, cases[i].key_fields);
@@ -259,9 +262,11 @@ static void a_drop_of_a_flow_that_is_known_to_be_full_is_told_with_what_it_has_u
 		rule->counts_bytes = cases[i].counts_bytes;
 		rule->window = cases[i].window;
 		rule->threshold_micro = limit * WEIR_MICRO;
+		rig_rule(&rig, rig_resource(&rig, PORT + 1, 0), WEIR_WINDOW_LEAP, 1, 600 * SECOND, 10);
 		load(&rig);
 		send_packets(&rig, 1, LIMIT, true);
 		send_packets(&rig, 1, 3, false);
+		send_frame(&rig, other, FRAME_BYTES, 2, false); /* what was known last is of another rule */
 		listen_now();
 		send_packets(&rig, 1, 1, false);
 		event = the_only_event(DROPS);
