@@ -98,13 +98,13 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 {
 	bool is_heard = false;
 
-	if (answer == WEIR_ANSWER_BLOCK && unlikely(weir_is_heard(s)))
+	if (answer == WEIR_ANSWER_BLOCK && unlikely(s->is_heard))
 		answer = weir_doubt_shortcut(s);
 	if (answer == WEIR_ANSWER_UNSURE && rule->storage == WEIR_STORAGE_MEDIUM && weir_takes(WEIR_SHORTCUT_FIRST))
 		answer = weir_try_first(s, rule->place, s->nth);
 	if (answer == WEIR_ANSWER_UNSURE || answer == WEIR_ANSWER_AGAIN) {
 		answer = weir_ask_kind(s, rule);
-		is_heard = answer == WEIR_ANSWER_BLOCK && weir_is_heard(s);
+		is_heard = answer == WEIR_ANSWER_BLOCK && s->is_heard;
 	}
 	if (weir_penalises(rule)) {
 		if (answer == WEIR_ANSWER_BLOCK) {
@@ -112,7 +112,7 @@ static __always_inline enum weir_answer weir_finish_rule(struct weir_scratch *s,
 			weir_start_penalty(s, rule->place);
 		} else if (answer == WEIR_ANSWER_PENALISED) {
 			s->was_penalised = true;
-			is_heard = weir_is_heard(s);
+			is_heard = s->is_heard;
 			answer = weir_refuse(s, WEIR_EVENT_UNKNOWN, WEIR_EVENT_UNKNOWN);
 		}
 	}

@@ -31,6 +31,9 @@ static __always_inline __u64 weir_tick_time_ns(__u64 jiffies)
 	return jiffies * config.tick_ns + config.tick_origin_ns;
 }
 
+/* A new tick: find once what goes by it alone (weir.bpf.c). */
+int weir_enter_tick(struct weir_scratch *s, __u64 tick);
+
 /* The packet's time, by CLOCK_MONOTONIC. */
 static __always_inline __u64 weir_now_ns(struct weir_scratch *s)
 {
@@ -55,11 +58,9 @@ static __always_inline void weir_read_tick(struct weir_scratch *s)
 	struct weir_lab *l = config.is_virtual ? weir_lab() : NULL;
 	__u64 tick = l ? l->clock_ns - l->tick_late_ns : bpf_jiffies64();
 
-	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
-	if (config.is_virtual && tick < s->tick)
-		s->full_source.sure_jiffies = 0;
-	s->tick = tick;
 	s->has_now = 0;
+	if (unlikely(tick != s->tick))
+		weir_enter_tick(s, tick);
 }
 
 /* Jiffies prove that the bucket in *clk is the present one. For a timing that goes by the tick that is the whole truth.
@@ -121,7 +122,7 @@ __noinline int weir_clock_turn(struct weir_scratch *s, struct weir_clock *clk, _
 
 	if (!s || !clk || !t)
 		return 0;
-	weir_clock_set(clk, s->tick, t->goes_by_ticks ? weir_tick_time_ns(s->tick) : s->now_ns, t, wide);
+	weir_clock_set(clk, s->tick, t->goes_by_ticks ? s->tick_ns : s->now_ns, t, wide);
 	return 0;
 }
 
@@ -144,7 +145,7 @@ static __always_inline bool weir_reread_is_over(struct weir_scratch *s, const st
 /* The time that a judgement by this rule goes by, after weir_clock_enter(). */
 static __always_inline __u64 weir_rule_time_ns(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	return rule->goes_by_ticks ? weir_tick_time_ns(s->tick) : weir_now_ns(s);
+	return rule->goes_by_ticks ? s->tick_ns : weir_now_ns(s);
 }
 
 /* This CPU's clock of a timing, for rows of this format. */

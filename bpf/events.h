@@ -16,20 +16,12 @@ static __always_inline struct weir_events *weir_events(void)
 	return bpf_map_lookup_elem(&events, &zero);
 }
 
-/* Does anybody listen for drops? All that a drop costs when nobody does. */
-static __always_inline bool weir_is_heard(const struct weir_scratch *s)
-{
-	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
-
-	return all && READ_ONCE(all->heard_until_ns) > weir_tick_time_ns(s->tick);
-}
-
 /* ---- writing one ---- */
 
 /* What the ring's slice becomes with one more event in this slice of time; 0: it may have none. */
 static __always_inline __u64 weir_next_turn(const struct weir_scratch *s, __u64 old)
 {
-	__u64 slice = weir_tick_time_ns(s->tick) >> WEIR_EVENT_SLICE_SHIFT;
+	__u64 slice = s->tick_ns >> WEIR_EVENT_SLICE_SHIFT;
 
 	/* The tick of another CPU may have been a newer one. */
 	if (slice > old >> 8)
@@ -88,7 +80,7 @@ static __always_inline void weir_end_event(struct weir_scratch *s, struct weir_e
 /* One more in this slice of time, if it may have one. */
 static __always_inline bool weir_take_change(const struct weir_scratch *s, struct weir_ring_head *ring)
 {
-	__u64 slice = weir_tick_time_ns(s->tick) >> WEIR_CHANGE_SLICE_SHIFT;
+	__u64 slice = s->tick_ns >> WEIR_CHANGE_SLICE_SHIFT;
 	__u64 end_ns = (slice + 1) << WEIR_CHANGE_SLICE_SHIFT;
 
 	for (int attempt = 0; attempt < WEIR_CHANGE_ATTEMPTS; attempt++) {

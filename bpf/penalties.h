@@ -34,7 +34,7 @@ static __always_inline bool weir_penalises(const struct weir_rule *rule)
  */
 static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
 {
-	__s64 ahead_ns = weir_ahead_ns(word, weir_tick_time_ns(s->tick)), tick_ns = config.tick_ns;
+	__s64 ahead_ns = weir_ahead_ns(word, s->tick_ns), tick_ns = config.tick_ns;
 
 	if (ahead_ns >= tick_ns)
 		return true;
@@ -50,7 +50,7 @@ static __always_inline bool weir_is_running(struct weir_scratch *s, __u64 word)
 
 static __always_inline void weir_remember_penalised(struct weir_scratch *s, const struct weir_rule *rule, __u64 word)
 {
-	__u64 ahead_ns = weir_ahead_ns(word, weir_tick_time_ns(s->tick));
+	__u64 ahead_ns = weir_ahead_ns(word, s->tick_ns);
 
 	if (!weir_takes(WEIR_SHORTCUT_SOURCE) || s->nth || rule->key_fields != WEIR_KEY_SOURCE)
 		return;

@@ -47,7 +47,7 @@ static __always_inline bool weir_remnants_count(const struct weir_scratch *s, co
 {
 	const __u64 *until_ns = weir_page_until_ns(id->set << 1 & (config.sizes[WEIR_TABLE_REMNANTS] - 1));
 
-	return until_ns && unlikely(READ_ONCE(*until_ns) > weir_tick_time_ns(s->tick));
+	return until_ns && unlikely(READ_ONCE(*until_ns) > s->tick_ns);
 }
 
 /* The strangers of group s->remnant.strangers_group, of class s->remnant.strangers_class. */
@@ -288,7 +288,7 @@ __noinline __u64 weir_remnant_with(struct weir_scratch *s, __u64 word)
 static __always_inline void weir_extend_remnants(struct weir_scratch *s)
 {
 	/* A second: more than a tick is late, or two CPUs' ticks differ; and one more, so that it is seldom written. */
-	__u64 least = weir_tick_time_ns(s->tick) + s->remnant.span_ns + WEIR_NSEC_PER_SEC;
+	__u64 least = s->tick_ns + s->remnant.span_ns + WEIR_NSEC_PER_SEC;
 	__u64 *page_until_ns = weir_page_until_ns(s->remnant.set);
 
 	for (int i = 0; page_until_ns && i < WEIR_REMNANT_TRIES; i++) {

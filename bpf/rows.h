@@ -262,7 +262,7 @@ __noinline __u64 weir_expired_bucket(struct weir_scratch *s, __u32 timing, __u32
 		return ~0ull >> 1;
 	/* In line, as the stack is short here. */
 	if (!t->goes_by_ticks || !weir_clock_is_current(s, clk))
-		weir_clock_set(clk, s->tick, t->goes_by_ticks ? weir_tick_time_ns(s->tick) : weir_now_ns(s), t, wide);
+		weir_clock_set(clk, s->tick, t->goes_by_ticks ? s->tick_ns : weir_now_ns(s), t, wide);
 	return clk->bucket - t->window_cells;
 }
 

@@ -131,7 +131,8 @@ struct weir_full_source {
 /* The flow whose drop this CPU has counted last, and its place (offenders.h). */
 struct weir_last_offender {
 	__be32 source[4];	  /* under the rule's mask. Aligned, to be compared by 64 bits */
-	struct weir_flow_id flow; /* as rows go by it */
+	__u64 packets, bytes; /* dropped since then in a run, and not yet counted at its place */
+	__u32 flow_tag;	      /* as rows go by it */
 	__u32 tag;
 	__u32 index; /* of its set */
 	__u32 rule;  /* its place, and 1; 0: there was none yet */
@@ -361,6 +362,9 @@ struct weir_scratch {
 	__u32 row_number;	  /* of its row for that rule, or WEIR_NO_ROW; of a lone row the slot */
 	struct weir_flow_id flow; /* under that rule */
 	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */
+	__u64 tick_ns;		  /* when that tick began; and the second that it is in */
+	__u32 tick_s;
+	__u32 is_heard;		  /* somebody listens for drops, as that tick began */
 	__u64 now_ns;  /* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless a judgement repeats */
 	__u64 wait_ns; /* the longest that a throttling rule asks for */
 	__u32 has_now;
@@ -379,8 +383,7 @@ struct weir_scratch {
 
 	/* what some packets use */
 	struct weir_last_offender last_offender;
-	__u64 offences_tick;	/* the tick of the latest drop that was not of the last offender */
-	__u32 offences_left;	/* in that tick, to be counted one by one */
+	__u32 offences_left;	/* drops of this tick that are yet to be counted one by one */
 	__u32 offences_gap;	/* beyond these: so many are not counted before one is */
 	__u32 offences_skipped; /* ... and so many have not been, so far */
 	__u32 offences_random;

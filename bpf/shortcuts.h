@@ -412,8 +412,10 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	struct weir_clock *clk;
 	void *row;
 
-	if (remembers && weir_is_full_source(s, rule))
+	if (remembers && weir_is_full_source(s, rule)) {
+		s->flow.tag = s->full_source.tag;
 		return WEIR_ANSWER_BLOCK;
+	}
 	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s, rule);
 	clk = weir_clock_of(s, rule->timing, wide);
 	if (!taken || !clk)

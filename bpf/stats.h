@@ -82,7 +82,7 @@ static __always_inline void weir_count_resource(struct weir_scratch *s, __u32 sl
 	if (unlikely(!counters))
 		return;
 	/* By the tick: nothing is decided by it. */
-	now_s = weir_tick_time_ns(s->tick) / WEIR_NSEC_PER_SEC;
+	now_s = s->tick_s;
 	second = &counters->second[now_s & (WEIR_SECONDS - 1)];
 	if (unlikely(second->second != now_s)) {
 		second->second = now_s;
@@ -123,7 +123,6 @@ static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict
 	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
 
 	if (likely(here && verdict < WEIR_VERDICT_COUNT)) {
-		weir_tally(&here->seen, bytes);
 		if (config.observes && !weir_verdict_passes(verdict))
 			weir_tally(&here->would_drop[verdict], bytes);
 		else

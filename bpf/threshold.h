@@ -36,7 +36,7 @@ static __always_inline __u64 weir_expiry_ns(void)
  */
 static __always_inline bool weir_check_stale(struct weir_scratch *s)
 {
-	return !config.is_virtual && weir_expiry_ns() <= weir_tick_time_ns(s->tick);
+	return !config.is_virtual && weir_expiry_ns() <= s->tick_ns;
 }
 
 /* A word, and the cost that was pushed with it: while it is the word, nobody writes the copy it points to. Should it
@@ -90,7 +90,7 @@ static __always_inline bool weir_read_course(struct weir_scratch *s, const __u64
 		__u64 before = READ_ONCE(*version);
 
 		weir_order(s);
-		*ret_units = weir_share_units(before & 1 ? &stages[1] : &stages[0], weir_tick_time_ns(s->tick));
+		*ret_units = weir_share_units(before & 1 ? &stages[1] : &stages[0], s->tick_ns);
 		weir_order(s);
 		if (READ_ONCE(*version) == before)
 			return true;

@@ -189,7 +189,7 @@ __noinline int weir_ask_timed(struct weir_scratch *s)
 
 	WEIR_GLOBAL(TIMED_ENTRIES, s && state, WEIR_LIST_BROKEN);
 	/* A tick is never later than its time: what is over by the tick is over. */
-	tick_ns = weir_tick_time_ns(s->tick);
+	tick_ns = s->tick_ns;
 	if (config.has_lists)
 		file = weir_listed(&s->packet);
 	if (file == WEIR_LIST_BROKEN)

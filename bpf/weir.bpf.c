@@ -38,6 +38,23 @@ static __always_inline __u32 weir_frame_bytes(struct xdp_md *ctx, const struct w
 	return bpf_xdp_get_buff_len(ctx);
 }
 
+__noinline int weir_enter_tick(struct weir_scratch *s, __u64 tick)
+{
+	const struct weir_events *all = config.is_virtual ? NULL : weir_events();
+
+	if (!s)
+		return 0;
+	/* In a capture the clock may go back to a bucket that is remembered as full, when the row has a newer one. */
+	if (config.is_virtual && tick < s->tick)
+		s->full_source.sure_jiffies = 0;
+	s->tick = tick;
+	s->tick_ns = weir_tick_time_ns(tick);
+	s->tick_s = s->tick_ns / WEIR_NSEC_PER_SEC;
+	s->is_heard = all && READ_ONCE(all->heard_until_ns) > s->tick_ns;
+	weir_allot_offences(s);
+	return 0;
+}
+
 /* The lab says when a frame arrives, where, and how long it was on the wire. */
 static __always_inline void weir_enter_lab(struct weir_scratch *s, struct weir_cursor *cur)
 {

@@ -36,15 +36,24 @@ struct weir_tally {
 	__u64 bytes;
 };
 
-/* Map `totals`, one element. Each packet is counted in `seen` and in one of the others. */
+/* Map `totals`, one element. Each packet is counted in one of these. */
 struct weir_totals {
-	struct weir_tally seen;
+	struct weir_tally seen; /* the sum of all the others: userspace fills it in (weir_sum_totals) */
 	struct weir_tally verdict[WEIR_VERDICT_COUNT];
 	/* Packets that passed, as the whole instance observes (weir_config.observes): by the verdict that would have
 	 * dropped them.
 	 */
 	struct weir_tally would_drop[WEIR_VERDICT_COUNT];
 };
+
+static inline void weir_sum_totals(struct weir_totals *totals)
+{
+	totals->seen = (struct weir_tally){};
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+		totals->seen.packets += totals->verdict[verdict].packets + totals->would_drop[verdict].packets;
+		totals->seen.bytes += totals->verdict[verdict].bytes + totals->would_drop[verdict].bytes;
+	}
+}
 
 /* Map `rule_counters`, by rule slot. */
 struct weir_rule_counters {

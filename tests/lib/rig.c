@@ -305,8 +305,10 @@ struct weir_tally rig_verdicts(const struct rig *rig, enum weir_verdict verdict)
 	_cleanup_(weir_freep) struct weir_totals *totals = read_values(rig, WEIR_TABLE_TOTALS, 0, sizeof(*totals));
 	struct weir_tally sum = {};
 
-	for (int cpu = 0; cpu < weir_host_cpus(); cpu++)
+	for (int cpu = 0; cpu < weir_host_cpus(); cpu++) {
+		weir_sum_totals(&totals[cpu]);
 		add_tally(&sum, verdict == WEIR_VERDICT_COUNT ? &totals[cpu].seen : &totals[cpu].verdict[verdict]);
+	}
 	return sum;
 }
 

@@ -401,8 +401,6 @@ static void judge_short_frame(struct attempt *attempt, const struct weir_frame *
 	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
 	struct weir_totals *totals = &attempt->report.totals;
 
-	totals->seen.packets++;
-	totals->seen.bytes += frame->wire_bytes;
 	totals->verdict[verdict].packets++;
 	totals->verdict[verdict].bytes += frame->wire_bytes;
 	*judgement = (struct weir_judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
@@ -710,6 +708,7 @@ static int run_attempt(struct attempt *attempt, struct weir_replay_evictions *re
 	if (!err)
 		err = sum_counters(attempt, WEIR_TABLE_TOTALS, 0, &attempt->report.totals,
 				   sizeof(attempt->report.totals), diag);
+	weir_sum_totals(&attempt->report.totals);
 	if (!err)
 		err = commit(attempt, diag);
 	if (err)

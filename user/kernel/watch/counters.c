@@ -19,12 +19,12 @@ static int add_totals(uint32_t key, const void *values, int cpus, void *data)
 	struct weir_counters *counters = data;
 
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		add_tally(&counters->totals.seen, &totals[cpu].seen);
 		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
 			add_tally(&counters->totals.verdict[verdict], &totals[cpu].verdict[verdict]);
 			add_tally(&counters->totals.would_drop[verdict], &totals[cpu].would_drop[verdict]);
 		}
 	}
+	weir_sum_totals(&counters->totals);
 	return 0;
 }
 
