@@ -93,6 +93,8 @@ static __always_inline void weir_clock_limit(struct weir_clock *clk, __u64 jiffi
 	clk->since_jiffies = jiffies - past;
 }
 
+#define WEIR_SALT_STEP 0x9e3779b9u /* odd: a salt comes back after 2^32 buckets (Knuth, TAOCP 3, 6.4) */
+
 /* Make *clk the bucket of now_ns, on a timing. Narrow and medium rows have 32 bits for a bucket's number: after some
  * years the largest stays for ever, and what has used up its limit then is blocked from then on.
  */
@@ -104,6 +106,7 @@ static __always_inline void weir_clock_set(struct weir_clock *clk, __u64 jiffies
 	if (!bucket_ns)
 		return;
 	bucket = now_ns / bucket_ns;
+	clk->salt += WEIR_SALT_STEP;
 	clk->start_ns = bucket * bucket_ns;
 	clk->end_ns = clk->start_ns + bucket_ns;
 	/* Userspace sets the base before the first packet, so no row has an earlier bucket. */

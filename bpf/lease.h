@@ -133,10 +133,11 @@ __noinline int weir_add_cpu(struct weir_scratch *s, __u32 cpu, __u32 wide)
 
 __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
 {
-	__u32 this_cpu = bpf_get_smp_processor_id();
+	__u32 this_cpu;
 
 	if (!s)
 		return 0;
+	this_cpu = weir_this_cpu(s);
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++)
 		if (cpu != this_cpu && weir_is_present(s->present, cpu))
 			weir_add_cpu(s, cpu, wide);
@@ -148,7 +149,7 @@ __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
  */
 static __always_inline bool weir_announce(struct weir_scratch *s)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 cpu = weir_this_cpu(s);
 
 	if (config.cpus == 1)
 		return true;
@@ -214,7 +215,7 @@ __noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
 {
 	if (!s)
 		return 0;
-	if (config.cpus > 1 && weir_is_alone(s->present, bpf_get_smp_processor_id()))
+	if (config.cpus > 1 && weir_is_alone(s->present, weir_this_cpu(s)))
 		return units / WEIR_ALONE_PARTS;
 	return units / (2 * config.cpus);
 }
@@ -225,13 +226,13 @@ __noinline __u64 weir_fair_part(struct weir_scratch *s, __u64 units)
  */
 #define WEIR_WIDE_LEASE_PACKETS 64
 
-static __always_inline __u64 weir_lease_max(const struct weir_scratch *s, __u64 batch, const enum weir_width wide)
+static __always_inline __u64 weir_lease_max(struct weir_scratch *s, __u64 batch, const enum weir_width wide)
 {
 	__u64 most = batch * WEIR_WIDE_LEASE_PACKETS;
 
 	if (!wide)
 		return WEIR_NARROW_LEASE_MAX;
-	if (config.cpus > 1 && !weir_is_alone(s->present, bpf_get_smp_processor_id()))
+	if (config.cpus > 1 && !weir_is_alone(s->present, weir_this_cpu(s)))
 		most *= config.cpus;
 	if (wide == WEIR_MEDIUM && most > WEIR_MEDIUM_LEASE_MAX)
 		most = WEIR_MEDIUM_LEASE_MAX;

@@ -105,7 +105,16 @@ struct {
 /* the program's own */
 WEIR_MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct weir_scratch, 0);
 WEIR_MAP(clocks, BPF_MAP_TYPE_PERCPU_ARRAY, WEIR_TIMINGS_MAX, struct weir_clock, 0);
+/* Mapped by nobody, but so no set lies in two cache lines. */
+WEIR_MAP(notes, BPF_MAP_TYPE_ARRAY, 1, struct weir_notes, BPF_F_MMAPABLE);
 WEIR_MAP(lab, BPF_MAP_TYPE_ARRAY, 1, struct weir_lab, BPF_F_MMAPABLE);
+
+static __always_inline __u32 weir_this_cpu(struct weir_scratch *s)
+{
+	if (unlikely(!s->cpu_and_one))
+		s->cpu_and_one = bpf_get_smp_processor_id() + 1;
+	return s->cpu_and_one - 1;
+}
 
 /* Entries of the generation's tables. The mask is for the verifier: user/core/compile refuses larger ones. The
  * pointer is opaque so that clang keeps it: it would work out the address of each field anew, three instructions

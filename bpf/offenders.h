@@ -197,7 +197,7 @@ __noinline int weir_note_offender(struct weir_scratch *s, __u32 place)
 	tag = hash >> 32 ^ (config.observes || rule->observes);
 	if (!tag)
 		tag = 2;
-	index = bpf_get_smp_processor_id() * WEIR_OFFENDER_SETS + (hash & (WEIR_OFFENDER_SETS - 1));
+	index = weir_this_cpu(s) * WEIR_OFFENDER_SETS + (hash & (WEIR_OFFENDER_SETS - 1));
 	set = weir_offenders_at(index);
 	if (!set)
 		return 0;

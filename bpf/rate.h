@@ -9,6 +9,7 @@
 #include "claims.h"
 #include "drops.h"
 #include "lease.h"
+#include "notes.h"
 #include "talkers.h"
 #include "threshold.h"
 #include "weir_window.h"
@@ -222,6 +223,8 @@ static __always_inline void weir_remember_full(struct weir_scratch *s, const str
 		((struct weir_medium_row *)j->row)->full_part = part;
 	} else if (part > 0) {
 		ROW_SET(j->row, wide, lease, 127 + part);
+		if (part == 128 && config.shortcuts & WEIR_SHORTCUT_NOTE)
+			weir_note(s, j->rule->timing);
 	}
 }
 

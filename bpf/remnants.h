@@ -148,7 +148,7 @@ static __always_inline bool weir_may_be_elsewhere(struct weir_scratch *s)
 		return false;
 	weir_order(s);
 	cell = s->view.asks_all ? NULL : weir_presence_cell(&s->view.flow);
-	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_PRESENCE_FIELDS, bpf_get_smp_processor_id());
+	return !cell || !weir_is_alone(READ_ONCE(*cell) & WEIR_PRESENCE_FIELDS, weir_this_cpu(s));
 }
 
 /* What the flow of s->view has used that has no row here, beside what rows of other CPUs count. Without a remnant, or

@@ -150,9 +150,16 @@ struct weir_clock {
 	__u64 sure_jiffies;
 	__u64 latest_ns; /* the latest time that a judgement went by */
 	__u32 cell;	 /* bucket modulo WEIR_RING_CELLS */
-	__u32 pad[3];
+	__u32 salt;	 /* of notes: another one whenever `bucket` changes, also to one that was before */
+	__u32 pad[2];
 };
 _Static_assert(sizeof(struct weir_clock) == WEIR_CLOCK_BYTES, "one cache line");
+
+/* Which flows are over their limit until their bucket ends (notes.h). In a pair the lower half is the later note. */
+struct weir_notes {
+	__u64 pair[WEIR_NOTE_PAIRS];
+};
+_Static_assert(sizeof(struct weir_notes) == WEIR_NOTES_BYTES, "");
 
 /* What a rule that admitted the packet has set aside for it (claims.h). */
 enum weir_claim_kind {
@@ -359,6 +366,7 @@ struct weir_scratch {
 	__u32 fetched;		  /* rules whose flow is in fetched_flow[]: all, or none */
 	__u32 nth;		  /* of the packet's rules: the one being asked */
 	__u32 retries;		  /* judgements of this packet that the clock ran away from */
+	__u32 cpu_and_one;	  /* this CPU's number, and 1; 0: not asked yet */
 	__u32 row_number;	  /* of its row for that rule, or WEIR_NO_ROW; of a lone row the slot */
 	struct weir_flow_id flow; /* under that rule */
 	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */

@@ -372,23 +372,22 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 
 /* ---- all of them ---- */
 
-/* Find the packet's flow under a rule with narrow rows, and its row: in s->flow and s->row_number. NULL: none yet. */
-static __always_inline void *weir_find_narrow(struct weir_scratch *s, const struct weir_rule *rule)
+/* Which flow the packet is of under a rule with narrow rows: s->flow. */
+static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule)
 {
 	if (s->nth < s->fetched) {
 		s->flow = s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)];
-	} else {
-		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
-		/* After a packet that was blocked, the next one mostly is: its row is enough. */
-		if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
-			weir_fetch_flow(s, &s->flow, WEIR_NARROW);
+		return;
 	}
-	return weir_find_row(&s->flow, -1, &s->row_number, WEIR_NARROW);
+	s->flow = weir_flow_id(s, rule, WEIR_NARROW);
+	/* After a packet that was blocked, the next one mostly is: its note or its row is enough. */
+	if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
+		weir_fetch_flow(s, &s->flow, WEIR_NARROW);
 }
 
 /* The row of s->flow under a rule with rows of this width, or a lone row. */
-static __always_inline void *weir_find_other(struct weir_scratch *s, const struct weir_rule *rule,
-					     const enum weir_width wide)
+static __always_inline void *weir_find_row_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
+						   const enum weir_width wide)
 {
 	if (wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE) {
 		s->flow.tag = s->flow.set = 0;
@@ -416,14 +415,25 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 		s->flow.tag = s->full_source.tag;
 		return WEIR_ANSWER_BLOCK;
 	}
-	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s, rule);
 	clk = weir_clock_of(s, rule->timing, wide);
+	if (!wide) {
+		weir_enter_narrow(s, rule);
+		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && !s->is_heard && weir_is_noted(s, clk) &&
+		    weir_clock_is_current(s, clk)) {
+			if (remembers)
+				weir_remember_full_source(s, rule, clk);
+			return WEIR_ANSWER_BLOCK;
+		}
+	}
+	row = weir_find_row_of_flow(s, rule, wide);
 	if (!taken || !clk)
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);
 	/* Asked first where it is expected, and where it spares the program a read of CLOCK_MONOTONIC. */
 	if (is_in_force && taken & WEIR_SHORTCUT_FULL && (!s->expects_admission || !rule->goes_by_ticks) &&
 	    weir_is_known_full(s, rule, row, clk, false, wide) && weir_clock_is_current(s, clk)) {
+		if (!wide && taken & WEIR_SHORTCUT_NOTE)
+			weir_note(s, rule->timing);
 		if (remembers)
 			weir_remember_full_source(s, rule, clk);
 		return WEIR_ANSWER_BLOCK;

@@ -119,14 +119,16 @@ static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict)
 {
 	const bool passes_resources = config.observes || verdict == WEIR_VERDICT_PASS;
-	__u32 zero = 0, bytes = s->packet.frame_bytes;
+	__u32 zero = 0;
 	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
 
 	if (likely(here && verdict < WEIR_VERDICT_COUNT)) {
+		struct weir_tally *tally = &here->verdict[verdict];
+
 		if (config.observes && !weir_verdict_passes(verdict))
-			weir_tally(&here->would_drop[verdict], bytes);
-		else
-			weir_tally(&here->verdict[verdict], bytes);
+			tally += WEIR_VERDICT_COUNT; /* would_drop */
+		OPAQUE(tally); /* else clang works its address out twice */
+		weir_tally(tally, s->packet.frame_bytes);
 	}
 	if (!s->resource_count)
 		return;

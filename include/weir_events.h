@@ -135,7 +135,7 @@ struct weir_journal {
 /* ---- the map's element ---- */
 
 /* Drops are told until heard_until_ns, CLOCK_MONOTONIC. Readers of drops set it so far ahead, again and again: when the
- * last one dies, by whatever signal, it passes, and the program is quiet.
+ * last one dies, by whatever signal, it passes, and the program is quiet. A CPU looks at it once a tick.
  */
 #define WEIR_LISTEN_NS WEIR_NSEC_PER_SEC
 

@@ -229,7 +229,8 @@ enum weir_shortcut {
 	WEIR_SHORTCUT_FULL = 1 << 4,   /* a row remembers that its flow is full */
 	WEIR_SHORTCUT_LEASE = 1 << 5,  /* spend what the flow has leased */
 	WEIR_SHORTCUT_FIRST = 1 << 6,  /* a flow's first packet in a bucket */
-	WEIR_SHORTCUTS_ALL = (1 << 7) - 1,
+	WEIR_SHORTCUT_NOTE = 1 << 7,   /* a note says that a flow is full: bpf/notes.h */
+	WEIR_SHORTCUTS_ALL = (1 << 8) - 1,
 };
 
 /* EtherTypes in host order, both ends included. */

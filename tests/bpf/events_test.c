@@ -85,9 +85,21 @@ static void end(struct rig *rig)
 	rig_end(rig);
 }
 
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND}, NULL);
+}
+
+/* A CPU looks once a tick whether somebody listens. */
+static void listen_for(uint64_t ns)
+{
+	weir_events_listen(events, weir_host_now_ns() + ns);
+	sleep_ns(2 * weir_host_tick_ns());
+}
+
 static void listen_now(void)
 {
-	weir_events_listen(events, weir_host_now_ns() + 600 * SECOND);
+	listen_for(600 * SECOND);
 }
 
 static void send_tcp(const struct rig *rig, const char *from, uint16_t from_port, const char *to, uint16_t to_port,
@@ -162,11 +174,6 @@ static struct weir_event the_only_event(size_t ring)
 	assert_false(weir_events_read(events, ring, &cursor, &next));
 	assert_int_equal(cursor.missed, 0);
 	return event;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-	nanosleep(&(struct timespec){.tv_sec = ns / SECOND, .tv_nsec = ns % SECOND}, NULL);
 }
 
 /* ---- what is told of a drop ---- */
@@ -582,7 +589,7 @@ static void soon_after_a_reader_has_died_no_drop_is_told(void **state)
 	begin(&rig, WEIR_KEY_SOURCE);
 	load(&rig);
 	send_packets(&rig, 1, LIMIT, true);
-	weir_events_listen(events, weir_host_now_ns() + 100 * MS);
+	listen_for(100 * MS);
 	send_packets(&rig, 1, 1, false);
 	before_it = told(DROPS);
 	assert_int_equal(before_it, 1);

@@ -234,6 +234,7 @@ void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct wei
 
 	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
 		weir_table_memory(image, table, cpus, &memory);
+	memory.narrow_table += (uint64_t)weir_image_note_sets(image) * WEIR_NOTES_BYTES;
 	/* What the program has of its own on each CPU. */
 	memory.counters += weir_percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
 	/* The tables of a generation have room for the largest load, whatever is in them. */

@@ -195,6 +195,15 @@ static inline uint32_t weir_image_interface_entries(const struct weir_image *ima
 	return image->case_count ? image->interface_count + WEIR_INTERFACES_ROOM : 0;
 }
 
+/* Sets of bpf/notes.h, of all CPUs. A map of more than 4 GB cannot be: such a load takes no notes. */
+#define WEIR_NOTE_SETS_MAX (UINT32_MAX / WEIR_NOTES_BYTES)
+static inline uint32_t weir_image_note_sets(const struct weir_image *image)
+{
+	uint64_t sets = (uint64_t)image->config.cpus * image->config.sizes[WEIR_TABLE_NARROW_FLOWS];
+
+	return sets <= WEIR_NOTE_SETS_MAX ? sets : 0;
+}
+
 /* Entries of a table's map: at least one, where the load does not use the table. */
 uint32_t weir_table_entries(enum weir_table_id table, uint32_t size);
 

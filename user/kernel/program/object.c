@@ -212,6 +212,7 @@ static int set_sizes(const struct weir_object *object, const struct weir_image *
 		{skel->maps.prefix_nodes, image->prefix_node_count},
 		{skel->maps.interfaces, weir_image_interface_entries(image)},
 		{skel->maps.overrides, image->override_count},
+		{skel->maps.notes, weir_image_note_sets(image)},
 	};
 	int err = 0;
 
