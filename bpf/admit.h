@@ -81,7 +81,8 @@ __noinline int weir_doubt_shortcut(struct weir_scratch *s)
 	WEIR_GLOBAL(EVENTS, s && s->retries <= WEIR_RETRIES && weir_may_tell(s), WEIR_ANSWER_BLOCK);
 	rule = weir_asked_rule(s);
 	if (!WEIR_PART_OUT_OF_LINE || rule->storage == WEIR_STORAGE_NARROW) {
-		weir_find_narrow(s, rule);
+		weir_enter_narrow(s, rule);
+		weir_find_narrow(s);
 		return WEIR_ANSWER_AGAIN;
 	}
 	weir_enter_other(s, rule);

@@ -76,9 +76,6 @@ static __always_inline void weir_make_key(struct weir_flow_key *ret_key, const s
 /* ---- the hash ---- */
 
 #define WEIR_KEY_WORDS (sizeof(struct weir_flow_key) / sizeof(__u32))
-/* Which secret is for what: two for rule and timing, one for each word of the key, two for the bijection. */
-#define WEIR_SEED_KEY 2
-#define WEIR_SEED_FINISH 14
 _Static_assert(WEIR_SEED_KEY + WEIR_KEY_WORDS <= WEIR_SEED_FINISH, "each word has a secret of its own");
 _Static_assert(sizeof(struct weir_flow_key) % sizeof(__u32) == 0, "the key is hashed word by word");
 _Static_assert(WEIR_TIMINGS_MAX *(__u64)WEIR_RULE_SLOTS_MAX < 1ull << 32, "a word of the hash's input has 32 bits");
@@ -95,7 +92,7 @@ static __always_inline __u64 weir_hash_finish(__u64 sum)
 /* Timing is a part: a rule that is given another rule's old slot must not find rows that count in another length. */
 static __always_inline __u64 weir_hash_rule(const struct weir_rule *rule)
 {
-	return config.seed[0] + (__u64)(rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) * config.seed[1];
+	return weir_rule_hash(rule, (const __u64 *)config.seed);
 }
 
 /* Hash of the packet's flow under any rule. Out of line: the usual key is hashed without it. */
@@ -116,18 +113,15 @@ __noinline __u64 weir_hash_key(struct weir_scratch *s, __u32 place)
 	return weir_hash_finish(sum);
 }
 
-/* Where the family is in the key's words, and what IPv4's and IPv6's come to there. */
-#define WEIR_FAMILY_WORD (__builtin_offsetof(struct weir_flow_key, family) / sizeof(__u32))
-#define WEIR_FAMILY_SHIFT (__builtin_offsetof(struct weir_flow_key, family) % sizeof(__u32) * 8)
-
-/* The same for a key of just the source: words that are zero add nothing to the sum, so they are left out. */
+/* The same for a key of just the source: words that are zero add nothing to the sum, so they are left out, and what
+ * does not depend on the packet has been added up (weir_source_hash).
+ */
 static __always_inline __u64 weir_hash_source(const struct weir_rule *rule, const struct weir_packet *pkt)
 {
 	const volatile __u64 *seed = config.seed;
-	__u64 sum = weir_hash_rule(rule);
+	__u64 sum = rule->source_hash[pkt->is_ipv6 & 1];
 
 	OPAQUE(seed); /* so that its address is kept, and not made anew for each word */
-	sum += ((pkt->is_ipv6 ? 6ull : 4ull) << WEIR_FAMILY_SHIFT) * seed[WEIR_SEED_KEY + WEIR_FAMILY_WORD];
 	if (!pkt->is_ipv6)
 		return weir_hash_finish(sum + (__u64)(pkt->source[0] & rule->source_mask4) * seed[WEIR_SEED_KEY]);
 #pragma unroll

@@ -188,12 +188,12 @@ static __always_inline __u32 weir_find_way(void *rows, __u64 tag, const enum wei
 	return less_one[1] >> 63 | less_one[2] >> 63 << 1 | (less_one[3] >> 63) * 3;
 }
 
-/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's, or NULL. *ret_number finds it again. */
-static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number,
-					   const enum weir_width wide)
+/* A flow's row in the chunk of its sets, or NULL. *ret_number finds it again. */
+static __always_inline void *weir_find_row_in(void *chunk, const struct weir_flow_id *id, __u32 *ret_number,
+					      const enum weir_width wide)
 {
-	void *chunk = weir_chunk_of(id->set, cpu, wide), *rows;
 	__u32 set = id->set, way;
+	void *rows;
 
 	*ret_number = WEIR_NO_ROW;
 	if (!chunk)
@@ -209,6 +209,13 @@ static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cp
 	}
 	*ret_number = set * WEIR_WAYS + way;
 	return weir_row_at(rows, way, wide);
+}
+
+/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's */
+static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number,
+					   const enum weir_width wide)
+{
+	return weir_find_row_in(weir_chunk_of(id->set, cpu, wide), id, ret_number, wide);
 }
 
 /* A row by its number, set * WEIR_WAYS + way, in this CPU's table; NULL when there is none. */
@@ -366,7 +373,8 @@ static __always_inline __u64 weir_choose(struct weir_scratch *s, bool spares_cla
 	if (!chunk)
 		return WEIR_NO_ROW;
 	weir_rank_set(s, chunk, &one, false, false, wide);
-	weir_rank_set(s, chunk, &other, false, false, wide);
+	if (config.is_virtual || (one.freedom & 7) < WEIR_WAYS - 1)
+		weir_rank_set(s, chunk, &other, false, false, wide);
 	if (!(one.freedom | other.freedom)) {
 		weir_rank_set(s, chunk, &one, spares_claimed, true, wide);
 		weir_rank_set(s, chunk, &other, spares_claimed, true, wide);

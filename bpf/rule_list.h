@@ -108,7 +108,7 @@ static __always_inline bool weir_is_matched_as_before(const struct weir_scratch 
 	const struct weir_packet *pkt = &s->packet;
 	__u32 fields = config.compared_fields, differs = 0;
 
-	if (!(config.shortcuts & WEIR_SHORTCUT_MATCH) || !memory->is_valid || pkt->kind != memory->kind)
+	if (!(config.shortcuts & WEIR_SHORTCUT_MATCH) || pkt->kind + 1 != memory->kind_and_one)
 		return false;
 	if (fields & WEIR_MATCH_DESTINATION_PORT && pkt->destination_port != memory->destination_port)
 		return false;
@@ -132,7 +132,7 @@ static __always_inline void weir_remember_match(struct weir_scratch *s)
 	struct weir_match_memory *memory = &s->match_memory;
 	const struct weir_packet *pkt = &s->packet;
 
-	memory->kind = pkt->kind;
+	memory->kind_and_one = config.match_fields & WEIR_MATCH_EACH ? 0 : pkt->kind + 1;
 	memory->source_port = pkt->source_port;
 	memory->destination_port = pkt->destination_port;
 	memory->vlan = pkt->vlan;
@@ -140,13 +140,12 @@ static __always_inline void weir_remember_match(struct weir_scratch *s)
 	memory->icmp_type = pkt->icmp_type;
 	if (config.system_rules)
 		memory->work = weir_work_of(pkt);
-	memory->is_valid = !(config.match_fields & WEIR_MATCH_EACH);
 }
 
 /* No rule is asked about this packet: it is no IP packet, or a list decides. The next one finds no matches to reuse. */
 static __always_inline void weir_match_nothing(struct weir_scratch *s)
 {
-	s->match_memory.is_valid = false;
+	s->match_memory.kind_and_one = 0;
 	s->resource_count = 0;
 }
 
@@ -156,7 +155,7 @@ static __always_inline void weir_match_nothing(struct weir_scratch *s)
 static __always_inline enum weir_verdict weir_match_packet(struct weir_scratch *s)
 {
 	if (unlikely(!weir_is_matched_as_before(s))) {
-		s->match_memory.is_valid = false;
+		s->match_memory.kind_and_one = 0;
 		if (weir_match(s) || (s->resource_count && weir_gather_rules(s))) {
 			s->resource_count = 0; /* of those listed so far none was asked */
 			return WEIR_VERDICT_ERROR;

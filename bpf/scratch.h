@@ -68,8 +68,7 @@ static __always_inline __u8 weir_protocol(const struct weir_packet *pkt)
 
 /* Match fields of the previous packet. If equal, its matches (resource[], rule[]) are reused. */
 struct weir_match_memory {
-	__u32 is_valid;
-	__u32 kind;
+	__u32 kind_and_one; /* 0: there is nothing to reuse */
 	__u32 source_port;
 	__u32 destination_port;
 	__u32 vlan;
@@ -130,7 +129,7 @@ struct weir_full_source {
 
 /* The flow whose drop this CPU has counted last, and its place (offenders.h). */
 struct weir_last_offender {
-	__be32 source[4];	  /* under the rule's mask. Aligned, to be compared by 64 bits */
+	__be32 source[4];     /* under the rule's mask. Aligned, to be compared by 64 bits */
 	__u64 packets, bytes; /* dropped since then in a run, and not yet counted at its place */
 	__u32 flow_tag;	      /* as rows go by it */
 	__u32 tag;
@@ -372,9 +371,9 @@ struct weir_scratch {
 	__u64 tick;		  /* jiffies when the packet came: its time, for rules that go by the tick */
 	__u64 tick_ns;		  /* when that tick began; and the second that it is in */
 	__u32 tick_s;
-	__u32 is_heard;		  /* somebody listens for drops, as that tick began */
-	__u64 now_ns;  /* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless a judgement repeats */
-	__u64 wait_ns; /* the longest that a throttling rule asks for */
+	__u32 is_heard; /* somebody listens for drops, as that tick began */
+	__u64 now_ns;	/* CLOCK_MONOTONIC, when has_now: read at most once a packet, unless a judgement repeats */
+	__u64 wait_ns;	/* the longest that a throttling rule asks for */
 	__u32 has_now;
 	__u32 must_commit;	 /* a rule has set something aside that has to be committed when the packet passes */
 	__u32 expects_admission; /* the packet before was not blocked by a shortcut of its first rule */

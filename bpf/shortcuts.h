@@ -47,10 +47,9 @@ static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, con
  * the sets of remnants beside both. One after the other, each would be waited for. Rows first: their table is the
  * largest.
  */
-static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id,
+static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
 					    const enum weir_width wide)
 {
-	void *chunk = weir_chunk_of(id->set, -1, wide);
 	__u32 *cell;
 
 	if (!chunk)
@@ -77,21 +76,29 @@ __noinline int weir_fetch_rules(struct weir_scratch *s)
 			s->fetched_flow[i] = weir_flow_id(s, weir_rule(s->rule[i]), WEIR_NARROW);
 	for (__u32 i = 0; i < WEIR_PACKET_RULES_MAX && i < s->rule_count; i++)
 		if (weir_rule(s->rule[i])->storage == WEIR_STORAGE_NARROW)
-			weir_fetch_flow(s, &s->fetched_flow[i], WEIR_NARROW);
+			weir_fetch_flow(s, &s->fetched_flow[i], weir_chunk_of(s->fetched_flow[i].set, -1, WEIR_NARROW),
+					WEIR_NARROW);
 	s->fetched = s->rule_count;
 	return 0;
+}
+
+/* Are the lines of s->flow to be fetched? Not if the packet before has done so. */
+static __always_inline bool weir_begin_fetch(struct weir_scratch *s)
+{
+	__u32 *fetched_tag = &s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
+
+	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
+		return false;
+	*fetched_tag = s->flow.tag;
+	return true;
 }
 
 static __always_inline void weir_enter_flow(struct weir_scratch *s, const struct weir_rule *rule,
 					    const enum weir_width wide)
 {
-	__u32 *fetched_tag = &s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)].tag;
-
 	s->flow = weir_flow_id(s, rule, wide);
-	if (!weir_takes(WEIR_SHORTCUT_FETCH) || s->flow.tag == *fetched_tag)
-		return; /* the packet before has fetched them */
-	*fetched_tag = s->flow.tag;
-	weir_fetch_flow(s, &s->flow, wide);
+	if (weir_begin_fetch(s))
+		weir_fetch_flow(s, &s->flow, weir_chunk_of(s->flow.set, -1, wide), wide);
 }
 
 /* Which flow the packet is of under a rule without narrow rows: s->flow, and what it is allowed now. */
@@ -372,22 +379,28 @@ __noinline int weir_try_first(struct weir_scratch *s, __u32 place, __u32 nth)
 
 /* ---- all of them ---- */
 
-/* Which flow the packet is of under a rule with narrow rows: s->flow. */
+/* The packet's flow under a rule with narrow rows: s->flow. */
 static __always_inline void weir_enter_narrow(struct weir_scratch *s, const struct weir_rule *rule)
 {
-	if (s->nth < s->fetched) {
+	if (s->nth < s->fetched)
 		s->flow = s->fetched_flow[s->nth & (WEIR_PACKET_RULES_MAX - 1)];
-		return;
-	}
-	s->flow = weir_flow_id(s, rule, WEIR_NARROW);
-	/* After a packet that was blocked, the next one mostly is: its note or its row is enough. */
-	if (weir_takes(WEIR_SHORTCUT_FETCH) && s->expects_admission)
-		weir_fetch_flow(s, &s->flow, WEIR_NARROW);
+	else
+		s->flow = weir_flow_id(s, rule, WEIR_NARROW);
+}
+
+/* Its row. After a packet that was blocked, the next one mostly is: the row is then enough. */
+static __always_inline void *weir_find_narrow(struct weir_scratch *s)
+{
+	void *chunk = weir_chunk_of(s->flow.set, -1, WEIR_NARROW);
+
+	if (s->expects_admission && weir_begin_fetch(s))
+		weir_fetch_flow(s, &s->flow, chunk, WEIR_NARROW);
+	return weir_find_row_in(chunk, &s->flow, &s->row_number, WEIR_NARROW);
 }
 
 /* The row of s->flow under a rule with rows of this width, or a lone row. */
-static __always_inline void *weir_find_row_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
-						   const enum weir_width wide)
+static __always_inline void *weir_find_other(struct weir_scratch *s, const struct weir_rule *rule,
+					     const enum weir_width wide)
 {
 	if (wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE) {
 		s->flow.tag = s->flow.set = 0;
@@ -418,14 +431,14 @@ static __always_inline enum weir_answer weir_shortcut(struct weir_scratch *s, co
 	clk = weir_clock_of(s, rule->timing, wide);
 	if (!wide) {
 		weir_enter_narrow(s, rule);
-		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && !s->is_heard && weir_is_noted(s, clk) &&
+		if (taken & WEIR_SHORTCUT_NOTE && !s->expects_admission && weir_is_noted(s, clk) &&
 		    weir_clock_is_current(s, clk)) {
 			if (remembers)
 				weir_remember_full_source(s, rule, clk);
 			return WEIR_ANSWER_BLOCK;
 		}
 	}
-	row = weir_find_row_of_flow(s, rule, wide);
+	row = wide ? weir_find_other(s, rule, wide) : weir_find_narrow(s);
 	if (!taken || !clk)
 		return WEIR_ANSWER_UNSURE;
 	is_in_force = row && weir_is_row_in_force(s, rule, row, wide);

@@ -116,9 +116,8 @@ static __always_inline bool weir_verdict_passes(enum weir_verdict verdict)
 }
 
 /* Count the packet in hand: every packet comes by here once. */
-static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict)
+static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict verdict, bool passes)
 {
-	const bool passes_resources = config.observes || verdict == WEIR_VERDICT_PASS;
 	__u32 zero = 0;
 	struct weir_totals *here = bpf_map_lookup_elem(&totals, &zero);
 
@@ -127,15 +126,15 @@ static __always_inline void weir_count(struct weir_scratch *s, enum weir_verdict
 
 		if (config.observes && !weir_verdict_passes(verdict))
 			tally += WEIR_VERDICT_COUNT; /* would_drop */
-		OPAQUE(tally); /* else clang works its address out twice */
+		OPAQUE(tally);			     /* else clang works its address out twice */
 		weir_tally(tally, s->packet.frame_bytes);
 	}
 	if (!s->resource_count)
 		return;
 	/* The first in line, as mostly it is the only one. */
-	weir_count_resource(s, s->first_slot, passes_resources);
+	weir_count_resource(s, s->first_slot, passes);
 	if (unlikely(s->resource_count > 1))
-		weir_count_further_resources(s, passes_resources);
+		weir_count_further_resources(s, passes);
 }
 
 #endif

@@ -112,6 +112,7 @@ int weir_ingress(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct weir_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	enum weir_verdict verdict;
+	bool passes;
 
 	if (unlikely(!s))
 		return XDP_DROP;
@@ -124,14 +125,15 @@ int weir_ingress(struct xdp_md *ctx)
 		weir_match_nothing(s);
 	if (likely(verdict == WEIR_VERDICT_OPEN))
 		verdict = weir_admit(s);
-	weir_count(s, verdict);
+	passes = config.observes || weir_verdict_passes(verdict);
+	weir_count(s, verdict, passes);
 	if (!config.is_virtual)
 		weir_tell(ctx, s, verdict);
 	if (config.is_virtual)
 		weir_report(s, verdict);
 	else if (config.paces && verdict == WEIR_VERDICT_PASS && s->wait_ns)
 		weir_pace_mark(ctx, s);
-	return config.observes || weir_verdict_passes(verdict) ? XDP_PASS : XDP_DROP;
+	return passes ? XDP_PASS : XDP_DROP;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -84,11 +84,12 @@ enum weir_moves {
 struct weir_rule {
 	__u64 bucket_ns;
 	__u64 base_bucket;
-	__u32 slot;	/* of the instance: counters, lone rows; part of the flow's hash */
-	__u16 timing;	/* of the instance; part of the hash, too */
-	__u16 resource; /* place in `resources` */
-	__u8 storage;	/* enum weir_storage */
-	__u8 window;	/* enum weir_window_kind */
+	__u64 source_hash[2]; /* of an IPv4 and an IPv6 source, without the address: the loader, which has the secret */
+	__u32 slot;	      /* of the instance: counters, lone rows; part of the flow's hash */
+	__u16 timing;	      /* of the instance; part of the hash, too */
+	__u16 resource;	      /* place in `resources` */
+	__u8 storage;	      /* enum weir_storage */
+	__u8 window;	      /* enum weir_window_kind */
 	__u8 window_cells;
 	__u8 counts_bytes; /* a packet's batch is the bytes of its frame, not 1 */
 	__u8 observes;	   /* counts what it would drop, and passes it */
@@ -124,8 +125,28 @@ struct weir_rule {
 		struct weir_breaker_terms breaker;
 	};
 };
-_Static_assert(sizeof(struct weir_rule) == 216, "");
+_Static_assert(sizeof(struct weir_rule) == 232, "");
 _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_fields), "a bit for each field");
+
+/* The secret that flows are hashed with (bpf/flow.h): two numbers for rule and timing, one for each word of the key,
+ * two for the bijection at the end.
+ */
+#define WEIR_SEED_KEY 2
+#define WEIR_SEED_FINISH 14
+
+static inline __u64 weir_rule_hash(const struct weir_rule *rule, const __u64 seed[])
+{
+	return seed[0] + (__u64)(rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) * seed[1];
+}
+
+/* What rule, timing and family of a key of just the source add to its hash. */
+static inline __u64 weir_source_hash(const struct weir_rule *rule, const __u64 seed[], __u64 family)
+{
+	const int word = __builtin_offsetof(struct weir_flow_key, family) / sizeof(__u32);
+	const int shift = __builtin_offsetof(struct weir_flow_key, family) % sizeof(__u32) * 8;
+
+	return weir_rule_hash(rule, seed) + (family << shift) * seed[WEIR_SEED_KEY + word];
+}
 
 /* In weir_rule.signal, whose threshold is in millionths: drop only what goes beyond the host's own pace. */
 #define WEIR_SIGNAL_BBR 0x80u

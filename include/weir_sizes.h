@@ -26,9 +26,9 @@
 #define WEIR_TIMINGS_NARROW 16	     /* of these, how many a narrow or medium row can name: four bits of its tag */
 #define WEIR_NOTE_PAIRS 2	     /* of notes that a set of narrow rows has (bpf/notes.h) */
 #define WEIR_NOTES_BYTES 16
-#define WEIR_CLOCK_BYTES 64	     /* of the program's own clock of a timing (bpf/scratch.h) */
-#define WEIR_NAME_BYTES 128	     /* a name of up to 127 bytes and its zero */
-#define WEIR_CPUS_MAX 1024	     /* possible CPUs */
+#define WEIR_CLOCK_BYTES 64 /* of the program's own clock of a timing (bpf/scratch.h) */
+#define WEIR_NAME_BYTES 128 /* a name of up to 127 bytes and its zero */
+#define WEIR_CPUS_MAX 1024  /* possible CPUs */
 #define WEIR_NSEC_PER_SEC 1000000000ull
 
 #endif

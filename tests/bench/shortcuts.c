@@ -26,7 +26,7 @@
 #define ROWS 2097152u /* of a flow table: half full with a million flows */
 
 /* Programs: with all shortcuts, without the one of bit i - 1, and without any. */
-#define SHORTCUTS 7
+#define SHORTCUTS 8
 #define WITH_ALL 0
 #define WITH_NONE (SHORTCUTS + 1)
 #define PROGRAMS (SHORTCUTS + 2)
@@ -44,6 +44,7 @@ static const struct report_column columns[] = {
 	{"FULL", 1},
 	{"LEASE", 1},
 	{"FIRST", 1},
+	{"NOTE", 1},
 	{"all of them", 1},
 	{"the wire, ns", 1},
 };

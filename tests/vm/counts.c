@@ -202,7 +202,7 @@ static bool is_counted(const char *map)
 		"narrow_flows",	    "medium_flows", "wide_flows",    "presence",      "remnants",
 		"strangers",	    "offenders",    "offender_keys", "events",	      "throttled_flows",
 		"penalised_flows",  "penalty_keys", "token_flows",   "warming_flows", "connections",
-		"connection_flows", "handshakes",   "signals",	     "control",	     "notes",
+		"connection_flows", "handshakes",   "signals",	     "control",	      "notes",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)

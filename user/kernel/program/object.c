@@ -254,7 +254,7 @@ static int make_seed(struct weir_object *object, const struct weir_object_option
 }
 
 /* The tables in the program's global data: before the load they are memory. */
-static void set_tables(struct weir_generation *tables, const struct weir_image *image)
+static void set_tables(struct weir_generation *tables, const struct weir_image *image, const __u64 seed[])
 {
 	memcpy(&tables->classes, image->classes, sizeof(tables->classes));
 	for (__u32 i = 0; i < image->vector_count && i < WEIR_ONLY_WORDS; i++)
@@ -265,6 +265,10 @@ static void set_tables(struct weir_generation *tables, const struct weir_image *
 		memcpy(tables->resources, image->resources, image->resource_count * sizeof(*image->resources));
 	if (image->rule_count)
 		memcpy(tables->rules, image->rules, (image->rule_count + image->meter_count) * sizeof(*image->rules));
+	for (__u32 i = 0; i < image->rule_count + image->meter_count; i++) {
+		tables->rules[i].source_hash[0] = weir_source_hash(&tables->rules[i], seed, 4);
+		tables->rules[i].source_hash[1] = weir_source_hash(&tables->rules[i], seed, 6);
+	}
 }
 
 /* In the lab a tick is a nanosecond of the virtual clock. */
@@ -300,7 +304,7 @@ static int configure(struct weir_object *object, const struct weir_image *image,
 	config.has_only_words = image->config.vector_words == 1 && image->vector_count <= WEIR_ONLY_WORDS;
 	/* Volatile is for the program, which must not take it for a constant; before the load it is memory. */
 	memcpy((void *)(uintptr_t)&object->skel->rodata->config, &config, sizeof(config));
-	set_tables(&object->skel->bss->generation, image);
+	set_tables(&object->skel->bss->generation, image, object->seed);
 
 	err = set_sizes(object, image);
 	if (!err)
