@@ -49,7 +49,7 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	set = weir_borrowing_set(s);
 	if (!set)
 		return NULL;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	way = weir_way_of(&set->flows, s->view.flow.tag);
 	/* The former owner's cells are no flow's then. */
 	if (way == WEIR_FLOW_WAYS)
 		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));

@@ -64,68 +64,6 @@ __noinline int weir_make_breaker(struct weir_scratch *s, struct weir_breaker *br
 	return 0;
 }
 
-/*
- * The victim. First one that nothing is left of; then the one that was closed and not heard of for longest; then, in
- * the same order, the others: an open breaker is what a flood of new flows must not push out. A way that was just
- * taken comes last of all.
- */
-#define WEIR_BREAKER_RANK_BUSY (1ull << 60)
-#define WEIR_BREAKER_RANK_SHUT (1ull << 61)
-
-__noinline __u64 weir_choose_breaker(struct weir_scratch *s, const struct weir_breaker_set *set, __u64 latest)
-{
-	__u64 least = ~0ull >> 1, now_ns;
-
-	WEIR_GLOBAL(BREAKERS, s && set, 0);
-	now_ns = weir_monotonic_ns(s);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_BREAKER_WAYS; way++) {
-		const struct weir_breaker *breaker = &set->breaker[way];
-		/* half a turn of 58 bits before now is 0 */
-		__u64 rank = ((READ_ONCE(set->over_ns[way]) - now_ns + (1ull << 56)) & ((1ull << 57) - 1));
-		__u64 is_over = (rank - (1ull << 56) - 1) >> 63;
-		__u64 waits = READ_ONCE(breaker->tail) - READ_ONCE(breaker->head);
-		__u64 is_shut = -(READ_ONCE(breaker->state) >> WEIR_BREAKER_KIND_SHIFT) >> 63;
-
-		is_shut |= weir_is_latest_way(latest, way);
-		rank += ((1 - is_over) | -waits >> 63) * WEIR_BREAKER_RANK_BUSY + is_shut * WEIR_BREAKER_RANK_SHUT;
-		least = weir_lesser(((rank >> 3) & ~7ull) + way, least);
-		OPAQUE(least);
-	}
-	return WEIR_WAY(least & 7) | (least >= WEIR_BREAKER_RANK_BUSY >> 3 ? WEIR_WAY_EVICTS : 0);
-}
-
-static __always_inline __u32 weir_breaker_victim(struct weir_scratch *s, void *set, __u64 latest, void *context)
-{
-	return weir_choose_breaker(s, set, latest);
-}
-
-/* Out of line, so that the verifier looks at one attempt and not at each. */
-__noinline __u32 weir_try_insert_breaker(struct weir_scratch *s, struct weir_breaker_set *set)
-{
-	WEIR_GLOBAL(BREAKERS, s && set, WEIR_WAY_BUSY);
-	return weir_try_insert_tag(s, set, WEIR_BREAKER_WAYS, s->breaker_tag, weir_breaker_victim, NULL);
-}
-
-/* Insert the breaker of s->breaker_tag. Returns its way, or one beyond the last. */
-__noinline __u32 weir_insert_breaker(struct weir_scratch *s, struct weir_breaker_set *set, __u32 place)
-{
-	struct weir_breaker *breaker;
-	__u32 way = WEIR_WAY_BUSY;
-
-	WEIR_GLOBAL(BREAKERS, s && set, WEIR_BREAKER_WAYS);
-	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
-		way = weir_try_insert_breaker(s, set);
-	if (way & WEIR_WAY_BUSY)
-		return WEIR_BREAKER_WAYS;
-	breaker = WEIR_ELEMENT(set->breaker, WEIR_WAY(way));
-	if (way & WEIR_WAY_IS_NEW && breaker)
-		weir_make_breaker(s, breaker, place);
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(weir_rule(place)->slot);
-	return WEIR_WAY(way);
-}
-
 /* ---- finding one ---- */
 
 /* The number of this packet's breaker, and with `makes` of a new one if it has none; else WEIR_NO_BREAKER.
@@ -138,6 +76,7 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 	struct weir_breaker *breaker;
 	struct weir_flow_id id;
 	__u32 number, way;
+	bool is_new = false;
 
 	WEIR_GLOBAL(BREAKERS, s, WEIR_NO_BREAKER);
 	s->breaker_tag = 0;
@@ -148,35 +87,45 @@ __noinline __u32 weir_get_breaker(struct weir_scratch *s, __u32 place, __u32 mak
 		set = weir_breaker_set(id.set);
 		if (!set)
 			return WEIR_NO_BREAKER;
-		way = weir_find_tag(set, WEIR_BREAKER_WAYS, id.tag);
+		way = weir_way_of(&set->flows, id.tag);
+		if (way == WEIR_FLOW_WAYS && makes)
+			way = weir_insert_flow(s, &set->flows, id.tag, rule->slot);
 		FORGET(s->forgotten, way);
-		if (way >= WEIR_BREAKER_WAYS && makes)
-			way = weir_insert_breaker(s, set, place);
-		if (way >= WEIR_BREAKER_WAYS)
+		is_new = way & WEIR_WAY_IS_NEW;
+		way = WEIR_WAY(way);
+		if (way >= WEIR_FLOW_WAYS)
 			return WEIR_NO_BREAKER;
 		number = id.set * 8 + way;
 	}
 	breaker = weir_breaker_by_number(number);
 	if (!breaker)
 		return WEIR_NO_BREAKER;
-	/* Zeros; or another rule had the slot when this was made. */
-	if (unlikely(READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
+	/* Another flow's; or zeros; or another rule had the slot when this was made. */
+	if (unlikely(is_new || READ_ONCE(breaker->made_ns) <= rule->breaker.since_ns))
 		weir_make_breaker(s, breaker, place);
 	return number;
 }
 
-/* Write until when what the breaker of a flow has counted by now may matter. */
-static __always_inline void weir_extend_breaker(struct weir_scratch *s, __u32 number, const struct weir_rule *rule)
+/* The breaker of a flow is over when what it has counted by now matters no more: its latest request may fail by its
+ * time-out, and open it. One that is not closed is what a flood of new flows must not push out: it goes last, as flows
+ * do elsewhere that were refused, and is over WEIR_KEEP_NS_MAX after its latest opening.
+ */
+static __always_inline void weir_keep_breaker(struct weir_scratch *s, __u32 number, const struct weir_breaker *breaker,
+					      const struct weir_rule *rule)
 {
-	__u64 interval_ns = rule->breaker.bucket_ns * rule->breaker.buckets, *over_ns;
+	__u64 matters_ns = weir_greater(rule->breaker.bucket_ns * rule->breaker.buckets, rule->breaker.retry_ns);
+	bool is_shut = READ_ONCE(breaker->state) >> WEIR_BREAKER_KIND_SHIFT;
 	struct weir_breaker_set *set;
 
 	if (number & WEIR_BREAKER_LONE)
 		return;
 	set = weir_breaker_set(number / 8);
-	over_ns = set ? WEIR_ELEMENT(set->over_ns, number & 7) : NULL;
-	if (over_ns)
-		WRITE_ONCE(*over_ns, weir_monotonic_ns(s) + config.request_timeout_ns + interval_ns);
+	if (!set)
+		return;
+	matters_ns = is_shut ? WEIR_KEEP_NS_MAX : matters_ns + config.request_timeout_ns;
+	weir_keep_until(s, &set->flows, number & 7, weir_monotonic_ns(s) + matters_ns);
+	if (is_shut)
+		weir_keep_refused(&set->flows, number & 7);
 }
 
 #endif

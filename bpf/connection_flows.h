@@ -35,28 +35,22 @@ static __always_inline struct weir_connection_flow *weir_lone_flow(__u32 slot)
 	return flow;
 }
 
+static __always_inline struct weir_connection_flow_set *weir_connection_flow_set(__u32 index)
+{
+	return bpf_map_lookup_elem(&connection_flows, &index);
+}
+
 static __always_inline struct weir_connection_flow *weir_flow_by_number(__u32 number)
 {
 	struct weir_connection_flow_set *set;
-	__u32 index = number / 8;
 
 	if (weir_is_lone_flow(number))
 		return weir_lone_flow(number & (WEIR_CONNECTION_LONE - 1));
-	set = bpf_map_lookup_elem(&connection_flows, &index);
+	set = weir_connection_flow_set(number / 8);
 	return set ? WEIR_ELEMENT(set->flow, number & 7) : NULL;
 }
 
-/* Where the set says until when a flow may have connections. */
-static __always_inline __u32 *weir_until_s_by_number(__u32 number)
-{
-	struct weir_connection_flow_set *set;
-	__u32 index = number / 8;
-
-	set = bpf_map_lookup_elem(&connection_flows, &index);
-	return set ? WEIR_ELEMENT(set->until_s, number & 7) : NULL;
-}
-
-/* ---- who leaves a full set ---- */
+/* ---- taking over an entry ---- */
 
 /* The bits in which an entry's owner differs from this tag, those of the turn apart. 0: the tag's flow owns the entry.
  * Otherwise the entry is being made; or a CPU that stalled has only now made it, for another flow.
@@ -65,61 +59,6 @@ static __always_inline __u64 weir_owner_differs(__u64 owner, __u32 tag)
 {
 	return (owner >> 32 ^ tag) & ~WEIR_CONNECTION_CHECK;
 }
-
-/* The earliest second by which a way's connections are all over, and behind it, in 3 bits, the way. Ways in the mask
- * `unmade` last for a second more.
- */
-static __always_inline __u64 weir_earliest_way(const struct weir_connection_flow_set *set, __u32 unmade,
-					       __u32 second_more)
-{
-	__u64 earliest = ~0ull >> 1;
-
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
-		__u64 until_s = READ_ONCE(set->until_s[way]);
-
-		until_s = weir_greater(until_s, (__u64)second_more * (unmade >> way & 1));
-		earliest = weir_lesser(until_s * 8 + way, earliest);
-	}
-	return earliest;
-}
-
-/*
- * The victim: the flow whose connections are over first. An entry that is being made still has its former owner's time.
- * It counts as lasting for a second more, as it will before it has an owner; otherwise two CPUs with a new flow each
- * would take the same way, and one flow would lose count.
- */
-__noinline __u32 weir_choose_connection_flow(struct weir_scratch *s, const struct weir_connection_flow_set *set)
-{
-	const struct weir_connection_flow *flow;
-	const __u32 *tag, *until_s;
-	__u32 unmade = 0;
-	__u64 earliest;
-
-	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
-	/* Mostly the earliest is made: the others' owners, a line each, need not be fetched then. If it is made and
-	 * still lasts as long as when it was chosen, it was made before that.
-	 */
-	earliest = weir_earliest_way(set, 0, 0);
-	flow = WEIR_ELEMENT(set->flow, earliest & 7);
-	tag = WEIR_ELEMENT(set->tag, earliest & 7);
-	if (!flow || !tag)
-		return 0;
-	weir_order(s);
-	if (likely(!weir_owner_differs(READ_ONCE(flow->owner), READ_ONCE(*tag)))) {
-		weir_order(s);
-		until_s = WEIR_ELEMENT(set->until_s, earliest & 7);
-		if (until_s && READ_ONCE(*until_s) == earliest / 8)
-			return earliest & 7;
-	}
-#pragma unroll
-	for (__u32 i = 0; i < WEIR_CONNECTION_FLOW_WAYS; i++)
-		unmade |= -weir_owner_differs(READ_ONCE(set->flow[i].owner), READ_ONCE(set->tag[i])) >> 63 << i;
-	weir_order(s);
-	return weir_earliest_way(set, unmade, weir_second_from_now(s)) & 7;
-}
-
-/* ---- taking over an entry ---- */
 
 /* Take what turns before this one still count out of an entry's cells, and out of the former rule's total. Cells of
  * classes that the former owner has not used hold nothing. Returns how many connections there were.
@@ -146,28 +85,19 @@ __noinline __u32 weir_drain_flow(struct weir_scratch *s, struct weir_connection_
 	return evicted;
 }
 
-/* Clear the former owner's figures from an entry that we are making, and let it last for a second more. A CPU that took
- * over from us while we were stalled may have counted anew: so we look at the owner after each figure.
+/* Clear the former owner's figures from an entry that we are making. A CPU that took over from us while we were stalled
+ * may have counted anew: so we look at the owner after each figure.
  */
-__noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow_set *set, __u32 way, __u64 making)
+__noinline int weir_clear_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u64 making)
 {
-	struct weir_connection_flow *flow;
-	__u32 *until_s, old_s;
 	__u64 *figures, old;
 
-	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
-	flow = WEIR_ELEMENT(set->flow, way);
-	until_s = WEIR_ELEMENT(set->until_s, way);
-	if (!flow || !until_s)
-		return 0;
+	WEIR_GLOBAL(CONNECTIONS, s && flow, 0);
 	figures = (__u64 *)&flow->opened; /* and max */
-	old_s = READ_ONCE(*until_s);
 	old = READ_ONCE(*figures);
 	weir_order(s);
-	if (READ_ONCE(flow->owner) == making) {
-		__sync_val_compare_and_swap(until_s, old_s, weir_second_from_now(s));
+	if (READ_ONCE(flow->owner) == making)
 		__sync_val_compare_and_swap(figures, old, 0);
-	}
 	if (!(making & WEIR_CONNECTION_USES_COUNTS))
 		return 0;
 	for (__u32 i = 0; i < sizeof(flow->counts) / sizeof(__u64); i++) {
@@ -218,7 +148,7 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 
 	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	flow = WEIR_ELEMENT(set->flow, way);
-	tag = WEIR_ELEMENT(set->tag, way);
+	tag = WEIR_ELEMENT(set->flows.tag, way);
 	if (!flow || !tag)
 		return 0;
 	making = weir_begin_turn(s, flow, tag);
@@ -234,7 +164,7 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 	}
 	if (READ_ONCE(flow->owner) != making)
 		return 0;
-	weir_clear_flow(s, set, way, making);
+	weir_clear_flow(s, flow, making);
 	weir_make_key(&flow->key, rule, &s->packet);
 	/* It is about to count its first connection. */
 	part = WEIR_CONNECTION_USES_CLASS(weir_protocol(&s->packet) == IPPROTO_TCP ? WEIR_CONNECTION_CLASS_HALF
@@ -246,18 +176,13 @@ __noinline int weir_take_over_flow(struct weir_scratch *s, struct weir_connectio
 
 /* ---- finding or making an entry ---- */
 
-static __always_inline __u32 weir_connection_flow_victim(struct weir_scratch *s, void *set, __u64 latest, void *context)
-{
-	return weir_choose_connection_flow(s, set);
-}
-
 /* Insert the flow of s->view. Returns its way, or one beyond the last; and WEIR_WAY_IS_NEW if the caller is to take it
- * over. (Not here, within a call within a call: the kernel allows eight.)
+ * over, and count who is pushed out. (Not here, within a call within a call: the kernel allows eight.)
  */
 __noinline __u32 weir_insert_connection_flow(struct weir_scratch *s, struct weir_connection_flow_set *set)
 {
-	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_CONNECTION_FLOW_WAYS);
-	return weir_insert_tag(s, set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag, weir_connection_flow_victim, NULL);
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
+	return weir_insert_flow_over(s, &set->flows, s->view.flow.tag, NULL, NULL);
 }
 
 /* The owner of an entry, once it has this tag: while it has not, another CPU is making the entry, or was stalled. (Not
@@ -302,10 +227,10 @@ static __always_inline struct weir_connection_flow *weir_find_connection_flow(st
 	if (!rule->key_fields)
 		return weir_lone_flow(rule->slot);
 	id = weir_connection_flow_id(weir_hash_key(s, rule->place));
-	set = bpf_map_lookup_elem(&connection_flows, &id.set);
+	set = weir_connection_flow_set(id.set);
 	if (!set)
 		return NULL;
-	flow = WEIR_ELEMENT(set->flow, weir_find_tag(set, WEIR_CONNECTION_FLOW_WAYS, id.tag));
+	flow = WEIR_ELEMENT(set->flow, weir_way_of(&set->flows, id.tag));
 	if (!flow)
 		return NULL;
 	owner = READ_ONCE(flow->owner);
@@ -321,7 +246,7 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	const struct weir_rule *rule = weir_rule(place);
 	struct weir_connection_flow_set *set;
 	struct weir_connection_flow *flow;
-	__u32 index, way, tag;
+	__u32 way, tag;
 	__u64 owner;
 
 	WEIR_GLOBAL(CONNECTIONS, s, false);
@@ -330,18 +255,17 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 	if (!rule->key_fields)
 		return true;
 	s->view.flow = weir_connection_flow_id(weir_flow_hash(s, rule));
-	index = s->view.flow.set;
-	set = bpf_map_lookup_elem(&connection_flows, &index);
+	set = weir_connection_flow_set(s->view.flow.set);
 	if (!set)
 		return false;
-	way = weir_find_tag(set, WEIR_CONNECTION_FLOW_WAYS, s->view.flow.tag);
-	if (way == WEIR_CONNECTION_FLOW_WAYS) {
+	way = weir_way_of(&set->flows, s->view.flow.tag);
+	if (way == WEIR_FLOW_WAYS) {
 		way = weir_insert_connection_flow(s, set);
 		if (way & WEIR_WAY_IS_NEW)
 			weir_take_over_flow(s, set, WEIR_WAY(way), place);
 		way = WEIR_WAY(way);
 	}
-	s->counted_flow = index * 8 + way;
+	s->counted_flow = s->view.flow.set * 8 + way;
 	flow = WEIR_ELEMENT(set->flow, way);
 	if (!flow)
 		return false;
@@ -360,32 +284,43 @@ __noinline int weir_get_connection_flow(struct weir_scratch *s, __u32 place, __u
 
 /* ---- counting a connection in, and out ---- */
 
-/* Write until when the flow may have connections, now that it has one of this class. */
+/* The set says until when the flow may have connections, now that it has one of this class: for longer, if at all.
+ * In seconds, so that it is seldom written.
+ */
 static __always_inline void weir_extend_flow(struct weir_scratch *s, __u32 number, __u32 class)
 {
-	__u32 second = weir_until_s(s, class), *until_s = weir_until_s_by_number(number);
+	struct weir_connection_flow_set *set = weir_connection_flow_set(number / 8);
+	__u32 *keep = set ? WEIR_ELEMENT(set->flows.keep, number & 7) : NULL, over, left, now;
+	__u64 now_ns = weir_now_ns(s);
 
-	if (until_s && READ_ONCE(*until_s) < second)
-		WRITE_ONCE(*until_s, second);
+	if (!keep)
+		return;
+	over = weir_step_over(weir_until_s(s, class) * WEIR_NSEC_PER_SEC, now_ns);
+	now = weir_keep_step(now_ns);
+	left = (READ_ONCE(*keep) - now) & WEIR_KEEP_STEP_MASK;
+	if (left < ((over - now) & WEIR_KEEP_STEP_MASK) || left > WEIR_KEEP_STEPS_MAX)
+		WRITE_ONCE(*keep, over);
 }
 
 /* A flow that has no connection left may go before any other. */
 static __always_inline void weir_release_flow(struct weir_scratch *s, struct weir_connection_flow *flow, __u32 number,
 					      __u32 tag)
 {
-	__u32 *until_s, old_s;
+	struct weir_connection_flow_set *set;
+	__u32 *keep, old;
 
 	if (weir_sum_open(s, flow, tag))
 		return;
-	until_s = weir_until_s_by_number(number);
-	if (!until_s)
+	set = weir_connection_flow_set(number / 8);
+	keep = set ? WEIR_ELEMENT(set->flows.keep, number & 7) : NULL;
+	if (!keep)
 		return;
-	old_s = READ_ONCE(*until_s);
-	WRITE_ONCE(*until_s, 0);
+	old = READ_ONCE(*keep);
+	WRITE_ONCE(*keep, weir_step_before(s));
 	/* Another CPU may have counted one in since: it adds first, and then writes the time. */
 	weir_fence(s);
 	if (weir_sum_open(s, flow, tag))
-		WRITE_ONCE(*until_s, old_s);
+		WRITE_ONCE(*keep, old);
 }
 
 /* Count a connection in, in the flow s->counted_flow and its rule's total. False: judge again. */

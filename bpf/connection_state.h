@@ -71,15 +71,17 @@ __noinline __u64 weir_turn_steps(struct weir_scratch *s)
 /* Bring the seconds that entries of flows go by to the present, once a tick. */
 static __always_inline void weir_turn_seconds(struct weir_scratch *s)
 {
+	__u32 second;
+
 	if (likely(s->seconds_tick == s->tick))
 		return;
 	s->seconds_tick = s->tick;
-	s->second = weir_monotonic_ns(s) / WEIR_NSEC_PER_SEC;
+	second = weir_monotonic_ns(s) / WEIR_NSEC_PER_SEC;
 #pragma unroll
 	for (__u32 class = 0; class < WEIR_CONNECTION_CLASSES; class ++) {
 		__u64 silence_ns = (WEIR_CONNECTION_STEPS + 1) * config.connection_step_ns[class];
 
-		s->until_s[class] = s->second + silence_ns / WEIR_NSEC_PER_SEC + 2;
+		s->until_s[class] = second + silence_ns / WEIR_NSEC_PER_SEC + 2;
 	}
 }
 
@@ -89,13 +91,6 @@ static __always_inline __u32 weir_until_s(struct weir_scratch *s, __u32 class)
 	weir_turn_seconds(s);
 	OPAQUE(class);
 	return s->until_s[class & (WEIR_CONNECTION_CLASSES - 1)];
-}
-
-/* At least a second from now, in the same units. */
-static __always_inline __u32 weir_second_from_now(struct weir_scratch *s)
-{
-	weir_turn_seconds(s);
-	return s->second + 2;
 }
 
 /* ---- events and states ---- */

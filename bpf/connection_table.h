@@ -54,7 +54,7 @@ static __always_inline struct weir_connection_set *weir_connection_set(const str
 static __always_inline __u64 *weir_find_connection(struct weir_connection_set *set,
 						   const struct weir_connection_claim *claim)
 {
-	return WEIR_ELEMENT(set->word, weir_find_tag(set, WEIR_CONNECTION_WAYS, claim->tag));
+	return WEIR_ELEMENT(set->word, weir_way_of(&set->flows, claim->tag));
 }
 
 /* Does the connection of this word, if any, count in the flow s->counted_flow? Not if its own flow was evicted; nor if
@@ -133,7 +133,7 @@ __noinline int weir_leave_ghost(struct weir_connection_set *set, __u32 way, __u6
 		place = WEIR_CONNECTION_HALF_OPEN_GHOSTS + (number & (WEIR_CONNECTION_OPEN_GHOSTS - 1));
 	else if (state != WEIR_CONNECTION_HALF_OPEN)
 		return 0;
-	tag = WEIR_ELEMENT(set->tag, way);
+	tag = WEIR_ELEMENT(set->flows.tag, way);
 	ghost = WEIR_ELEMENT(set->ghost, place);
 	if (ghost && tag && weir_is_own_word(word, *tag))
 		WRITE_ONCE(*ghost, *tag);
@@ -148,7 +148,7 @@ __noinline int weir_was_counted(struct weir_scratch *s, struct weir_connection_s
 	__u64 *at, word;
 
 	WEIR_GLOBAL(CONNECTIONS, s && set, false);
-	at = WEIR_ELEMENT(set->word, weir_find_tag(set, WEIR_CONNECTION_WAYS, tag));
+	at = WEIR_ELEMENT(set->word, weir_way_of(&set->flows, tag));
 	word = at ? READ_ONCE(*at) : 0;
 	if (word && weir_is_own_word(word, tag)) {
 		if (weir_is_counted(weir_word_state(word)))
@@ -203,7 +203,7 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 	WEIR_GLOBAL(CONNECTIONS, s && set, 0);
 	weir_turn_steps(s);
 #pragma unroll
-	for (__u32 way = 0; way < WEIR_CONNECTION_WAYS; way++) {
+	for (__u32 way = 0; way < WEIR_FLOW_WAYS; way++) {
 		__u64 worth = weir_connection_worth(s, READ_ONCE(set->word[way]));
 		__u64 is_proven = worth / WEIR_WORTH_PROVEN;
 
@@ -214,23 +214,45 @@ __noinline __u32 weir_choose_connection(struct weir_scratch *s, const struct wei
 	return (least < 8 || once >= WEIR_CONNECTION_BUDGET ? least : least_proven) & 7;
 }
 
-static __always_inline __u32 weir_connection_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *slot)
+/* Evict who has this way, and leave a ghost. False: it has just changed. The latest insertion's number says which ghost
+ * is replaced.
+ */
+static __always_inline bool weir_push_out_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 way,
+						     __u32 slot)
 {
-	struct weir_connection_set *set = shared_set;
-	__u32 way = weir_choose_connection(s, set);
 	__u64 *at = WEIR_ELEMENT(set->word, way), word = at ? READ_ONCE(*at) : 0;
 
-	weir_leave_ghost(set, way, word, WEIR_INSERTED_COUNT(latest));
-	return weir_evict_connection(s, at, word, *(__u32 *)slot) ? WEIR_WAY(way) : WEIR_WAY_BUSY;
+	weir_leave_ghost(set, way, word, WEIR_INSERTED_COUNT(s->place.latest));
+	return weir_evict_connection(s, at, word, slot);
+}
+
+/* Try once to insert a connection. Returns its way; one beyond the last: another CPU was faster. */
+static __always_inline __u32 weir_try_insert_connection(struct weir_scratch *s, struct weir_connection_set *set,
+							__u32 tag, __u32 slot)
+{
+	__u32 way = weir_look_for_place(s, &set->flows, tag);
+
+	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW)) {
+		way = weir_choose_connection(s, set);
+		if (!weir_push_out_connection(s, set, way, slot))
+			return WEIR_FLOW_WAYS;
+		way |= WEIR_WAY_IS_NEW;
+	}
+	FORGET(s->forgotten, way);
+	if (way & WEIR_WAY_IS_NEW && !weir_take_way(s, &set->flows, tag, way))
+		return WEIR_FLOW_WAYS;
+	return way;
 }
 
 /* Insert a connection. Returns its way, or one beyond the last. */
 __noinline __u32 weir_insert_connection(struct weir_scratch *s, struct weir_connection_set *set, __u32 tag, __u32 slot)
 {
-	__u32 way;
+	__u32 way = WEIR_FLOW_WAYS;
 
-	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_CONNECTION_WAYS);
-	way = weir_insert_tag(s, set, WEIR_CONNECTION_WAYS, tag, weir_connection_victim, &slot);
+	WEIR_GLOBAL(CONNECTIONS, s && set, WEIR_FLOW_WAYS);
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way == WEIR_FLOW_WAYS; attempt++)
+		way = weir_try_insert_connection(s, set, tag, slot);
+	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the end */
 	/* Once more: until it could see the new tag, the former owner may have written its word again. The tag must be
 	 * there when we look. If another CPU has written it, nothing here has waited for that: a compare-and-swap that
 	 * fails is no barrier.

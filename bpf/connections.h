@@ -358,7 +358,7 @@ __noinline int weir_look_at_connection(struct weir_scratch *s, __u32 index, stru
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
 	claim = &s->connection[index];
 	at = WEIR_ELEMENT(set->word, way);
-	tag = WEIR_ELEMENT(set->tag, way);
+	tag = WEIR_ELEMENT(set->flows.tag, way);
 	if (!at || !tag)
 		return WEIR_ATTEMPT_DONE;
 	word = READ_ONCE(*at);
@@ -406,7 +406,7 @@ __noinline int weir_change_connection(struct weir_scratch *s, __u32 index, struc
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, WEIR_ATTEMPT_DONE);
 	claim = &s->connection[index];
 	at = WEIR_ELEMENT(set->word, s->change.way);
-	opened_us = WEIR_ELEMENT(set->opened_us, s->change.way);
+	opened_us = WEIR_ELEMENT(set->flows.opened_us, s->change.way);
 	if (!at || !opened_us)
 		return WEIR_ATTEMPT_DONE;
 	slot = weir_rule(s->rule[index])->slot;
@@ -438,7 +438,7 @@ __noinline int weir_settle_connection(struct weir_scratch *s, __u32 index, struc
 
 	WEIR_GLOBAL(CONNECTIONS, s && set && index < WEIR_PACKET_RULES_MAX, 0);
 	at = WEIR_ELEMENT(set->word, s->change.way);
-	tag = WEIR_ELEMENT(set->tag, s->change.way);
+	tag = WEIR_ELEMENT(set->flows.tag, s->change.way);
 	if (!at || !tag)
 		return 0;
 	slot = weir_rule(s->rule[index])->slot;
@@ -505,8 +505,8 @@ __noinline int weir_commit_connection(struct weir_scratch *s, __u32 index)
 	/* Before anything is inserted, which may take the place of its ghost. */
 	claim->was_counted = claim->event == WEIR_EVENT_TALKS && set && weir_was_counted(s, set, claim->tag);
 	for (int attempt = 0; set && attempt < WEIR_COMMIT_ATTEMPTS; attempt++) {
-		way = weir_find_tag(set, WEIR_CONNECTION_WAYS, claim->tag);
-		if (way == WEIR_CONNECTION_WAYS)
+		way = weir_way_of(&set->flows, claim->tag);
+		if (way == WEIR_FLOW_WAYS)
 			way = weir_insert_connection(s, set, claim->tag, weir_rule(s->rule[index])->slot);
 		if (weir_try_commit(s, index, set, way) != WEIR_ATTEMPT_AGAIN)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sets that all CPUs share: planned times, flows that warm up, connections and their flows. A key hashes to one set;
- * its entry is the way of that set that has its tag. Entries change by atomics, and no packet takes a lock.
+ * Sets that all CPUs share: whatever the kind, a flow's (or a connection's, or a request's) entry is the way of the
+ * key's one set that has its tag. Entries change by atomics, and no packet takes a lock.
  *
  * A key never gets two entries, even if two CPUs insert it at once. To insert is one compare-and-swap of one word a
  * set, `inserted`, which says who takes which way. The tag is written after that, by the first CPU that comes by:
@@ -9,8 +9,8 @@
  * highly concurrent data objects", 1993. docs/connections-internals.md has the argument, and what is left to the
  * entries.)
  *
- * Most sets are of flows (struct weir_flow_set): what all CPUs share of a flow under one rule, whatever the kind. There
- * the head of the set alone says who goes. Connections, their flows and circuit breakers have rules of their own.
+ * The head of a set (struct weir_flow_set) alone says who goes when all ways are taken. Only connections have a rule of
+ * their own (connection_table.h), by their words.
  */
 #ifndef WEIR_FLOW_SET_H
 #define WEIR_FLOW_SET_H
@@ -19,12 +19,6 @@
 
 /* Other CPUs' insertions that may get in between before ours gives up. More than a few have not been seen. */
 #define WEIR_INSERT_ATTEMPTS 16
-
-/* What every shared set begins with. */
-struct weir_shared_set {
-	__u64 inserted; /* a WEIR_INSERTED: the latest insertion */
-	__u32 tag[];
-};
 
 static __always_inline struct weir_flow_id weir_shared_id(__u64 hash, __u32 sets)
 {
@@ -80,23 +74,28 @@ static __always_inline __u64 weir_is_latest_way(__u64 word, __u64 way)
 	return ((way ^ (__u64)WEIR_INSERTED_WAY(word)) - 1) >> 63;
 }
 
-/* The way that has this tag, or `ways`. Tag 0 finds a free one. */
-static __always_inline __u32 weir_find_tag(const void *shared_set, const __u32 ways, __u32 tag)
+/* The way that has this tag, or `ways`. */
+static __always_inline __u32 weir_find_tag(const __u32 *tags, const __u32 ways, __u32 tag)
 {
-	const struct weir_shared_set *set = shared_set;
-
 #pragma unroll
 	for (__u32 way = 0; way < ways; way++)
-		if (READ_ONCE(set->tag[way]) == tag)
+		if (READ_ONCE(tags[way]) == tag)
 			return way;
 	return ways;
 }
 
-/* Write the tag of insertion `word`, unless it is written, or another insertion has come after it. */
-static __always_inline void weir_complete_insertion(struct weir_scratch *s, struct weir_shared_set *set,
-						    const __u32 ways, __u64 word)
+/* The way of the flow with this tag, or WEIR_FLOW_WAYS. Tag 0 finds a free one. */
+static __always_inline __u32 weir_way_of(const struct weir_flow_set *set, __u32 tag)
 {
-	__u32 *at = weir_element(set->tag, WEIR_INSERTED_WAY(word), ways, sizeof(*at)), tag = word, old;
+	return weir_find_tag(set->tag, WEIR_FLOW_WAYS, tag);
+}
+
+/* ---- insertion ---- */
+
+/* Write the tag of insertion `word`, unless it is written, or another insertion has come after it. */
+static __always_inline void weir_complete_insertion(struct weir_scratch *s, struct weir_flow_set *set, __u64 word)
+{
+	__u32 *at = WEIR_ELEMENT(set->tag, WEIR_INSERTED_WAY(word)), tag = word, old;
 
 	if (!at)
 		return;
@@ -107,60 +106,41 @@ static __always_inline void weir_complete_insertion(struct weir_scratch *s, stru
 		__sync_val_compare_and_swap(at, old, tag);
 }
 
-/* What an insertion returns: a way, in the lowest four bits, and what became of it. */
-#define WEIR_WAY(inserted) ((inserted)&15)
-#define WEIR_WAY_EVICTS 16u /* its former owner still counted */
-#define WEIR_WAY_BUSY 32u   /* no victim for now: try again */
-#define WEIR_WAY_IS_NEW 64u /* taken just now; otherwise another CPU had inserted the key */
+/* Where a key is, or may be: a way, in the lowest four bits, and what of it. */
+#define WEIR_WAY(place) ((place)&15)
+#define WEIR_WAY_EVICTS 16u /* its owner still counts */
+#define WEIR_WAY_IS_NEW 64u /* the key is not there; otherwise another CPU had inserted it */
 
-/*
- * Insert the key of `tag`, unless another CPU just did, into a free way or in place of a victim: choose_victim(), given
- * the latest insertion and the caller's `context`, returns its way, with WEIR_WAY_EVICTS or WEIR_WAY_BUSY where they
- * apply. (It chooses out of line: the verifier would look at that again for each attempt.) Returns WEIR_WAY_BUSY when
- * another CPU was faster: try again.
+/* Where the key of this tag is, if another CPU has just inserted it; else, with WEIR_WAY_IS_NEW, a free way, or
+ * WEIR_FLOW_WAYS: somebody has to go. s->place.latest is then known.
  */
-static __always_inline __u32 weir_try_insert_tag(struct weir_scratch *s, void *shared_set, const __u32 ways, __u32 tag,
-						 __u32 (*choose_victim)(struct weir_scratch *, void *, __u64, void *),
-						 void *context)
+static __always_inline __u32 weir_look_for_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
 {
-	struct weir_shared_set *set = shared_set;
-	__u64 latest = READ_ONCE(set->inserted), mine;
+	__u64 latest = READ_ONCE(set->inserted);
 	__u32 way;
 
 	weir_order(s); /* the tags read from here on are not older */
-	weir_complete_insertion(s, set, ways, latest);
-	way = weir_find_tag(set, ways, tag);
-	if (way < ways)
+	weir_complete_insertion(s, set, latest);
+	way = weir_way_of(set, tag);
+	if (way < WEIR_FLOW_WAYS)
 		return way;
-	way = weir_find_tag(set, ways, 0);
-	if (way == ways)
-		way = choose_victim(s, set, latest, context);
-	FORGET(s->forgotten, way);
-	if (way & WEIR_WAY_BUSY)
-		return WEIR_WAY_BUSY;
+	s->place.latest = latest;
+	return weir_way_of(set, 0) | WEIR_WAY_IS_NEW;
+}
+
+/* Take a way that was found so. False: another CPU was faster. */
+static __always_inline bool weir_take_way(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
+{
+	__u64 latest = s->place.latest, mine;
+
 	mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(latest) + 1);
 	if (__sync_val_compare_and_swap(&set->inserted, latest, mine) != latest)
-		return WEIR_WAY_BUSY;
-	weir_complete_insertion(s, set, ways, mine);
-	return way | WEIR_WAY_IS_NEW;
+		return false;
+	weir_complete_insertion(s, set, mine);
+	return true;
 }
 
-/* The same, until it is done. Returns `ways` when other CPUs were faster at every attempt. */
-static __always_inline __u32 weir_insert_tag(struct weir_scratch *s, void *shared_set, const __u32 ways, __u32 tag,
-					     __u32 (*choose_victim)(struct weir_scratch *, void *, __u64, void *),
-					     void *context)
-{
-	__u32 way = WEIR_WAY_BUSY;
-
-	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
-		way = weir_try_insert_tag(s, shared_set, ways, tag, choose_victim, context);
-	if (way & WEIR_WAY_BUSY)
-		way = ways;
-	FORGET(s->forgotten, way); /* else the verifier follows every way of every attempt to the caller's end */
-	return way;
-}
-
-/* ---- sets of flows: who is there, and who goes ---- */
+/* ---- who goes ---- */
 
 static __always_inline __u32 weir_keep_step(__u64 ns)
 {
@@ -201,44 +181,31 @@ __noinline __u32 weir_choose_flow(const struct weir_flow_set *set, __u64 latest,
 	return (least & 7) | (least / 8 > WEIR_KEEP_NOW ? WEIR_WAY_EVICTS : 0);
 }
 
-/* Where the flow of this tag is, if another CPU has just inserted it; else, with WEIR_WAY_IS_NEW, a way that it may
- * take, now that s->place is known.
- */
+/* As weir_look_for_place(); but where all ways are taken, the victim's, and in s->place who that is. */
 __noinline __u32 weir_find_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag)
 {
-	__u64 latest;
 	__u32 way;
 
 	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
-	latest = READ_ONCE(set->inserted);
-	weir_order(s); /* the tags read from here on are not older */
-	weir_complete_insertion(s, (void *)set, WEIR_FLOW_WAYS, latest);
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, tag);
-	if (way < WEIR_FLOW_WAYS)
-		return way;
-	s->place.latest = latest;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, 0);
-	if (way == WEIR_FLOW_WAYS)
-		way = weir_choose_flow(set, latest, weir_keep_step(weir_now_ns(s)));
+	way = weir_look_for_place(s, set, tag);
+	if (way == (WEIR_FLOW_WAYS | WEIR_WAY_IS_NEW))
+		way = weir_choose_flow(set, s->place.latest, weir_keep_step(weir_now_ns(s))) | WEIR_WAY_IS_NEW;
 	OPAQUE(way);
-	if (WEIR_WAY(way) < WEIR_FLOW_WAYS) {
+	if (way & WEIR_WAY_IS_NEW && WEIR_WAY(way) < WEIR_FLOW_WAYS) {
 		s->place.tag = READ_ONCE(set->tag[WEIR_WAY(way)]);
 		s->place.keep = READ_ONCE(set->keep[WEIR_WAY(way)]);
 	}
-	return way | WEIR_WAY_IS_NEW;
+	return way;
 }
 
 /* Take the way that weir_find_place() found. False: another CPU was faster. */
 __noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 way)
 {
-	__u64 mine;
 	__u32 *keep;
 
 	WEIR_GLOBAL(FLOW_SETS, s && set && tag, false);
-	mine = WEIR_INSERTED(tag, WEIR_WAY(way), WEIR_INSERTED_COUNT(s->place.latest) + 1);
-	if (__sync_val_compare_and_swap(&set->inserted, s->place.latest, mine) != s->place.latest)
+	if (!weir_take_way(s, set, tag, way))
 		return false;
-	weir_complete_insertion(s, (void *)set, WEIR_FLOW_WAYS, mine);
 	keep = WEIR_ELEMENT(set->keep, WEIR_WAY(way));
 	if (keep)
 		WRITE_ONCE(*keep, (weir_keep_step(weir_now_ns(s)) + 1) & WEIR_KEEP_STEP_MASK);
@@ -246,12 +213,11 @@ __noinline int weir_take_place(struct weir_scratch *s, struct weir_flow_set *set
 }
 
 /*
- * Insert the flow of this tag, under the rule in `slot`. Returns its way, with WEIR_WAY_IS_NEW if another CPU has not;
- * or WEIR_FLOW_WAYS when others were faster at every attempt. *ret_former: what the way's element of `words`, if there
- * are any, held before.
+ * Insert the flow of this tag. Returns its way, with WEIR_WAY_IS_NEW if another CPU has not; or WEIR_FLOW_WAYS when
+ * others were faster at every attempt. *ret_former: what the way's element of `words`, if there are any, held before.
  */
 static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag,
-						   __u32 slot, const __u64 *words, __u64 *ret_former)
+						   const __u64 *words, __u64 *ret_former)
 {
 	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
 		__u32 way = weir_find_place(s, set, tag);
@@ -259,22 +225,33 @@ static __always_inline __u32 weir_insert_flow_over(struct weir_scratch *s, struc
 
 		if (word)
 			*ret_former = READ_ONCE(*word);
-		if (!(way & WEIR_WAY_IS_NEW) || weir_take_place(s, set, tag, way)) {
-			if (way & WEIR_WAY_EVICTS)
-				weir_count_eviction(slot);
+		if (!(way & WEIR_WAY_IS_NEW) || weir_take_place(s, set, tag, way))
 			return way;
-		}
 	}
 	return WEIR_FLOW_WAYS;
 }
 
+/* The same, under the rule in `slot`: who is pushed out is counted there. */
 __noinline __u32 weir_insert_flow(struct weir_scratch *s, struct weir_flow_set *set, __u32 tag, __u32 slot)
 {
+	__u32 way;
+
 	WEIR_GLOBAL(FLOW_SETS, s && set && tag, WEIR_FLOW_WAYS);
-	return weir_insert_flow_over(s, set, tag, slot, NULL, NULL);
+	way = weir_insert_flow_over(s, set, tag, NULL, NULL);
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(slot);
+	return way;
 }
 
-/* The entry at `way` counts for nothing from over_ns on; of what lies further ahead than can be told, from then on. */
+/* The step by which an entry is over that counts for nothing from over_ns on; of what lies further ahead than can be
+ * told, from then on.
+ */
+static __always_inline __u32 weir_step_over(__u64 over_ns, __u64 now_ns)
+{
+	return (weir_keep_step(weir_lesser(over_ns, now_ns + WEIR_KEEP_NS_MAX)) + 1) & WEIR_KEEP_STEP_MASK;
+}
+
+/* The entry at `way` counts for nothing from over_ns on. */
 static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_flow_set *set, __u32 way, __u64 over_ns)
 {
 	__u32 *keep = WEIR_ELEMENT(set->keep, way), before, after;
@@ -283,11 +260,17 @@ static __always_inline void weir_keep_until(struct weir_scratch *s, struct weir_
 	if (!keep)
 		return;
 	before = READ_ONCE(*keep);
-	after = (weir_keep_step(weir_lesser(over_ns, now_ns + WEIR_KEEP_NS_MAX)) + 1) & WEIR_KEEP_STEP_MASK;
+	after = weir_step_over(over_ns, now_ns);
 	if (before & WEIR_KEEP_REFUSED && weir_keep_order(before, weir_keep_step(now_ns)) > WEIR_KEEP_NOW)
 		after |= WEIR_KEEP_REFUSED;
 	if (after != before)
 		WRITE_ONCE(*keep, after);
+}
+
+/* As it is already: it goes first. */
+static __always_inline __u32 weir_step_before(struct weir_scratch *s)
+{
+	return (weir_keep_step(weir_now_ns(s)) - 1) & WEIR_KEEP_STEP_MASK;
 }
 
 /* A packet of the flow was refused. False: so was one before. */

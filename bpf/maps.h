@@ -39,7 +39,9 @@ enum {
 #define WEIR_PART_TRACKER (config.has_tracker) /* the hidden rule that follows connections */
 #define WEIR_PART_PENALTIES (config.penalises)
 #define WEIR_PART_WARM_UP (config.warms_flows)
-#define WEIR_PART_FLOW_SETS (config.kinds & WEIR_KINDS_WITH_FLOW_SETS || config.penalises || config.warms_flows)
+#define WEIR_PART_FLOW_SETS                                                                                            \
+	(config.kinds & WEIR_KINDS_WITH_FLOW_SETS || WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS ||                   \
+	 config.penalises || config.warms_flows)
 #define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
 #define WEIR_PART_METERS (config.has_meters)
 #define WEIR_PART_OVERRIDES (config.has_overrides)

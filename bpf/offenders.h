@@ -205,7 +205,7 @@ __noinline int weir_note_offender(struct weir_scratch *s, __u32 place)
 	last = &s->last_offender;
 	if (last->packets)
 		weir_end_run(s);
-	way = weir_find_tag(set, WEIR_OFFENDER_WAYS, tag);
+	way = weir_find_tag(set->tag, WEIR_OFFENDER_WAYS, tag);
 	FORGET(s->forgotten, way);
 	if (way >= WEIR_OFFENDER_WAYS) {
 		way = weir_choose_offender(set, weir_offender_time(s), weight);

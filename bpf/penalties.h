@@ -87,7 +87,7 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 
 	if (!set)
 		return false;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, tag);
+	way = weir_way_of(&set->flows, tag);
 	FORGET(s->forgotten, way);
 	until = WEIR_ELEMENT(set->until, way);
 	if (!until)
@@ -96,7 +96,7 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	if (!weir_is_planned(word, tag) || !weir_is_running(s, word))
 		return false;
 	weir_order(s); /* still its entry: whoever takes it changes the tag before the word */
-	if (weir_find_tag(set, WEIR_FLOW_WAYS, tag) != way)
+	if (weir_way_of(&set->flows, tag) != way)
 		return false;
 	weir_remember_penalised(s, rule, word);
 	return true;
@@ -148,8 +148,10 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 	__u32 way;
 
 	WEIR_GLOBAL(PENALTIES, s && set, WEIR_FLOW_WAYS);
-	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, rule->slot, set->until, &former);
+	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, set->until, &former);
 	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
+	if (way & WEIR_WAY_EVICTS)
+		weir_count_eviction(rule->slot);
 	if (way & WEIR_WAY_IS_NEW && word) {
 		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
 		__sync_val_compare_and_swap(word, former, weir_unplanned_word(s->penalised.tag));
@@ -259,7 +261,7 @@ __noinline int weir_start_penalty(struct weir_scratch *s, __u32 place)
 		set = weir_penalty_set(s, rule);
 		if (!set)
 			return 0;
-		way = weir_find_tag(set, WEIR_FLOW_WAYS, s->penalised.tag);
+		way = weir_way_of(&set->flows, s->penalised.tag);
 		if (way == WEIR_FLOW_WAYS)
 			way = weir_insert_penalised(s, set, place);
 		FORGET(s->forgotten, way);

@@ -24,20 +24,17 @@ static __always_inline struct weir_request_set *weir_request_set(const struct we
 /* ---- judging ---- */
 
 /* The word of this packet's request, if that is being opened; else 0. */
-static __always_inline __u64 weir_find_request(struct weir_scratch *s, struct weir_request_claim *claim)
+static __always_inline __u64 weir_find_word(struct weir_scratch *s, struct weir_request_claim *claim)
 {
 	struct weir_request_set *set = weir_request_set(claim);
-	__u64 *word, *silent_ns;
-	__u32 way;
+	struct weir_breaker_request *request;
 
 	if (!set)
 		return 0;
-	way = weir_find_tag(set, WEIR_REQUEST_WAYS, claim->tag);
-	word = WEIR_ELEMENT(set->word, way);
-	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
-	if (!word || !silent_ns || weir_monotonic_ns(s) >= READ_ONCE(*silent_ns))
+	request = WEIR_ELEMENT(set->request, weir_way_of(&set->flows, claim->tag));
+	if (!request || weir_monotonic_ns(s) >= READ_ONCE(request->silent_ns))
 		return 0;
-	return READ_ONCE(*word);
+	return READ_ONCE(request->word);
 }
 
 /* Judge the packet by a breaker, and write down what it will do to its request. FOUND: weir_judge_request() answers. */
@@ -57,7 +54,7 @@ __noinline int weir_judge_breaker(struct weir_scratch *s, __u32 place, __u32 ind
 	claim->event = weir_connection_event(&s->packet);
 	claim->probe = 0;
 	claim->era = 0;
-	claim->word = weir_find_request(s, claim);
+	claim->word = weir_find_word(s, claim);
 	if (claim->event == WEIR_EVENT_OPENS && !claim->word)
 		return WEIR_ANSWER_FOUND;
 	if (claim->word) {
@@ -121,6 +118,8 @@ __noinline int weir_judge_request(struct weir_scratch *s, __u32 place, __u32 ind
 	if (breaker) {
 		weir_settle(s, breaker, number, place);
 		answer = weir_ask_breaker(s, &s->request[index], breaker, place);
+		if (weir_state_kind(weir_breaker_state(s, breaker)) != WEIR_BREAKER_CLOSED)
+			weir_keep_breaker(s, number, breaker, weir_rule(place));
 	}
 	s->claim[index].kind = WEIR_CLAIM_NONE;
 	if (answer != WEIR_ANSWER_ADMIT && breaker)
@@ -158,87 +157,58 @@ static __always_inline __u64 weir_request_due(const struct weir_rule *rule, __u6
 	return rule->breaker.strategy == WEIR_BREAKER_SLOW_RATIO && slow < failed ? slow : failed;
 }
 
-/* The victim: a request that is over, else the one silent for longest. Without branches: the verifier would follow
- * every one. A request that is pushed out stays in its group, and fails when that is due.
+/*
+ * Find or make an entry for a request. Returns its way, or one beyond the last. The set says until when requests may
+ * wait: one that is pushed out stays in its group, and fails when that is due. Its word is emptied before anybody can
+ * take it for the new one's.
  */
-__noinline __u64 weir_choose_request(struct weir_scratch *s, const struct weir_request_set *set, __u64 latest)
-{
-	__u64 least = ~0ull >> 1, now_ns;
-
-	WEIR_GLOBAL(BREAKERS, s && set, 0);
-	now_ns = weir_monotonic_ns(s);
-#pragma unroll
-	for (__u32 way = 0; way < WEIR_REQUEST_WAYS; way++) {
-		__u64 left_ns = (READ_ONCE(set->silent_ns[way]) - now_ns) & ((1ull << 56) - 1);
-		/* over, or had its outcome: 0. A way that was just taken has no times yet, and comes last. */
-		__u64 word = READ_ONCE(set->word[way]);
-		__u64 waits = (word | -word) >> 63 & (left_ns >> 55 ^ 1) & -left_ns >> 63;
-
-		left_ns = left_ns * waits + (weir_is_latest_way(latest, way) << 57);
-		least = weir_lesser(left_ns * 4 + way, least);
-		OPAQUE(least);
-	}
-	return least;
-}
-
-static __always_inline __u32 weir_request_victim(struct weir_scratch *s, void *shared_set, __u64 latest, void *slot)
-{
-	struct weir_request_set *set = shared_set;
-	__u64 choice = weir_choose_request(s, set, latest), *word = WEIR_ELEMENT(set->word, choice & 3), old;
-
-	if (!word)
-		return WEIR_WAY_BUSY;
-	old = READ_ONCE(*word);
-	if (__sync_val_compare_and_swap(word, old, 0) != old)
-		return WEIR_WAY_BUSY;
-	return (choice & 3) | (choice > 3 ? WEIR_WAY_EVICTS : 0);
-}
-
-__noinline __u32 weir_try_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag)
-{
-	WEIR_GLOBAL(BREAKERS, s && set, WEIR_WAY_BUSY);
-	return weir_try_insert_tag(s, set, WEIR_REQUEST_WAYS, tag, weir_request_victim, NULL);
-}
-
-/* Find or make an entry for a request. Returns its way, or one beyond the last. */
 __noinline __u32 weir_insert_request(struct weir_scratch *s, struct weir_request_set *set, __u32 tag, __u32 slot)
 {
-	__u32 way = WEIR_WAY_BUSY;
+	WEIR_GLOBAL(BREAKERS, s && set, WEIR_FLOW_WAYS);
+	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS; attempt++) {
+		__u32 way = weir_find_place(s, &set->flows, tag);
+		struct weir_breaker_request *request = WEIR_ELEMENT(set->request, WEIR_WAY(way));
+		__u64 old;
 
-	WEIR_GLOBAL(BREAKERS, s && set, WEIR_REQUEST_WAYS);
-	for (int attempt = 0; attempt < WEIR_INSERT_ATTEMPTS && way & WEIR_WAY_BUSY; attempt++)
-		way = weir_try_insert_request(s, set, tag);
-	if (way & WEIR_WAY_BUSY)
-		return WEIR_REQUEST_WAYS;
-	if (way & WEIR_WAY_EVICTS)
-		weir_count_eviction(slot);
-	return WEIR_WAY(way);
+		if (!request || !(way & WEIR_WAY_IS_NEW))
+			return WEIR_WAY(way);
+		old = READ_ONCE(request->word);
+		if (old && __sync_val_compare_and_swap(&request->word, old, 0) != old)
+			continue;
+		if (!weir_take_place(s, &set->flows, tag, way))
+			continue;
+		if (way & WEIR_WAY_EVICTS)
+			weir_count_eviction(slot);
+		return WEIR_WAY(way);
+	}
+	return WEIR_FLOW_WAYS;
 }
 
 /* The request is in the group at s->group_position: write down where, and when it began. */
 __noinline int weir_note_request(struct weir_scratch *s, __u32 place, __u32 index, __u32 number)
 {
-	__u64 now_ns, *word, *first_ns, *silent_ns, old;
 	struct weir_request_claim *claim;
 	struct weir_request_set *set;
+	struct weir_breaker_request *request;
+	__u64 silent_ns, old;
 	__u32 way;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
-	now_ns = weir_monotonic_ns(s);
+	silent_ns = weir_monotonic_ns(s) + config.request_timeout_ns;
 	claim = &s->request[index];
 	set = weir_request_set(claim);
 	if (!set)
 		return 0;
 	way = weir_insert_request(s, set, claim->tag, weir_rule(place)->slot);
-	word = WEIR_ELEMENT(set->word, way);
-	first_ns = WEIR_ELEMENT(set->first_ns, way);
-	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
-	if (!word || !first_ns || !silent_ns)
+	FORGET(s->forgotten, way);
+	request = WEIR_ELEMENT(set->request, way);
+	if (!request)
 		return 0;
-	old = READ_ONCE(*word);
-	WRITE_ONCE(*first_ns, now_ns);
-	WRITE_ONCE(*silent_ns, now_ns + config.request_timeout_ns);
-	__sync_val_compare_and_swap(word, old, WEIR_REQUEST_WORD(number, s->group_position));
+	old = READ_ONCE(request->word);
+	WRITE_ONCE(request->first_ns, weir_monotonic_ns(s));
+	WRITE_ONCE(request->silent_ns, silent_ns);
+	__sync_val_compare_and_swap(&request->word, old, WEIR_REQUEST_WORD(number, s->group_position));
+	weir_keep_until(s, &set->flows, way, silent_ns);
 	return 0;
 }
 
@@ -265,7 +235,7 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 	}
 	now_ns = weir_monotonic_ns(s);
 	due = weir_request_due(rule, now_ns, now_ns + config.request_timeout_ns);
-	weir_extend_breaker(s, number, rule);
+	weir_keep_breaker(s, number, breaker, rule);
 	if (weir_join_group(s, breaker, number, claim->era, due))
 		weir_note_request(s, place, index, number);
 	else
@@ -277,28 +247,29 @@ __noinline int weir_begin_request(struct weir_scratch *s, __u32 place, __u32 ind
 
 /* The opening was repeated: its silence begins anew. */
 static __always_inline void weir_repeat_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
-						__u64 *word, const __u64 *first_ns, __u64 *silent_ns, __u64 old)
+						struct weir_breaker_request *request, __u64 old)
 {
-	__u64 until_ns = weir_monotonic_ns(s) + config.request_timeout_ns, first = READ_ONCE(*first_ns);
+	__u64 until_ns = weir_monotonic_ns(s) + config.request_timeout_ns, first = READ_ONCE(request->first_ns);
 	__u64 due = weir_request_due(weir_rule(place), first, until_ns);
 	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
 
-	if (due != weir_request_due(weir_rule(place), first, READ_ONCE(*silent_ns))) {
+	if (due != weir_request_due(weir_rule(place), first, READ_ONCE(request->silent_ns))) {
 		left = weir_leave_group(breaker, number, old - 1);
 		if (left && weir_join_group(s, breaker, number, left & WEIR_BREAKER_ERA_MASK, due))
-			__sync_val_compare_and_swap(word, old, WEIR_REQUEST_WORD(number, s->group_position));
+			__sync_val_compare_and_swap(&request->word, old, WEIR_REQUEST_WORD(number, s->group_position));
 	}
-	WRITE_ONCE(*silent_ns, until_ns);
+	WRITE_ONCE(request->silent_ns, until_ns);
 }
 
 /* The request has its outcome, if no other CPU was faster. */
 static __always_inline void weir_end_request(struct weir_scratch *s, struct weir_breaker *breaker, __u32 place,
-					     __u64 *word, __u64 due, __u64 old)
+					     struct weir_breaker_request *request, __u64 old)
 {
 	__u32 number = old >> WEIR_REQUEST_POSITION_BITS, left;
-	__u64 now_ns = weir_monotonic_ns(s);
+	__u64 now_ns = weir_monotonic_ns(s), due;
 
-	if (__sync_val_compare_and_swap(word, old, 0) != old)
+	due = weir_request_due(weir_rule(place), READ_ONCE(request->first_ns), READ_ONCE(request->silent_ns));
+	if (__sync_val_compare_and_swap(&request->word, old, 0) != old)
 		return;
 	left = weir_leave_group(breaker, number, old - 1);
 	if (!left)
@@ -315,11 +286,12 @@ static __always_inline void weir_end_request(struct weir_scratch *s, struct weir
 /* A packet of a request that is being opened passes. */
 __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 index)
 {
-	__u64 *word, *first_ns, *silent_ns, due;
 	struct weir_request_claim *claim;
 	struct weir_request_set *set;
+	struct weir_breaker_request *request;
 	struct weir_breaker *breaker;
 	__u32 way, number;
+	__u64 over_ns;
 
 	WEIR_GLOBAL(BREAKERS, s && index < WEIR_PACKET_RULES_MAX, 0);
 	claim = &s->request[index];
@@ -329,21 +301,21 @@ __noinline int weir_change_request(struct weir_scratch *s, __u32 place, __u32 in
 	if (!set || !breaker)
 		return 0;
 	weir_settle(s, breaker, number, place);
-	way = weir_find_tag(set, WEIR_REQUEST_WAYS, claim->tag);
+	way = weir_way_of(&set->flows, claim->tag);
 	FORGET(s->forgotten, way);
-	word = WEIR_ELEMENT(set->word, way);
-	first_ns = WEIR_ELEMENT(set->first_ns, way);
-	silent_ns = WEIR_ELEMENT(set->silent_ns, way);
-	if (!word || !first_ns || !silent_ns)
+	request = WEIR_ELEMENT(set->request, way);
+	if (!request)
 		return 0;
-	weir_extend_breaker(s, number, weir_rule(place));
 	if (claim->event == WEIR_EVENT_OPENS) {
-		weir_repeat_request(s, breaker, place, word, first_ns, silent_ns, claim->word);
-		return 0;
+		weir_repeat_request(s, breaker, place, request, claim->word);
+		over_ns = READ_ONCE(request->silent_ns);
+	} else {
+		s->outcome_fails = claim->event != WEIR_EVENT_TALKS;
+		weir_end_request(s, breaker, place, request, claim->word);
+		over_ns = weir_monotonic_ns(s) - (2 << WEIR_KEEP_STEP_BITS);
 	}
-	due = weir_request_due(weir_rule(place), READ_ONCE(*first_ns), READ_ONCE(*silent_ns));
-	s->outcome_fails = claim->event != WEIR_EVENT_TALKS;
-	weir_end_request(s, breaker, place, word, due, claim->word);
+	weir_keep_until(s, &set->flows, way, over_ns);
+	weir_keep_breaker(s, number, breaker, weir_rule(place));
 	return 0;
 }
 

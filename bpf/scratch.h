@@ -425,7 +425,7 @@ struct weir_scratch {
 	struct weir_taken taken[WEIR_PACKET_RULES_MAX];
 	struct weir_clock connection_clock[WEIR_CONNECTION_CLASSES]; /* count steps */
 	__u64 seconds_tick;					     /* when these were found */
-	__u32 second, until_s[WEIR_CONNECTION_CLASSES];
+	__u32 until_s[WEIR_CONNECTION_CLASSES];
 	__u32 breaker_tag; /* of the flow whose breaker was looked for last; 0: a whole resource */
 	struct weir_request_claim request[WEIR_PACKET_RULES_MAX];
 	struct weir_outcome outcome; /* being counted */

@@ -86,10 +86,12 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 	__u32 way;
 
 	WEIR_GLOBAL(KIND(THROTTLE), s && set, WEIR_FLOW_WAYS);
-	way = weir_insert_flow_over(s, &set->flows, s->view.flow.tag, rule->slot, set->last, &former);
+	way = weir_insert_flow_over(s, &set->flows, s->view.flow.tag, set->last, &former);
 	word = WEIR_ELEMENT(set->last, WEIR_WAY(way));
-	if (way & WEIR_WAY_EVICTS)
+	if (way & WEIR_WAY_EVICTS) {
+		weir_count_eviction(rule->slot);
 		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, s->place.keep);
+	}
 	/* Unless a packet of the same flow, on another CPU, has found the entry and written its time meanwhile. */
 	if (way & WEIR_WAY_IS_NEW && word)
 		__sync_val_compare_and_swap(word, former, weir_first_word(s, rule, set, WEIR_WAY(way)));
@@ -99,7 +101,7 @@ __noinline __u32 weir_insert_throttled(struct weir_scratch *s, struct weir_throt
 /* Find or insert the packet's flow in its set; s->row_number then says where it is. */
 static __always_inline __u64 *weir_get_planned(struct weir_scratch *s, struct weir_throttle_set *set, __u32 place)
 {
-	__u32 way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	__u32 way = weir_way_of(&set->flows, s->view.flow.tag);
 
 	if (way == WEIR_FLOW_WAYS)
 		way = weir_insert_throttled(s, set, place);

@@ -319,7 +319,7 @@ __noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *
 static __always_inline struct weir_token_bucket *weir_get_bucket(struct weir_scratch *s, struct weir_token_set *set,
 								 __u32 nth)
 {
-	__u32 way = weir_find_tag(set, WEIR_FLOW_WAYS, s->view.flow.tag);
+	__u32 way = weir_way_of(&set->flows, s->view.flow.tag);
 
 	s->row_number = way;
 	if (way == WEIR_FLOW_WAYS) {

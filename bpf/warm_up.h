@@ -97,7 +97,7 @@ __noinline int weir_enter_warming(struct weir_scratch *s, __u32 place)
 	set = weir_find_warming_set(s, weir_rule(place));
 	if (!set)
 		return 0;
-	way = weir_find_tag(set, WEIR_FLOW_WAYS, s->warming.tag);
+	way = weir_way_of(&set->flows, s->warming.tag);
 	s->view.slot = weir_rule(place)->slot;
 	s->view.flow = s->warming;
 	if (way == WEIR_FLOW_WAYS)

@@ -85,16 +85,11 @@ _Static_assert(sizeof(struct weir_breaker) == 256, "four cache lines");
 /* Map `breakers`: shared sets, of flows with a key. Map `lone_breakers`, by rule slot: of a whole resource. A breaker's
  * number is set * 8 + way, or WEIR_BREAKER_LONE | slot.
  */
-#define WEIR_BREAKER_WAYS 7
 struct weir_breaker_set {
-	__u64 inserted;
-	__u32 tag[WEIR_BREAKER_WAYS];
-	__u32 pad;
-	__u64 over_ns[WEIR_BREAKER_WAYS]; /* from then on nothing that it has counted matters any more */
-	__u64 pad2[4];
-	struct weir_breaker breaker[WEIR_BREAKER_WAYS];
+	struct weir_flow_set flows;
+	struct weir_breaker breaker[WEIR_FLOW_WAYS];
 };
-_Static_assert(sizeof(struct weir_breaker_set) == 30 * 64ul, "");
+_Static_assert(sizeof(struct weir_breaker_set) == 29 * 64ul, "");
 #define WEIR_BREAKER_LONE (1u << 23)
 #define WEIR_BREAKER_SETS_MAX (WEIR_BREAKER_LONE / 8)
 
@@ -134,19 +129,20 @@ struct weir_request_group {
 	((__u64)(turn) << WEIR_GROUP_TURN_SHIFT | (__u64)(era) << WEIR_GROUP_ERA_SHIFT | (count))
 
 /*
- * Map `requests`: shared sets. A request is one word: from the lowest bit, 40 bits of the position of its group, plus
- * one, and the number of its breaker. 0: it has had its outcome.
+ * Map `requests`: shared sets. A request is decided by its word: from the lowest bit, 40 bits of the position of its
+ * group, plus one, and the number of its breaker. 0: it has had its outcome.
  */
-#define WEIR_REQUEST_WAYS 4
-struct weir_request_set {
-	__u64 inserted;
-	__u32 tag[WEIR_REQUEST_WAYS];
-	__u64 word[WEIR_REQUEST_WAYS];
-	__u64 first_ns[WEIR_REQUEST_WAYS];  /* of its first SYN */
-	__u64 silent_ns[WEIR_REQUEST_WAYS]; /* it has been silent for too long, if nothing more is heard by then */
-	__u64 pad;
+struct weir_breaker_request {
+	__u64 word;
+	__u64 first_ns;	 /* of its first SYN */
+	__u64 silent_ns; /* it has been silent for too long, if nothing more is heard by then */
 };
-_Static_assert(sizeof(struct weir_request_set) == 128, "two cache lines");
+struct weir_request_set {
+	struct weir_flow_set flows;
+	struct weir_breaker_request request[WEIR_FLOW_WAYS];
+	__u64 pad[3];
+};
+_Static_assert(sizeof(struct weir_request_set) == 256, "four cache lines");
 #define WEIR_REQUEST_POSITION_BITS 40
 #define WEIR_REQUEST_POSITION_MASK ((1ull << WEIR_REQUEST_POSITION_BITS) - 1)
 #define WEIR_REQUEST_WORD(number, position)                                                                            \

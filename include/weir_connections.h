@@ -46,7 +46,6 @@ enum weir_connection_state {
 #define WEIR_CONNECTION_FLOW_SHIFT 40
 #define WEIR_CONNECTION_CHECK 0x3ffull /* 10 bits of a tag */
 
-#define WEIR_CONNECTION_WAYS 7
 /* How many of these connections heard once may take: a flood can make any number of them. */
 #define WEIR_CONNECTION_BUDGET 2
 /* A TCP connection that is pushed out while it counts, or once its time is over, leaves its tag as a ghost: by that it
@@ -58,10 +57,8 @@ enum weir_connection_state {
 #define WEIR_CONNECTION_OPEN_GHOSTS 16
 #define WEIR_CONNECTION_GHOSTS (WEIR_CONNECTION_HALF_OPEN_GHOSTS + WEIR_CONNECTION_OPEN_GHOSTS)
 struct weir_connection_set {
-	__u64 inserted;
-	__u32 tag[WEIR_CONNECTION_WAYS];
-	__u32 opened_us[WEIR_CONNECTION_WAYS]; /* time of a half-open one's SYN: us, modulo 2^32 */
-	__u64 word[WEIR_CONNECTION_WAYS];
+	struct weir_flow_set flows; /* opened_us: time of a half-open one's SYN, modulo 2^32 */
+	__u64 word[WEIR_FLOW_WAYS];
 	__u32 ghost[WEIR_CONNECTION_GHOSTS]; /* tags: of half-open ones first; 0: none */
 };
 _Static_assert(sizeof(struct weir_connection_set) == 192, "three cache lines");
@@ -128,12 +125,9 @@ _Static_assert(sizeof(struct weir_connection_flow) == 448, "seven cache lines");
 /* Map `connection_flows`: shared sets of entries. Map `lone_connections`, by rule slot: the only flow of a resource
  * without a flow key; its number is WEIR_CONNECTION_LONE | slot.
  */
-#define WEIR_CONNECTION_FLOW_WAYS 7
 struct weir_connection_flow_set {
-	__u64 inserted;
-	__u32 tag[WEIR_CONNECTION_FLOW_WAYS];
-	__u32 until_s[WEIR_CONNECTION_FLOW_WAYS]; /* from this second of the clock on all its connections are over */
-	struct weir_connection_flow flow[WEIR_CONNECTION_FLOW_WAYS];
+	struct weir_flow_set flows;
+	struct weir_connection_flow flow[WEIR_FLOW_WAYS];
 };
 _Static_assert(sizeof(struct weir_connection_flow_set) == 50 * 64ul, "");
 #define WEIR_CONNECTION_LONE (1u << 23)

@@ -267,7 +267,10 @@ struct weir_rule_seconds {
 struct weir_flow_set {
 	__u64 inserted;
 	__u32 tag[WEIR_FLOW_WAYS];
-	__u32 keep[WEIR_FLOW_WAYS];
+	union {
+		__u32 keep[WEIR_FLOW_WAYS];
+		__u32 opened_us[WEIR_FLOW_WAYS]; /* of connections, whose words say who goes: weir_connections.h */
+	};
 };
 _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
 #define WEIR_KEEP_REFUSED (1u << 31)

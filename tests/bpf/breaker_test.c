@@ -391,6 +391,28 @@ static void a_breaker_is_not_forgotten_unsaid_while_its_window_counts(void **sta
 	end(&rig, &before);
 }
 
+/* Of a few flows two requests fail. Then twice as many others come as there are places. */
+static void a_flood_of_new_flows_does_not_push_out_an_open_breaker(void **state)
+{
+	enum { SHUT = 16 };
+	cpu_set_t before;
+	struct rig rig;
+
+	begin(&rig, WEIR_KEY_SOURCE);
+	breaker(&rig, WEIR_BREAKER_ERROR_COUNT, 2 * WEIR_MICRO, 1);
+	start(&rig, &before);
+	for (uint32_t source = 0; source < SHUT; source++)
+		for (uint16_t port = 1; port <= 2; port++) {
+			assert_true(passes(&rig, START, source, port, SYN));
+			assert_true(passes(&rig, START, source, port, RST));
+		}
+	flood(&rig, START + MS, FLOOD);
+	assert_true(flood(&rig, START + 2 * MS, 2 * FLOOD) > FLOOD / 2);
+	for (uint32_t source = 0; source < SHUT; source++)
+		assert_false(passes(&rig, START + 3 * MS, source, 9, SYN));
+	end(&rig, &before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +428,7 @@ int main(void)
 		cmocka_unit_test(one_that_observes_counts_what_it_would_drop),
 		cmocka_unit_test(outcomes_leave_the_window_bucket_by_bucket),
 		cmocka_unit_test(a_breaker_is_not_forgotten_unsaid_while_its_window_counts),
+		cmocka_unit_test(a_flood_of_new_flows_does_not_push_out_an_open_breaker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

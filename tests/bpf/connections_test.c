@@ -469,7 +469,7 @@ static void connection_of_a_flow_that_was_evicted_makes_no_room_when_it_is_reuse
 	for (uint16_t port = 0; port < 3; port++)
 		assert_true(passes(&rig, now_ns, 0, port, SYN) && passes(&rig, now_ns, 0, port, ACK));
 	now_ns += 2 * SECOND; /* so the flows that come now would last longer */
-	for (uint32_t source = 1; source <= WEIR_CONNECTION_FLOW_WAYS; source++)
+	for (uint32_t source = 1; source <= WEIR_FLOW_WAYS; source++)
 		assert_true(passes(&rig, now_ns, source, 0, SYN) && passes(&rig, now_ns, source, 0, ACK));
 	assert_int_equal(figures_of(&rig, 0, now_ns).evicted, 3);
 	for (uint16_t port = 3; port < 6; port++)
@@ -496,7 +496,7 @@ static void full_table_evicts_and_counts_it(void **state)
 	}
 	figures = figures_of(&rig, 0, now_ns);
 	assert_int_equal(figures.opened, asked);
-	assert_true(figures.now <= rig.image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTION_WAYS);
+	assert_true(figures.now <= rig.image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_FLOW_WAYS);
 	assert_true(figures.now >= 128);
 	assert_int_equal(figures.evicted, asked - figures.now);
 	assert_int_equal(rig_rule_counters(&rig, 0).evicted, figures.evicted);
@@ -548,7 +548,7 @@ static struct weir_connection_figures talk_again(uint32_t percent, bool are_half
 	struct rig rig;
 
 	start_alone(&rig, 128, 65536, WEIR_KEY_SOURCE, HELD, &before);
-	others = rig.image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_CONNECTION_WAYS * percent / 100;
+	others = rig.image->config.sizes[WEIR_TABLE_CONNECTIONS] * WEIR_FLOW_WAYS * percent / 100;
 	for (uint16_t port = 0; port < HELD; port++) {
 		assert_true(passes(&rig, now_ns, 1, port, SYN));
 		assert_true(are_half_open || passes(&rig, now_ns, 1, port, ACK));

@@ -315,7 +315,7 @@ static bool entries_agree(const struct lab *lab, const struct weir_connection_cl
 	*ret_open = 0;
 	for (i = 0; i < lab->image->config.sizes[WEIR_TABLE_CONNECTION_FLOWS]; i++) {
 		assert_int_equal(bpf_map_lookup_elem(fd, &i, &set), 0);
-		for (way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
+		for (way = 0; way < WEIR_FLOW_WAYS; way++) {
 			const struct weir_connection_flow *flow = &set.flow[way];
 
 			now = weir_connections_in_cells(flow, flow->owner >> 32, clock);

@@ -95,16 +95,16 @@ static void count_connection(struct tables *tables, const struct weir_connection
 
 static void assert_no_twins(const struct weir_connection_set *set)
 {
-	for (int way = 0; way < WEIR_CONNECTION_WAYS; way++)
-		for (int other = way + 1; other < WEIR_CONNECTION_WAYS; other++)
-			assert_true(!set->tag[way] || set->tag[way] != set->tag[other]);
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++)
+		for (int other = way + 1; other < WEIR_FLOW_WAYS; other++)
+			assert_true(!set->flows.tag[way] || set->flows.tag[way] != set->flows.tag[other]);
 }
 
 static void count_connections(struct tables *tables)
 {
 	for (uint32_t i = 0; i < tables->rig->image->config.sizes[WEIR_TABLE_CONNECTIONS]; i++) {
 		assert_no_twins(&tables->sets[i]);
-		for (uint32_t way = 0; way < WEIR_CONNECTION_WAYS; way++) {
+		for (uint32_t way = 0; way < WEIR_FLOW_WAYS; way++) {
 			struct weir_connection_owner owner;
 
 			if (weir_connection_is_counted(&tables->sets[i], way, &tables->clock, &owner))
@@ -148,7 +148,7 @@ static void check_all(struct tables *tables)
 		const struct weir_connection_flow_set *set = &tables->flow_sets[i / NUMBERS_OF_SET];
 		uint32_t way = i % NUMBERS_OF_SET;
 
-		if (way < WEIR_CONNECTION_FLOW_WAYS && set->flow[way].owner)
+		if (way < WEIR_FLOW_WAYS && set->flow[way].owner)
 			check_flow(tables, i, &set->flow[way]);
 	}
 	for (uint32_t i = 0; i < image->rule_count; i++)

@@ -232,7 +232,7 @@ static uint64_t word(uint64_t step, enum weir_connection_state state, uint32_t t
 
 static bool is_counted(uint64_t a_word, uint64_t now_ns)
 {
-	struct weir_connection_set set = {.tag = {0, 0x9abcdef0u}, .word = {0, a_word}};
+	struct weir_connection_set set = {.flows.tag = {0, 0x9abcdef0u}, .word = {0, a_word}};
 	struct weir_connection_clock clock = at(now_ns);
 	struct weir_connection_owner owner;
 

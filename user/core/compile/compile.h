@@ -57,12 +57,12 @@ struct weir_compile_options {
 	void *ifindex_data;
 };
 
-/* What a set of the tables of connections, and of their flows, is made for. It holds more, WEIR_CONNECTION_WAYS and
- * _FLOW_WAYS, so that few sets are full when the table is as full as the settings say.
+/* What a set of the tables of connections, and of their flows, is made for. It holds more,
+ * WEIR_FLOW_WAYS, so that few sets are full when the table is as full as the settings say.
  */
 #define WEIR_CONNECTIONS_PER_SET 2
 #define WEIR_CONNECTION_FLOWS_PER_SET 4
-#define WEIR_REQUESTS_PER_SET 2
+#define WEIR_REQUESTS_PER_SET 4
 #define WEIR_BREAKERS_PER_SET 4
 
 struct weir_image_prefix {

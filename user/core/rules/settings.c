@@ -21,11 +21,11 @@
 #define CGROUP_PATH_BYTES_MAX 255
 
 /* The least that is worth a limit, and the most that a count of connections can hold with every place of its table
- * taken: WEIR_CONNECTION_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
+ * taken: WEIR_FLOW_WAYS for every two of these, below 2^WEIR_CONNECTION_COUNT_BITS.
  */
 #define CONNECTIONS_MIN 1024
 #define CONNECTIONS_MAX (1u << 22)
-_Static_assert(CONNECTIONS_MAX / 2ull * WEIR_CONNECTION_WAYS <= WEIR_CONNECTION_COUNT_MASK, "a count must never wrap");
+_Static_assert(CONNECTIONS_MAX / 2ull * WEIR_FLOW_WAYS <= WEIR_CONNECTION_COUNT_MASK, "a count must never wrap");
 #define CONNECTION_FLOWS_MIN 256
 #define CONNECTION_FLOWS_MAX (4 * WEIR_CONNECTION_FLOW_SETS_MAX)
 #define CONNECTION_TIMEOUT_MS_MIN 1000

@@ -148,7 +148,7 @@ static uint32_t counted_class(uint32_t state)
 bool weir_connection_is_counted(const struct weir_connection_set *set, uint32_t way,
 				const struct weir_connection_clock *clock, struct weir_connection_owner *ret_owner)
 {
-	uint64_t word = set->word[way], tag = set->tag[way];
+	uint64_t word = set->word[way], tag = set->flows.tag[way];
 	uint32_t class = counted_class(word >> WEIR_CONNECTION_STATE_SHIFT & 7);
 
 	if (!tag || class == WEIR_CONNECTION_CLASSES_COUNTED ||

@@ -262,7 +262,7 @@ static void look_at_connections(const struct weir_look *look, const struct weir_
 	if (!(tag & ~WEIR_CONNECTION_CHECK)) /* as weir_get_connection_flow() has it */
 		tag |= WEIR_CONNECTION_CHECK + 1;
 	set = find_set(look->stage, WEIR_TABLE_CONNECTION_FLOWS, flow->hash);
-	way = set ? find_way(set->tag, WEIR_CONNECTION_FLOW_WAYS, tag) : -1;
+	way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, tag) : -1;
 	if (way < 0)
 		return;
 	weir_connection_figures(&set->flow[way], set->flow[way].owner >> 32, &clock, &figures);
@@ -282,7 +282,7 @@ static void look_at_breaker(const struct weir_look *look, const struct weir_lab_
 		breaker = weir_stage_find(look->stage, WEIR_TABLE_LONE_BREAKERS, rule->slot);
 	} else {
 		set = find_set(look->stage, WEIR_TABLE_BREAKERS, flow->hash);
-		way = set ? find_way(set->tag, WEIR_BREAKER_WAYS, weir_shared_tag(flow->hash)) : -1;
+		way = set ? find_way(set->flows.tag, WEIR_FLOW_WAYS, weir_shared_tag(flow->hash)) : -1;
 		breaker = way >= 0 ? &set->breaker[way] : NULL;
 	}
 	explained->has_breaker = true;

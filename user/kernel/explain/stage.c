@@ -340,8 +340,8 @@ static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, c
 	if (!rule->key_fields)
 		return add_groups(stage, WEIR_TABLE_LONE_GROUPS, rule->slot, config->lone_ring_shift);
 	set = weir_stage_find(stage, WEIR_TABLE_BREAKERS, index);
-	for (uint32_t way = 0; !err && set && way < WEIR_BREAKER_WAYS; way++)
-		if (set->tag[way] == flow->hash >> 32)
+	for (uint32_t way = 0; !err && set && way < WEIR_FLOW_WAYS; way++)
+		if (set->flows.tag[way] == flow->hash >> 32)
 			err = add_groups(stage, WEIR_TABLE_REQUEST_GROUPS, index * 8 + way, config->ring_shift);
 	return err;
 }

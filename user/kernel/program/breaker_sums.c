@@ -45,11 +45,11 @@ static int visit_set(uint32_t index, const void *values, int cpus, void *data)
 	const struct scan *scan = data;
 	struct weir_breaker_view view;
 
-	for (int way = 0; way < WEIR_BREAKER_WAYS; way++) {
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
 		const struct weir_breaker *breaker = &set->breaker[way];
 		uint32_t slot = breaker->slot;
 
-		if (set->tag[way] && slot < scan->maps->rule_slots && is_in_use(&scan->maps->rules[slot]) &&
+		if (set->flows.tag[way] && slot < scan->maps->rule_slots && is_in_use(&scan->maps->rules[slot]) &&
 		    weir_breaker_view(breaker, &scan->maps->rules[slot].breaker, scan->now_ns, &view))
 			scan->visit(scan->data, slot, &breaker->key, &view);
 	}

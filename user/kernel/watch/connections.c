@@ -149,12 +149,12 @@ static int add_flow_set(uint32_t index, const void *values, int cpus, void *data
 	const struct weir_connection_flow_set *set = values;
 	struct scan *scan = data;
 
-	for (int way = 0; way < WEIR_CONNECTION_FLOW_WAYS; way++) {
+	for (int way = 0; way < WEIR_FLOW_WAYS; way++) {
 		const struct weir_connection_flow *flow = &set->flow[way];
 		uint32_t slot = WEIR_CONNECTION_OWNER_SLOT(flow->owner), mark = flow->owner >> 32;
 		struct weir_connection_figures figures;
 
-		if (mark && !((mark ^ set->tag[way]) & ~WEIR_CONNECTION_CHECK) &&
+		if (mark && !((mark ^ set->flows.tag[way]) & ~WEIR_CONNECTION_CHECK) &&
 		    slot < scan->instance->info.rule_slots && counts_connections(&scan->instance->rules[slot]) &&
 		    scan->instance->rules[slot].identity.key_fields) {
 			weir_connection_figures(flow, mark, &scan->clock, &figures);
