@@ -8,6 +8,10 @@
  * passes its threshold on any number of CPUs. Who finds too many takes its unit back and tries again. So two packets at
  * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
  *
+ * A flow that is pushed out of a full set leaves a remnant, as those of other windows do (remnants.h). When it comes
+ * back its new entry has a copy, its *ghost*, by which it is judged until that is over; the remnant stays where it is,
+ * and what the flow leaves next is added to it.
+ *
  * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
  */
 #ifndef WEIR_BORROW_H
@@ -15,6 +19,7 @@
 
 #include "drops.h"
 #include "flow_set.h"
+#include "remnants.h"
 #include "talkers.h"
 #include "threshold.h"
 #include "weir_borrowing.h"
@@ -35,9 +40,91 @@ static __always_inline struct weir_borrowing_set *weir_borrowing_set(const struc
 	return bpf_map_lookup_elem(&borrowing_flows, &index);
 }
 
+/* Buckets as remnants number them. */
+static __always_inline __u64 weir_lending_bucket(const struct weir_rule *rule, __u64 now_ns)
+{
+	return now_ns / rule->bucket_ns - rule->base_bucket;
+}
+
+/* The flow of s->place had this entry, and goes: leave what it used. A remnant can name only the first timings. */
+static __always_inline void weir_leave_lending(struct weir_scratch *s, const struct weir_borrowing *flow)
+{
+	__u64 word = READ_ONCE(flow->leaves);
+	__u32 tag = s->place.tag, timing = word >> WEIR_REMNANT_NAME_SHIFT & 15;
+	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
+
+	if (!t || timing == WEIR_REMNANT_TIMINGS || word >> WEIR_REMNANT_NAME_SHIFT != WEIR_REMNANT_NAME(tag, timing))
+		return;
+	weir_name_remnant(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS, timing);
+	s->remnant.expired = weir_expired_bucket(s, timing, WEIR_NARROW);
+	if (!weir_remnant_counts(word, s->remnant.expired))
+		return;
+	s->remnant.newest = word >> WEIR_REMNANT_START_SHIFT;
+	s->remnant.units = weir_remnant_units(word & WEIR_REMNANT_COUNT_MASK);
+	s->remnant.window_cells = t->window_cells;
+	s->remnant.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
+	s->remnant.strangers_class =
+		timing < WEIR_STRANGERS_TIMINGS ? WEIR_STRANGERS_CLASS(timing, false) : WEIR_STRANGERS_CLASSES;
+	if (!weir_keep_remnant(s))
+		weir_join_strangers(s);
+}
+
+/* A word of this set that is named as s->remnant is; 0: there is none. */
+static __always_inline __u64 weir_find_remnant(const struct weir_scratch *s, __u32 number)
+{
+	const struct weir_remnant_set *set = weir_remnant_set(number);
+
+	for (__u32 way = 0; set && way < WEIR_REMNANT_WAYS; way++) {
+		__u64 word = READ_ONCE(set->word[way]);
+
+		if (weir_is_named(s, word))
+			return word;
+	}
+	return 0;
+}
+
+/* The flow of s->view has just got this entry: leave what its former owner used, and see what the flow itself has left;
+ * or, where the rule aggregates, strangers.
+ */
+__noinline int weir_begin_lending(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 evicts)
+{
+	const struct weir_rule *rule = weir_rule(place);
+	__u64 one = 0, other = 0, *until_ns, entered, newest;
+	const __u64 *strangers;
+	__u32 tag;
+
+	WEIR_GLOBAL(BORROWING, s && flow && rule->bucket_ns, 0);
+	if (evicts)
+		weir_leave_lending(s, flow);
+	tag = s->view.flow.tag;
+	weir_name_remnant(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS,
+			  rule->timing);
+	until_ns = weir_page_until_ns(s->remnant.set);
+	if (until_ns && READ_ONCE(*until_ns) > weir_tick_time_ns(s->tick)) {
+		one = weir_find_remnant(s, s->remnant.set);
+		other = weir_find_remnant(s, s->remnant.other_set);
+		s->remnant.strangers_class = rule->strangers - 1;
+		strangers = config.strangers && rule->strangers && !(one | other) ? weir_strangers_word(s) : NULL;
+		if (strangers)
+			one = (READ_ONCE(*strangers) & ((1ull << WEIR_REMNANT_NAME_SHIFT) - 1)) |
+			      (__u64)s->remnant.name << WEIR_REMNANT_NAME_SHIFT;
+	}
+	WRITE_ONCE(flow->ghost[0], one);
+	WRITE_ONCE(flow->ghost[1], other);
+	if (!(one | other))
+		return 0;
+	/* The present bucket is known: else the ghost would look left over from long ago. */
+	newest = READ_ONCE(flow->newest);
+	entered = weir_now_ns(s) / rule->bucket_ns * rule->bucket_ns * 2;
+	if (newest < entered)
+		__sync_val_compare_and_swap(&flow->newest, newest, entered);
+	return 0;
+}
+
 /* Find or insert the window of this packet's flow; s->view and s->row_number then say whose and where it is. */
 static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scratch *s, const struct weir_rule *rule)
 {
+	struct weir_borrowing *flow;
 	struct weir_borrowing_set *set;
 	__u32 index = rule->slot, way;
 
@@ -52,10 +139,13 @@ static __always_inline struct weir_borrowing *weir_get_borrowing(struct weir_scr
 	way = weir_way_of(&set->flows, s->view.flow.tag);
 	/* The former owner's cells are no flow's then. */
 	if (way == WEIR_FLOW_WAYS)
-		way = WEIR_WAY(weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot));
+		way = weir_insert_flow(s, &set->flows, s->view.flow.tag, s->view.slot);
 	FORGET(s->forgotten, way);
-	s->row_number = way;
-	return WEIR_ELEMENT(set->flow, way);
+	s->row_number = WEIR_WAY(way);
+	flow = WEIR_ELEMENT(set->flow, s->row_number);
+	if (flow && way & WEIR_WAY_IS_NEW)
+		weir_begin_lending(s, flow, rule->place, way & WEIR_WAY_EVICTS);
+	return flow;
 }
 
 /* Is the entry that weir_get_borrowing() found still the flow's? */
@@ -100,6 +190,11 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 
 		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
 			return false;
+		/* No ghost lasts as long, and soon its numbers come round. */
+		if (unlikely(bucket - newest > WEIR_REMNANT_START_MASK - WEIR_REMNANT_AHEAD)) {
+			WRITE_ONCE(flow->ghost[0], 0);
+			WRITE_ONCE(flow->ghost[1], 0);
+		}
 		word = entered;
 		newest = bucket;
 	} else if (newest - bucket >= rule->window_cells) {
@@ -113,8 +208,34 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 	return true;
 }
 
+/* What the flow's ghosts count in the bucket judged in: also those that begin in a bucket yet to come. A ghost that is
+ * over is laid: its numbers would come round.
+ */
+static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_borrowing *flow,
+						  const struct weir_rule *rule)
+{
+	__u32 name = WEIR_REMNANT_NAME(s->view.flow.tag, rule->timing);
+	__u64 bucket = weir_lending_bucket(rule, s->lending.time_ns), units, sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		__u64 word = READ_ONCE(flow->ghost[i]);
+
+		if (likely(word >> WEIR_REMNANT_NAME_SHIFT != name))
+			continue;
+		if (WEIR_REMNANT_AGE(word, bucket) >= WEIR_REMNANT_AHEAD)
+			units = weir_remnant_in_window(word, word >> WEIR_REMNANT_START_SHIFT, rule->window_cells);
+		else
+			units = weir_remnant_in_window(word, bucket, rule->window_cells);
+		if (!units)
+			WRITE_ONCE(flow->ghost[i], 0);
+		sum += units;
+	}
+	return sum;
+}
+
 /* Read all cells. False: a newer bucket has begun meanwhile, so that cells may belong to another round. */
-__noinline int weir_look_at_cells(struct weir_scratch *s, const struct weir_borrowing *flow, __u32 place)
+__noinline int weir_look_at_cells(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 ring = 2 * rule->window_cells, total = 0, current = 0, cell, round;
@@ -140,8 +261,9 @@ __noinline int weir_look_at_cells(struct weir_scratch *s, const struct weir_borr
 		cell = (cell + 1) & ~is_last;
 		round -= is_last;
 	}
-	s->lending.current = current;
 	s->lending.lent = total - current;
+	s->lending.ghost = s->view.flow.tag ? weir_units_of_ghosts(s, flow, rule) : 0;
+	s->lending.current = current + s->lending.ghost;
 	weir_order(s);
 	return READ_ONCE(flow->newest) >> 1 == s->lending.newest_ns;
 }
@@ -347,16 +469,23 @@ static __always_inline void weir_mark_refused(struct weir_scratch *s, __u32 plac
 		weir_write_talker(s, place);
 }
 
-/* Until when the unit that was just counted is in a window: it lies in this window or the next, and as long a window
- * looks back on it.
+/* Until when what was just counted is in a window, and what the flow leaves behind if it is pushed out: all of it as if
+ * it were in the newest bucket, or, where something was lent, in the last one yet to come.
  */
-static __always_inline void weir_note_lending(struct weir_scratch *s, const struct weir_rule *rule)
+static __always_inline void weir_note_lending(struct weir_scratch *s, struct weir_borrowing *flow,
+					      const struct weir_rule *rule)
 {
 	struct weir_borrowing_set *set = s->view.flow.tag ? weir_borrowing_set(s) : NULL;
-	__u64 over_ns = s->lending.newest_ns + (2 * rule->window_cells + 1) * rule->bucket_ns;
+	__u64 ahead = s->lending.lent ? rule->window_cells : 0, bucket, units;
 
-	if (set)
-		weir_keep_until(s, &set->flows, s->row_number, over_ns);
+	if (!set)
+		return;
+	weir_keep_until(s, &set->flows, s->row_number,
+			s->lending.newest_ns + (ahead + rule->window_cells + 1) * rule->bucket_ns);
+	bucket = weir_lending_bucket(rule, s->lending.newest_ns) + ahead;
+	units = s->lending.current + s->lending.lent - s->lending.ghost;
+	WRITE_ONCE(flow->leaves, WEIR_REMNANT_WORD(WEIR_REMNANT_NAME(s->view.flow.tag, rule->timing), bucket, 0,
+						   weir_remnant_count_of(units), 0));
 }
 
 /* One judgement. ADMIT: counted, and the claim says where. */
@@ -420,7 +549,7 @@ __noinline int weir_judge_borrowing(struct weir_scratch *s, __u32 place, __u32 i
 	if (answer != WEIR_ANSWER_ADMIT)
 		return answer;
 	s->claim[index].kind = WEIR_CLAIM_OF_KIND;
-	weir_note_lending(s, rule);
+	weir_note_lending(s, flow, rule);
 	wait_ns = s->borrowing[index].wait_ns;
 	if (!wait_ns)
 		return answer;

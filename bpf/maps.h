@@ -43,6 +43,7 @@ enum {
 	(config.kinds & WEIR_KINDS_WITH_FLOW_SETS || WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS ||                   \
 	 config.penalises || config.warms_flows)
 #define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
+#define WEIR_PART_OVERFLOW (config.has_overflow)
 #define WEIR_PART_METERS (config.has_meters)
 #define WEIR_PART_OVERRIDES (config.has_overrides)
 #define WEIR_PART_STRANGERS (config.strangers)

@@ -90,8 +90,9 @@ static __always_inline bool weir_is_penalised_flow(struct weir_scratch *s, const
 	way = weir_way_of(&set->flows, tag);
 	FORGET(s->forgotten, way);
 	until = WEIR_ELEMENT(set->until, way);
+	/* Pushed out, it goes by its ghost, and needs no place. */
 	if (!until)
-		return false;
+		return weir_find_flow_ghost(s, tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, false);
 	word = READ_ONCE(*until);
 	if (!weir_is_planned(word, tag) || !weir_is_running(s, word))
 		return false;
@@ -150,8 +151,10 @@ __noinline __u32 weir_insert_penalised(struct weir_scratch *s, struct weir_penal
 	WEIR_GLOBAL(PENALTIES, s && set, WEIR_FLOW_WAYS);
 	way = weir_insert_flow_over(s, &set->flows, s->penalised.tag, set->until, &former);
 	word = WEIR_ELEMENT(set->until, WEIR_WAY(way));
-	if (way & WEIR_WAY_EVICTS)
+	if (way & WEIR_WAY_EVICTS) {
 		weir_count_eviction(rule->slot);
+		weir_leave_flow_ghost(s, s->place.tag, s->penalised.set, WEIR_TABLE_PENALISED_FLOWS, s->place.keep);
+	}
 	if (way & WEIR_WAY_IS_NEW && word) {
 		/* Unless a packet of the same flow, on another CPU, has found the entry and begun the penalty. */
 		__sync_val_compare_and_swap(word, former, weir_unplanned_word(s->penalised.tag));

@@ -244,7 +244,8 @@ struct weir_borrowing_claim {
 struct weir_lending {
 	__u64 word[WEIR_BORROWING_CELLS];
 	__u64 units[WEIR_BORROWING_CELLS];
-	__u64 current;	 /* units of the window ... */
+	__u64 ghost;	 /* units that the flow's ghosts count: in all windows that are looked at */
+	__u64 current;	 /* units of the window, with those ... */
 	__u64 lent;	 /* ... and of all buckets yet to come */
 	__u64 first;	 /* the number of the first bucket */
 	__u64 own;	 /* of these, the bucket of the packet's time */

@@ -292,18 +292,35 @@ static __always_inline __u64 weir_lacks_of_ghost(const struct weir_scratch *s, _
 	return lacks < s->tokens.capacity ? lacks : s->tokens.capacity;
 }
 
+/* What the overflow bucket lacks, for a flow without a ghost. */
+static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const struct weir_rule *rule)
+{
+	const struct weir_token_rate *rate = &s->tokens.clock.rate;
+	__u64 cost = (rule->counts_bytes ? s->packet.frame_bytes : 1) * rule->tokens.unit;
+
+	if (!config.has_overflow || !rule->strangers)
+		return 0;
+	return weir_join_overflow(s, s->view.flow.set, WEIR_OVERFLOW_TOKENS,
+				  (__u64)weir_token_steps(rate, cost) << WEIR_TOKEN_STEP_BITS,
+				  (__u64)weir_token_steps(rate, s->tokens.capacity) << WEIR_TOKEN_STEP_BITS);
+}
+
 /* The flow of s->view has just got the bucket s->row_number: leave the ghost of who had it, and take what the flow's
  * own says that it lacks, as a packet would.
  */
 __noinline int weir_begin_bucket(struct weir_scratch *s, struct weir_token_set *set, __u32 evicts, __u32 nth)
 {
 	struct weir_token_bucket *bucket;
+	const struct weir_rule *rule;
 	__u64 left_ns, lacks;
 
 	WEIR_GLOBAL(GHOSTS, s && set, 0);
 	if (evicts)
 		weir_leave_flow_ghost(s, s->place.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, s->place.keep);
-	left_ns = weir_lay_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS);
+	left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_TOKEN_FLOWS, true);
+	rule = weir_rule(s->rule[nth & (WEIR_PACKET_RULES_MAX - 1)]);
+	if (!left_ns)
+		left_ns = weir_overflow_ns(s, rule);
 	lacks = left_ns ? weir_lacks_of_ghost(s, left_ns) : 0;
 	bucket = WEIR_ELEMENT(set->bucket, s->row_number);
 	if (!lacks || !bucket)

@@ -91,12 +91,9 @@ struct weir_rule {
 	__u8 storage;	      /* enum weir_storage */
 	__u8 window;	      /* enum weir_window_kind */
 	__u8 window_cells;
-	__u8 counts_bytes; /* a packet's batch is the bytes of its frame, not 1 */
-	__u8 observes;	   /* counts what it would drop, and passes it */
-	union {
-		__u8 unit_bits; /* borrowing: of a cell; weir_borrowing_unit_bits() */
-		__u8 strangers; /* windows: 1 + WEIR_STRANGERS_CLASS() of `whenFull: aggregate`; 0: evict */
-	};
+	__u8 counts_bytes;    /* a packet's batch is the bytes of its frame, not 1 */
+	__u8 observes;	      /* counts what it would drop, and passes it */
+	__u8 strangers;	      /* whenFull aggregate: of windows 1 + WEIR_STRANGERS_CLASS(), of others 1; evict: 0 */
 	__u8 threshold_moves; /* enum weir_moves */
 	__u8 asks_all;	      /* its window is longer than an epoch of presence: ask every CPU */
 	__be32 source_mask4;  /* the part of an address that belongs to the key */
@@ -113,12 +110,15 @@ struct weir_rule {
 	__u8 overrides_destination; /* ... by destination address, not source */
 	__u16 key_fields;	    /* enum weir_key_field, or-ed */
 	__u8 judges;		    /* of system rules: enum weir_work, or-ed */
-	__u8 signal;		    /* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
-	__u32 meter;		    /* place of an associated rule's meter, or of a meter's reader */
-	__u32 penalty_ms;	    /* blockDurationInMs; 0: none */
-	__u32 penalty_ms_max;	    /* blockDurationMaxInMs, or the same */
-	__u64 queueing_ns_max;	    /* throttling: the longest wait; borrowing: every wait is shorter */
-	struct weir_cost cost;	    /* throttling: for `threshold` */
+	union {
+		__u8 signal;	/* of kind SYSTEM: enum weir_system_metric, perhaps with WEIR_SIGNAL_BBR */
+		__u8 unit_bits; /* of kind BORROWING: of a cell; weir_borrowing_unit_bits() */
+	};
+	__u32 meter;	       /* place of an associated rule's meter, or of a meter's reader */
+	__u32 penalty_ms;      /* blockDurationInMs; 0: none */
+	__u32 penalty_ms_max;  /* blockDurationMaxInMs, or the same */
+	__u64 queueing_ns_max; /* throttling: the longest wait; borrowing: every wait is shorter */
+	struct weir_cost cost; /* throttling: for `threshold` */
 	union {
 		struct weir_warm_up warm_up; /* if warms_flows */
 		struct weir_tokens tokens;   /* of rules with tokens */
@@ -290,6 +290,7 @@ struct weir_config {
 	__u32 sizes[WEIR_TABLE_COUNT]; /* of the tables (weir_tables.def); 0: no such table */
 	__u32 presence_shift;	       /* an epoch is 2^this ns */
 	__u32 strangers;	       /* classes with a rule that says `whenFull: aggregate`, one bit each */
+	__u32 has_overflow;	       /* such a rule goes by tokens or planned times */
 	__u32 drop_malformed;
 	__u32 drop_unsupported;
 	__u32 drop_non_ip;

@@ -53,6 +53,7 @@ _Static_assert(sizeof(struct weir_remnant_set) == 64, "one cache line");
  * and the table is less than a quarter of what an instance takes on two CPUs.
  */
 #define WEIR_REMNANTS_PER_ROW 4
+#define WEIR_REMNANTS_OF_LENDERS 2 /* times as many: their tables have nearly twice as many places as rows */
 
 #define WEIR_REMNANT_COUNT_BITS 11
 #define WEIR_REMNANT_COUNT_MASK ((1u << WEIR_REMNANT_COUNT_BITS) - 1)

@@ -279,28 +279,41 @@ _Static_assert(sizeof(struct weir_flow_set) == 64, "one cache line");
 #define WEIR_KEEP_STEPS_MAX (1u << 28)
 #define WEIR_KEEP_NS_MAX (((__u64)WEIR_KEEP_STEPS_MAX - 2) << WEIR_KEEP_STEP_BITS)
 
-/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/ghosts.h). Behind the sets stands one
- * more: until when some ghost may count, and how many were lost.
+/* Map `ghosts`: what flows leave behind that are pushed out of such sets (bpf/ghosts.h). Behind the sets come overflow
+ * buckets, of what is lost of the ghosts of a set of flows (whenFull: aggregate), and the head: until when some ghost
+ * may count, and how many were lost.
  */
-#define WEIR_GHOST_WAYS 16
+#define WEIR_GHOST_WAYS 32 /* for each set of seven flows: ghosts for four times as many and more */
 #define WEIR_GHOST_TIME_BITS 40
 #define WEIR_GHOST_TIME_MASK ((1ull << WEIR_GHOST_TIME_BITS) - 1)
 #define WEIR_GHOST_STEP_BITS 13
-#define WEIR_GHOST_SETS_OF_SET 2			   /* ghosts for four times the flows of a set and more */
-static inline __u32 weir_ghost_index(__u32 set, __u32 tag) /* modulo the number of sets */
+
+/* The ghosts of a set of flows. Those of penalties lie half a table further, as a flow may have both. */
+static inline __u32 weir_ghost_index(__u32 set, int is_penalty, __u32 sets)
 {
-	return set * WEIR_GHOST_SETS_OF_SET + (tag & (WEIR_GHOST_SETS_OF_SET - 1));
+	return (set + (is_penalty ? sets / 2 : 0)) & (sets - 1);
 }
+
+/* Four words, for which an eighth of an element has room: until when a ghost that was lost would have counted; and by
+ * that time two buckets that flows without place and ghost share. In steps of 2^13 ns, as ghosts.
+ */
+#define WEIR_OVERFLOW_WORDS 4
+#define WEIR_OVERFLOWS (WEIR_GHOST_WAYS / WEIR_OVERFLOW_WORDS)
+enum weir_overflow { WEIR_OVERFLOW_LOST, WEIR_OVERFLOW_TOKENS, WEIR_OVERFLOW_PLANNED };
+#define WEIR_GHOST_OVERFLOW(sets, set) ((sets) + ((set) & ((sets)-1)) / WEIR_OVERFLOWS)
+#define WEIR_GHOST_HEAD(sets) ((sets) + (sets) / WEIR_OVERFLOWS)
+
 struct weir_ghost_set {
 	union {
 		__u64 word[WEIR_GHOST_WAYS];
-		struct { /* of the last one */
+		struct { /* of the head */
 			__u64 until_ns;
 			__u64 displaced; /* ghosts that were lost while they counted */
+			__u64 joined;	 /* flows that took from an overflow bucket */
 		};
 	};
 };
-_Static_assert(sizeof(struct weir_ghost_set) == 128, "two cache lines, next to each other");
+_Static_assert(sizeof(struct weir_ghost_set) == 256, "four cache lines, next to each other");
 
 /* Map `throttled_flows`. A `last` word holds, from the lowest bit: the planned time of the flow's latest packet (ns +
  * 1, cut to WEIR_LAST_BITS), a bit that penalties use, and five bits of its tag. A word with another flow's bits is
@@ -370,7 +383,9 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 struct weir_borrowing {
 	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in */
 	__u64 cell[WEIR_BORROWING_CELLS];
-	__u64 pad[3];
+	/* Of flows, as remnants (weir_remnants.h), whose names tell whether they are this flow's: */
+	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
+	__u64 leaves;	/* what it leaves behind of these cells when it is pushed out */
 };
 _Static_assert(sizeof(struct weir_borrowing) == 192, "three cache lines");
 

@@ -221,7 +221,7 @@ static void memory_grows_with_overrides_and_shared_tables(void **state)
 	image = build(ruleset);
 	weir_image_memory(image, 2, &after);
 	assert_int_equal(after.shared - before.shared,
-			 1023 * 128 + (1024 * WEIR_GHOST_SETS_OF_SET + 1) * sizeof(struct weir_ghost_set));
+			 1023 * 128 + (WEIR_GHOST_HEAD(1024) + 1) * sizeof(struct weir_ghost_set));
 	assert_in_range(after.matching - before.matching, 100 * 100, 100 * 200);
 	weir_image_free(image);
 	weir_ruleset_free(ruleset);

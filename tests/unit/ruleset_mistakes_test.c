@@ -211,6 +211,10 @@ static void mistake_in_a_rule_is_told_at_its_place(void **state)
 		{RULE("threshold: 7"), 5, 3, "'threshold' is given twice: first in line 4", NULL},
 		{RULE("name: a;b"), 5, 9, "contains ';'", NULL},
 		{RULE("whenFull: agregate"), 5, 13, "'agregate'", "aggregate"},
+		{RULE("relationStrategy: AssociatedResource\n  refResource: web\n  whenFull: aggregate"), 7, 13,
+		 "'whenFull' is for windows, token buckets and planned times", "leave it out"},
+		{RULE("metricType: Concurrency\n  whenFull: evict"), 6, 13,
+		 "'whenFull' is for windows, token buckets and planned times", "leave it out"},
 		{RULE("blockDurationInMs: 0"), 5, 22, "blockDurationInMs: '0' is out of range",
 		 "write 1 to 4294967295"},
 		{RULE("blockDurationInMs: 4294967296"), 5, 22, "blockDurationInMs: '4294967296' is out of range", NULL},
@@ -348,7 +352,6 @@ static void legal_but_surely_not_meant_is_warned_of(void **state)
 {
 	static const struct sample samples[] = {
 		{RULE("warmUpPeriodSec: 10"), 5, 20, "'warmUpPeriodSec' has no effect", NULL},
-		{RULE("window: tokens\n  whenFull: aggregate"), 6, 13, "'whenFull' has no effect: it is for", NULL},
 		{"resources:\n- {name: r}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate}\n", 4, 41,
 		 "'whenFull' has no effect: resource 'r' has no flow key", "leave it out"},
 		{"resources:\n- {name: r, flow: source}\nrules:\n- {resource: r, threshold: 9, whenFull: aggregate, "

@@ -183,6 +183,8 @@ static int act(const struct weir_options *options, struct weir_diag *diag)
 	err = find_rule(options, &release, diag);
 	if (!err)
 		err = weir_penalties_each(instance, true, end_if_meant, &release, diag);
+	if (!err && release.means_all)
+		err = weir_penalties_lay_ghosts(instance, diag);
 	if (err)
 		return err;
 	if (release.ended) {

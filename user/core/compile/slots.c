@@ -539,7 +539,10 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 /* Strangers are counted by the windows of the first timings alone. */
 static int check_strangers(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
 {
-	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !has_flows(slotting, rule))
+	const struct weir_kind *kind = weir_kind_of(rule);
+
+	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !has_flows(slotting, rule) ||
+	    !(kind->keeps_window || kind->lends))
 		return 0;
 	return weir_diag_error(
 		slotting->diag, &rule->place, NULL,

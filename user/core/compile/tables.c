@@ -111,13 +111,19 @@ static void size_penalties(const struct weir_previous *previous, struct weir_ima
 
 /* ---- ghosts ---- */
 
+static bool leaves_two_ghosts(const struct weir_rule_info *rule)
+{
+	return weir_penalises_flows(rule) && (weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule));
+}
+
 /* Of four flows for each that has a place. */
 static void size_ghosts(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
 {
+	const uint32_t each = weir_any_rule(leaves_two_ghosts, image->rule_info, image->rule_slots) ? 2 : 1;
 	const struct weir_sizing ghosts = {
 		.table = WEIR_TABLE_GHOSTS,
 		.keeps = weir_leaves_ghosts,
-		.sets = weir_shared_sets(image) * WEIR_GHOST_SETS_OF_SET,
+		.sets = weir_shared_sets(image) * each,
 		.is_told = true,
 	};
 

@@ -52,7 +52,7 @@ void weir_check_reference(struct weir_reader *reader, const struct weir_draft *d
 
 const struct weir_kind weir_kind_associated = {
 	.is_chosen = is_chosen,
-	.fields = WEIR_RULE_FIELDS_ALL,
+	.fields = WEIR_RULE_FIELDS_ALL & ~(1u << RULE_WHEN_FULL),
 	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",

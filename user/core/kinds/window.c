@@ -13,18 +13,6 @@ static bool is_chosen(const struct weir_choices *choices)
 	return true; /* what no other kind takes */
 }
 
-/* Who has no flows has no flow that is pushed out. */
-static void warn_of_no_flows(struct weir_reader *reader, const struct weir_draft *draft)
-{
-	const struct weir_ruleset_rule *rule = draft->rule;
-
-	if (draft->value[RULE_WHEN_FULL] && draft->has_resource && !weir_flow_of(reader->ruleset, rule)->fields)
-		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",
-			  "'whenFull' has no effect: %s '%.*s' has no flow key",
-			  rule->has_own_key ? "rule" : "resource",
-			  WEIR_SHOWN(rule->has_own_key ? rule->name : weir_resource_of(reader->ruleset, rule)->name));
-}
-
 /* ---- flow tables ---- */
 
 static bool is_narrow(const struct weir_rule_info *rule)
@@ -130,17 +118,24 @@ static void size_remnants(const struct weir_previous *previous, struct weir_imag
 	struct weir_config *config = &image->config;
 
 	config->sizes[WEIR_TABLE_REMNANTS] = WEIR_REMNANT_PAGE_SETS;
-	if (weir_any_rule(keeps_windows, image->rule_info, image->rule_slots))
+	if (weir_any_rule(weir_leaves_remnants, image->rule_info, image->rule_slots))
 		config->sizes[WEIR_TABLE_REMNANTS] = image->flows_per_cpu / WEIR_REMNANT_WAYS * WEIR_REMNANTS_PER_ROW;
-	if (previous->sizes[WEIR_TABLE_REMNANTS] && weir_any_rule(keeps_windows, previous->rules, previous->rule_slots))
+	if (weir_any_rule(weir_has_borrowing_flows, image->rule_info, image->rule_slots))
+		config->sizes[WEIR_TABLE_REMNANTS] *= WEIR_REMNANTS_OF_LENDERS;
+	if (previous->sizes[WEIR_TABLE_REMNANTS] &&
+	    weir_any_rule(weir_leaves_remnants, previous->rules, previous->rule_slots))
 		config->sizes[WEIR_TABLE_REMNANTS] = previous->sizes[WEIR_TABLE_REMNANTS];
 }
 
-/* Whose units strangers count: 1 + the class, or 0 for a rule that evicts. */
+/* What a rule that aggregates has in common with others: of windows 1 + the class whose units strangers count; of what
+ * leaves ghosts 1. 0: it evicts.
+ */
 static uint8_t strangers_of(const struct weir_rule *rule, const struct weir_rule_info *info)
 {
-	if (!info->aggregates || !has_flows(rule))
+	if (!info->aggregates || !info->identity.key_fields)
 		return 0;
+	if (!weir_leaves_remnants(info))
+		return 1;
 	return 1 + WEIR_STRANGERS_CLASS(rule->timing, rule->storage == WEIR_STORAGE_NARROW);
 }
 
@@ -156,7 +151,10 @@ static void size_strangers(const struct weir_previous *previous, struct weir_ima
 		if (!strangers)
 			continue;
 		rule->strangers = strangers;
-		config->strangers |= 1u << (strangers - 1);
+		if (weir_leaves_remnants(&image->rule_info[rule->slot]))
+			config->strangers |= 1u << (strangers - 1);
+		else
+			config->has_overflow = true;
 	}
 	if (config->strangers || (previous->sizes[WEIR_TABLE_STRANGERS] &&
 				  config->sizes[WEIR_TABLE_REMNANTS] == previous->sizes[WEIR_TABLE_REMNANTS]))
@@ -178,9 +176,6 @@ const struct weir_kind weir_kind_window = {
 	.threshold_hint = "say how many packets an interval may hold: 'threshold: 1000'",
 	.below_one = "a threshold below 1 admits nothing",
 	.below_one_hint = "a packet is admitted whole or not at all",
-	.own_fields = 1u << RULE_WHEN_FULL,
-	.own_condition = "a window of the rule's own resource, with buckets",
-	.warn = warn_of_no_flows,
 	.has_interval = true,
 	.keeps_window = true,
 	.size_tables = size_tables,

@@ -273,6 +273,22 @@ static void warn_of_idle_rule(struct weir_reader *reader, const struct weir_draf
 	}
 }
 
+/* Who asks for it where it cannot be must not believe that the limit holds. */
+static void check_when_full(struct weir_reader *reader, const struct weir_draft *draft)
+{
+	const struct weir_ruleset_rule *rule = draft->rule;
+
+	if (!(weir_kind_of(rule)->fields >> RULE_WHEN_FULL & 1))
+		weir_complain(reader, draft->value[RULE_WHEN_FULL],
+			      "leave it out: docs/rules.md says what becomes of such flows",
+			      "'whenFull' is for windows, token buckets and planned times of the rule's own resource");
+	else if (draft->has_resource && !weir_flow_of(reader->ruleset, rule)->fields)
+		weir_warn(reader, draft->value[RULE_WHEN_FULL], "leave it out",
+			  "'whenFull' has no effect: %s '%.*s' has no flow key",
+			  rule->has_own_key ? "rule" : "resource",
+			  WEIR_SHOWN(rule->has_own_key ? rule->name : weir_resource_of(reader->ruleset, rule)->name));
+}
+
 void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 {
 	const struct weir_ruleset_rule *rule = draft->rule;
@@ -292,6 +308,8 @@ void weir_check_rule(struct weir_reader *reader, const struct weir_draft *draft)
 		check_overrides(reader, draft);
 	if (rule->cluster)
 		weir_check_cluster(reader, draft);
+	if (draft->value[RULE_WHEN_FULL])
+		check_when_full(reader, draft);
 	/* What a mistake left out must not be blamed for what remains. */
 	if (reader->mistakes != draft->mistakes_before)
 		return;

@@ -95,7 +95,13 @@ static inline bool weir_penalises(const struct weir_rule_info *rule)
 /* A flow of its that is pushed out of a full table leaves a ghost (bpf/ghosts.h). */
 static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 {
-	return weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule);
+	return weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule) || weir_penalises_flows(rule);
+}
+
+/* ... a remnant, as windows do (bpf/remnants.h). */
+static inline bool weir_leaves_remnants(const struct weir_rule_info *rule)
+{
+	return rule->identity.key_fields && (weir_has_window(rule) || weir_lends(rule));
 }
 
 /* Tables that all CPUs share remember its flows for longer than its slot's rows. */

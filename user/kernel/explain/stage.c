@@ -10,6 +10,7 @@
 #include "kind/kind.h"
 #include "program/copy.h"
 #include "tables/shared_sets.h"
+#include "weir_borrowing.h"
 
 /* Both candidate sets of a flow lie in one chunk, and the lab has one of each format. */
 #define LAB_CHUNK 0
@@ -81,13 +82,16 @@ static int add_set(struct weir_stage *stage, enum weir_table_id table, uint64_t 
 static int add_ghosts(struct weir_stage *stage, enum weir_table_id table, uint64_t hash)
 {
 	const struct weir_config *config = weir_object_config(stage->object);
-	const uint32_t ghosts = config->sizes[WEIR_TABLE_GHOSTS], tag = weir_shared_tag(hash);
+	const uint32_t ghosts = config->sizes[WEIR_TABLE_GHOSTS];
 	const uint32_t set = weir_shared_set(hash, config->sizes[table]);
-	int err = 0;
+	int err;
 
-	if (ghosts)
-		err = add_element(stage, WEIR_TABLE_GHOSTS, weir_ghost_index(set, tag) & (ghosts - 1));
-	return err || !ghosts ? err : add_element(stage, WEIR_TABLE_GHOSTS, ghosts);
+	if (!ghosts)
+		return 0;
+	err = add_element(stage, WEIR_TABLE_GHOSTS, weir_ghost_index(set, table == WEIR_TABLE_PENALISED_FLOWS, ghosts));
+	if (!err)
+		err = add_element(stage, WEIR_TABLE_GHOSTS, WEIR_GHOST_OVERFLOW(ghosts, set));
+	return err ?: add_element(stage, WEIR_TABLE_GHOSTS, WEIR_GHOST_HEAD(ghosts));
 }
 
 /* The element of a whole resource, by its rule's slot, or the shared set of a flow with a key. */
@@ -195,19 +199,19 @@ static int add_page(struct weir_stage *stage, int fd, uint32_t live, uint32_t la
 	return 0;
 }
 
-/* What the flow's rows left behind, where the stage's program looks for it: its sets of rows have smaller numbers. */
-static int add_remnants(struct weir_stage *stage, uint64_t hash, uint32_t tag, const struct format *format)
+/* What the flow left behind, beside these sets of rows, where the stage's program looks for it. */
+static int add_remnants(struct weir_stage *stage, uint32_t live_rows, uint32_t lab_rows, uint32_t tag,
+			uint32_t page_sets)
 {
 	const uint32_t sets = stage->instance->info.tables[WEIR_TABLE_REMNANTS].size;
-	const uint32_t live_rows = (uint32_t)hash, lab_rows = (uint32_t)hash & (format->sets_per_chunk - 1);
 	const uint32_t rows[][2] = {{live_rows, lab_rows},
-				    {WEIR_OTHER_SET(live_rows, tag, format->page_sets),
-				     WEIR_OTHER_SET(lab_rows, tag, format->page_sets)}};
+				    {WEIR_OTHER_SET(live_rows, tag, page_sets),
+				     WEIR_OTHER_SET(lab_rows, tag, page_sets)}};
 	const int fd = live_fd(stage, WEIR_TABLE_REMNANTS);
 
 	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(rows); i++) {
-		const uint32_t live = weir_remnant_set_beside(rows[i][0], tag, format->page_sets, sets);
-		const uint32_t lab = weir_remnant_set_beside(rows[i][1], tag, format->page_sets, sets);
+		const uint32_t live = weir_remnant_set_beside(rows[i][0], tag, page_sets, sets);
+		const uint32_t lab = weir_remnant_set_beside(rows[i][1], tag, page_sets, sets);
 		struct weir_remnant_set *to = stage_remnants(stage, lab);
 		int err;
 
@@ -257,7 +261,9 @@ static int add_rows(struct weir_stage *stage, const struct weir_rule *counted, u
 		return -ENOMEM;
 	if (!format.live_sets)
 		return 0;
-	if (add_remnants(stage, hash, tag, &format) || add_strangers(stage, hash, tag, format.sets_per_chunk))
+	/* Its sets of rows have smaller numbers. */
+	if (add_remnants(stage, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag, format.page_sets) ||
+	    add_strangers(stage, hash, tag, format.sets_per_chunk))
 		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
 	if (bpf_map_lookup_elem(live_fd(stage, format.map), &key, chunks))
@@ -346,6 +352,18 @@ static int add_breaker(struct weir_stage *stage, const struct weir_rule *rule, c
 	return err;
 }
 
+/* A window that lends, and what the flow left behind. */
+static int add_lending(struct weir_stage *stage, const struct weir_rule *rule, uint64_t hash)
+{
+	const uint32_t sets = weir_object_config(stage->object)->sizes[WEIR_TABLE_BORROWING_FLOWS];
+	const uint32_t tag = weir_shared_tag(hash), rows = WEIR_BORROWING_ROW_SET(weir_shared_set(hash, sets), tag);
+	int err = add_shared(stage, rule, hash, WEIR_TABLE_BORROWING_RESOURCES, WEIR_TABLE_BORROWING_FLOWS);
+
+	if (err || !rule->key_fields || !stage->instance)
+		return err;
+	return add_remnants(stage, rows, rows, tag, WEIR_BORROWING_PAGE_SETS);
+}
+
 /* ---- the contract ---- */
 
 /* Where a kind keeps flows, and resources without a flow key. */
@@ -364,6 +382,8 @@ static int add_kind(struct weir_stage *stage, const struct weir_rule *rule, cons
 	const enum weir_kind_id id = rule->kind % WEIR_KIND_COUNT;
 	const struct weir_kind *kind = weir_kinds[id];
 
+	if (kind->lends)
+		return add_lending(stage, rule, flow->hash);
 	if (kind_tables[id].flows != WEIR_TABLE_NONE)
 		return add_leaving(stage, rule, flow->hash, kind_tables[id].lone, kind_tables[id].flows);
 	if (kind->keeps_window)
@@ -386,6 +406,8 @@ int weir_stage_add(struct weir_stage *stage, const struct weir_lab_flow *flow)
 		err = add_element(stage, WEIR_TABLE_PENALISED_RULES, rule->slot);
 	if (!err && rule->penalty_ms && rule->key_fields)
 		err = add_set(stage, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
+	if (!err && rule->penalty_ms && rule->key_fields)
+		err = add_ghosts(stage, WEIR_TABLE_PENALISED_FLOWS, flow->hash);
 	return err;
 }
 

@@ -453,10 +453,9 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 
 /* By what becomes of a flow that loses its place in a full table. */
 struct evictions {
-	uint64_t remembered;			/* windows: remnants; tokens, Throttling: ghosts */
-	uint64_t forgotten;			/* lending: it begins anew */
-	uint64_t connections;			/* connections and breakers */
-	const char *forgetful, *of_connections; /* the first such rules that lost one */
+	uint64_t remembered;	    /* windows: remnants; tokens, Throttling, penalties: ghosts */
+	uint64_t connections;	    /* connections and breakers */
+	const char *of_connections; /* the first such rule that lost one */
 };
 
 static void sum_evictions(const struct weir_instance *instance, const struct weir_counters *counters,
@@ -472,17 +471,14 @@ static void sum_evictions(const struct weir_instance *instance, const struct wei
 		if (kind->counts_connections || kind->is_breaker) {
 			sum->connections += evicted;
 			sum->of_connections = sum->of_connections ?: evicted ? rule->name : NULL;
-		} else if (kind->lends) {
-			sum->forgotten += evicted;
-			sum->forgetful = sum->forgetful ?: evicted ? rule->name : NULL;
 		} else {
 			sum->remembered += evicted;
 		}
 	}
 }
 
-/* Flows of windows, token buckets and planned times that were pushed out are remembered, until there is no room for
- * that either: they begin anew, and may have more than their limit. Those of other kinds begin anew at once.
+/* Flows of windows, token buckets, planned times and penalties that were pushed out are remembered, until there is no
+ * room for that either: they begin anew, and may have more than their limit. Those of other kinds begin anew at once.
  */
 static void examine_evictions(const char *name, struct weir_findings *findings)
 {
@@ -508,18 +504,12 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
 			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
 			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
-	if (evictions.forgotten)
-		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
-			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
-			  "bounds all of them together",
-			  "%llu flows of rule '%.40s' and the like (lending) lost their place and "
-			  "began anew: they may have passed more than their limits",
-			  (unsigned long long)evictions.forgotten, evictions.forgetful);
 	if (remnants.ghosts_displaced)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
 			  "bounds all of them together",
-			  "%llu flows of instance '%s' (tokens, Throttling) lost their place, were forgotten and began "
+			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their place, were "
+			  "forgotten and began "
 			  "anew: they may have passed more than their limits",
 			  (unsigned long long)remnants.ghosts_displaced, name);
 	if (evictions.connections)

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "host/host.h"
+#include "program/array.h"
 
 struct scan {
 	struct weir_penalised_flows flows;
@@ -75,6 +77,22 @@ int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_
 		return weir_diag_fail(diag, -err, NULL, "cannot read the penalties of instance '%s'", instance->name);
 	weir_penalties_visit(&penalties, instance->rules, weir_host_now_ns(), visit, data);
 	weir_penalties_unmap(&penalties);
+	return 0;
+}
+
+int weir_penalties_lay_ghosts(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_GHOSTS].size;
+	struct weir_ghost_set *ghosts;
+
+	if (!sets || !weir_penalties_are_given(instance) || instance->is_foreign[WEIR_TABLE_GHOSTS])
+		return 0;
+	ghosts = weir_array_map(instance->map_fd[WEIR_TABLE_GHOSTS], sets, sizeof(*ghosts), true);
+	if (!ghosts)
+		return weir_diag_fail(diag, errno, NULL,
+				      "cannot end the penalties of instance '%s' that were pushed out", instance->name);
+	memset(ghosts, 0, sets * sizeof(*ghosts));
+	weir_array_unmap(ghosts, sets, sizeof(*ghosts));
 	return 0;
 }
 

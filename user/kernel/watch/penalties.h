@@ -22,6 +22,11 @@ struct weir_penalised_flows {
 int weir_penalties_each(const struct weir_instance *instance, bool writes, weir_penalty_visit *visit, void *data,
 			struct weir_diag *diag);
 
+/* End the penalties that were pushed out of a full table, with all else that flows have left behind so: nobody knows
+ * whose each is.
+ */
+int weir_penalties_lay_ghosts(const struct weir_instance *instance, struct weir_diag *diag);
+
 /* The `most` penalties of a rule, or of WEIR_ANY_RULE, that last longest yet. The caller owns *ret_flows. */
 int weir_penalties_read(const struct weir_instance *instance, uint32_t rule_slot, size_t most,
 			struct weir_penalised_flows *ret_flows, struct weir_diag *diag);

@@ -84,15 +84,16 @@ static int add_heads(const struct weir_instance *instance, uint32_t sets, struct
 
 static int add_ghosts(const struct weir_instance *instance, struct weir_remnants_sum *sum)
 {
-	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size;
+	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size, last = WEIR_GHOST_HEAD(ghosts);
 	struct weir_ghost_set head;
 
 	if (!ghosts || instance->is_foreign[WEIR_TABLE_GHOSTS])
 		return 0;
-	if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_GHOSTS], &ghosts, &head))
+	if (bpf_map_lookup_elem(instance->map_fd[WEIR_TABLE_GHOSTS], &last, &head))
 		return -errno;
 	sum->ghosts_displaced = head.displaced;
 	sum->displaced += head.displaced;
+	sum->joined += head.joined;
 	return 0;
 }
 
