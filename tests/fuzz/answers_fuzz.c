@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "cluster/ledger.h"
-#include "cluster/roll.h"
-#include "sharing/replies.h"
+#include "shares/ledger.h"
+#include "shares/roll.h"
+#include "store/replies.h"
 
 static volatile size_t all_read;
 

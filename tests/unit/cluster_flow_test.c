@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cluster/flow.h"
-#include "cluster/flow_name.h"
+#include "shares/flow.h"
+#include "shares/flow_name.h"
 #include "weir_abi.h"
 
 #define MS 1000000ull

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cluster/roll.h"
+#include "shares/roll.h"
 
 static enum weir_roll_change see(struct weir_roll *roll, uint32_t ledger, const char *name, const char *state)
 {

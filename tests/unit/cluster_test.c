@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cluster/demand.h"
-#include "cluster/ledger.h"
-#include "cluster/share.h"
+#include "shares/demand.h"
+#include "shares/ledger.h"
+#include "shares/share.h"
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)

@@ -14,7 +14,7 @@
 #include "report/flows.h"
 #include "report/keys.h"
 #include "rules/quantity.h"
-#include "watch/borrowing.h"
+#include "state/borrowing.h"
 
 static const struct weir_option own_options[] = {
 	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},

@@ -14,8 +14,8 @@
 #include "print.h"
 #include "rules/quantity.h"
 #include "rules/values.h"
+#include "store/store.h"
 #include "terminal.h"
-#include "sharing/store.h"
 
 #define MOST_DEFAULT 20
 #define MOST_MAX 1000000

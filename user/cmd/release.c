@@ -11,7 +11,7 @@
 #include "print.h"
 #include "report/keys.h"
 #include "rules/values.h"
-#include "watch/penalties.h"
+#include "state/penalties.h"
 
 const struct weir_command weir_release_command = {
 	.name = "release",

@@ -13,8 +13,8 @@
 #include "instance/instance.h"
 #include "report/cluster.h"
 #include "report/flows.h"
-#include "watch/counters.h"
-#include "watch/offenders.h"
+#include "state/counters.h"
+#include "state/offenders.h"
 #include "words/words.h"
 
 #define WEIR_TOP_FLOWS_MAX 200

@@ -24,7 +24,7 @@
 #include "program/array.h"
 #include "program/signals.h"
 #include "program/thresholds.h"
-#include "sharing/sharing.h"
+#include "tables/share_schedule.h"
 
 #define SECOND_NS WEIR_NSEC_PER_SEC
 /* Several heartbeats in the shortest validity there is, a second. Divides a second: warm-up goes by whole ones. */
@@ -69,6 +69,7 @@ struct weir_controller {
 	int timer_fd;
 	struct weir_instance *instance;
 	struct weir_thresholds *thresholds;
+	const struct weir_sharing_calls *sharing_calls;
 	struct weir_sharing *sharing; /* NULL: hosts share no rule */
 	struct weir_memory *memory;   /* NULL: no rule asks for it */
 	struct weir_memory_use memory_use;
@@ -280,7 +281,7 @@ static int open_all(struct weir_controller *controller, struct weir_diag *diag)
 	if (!err)
 		err = open_signals(controller, diag);
 	if (!err)
-		err = weir_sharing_follow(&controller->sharing, controller->instance, diag);
+		err = controller->sharing_calls->follow(&controller->sharing, controller->instance, diag);
 	weir_bound_memory();
 	return err;
 }
@@ -388,7 +389,7 @@ static int step(struct weir_controller *controller, struct weir_diag *diag)
 		read_memory(controller, now_ns, diag);
 	sample(controller, now_ns);
 	if (controller->sharing)
-		weir_sharing_step(controller->sharing, diag);
+		controller->sharing_calls->step(controller->sharing, diag);
 	watch_links(controller, now_ns, diag);
 	listen_for_others(controller, now_ns);
 	if (controller->must_follow)
@@ -441,7 +442,8 @@ static int arm(const struct weir_controller *controller, struct weir_diag *diag)
 {
 	uint64_t period_ns = controller->memory ? MEMORY_PERIOD_NS : PERIOD_NS;
 	uint64_t next_ns = (weir_host_now_ns() - TICK_DELAY_NS) / period_ns * period_ns + period_ns + TICK_DELAY_NS;
-	uint64_t sharing_ns = weir_sharing_due_ns(controller->sharing) + 1; /* a time of 0 would be none */
+	uint64_t sharing_ns =
+		controller->sharing_calls->due_ns(controller->sharing) + 1; /* a time of 0 would be none */
 	struct itimerspec due = {};
 
 	if (sharing_ns && sharing_ns < next_ns)
@@ -473,7 +475,7 @@ static int wait_for_tick(struct weir_controller *controller, int wake_fd, struct
 		{.fd = controller->timer_fd, .events = POLLIN},
 		{.fd = controller->memory ? weir_memory_pressure_fd(controller->memory) : -1, .events = POLLPRI},
 		{.fd = -1, .events = POLLIN},
-		weir_sharing_poll(controller->sharing),
+		controller->sharing_calls->poll(controller->sharing),
 	};
 	const int pause_ms = follow_pause_ms(controller);
 	int err = arm(controller, diag);
@@ -532,8 +534,8 @@ static int watch_interfaces(struct weir_controller *controller, struct weir_diag
 	return 0;
 }
 
-int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
-			 struct weir_diag *diag)
+int weir_controller_open(const char *instance, uint64_t attached_ns, const struct weir_sharing_calls *sharing_calls,
+			 struct weir_controller **ret_controller, struct weir_diag *diag)
 {
 	_cleanup_(weir_controller_freep) struct weir_controller *controller = calloc(1, sizeof(*controller));
 	int err;
@@ -542,6 +544,7 @@ int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot control instance '%s'", instance);
 	snprintf(controller->name, sizeof(controller->name), "%s", instance);
 	controller->lock_fd = controller->timer_fd = controller->link_watch_fd = -1;
+	controller->sharing_calls = sharing_calls;
 
 	/* First, as it says it best when nothing is attached. */
 	err = weir_instance_open_now(instance, &controller->instance, diag);
@@ -594,7 +597,7 @@ void weir_controller_free(struct weir_controller *controller)
 		munmap(controller->control, control_bytes());
 	}
 	weir_thresholds_free(controller->thresholds);
-	weir_sharing_free(controller->sharing);
+	controller->sharing_calls->free(controller->sharing);
 	weir_memory_free(controller->memory);
 	weir_signals_close(controller->signals);
 	weir_instance_free(controller->instance);
@@ -608,7 +611,7 @@ void weir_controller_free(struct weir_controller *controller)
 void weir_controller_give_back(struct weir_controller *controller)
 {
 	if (controller->sharing)
-		weir_sharing_leave(controller->sharing);
+		controller->sharing_calls->leave(controller->sharing);
 }
 
 void weir_controller_leave(struct weir_controller *controller)
@@ -625,7 +628,7 @@ void weir_controller_hear(struct weir_controller *controller, const uint64_t *dr
 uint32_t weir_controller_rule_count(const struct weir_controller *controller)
 {
 	return weir_thresholds_count(controller->thresholds) + controller->sampled_rules +
-	       weir_sharing_rule_count(controller->sharing);
+	       controller->sharing_calls->rule_count(controller->sharing);
 }
 
 /* ---- looking on ---- */

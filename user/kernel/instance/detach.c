@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "host/host.h"
 #include "host/bpffs.h"
+#include "host/host.h"
 #include "pace/pace.h"
 #include "pins/info.h"
 

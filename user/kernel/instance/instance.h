@@ -15,11 +15,11 @@
 #include <net/if.h>
 #include <stdbool.h>
 
+#include "compile/forecast.h"
+#include "compile/rule_changes.h"
 #include "pins/links.h"
 #include "pins/pins.h"
 #include "program/object.h"
-#include "compile/forecast.h"
-#include "compile/rule_changes.h"
 #include "rules/history.h"
 
 #define WEIR_INSTANCE_DEFAULT "main"
