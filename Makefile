@@ -128,7 +128,7 @@ help:
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
-	@echo '  check-arrows      includes go one way (user/rooms)'
+	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
 	@echo '  check-analyzer    gcc -fanalyzer'

@@ -109,9 +109,6 @@ uint32_t weir_shared_sets(const struct weir_image *image);
 /* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
 int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
 
-/* What so many bytes on each CPU take. */
-uint64_t weir_percpu_memory(uint64_t bytes, uint32_t cpus);
-
 /* Is any rule in use such a one? */
 bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
 		   uint32_t count);

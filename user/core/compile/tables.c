@@ -179,7 +179,7 @@ uint32_t weir_table_entries(enum weir_table_id table, uint32_t size)
  */
 #define NOTED_CPUS 2u
 
-uint64_t weir_percpu_memory(uint64_t bytes, uint32_t cpus)
+static uint64_t percpu_memory(uint64_t bytes, uint32_t cpus)
 {
 	return bytes * (cpus + NOTED_CPUS);
 }
@@ -188,7 +188,7 @@ uint64_t weir_percpu_memory(uint64_t bytes, uint32_t cpus)
  * entries and those of a trie come as they are used.
  */
 #define MEMORY_OF_ARRAY(entries, bytes, cpus) ((uint64_t)(entries) * (bytes))
-#define MEMORY_OF_PERCPU_ARRAY(entries, bytes, cpus) weir_percpu_memory((uint64_t)(entries) * (bytes), cpus)
+#define MEMORY_OF_PERCPU_ARRAY(entries, bytes, cpus) percpu_memory((uint64_t)(entries) * (bytes), cpus)
 #define MEMORY_OF_HASH(entries, bytes, cpus) (16ull * weir_round_up_power_of_two(entries))
 #define MEMORY_OF_LPM_TRIE(entries, bytes, cpus) 0
 
@@ -212,4 +212,29 @@ uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id ta
 		break;
 	}
 	return bytes;
+}
+
+/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
+ * allocator's rounding. Chosen, not derived.
+ */
+#define OVERRIDE_BYTES 128
+
+void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
+{
+	struct weir_image_memory memory = {};
+
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		weir_table_memory(image, table, cpus, &memory);
+	/* What the program has of its own on each CPU. */
+	memory.counters += percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
+	/* The tables of a generation have room for the largest load, whatever is in them. */
+	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
+			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
+			   (uint64_t)image->override_count * OVERRIDE_BYTES +
+			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
+	memory.lists += weir_lists_memory(&image->lists);
+	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
+		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
+	*ret_memory = memory;
 }

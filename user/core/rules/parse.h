@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the rule-file reader share: files.c (which files), parse.c (merging, order), fields.c (fields,
- * lists, words), settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and
- * overrides.c, breaker.c, and sentinel.c (lists of Sentinel's).
+ * lists, words), field_names.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with
+ * rule_checks.c, overrides.c and cluster.c, breaker.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked

@@ -97,20 +97,6 @@ int weir_instance_expect_wanted(const struct weir_instance *instance, const char
 	return -ENOENT;
 }
 
-int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_host_check_privilege(diag);
-
-	if (!err)
-		err = weir_instance_expect_attached(name, diag);
-	if (err || !weir_word_is_pattern(interface))
-		return err ? err : weir_instance_find_link(name, interface, pin, diag);
-	err = weir_instance_open(name, &instance, diag);
-	return err ? err : weir_instance_expect_wanted(instance, interface, diag);
-}
-
 /* In the instance's own namespace the controller sees interfaces come. */
 static const char *gone_hint(const struct weir_instance *instance, char hint[256])
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of an instance need of each other, private to this directory: read.c reads, tables.c knows which of
- * its tables are another version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, repeats.c
- * which packets it sees twice, detach.c takes it off, attach.c and reload.c put rules in force, load.c is what those
- * two do alike, link.c puts a program on one interface, follow.c does so where one is added, or comes, programs.c
- * knows what is on the links, newcomers.c what `interface`
- * means of what comes, and turn.c, history.c and guard.c are about going back. Whoever changes an instance holds
- * the lock (host/bpffs.h).
+ * What the files of an instance need of each other, private to this directory: attached.c knows which there are,
+ * read.c reads one and open.c does so while others are at work, tables.c knows which of its tables are another
+ * version's, interfaces.c which interfaces it is on, wanted.c on which it is wanted, repeats.c which packets it sees
+ * twice, detach.c takes it off, attach.c and reload.c (by reload_plan.c) put rules in force, load.c is what those two
+ * do alike, foresee.c is a reload without doing it, link.c puts a program on one interface, follow.c does so where one
+ * is added, or comes, programs.c knows what is on the links, newcomers.c what `interface` means of what comes, and
+ * turn.c, transition_requests.c, history.c and guard.c are about going back. Whoever changes an instance holds the lock
+ * (host/bpffs.h).
  */
 #ifndef WEIR_INSTANCE_PARTS_H
 #define WEIR_INSTANCE_PARTS_H
@@ -15,7 +16,7 @@
 #include "program/guard.h"
 #include "rules/interface_words.h"
 
-/* ---- read.c ---- */
+/* ---- attached.c ---- */
 
 /* Say that it is not attached. Returns -ENOENT. */
 int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag);
@@ -28,8 +29,12 @@ int weir_instance_look_for(const char *name, struct weir_diag *diag);
 /* Before the lock, so that nothing is made or mounted when nothing is attached. -ENOENT: told, too. */
 int weir_instance_expect_attached(const char *name, struct weir_diag *diag);
 
+/* ---- open.c ---- */
+
 /* As weir_instance_open_now(), but another version's, too: see is_all_foreign. */
 int weir_instance_open_any(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag);
+
+/* ---- read.c ---- */
 
 /* As it is now, which is wrong while a command is at work on it: for those who hold the lock. Another version's, too.
  */
@@ -253,6 +258,33 @@ int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_dia
 int weir_instance_turn(const char *name, enum weir_turn turn, const struct weir_ruleset *ruleset,
 		       const struct weir_reload_options *options, struct weir_reload_result *ret_result,
 		       struct weir_diag *diag);
+
+/* Packets that wait: whether these rules can have that. */
+int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image,
+			   struct weir_diag *diag);
+
+/* ---- reload_plan.c ---- */
+
+/* A table that is made anew, and replaced together with the program. */
+bool weir_reload_replaces(const struct weir_instance *instance, const struct weir_image *image,
+			  enum weir_table_id table);
+
+/* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
+uint64_t weir_reload_new_bytes(const struct weir_instance *instance, const struct weir_image *image);
+
+/* The rules with their virtual times as they are now, where buckets go on from. The caller's to free. */
+struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instance);
+
+/* Borrows all that it points to. */
+struct weir_previous weir_reload_what_runs(const struct weir_instance *instance, struct weir_rule_info *rules);
+
+/* Load the program over the maps that stay. */
+int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
+		     struct weir_object **ret_object, struct weir_diag *diag);
+
+/* Checks, and the image. Changes nothing. */
+int weir_reload_prepare(struct weir_instance *instance, const struct weir_turning *turning,
+			struct weir_image **ret_image, struct weir_diag *diag);
 
 /* ---- load.c ---- */
 
