@@ -189,14 +189,13 @@ static void print_breakers(const struct weir_ruleset *ruleset, const struct weir
 
 	for (i = 0; i < ruleset->rule_count; i++) {
 		const struct weir_ruleset_rule *rule = &ruleset->rules[i];
-		const struct weir_breaker_words breaker = weir_breaker_words_of(rule);
 
 		if (!weir_kind_of(rule)->is_breaker)
 			continue;
 		weir_table_cell(&table, "%s", rule->name);
-		weir_table_cell(&table, "%s, %s", weir_format_breaker(&breaker, words),
+		weir_table_cell(&table, "%s, %s", weir_format_breaker(rule, words),
 				weir_format_whose_rule(ruleset, rule, whose));
-		weir_table_breaker(&table, &report->rules[i].breaker, breaker.strategy, has_flows(ruleset, rule));
+		weir_table_breaker(&table, &report->rules[i].breaker, rule->breaker.strategy, has_flows(ruleset, rule));
 	}
 	if (!table.cell_count)
 		return;
