@@ -3,475 +3,13 @@
  * Matching: each value of each field gets the set of the resources that accept it. Values accepted by
  * the same set share one vector, whatever their field; the program ANDs one vector a field.
  */
-#include "compile/parts.h"
-
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/matching.h"
+#include "compile/parts.h"
 #include "rules/interface_words.h"
 #include "rules/values.h"
-
-/* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
-#define TABLE_SIZE (1u << 17)
-
-/* The resources' bits follow image->place: `bit` runs over bits below, and names a resource by its bit. */
-struct matching {
-	const struct weir_ruleset *ruleset;
-	struct weir_image *image;
-	struct weir_diag *diag;
-	uint32_t *table; /* open addressing: a vector's number + 1 at its hash, 0 for none */
-};
-
-static const struct weir_ruleset_resource *resource_of(const struct matching *matching, size_t bit)
-{
-	return &matching->ruleset->resources[matching->image->place[bit]];
-}
-
-static size_t hash_vector(const struct weir_vector *vector)
-{
-	uint64_t hash = vector->summary;
-	unsigned int i;
-
-	for (uint64_t bits = vector->summary; bits; bits &= bits - 1) {
-		i = weir_lowest_bit(bits);
-		hash = (hash ^ vector->word[i]) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 29;
-	}
-	return hash & (TABLE_SIZE - 1);
-}
-
-/* The number of this vector, which is added when it is new. */
-static int number_vector(struct matching *matching, const struct weir_vector *vector, uint32_t *ret_number)
-{
-	struct weir_image *image = matching->image;
-	size_t at = hash_vector(vector);
-	struct weir_vector *added;
-
-	for (; matching->table[at]; at = (at + 1) & (TABLE_SIZE - 1)) {
-		if (memcmp(&image->vectors[matching->table[at] - 1], vector, sizeof(*vector)) == 0) {
-			*ret_number = matching->table[at] - 1;
-			return 0;
-		}
-	}
-	if (image->vector_count == WEIR_VECTORS_MAX)
-		return weir_diag_error(matching->diag, NULL, NULL, "use fewer, or less overlapping, conditions",
-				       "the resources' conditions make more than %d different sets of resources",
-				       WEIR_VECTORS_MAX);
-	added = weir_array_add((void **)&image->vectors, image->vector_count, sizeof(*vector));
-	if (!added)
-		return weir_compile_no_memory(matching->diag);
-	*added = *vector;
-	*ret_number = image->vector_count++;
-	matching->table[at] = image->vector_count;
-	return 0;
-}
-
-/* ---- fields whose values are numbers: ports, VLAN, ICMP type, length ---- */
-
-struct range_field {
-	enum weir_match_field field;
-	size_t ranges, count; /* offsets in struct weir_match */
-	size_t classes;	      /* offset in struct weir_classes */
-	uint32_t values;      /* 0 to values - 1; the class after these is for packets that have none of them */
-};
-
-#define RANGE_FIELD(constant, name, member, highest, none, who)                                                        \
-	{                                                                                                              \
-		.field = WEIR_MATCH_##constant,                                                                        \
-		.ranges = offsetof(struct weir_match, member),                                                         \
-		.count = offsetof(struct weir_match, member##_count),                                                  \
-		.classes = offsetof(struct weir_classes, member),                                                      \
-		.values = (none),                                                                                      \
-	},
-static const struct range_field range_fields[] = {WEIR_RANGE_FIELDS(RANGE_FIELD)};
-
-/* One end of one range: from this value on, one range of the resource more, or less, is open. */
-struct edge {
-	uint32_t value;
-	uint16_t bit;
-	int8_t step;
-};
-
-struct edges {
-	struct edge *items;
-	size_t count;
-};
-
-static int compare_edges(const void *left, const void *right)
-{
-	const struct edge *a = left, *b = right;
-
-	return (a->value > b->value) - (a->value < b->value);
-}
-
-static int add_edge(struct edges *edges, uint32_t value, size_t bit, int step)
-{
-	struct edge *edge = weir_array_add((void **)&edges->items, edges->count, sizeof(*edge));
-
-	if (!edge)
-		return -ENOMEM;
-	*edge = (struct edge){.value = value, .bit = bit, .step = step};
-	edges->count++;
-	return 0;
-}
-
-/* The edges of all resources, sorted, and the resources that ask nothing of this field. */
-static int list_edges(const struct matching *matching, const struct range_field *field, struct edges *edges,
-		      struct weir_vector *indifferent)
-{
-	const struct weir_range *ranges;
-	const char *match;
-	size_t count, i, bit;
-
-	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
-		match = (const char *)&resource_of(matching, bit)->match;
-		ranges = *(struct weir_range *const *)(match + field->ranges);
-		count = *(const size_t *)(match + field->count);
-		if (!count)
-			weir_vector_add(indifferent, bit);
-		for (i = 0; i < count; i++) {
-			if (add_edge(edges, ranges[i].low, bit, 1) || add_edge(edges, ranges[i].high + 1, bit, -1))
-				return -ENOMEM;
-		}
-	}
-	if (edges->count)
-		qsort(edges->items, edges->count, sizeof(*edges->items), compare_edges);
-	return 0;
-}
-
-/* Walk over the values from edge to edge; between two edges all values have the same vector. */
-static int sweep(struct matching *matching, const struct range_field *field, const struct edges *edges,
-		 const struct weir_vector *indifferent)
-{
-	uint16_t *classes = (uint16_t *)((char *)matching->image->classes + field->classes);
-	uint32_t open[WEIR_RESOURCES_MAX] = {}; /* ranges of one resource may overlap */
-	struct weir_vector accepting = *indifferent;
-	uint32_t value = 0, end, number;
-	const struct edge *edge = edges->items, *last = edges->items + edges->count;
-	int err;
-
-	while (value < field->values) {
-		for (; edge < last && edge->value == value; edge++) {
-			open[edge->bit] += edge->step;
-			if (open[edge->bit])
-				weir_vector_add(&accepting, edge->bit);
-			else
-				weir_vector_remove(&accepting, edge->bit);
-		}
-		err = number_vector(matching, &accepting, &number);
-		if (err)
-			return err;
-		end = edge < last && edge->value < field->values ? edge->value : field->values;
-		while (value < end)
-			classes[value++] = number;
-	}
-	err = number_vector(matching, indifferent, &number);
-	if (err)
-		return err;
-	classes[field->values] = number;
-	return 0;
-}
-
-static int match_range(struct matching *matching, const struct range_field *field)
-{
-	_cleanup_(weir_freep) struct edge *owner = NULL;
-	struct weir_vector indifferent = {};
-	struct edges edges = {};
-	int err;
-
-	err = list_edges(matching, field, &edges, &indifferent);
-	owner = edges.items;
-	if (err)
-		return weir_compile_no_memory(matching->diag);
-	if (!edges.count)
-		return 0;
-	matching->image->config.match_fields |= field->field;
-	return sweep(matching, field, &edges, &indifferent);
-}
-
-/* ---- TCP flags ---- */
-
-static bool accepts_flags(const struct weir_match *match, unsigned int flags)
-{
-	size_t i;
-
-	for (i = 0; i < match->tcp_flags_count; i++) {
-		if ((flags & match->tcp_flags[i].set) == match->tcp_flags[i].set &&
-		    !(flags & match->tcp_flags[i].clear))
-			return true;
-	}
-	return !match->tcp_flags_count;
-}
-
-static int match_tcp_flags(struct matching *matching)
-{
-	const struct weir_ruleset *ruleset = matching->ruleset;
-	unsigned int flags;
-	bool is_used = false;
-	uint32_t number;
-	size_t bit;
-	int err;
-
-	for (bit = 0; bit < ruleset->resource_count; bit++)
-		is_used |= ruleset->resources[bit].match.tcp_flags_count > 0;
-	if (!is_used)
-		return 0;
-	matching->image->config.match_fields |= WEIR_MATCH_TCP_FLAGS;
-	for (flags = 0; flags <= WEIR_BYTE_NONE; flags++) {
-		struct weir_vector accepting = {};
-
-		for (bit = 0; bit < ruleset->resource_count; bit++) {
-			const struct weir_match *match = &resource_of(matching, bit)->match;
-
-			if (flags == WEIR_BYTE_NONE ? !match->tcp_flags_count : accepts_flags(match, flags))
-				weir_vector_add(&accepting, bit);
-		}
-		err = number_vector(matching, &accepting, &number);
-		if (err)
-			return err;
-		matching->image->classes->tcp_flags[flags] = number;
-	}
-	return 0;
-}
-
-/* ---- family, fragment and protocol: three small fields in one table ---- */
-
-struct kinds {
-	struct weir_vector family[2], fragment[WEIR_FRAGMENT_KINDS], protocol[256];
-};
-
-static void list_kinds(const struct matching *matching, struct kinds *kinds)
-{
-	const struct weir_match *match;
-	unsigned int value;
-	size_t bit;
-
-	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
-		match = &resource_of(matching, bit)->match;
-		for (value = 0; value < 2; value++) {
-			if (!match->families || match->families >> value & 1)
-				weir_vector_add(&kinds->family[value], bit);
-		}
-		for (value = 0; value < WEIR_FRAGMENT_KINDS; value++) {
-			if (!match->fragments || match->fragments >> value & 1)
-				weir_vector_add(&kinds->fragment[value], bit);
-		}
-		for (value = 0; value < 256; value++) {
-			if (!match->has_protocol || match->protocol[value / 8] >> value % 8 & 1)
-				weir_vector_add(&kinds->protocol[value], bit);
-		}
-	}
-}
-
-static bool has_kind_conditions(const struct weir_ruleset *ruleset)
-{
-	size_t i;
-
-	for (i = 0; i < ruleset->resource_count; i++) {
-		const struct weir_match *match = &ruleset->resources[i].match;
-
-		if (match->families || match->fragments || match->has_protocol)
-			return true;
-	}
-	return false;
-}
-
-static int match_kind(struct matching *matching)
-{
-	_cleanup_(weir_freep) struct kinds *kinds = NULL;
-	struct weir_classes *classes = matching->image->classes;
-	unsigned int i, family, fragment, protocol;
-	struct weir_vector accepting;
-	uint32_t number;
-	int err;
-
-	if (!has_kind_conditions(matching->ruleset))
-		return 0;
-	kinds = calloc(1, sizeof(*kinds));
-	if (!kinds)
-		return weir_compile_no_memory(matching->diag);
-	list_kinds(matching, kinds);
-	matching->image->config.match_fields |= WEIR_MATCH_KIND;
-	for (i = 0; i < 2 * WEIR_FRAGMENT_KINDS * 256; i++) {
-		protocol = i % 256, fragment = i / 256 % WEIR_FRAGMENT_KINDS, family = i / 256 / WEIR_FRAGMENT_KINDS;
-		accepting = kinds->family[family];
-		weir_vector_and(&accepting, &kinds->fragment[fragment]);
-		weir_vector_and(&accepting, &kinds->protocol[protocol]);
-		err = number_vector(matching, &accepting, &number);
-		if (err)
-			return err;
-		classes->kind[family][fragment][protocol] = number;
-	}
-	return 0;
-}
-
-/* ---- prefixes ---- */
-
-struct prefix_use {
-	struct weir_prefix prefix;
-	uint32_t bit;
-};
-
-struct prefix_field {
-	enum weir_match_field field;
-	size_t prefixes, count; /* offsets in struct weir_match */
-};
-
-static const struct prefix_field source_field = {
-	WEIR_MATCH_SOURCE,
-	offsetof(struct weir_match, source),
-	offsetof(struct weir_match, source_count),
-};
-
-static const struct prefix_field destination_field = {
-	WEIR_MATCH_DESTINATION,
-	offsetof(struct weir_match, destination),
-	offsetof(struct weir_match, destination_count),
-};
-
-/* By family, then address, then length: a prefix comes right after those that enclose it. */
-static int compare_prefix_uses(const void *left, const void *right)
-{
-	const struct prefix_use *a = left, *b = right;
-
-	return weir_compare_prefixes(&a->prefix, &b->prefix);
-}
-
-static bool encloses(const struct weir_prefix *outer, const struct weir_prefix *inner)
-{
-	unsigned int bytes = outer->bits / 8, bits = outer->bits % 8;
-
-	if (outer->family != inner->family || outer->bits > inner->bits)
-		return false;
-	if (memcmp(outer->address, inner->address, bytes))
-		return false;
-	return !bits || (outer->address[bytes] ^ inner->address[bytes]) >> (8 - bits) == 0;
-}
-
-static int list_prefixes(const struct matching *matching, const struct prefix_field *field, struct prefix_use **uses,
-			 size_t *use_count, struct weir_vector *indifferent)
-{
-	const struct weir_prefix *prefixes;
-	struct prefix_use *use;
-	const char *match;
-	size_t count, i, bit;
-
-	for (bit = 0; bit < matching->ruleset->resource_count; bit++) {
-		match = (const char *)&resource_of(matching, bit)->match;
-		prefixes = *(struct weir_prefix *const *)(match + field->prefixes);
-		count = *(const size_t *)(match + field->count);
-		if (!count)
-			weir_vector_add(indifferent, bit);
-		for (i = 0; i < count; i++) {
-			use = weir_array_add((void **)uses, *use_count, sizeof(*use));
-			if (!use)
-				return -ENOMEM;
-			*use = (struct prefix_use){prefixes[i], bit};
-			(*use_count)++;
-		}
-	}
-	if (*use_count)
-		qsort(*uses, *use_count, sizeof(**uses), compare_prefix_uses);
-	return 0;
-}
-
-struct trie {
-	struct weir_image_prefix *entries;
-	uint32_t count;
-};
-
-static int add_entry(struct matching *matching, struct trie *trie, const struct weir_prefix *prefix, uint32_t vector)
-{
-	struct weir_image_prefix *entry;
-
-	entry = weir_array_add((void **)&trie->entries, trie->count, sizeof(*entry));
-	if (!entry)
-		return weir_compile_no_memory(matching->diag);
-	*entry = (struct weir_image_prefix){*prefix, vector};
-	trie->count++;
-	return 0;
-}
-
-/*
- * The trie answers with the longest prefix alone, so the vector of each holds the resources of those
- * that enclose it too. In sorted order the enclosing ones are a stack.
- */
-static int nest_prefixes(struct matching *matching, const struct prefix_use *uses, size_t use_count, uint32_t outside,
-			 struct trie *trie)
-{
-	struct {
-		const struct weir_prefix *prefix;
-		uint32_t vector;
-	} enclosing[130]; /* lengths 0 to 128 */
-	struct weir_vector accepting;
-	uint32_t parent, number;
-	size_t depth = 0, i = 0;
-	int err;
-
-	while (i < use_count) {
-		const struct weir_prefix *prefix = &uses[i].prefix;
-
-		while (depth && !encloses(enclosing[depth - 1].prefix, prefix))
-			depth--;
-		parent = depth ? enclosing[depth - 1].vector : outside;
-		accepting = matching->image->vectors[parent];
-		for (; i < use_count && !weir_compare_prefixes(&uses[i].prefix, prefix); i++)
-			weir_vector_add(&accepting, uses[i].bit);
-		err = number_vector(matching, &accepting, &number);
-		/* An entry that says what the enclosing one says would only make the trie deeper. */
-		if (!err && number != parent)
-			err = add_entry(matching, trie, prefix, number);
-		if (err)
-			return err;
-		enclosing[depth].prefix = prefix;
-		enclosing[depth++].vector = number;
-	}
-	return 0;
-}
-
-/* On failure *trie may hold entries, which the caller owns all the same. */
-static int match_prefixes(struct matching *matching, const struct prefix_field *field, uint32_t *ret_outside,
-			  struct trie *trie)
-{
-	_cleanup_(weir_freep) struct prefix_use *uses = NULL;
-	struct weir_vector indifferent = {};
-	size_t use_count = 0;
-	uint32_t outside;
-	int err;
-
-	if (list_prefixes(matching, field, &uses, &use_count, &indifferent))
-		return weir_compile_no_memory(matching->diag);
-	if (!use_count)
-		return 0;
-	err = number_vector(matching, &indifferent, &outside);
-	if (err)
-		return err;
-	matching->image->config.match_fields |= field->field;
-	*ret_outside = outside;
-	return nest_prefixes(matching, uses, use_count, outside, trie);
-}
-
-static int match_addresses(struct matching *matching)
-{
-	struct weir_image *image = matching->image;
-	struct trie source = {}, destination = {};
-	int err;
-
-	err = match_prefixes(matching, &source_field, &image->source_outside, &source);
-	image->source_prefixes = source.entries;
-	image->source_prefix_count = source.count;
-	if (err)
-		return err;
-	err = match_prefixes(matching, &destination_field, &image->destination_outside, &destination);
-	image->destination_prefixes = destination.entries;
-	image->destination_prefix_count = destination.count;
-	if (!err && (weir_compile_prefixes(image, source.entries, source.count, image->source_outside,
-					   image->config.source_root) ||
-		     weir_compile_prefixes(image, destination.entries, destination.count, image->destination_outside,
-					   image->config.destination_root)))
-		err = weir_compile_no_memory(matching->diag);
-	return err;
-}
 
 /* ---- interfaces ---- */
 
@@ -545,7 +83,7 @@ static int list_interface_words(struct matching *matching, struct interface_uses
 	int err = 0;
 
 	for (size_t bit = 0; !err && bit < matching->ruleset->resource_count; bit++) {
-		const struct weir_match *match = &resource_of(matching, bit)->match;
+		const struct weir_match *match = &weir_match_resource_of(matching, bit)->match;
 		bool has_pattern = false;
 
 		if (!match->interface_count)
@@ -586,9 +124,9 @@ static struct weir_interface_case *add_case(struct weir_image *image, enum weir_
 static void warn_of_absent(struct matching *matching, const struct name_use *uses, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		weir_diag_warning(matching->diag, &resource_of(matching, uses[i].bit)->place, NULL, NULL,
+		weir_diag_warning(matching->diag, &weir_match_resource_of(matching, uses[i].bit)->place, NULL, NULL,
 				  "resource '%s' matches nothing on interface '%s': there is none now",
-				  resource_of(matching, uses[i].bit)->name, uses[i].name);
+				  weir_match_resource_of(matching, uses[i].bit)->name, uses[i].name);
 }
 
 /* Two names may be of one interface: its own, and another that the kernel knows it by. */
@@ -608,7 +146,7 @@ static int add_interface(struct matching *matching, uint32_t ifindex, const stru
 		image->interface_count++;
 	}
 	image->interfaces[i].ifindex = ifindex;
-	return number_vector(matching, &both, &image->interfaces[i].vector);
+	return weir_match_number_vector(matching, &both, &image->interfaces[i].vector);
 }
 
 /* Those names that the words have, whether they are there now or come later. */
@@ -633,7 +171,7 @@ static int match_names(struct matching *matching, const struct interface_uses *u
 			if (weir_words_mean((const char(*)[WEIR_WANTED_BYTES])uses->groups[g].match->interface,
 					    uses->groups[g].match->interface_count, name))
 				weir_vector_or(&accepting, &uses->groups[g].resources);
-		err = number_vector(matching, &accepting, &added->vector);
+		err = weir_match_number_vector(matching, &accepting, &added->vector);
 		if (!err && ifindex)
 			err = add_interface(matching, ifindex, &accepting);
 		else if (!err)
@@ -694,7 +232,7 @@ static int combine(struct matching *matching, struct interface_uses *uses, const
 		memcpy(added->groups, groups, sizeof(added->groups));
 		added->groups[g / 64] |= 1ull << g % 64;
 		weir_vector_or(&joined, &uses->groups[g].resources);
-		err = number_vector(matching, &joined, &added->vector);
+		err = weir_match_number_vector(matching, &joined, &added->vector);
 		if (!err) {
 			const struct weir_interface_case here = *added; /* which moves as others are added */
 
@@ -733,7 +271,7 @@ static int match_interfaces(struct matching *matching, const struct weir_compile
 	int err = list_interface_words(matching, &uses);
 
 	if (!err)
-		err = number_vector(matching, &uses.indifferent, &image->config.interface_default);
+		err = weir_match_number_vector(matching, &uses.indifferent, &image->config.interface_default);
 	if (err)
 		return err;
 	/* In use also when none of the interfaces named exists: the default keeps their resources out. */
@@ -752,7 +290,7 @@ static int start_from_all(struct matching *matching)
 
 	for (bit = 0; bit < matching->ruleset->resource_count; bit++)
 		weir_vector_add(&all, bit);
-	return number_vector(matching, &all, &number);
+	return weir_match_number_vector(matching, &all, &number);
 }
 
 int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
@@ -760,7 +298,6 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
 {
 	struct matching matching = {.ruleset = ruleset, .image = image, .diag = diag};
 	_cleanup_(weir_freep) uint32_t *table = calloc(TABLE_SIZE, sizeof(*table));
-	size_t i;
 	int err;
 
 	image->classes = calloc(1, sizeof(*image->classes));
@@ -770,13 +307,13 @@ int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_com
 	image->config.vector_words = (ruleset->resource_count + 63) / 64;
 	err = start_from_all(&matching);
 	if (!err)
-		err = match_kind(&matching);
+		err = weir_match_kind(&matching);
 	if (!err)
-		err = match_addresses(&matching);
-	for (i = 0; !err && i < ARRAY_SIZE(range_fields); i++)
-		err = match_range(&matching, &range_fields[i]);
+		err = weir_match_addresses(&matching);
 	if (!err)
-		err = match_tcp_flags(&matching);
+		err = weir_match_ranges(&matching);
+	if (!err)
+		err = weir_match_tcp_flags(&matching);
 	if (!err)
 		err = match_interfaces(&matching, options);
 	return err;

@@ -189,4 +189,8 @@ void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, con
 		     bool denies);
 void weir_sort_listed(struct weir_reader *reader);
 
+/* ---- complaints.c ---- */
+
+const char *weir_kind_name(const struct weir_node *node);
+
 #endif

@@ -27,4 +27,25 @@ int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
 /* Map the laboratory. */
 int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag);
 
+/* Of the verifier's log the last lines tell; the rest is how it got there. */
+#define LOG_LINES 8
+
+/* libbpf talks through one function for the whole process; each thread that loads listens to its own. */
+struct listener {
+	char *text;
+	size_t bytes;
+	FILE *stream;
+};
+
+/* ---- load_failures.c ---- */
+
+/* Else libbpf talks to whoever looks at stderr. */
+void weir_object_hear_libbpf(void);
+
+void weir_object_start_listening(struct listener *listener);
+void weir_object_stop_listening(struct listener *listener);
+void weir_object_free_listener(struct listener *listener);
+void weir_object_register_handler(void);
+int weir_object_explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag);
+
 #endif
