@@ -13,7 +13,7 @@
 #include "orders/orders.h"
 #include "print.h"
 #include "replay/output.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "timed/timed.h"
 
 const struct weir_command weir_block_command = {

@@ -13,7 +13,7 @@
 #include "print.h"
 #include "replay/output.h"
 #include "rules/quantity.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 void weir_block_free_request(struct request *request)
 {

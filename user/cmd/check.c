@@ -16,7 +16,7 @@
 #include "print.h"
 #include "print_check.h"
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 struct check_options {
 	bool wants_json;

@@ -20,7 +20,7 @@
 #include "options.h"
 #include "print.h"
 #include "print_explain.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "timed/timed.h"
 
 static const struct weir_option own_options[] = {

@@ -12,7 +12,7 @@
 #include "frames/link_type.h"
 #include "print.h"
 #include "replay/capture.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 int weir_explain_wrong(const char *format, ...)
 {

@@ -11,7 +11,7 @@
 #include "explain/explain.h"
 #include "frames/compose.h"
 #include "print.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 struct explain_request {
 	const char *instance; /* NULL: not given */

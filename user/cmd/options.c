@@ -14,7 +14,7 @@
 #include "options.h"
 #include "print.h"
 #include "rules/quantity.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "store/store.h"
 #include "terminal.h"
 

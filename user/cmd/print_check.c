@@ -6,8 +6,8 @@
 #include "base/util.h"
 #include "compile/compile.h"
 #include "kind/kind.h"
-#include "rules/values.h"
-#include "thresholds/tokens.h"
+#include "rules/scalars.h"
+#include "thresholds/token_rates.h"
 #include "words/words.h"
 
 #define NSEC_PER_MSEC 1000000ull

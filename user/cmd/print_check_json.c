@@ -3,9 +3,9 @@
 #include "kind/kind.h"
 #include "print_check.h"
 #include "rules/emit.h"
+#include "rules/scalars.h"
 #include "rules/shown_rule.h"
-#include "rules/values.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 #include "words/json.h"
 
 #define NSEC_PER_MSEC 1000000ull

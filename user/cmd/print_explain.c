@@ -8,7 +8,7 @@
 #include "kind/kind.h"
 #include "print_breakers.h"
 #include "report/times.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "words/breaker_words.h"
 
 #define NSEC_PER_MSEC 1000000ull

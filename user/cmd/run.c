@@ -21,7 +21,7 @@
 #include "options.h"
 #include "print.h"
 #include "print_reload.h"
-#include "server.h"
+#include "server_process.h"
 #include "state/examine.h"
 #include "store/sharing.h"
 

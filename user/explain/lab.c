@@ -5,13 +5,13 @@
 
 #include "base/util.h"
 #include "host/host.h"
-#include "program/interfaces.h"
+#include "program/interface_map.h"
 
 /* Room for the flows of one packet; rounded up to a chunk of rows. */
 #define LAB_FLOWS_PER_CPU 512
 #define LAB_CONNECTIONS 1024
 
-/* The stage has one chunk of each format (weir_object_copy()). */
+/* The sandbox has one chunk of each format (weir_object_copy()). */
 static void limit_sets(struct weir_config *config)
 {
 	if (config->sizes[WEIR_TABLE_NARROW_FLOWS] > WEIR_NARROW_SETS_PER_CHUNK)

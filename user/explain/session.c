@@ -14,7 +14,7 @@
 #include "host/host.h"
 #include "program/copy.h"
 #include "rules/history.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 #define VARIABLE "SSH_CONNECTION"
 #define ANCESTORS_MAX 32

@@ -16,7 +16,7 @@
 
 static volatile struct weir_lab *enter(const struct weir_trial *trial, uint64_t time_ns)
 {
-	volatile struct weir_lab *lab = weir_object_lab(trial->stage->object);
+	volatile struct weir_lab *lab = weir_object_lab(trial->sandbox->object);
 
 	lab->clock_ns = time_ns;
 	lab->tick_late_ns = 0;
@@ -27,12 +27,12 @@ static volatile struct weir_lab *enter(const struct weir_trial *trial, uint64_t 
 
 static int run(const struct weir_trial *trial, uint32_t times)
 {
-	return weir_object_judge_many(trial->stage->object, trial->frame, trial->frame_bytes, times);
+	return weir_object_judge_many(trial->sandbox->object, trial->frame, trial->frame_bytes, times);
 }
 
 int weir_trial_judge(const struct weir_trial *trial, uint64_t time_ns)
 {
-	int err = weir_stage_set(trial->stage);
+	int err = weir_sandbox_set(trial->sandbox);
 
 	if (err)
 		return err;
@@ -54,7 +54,7 @@ int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *re
 {
 	volatile struct weir_lab *lab = enter(trial, trial->now_ns);
 	uint64_t runs = 0;
-	int err = weir_stage_set(trial->stage);
+	int err = weir_sandbox_set(trial->sandbox);
 
 	while (err >= 0 && runs < most) {
 		const uint32_t times = runs < SINGLE_RUNS ? 1 : RUNS_A_CALL;
@@ -66,7 +66,7 @@ int weir_trial_count(const struct weir_trial *trial, uint64_t most, uint64_t *re
 	}
 	*ret_count = 0;
 	return err < 0 ? err
-		       : weir_percpu_scan(weir_object_map_fd(trial->stage->object, WEIR_TABLE_TOTALS), 1,
+		       : weir_percpu_scan(weir_object_map_fd(trial->sandbox->object, WEIR_TABLE_TOTALS), 1,
 					  sizeof(struct weir_totals), add_passed, ret_count);
 }
 
@@ -75,7 +75,7 @@ static int differs_at(const struct weir_trial *trial, uint64_t time_ns, uint32_t
 {
 	int err = weir_trial_judge(trial, time_ns);
 
-	return err < 0 ? err : weir_object_lab(trial->stage->object)->verdict != verdict;
+	return err < 0 ? err : weir_object_lab(trial->sandbox->object)->verdict != verdict;
 }
 
 int weir_trial_wait(const struct weir_trial *trial, uint32_t verdict, uint64_t *ret_wait_ns)
@@ -113,7 +113,7 @@ int weir_trial_wait(const struct weir_trial *trial, uint32_t verdict, uint64_t *
 void weir_trial_isolate(const struct weir_trial *trial, const struct weir_lab_flow *flows, uint32_t count,
 			uint32_t place)
 {
-	struct weir_rule *rules = weir_object_generation(trial->stage->object)->rules;
+	struct weir_rule *rules = weir_object_generation(trial->sandbox->object)->rules;
 
 	for (uint32_t i = 0; i < count; i++)
 		rules[flows[i].place % WEIR_RULES_MAX].observes = flows[i].place != place;
@@ -122,7 +122,7 @@ void weir_trial_isolate(const struct weir_trial *trial, const struct weir_lab_fl
 void weir_trial_restore(const struct weir_trial *trial, const struct weir_lab_flow *flows, uint32_t count,
 			const uint8_t *observes)
 {
-	struct weir_rule *rules = weir_object_generation(trial->stage->object)->rules;
+	struct weir_rule *rules = weir_object_generation(trial->sandbox->object)->rules;
 
 	for (uint32_t i = 0; i < count; i++)
 		rules[flows[i].place % WEIR_RULES_MAX].observes = observes[i];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Trials: the program judges the packet on the stage, as often as it takes, at the times that are asked about. What a
+ * Trials: the program judges the packet on the sandbox, as often as it takes, at the times that are asked about. What a
  * rule has left, and when it frees, is found by asking the rule, so no kind of limit has its arithmetic twice.
  */
 #ifndef WEIR_EXPLAIN_TRIAL_H
 #define WEIR_EXPLAIN_TRIAL_H
 
-#include "explain/stage.h"
+#include "explain/sandbox.h"
 
 struct weir_trial {
-	const struct weir_stage *stage;
+	const struct weir_sandbox *sandbox;
 	const uint8_t *frame;
 	uint32_t frame_bytes; /* given to the program */
 	uint32_t wire_bytes;
@@ -17,7 +17,7 @@ struct weir_trial {
 	uint64_t now_ns;
 };
 
-/* Judge the packet at this time, from the stage as it was read: the lab has the answer. Returns the XDP action, or
+/* Judge the packet at this time, from the sandbox as it was read: the lab has the answer. Returns the XDP action, or
  * -errno.
  */
 int weir_trial_judge(const struct weir_trial *trial, uint64_t time_ns);

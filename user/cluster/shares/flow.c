@@ -29,12 +29,12 @@ void weir_flow_begin(struct weir_flow_part *flow, const struct weir_share *rule,
 }
 
 void weir_flow_resume(struct weir_flow_part *flow, const struct weir_share *rule,
-		      const struct weir_share_course *course, uint64_t now_ns)
+		      const struct weir_share_schedule *schedule, uint64_t now_ns)
 {
 	const struct weir_share_terms terms = terms_of(rule);
 
 	*flow = (struct weir_flow_part){.lowest = WEIR_CLUSTER_BASE};
-	weir_share_resume(&flow->share, &terms, course, now_ns);
+	weir_share_resume(&flow->share, &terms, schedule, now_ns);
 }
 
 /* What an idle host keeps of the flow, so that the first packets of new traffic pass. */

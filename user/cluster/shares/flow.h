@@ -23,10 +23,10 @@ struct weir_flow_part {
 	uint64_t lack;	 /* what came of it more than the rule's share, per interval, in the latest round */
 };
 
-/* rule: the share of its rule on this host. A process begins with no difference; or it goes on with a course. */
+/* rule: the share of its rule on this host. A process begins with no difference; or it goes on with a schedule. */
 void weir_flow_begin(struct weir_flow_part *flow, const struct weir_share *rule, uint64_t now_ns);
 void weir_flow_resume(struct weir_flow_part *flow, const struct weir_share *rule,
-		      const struct weir_share_course *course, uint64_t now_ns);
+		      const struct weir_share_schedule *schedule, uint64_t now_ns);
 
 /* The message of this round, after weir_share_advance() of the rule's share, and before its own message. */
 void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, uint64_t now_ns, uint64_t offered,
@@ -36,7 +36,7 @@ void weir_flow_ask(struct weir_flow_part *flow, const struct weir_share *rule, u
 void weir_flow_take(struct weir_flow_part *flow, const struct weir_share *rule, const struct weir_share_answer *answer,
 		    uint64_t asked_ns, uint64_t now_ns);
 
-/* The flow is not shared any more. What it has more is given back; what it has less comes back by its course. */
+/* The flow is not shared any more. What it has more is given back; what it has less comes back by its schedule. */
 void weir_flow_end(struct weir_flow_part *flow, uint64_t now_ns);
 
 /* It has neither more nor less, and will not by itself. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shares/roll.h"
+#include "shares/membership.h"
 
 struct weir_level {
 	uint64_t left_alone; /* of the threshold: for hosts that are silent or gone, and for those of a lost ledger */

@@ -154,17 +154,17 @@ void weir_share_advance(struct weir_share *share, uint64_t now_ns)
 		share->time.is_known = false;
 }
 
-void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_course *ret_course)
+void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_schedule *ret_schedule)
 {
 	bool rises = share->rises_ns != UINT64_MAX;
 	uint64_t ended = share->fallback < share->enforced ? share->fallback : share->enforced;
 
 	if (now_ns < share->begins_ns) {
-		*ret_course =
-			(struct weir_share_course){.ends_ns = now_ns, .rises_ns = UINT64_MAX, .stops_ns = UINT64_MAX};
+		*ret_schedule =
+			(struct weir_share_schedule){.ends_ns = now_ns, .rises_ns = UINT64_MAX, .stops_ns = UINT64_MAX};
 		return;
 	}
-	*ret_course = (struct weir_share_course){
+	*ret_schedule = (struct weir_share_schedule){
 		.leased = share->enforced,
 		.ended = share->has_lease ? ended : share->enforced,
 		.fallen_back = rises		  ? share->fallback
@@ -177,18 +177,18 @@ void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct wei
 }
 
 void weir_share_resume(struct weir_share *share, const struct weir_share_terms *terms,
-		       const struct weir_share_course *course, uint64_t now_ns)
+		       const struct weir_share_schedule *schedule, uint64_t now_ns)
 {
 	weir_share_begin(share, terms, now_ns);
 	share->begins_ns = 0;
-	share->stops_ns = course->stops_ns;
-	share->enforced = now_ns < course->ends_ns    ? course->leased
-			  : now_ns < course->rises_ns ? course->ended
-						      : course->fallen_back;
-	share->fallback = course->fallen_back;
-	share->has_lease = now_ns < course->ends_ns;
-	share->ends_ns = course->ends_ns;
-	share->rises_ns = now_ns < course->rises_ns ? course->rises_ns : UINT64_MAX;
+	share->stops_ns = schedule->stops_ns;
+	share->enforced = now_ns < schedule->ends_ns	? schedule->leased
+			  : now_ns < schedule->rises_ns ? schedule->ended
+							: schedule->fallen_back;
+	share->fallback = schedule->fallen_back;
+	share->has_lease = now_ns < schedule->ends_ns;
+	share->ends_ns = schedule->ends_ns;
+	share->rises_ns = now_ns < schedule->rises_ns ? schedule->rises_ns : UINT64_MAX;
 	weir_share_advance(share, now_ns);
 	weir_share_change(share, terms, now_ns);
 }

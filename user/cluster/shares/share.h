@@ -134,18 +134,18 @@ struct weir_share_answer {
 void weir_share_begin(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);
 
 /* What the data plane has been told, so that it needs no controller: this much until its lease ends, and so on. */
-struct weir_share_course {
+struct weir_share_schedule {
 	uint64_t leased, ended, fallen_back; /* units per interval */
 	uint64_t ends_ns, rises_ns;	     /* UINT64_MAX: no end in sight */
 	uint64_t stops_ns;		     /* from then on nothing, whatever the others say; the same */
 };
 
 /* Call after weir_share_advance(): what holds from now_ns on, if this is never called again. */
-void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_course *ret_course);
+void weir_share_plan(const struct weir_share *share, uint64_t now_ns, struct weir_share_schedule *ret_schedule);
 
-/* As weir_share_begin, of a process that goes on where another has ended: the data plane follows its course. */
+/* As weir_share_begin, of a process that goes on where another has ended: the data plane follows its schedule. */
 void weir_share_resume(struct weir_share *share, const struct weir_share_terms *terms,
-		       const struct weir_share_course *course, uint64_t now_ns);
+		       const struct weir_share_schedule *schedule, uint64_t now_ns);
 
 /* The rule says something else now, of the same interval. */
 void weir_share_change(struct weir_share *share, const struct weir_share_terms *terms, uint64_t now_ns);

@@ -10,7 +10,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "shares/flow_name.h"
-#include "store/course.h"
+#include "store/schedule.h"
 #include "tables/flow_hash.h"
 
 /* ---- the instance ---- */
@@ -84,8 +84,8 @@ static uint64_t half_of(const char *name)
 	return strtoull(half, NULL, 16);
 }
 
-/* A place that was given by another name, as with another secret, is none until its course is over: this flow's ledger
- * does not know of it, and would count twice what was given up there.
+/* A place that was given by another name, as with another secret, is none until its schedule is over: this flow's
+ * ledger does not know of it, and would count twice what was given up there.
  */
 uint32_t weir_flow_places_find(const struct weir_flow_places *places, const struct weir_placed_flow *flow)
 {
@@ -109,9 +109,10 @@ bool weir_flow_places_has(const struct weir_flow_places *places, uint32_t place,
 	return place_of(places, place)->owner == owner_of(places, flow);
 }
 
-void weir_flow_places_read(const struct weir_flow_places *places, uint32_t place, struct weir_share_course *ret_course)
+void weir_flow_places_read(const struct weir_flow_places *places, uint32_t place,
+			   struct weir_share_schedule *ret_schedule)
 {
-	weir_course_read(place_of(places, place)->version, place_of(places, place)->stages, ret_course);
+	weir_share_schedule_read(place_of(places, place)->version, place_of(places, place)->stages, ret_schedule);
 }
 
 void weir_flow_places_give(struct weir_flow_places *places, uint32_t place, const struct weir_placed_flow *flow,
@@ -121,7 +122,7 @@ void weir_flow_places_give(struct weir_flow_places *places, uint32_t place, cons
 
 	given->slot = flow->slot;
 	given->name = half_of(flow->name);
-	weir_course_push(&given->version, given->stages, share, now_ns);
+	weir_share_schedule_push(&given->version, given->stages, share, now_ns);
 	__atomic_store_n(&given->owner, owner_of(places, flow), __ATOMIC_RELEASE);
 }
 
@@ -135,7 +136,7 @@ uint64_t weir_flow_places_push(struct weir_flow_places *places, uint32_t place, 
 {
 	struct weir_flow_share *pushed = place_of(places, place);
 
-	return weir_course_push(&pushed->version, pushed->stages, share, now_ns);
+	return weir_share_schedule_push(&pushed->version, pushed->stages, share, now_ns);
 }
 
 int weir_flow_places_offered(const struct weir_flow_places *places, uint32_t place, uint64_t *ret_units)
@@ -157,11 +158,12 @@ int weir_flow_places_offered(const struct weir_flow_places *places, uint32_t pla
 
 static bool is_over(const struct weir_flow_places *places, uint32_t place, uint64_t now_ns)
 {
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 
-	weir_flow_places_read(places, place, &course);
-	return (now_ns >= course.ends_ns || course.leased == WEIR_FLOW_BASE) &&
-	       (now_ns >= course.rises_ns || course.ended == WEIR_FLOW_BASE) && course.fallen_back == WEIR_FLOW_BASE;
+	weir_flow_places_read(places, place, &schedule);
+	return (now_ns >= schedule.ends_ns || schedule.leased == WEIR_FLOW_BASE) &&
+	       (now_ns >= schedule.rises_ns || schedule.ended == WEIR_FLOW_BASE) &&
+	       schedule.fallen_back == WEIR_FLOW_BASE;
 }
 
 void weir_flow_places_tidy(struct weir_flow_places *places, const bool is_ours[WEIR_FLOW_SHARES],

@@ -36,21 +36,22 @@ uint32_t weir_flow_places_find(const struct weir_flow_places *places, const stru
 bool weir_flow_places_has(const struct weir_flow_places *places, uint32_t place, const struct weir_placed_flow *flow);
 
 /* What a place has in force, whoever's it is. */
-void weir_flow_places_read(const struct weir_flow_places *places, uint32_t place, struct weir_share_course *ret_course);
+void weir_flow_places_read(const struct weir_flow_places *places, uint32_t place,
+			   struct weir_share_schedule *ret_schedule);
 
-/* Give the flow a place that was found for it, with its course; and take one away. */
+/* Give the flow a place that was found for it, with its schedule; and take one away. */
 void weir_flow_places_give(struct weir_flow_places *places, uint32_t place, const struct weir_placed_flow *flow,
 			   const struct weir_share *share, uint64_t now_ns);
 void weir_flow_places_take(struct weir_flow_places *places, uint32_t place);
 
-/* Put a course in force. Returns what was in force until now. */
+/* Put a schedule in force. Returns what was in force until now. */
 uint64_t weir_flow_places_push(struct weir_flow_places *places, uint32_t place, const struct weir_share *share,
 			       uint64_t now_ns);
 
 /* Units that came since the instance was attached. -errno: they cannot be read. */
 int weir_flow_places_offered(const struct weir_flow_places *places, uint32_t place, uint64_t *ret_units);
 
-/* Free what a controller before this one has left, when its course is over; and tell the program in `shares` how many
+/* Free what a controller before this one has left, when its schedule is over; and tell the program in `shares` how many
  * places each rule has. is_ours: by place.
  */
 void weir_flow_places_tidy(struct weir_flow_places *places, const bool is_ours[WEIR_FLOW_SHARES],

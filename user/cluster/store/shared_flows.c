@@ -171,7 +171,7 @@ static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_ru
 	const struct weir_placed_flow placed = {.slot = rule->slot, .key = *key, .name = name};
 	uint32_t place = weir_flow_places_find(&flows->places, &placed);
 	struct weir_shared_flow *flow;
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 
 	if (place == WEIR_FLOW_SHARES)
 		return;
@@ -183,8 +183,8 @@ static void add_flow(struct weir_sharing_flows *flows, const struct weir_flow_ru
 	snprintf(flow->name, sizeof(flow->name), "%s", name);
 	snprintf(flow->sealed, sizeof(flow->sealed), "%s", sealed);
 	if (weir_flow_places_has(&flows->places, place, &placed)) {
-		weir_flow_places_read(&flows->places, place, &course);
-		weir_flow_resume(&flow->flow, rule->share, &course, now_ns);
+		weir_flow_places_read(&flows->places, place, &schedule);
+		weir_flow_resume(&flow->flow, rule->share, &schedule, now_ns);
 	} else {
 		weir_flow_begin(&flow->flow, rule->share, now_ns);
 		weir_flow_places_give(&flows->places, place, &placed, &flow->flow.share, weir_host_now_ns());

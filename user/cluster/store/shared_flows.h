@@ -77,10 +77,10 @@ void weir_sharing_flows_drop(struct weir_sharing_flows *flows, uint32_t slot);
 /* Of all flows of a rule, the most that is given up. */
 uint64_t weir_sharing_flows_lent(const struct weir_sharing_flows *flows, uint32_t slot);
 
-/* Put all courses in force, and how many flows each rule has into its entry of map `shares`. */
+/* Put all schedules in force, and how many flows each rule has into its entry of map `shares`. */
 void weir_sharing_flows_push(struct weir_sharing_flows *flows, struct weir_shared_threshold *shares, uint64_t now_ns);
 
-/* When a course changes by itself; UINT64_MAX: never. */
+/* When a schedule changes by itself; UINT64_MAX: never. */
 uint64_t weir_sharing_flows_next_ns(const struct weir_sharing_flows *flows);
 
 #endif

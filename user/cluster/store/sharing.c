@@ -11,7 +11,7 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "shares/share.h"
-#include "store/news.h"
+#include "store/cluster_events.h"
 #include "store/shared_flows.h"
 #include "store/sharing_state.h"
 #include "store/store.h"
@@ -32,7 +32,7 @@ static void tell_of_loss(struct weir_sharing *sharing, uint64_t now_ns, struct w
 {
 	snprintf(sharing->told, sizeof(sharing->told), "%s", why_missed(sharing));
 	sharing->told_ns = now_ns;
-	weir_news_of_store(&sharing->news, sharing->cluster.redis, sharing->told);
+	weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, sharing->told);
 	weir_diag_warning(diag, NULL, NULL,
 			  "rules that hosts share are at what this host has without the others; 'weir cluster status' "
 			  "shows it",
@@ -58,7 +58,7 @@ static void watch_store(struct weir_sharing *sharing, uint64_t now_ns, struct we
 	if (is_missed && (!sharing->misses_store || has_new_reason(sharing, now_ns)))
 		tell_of_loss(sharing, now_ns, diag);
 	if (!is_missed && sharing->misses_store) {
-		weir_news_of_store(&sharing->news, sharing->cluster.redis, NULL);
+		weir_cluster_events_of_store(&sharing->events, sharing->cluster.redis, NULL);
 		weir_diag_note(diag, "the store '%s' answers again: limits are shared", sharing->cluster.redis);
 	}
 	sharing->misses_store = is_missed;
@@ -72,7 +72,7 @@ static void tell_of_namesake(struct weir_sharing *sharing, uint64_t now_ns, stru
 	if (has_namesake == sharing->has_namesake)
 		return;
 	sharing->has_namesake = has_namesake;
-	weir_news_of_name(&sharing->news, has_namesake);
+	weir_cluster_events_of_name(&sharing->events, has_namesake);
 	if (has_namesake)
 		weir_diag_warning(diag, NULL, NULL, "name each host differently: 'host' in settings.cluster",
 				  "this host has no share: another one of cluster '%s' is called '%s', too",
@@ -95,7 +95,8 @@ static void speak(struct weir_sharing *sharing, uint64_t now_ns)
 		weir_sharing_load_script(sharing, now_ns);
 	else if (weir_member_takes_turn(&sharing->member, now_ns))
 		weir_sharing_ask(sharing, now_ns);
-	else if (sharing->rule_count && !sharing->member.is_waiting && weir_news_is_due(&sharing->news, now_ns))
+	else if (sharing->rule_count && !sharing->member.is_waiting &&
+		 weir_cluster_events_is_due(&sharing->events, now_ns))
 		weir_sharing_look(sharing, now_ns);
 	else
 		return;
@@ -117,7 +118,7 @@ static void step(struct weir_sharing *sharing, struct weir_diag *diag)
 	speak(sharing, weir_host_now_ns());
 	watch_store(sharing, now_ns, diag);
 	tell_of_namesake(sharing, now_ns, diag);
-	weir_news_tell(&sharing->news);
+	weir_cluster_events_tell(&sharing->events);
 }
 
 static struct pollfd poll_store(const struct weir_sharing *sharing)
@@ -152,7 +153,7 @@ static void leave(struct weir_sharing *sharing)
 	uint64_t now_ns = weir_host_now_ns(), end_ns = now_ns + WEIR_SHARING_LEAVE_NS;
 	struct weir_diag ignored = {}; /* nobody is there any more to whom it matters */
 
-	sharing->news.looked_ns = now_ns; /* there is no time for it */
+	sharing->events.looked_ns = now_ns; /* there is no time for it */
 	for (size_t i = 0; i < sharing->rule_count; i++) {
 		struct weir_share_terms nothing = sharing->rules[i].share.terms;
 
@@ -212,8 +213,8 @@ static int open_sharing(const struct weir_instance *instance, struct weir_sharin
 		return err;
 	}
 	sharing->cluster = instance->info.cluster;
-	snprintf(sharing->news.instance, sizeof(sharing->news.instance), "%s", instance->name);
-	weir_sharing_host(&sharing->cluster, sharing->news.host);
+	snprintf(sharing->events.instance, sizeof(sharing->events.instance), "%s", instance->name);
+	weir_sharing_host(&sharing->cluster, sharing->events.host);
 	sharing->answered_ns = weir_host_now_ns();
 	weir_sharing_host(&sharing->cluster, sharing->member.host);
 	*ret_sharing = sharing;

@@ -11,8 +11,8 @@
 #include "program/array.h"
 #include "shares/ledger.h"
 #include "shares/share.h"
+#include "store/cluster_events.h"
 #include "store/message.h"
-#include "store/news.h"
 #include "store/shared_flows.h"
 #include "store/sharing_state.h"
 #include "store/store.h"
@@ -213,11 +213,11 @@ void weir_sharing_look(struct weir_sharing *sharing, uint64_t now_ns)
 	const char *words[] = {"HGETALL", NULL};
 	size_t bytes[] = {strlen("HGETALL"), 0};
 
-	sharing->look = sharing->news.looks++ % (uint32_t)sharing->rule_count;
+	sharing->look = sharing->events.looks++ % (uint32_t)sharing->rule_count;
 	words[1] = sharing->rules[sharing->look].key;
 	bytes[1] = strlen(words[1]);
 	sharing->is_looking = true;
-	sharing->news.looked_ns = now_ns;
+	sharing->events.looked_ns = now_ns;
 	weir_store_send(sharing->store, 2, words, bytes, now_ns);
 }
 
@@ -258,7 +258,7 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 	if (read_answer(reply, &rule->share.terms, &answer))
 		return;
 	if (rule->share.epoch[0] && strcmp(rule->share.epoch, answer.epoch) != 0)
-		weir_news_add(&sharing->news.ledgers, rule->info.name);
+		weir_cluster_events_add(&sharing->events.ledgers, rule->info.name);
 	weir_share_take(&rule->share, &answer, rule->asked_ns, now_ns);
 	pushed->trouble = answer.lease_us > 0			? WEIR_SHARE_FINE
 			  : answer.lease_us == WEIR_LEASE_TAKEN ? WEIR_SHARE_TAKEN
@@ -266,7 +266,7 @@ static void take_answer(struct weir_sharing *sharing, struct shared_rule *rule, 
 	if (answer.lease_us <= 0)
 		return;
 	if (pushed->leased_ns && pushed->alone_ns)
-		weir_news_add(&sharing->news.leased, rule->info.name);
+		weir_cluster_events_add(&sharing->events.leased, rule->info.name);
 	pushed->leased_ns = now_ns;
 	pushed->process = strtoull(sharing->member.process, NULL, 16);
 	terms = weir_sharing_terms(&sharing->cluster, &rule->info, answer.hosts);
@@ -355,7 +355,7 @@ void weir_sharing_take_reply(struct weir_sharing *sharing, const struct weir_rep
 	if (sharing->is_looking) {
 		sharing->is_looking = false;
 		if (!error)
-			weir_news_take_ledger(&sharing->news, sharing->look, reply);
+			weir_cluster_events_take_ledger(&sharing->events, sharing->look, reply);
 		return;
 	}
 	if (error) {

@@ -14,8 +14,8 @@
 #include "host/host.h"
 #include "program/array.h"
 #include "shares/share.h"
-#include "store/course.h"
-#include "store/news.h"
+#include "store/cluster_events.h"
+#include "store/schedule.h"
 #include "store/shared_flows.h"
 #include "store/sharing_state.h"
 
@@ -64,7 +64,7 @@ uint64_t weir_sharing_push(struct weir_sharing *sharing, struct shared_rule *rul
 {
 	struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
 
-	return weir_course_push(&pushed->version, pushed->stages, &rule->share, now_ns);
+	return weir_share_schedule_push(&pushed->version, pushed->stages, &rule->share, now_ns);
 }
 
 static uint32_t trip_us(const struct weir_sharing *sharing)
@@ -78,8 +78,8 @@ static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, u
 
 	pushed->wanted = rule->wanted;
 	pushed->hosts = (uint32_t)rule->share.hosts;
-	pushed->live = sharing->misses_store ? 0 : (uint16_t)weir_roll_live(&sharing->news.roll);
-	pushed->silent = sharing->misses_store ? 0 : (uint16_t)weir_roll_silent(&sharing->news.roll);
+	pushed->live = sharing->misses_store ? 0 : (uint16_t)weir_membership_live(&sharing->events.membership);
+	pushed->silent = sharing->misses_store ? 0 : (uint16_t)weir_membership_silent(&sharing->events.membership);
 	pushed->trip_us = trip_us(sharing);
 	pushed->reserved = rule->share.silent > 0 ? (uint64_t)rule->share.silent : 0;
 	if (rule->share.has_lease) {
@@ -87,7 +87,7 @@ static void tell(struct weir_sharing *sharing, const struct shared_rule *rule, u
 	} else if (!pushed->alone_ns) {
 		pushed->alone_ns = now_ns;
 		if (pushed->leased_ns)
-			weir_news_add(&sharing->news.alone, rule->info.name);
+			weir_cluster_events_add(&sharing->events.alone, rule->info.name);
 	}
 }
 
@@ -130,11 +130,11 @@ static void begin(struct weir_sharing *sharing, struct shared_rule *rule, uint64
 {
 	const struct weir_shared_threshold *pushed = &sharing->pushed[rule->slot];
 	const struct weir_share_terms terms = weir_sharing_terms(&sharing->cluster, &rule->info, pushed->hosts);
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 
-	weir_course_read(pushed->version, pushed->stages, &course);
-	if (course.leased | course.ended | course.fallen_back)
-		weir_share_resume(&rule->share, &terms, &course, now_ns);
+	weir_share_schedule_read(pushed->version, pushed->stages, &schedule);
+	if (schedule.leased | schedule.ended | schedule.fallen_back)
+		weir_share_resume(&rule->share, &terms, &schedule, now_ns);
 	else
 		weir_share_begin(&rule->share, &terms, now_ns);
 	rule->share.hosts = pushed->hosts;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "shares/share.h"
-#include "store/news.h"
+#include "store/cluster_events.h"
 #include "store/shared_flows.h"
 #include "store/sharing.h"
 #include "store/store.h"
@@ -54,7 +54,7 @@ struct weir_sharing {
 	uint64_t taken_ns;    /* since then another process has this host's name; 0: it has not */
 	bool has_namesake;    /* which has been told */
 	uint64_t trip_ns;     /* until the latest answer */
-	struct weir_news news;
+	struct weir_cluster_events events;
 	bool is_looking; /* the command under way asks who is there, for people */
 	uint32_t look;	 /* ... in the ledger of this rule */
 };

@@ -2,7 +2,7 @@
 #include "compile/compile.h"
 
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 			  struct weir_diag *diag)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Fields of a match whose values are numbers, and the small ones: TCP flags, family, fragment and protocol. */
 #include "base/util.h"
+#include "compile/build_steps.h"
 #include "compile/matching.h"
-#include "compile/parts.h"
 
 /* ---- fields whose values are numbers: ports, VLAN, ICMP type, length ---- */
 

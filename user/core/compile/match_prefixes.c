@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/build_steps.h"
 #include "compile/matching.h"
-#include "compile/parts.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 struct prefix_use {
 	struct weir_prefix prefix;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/build_steps.h"
 #include "compile/matching.h"
-#include "compile/parts.h"
 
 const struct weir_ruleset_resource *weir_match_resource_of(const struct matching *matching, size_t bit)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The making of vectors (match.c), in its parts. */
+/* The making of vectors (vectors.c), in its parts. */
 #ifndef WEIR_COMPILE_MATCHING_H
 #define WEIR_COMPILE_MATCHING_H
 
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 /* At least twice WEIR_VECTORS_MAX, so that a search ends soon. */
 #define TABLE_SIZE (1u << 17)

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/build_steps.h"
 #include "compile/meet.h"
-#include "compile/parts.h"
 
 /* Work is counted in words of vectors looked at. Only files whose conditions overlap in many ways in
  * many fields come near.

@@ -3,7 +3,7 @@
 #ifndef WEIR_COMPILE_MEET_H
 #define WEIR_COMPILE_MEET_H
 
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #define WEIGHT_BITS 5 /* a resource weighs its rules: at most WEIR_PACKET_RULES_MAX */
 

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "compile/build_steps.h"
 #include "compile/meet.h"
-#include "compile/parts.h"
 
 /* ---- weighing ---- */
 

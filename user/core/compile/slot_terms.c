@@ -2,7 +2,7 @@
 /* What is asked of a rule wherever slots are given: its terms, its identity, how long its window remembers. */
 #include <string.h>
 
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "compile/slotting.h"
 
 #define NSEC_PER_MSEC 1000000ull

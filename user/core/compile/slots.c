@@ -8,9 +8,9 @@
 
 #include "base/digest.h"
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "compile/slotting.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 #include "weir_borrowing.h"
 
 /* ---- slots ---- */

@@ -5,7 +5,7 @@
 
 #include "base/digest.h"
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "compile/slotting.h"
 
 /* ---- storage ---- */

@@ -3,7 +3,7 @@
 #ifndef WEIR_COMPILE_SLOTTING_H
 #define WEIR_COMPILE_SLOTTING_H
 
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 /* The least that an instance is made for, so that small files can grow by reload. Chosen, not derived. */
 #define SLOTS_MIN 1024u

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Timings: the lengths of buckets, of which the program knows each once. */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "compile/slotting.h"
 #include "weir_window.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kind BREAKER: a circuit breaker, which goes by what became of the openings before (docs/breakers.md). Breakers are
- * not written under `rules:`; rules/breaker.c reads them.
+ * not written under `rules:`; rules/circuit_breakers.c reads them.
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
 #include "tables/rule_kind.h"

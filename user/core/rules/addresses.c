@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 static int refuse_address(const char *text, struct weir_refusal *reterr_refusal)
 {

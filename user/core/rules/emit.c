@@ -6,8 +6,8 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/parse.h"
+#include "rules/scalars.h"
 #include "rules/shown_rule.h"
-#include "rules/values.h"
 
 /* ---- settings ---- */
 

@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "rules/value_parts.h"
-#include "rules/values.h"
+#include "rules/scalar_internal.h"
+#include "rules/scalars.h"
 
 /* ---- numbers ---- */
 

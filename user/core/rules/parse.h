@@ -2,7 +2,7 @@
 /*
  * What the parts of the rule-file reader share: files.c (which files), parse.c (merging, order), fields.c (fields,
  * lists, words), field_names.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with
- * rule_checks.c, overrides.c and cluster.c, breaker.c, and sentinel.c (lists of Sentinel's).
+ * rule_checks.c, overrides.c and cluster.c, circuit_breakers.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -15,7 +15,7 @@
 
 #include "rules/comments.h"
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "rules/yaml.h"
 
 /* A name and the place of its bearer; sorted by name, then by place. */
@@ -102,7 +102,7 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 
 /* ---- lists ---- */
 
-/* Reads one word into a zeroed item; as in values.h, with `context` handed through. */
+/* Reads one word into a zeroed item; as in scalars.h, with `context` handed through. */
 typedef int (*weir_item_parser)(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal);
 
 /* A word, or a list of words that is not empty: the items are appended to the array at *items. */

@@ -9,8 +9,8 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
-#include "rules/value_parts.h"
-#include "rules/values.h"
+#include "rules/scalar_internal.h"
+#include "rules/scalars.h"
 
 /* ---- refusals ---- */
 

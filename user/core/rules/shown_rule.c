@@ -6,9 +6,9 @@
 
 #include "base/util.h"
 #include "kind/kind.h"
-#include "rules/breaker.h"
+#include "rules/circuit_breakers.h"
 #include "rules/rule.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 #define NSEC_PER_MSEC 1000000ull
 

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 #include "rules/comments.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "rules/yaml_builder.h"
 #include "rules/yaml_syntax.h"
 

@@ -7,8 +7,8 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/quantity.h"
+#include "rules/scalars.h"
 #include "rules/shown_rule.h"
-#include "rules/values.h"
 
 const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_PASS] = "pass",

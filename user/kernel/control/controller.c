@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "control/controller_parts.h"
+#include "control/controller_internal.h"
 #include "host/host.h"
-#include "host/load.h"
+#include "host/load_average.h"
 #include "host/memory.h"
 #include "host/service.h"
 #include "network/link_watch.h"

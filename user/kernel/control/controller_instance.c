@@ -10,10 +10,10 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "control/controller_parts.h"
+#include "control/controller_internal.h"
 #include "host/bound.h"
 #include "host/bpffs.h"
-#include "host/load.h"
+#include "host/load_average.h"
 #include "host/memory.h"
 #include "program/array.h"
 #include "program/signals.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "control/controller_parts.h"
+#include "control/controller_internal.h"
 #include "host/host.h"
 #include "host/memory.h"
 #include "program/array.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Instances by name: which are attached, and what is said of one that is not. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a reload would change, without doing it. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static int try_load(const struct weir_instance *instance, const struct weir_imag
 }
 
 /* Under the lock. */
-static int foresee(struct weir_instance *instance, const struct weir_turning *turning, bool loads,
+static int foresee(struct weir_instance *instance, const struct weir_transition *transition, bool loads,
 		   struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
 {
 	_cleanup_(weir_ruleset_freep) struct weir_ruleset *before = NULL;
@@ -75,7 +75,7 @@ static int foresee(struct weir_instance *instance, const struct weir_turning *tu
 	const uint64_t start_ns = weir_host_now_ns();
 	struct weir_image_memory memory;
 	int err =
-		rules ? weir_reload_prepare(instance, turning, &image, diag)
+		rules ? weir_reload_prepare(instance, transition, &image, diag)
 		      : weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules of instance '%s'", instance->name);
 
 	result.compile_ns = weir_host_now_ns() - start_ns;
@@ -89,7 +89,7 @@ static int foresee(struct weir_instance *instance, const struct weir_turning *tu
 	read_before(instance, &before);
 	result.total_bytes_before = bytes_of(before, &previous);
 	result.is_before_known = before != NULL;
-	err = weir_forecast_make(before, turning->ruleset, &previous, image, &result.changes);
+	err = weir_forecast_make(before, transition->ruleset, &previous, image, &result.changes);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot compare the rules of instance '%s'", instance->name);
 	find_emptied(instance, image, &result.changes);
@@ -102,13 +102,13 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 			  struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_turning turning = {.turn = WEIR_TURN_LOADED, .ruleset = ruleset};
+	struct weir_transition transition = {.kind = WEIR_TRANSITION_LOADED, .ruleset = ruleset};
 	_cleanup_(weir_closep) int lock_fd = -1;
 	int err;
 
 	/* Who only compares is told what a reload would say, and sees the rest. */
 	if (!options->starts_afresh)
-		turning.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
+		transition.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
 	err = weir_instance_open_any(name, &instance, diag);
 
 	if (err)
@@ -120,8 +120,8 @@ int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
 	if (!err)
 		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
 	if (!err && loads)
-		err = weir_turning_check(instance, turning.turn, diag);
-	return err ? err : foresee(instance, &turning, loads, ret_forecast, diag);
+		err = weir_transition_check(instance, transition.kind, diag);
+	return err ? err : foresee(instance, &transition, loads, ret_forecast, diag);
 }
 
 void weir_reload_forecast_free(struct weir_reload_forecast *forecast)

@@ -3,7 +3,7 @@
  * The links of an instance: one for each interface that it is on. Each has a pin that says interface and mode, and the
  * kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

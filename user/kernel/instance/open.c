@@ -3,7 +3,7 @@
  * Opening an instance while a command may be at work on it: what looks broken is looked at once more under the lock,
  * when no command can be. Rules that were not confirmed in time are described as returned by whoever opens it.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ int weir_instance_return(const char *name, struct weir_diag *diag)
 	static const struct weir_reload_options options;
 	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
 	struct weir_diag told = {};
-	int err = weir_instance_turn(name, WEIR_TURN_RETURNED, NULL, &options, &result, &told);
+	int err = weir_instance_transition(name, WEIR_TRANSITION_RETURNED, NULL, &options, &result, &told);
 
 	if (err > 0) { /* another command was faster */
 		weir_diag_free(&told);

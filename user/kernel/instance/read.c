@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Reading an instance that is attached: what its pinned maps say of it. A command may be at work on it: see open.c. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>

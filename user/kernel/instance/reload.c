@@ -4,7 +4,7 @@
  * and put in the place of the first on every link; up to there everything can be undone. A reload may be killed
  * anywhere: on each interface it leaves the old rules or the new ones, and the next reload puts it right.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -95,9 +95,10 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 /* ---- pins ---- */
 
 static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
-			const struct weir_object *object, const struct weir_turning *turning, struct weir_diag *diag)
+			const struct weir_object *object, const struct weir_transition *transition,
+			struct weir_diag *diag)
 {
-	_cleanup_(weir_closep) int history_fd = weir_instance_write_history(instance->name, &turning->history, diag);
+	_cleanup_(weir_closep) int history_fd = weir_instance_write_history(instance->name, &transition->history, diag);
 	int err = history_fd < 0 ? history_fd : weir_pin_new(instance->name, WEIR_PIN_HISTORY, history_fd, diag);
 
 	if (!err)
@@ -278,13 +279,13 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 
 /* Rules that are to be confirmed are not on the links themselves: their guard is. */
 static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
-			 struct weir_turning *turning, struct weir_old_program *old, struct weir_diag *diag)
+			 struct weir_transition *transition, struct weir_old_program *old, struct weir_diag *diag)
 {
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
 	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
 	int err;
 
-	if (!turning->confirm_ns)
+	if (!transition->confirm_ns)
 		return weir_instance_swap_links(instance, weir_object_program_fd(object), old, diag);
 	if (old[0].id && old[1].id) {
 		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -299,9 +300,9 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 	rules = weir_reload_rules_now(instance);
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
-	turning->returns_ns = weir_host_boot_ns() + turning->confirm_ns;
-	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, turning->returns_ns, &guard,
-				diag);
+	transition->returns_ns = weir_host_boot_ns() + transition->confirm_ns;
+	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, transition->returns_ns,
+				&guard, diag);
 	if (!err)
 		err = weir_instance_swap_links(instance, weir_guard_program_fd(guard), old, diag);
 	if (err)
@@ -310,11 +311,11 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 }
 
 /* Up to the swap everything can be undone; after it the new rules are in force. */
-static int swap_in(struct weir_instance *instance, struct weir_turning *turning, const struct weir_image *image,
+static int swap_in(struct weir_instance *instance, struct weir_transition *transition, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
-	const struct weir_settings *settings = &turning->ruleset->settings;
+	const struct weir_settings *settings = &transition->ruleset->settings;
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_diag ignored = {};
 	int err;
@@ -324,13 +325,13 @@ static int swap_in(struct weir_instance *instance, struct weir_turning *turning,
 		return err;
 	err = describe_both(instance, image, diag);
 	if (!err)
-		err = pin_new_maps(instance, image, object, turning, diag);
+		err = pin_new_maps(instance, image, object, transition, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
 	if (!err)
 		err = carry_timed_first(instance, image, object, diag);
 	if (!err)
-		err = swap_programs(instance, object, turning, old, diag);
+		err = swap_programs(instance, object, transition, old, diag);
 	if (err) {
 		drop_new_pins(instance);
 		write_descriptions(instance, instance->rules, instance->resources, &ignored);
@@ -338,7 +339,7 @@ static int swap_in(struct weir_instance *instance, struct weir_turning *turning,
 		return err;
 	}
 	if (!make_known(instance, settings, image, object, diag)) {
-		if (!turning->returns_ns)
+		if (!transition->returns_ns)
 			weir_guard_remove(instance->name); /* of what was on the links before, if there is one */
 		return 0;
 	}
@@ -388,28 +389,28 @@ static void describe_result(const struct weir_instance *instance, const struct w
 }
 
 /* Packets that wait, when all is decided: while rules are not confirmed, those before may need it yet. */
-static void finish_pace(const struct weir_instance *instance, const struct weir_turning *turning, bool paces)
+static void finish_pace(const struct weir_instance *instance, const struct weir_transition *transition, bool paces)
 {
-	if (!paces && !turning->returns_ns && weir_pace_is_attached(instance->name))
+	if (!paces && !transition->returns_ns && weir_pace_is_attached(instance->name))
 		weir_pace_detach(instance->name);
 }
 
 /* Under the lock. */
-static int turn(struct weir_instance *instance, struct weir_turning *turning, struct weir_reload_result *ret_result,
-		struct weir_diag *diag)
+static int make_transition(struct weir_instance *instance, struct weir_transition *transition,
+			   struct weir_reload_result *ret_result, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	const struct weir_instance_info before = instance->info;
 	bool paces_anew = false;
-	int err = weir_reload_prepare(instance, turning, &image, diag);
+	int err = weir_reload_prepare(instance, transition, &image, diag);
 
 	if (!err)
 		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
-		err = weir_not_the_rules(swap_in(instance, turning, image, object, diag));
+		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)
 		err = replace_pace(instance, image, diag);
 	/* The new rules, which pace, may be in force all the same. */
@@ -417,42 +418,42 @@ static int turn(struct weir_instance *instance, struct weir_turning *turning, st
 		weir_pace_detach(instance->name);
 	if (err)
 		return err;
-	finish_pace(instance, turning, image->config.paces);
+	finish_pace(instance, transition, image->config.paces);
 	describe_result(instance, &before, image, ret_result);
-	if (turning->returns_ns)
+	if (transition->returns_ns)
 		ret_result->returns_s = weir_unconfirmed_left_s(
-			&(struct weir_unconfirmed){.is_so = true, .returns_ns = turning->returns_ns});
+			&(struct weir_unconfirmed){.is_so = true, .returns_ns = transition->returns_ns});
 	return 0;
 }
 
-static void note_turn(const char *name, enum weir_turn turn, const struct weir_reload_result *result)
+static void note_transition(const char *name, enum weir_transition_kind kind, const struct weir_reload_result *result)
 {
-	static const enum weir_journal_kind kinds[WEIR_TURN_COUNT] = {
-		[WEIR_TURN_LOADED] = WEIR_JOURNAL_RELOAD,
-		[WEIR_TURN_ROLLBACK] = WEIR_JOURNAL_ROLLBACK,
-		[WEIR_TURN_RETURNED] = WEIR_JOURNAL_RETURN,
+	static const enum weir_journal_kind kinds[WEIR_TRANSITION_COUNT] = {
+		[WEIR_TRANSITION_LOADED] = WEIR_JOURNAL_RELOAD,
+		[WEIR_TRANSITION_ROLLBACK] = WEIR_JOURNAL_ROLLBACK,
+		[WEIR_TRANSITION_RETURNED] = WEIR_JOURNAL_RETURN,
 	};
 	char until[64] = "";
 
 	if (result->returns_s)
 		snprintf(until, sizeof(until), ", to be confirmed within %llu s",
 			 (unsigned long long)result->returns_s);
-	weir_instance_note(name, kinds[turn], "%u rule%s in force, %u with their windows%s", result->rules,
+	weir_instance_note(name, kinds[kind], "%u rule%s in force, %u with their windows%s", result->rules,
 			   result->rules == 1 ? "" : "s", result->kept_rules, until);
 }
 
 /* Rules that were kept may be put in force again from anywhere: interfaces are named where the instance is. */
-static int go_there(const struct weir_instance *instance, enum weir_turn turn, int *back_fd)
+static int go_there(const struct weir_instance *instance, enum weir_transition_kind kind, int *back_fd)
 {
-	return turn == WEIR_TURN_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
+	return kind == WEIR_TRANSITION_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
 }
 
-int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct weir_ruleset *ruleset,
-		       const struct weir_reload_options *options, struct weir_reload_result *ret_result,
-		       struct weir_diag *diag)
+int weir_instance_transition(const char *name, enum weir_transition_kind kind, const struct weir_ruleset *ruleset,
+			     const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+			     struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_turning_free) struct weir_turning turning = {};
+	_cleanup_(weir_transition_free) struct weir_transition transition = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	int err = weir_bpffs_lock(&lock_fd, diag);
@@ -462,13 +463,13 @@ int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct we
 	if (!err)
 		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
 	if (!err)
-		err = weir_turning_plan(instance, turn_to, ruleset, options, &turning, diag);
+		err = weir_transition_plan(instance, kind, ruleset, options, &transition, diag);
 	if (err)
 		return err;
-	go_there(instance, turning.turn, &back_fd); /* where it cannot be found, rules that need it are refused */
-	err = turn(instance, &turning, ret_result, diag);
+	go_there(instance, transition.kind, &back_fd); /* where it cannot be found, rules that need it are refused */
+	err = make_transition(instance, &transition, ret_result, diag);
 	if (!err)
-		note_turn(name, turning.turn, ret_result);
+		note_transition(name, transition.kind, ret_result);
 	return err;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a reload comes to, before anything is changed: what stays, what is made anew, and what is refused. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -240,7 +240,7 @@ static int warn_of_renumbering(const struct weir_previous *previous, const struc
 	return 0;
 }
 
-int weir_reload_prepare(struct weir_instance *instance, const struct weir_turning *turning,
+int weir_reload_prepare(struct weir_instance *instance, const struct weir_transition *transition,
 			struct weir_image **ret_image, struct weir_diag *diag)
 {
 	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
@@ -248,9 +248,9 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_turnin
 	int err = check_links(instance, diag);
 
 	if (!err)
-		err = check_netns(instance, turning->ruleset, diag);
+		err = check_netns(instance, transition->ruleset, diag);
 	if (!err)
-		err = weir_instance_check_marks(turning->ruleset, diag);
+		err = weir_instance_check_marks(transition->ruleset, diag);
 	if (err)
 		return err;
 	rules = weir_reload_rules_now(instance);
@@ -258,10 +258,10 @@ int weir_reload_prepare(struct weir_instance *instance, const struct weir_turnin
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
 	previous = weir_reload_what_runs(instance, rules);
 	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
-	if (turning->turn == WEIR_TURN_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
+	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
 		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, turning->emptied,
-					ret_image, diag);
+	err = weir_instance_build_image(transition->ruleset, instance->is_all_foreign ? NULL : &previous,
+					transition->emptied, ret_image, diag);
 	if (!err && !instance->is_all_foreign)
 		err = warn_of_renumbering(&previous, *ret_image, diag);
 	if (!err)

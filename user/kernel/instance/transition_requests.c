@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What commands ask for: other rules, those before, and that rules which are to be confirmed stay. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
 	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
 	int err = weir_instance_open_any(name, &instance, diag);
 
-	return err ? err : weir_instance_turn(name, WEIR_TURN_LOADED, ruleset, options, ret_result, diag);
+	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_LOADED, ruleset, options, ret_result, diag);
 }
 
 int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag)
@@ -27,7 +27,7 @@ int weir_instance_rollback(const char *name, struct weir_reload_result *ret_resu
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	int err = weir_instance_open_any(name, &instance, diag);
 
-	return err ? err : weir_instance_turn(name, WEIR_TURN_ROLLBACK, NULL, &options, ret_result, diag);
+	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_ROLLBACK, NULL, &options, ret_result, diag);
 }
 
 /* ---- to stay ---- */
@@ -59,7 +59,7 @@ static int fail_nothing_to_confirm(const struct weir_instance *instance, struct 
 	_cleanup_(weir_history_free) struct weir_history history = {};
 
 	weir_instance_history(instance, &history);
-	if (history.sets[0] && history.sets[0]->turn == WEIR_TURN_RETURNED)
+	if (history.sets[0] && history.sets[0]->transition == WEIR_TRANSITION_RETURNED)
 		return fail_late(instance, diag);
 	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules are to stay",
 			instance->name);

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
-#include "program/parts.h"
+#include "program/object_internal.h"
 
 /* ---- what libbpf says ---- */
 

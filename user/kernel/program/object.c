@@ -11,10 +11,10 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "program/array.h"
-#include "program/lists.h"
+#include "program/list_maps.h"
+#include "program/object_internal.h"
 #include "program/offenders.h"
-#include "program/parts.h"
-#include "program/penalties.h"
+#include "program/penalty_map.h"
 #include "program/tick.h"
 #include "weir.skel.h"
 

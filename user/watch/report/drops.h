@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `weir flows --dropped --json` prints (docs/json.md), of what state/offenders.h has read. */
+/* What `weir flows --dropped --json` prints (docs/json.md), of what state/dropped_flows.h has read. */
 #ifndef WEIR_REPORT_DROPS_H
 #define WEIR_REPORT_DROPS_H
 
 #include <jansson.h>
 
-#include "state/offenders.h"
+#include "state/dropped_flows.h"
 
 /* NULL: out of memory. */
 json_t *weir_drops_describe(const struct weir_instance *instance, const struct weir_drops *drops);

@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "frames/pcapng.h"
 #include "host/host.h"
-#include "report/events.h"
+#include "report/event_lines.h"
 
 void weir_event_capture_begin(FILE *stream, struct weir_event_capture *ret_capture)
 {

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "state/events.h"
+#include "state/event_reader.h"
 
 struct weir_event_capture {
 	FILE *stream;	     /* the caller's; write errors stay in it */

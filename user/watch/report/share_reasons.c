@@ -38,7 +38,7 @@ static void find_stage(struct reasons *reasons)
 	reasons->stage = now_ns < reasons->stages->until_ns[WEIR_SHARE_LEASED]	? WEIR_SHARE_LEASED
 			 : now_ns < reasons->stages->until_ns[WEIR_SHARE_ENDED] ? WEIR_SHARE_ENDED
 										: WEIR_SHARE_FALLEN_BACK;
-	/* A course that goes nowhere is over, whatever its times say. */
+	/* A schedule that goes nowhere is over, whatever its times say. */
 	if (reasons->stage == WEIR_SHARE_ENDED && reasons->stages->until_ns[WEIR_SHARE_ENDED] == UINT64_MAX)
 		reasons->stage = WEIR_SHARE_FALLEN_BACK;
 }

@@ -6,7 +6,7 @@
 #ifndef WEIR_REPORT_SHARE_REASONS_H
 #define WEIR_REPORT_SHARE_REASONS_H
 
-#include "report/cluster.h"
+#include "report/shared_limits.h"
 
 /* The view must be of this rule (weir_cluster_view_read). NULL: out of memory. docs/json.md has its fields. */
 json_t *weir_share_explain(const struct weir_cluster_view *view, const struct weir_shared_view *rule);

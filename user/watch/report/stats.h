@@ -8,9 +8,9 @@
 #include "instance/instance.h"
 #include "pace/pace.h"
 #include "state/breakers.h"
-#include "state/connections.h"
 #include "state/counters.h"
-#include "state/penalties.h"
+#include "state/open_connections.h"
+#include "state/penalised_flows.h"
 
 struct weir_stats_view {
 	const struct weir_instance *instance; /* the caller's */

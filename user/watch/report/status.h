@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Room report: what is shown of an instance, read once for whoever shows it: what is attached and how it stands (this
- * header), counters (stats.h), busy flows (flows.h), each with the JSON document of it. Commands print these, and the
- * server sends them. Only looks on.
+ * header), counters (stats.h), busy flows (busy_flows.h), each with the JSON document of it. Commands print these,
+ * and the server sends them. Only looks on.
  */
 #ifndef WEIR_REPORT_STATUS_H
 #define WEIR_REPORT_STATUS_H
@@ -11,11 +11,11 @@
 
 #include "control/controller.h"
 #include "instance/instance.h"
-#include "report/cluster.h"
+#include "report/shared_limits.h"
 #include "state/breakers.h"
-#include "state/penalties.h"
+#include "state/penalised_flows.h"
 #include "state/remnants.h"
-#include "state/signals.h"
+#include "state/system_signals.h"
 #include "timed/timed.h"
 
 struct weir_status_view {

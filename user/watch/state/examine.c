@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "host/bpffs.h"
 #include "host/host.h"
-#include "host/load.h"
+#include "host/load_average.h"
 #include "host/memory.h"
 #include "instance/instance.h"
 #include "kind/kind.h"
@@ -19,7 +19,7 @@
 #include "state/counters.h"
 #include "state/examine_interface.h"
 #include "state/remnants.h"
-#include "state/signals.h"
+#include "state/system_signals.h"
 #include "tables/narrow_span.h"
 
 /* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */

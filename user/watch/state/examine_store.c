@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "shares/health.h"
-#include "shares/roll.h"
+#include "shares/membership.h"
 #include "shares/share.h"
 #include "store/sharing.h"
 #include "store/store.h"

@@ -5,8 +5,8 @@
 #include "base/util.h"
 #include "host/host.h"
 #include "instance/override_trie.h"
+#include "state/flow_keys.h"
 #include "state/flow_scan.h"
-#include "state/known.h"
 #include "state/rows.h"
 #include "tables/rule_kind.h"
 
@@ -209,7 +209,7 @@ static void collect_wide(struct scan *scan, const struct weir_wide_row *wide, ui
 /* ---- windows of meters ---- */
 
 /* A window is shown once for each rule that reads it (AssociatedResource). */
-static void add_metered(struct scan *scan, const struct weir_rule_info *meter, const struct weir_known_flow *name,
+static void add_metered(struct scan *scan, const struct weir_rule_info *meter, const struct weir_named_flow *name,
 			uint64_t units)
 {
 	const struct weir_instance *instance = scan->instance;
@@ -230,7 +230,7 @@ static void add_metered(struct scan *scan, const struct weir_rule_info *meter, c
 }
 
 /* Meters' rows were never judged: their word is of no units. Only rules that read them name them. */
-static bool is_of_meter(const struct scan *scan, const struct piece *piece, const struct weir_known_flow *name,
+static bool is_of_meter(const struct scan *scan, const struct piece *piece, const struct weir_named_flow *name,
 			enum weir_flow_place place)
 {
 	if (name)
@@ -240,7 +240,7 @@ static bool is_of_meter(const struct scan *scan, const struct piece *piece, cons
 
 /* Whose window with this timing it is: the named rule's, or that of the only meter that has such. */
 static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t timing,
-					       const struct weir_known_flow *name)
+					       const struct weir_named_flow *name)
 {
 	const struct weir_rule_info *found = NULL;
 
@@ -258,7 +258,7 @@ static const struct weir_rule_info *find_meter(const struct scan *scan, uint32_t
 	return name ? NULL : found;
 }
 
-static void add_metered_flow(struct scan *scan, uint32_t timing, const struct weir_known_flow *name, uint64_t units)
+static void add_metered_flow(struct scan *scan, uint32_t timing, const struct weir_named_flow *name, uint64_t units)
 {
 	const struct weir_rule_info *meter = find_meter(scan, timing, name);
 	const struct weir_flow_use unknown = {.rule_slot = WEIR_SLOT_UNKNOWN, .units = units};
@@ -294,7 +294,7 @@ static int compare_pieces(const void *left, const void *right)
 	return a->tag < b->tag ? -1 : a->tag > b->tag;
 }
 
-void weir_flows_set_name(struct weir_flow_use *use, const struct weir_known_flow *name)
+void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name)
 {
 	if (!name)
 		return;
@@ -305,7 +305,7 @@ void weir_flows_set_name(struct weir_flow_use *use, const struct weir_known_flow
 
 static void add_flow(struct scan *scan, const struct piece *pieces, size_t count, enum weir_flow_place place)
 {
-	const struct weir_known_flow *name = weir_known_find(&scan->known, place, pieces->set, pieces->tag);
+	const struct weir_named_flow *name = weir_flow_keys_find(&scan->keys, place, pieces->set, pieces->tag);
 	struct weir_flow_use use = {};
 	struct weir_row_sum sum = {};
 

@@ -4,8 +4,8 @@
 #define WEIR_STATE_FLOW_SCAN_H
 
 #include "control/controller.h"
+#include "state/flow_keys.h"
 #include "state/flows.h"
-#include "state/known.h"
 #include "state/rows.h"
 
 /* What one row adds to its flow. */
@@ -21,7 +21,7 @@ struct scan {
 	const struct weir_instance *instance;
 	uint64_t now_ns;			  /* of the rows at hand */
 	struct weir_controller_report controller; /* has the thresholds in force */
-	struct weir_known known;
+	struct weir_flow_keys keys;
 	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
 	bool has_meters;
 	uint32_t *sole_rules;		    /* what guess_rule() says, by place and timing */
@@ -54,7 +54,7 @@ void weir_flows_find_threshold(const struct scan *scan, const struct piece *piec
 int weir_flows_find_meters(struct scan *scan);
 
 /* The rule of the window, if it can be told. */
-void weir_flows_set_name(struct weir_flow_use *use, const struct weir_known_flow *name);
+void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name);
 int weir_flows_scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data);
 int weir_flows_scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data);
 int weir_flows_scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data);

@@ -9,18 +9,19 @@
 #include "host/host.h"
 #include "instance/override_trie.h"
 #include "program/array.h"
-#include "state/borrowing.h"
+#include "state/flow_keys.h"
 #include "state/flow_scan.h"
-#include "state/known.h"
+#include "state/lending_windows.h"
 #include "state/planned.h"
-#include "state/tokens.h"
+#include "state/token_levels.h"
 
 /* ---- windows that lend ---- */
 
 static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 {
 	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_BORROWING, found->set, found->tag);
+	const struct weir_named_flow *name =
+		weir_flow_keys_find(&scan->keys, WEIR_FLOW_BORROWING, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->is_ambiguous ? WEIR_SLOT_UNKNOWN : found->slot,
 		.is_whole = !found->tag,
@@ -39,7 +40,7 @@ static void add_borrowing(const struct weir_borrowing_use *found, void *data)
 static void add_tokens(const struct weir_tokens_use *found, void *data)
 {
 	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_TOKENS, found->set, found->tag);
+	const struct weir_named_flow *name = weir_flow_keys_find(&scan->keys, WEIR_FLOW_TOKENS, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->slot,
 		.is_whole = !found->tag,
@@ -60,7 +61,8 @@ static void add_tokens(const struct weir_tokens_use *found, void *data)
 static void add_planned(const struct weir_planned_use *found, void *data)
 {
 	struct scan *scan = data;
-	const struct weir_known_flow *name = weir_known_find(&scan->known, WEIR_FLOW_PLANNED, found->set, found->tag);
+	const struct weir_named_flow *name =
+		weir_flow_keys_find(&scan->keys, WEIR_FLOW_PLANNED, found->set, found->tag);
 	struct weir_flow_use use = {
 		.rule_slot = found->slot == WEIR_PLANNED_ANY ? WEIR_SLOT_UNKNOWN : found->slot,
 		.is_whole = !found->tag,
@@ -130,7 +132,7 @@ static int scan_tables(struct scan *scan)
 static void free_scan(struct scan *scan)
 {
 	free(scan->controller.thresholds);
-	weir_known_free(&scan->known);
+	weir_flow_keys_free(&scan->keys);
 	free(scan->meters);
 	free(scan->sole_rules);
 	free(scan->pieces);
@@ -169,7 +171,7 @@ int weir_flows_read(const struct weir_instance *instance, uint32_t rule_slot, si
 		return err;
 	err = prepare(&scan);
 	if (!err)
-		err = weir_known_read(instance, scan.cpus, &scan.known);
+		err = weir_flow_keys_read(instance, scan.cpus, &scan.keys);
 	if (!err)
 		err = weir_flows_find_meters(&scan);
 	if (!err)
