@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "weir.skel.h"
 #include "weir_abi.h"
+#include "weir.skel.h"
 
 struct function {
 	const struct bpf_insn *insns;

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "../lib/stack.h"
-#include "weir.skel.h"
 #include "weir_abi.h"
+#include "weir.skel.h"
 
 #define STACK_BYTES 512
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "../lib/packets.h"
 #include "base/util.h"
 #include "frames/compose.h"
+#include "../lib/packets.h"
 
 #define IPV4_CHECKSUM_AT 24
 #define UDP 17

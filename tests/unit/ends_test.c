@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "../lib/packets.h"
 #include "base/util.h"
 #include "frames/ends.h"
+#include "../lib/packets.h"
 
 #define TCP 6
 #define UDP 17

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "tick.skel.h"
 #include "weir_abi.h"
+#include "tick.skel.h"
 
 #define TICKS_WATCHED 3	  /* an edge is among them, also where one is late */
 #define READINGS_MIN 1000 /* ... or where this thread was kept from running meanwhile */
