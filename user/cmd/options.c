@@ -86,25 +86,14 @@ static int add_interface(const struct weir_command *command, struct weir_options
 	return 0;
 }
 
-static int add_listen(const struct weir_command *command, struct weir_options *options, const char *address)
+static int add_word(const struct weir_command *command, const char ***words, size_t *count, const char *word)
 {
-	const char **slot = weir_array_add((void **)&options->listen, options->listen_count, sizeof(*slot));
+	const char **slot = weir_array_add((void **)words, *count, sizeof(*slot));
 
 	if (!slot)
 		return refuse(command, "out of memory");
-	*slot = address;
-	options->listen_count++;
-	return 0;
-}
-
-static int add_rule_file(const struct weir_command *command, struct weir_options *options, const char *path)
-{
-	const char **slot = weir_array_add((void **)&options->rule_files, options->rule_file_count, sizeof(*slot));
-
-	if (!slot)
-		return refuse(command, "out of memory");
-	*slot = path;
-	options->rule_file_count++;
+	*slot = word;
+	++*count;
 	return 0;
 }
 
@@ -237,12 +226,12 @@ static int set_option(const struct weir_command *command, struct weir_options *o
 		options->netns = optarg;
 		return 0;
 	case 'L':
-		return add_listen(command, options, optarg);
+		return add_word(command, &options->listen, &options->listen_count, optarg);
 	case 'c':
 		return set_confirm(command, options, optarg);
 	case 'r': /* which of the two it is, its command knows */
 		options->rule = optarg;
-		return add_rule_file(command, options, optarg);
+		return add_word(command, &options->rule_files, &options->rule_file_count, optarg);
 	case 'S':
 		options->source = optarg;
 		return 0;

@@ -244,7 +244,7 @@ static uint32_t missing_fields(uint32_t key_fields, uint32_t known)
 	return missing;
 }
 
-static uint32_t fields_of_key(uint32_t key_fields)
+uint32_t weir_fields_of_key(uint32_t key_fields)
 {
 	uint32_t fields = 0;
 
@@ -353,7 +353,7 @@ static void note_fields_of_rules(struct work *work)
 		const struct weir_rule *rule = &generation->rules[work->flows[i].place];
 
 		work->result->unknown |=
-			(fields_of_key(rule->key_fields) | fields_of_kind(work, rule)) & ~work->question->known;
+			(weir_fields_of_key(rule->key_fields) | fields_of_kind(work, rule)) & ~work->question->known;
 	}
 }
 

@@ -117,4 +117,7 @@ int weir_explain_ruleset(const struct weir_ruleset *ruleset, const struct weir_q
 
 void weir_explanation_free(struct weir_explanation *explanation);
 
+/* enum weir_match_field, or-ed: what the fields of a key are read from. */
+uint32_t weir_fields_of_key(uint32_t key_fields);
+
 #endif

@@ -69,7 +69,7 @@ static const struct advice *advice_for(const char *where, const char *word)
 	return NULL;
 }
 
-static bool is_one_of(const char *word, const char *const *names, size_t count)
+bool weir_is_one_of(const char *word, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strcmp(word, names[i]))
@@ -80,13 +80,13 @@ static bool is_one_of(const char *word, const char *const *names, size_t count)
 /* The field of another part of the file: where it belongs. NULL: it is none. */
 static const char *advice_of_place(const char *where, const char *word)
 {
-	if (!strcmp(where, "resource") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
 		return "it is a field of the resource's match: write it under 'match:', indented further";
-	if (!strcmp(where, "resource") && is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
+	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
 		return "it is a field of a rule: rules stand under 'rules:', at the top of the file";
-	if (!strcmp(where, "rule") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+	if (!strcmp(where, "rule") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
 		return "it is a field of the resource's match; the rule names the resource: 'resource: NAME'";
-	if (!strcmp(where, "override") && is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
+	if (!strcmp(where, "override") && weir_is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
 		return "overrides go by address: by 'source' or by 'destination'";
 	return NULL;
 }
@@ -110,7 +110,7 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 
 	if (reader->complaints > WEIR_MISTAKES_MAX)
 		return;
-	if (ours && !is_one_of(ours, fields, count))
+	if (ours && !weir_is_one_of(ours, fields, count))
 		ours = NULL;
 	if (!advice && !ours && !of_place)
 		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
@@ -230,8 +230,8 @@ static bool is_child(const struct weir_node *key, const struct weir_node *parent
 	if (key->kind != WEIR_NODE_WORD)
 		return false;
 	if (!strcmp(parent->text, "match"))
-		return is_one_of(key->text, weir_match_field_names, weir_match_field_count);
-	return !strcmp(parent->text, "settings") && is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
+		return weir_is_one_of(key->text, weir_match_field_names, weir_match_field_count);
+	return !strcmp(parent->text, "settings") && weir_is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
 }
 
 /* 'match:' without a value, and what belongs to it in the same column below: how many fields that is. */

@@ -78,6 +78,9 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
 			  const char *const *fields, size_t count);
 
+/* Is `word` one of these, to the letter? */
+bool weir_is_one_of(const char *word, const char *const *names, size_t count);
+
 /* ---- words: each returns false, having complained, when the node is not what it must be ---- */
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);

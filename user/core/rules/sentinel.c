@@ -15,10 +15,7 @@ static bool is_of_dashboard(const char *field)
 {
 	static const char *const fields[] = {"app", "ip", "port", "gmtCreate", "gmtModified"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (!strcmp(field, fields[i]))
-			return true;
-	return false;
+	return weir_is_one_of(field, fields, ARRAY_SIZE(fields));
 }
 
 /* What to write in place of another kind's field; NULL: nobody thought of it. */
@@ -96,10 +93,7 @@ static bool is_text(const char *field)
 {
 	static const char *const texts[] = {"id", "resource", "refResource", "limitApp", "paramKey"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (!strcmp(field, texts[i]))
-			return true;
-	return false;
+	return weir_is_one_of(field, texts, ARRAY_SIZE(texts));
 }
 
 static void take_field(struct weir_reader *reader, struct weir_sentinel_rule *rule, const struct weir_node *key,
