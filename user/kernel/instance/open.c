@@ -141,6 +141,7 @@ int weir_instance_open_now(const char *name, struct weir_instance **ret_instance
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	int err = weir_instance_open_any(name, &instance, diag);
 
+	assert(err || instance);
 	if (!err && instance->is_all_foreign)
 		err = weir_instance_fail_foreign(instance, diag);
 	if (!err)
