@@ -44,7 +44,7 @@ CORE_LIBS = $(shell pkg-config --libs libfyaml jansson $(if $(call has,cluster),
 LIBS = $(shell pkg-config --libs libbpf libfyaml libpcap libmnl jansson ncursesw $(if $(call has,metrics),libmicrohttpd) $(if $(call has,cluster),hiredis nettle gnutls) $(if $(call has,confine),libcap-ng libseccomp))
 CMOCKA = $(shell pkg-config --libs cmocka)
 
-CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cmd -I$(BUILD)
+CPPFLAGS += -D_GNU_SOURCE $(DEFINES) -Iinclude -Iuser -Iuser/core -Iuser/kernel -Iuser/cluster -Iuser/watch -Iuser/cmd -I$(BUILD)
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wno-unused-parameter -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wshadow
 
@@ -128,7 +128,7 @@ help:
 	@echo 'make check        all of the following, two minutes on two CPUs; then only what has changed'
 	@echo '  check-format      clang-format'
 	@echo '  check-columns     no line longer than 120 columns'
-	@echo '  check-arrows      includes go one way (user/rooms)'
+	@echo '  check-arrows      includes go one way (user/rooms), and sources of a room use each other in no circle'
 	@echo '  check-shell       shellcheck'
 	@echo '  check-cppcheck    cppcheck'
 	@echo '  check-analyzer    gcc -fanalyzer'
@@ -142,26 +142,30 @@ help:
 
 # ---- the program ----
 
-# Core is pure; kernel alone knows libbpf, netlink and /proc. Each is a library, which the tests link, too.
-core_SRC := $(filter-out %/cluster/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core))
-kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c $(if $(call has,cluster),%/sharing/no_store.c,%/sharing/store.c %/sharing/replies.c %/sharing/tls.c),$(call sources,user/kernel))
+# Core is pure, and so are shares of a cluster; kernel is the ground: libbpf, netlink and /proc. The rooms beside it are built on it.
+# Each of the three is a library, which the tests link, too.
+core_SRC := $(filter-out %/shares/$(if $(call has,cluster),no_)flow_name.c,$(call sources,user/core user/cluster/shares))
+kernel_SRC := $(filter-out %/host/$(if $(call has,confine),no_)confine.c,$(call sources,user/kernel))
+rooms_SRC := $(filter-out $(if $(call has,cluster),%/no_store.c,user/cluster/store/store% %/replies.c %/tls.c),$(call sources,user/cluster/store user/watch user/replay user/explain))
 CMD_SRC := $(call sources,user/cmd) $(wildcard user/*.c)
 # Of a feature that is left out there is only what says so.
 page_SRC := user/serve/$(if $(call has,page),,no_)page.c
 serve_SRC := $(if $(call has,metrics),$(page_SRC) $(filter-out user/serve/no_% %/page.c,$(call sources,user/serve)),user/serve/listen.c user/serve/no_server.c)
 CORE := $(BUILD)/libweir-core.a
 KERNEL := $(BUILD)/libweir-kernel.a
+ROOMS := $(BUILD)/libweir-rooms.a
 SERVE := $(BUILD)/libweir-serve.a
 
-$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(KERNEL) $(CORE)
+$(BUILD)/weir: $(call objects,$(CMD_SRC)) $(SERVE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(CORE): $(call objects,$(core_SRC))
 
 # The store's part of cluster limits is in the object as it is.
-$(BUILD)/user/core/cluster/ledger.o: user/core/cluster/ledger.lua
+$(BUILD)/user/cluster/shares/ledger.o: user/cluster/shares/ledger.lua
 
 $(KERNEL): $(call objects,$(kernel_SRC))
+$(ROOMS): $(call objects,$(rooms_SRC))
 $(SERVE): $(call objects,$(serve_SRC))
 
 # The page is in the object as it is, and the charts with it. Private: what it depends on has the usual flags.
@@ -257,7 +261,7 @@ $(BUILD)/tests/unit/bench_test: LDLIBS := -ljansson
 # Everything else loads the program. With cmocka throughout, because tests/lib asserts by it.
 LINK_TEST = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) $(CMOCKA) -lpthread
 
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(KERNEL) $(CORE)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_LIB) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
 
 # Verifiers refuse, now and then, what one compiler makes of a source and take what another does. So the tests that ask
@@ -282,7 +286,7 @@ $(OTHER_BUILD)/%.o: %.c $(BUILD)/flags | $(OTHER_SKELETONS)
 	$(call step,CC,$< ($(OTHER_CLANG))) $(CC) -I$(OTHER_BUILD) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The other compiler's objects come first, so that the linker does not look for the same in the library.
-$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) $(TEST_LIB) $(ORACLE) $(KERNEL) $(CORE)
+$(OTHER_BUILD)/tests/%-$(OTHER_CLANG): $(OTHER_BUILD)/tests/%.o $(OTHER_OBJECTS) $(TEST_LIB) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(LINK_TEST)
 
 # Where it cannot be had, tests/bpf/clang_19_test says so.
@@ -327,7 +331,7 @@ fuzz:
 fuzzers: $(FUZZERS)
 
 $(FUZZERS): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/fuzz.o \
-		$(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ORACLE) $(KERNEL) $(CORE)
+		$(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # `make test` has all but the largest configurations.
@@ -413,7 +417,7 @@ $(BUILD)/tests/bench/%.skel.h: $(BUILD)/tests/bench/%.bpf.o
 
 $(call objects,$(call includes_skeleton,tests/bench)): | $(BENCH_SKELETONS)
 
-$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(KERNEL) $(CORE)
+$(BUILD)/tests/bench/bench: $(call objects,$(BENCH_SRC)) $(ORACLE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lpthread
 
 SHORTCUTS_SECTION := What each shortcut is worth
@@ -526,7 +530,7 @@ man: $(MAN)
 
 units: $(UNITS)
 
-$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(KERNEL) $(CORE)
+$(MAN_COMMANDS): $(MAN_COMMANDS).o $(call objects,$(filter-out user/main.c,$(CMD_SRC))) $(SERVE) $(ROOMS) $(KERNEL) $(CORE)
 	$(call step,LD,$@) $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/man/commands.body: $(MAN_COMMANDS)

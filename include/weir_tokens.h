@@ -9,7 +9,8 @@
  * Where `unit` can be a multiple of the denominator of threshold / interval, V is a whole number at every ns, and all
  * of this is exact. Otherwise `rate` has a fraction. V is then rounded down to a whole number, and the fraction is
  * rounded up to 64 bits, so that what is a whole number in truth is the same here. V is less than two from the truth,
- * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/tokens.c says how large `unit` is).
+ * always: that does not add up, and is 2 / unit of a token (user/core/thresholds/token_rates.c says how large `unit`
+ * is).
  *
  * Where the rate moves, V goes on from where it is: what a bucket lacks stays the same. Each change begins with all 64
  * bits of the fraction, so that V is ahead of the truth by 2^-34 more for each second at such a rate.

@@ -21,7 +21,7 @@
 
 #include "../lib/rig.h"
 #include "base/util.h"
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 #include "network/netlink.h"
 #include "network/tc.h"
 

@@ -22,7 +22,7 @@
 #include "../lib/packets.h"
 #include "../lib/rig.h"
 #include "base/util.h"
-#include "program/penalties.h"
+#include "program/penalty_map.h"
 
 #define CPUS 2
 #define PORT 53

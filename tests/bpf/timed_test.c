@@ -20,7 +20,7 @@
 #include "../lib/rig.h"
 #include "base/util.h"
 #include "host/host.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "timed/timed.h"
 
 #define PORT 53

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "cluster/ledger.h"
-#include "cluster/roll.h"
-#include "sharing/replies.h"
+#include "shares/ledger.h"
+#include "shares/membership.h"
+#include "store/replies.h"
 
 static volatile size_t all_read;
 
@@ -31,7 +31,7 @@ static void read_answer(const struct weir_reply *reply)
 		FUZZ_CHECK(answer.share <= terms.threshold && answer.fallback <= terms.threshold);
 }
 
-static void read_ledger(const struct weir_reply *reply, struct weir_roll *roll)
+static void read_ledger(const struct weir_reply *reply, struct weir_membership *roll)
 {
 	struct weir_ledger_head head = {};
 	struct weir_ledger_host host;
@@ -44,11 +44,11 @@ static void read_ledger(const struct weir_reply *reply, struct weir_roll *roll)
 			continue;
 		weir_ledger_read_head(field, text, &head);
 		if (weir_ledger_read_host(field, text, head.now_us, &host))
-			weir_roll_see(roll, 0, &host);
+			weir_membership_see(roll, 0, &host);
 	}
 }
 
-static void take(const struct weir_reply *reply, struct weir_roll *roll)
+static void take(const struct weir_reply *reply, struct weir_membership *roll)
 {
 	const char *error = weir_reply_error(reply);
 
@@ -65,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	const size_t most = bytes ? 1 + data[0] % 64u : 0;
 	struct weir_replies *replies = weir_replies_open();
-	static struct weir_roll nobody;
-	struct weir_roll roll = nobody;
+	static struct weir_membership nobody;
+	struct weir_membership roll = nobody;
 
 	FUZZ_CHECK(replies);
 	for (size_t at = 1, count; at < bytes; at += count) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -6,7 +6,7 @@
 
 #include "rules/quantity.h"
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 static void try_prefix(const char *text)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "host/host.h"
-#include "program/parts.h"
+#include "program/object_internal.h"
 #include "weir.skel.h"
 
 #define CPUS 2

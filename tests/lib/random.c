@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/values.h"
 #include "random_breakers.h"
 #include "random_client.h"
+#include "rules/scalars.h"
 
 /* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
 uint64_t random_u64(struct random *random)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 #define PICK(random, array) ((array)[random_below(random, ARRAY_SIZE(array))])
 #define MS 1000000ull

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cluster/flow.h"
-#include "cluster/flow_name.h"
+#include "shares/flow.h"
+#include "shares/flow_name.h"
 #include "weir_abi.h"
 
 #define MS 1000000ull
@@ -231,17 +231,17 @@ static void what_is_more_is_given_back_and_what_is_less_comes_back_late(void **s
 static void a_process_begins_late(void **state)
 {
 	const struct weir_share_terms terms = {.threshold = 3000, .interval_ns = SECOND, .is_per_flow = true};
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 	struct weir_share rule;
 
 	weir_share_begin(&rule, &terms, START);
 	rule.enforced = rule.fallback = 1000;
 	assert_int_equal(weir_share_units(&rule, START + 3 * SECOND), 0);
-	weir_share_plan(&rule, START + 3 * SECOND, &course);
-	assert_int_equal(course.leased + course.ended + course.fallen_back, 0);
+	weir_share_plan(&rule, START + 3 * SECOND, &schedule);
+	assert_int_equal(schedule.leased + schedule.ended + schedule.fallen_back, 0);
 	assert_int_equal(weir_share_units(&rule, START + 4200 * MS), 1000);
-	weir_share_plan(&rule, START + 4200 * MS, &course);
-	assert_int_equal(course.leased, 1000);
+	weir_share_plan(&rule, START + 4200 * MS, &schedule);
+	assert_int_equal(schedule.leased, 1000);
 }
 
 int main(void)

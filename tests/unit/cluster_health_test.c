@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/util.h"
-#include "cluster/health.h"
+#include "shares/health.h"
 
 static void versions_are_read(void **state)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "cluster/level.h"
+#include "shares/level.h"
 
 #define LIVE(wants, holds, keeps)                                                                                      \
 	{                                                                                                              \

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "cluster/reply_scan.h"
+#include "shares/reply_scan.h"
 
 /* Whole, and byte by byte. */
 static const char *scan(const char *data, size_t bytes)

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cluster/demand.h"
-#include "cluster/ledger.h"
-#include "cluster/share.h"
+#include "shares/demand.h"
+#include "shares/ledger.h"
+#include "shares/share.h"
 
 #define MS 1000000ull
 #define SECOND (1000 * MS)
@@ -97,44 +97,44 @@ static void a_course_says_what_will_be_enforced(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		struct weir_share share = leased(units[i]);
-		struct weir_share_course course;
+		struct weir_share_schedule schedule;
 
-		weir_share_plan(&share, START + MS, &course);
-		assert_int_equal(course.leased, units[i]);
-		assert_int_equal(course.ends_ns, weir_share_next_ns(&share));
-		weir_share_advance(&share, course.ends_ns);
-		assert_int_equal(course.ended, share.enforced);
-		assert_int_equal(course.rises_ns, weir_share_next_ns(&share));
-		assert_true(course.rises_ns > START + wait_ns);
-		weir_share_advance(&share, course.rises_ns);
-		assert_int_equal(course.fallen_back, share.enforced);
-		weir_share_plan(&share, course.rises_ns, &course);
-		assert_int_equal(course.leased, 1000);
-		assert_int_equal(course.rises_ns, UINT64_MAX);
+		weir_share_plan(&share, START + MS, &schedule);
+		assert_int_equal(schedule.leased, units[i]);
+		assert_int_equal(schedule.ends_ns, weir_share_next_ns(&share));
+		weir_share_advance(&share, schedule.ends_ns);
+		assert_int_equal(schedule.ended, share.enforced);
+		assert_int_equal(schedule.rises_ns, weir_share_next_ns(&share));
+		assert_true(schedule.rises_ns > START + wait_ns);
+		weir_share_advance(&share, schedule.rises_ns);
+		assert_int_equal(schedule.fallen_back, share.enforced);
+		weir_share_plan(&share, schedule.rises_ns, &schedule);
+		assert_int_equal(schedule.leased, 1000);
+		assert_int_equal(schedule.rises_ns, UINT64_MAX);
 	}
 }
 
-/* It enforces no more than the course, and claims to know nothing of what was before. */
+/* It enforces no more than the schedule, and claims to know nothing of what was before. */
 static void another_process_goes_on_with_the_course(void **state)
 {
 	static const uint64_t after_ms[] = {500, 1500, 6000};
 	static const uint64_t enforced[] = {20, 20, 1000};
 	struct weir_share share = leased(20), next;
-	struct weir_share_course course, same;
+	struct weir_share_schedule schedule, same;
 	struct weir_share_ask ask;
 
-	weir_share_plan(&share, START + MS, &course);
+	weir_share_plan(&share, START + MS, &schedule);
 	for (size_t i = 0; i < ARRAY_SIZE(after_ms); i++) {
-		weir_share_resume(&next, &terms, &course, START + after_ms[i] * MS);
+		weir_share_resume(&next, &terms, &schedule, START + after_ms[i] * MS);
 		assert_int_equal(next.enforced, enforced[i]);
 		weir_share_ask(&next, START + after_ms[i] * MS, 0, 0, &ask);
 		assert_int_equal(ask.peak, WEIR_PEAK_UNKNOWN);
 		assert_int_equal(ask.fallback, 1000);
 		assert_int_equal(ask.heard_us, WEIR_LEDGER_NEVER);
 	}
-	weir_share_resume(&next, &terms, &course, START + 500 * MS);
+	weir_share_resume(&next, &terms, &schedule, START + 500 * MS);
 	weir_share_plan(&next, START + 500 * MS, &same);
-	assert_memory_equal(&same, &course, sizeof(same));
+	assert_memory_equal(&same, &schedule, sizeof(same));
 }
 
 static void a_smaller_threshold_holds_at_once_and_what_was_is_remembered(void **state)
@@ -298,16 +298,16 @@ static struct weir_share leased_with(const struct weir_share_terms *silent)
 	return share;
 }
 
-/* From when it last asked with success, by a thousandth less; the data plane by its course, as the controller. */
+/* From when it last asked with success, by a thousandth less; the data plane by its schedule, as the controller. */
 static void a_host_that_stops_does_so_when_it_has_been_silent_for_so_long(void **state)
 {
 	const struct weir_share_terms silent = terms_of_silence(10 * MINUTE, true);
 	const uint64_t end_ns = START + 10 * MINUTE - 600 * MS;
 	struct weir_share share = leased_with(&silent);
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 
-	weir_share_plan(&share, START + MS, &course);
-	assert_int_equal(course.stops_ns, end_ns);
+	weir_share_plan(&share, START + MS, &schedule);
+	assert_int_equal(schedule.stops_ns, end_ns);
 	weir_share_advance(&share, end_ns - 1);
 	assert_int_equal(share.enforced, 1000);
 	assert_int_equal(weir_share_next_ns(&share), end_ns);
@@ -360,13 +360,13 @@ static void another_process_stops_when_the_one_before_would_have(void **state)
 {
 	const struct weir_share_terms silent = terms_of_silence(MINUTE, true);
 	struct weir_share share = leased_with(&silent), next;
-	struct weir_share_course course;
+	struct weir_share_schedule schedule;
 
-	weir_share_plan(&share, START + MS, &course);
-	weir_share_resume(&next, &silent, &course, START + 30 * SECOND);
+	weir_share_plan(&share, START + MS, &schedule);
+	weir_share_resume(&next, &silent, &schedule, START + 30 * SECOND);
 	assert_int_equal(next.enforced, 1000);
-	assert_int_equal(weir_share_next_ns(&next), course.stops_ns);
-	weir_share_resume(&next, &silent, &course, course.stops_ns);
+	assert_int_equal(weir_share_next_ns(&next), schedule.stops_ns);
+	weir_share_resume(&next, &silent, &schedule, schedule.stops_ns);
 	assert_int_equal(next.enforced, 0);
 	assert_int_equal(next.fallback, 0);
 }

@@ -445,23 +445,23 @@ void world_share_flow(struct world *w, uint32_t i, bool takes_part)
 	host->has_flow = takes_part;
 }
 
-/* The data plane goes on with its course, and the new process with that. */
+/* The data plane goes on with its schedule, and the new process with that. */
 void world_restart_process(struct world *w, uint32_t i)
 {
 	struct host *host = &w->host[i];
-	struct weir_share_course course, of_flow;
+	struct weir_share_schedule schedule, of_flow;
 	uint64_t now_ns = own_ns(w, host);
 
 	trace(w, "h%u: another process", i);
 	w->processes++;
-	weir_share_plan(&host->share, now_ns, &course);
+	weir_share_plan(&host->share, now_ns, &schedule);
 	weir_share_plan(&host->flow.share, now_ns, &of_flow);
 	host->has_process = true;
 	host->member.turn = 0;
 	host->member.is_waiting = false;
 	snprintf(host->member.process, sizeof(host->member.process), "%" PRIx64, w->processes);
-	if (course.leased | course.ended | course.fallen_back)
-		weir_share_resume(&host->share, &w->terms, &course, now_ns);
+	if (schedule.leased | schedule.ended | schedule.fallen_back)
+		weir_share_resume(&host->share, &w->terms, &schedule, now_ns);
 	else
 		weir_share_begin(&host->share, &w->terms, now_ns);
 	weir_flow_resume(&host->flow, &host->share, &of_flow, now_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A world for user/core/cluster: hosts whose clocks drift, a network that loses, delays, doubles and reorders, and a
+ * A world for user/cluster/shares: hosts whose clocks drift, a network that loses, delays, doubles and reorders, and a
  * store that runs the real ledger.lua by Debian's Lua 5.1, with redis.call made of a table. Time moves in steps of 5
  * ms; the same seed gives the same world.
  *
@@ -19,9 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/flow.h"
-#include "cluster/ledger.h"
-#include "cluster/share.h"
+#include "shares/flow.h"
+#include "shares/ledger.h"
+#include "shares/share.h"
 
 #define STEP_NS 5000000ull
 #define MS 1000000ull

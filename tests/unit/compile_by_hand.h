@@ -7,7 +7,7 @@
 #define WEIR_TEST_COMPILE_BY_HAND_H
 
 #include "../lib/previous.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #define MS 1000000ull
 #define SECOND WEIR_NSEC_PER_SEC

@@ -6,7 +6,7 @@
 #ifndef WEIR_TEST_COMPILE_ORACLE_H
 #define WEIR_TEST_COMPILE_ORACLE_H
 
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 /* ---- packets and the plain matcher ---- */
 

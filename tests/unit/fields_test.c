@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 /* Tests run at the top of the tree (tests/run). */
 #define RULES_PAGE "docs/rules.md"

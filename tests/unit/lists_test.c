@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "weir_lists.h"
 
 struct compiled {

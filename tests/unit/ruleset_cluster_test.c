@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 #include "rules/emit.h"
-#include "rules/store.h"
+#include "rules/store_url.h"
 #include "ruleset_bench.h"
 
 #define STORE "settings: {cluster: {redis: 'redis://192.0.2.1', name: edge}}\n"

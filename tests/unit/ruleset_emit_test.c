@@ -14,13 +14,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../lib/random.h"
 #include "base/util.h"
 #include "compile/compile.h"
-#include "../lib/random.h"
+#include "rules/circuit_breakers.h"
 #include "rules/emit.h"
 #include "rules/parse.h"
 #include "rules/rule.h"
-#include "rules/breaker.h"
 #include "ruleset_bench.h"
 
 #define SECOND 1000000000ull

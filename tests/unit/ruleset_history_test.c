@@ -111,11 +111,11 @@ static void what_is_kept_comes_back_with_its_lists(void **state)
 	char *text;
 
 	history.sets[0]->generation = 5;
-	history.sets[0]->turn = WEIR_TURN_ROLLBACK;
+	history.sets[0]->transition = WEIR_TRANSITION_ROLLBACK;
 	assert_int_equal(weir_history_pack(&history, &bytes, &count), 0);
 	assert_int_equal(weir_history_unpack(bytes, count, &back), 0);
 	assert_int_equal(back.sets[0]->generation, 5);
-	assert_int_equal(back.sets[0]->turn, WEIR_TURN_ROLLBACK);
+	assert_int_equal(back.sets[0]->transition, WEIR_TRANSITION_ROLLBACK);
 	assert_true(back.sets[0]->digest == history.sets[0]->digest);
 	assert_string_equal(back.sets[0]->files, "a.yaml\n");
 	assert_null(back.sets[1]);

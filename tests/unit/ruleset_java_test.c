@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "ruleset_bench.h"
 
 #define FIXTURE "resources: [{name: dns}, {name: web, flow: source}, {name: some, match: {protocol: udp}}]\n"

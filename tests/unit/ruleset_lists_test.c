@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "ruleset_bench.h"
 
 /* ---- overrides ---- */

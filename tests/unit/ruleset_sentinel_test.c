@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 #include "ruleset_bench.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 
 /* Read a list with two resources that its rules may use. */
 static int read_sentinel(struct bench *bench, const char *list)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 
 #define SECOND 1000000000ull
 #define DAY (86400 * SECOND)

@@ -33,7 +33,7 @@
 #include "base/util.h"
 #include "compile/compile.h"
 #include "host/host.h"
-#include "program/parts.h"
+#include "program/object_internal.h"
 #include "rule_sets.h"
 #include "weir.skel.h"
 

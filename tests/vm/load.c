@@ -32,7 +32,7 @@
 #include "instance/instance.h"
 #include "program/object.h"
 #include "rule_sets.h"
-#include "watch/counters.h"
+#include "state/counters.h"
 
 /* Four fifths of the million, so that there is room for the next kernel's verifier. What each shows is in
  * tests/README.md. Chosen, not derived.

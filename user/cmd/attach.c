@@ -8,7 +8,7 @@
 #include "explain/session.h"
 #include "options.h"
 #include "print.h"
-#include "watch/examine.h"
+#include "state/examine.h"
 
 const struct weir_command weir_attach_command = {
 	.name = "attach",

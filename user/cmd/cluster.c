@@ -7,8 +7,8 @@
 #include "cmd.h"
 #include "options.h"
 #include "print.h"
-#include "report/cluster.h"
 #include "report/share_reasons.h"
+#include "report/shared_limits.h"
 
 const struct weir_command weir_cluster_command = {
 	.name = "cluster",

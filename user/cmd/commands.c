@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 #include "options.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 const struct weir_command_entry weir_commands[] = {
 	{&weir_check_command, weir_cmd_check, "validate rule files, show what would be loaded and the memory it takes"},

@@ -7,6 +7,7 @@
 #include "control/controller.h"
 #include "host/confine.h"
 #include "options.h"
+#include "store/sharing.h"
 
 const struct weir_command weir_control_command = {
 	.name = "control",
@@ -34,7 +35,7 @@ static int control(const struct weir_options *options, struct weir_diag *diag)
 
 	if (signal_fd < 0)
 		return signal_fd;
-	err = weir_controller_open(instance, 0, &controller, diag);
+	err = weir_controller_open(instance, 0, &weir_sharing_calls, &controller, diag);
 	if (err)
 		return err;
 	weir_confine(WEIR_CONFINED_CONTROLLER, diag);

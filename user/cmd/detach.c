@@ -8,7 +8,7 @@
 #include "instance/instance.h"
 #include "options.h"
 #include "pins/pins.h"
-#include "sharing/farewell.h"
+#include "store/farewell.h"
 
 const struct weir_command weir_detach_command = {
 	.name = "detach",

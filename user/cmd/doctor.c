@@ -6,9 +6,9 @@
 #include "cmd.h"
 #include "options.h"
 #include "print.h"
+#include "state/examine.h"
+#include "state/examine_store.h"
 #include "terminal.h"
-#include "watch/examine.h"
-#include "watch/examine_store.h"
 
 static const struct weir_option own_options[] = {
 	{'r', true, "rules", "FILE...", "what these rules would meet here, too: memory, mode, offloads, store"},

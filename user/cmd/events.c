@@ -14,8 +14,8 @@
 #include "print.h"
 #include "replay/output.h"
 #include "report/event_capture.h"
-#include "report/events.h"
-#include "rules/values.h"
+#include "report/event_lines.h"
+#include "rules/scalars.h"
 
 static const struct weir_option own_options[] = {
 	{'e', false, "changes", NULL, "only changes of state, no drops"},

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* weir explain: what would become of this packet now, and why? */
+#include "explain/explain.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/ip6.h>
 #include <netinet/tcp.h>
 #include <string.h>
 
-#include "base/printable.h"
 #include "base/util.h"
 #include "cmd.h"
-#include "explain/explain.h"
+#include "explain_packet.h"
 #include "frames/compose.h"
-#include "frames/link_type.h"
 #include "host/host.h"
 #include "options.h"
 #include "print.h"
 #include "print_explain.h"
-#include "replay/capture.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "timed/timed.h"
 
 static const struct weir_option own_options[] = {
@@ -68,23 +66,6 @@ const struct weir_command weir_explain_command = {
 
 #define IS_DROPPED 1 /* with --exit-code */
 
-struct explain_request {
-	const char *instance; /* NULL: not given */
-	const char *netns, *interface, *pcap;
-	uint64_t packet_number;
-	bool wants_json, tells_by_exit_code;
-	int verdict_code; /* with --exit-code */
-	const char **files;
-	size_t file_count;
-	struct weir_packet_words words;
-	struct weir_prefix source;
-	uint32_t known; /* enum weir_match_field, or-ed */
-	uint8_t *frame;
-	struct weir_question question;
-	char text[512]; /* of the packet */
-	json_t *fields; /* likewise */
-};
-
 static void free_request(struct explain_request *request)
 {
 	free(request->files);
@@ -92,24 +73,12 @@ static void free_request(struct explain_request *request)
 	json_decref(request->fields);
 }
 
-static int wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int wrong(const char *format, ...)
-{
-	va_list args;
-
-	fputs("weir explain: ", stderr);
-	va_start(args, format);
-	weir_print_clean(stderr, format, args);
-	va_end(args);
-	fputs("\n'weir explain --help' shows options and an example\n", stderr);
-	return -EINVAL;
-}
-
 /* ---- options ---- */
 
 static int refuse(const char *option, const struct weir_refusal *refusal)
 {
-	return wrong("--%s: %s%s%s", option, refusal->message, refusal->hint[0] ? ": " : "", refusal->hint);
+	return weir_explain_wrong("--%s: %s%s%s", option, refusal->message, refusal->hint[0] ? ": " : "",
+				  refusal->hint);
 }
 
 static int read_address(struct explain_request *request, const char *option, const char *text, uint8_t address[16])
@@ -118,11 +87,12 @@ static int read_address(struct explain_request *request, const char *option, con
 	struct weir_prefix prefix;
 
 	if (weir_parse_prefix(text, &prefix, &refusal))
-		return wrong("--%s: '%s' is no IP address: write it as 192.0.2.1 or 2001:db8::1", option, text);
+		return weir_explain_wrong("--%s: '%s' is no IP address: write it as 192.0.2.1 or 2001:db8::1", option,
+					  text);
 	if (prefix.bits != (prefix.family == 6 ? 128 : 32))
-		return wrong("--%s: '%s' is a prefix: write one address", option, text);
+		return weir_explain_wrong("--%s: '%s' is a prefix: write one address", option, text);
 	if (request->words.family && request->words.family != prefix.family)
-		return wrong("--src and --dst are of different families");
+		return weir_explain_wrong("--src and --dst are of different families");
 	request->words.family = prefix.family;
 	memcpy(address, prefix.address, 16);
 	return 0;
@@ -162,7 +132,7 @@ static int read_port(struct explain_request *request, const char *option, const 
 	int err = 0;
 
 	if (is_name && named < 0)
-		return wrong("--%s: no service is called '%s': write the port's number", option, text);
+		return weir_explain_wrong("--%s: no service is called '%s': write the port's number", option, text);
 	if (!is_name)
 		err = read_number(option, text, 0, UINT16_MAX, &number);
 	if (err)
@@ -192,7 +162,7 @@ static int read_dscp(struct explain_request *request, const char *text)
 	if (weir_parse_named_range(text, 63, weir_dscp_names, &range, &refusal))
 		return refuse("dscp", &refusal);
 	if (range.low != range.high)
-		return wrong("--dscp: '%s' is a range: write one code point", text);
+		return weir_explain_wrong("--dscp: '%s' is a range: write one code point", text);
 	request->words.dscp = range.low;
 	request->known |= WEIR_MATCH_DSCP;
 	return 0;
@@ -213,7 +183,7 @@ static int take_file(struct explain_request *request, const char *path)
 	const char **slot = weir_array_add((void **)&request->files, request->file_count, sizeof(*slot));
 
 	if (!slot)
-		return wrong("out of memory");
+		return weir_explain_wrong("out of memory");
 	*slot = path;
 	request->file_count++;
 	return 0;
@@ -266,7 +236,7 @@ static int take_option(struct explain_request *request, int option, const char *
 	switch (option) {
 	case 'I':
 		if (!weir_instance_name_is_valid(argument))
-			return wrong("'%s' cannot name an instance", argument);
+			return weir_explain_wrong("'%s' cannot name an instance", argument);
 		request->instance = argument;
 		return 0;
 	case 'N':
@@ -274,7 +244,7 @@ static int take_option(struct explain_request *request, int option, const char *
 		return 0;
 	case 'i':
 		if (!weir_interface_name_is_valid(argument))
-			return wrong("'%s' cannot be the name of an interface", argument);
+			return weir_explain_wrong("'%s' cannot be the name of an interface", argument);
 		request->interface = argument;
 		return 0;
 	case 'c':
@@ -297,210 +267,6 @@ static int take_option(struct explain_request *request, int option, const char *
 	}
 }
 
-/* ---- the packet that is described ---- */
-
-static bool has_ports(uint8_t protocol)
-{
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
-	       protocol == IPPROTO_UDPLITE || protocol == IPPROTO_DCCP;
-}
-
-static bool has_icmp_type(uint8_t protocol)
-{
-	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
-}
-
-/* Whoever asks whether TCP passes asks whether a connection can be opened: packets of one that is open pass most
- * limits, and 'admits' would be no answer.
- */
-static void assume_opening(struct explain_request *request)
-{
-	if (!(request->known & WEIR_MATCH_KIND) || request->words.protocol != IPPROTO_TCP ||
-	    request->known & WEIR_MATCH_TCP_FLAGS)
-		return;
-	request->words.tcp_flags = TH_SYN;
-	request->known |= WEIR_MATCH_TCP_FLAGS;
-	request->question.is_new = !(request->known & WEIR_MATCH_SOURCE_PORT);
-}
-
-/* With the protocol it is known which of the other fields the packet has; an odd tag or code point would be said. */
-static void complete(struct explain_request *request)
-{
-	const uint8_t protocol = request->words.protocol;
-
-	if (!(request->known & WEIR_MATCH_KIND)) {
-		request->words.protocol = IPPROTO_UDP; /* a header that all fields fit into; it is not said */
-		return;
-	}
-	request->known |= WEIR_MATCH_VLAN | WEIR_MATCH_DSCP;
-	if (!has_ports(protocol))
-		request->known |= WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
-	if (protocol != IPPROTO_TCP)
-		request->known |= WEIR_MATCH_TCP_FLAGS;
-	if (!has_icmp_type(protocol))
-		request->known |= WEIR_MATCH_ICMP_TYPE;
-}
-
-static int check_described(const struct explain_request *request)
-{
-	const uint32_t known = request->known;
-	const uint8_t protocol = request->words.protocol;
-
-	if (request->packet_number)
-		return wrong("--packet goes with --pcap");
-	if (!(known & WEIR_MATCH_SOURCE))
-		return wrong("which packet? its source ADDRESS at least, or '--pcap FILE'");
-	if (!(known & WEIR_MATCH_KIND))
-		return 0;
-	if (known & (WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT) && !has_ports(protocol))
-		return wrong("--sport and --dport: packets of this protocol have no ports");
-	if (known & WEIR_MATCH_TCP_FLAGS && protocol != IPPROTO_TCP)
-		return wrong("--flags goes with '--proto tcp'");
-	if (known & WEIR_MATCH_ICMP_TYPE && !has_icmp_type(protocol))
-		return wrong("--icmp-type goes with '--proto icmp' or 'icmpv6'");
-	return 0;
-}
-
-static void describe_address(const struct explain_request *request, const char *name, const uint8_t address[16],
-			     char text[WEIR_PREFIX_TEXT_BYTES])
-{
-	struct weir_prefix prefix = {.family = request->words.family, .bits = request->words.family == 6 ? 128 : 32};
-
-	memcpy(prefix.address, address, sizeof(prefix.address));
-	weir_format_prefix(&prefix, text);
-	json_object_set_new(request->fields, name, json_string(text));
-}
-
-static void add_text(struct explain_request *request, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_text(struct explain_request *request, const char *format, ...)
-{
-	const size_t used = strlen(request->text);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(request->text + used, sizeof(request->text) - used, format, args);
-	va_end(args);
-	weir_make_printable(request->text + used, "");
-}
-
-static void add_number(struct explain_request *request, uint32_t said, uint32_t field, const char *name,
-		       const char *before, unsigned int number)
-{
-	if (!(said & field))
-		return;
-	add_text(request, "%s%u", before, number);
-	json_object_set_new(request->fields, name, json_integer(number));
-}
-
-static void describe_flags(struct explain_request *request)
-{
-	json_t *flags = json_array();
-
-	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++) {
-		if (!(request->words.tcp_flags >> bit & 1))
-			continue;
-		add_text(request, "%s%s", json_array_size(flags) ? "," : ", ", weir_tcp_flag_names[bit]);
-		weir_json_append(&flags, json_string(weir_tcp_flag_names[bit]));
-	}
-	json_object_set_new(request->fields, "tcpFlags", flags);
-}
-
-/* In words, what was said; not what follows from it. */
-static void describe(struct explain_request *request, uint32_t said)
-{
-	const char *protocol = weir_protocol_name(request->words.protocol);
-	char text[WEIR_PREFIX_TEXT_BYTES];
-
-	if (said & WEIR_MATCH_KIND && protocol) {
-		add_text(request, "%s ", protocol);
-		json_object_set_new(request->fields, "protocol", json_string(protocol));
-	} else if (said & WEIR_MATCH_KIND) {
-		add_text(request, "protocol %u ", request->words.protocol);
-		json_object_set_new(request->fields, "protocol", json_integer(request->words.protocol));
-	}
-	describe_address(request, "source", request->words.source, text);
-	add_text(request, "from %s", text);
-	add_number(request, said, WEIR_MATCH_SOURCE_PORT, "sourcePort", " port ", request->words.source_port);
-	if (said & WEIR_MATCH_DESTINATION) {
-		describe_address(request, "destination", request->words.destination, text);
-		add_text(request, " to %s", text);
-	}
-	add_number(request, said, WEIR_MATCH_DESTINATION_PORT, "destinationPort",
-		   said & WEIR_MATCH_DESTINATION ? " port " : " to port ", request->words.destination_port);
-	if (said & WEIR_MATCH_TCP_FLAGS)
-		describe_flags(request);
-	add_number(request, said, WEIR_MATCH_ICMP_TYPE, "icmpType", ", type ", request->words.icmp_type);
-	add_number(request, said, WEIR_MATCH_VLAN, "vlan", ", VLAN ", request->words.vlan);
-	add_number(request, said, WEIR_MATCH_DSCP, "dscp", ", DSCP ", request->words.dscp);
-	add_number(request, ~0u, 1, "length", ", ", request->question.wire_bytes);
-	add_text(request, " bytes");
-}
-
-static int compose(struct explain_request *request)
-{
-	uint32_t said, bytes;
-
-	assume_opening(request);
-	said = request->known;
-	complete(request);
-	bytes = weir_compose_frame(&request->words, request->frame);
-	if (!bytes)
-		return wrong("--length: the shortest frame of such a packet has %u bytes",
-			     weir_shortest_frame(&request->words));
-	request->question.frame_bytes = request->question.wire_bytes = bytes;
-	describe(request, said);
-	return 0;
-}
-
-/* ---- the packet of a capture ---- */
-
-static int take_frame(struct explain_request *request, enum weir_link_type link_type, const struct weir_frame *frame,
-		      struct weir_diag *diag)
-{
-	struct weir_ethernet ethernet;
-	uint32_t bytes;
-
-	if (!weir_frame_to_ethernet(link_type, frame, &ethernet))
-		return weir_diag_error(diag, NULL, NULL, NULL, "packet %llu of '%s' has no whole link header",
-				       (unsigned long long)request->packet_number, request->pcap);
-	/* As in replay: what was cut off is zeros. */
-	bytes = ethernet.wire_bytes < WEIR_COMPOSED_BYTES_MAX ? ethernet.wire_bytes : WEIR_COMPOSED_BYTES_MAX;
-	memset(request->frame, 0, bytes);
-	memcpy(request->frame, &ethernet.header, ETH_HLEN);
-	memcpy(request->frame + ETH_HLEN, ethernet.payload,
-	       ethernet.payload_bytes < bytes - ETH_HLEN ? ethernet.payload_bytes : bytes - ETH_HLEN);
-	request->question.frame_bytes = bytes;
-	request->question.wire_bytes = ethernet.wire_bytes;
-	request->known = WEIR_MATCH_ALL & ~WEIR_MATCH_INTERFACE;
-	add_text(request, "packet %llu of %s, %u bytes", (unsigned long long)request->packet_number, request->pcap,
-		 ethernet.wire_bytes);
-	json_object_set_new(request->fields, "pcap", weir_json_text(request->pcap));
-	json_object_set_new(request->fields, "number", json_integer(request->packet_number));
-	json_object_set_new(request->fields, "length", json_integer(ethernet.wire_bytes));
-	return 0;
-}
-
-static int read_capture(struct explain_request *request, struct weir_diag *diag)
-{
-	_cleanup_(weir_capture_closep) struct weir_capture *capture = NULL;
-	struct weir_frame frame;
-	int got = weir_capture_open(request->pcap, &capture, diag);
-
-	if (got)
-		return got;
-	if (!request->packet_number)
-		request->packet_number = 1;
-	for (uint64_t number = 1; number <= request->packet_number; number++) {
-		got = weir_capture_next(capture, &frame, diag);
-		if (got < 0)
-			return got;
-		if (!got)
-			return weir_diag_error(diag, NULL, NULL, NULL, "'%s' has %llu packet%s", request->pcap,
-					       (unsigned long long)number - 1, weir_plural(number - 1));
-	}
-	return take_frame(request, weir_capture_link_type(capture), &frame, diag);
-}
-
 /* ---- the command ---- */
 
 static int find_interface(struct explain_request *request, struct weir_diag *diag)
@@ -514,7 +280,7 @@ static int find_interface(struct explain_request *request, struct weir_diag *dia
 		return ifindex;
 	request->question.ifindex = ifindex;
 	request->known |= WEIR_MATCH_INTERFACE;
-	add_text(request, ", at %s", request->interface);
+	weir_explain_add_text(request, ", at %s", request->interface);
 	json_object_set_new(request->fields, "interface", weir_json_text(request->interface));
 	return 0;
 }
@@ -594,7 +360,7 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot make the packet");
 	err = weir_host_check_privilege(diag);
 	if (!err)
-		err = request->pcap ? read_capture(request, diag) : compose(request);
+		err = request->pcap ? weir_explain_read_capture(request, diag) : weir_explain_compose(request);
 	if (!err && request->netns)
 		err = weir_host_enter_netns(request->netns, diag);
 	if (!err)
@@ -615,8 +381,8 @@ static int explain(struct explain_request *request, struct weir_diag *diag)
 static int check_request(const struct explain_request *request)
 {
 	if (request->pcap && request->known)
-		return wrong("--pcap says all of the packet: leave the other options out");
-	return request->pcap ? 0 : check_described(request);
+		return weir_explain_wrong("--pcap says all of the packet: leave the other options out");
+	return request->pcap ? 0 : weir_explain_check_described(request);
 }
 
 /* An address is the source's; behind --rules all else is a file. */
@@ -627,7 +393,7 @@ static int take_argument(struct explain_request *request, const char *argument)
 
 	if (!(request->known & WEIR_MATCH_SOURCE) && !weir_parse_prefix(argument, &prefix, &ignored))
 		return take_packet_option(request, 'S', argument);
-	return request->file_count ? take_file(request, argument) : wrong("what is '%s'?", argument);
+	return request->file_count ? take_file(request, argument) : weir_explain_wrong("what is '%s'?", argument);
 }
 
 /* As diff(1) has it: 1 says something of the packet, and is taken. */

@@ -10,11 +10,11 @@
 #include "print_breakers.h"
 #include "print_drops.h"
 #include "print_penalties.h"
+#include "report/busy_flows.h"
 #include "report/drops.h"
-#include "report/flows.h"
 #include "report/keys.h"
 #include "rules/quantity.h"
-#include "watch/borrowing.h"
+#include "state/lending_windows.h"
 
 static const struct weir_option own_options[] = {
 	{'d', false, "dropped", NULL, "the flows that were dropped, those with most packets first"},

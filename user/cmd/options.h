@@ -171,4 +171,6 @@ int weir_exit_code_of(int err);
 /* Both, as a command ends. */
 int weir_exit_code(int err, struct weir_diag *diag);
 
+#define INSTANCE_VARIABLE "WEIR_INSTANCE"
+
 #endif

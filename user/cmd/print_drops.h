@@ -3,7 +3,7 @@
 #ifndef WEIR_PRINT_DROPS_H
 #define WEIR_PRINT_DROPS_H
 
-#include "watch/offenders.h"
+#include "state/dropped_flows.h"
 
 void weir_print_drops(const struct weir_instance *instance, const struct weir_drops *drops);
 

@@ -8,7 +8,7 @@
 #include "kind/kind.h"
 #include "print_breakers.h"
 #include "report/times.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "words/breaker_words.h"
 
 #define NSEC_PER_MSEC 1000000ull
@@ -45,18 +45,6 @@ const char *weir_format_options(uint32_t fields, char words[WEIR_WORDS_BYTES])
 			used += snprintf(words + used, WEIR_WORDS_BYTES - used, "%s%s", used ? ", " : "",
 					 options[i].option);
 	return words;
-}
-
-/* What the fields of a key are read from. */
-static uint32_t fields_of(uint32_t key_fields)
-{
-	uint32_t fields = 0;
-
-#define ADD_FIELD(constant, name, member, part, form)                                                                  \
-	if (key_fields & WEIR_KEY_##constant)                                                                          \
-		fields |= WEIR_MATCH_##part;
-	WEIR_KEY_FIELDS(ADD_FIELD)
-	return fields;
 }
 
 /* "312 ms", "1.250 s", "45 us", "3 min 20 s". */
@@ -357,7 +345,7 @@ static void print_rule(const struct weir_explanation *explanation, const struct 
 	if (rule->place.file)
 		line("written", "%s:%d", rule->place.file, rule->place.line);
 	if (rule->missing) {
-		line("flow", "needs %s", weir_format_options(fields_of(rule->missing), words));
+		line("flow", "needs %s", weir_format_options(weir_fields_of_key(rule->missing), words));
 		return;
 	}
 	if (!rule->info->system)
@@ -484,7 +472,7 @@ static json_t *json_rule(const struct weir_explanation *explanation, const struc
 		json_object_set_new(fields, "line", json_integer(rule->place.line));
 	}
 	if (rule->missing) {
-		json_object_set_new(fields, "needs", field_names(fields_of(rule->missing)));
+		json_object_set_new(fields, "needs", field_names(weir_fields_of_key(rule->missing)));
 		return fields;
 	}
 	json_object_set_new(fields, "flow",

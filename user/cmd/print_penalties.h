@@ -4,7 +4,7 @@
 #define WEIR_PRINT_PENALTIES_H
 
 #include "print.h"
-#include "watch/penalties.h"
+#include "state/penalised_flows.h"
 
 /* A table, and a line that says how many there are in all. */
 void weir_print_penalties(const struct weir_instance *instance, const struct weir_penalised_flows *flows);

@@ -10,8 +10,8 @@
 #include "options.h"
 #include "print.h"
 #include "report/keys.h"
-#include "rules/values.h"
-#include "watch/penalties.h"
+#include "rules/scalars.h"
+#include "state/penalised_flows.h"
 
 const struct weir_command weir_release_command = {
 	.name = "release",

@@ -7,7 +7,7 @@
 #include "options.h"
 #include "print_diff.h"
 #include "print_reload.h"
-#include "watch/examine.h"
+#include "state/examine.h"
 
 const struct weir_command weir_reload_command = {
 	.name = "reload",

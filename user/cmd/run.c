@@ -21,8 +21,9 @@
 #include "options.h"
 #include "print.h"
 #include "print_reload.h"
-#include "server.h"
-#include "watch/examine.h"
+#include "server_process.h"
+#include "state/examine.h"
+#include "store/sharing.h"
 
 const struct weir_command weir_run_command = {
 	.name = "run",
@@ -83,13 +84,14 @@ static int take_over(const struct weir_options *options, const struct weir_rules
 	};
 	const char *instance = options->instance;
 	struct weir_diag ignored = {};
-	int err = weir_controller_open(instance, run->attached_ns, &run->controller, &ignored);
+	int err = weir_controller_open(instance, run->attached_ns, &weir_sharing_calls, &run->controller, &ignored);
 
 	weir_diag_free(&ignored);
 	if (err == -EAGAIN || (err == -EPROTO && options->starts_afresh))
 		err = 0;
 	else if (err)
-		err = weir_controller_open(instance, run->attached_ns, &run->controller, diag); /* and say why */
+		err = weir_controller_open(instance, run->attached_ns, &weir_sharing_calls, &run->controller,
+					   diag); /* and say why */
 	if (!err)
 		err = weir_instance_reload(instance, ruleset, &terms, &result, diag);
 	if (err)
@@ -344,7 +346,8 @@ static int wait_for_end(const struct weir_options *options, struct run *run, str
 	int err = signal_fd < 0 ? signal_fd : 0;
 
 	if (!err && !run->controller)
-		err = weir_controller_open(options->instance, run->attached_ns, &run->controller, diag);
+		err = weir_controller_open(options->instance, run->attached_ns, &weir_sharing_calls, &run->controller,
+					   diag);
 	if (err)
 		return err;
 	weir_confine(WEIR_CONFINED_CONTROLLER, diag);

@@ -56,14 +56,14 @@ static void print_files(const char *files)
 
 static void print_comment(const struct weir_options *options, const struct weir_kept_set *set)
 {
-	static const char *const turns[WEIR_TURN_COUNT] = {
-		[WEIR_TURN_LOADED] = "loaded from",
-		[WEIR_TURN_ROLLBACK] = "by a rollback, and loaded from",
-		[WEIR_TURN_RETURNED] = "returned, as the next was not confirmed, and loaded from",
+	static const char *const transitions[WEIR_TRANSITION_COUNT] = {
+		[WEIR_TRANSITION_LOADED] = "loaded from",
+		[WEIR_TRANSITION_ROLLBACK] = "by a rollback, and loaded from",
+		[WEIR_TRANSITION_RETURNED] = "returned, as the next was not confirmed, and loaded from",
 	};
 
 	printf("# instance %s, generation %llu, hash %016llx, %s\n", options->instance,
-	       (unsigned long long)set->generation, (unsigned long long)set->digest, turns[set->turn]);
+	       (unsigned long long)set->generation, (unsigned long long)set->digest, transitions[set->transition]);
 	print_files(set->files);
 }
 

@@ -11,10 +11,10 @@
 
 #include "control/controller.h"
 #include "instance/instance.h"
-#include "report/cluster.h"
-#include "report/flows.h"
-#include "watch/counters.h"
-#include "watch/offenders.h"
+#include "report/busy_flows.h"
+#include "report/shared_limits.h"
+#include "state/counters.h"
+#include "state/dropped_flows.h"
 #include "words/words.h"
 
 #define WEIR_TOP_FLOWS_MAX 200

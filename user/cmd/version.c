@@ -10,7 +10,7 @@
 #include "host/confine.h"
 #include "program/libbpf_version.h"
 #include "serve/serve.h"
-#include "sharing/store.h"
+#include "store/store.h"
 #include "weir_abi.h"
 
 void weir_print_version(void)

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
-#include "report/events.h"
+#include "report/event_lines.h"
 #include "words/json.h"
 
 /* Both chosen, not derived. A page that is slow to be answered asks every 10 s and more. */

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "watch/events.h"
+#include "state/event_reader.h"
 
 /* Events that are kept; as many may be asked for. Chosen, not derived: some seconds of a flood. */
 #define WEIR_DROP_SAMPLE_EVENTS 100

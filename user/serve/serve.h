@@ -5,8 +5,8 @@
  *
  * It runs as a process of its own (cmd/server.c starts it): neither a mistake in it nor a hostile client reaches the
  * controller, which is not delayed by it either. One thread, which waits for all sockets at once. What one client can
- * ask of it is bounded (server.c). There is no password: who can connect can read. docs/metrics.md says what that
- * means for an operator.
+ * ask of it is bounded (server_process.c). There is no password: who can connect can read. docs/metrics.md says what
+ * that means for an operator.
  */
 #ifndef WEIR_SERVE_H
 #define WEIR_SERVE_H

@@ -9,10 +9,10 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "report/flows.h"
-#include "watch/offenders.h"
+#include "report/busy_flows.h"
 #include "serve/drop_sample.h"
 #include "serve/serve.h"
+#include "state/dropped_flows.h"
 
 /* Flows that are kept of a reading: as many as may be asked for. */
 #define WEIR_SOURCE_FLOWS 1000

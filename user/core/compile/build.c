@@ -2,7 +2,7 @@
 #include "compile/compile.h"
 
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 static int check_capacity(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
 			  struct weir_diag *diag)
@@ -221,32 +221,6 @@ int weir_image_build(const struct weir_ruleset *ruleset, const struct weir_compi
 
 	weir_ruleset_quote(ruleset, diag);
 	return err;
-}
-
-/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
- * allocator's rounding. Chosen, not derived.
- */
-#define OVERRIDE_BYTES 128
-
-void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
-{
-	struct weir_image_memory memory = {};
-
-	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		weir_table_memory(image, table, cpus, &memory);
-	memory.narrow_table += (uint64_t)weir_image_note_sets(image) * WEIR_NOTES_BYTES;
-	/* What the program has of its own on each CPU. */
-	memory.counters += weir_percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
-	/* The tables of a generation have room for the largest load, whatever is in them. */
-	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
-			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
-			   (uint64_t)image->override_count * OVERRIDE_BYTES +
-			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
-	memory.lists += weir_lists_memory(&image->lists);
-	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
-		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
-		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
-	*ret_memory = memory;
 }
 
 void weir_image_free(struct weir_image *image)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room compile: from struct weir_ruleset to struct weir_image. Other rooms need this header alone. parts.h has the
- * steps, build.c takes them one after the other, and each has a file of its own.
+ * Room compile: from struct weir_ruleset to struct weir_image. Other rooms need this header alone. build_steps.h has
+ * the steps, build.c takes them one after the other, and each has a file of its own.
  *
  * The compiler: turns a validated rule set into the *image* that a load is made of, which is the
  * content of every map in include/weir_abi.h, byte for byte. Pure: no libbpf, no clock, no /proc; what

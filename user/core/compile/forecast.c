@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "compile/rule_changes.h"
 #include "rules/emit.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 static void free_change(struct weir_change *change)
 {

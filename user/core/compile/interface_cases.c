@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interfaces that come while rules are in force: which vector is theirs, of those that the compiler has made. */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <fnmatch.h>
 #include <string.h>

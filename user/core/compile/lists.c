@@ -6,7 +6,7 @@
  * only others of the same enclosures between, and a stack of what is open at an address is all that a walk needs. One
  * walk for each level makes its groups; then they are dealt into buckets.
  */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,47 +9,18 @@
  * Errs on the safe side: classes that no real packet combines (a length of 60 and an IPv6 TCP header)
  * count as if one could.
  */
-#include "compile/parts.h"
-
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "compile/build_steps.h"
+#include "compile/meet.h"
 
 /* Work is counted in words of vectors looked at. Only files whose conditions overlap in many ways in
  * many fields come near.
  */
 #define PATIENCE 20000000ull
-
-#define WEIGHT_BITS 5 /* a resource weighs its rules: at most WEIR_PACKET_RULES_MAX */
 _Static_assert(WEIR_PACKET_RULES_MAX < 1 << WEIGHT_BITS, "weights must fit their bit planes");
-
-struct child {
-	uint32_t class;	 /* place in field->classes */
-	uint32_t weight; /* of what this class takes, beyond what all classes take */
-};
-
-/* One field in one context: the classes a packet can choose from. */
-struct field {
-	uint32_t *classes;   /* numbers of different vectors */
-	uint64_t *summaries; /* words in which the class takes what not all classes take */
-	uint32_t count;
-	struct weir_vector common; /* what all classes take */
-	struct weir_vector any;	   /* what some class takes */
-	struct child *children;	   /* room for all; a path branches on a field once, so one is enough */
-};
-
-/* Families have prefixes of their own; ports, flags and type are fields only of packets that have them. */
-#define FIELD_NUMBER(constant, name, member, highest, none, who) constant,
-enum field_number {
-	SOURCE4,
-	SOURCE6,
-	DESTINATION4,
-	DESTINATION6,
-	TCP_FLAGS,
-	INTERFACE,
-	WEIR_RANGE_FIELDS(FIELD_NUMBER) FIELD_COUNT
-};
 
 /* The range fields that EVERY packet has, or those with PORTS or a TYPE: bits of enum field_number. */
 enum {
@@ -57,263 +28,14 @@ enum {
 	WHO_PORTS,
 	WHO_TYPE,
 };
+
 #define BIT_OF_EVERY(constant, name, member, highest, none, who) | (WHO_##who == WHO_EVERY ? 1u << constant : 0)
 #define BIT_OF_PORTS(constant, name, member, highest, none, who) | (WHO_##who == WHO_PORTS ? 1u << constant : 0)
 #define BIT_OF_TYPE(constant, name, member, highest, none, who) | (WHO_##who == WHO_TYPE ? 1u << constant : 0)
 #define FIELDS_OF_EVERY (0 WEIR_RANGE_FIELDS(BIT_OF_EVERY))
 #define FIELDS_WITH_PORTS (0 WEIR_RANGE_FIELDS(BIT_OF_PORTS))
 #define FIELDS_WITH_TYPE (0 WEIR_RANGE_FIELDS(BIT_OF_TYPE))
-
-struct context {
-	uint32_t fields;  /* bits of enum field_number: to branch on */
-	uint32_t kind;	  /* vector number */
-	uint32_t missing; /* fields of which the packet has no value */
-	uint32_t weight;  /* of all resources that some packet of the context meets */
-};
-
 #define CONTEXTS_MAX ((size_t)2 * WEIR_FRAGMENT_KINDS * 256)
-
-struct search {
-	const struct weir_image *image;
-	struct field fields[FIELD_COUNT];
-	struct context *contexts;
-	uint32_t context_count;
-	/* Weights of resources by bits, so that a word is weighed by counting its bits in each plane. */
-	uint64_t plane[WEIGHT_BITS][WEIR_VECTOR_WORDS];
-	unsigned int planes;	     /* in use */
-	struct weir_vector weighing; /* resources whose weight is not 0 */
-	uint32_t limit;
-	uint32_t floor;		     /* only what is heavier matters */
-	struct weir_vector heaviest; /* the set of weight `floor` that was found; empty when none was */
-	uint64_t work, patience;     /* done, and the most that may be done */
-	bool is_over;		     /* above the limit, or out of patience */
-};
-
-/* ---- weighing ---- */
-
-/* The weight of set AND other, over the words given. */
-static uint32_t weigh_both(struct search *search, const struct weir_vector *set, const struct weir_vector *other,
-			   uint64_t words)
-{
-	unsigned int i, bit;
-	uint32_t weight = 0;
-	uint64_t both;
-
-	for (uint64_t bits = set->summary & words; bits; bits &= bits - 1) {
-		i = weir_lowest_bit(bits);
-		both = set->word[i] & other->word[i];
-		search->work++;
-		for (bit = 0; both && bit < search->planes; bit++)
-			weight += (uint32_t)__builtin_popcountll(both & search->plane[bit][i]) << bit;
-	}
-	return weight;
-}
-
-static uint32_t weigh(struct search *search, const struct weir_vector *set)
-{
-	return weigh_both(search, set, set, set->summary);
-}
-
-static const struct weir_vector *class_vector(const struct search *search, const struct field *field, uint32_t class)
-{
-	return &search->image->vectors[field->classes[class]];
-}
-
-/* The most of `set` that one class takes. */
-static uint32_t heaviest_class(struct search *search, const struct field *field, const struct weir_vector *set)
-{
-	uint32_t class, weight, most = 0;
-
-	if (!set->summary)
-		return 0;
-	for (class = 0; class < field->count; class ++) {
-		if (!(set->summary & field->summaries[class]))
-			continue;
-		weight = weigh_both(search, set, class_vector(search, field, class), field->summaries[class]);
-		if (weight > most)
-			most = weight;
-	}
-	search->work += field->count;
-	return most;
-}
-
-/* ---- branch and bound ---- */
-
-/* What a set of resources looks like to the fields not yet decided. */
-struct survey {
-	uint32_t weight;	       /* of the set */
-	uint32_t fields;	       /* those that divide it */
-	uint32_t divided[FIELD_COUNT]; /* weight of what the field's classes do not all take */
-	uint32_t crowd[FIELD_COUNT];   /* the most of it that one class takes */
-};
-
-/* A field of which one class takes the whole set is decided: no other choice is better. */
-static void survey(struct search *search, const struct weir_vector *set, uint32_t fields, struct survey *survey)
-{
-	struct weir_vector divided;
-	unsigned int f;
-
-	survey->weight = weigh(search, set);
-	survey->fields = 0;
-	if (survey->weight <= search->floor)
-		return;
-	for (uint64_t bits = fields; bits; bits &= bits - 1) {
-		f = weir_lowest_bit(bits);
-		divided = *set;
-		weir_vector_subtract(&divided, &search->fields[f].common);
-		survey->divided[f] = weigh(search, &divided);
-		survey->crowd[f] = heaviest_class(search, &search->fields[f], &divided);
-		if (survey->crowd[f] < survey->divided[f])
-			survey->fields |= 1u << f;
-	}
-}
-
-static unsigned int least_crowded(const struct survey *survey, uint32_t fields)
-{
-	unsigned int f, least = (unsigned int)__builtin_ctz(fields);
-
-	for (uint64_t bits = fields; bits; bits &= bits - 1) {
-		f = weir_lowest_bit(bits);
-		if (survey->crowd[f] < survey->crowd[least])
-			least = f;
-	}
-	return least;
-}
-
-/*
- * At most so much of the set can meet. Each resource is charged to one field, and of each field's
- * share the heaviest class counts: whatever a packet chooses, it takes no more. Charged first are the
- * fields that tell their resources apart best, so that thousands of resources with a port of their own
- * next to thousands with an address of their own weigh as two.
- */
-static uint32_t most_possible(struct search *search, const struct weir_vector *set, const struct survey *survey)
-{
-	struct weir_vector left = *set, share;
-	uint32_t most = 0, fields = survey->fields;
-	unsigned int f;
-
-	while (fields) {
-		f = least_crowded(survey, fields);
-		fields &= ~(1u << f);
-		share = left;
-		weir_vector_subtract(&share, &search->fields[f].common);
-		most += heaviest_class(search, &search->fields[f], &share);
-		weir_vector_and(&left, &search->fields[f].common);
-	}
-	return most + weigh(search, &left);
-}
-
-/* The field whose best class leaves least: the earlier a bound bites, the smaller the tree. */
-static unsigned int choose_field(const struct survey *survey)
-{
-	unsigned int f, best = (unsigned int)__builtin_ctz(survey->fields);
-
-	for (uint64_t bits = survey->fields; bits; bits &= bits - 1) {
-		f = weir_lowest_bit(bits);
-		if (survey->divided[f] - survey->crowd[f] > survey->divided[best] - survey->crowd[best])
-			best = f;
-	}
-	return best;
-}
-
-static int compare_children(const void *left, const void *right)
-{
-	const struct child *a = left, *b = right;
-
-	return (a->weight < b->weight) - (a->weight > b->weight);
-}
-
-/* The classes worth a look, heaviest first. `divided` is what not all classes take, `rest` the weight of the rest. */
-static uint32_t list_children(struct search *search, struct field *field, const struct weir_vector *divided,
-			      uint32_t rest)
-{
-	uint32_t class, weight, count = 0;
-
-	for (class = 0; class < field->count; class ++) {
-		if (!(divided->summary & field->summaries[class]))
-			continue;
-		weight = weigh_both(search, divided, class_vector(search, field, class), field->summaries[class]);
-		if (weight && rest + weight > search->floor)
-			field->children[count++] = (struct child){class, weight};
-	}
-	qsort(field->children, count, sizeof(*field->children), compare_children);
-	return count;
-}
-
-/* Whether all that `class` takes of `set`, `other` takes too. */
-static bool takes_no_more(struct search *search, const struct field *field, const struct weir_vector *set,
-			  uint32_t class, uint32_t other)
-{
-	const struct weir_vector *a = class_vector(search, field, class), *b = class_vector(search, field, other);
-	unsigned int i;
-
-	for (uint64_t bits = set->summary & field->summaries[class]; bits; bits &= bits - 1) {
-		i = weir_lowest_bit(bits);
-		search->work++;
-		if (set->word[i] & a->word[i] & ~b->word[i])
-			return false;
-	}
-	return true;
-}
-
-/* How many earlier classes a class is compared with: identical ones tend to follow each other. */
-#define COMPARED_MAX 64
-
-static bool was_visited(struct search *search, const struct field *field, const struct weir_vector *set, uint32_t child)
-{
-	uint32_t earlier, first = child > COMPARED_MAX ? child - COMPARED_MAX : 0;
-
-	for (earlier = first; earlier < child; earlier++) {
-		if (takes_no_more(search, field, set, field->children[child].class, field->children[earlier].class))
-			return true;
-	}
-	return false;
-}
-
-static void explore(struct search *search, const struct weir_vector *set, uint32_t fields);
-
-static void branch(struct search *search, const struct weir_vector *set, const struct survey *survey, uint32_t most)
-{
-	unsigned int f = choose_field(survey);
-	struct field *field = &search->fields[f];
-	struct weir_vector divided = *set, next;
-	uint32_t rest = survey->weight - survey->divided[f];
-	uint32_t count, i;
-
-	weir_vector_subtract(&divided, &field->common);
-	count = list_children(search, field, &divided, rest);
-	for (i = 0; i < count && !search->is_over; i++) {
-		if (most <= search->floor || rest + field->children[i].weight <= search->floor)
-			break;
-		if (was_visited(search, field, &divided, i))
-			continue;
-		next = *set;
-		weir_vector_and(&next, class_vector(search, field, field->children[i].class));
-		explore(search, &next, survey->fields & ~(1u << f));
-	}
-}
-
-/* Find the heaviest part of `set` that the fields left to decide can let through together. */
-static void explore(struct search *search, const struct weir_vector *set, uint32_t fields)
-{
-	struct survey seen;
-	uint32_t most;
-
-	survey(search, set, fields, &seen);
-	if (search->work > search->patience)
-		search->is_over = true;
-	if (search->is_over || seen.weight <= search->floor)
-		return;
-	if (!seen.fields) {
-		search->floor = seen.weight;
-		search->heaviest = *set;
-		search->is_over = seen.weight > search->limit;
-		return;
-	}
-	most = most_possible(search, set, &seen);
-	if (most > search->floor)
-		branch(search, set, &seen, most);
-}
 
 /* ---- fields ---- */
 
@@ -557,7 +279,7 @@ static void set_weights(struct search *search, bool counts_rules, uint32_t limit
 	for (r = 0; r < search->context_count; r++) {
 		struct weir_vector set = context_set(search, &search->contexts[r]);
 
-		search->contexts[r].weight = weigh(search, &set);
+		search->contexts[r].weight = weir_meet_weigh(search, &set);
 	}
 	qsort(search->contexts, search->context_count, sizeof(*search->contexts), compare_context_weights);
 }
@@ -577,7 +299,7 @@ static bool search_above(struct search *search, uint32_t floor, uint64_t patienc
 		if (search->contexts[i].weight <= search->floor)
 			break;
 		set = context_set(search, &search->contexts[i]);
-		explore(search, &set, search->contexts[i].fields);
+		weir_meet_explore(search, &set, search->contexts[i].fields);
 	}
 	return !search->is_over || search->floor > search->limit;
 }

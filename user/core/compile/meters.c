@@ -10,12 +10,12 @@
  * And the tracker: system rules that go by handshakes, or by how many connections are open, have a hidden rule that
  * follows the connections of all resources together.
  */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 struct metering {
 	struct weir_image *image;

@@ -5,7 +5,7 @@
  * field after the other. The vectors of different fields then share few words, however many resources there are; in
  * the order of a file that lists the services of one customer after the other, they shared all.
  */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <string.h>
 

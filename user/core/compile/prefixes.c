@@ -3,7 +3,7 @@
  * The tries of match.source and match.destination (include/weir_prefixes.h). Prefixes come sorted by address, and those
  * of one address by length, so that who encloses comes first and all that a node is made of lies together.
  */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <string.h>
 

@@ -3,14 +3,14 @@
  * Terms: what a rule comes to for the program and the controller, from Sentinel's strategy, behaviour and relation
  * (docs/semantics.md, 3 to 6).
  */
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 
 #include <string.h>
 
 #include "base/util.h"
 #include "thresholds/cost.h"
 #include "thresholds/memory_adaptive.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 #include "thresholds/warm_up.h"
 
 /* The resource whose traffic warms the rule up has flows, and so has the rule's own: each warms up by itself, in the

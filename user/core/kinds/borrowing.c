@@ -4,7 +4,7 @@
  * wait for them (docs/semantics.md, 10). All CPUs share it.
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
 

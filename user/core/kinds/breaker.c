@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kind BREAKER: a circuit breaker, which goes by what became of the openings before (docs/breakers.md). Breakers are
- * not written under `rules:`; rules/breaker.c reads them.
+ * not written under `rules:`; rules/circuit_breakers.c reads them.
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
 #include "tables/rule_kind.h"
@@ -47,7 +47,7 @@ static uint32_t ring_shift(const struct weir_settings *settings, uint32_t shift)
 static bool may_be_slow_late(const struct weir_image *image)
 {
 	for (uint32_t i = 0; i < image->rule_count; i++)
-		if (weir_kinds[image->rules[i].kind]->is_breaker &&
+		if (image->rules[i].kind == WEIR_KIND_BREAKER &&
 		    image->rules[i].breaker.max_rt_ns >= image->config.request_timeout_ns)
 			return true;
 	return false;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "tables/connection_counts.h"
 
 static bool is_chosen(const struct weir_choices *choices)

@@ -2,7 +2,7 @@
 /*
  * Kind SYSTEM: a rule goes by a signal of the whole host: load, CPU usage, the time of handshakes. Of system rules
  * there are two more, InboundQPS and Concurrency, which are a window and a limit of connections. All of them are
- * written in a list of their own, which rules/system.c reads.
+ * written in a list of their own, which rules/system_rules.c reads.
  */
 #include "kinds/kinds.h"
 #include "rules/ruleset.h"

@@ -4,7 +4,7 @@
  * (docs/semantics.md, 4).
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
 #include "thresholds/cost.h"

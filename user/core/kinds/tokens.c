@@ -4,10 +4,10 @@
  * threshold (docs/semantics.md, 9).
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 
 /* The largest frame of an Ethernet of 1500 bytes MTU, without its checksum, which XDP does not see. */
 #define FRAME_BYTES_USUAL 1514

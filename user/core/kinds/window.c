@@ -4,7 +4,7 @@
  * Meters are of this kind, too.
  */
 #include "base/util.h"
-#include "compile/parts.h"
+#include "compile/build_steps.h"
 #include "kinds/kinds.h"
 #include "rules/rule.h"
 

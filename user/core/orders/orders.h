@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "weir_timed.h"
 
 /* One order of a kind, to block or to allow, is in force for a prefix: a later one takes the place of an earlier. */

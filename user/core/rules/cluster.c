@@ -9,7 +9,7 @@
 #include "rules/quantity.h"
 #include "rules/rule.h"
 #include "rules/sentinel.h"
-#include "rules/store.h"
+#include "rules/store_url.h"
 
 const char *const weir_cluster_type_names[2] = {"AVG_LOCAL", "GLOBAL"};
 

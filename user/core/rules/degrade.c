@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rules/breaker.h"
+#include "rules/circuit_breakers.h"
 #include "rules/sentinel.h"
 
 #define OWN RULE_FIELD_COUNT, NULL

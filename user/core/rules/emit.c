@@ -5,12 +5,9 @@
 
 #include "base/util.h"
 #include "kind/kind.h"
-#include "rules/breaker.h"
 #include "rules/parse.h"
-#include "rules/rule.h"
-#include "rules/values.h"
-
-#define NSEC_PER_MSEC 1000000ull
+#include "rules/scalars.h"
+#include "rules/shown_rule.h"
 
 /* ---- settings ---- */
 
@@ -186,196 +183,25 @@ static void write_ranges(struct weir_writer *writer, const char *key, const stru
 	weir_write_end(writer);
 }
 
-static void write_match(struct weir_writer *writer, const struct weir_match *match)
+void weir_write_match(struct weir_writer *writer, const struct weir_match *match)
 {
-	weir_write_map(writer, "match");
 #define WRITE_SPECIAL(constant, name, member, part) write_##member(writer, name, match);
 #define WRITE_RANGES(constant, name, member, highest, none, who)                                                       \
 	write_ranges(writer, name, match->member, match->member##_count);
 	WEIR_MATCH_FIELDS(WRITE_SPECIAL, WRITE_RANGES)
-	weir_write_end(writer);
 }
 
 /* ---- resources ---- */
 
-static void write_key_field(struct weir_writer *writer, const struct weir_flow *flow, int place)
-{
-	const uint32_t field = 1u << place;
-	const uint8_t *bits = field == WEIR_KEY_SOURCE	      ? flow->source_bits
-			      : field == WEIR_KEY_DESTINATION ? flow->destination_bits
-							      : NULL;
-	char text[64];
-
-	if (bits && (bits[0] != 32 || bits[1] != 128))
-		snprintf(text, sizeof(text), "%s/%u/%u", weir_key_field_names[place], bits[0], bits[1]);
-	else
-		snprintf(text, sizeof(text), "%s", weir_key_field_names[place]);
-	weir_write_word(writer, NULL, text);
-}
-
-static void write_key(struct weir_writer *writer, const char *field, const struct weir_flow *flow)
-{
-	weir_write_inline_list(writer, field);
-	for (int place = 0; place < WEIR_KEY_FIELD_COUNT; place++)
-		if (flow->fields >> place & 1)
-			write_key_field(writer, flow, place);
-	weir_write_end(writer);
-}
-
 static void write_resource(struct weir_writer *writer, const struct weir_ruleset_resource *resource)
 {
 	weir_write_word(writer, "name", resource->name);
-	write_match(writer, &resource->match);
-	write_key(writer, "flow", &resource->flow);
+	weir_write_map(writer, "match");
+	weir_write_match(writer, &resource->match);
+	weir_write_end(writer);
+	weir_write_key(writer, "flow", &resource->flow);
 	if (resource->is_prioritized)
 		weir_write_word(writer, "prioritized", "true");
-}
-
-/* ---- rules ---- */
-
-static void write_field(struct weir_writer *writer, enum weir_rule_field field, uint64_t number)
-{
-	weir_write_number(writer, weir_rule_fields[field], number);
-}
-
-/* By their values and not by their use: the compiler sees the values, whatever they are good for. */
-static void write_window(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
-{
-	write_field(writer, RULE_INTERVAL, rule->interval_ns / NSEC_PER_MSEC);
-	if (rule->samples != WEIR_SAMPLES_MAX)
-		write_field(writer, RULE_SAMPLES, rule->samples);
-	if (rule->window != WEIR_WINDOW_LEAP)
-		weir_write_word(writer, weir_rule_fields[RULE_WINDOW], weir_window_names[rule->window]);
-	if (rule->burst_micro)
-		weir_write_micro(writer, weir_rule_fields[RULE_BURST], rule->burst_micro);
-	if (rule->has_burst_beyond)
-		weir_write_micro(writer, weir_rule_fields[RULE_BURST_COUNT], rule->burst_beyond_micro);
-	if (rule->counts_bytes)
-		weir_write_word(writer, weir_rule_fields[RULE_UNIT], "bytes");
-}
-
-static void write_strategy(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
-{
-	if (rule->strategy != WEIR_STRATEGY_DIRECT)
-		weir_write_word(writer, weir_rule_fields[RULE_STRATEGY], weir_strategy_names[rule->strategy]);
-	if (rule->strategy == WEIR_STRATEGY_WARM_UP) {
-		write_field(writer, RULE_WARM_UP_PERIOD, rule->warm_up.period_s);
-		write_field(writer, RULE_COLD_FACTOR, rule->warm_up.cold_factor);
-	}
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE) {
-		write_field(writer, RULE_LOW_USAGE, rule->memory.low_units);
-		write_field(writer, RULE_HIGH_USAGE, rule->memory.high_units);
-		write_field(writer, RULE_LOW_MARK, rule->memory.low_mark_bytes);
-		write_field(writer, RULE_HIGH_MARK, rule->memory.high_mark_bytes);
-	}
-}
-
-static void write_behavior(struct weir_writer *writer, const struct weir_ruleset *ruleset,
-			   const struct weir_ruleset_rule *rule)
-{
-	if (rule->behavior != WEIR_BEHAVIOR_REJECT)
-		weir_write_word(writer, weir_rule_fields[RULE_BEHAVIOR], weir_behavior_names[rule->behavior]);
-	if (rule->queueing_ms_max)
-		write_field(writer, RULE_MAX_QUEUEING, rule->queueing_ms_max);
-	if (rule->relation != WEIR_RELATION_CURRENT)
-		weir_write_word(writer, weir_rule_fields[RULE_RELATION], weir_relation_names[rule->relation]);
-	if (rule->ref_resource != WEIR_NO_RESOURCE)
-		weir_write_word(writer, weir_rule_fields[RULE_REF_RESOURCE],
-				ruleset->resources[rule->ref_resource].name);
-	if (rule->penalty_ms)
-		write_field(writer, RULE_BLOCK_DURATION, rule->penalty_ms);
-	if (rule->penalty_ms_max != rule->penalty_ms)
-		write_field(writer, RULE_BLOCK_DURATION_MAX, rule->penalty_ms_max);
-}
-
-static void write_overrides(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
-{
-	const char *field = rule->override_field == WEIR_KEY_SOURCE ? "source" : "destination";
-	char text[WEIR_PREFIX_TEXT_BYTES];
-
-	weir_write_list(writer, weir_rule_fields[RULE_OVERRIDES]);
-	for (size_t i = 0; i < rule->override_count; i++) {
-		weir_write_map(writer, NULL);
-		weir_write_word(writer, field, weir_format_prefix(&rule->overrides[i].prefix, text));
-		weir_write_micro(writer, "threshold", rule->overrides[i].threshold_micro);
-		weir_write_end(writer);
-	}
-	weir_write_end(writer);
-}
-
-static void write_cluster(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
-{
-	if (!rule->cluster)
-		return;
-	weir_write_word(writer, weir_rule_fields[RULE_CLUSTER_MODE], "true");
-	weir_write_map(writer, weir_rule_fields[RULE_CLUSTER_CONFIG]);
-	weir_write_word(writer, "thresholdType", weir_cluster_type_names[rule->cluster - WEIR_CLUSTER_AVG_LOCAL]);
-	if (!rule->falls_back)
-		weir_write_word(writer, "fallbackToLocalWhenFail", "false");
-	weir_write_end(writer);
-}
-
-static void write_limit(struct weir_writer *writer, const struct weir_ruleset *ruleset,
-			const struct weir_ruleset_rule *rule)
-{
-	const struct weir_kind *kind = weir_kind_of(rule);
-
-	weir_write_word(writer, weir_rule_fields[RULE_NAME], rule->name);
-	weir_write_word(writer, weir_rule_fields[RULE_RESOURCE], ruleset->resources[rule->resource].name);
-	if (rule->has_own_key && rule->own_key.fields)
-		write_key(writer, weir_rule_fields[RULE_PER], &rule->own_key);
-	else if (rule->has_own_key)
-		weir_write_word(writer, weir_rule_fields[RULE_PER], "all");
-	if (kind->metric_name)
-		weir_write_word(writer, weir_rule_fields[RULE_METRIC], kind->metric_name);
-	if (rule->strategy != WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		weir_write_micro(writer, weir_rule_fields[RULE_THRESHOLD], rule->threshold_micro);
-	if (kind->has_interval)
-		write_window(writer, rule);
-	write_strategy(writer, rule);
-	write_behavior(writer, ruleset, rule);
-	if (rule->observes)
-		weir_write_word(writer, weir_rule_fields[RULE_MODE], "observe");
-	write_cluster(writer, rule);
-	if (rule->aggregates)
-		weir_write_word(writer, weir_rule_fields[RULE_WHEN_FULL], "aggregate");
-	write_overrides(writer, rule);
-}
-
-/* ---- circuit breakers, system rules ---- */
-
-static void write_breaker(struct weir_writer *writer, const struct weir_ruleset *ruleset,
-			  const struct weir_ruleset_rule *rule)
-{
-	const char *const *names = weir_breaker_field_names;
-	const struct weir_breaker_fields *fields = &rule->breaker;
-
-	weir_write_word(writer, names[WEIR_BREAKER_NAME], rule->name);
-	weir_write_word(writer, names[WEIR_BREAKER_RESOURCE], ruleset->resources[rule->resource].name);
-	weir_write_word(writer, names[WEIR_BREAKER_STRATEGY], weir_breaker_strategy_names[fields->strategy]);
-	weir_write_micro(writer, names[WEIR_BREAKER_THRESHOLD], rule->threshold_micro);
-	weir_write_number(writer, names[WEIR_BREAKER_RETRY], fields->retry_ns / NSEC_PER_MSEC);
-	weir_write_number(writer, names[WEIR_BREAKER_MIN_REQUESTS], fields->min_requests);
-	weir_write_number(writer, names[WEIR_BREAKER_INTERVAL], fields->interval_ns / NSEC_PER_MSEC);
-	if (fields->buckets != 1)
-		weir_write_number(writer, names[WEIR_BREAKER_BUCKETS], fields->buckets);
-	if (fields->max_rt_ns)
-		weir_write_number(writer, names[WEIR_BREAKER_MAX_RT], fields->max_rt_ns / NSEC_PER_MSEC);
-	if (fields->probes)
-		weir_write_number(writer, names[WEIR_BREAKER_PROBES], fields->probes);
-	if (rule->observes)
-		weir_write_word(writer, names[WEIR_BREAKER_MODE], "observe");
-}
-
-static void write_system(struct weir_writer *writer, const struct weir_ruleset_rule *rule)
-{
-	weir_write_word(writer, "name", rule->name);
-	weir_write_word(writer, "metricType", weir_system_metric_names[rule->system]);
-	weir_write_micro(writer, "triggerCount", rule->threshold_micro);
-	if (rule->is_bbr)
-		weir_write_word(writer, "strategy", "BBR");
-	if (rule->observes)
-		weir_write_word(writer, "mode", "observe");
 }
 
 /* ---- lists of them ---- */
@@ -392,12 +218,9 @@ static enum section section_of(const struct weir_ruleset_rule *rule)
 static void write_rule(struct weir_writer *writer, const struct weir_ruleset *ruleset,
 		       const struct weir_ruleset_rule *rule)
 {
-	if (section_of(rule) == SECTION_SYSTEM)
-		write_system(writer, rule);
-	else if (section_of(rule) == SECTION_BREAKERS)
-		write_breaker(writer, ruleset, rule);
-	else
-		write_limit(writer, ruleset, rule);
+	const struct weir_shown_rule shown = weir_shown_rule_of(ruleset, rule);
+
+	weir_write_rule(writer, &shown, WEIR_RULE_FILE);
 }
 
 static void write_section(struct weir_writer *writer, const struct weir_ruleset *ruleset, enum section section)

@@ -21,6 +21,9 @@ void weir_emit_settings(const struct weir_settings *settings, FILE *stream);
 void weir_emit_resource(const struct weir_ruleset_resource *resource, FILE *stream);
 void weir_emit_rule(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, FILE *stream);
 
+/* The fields of a match, into the map that is open. */
+void weir_write_match(struct weir_writer *writer, const struct weir_match *match);
+
 /* What weir_ruleset_emit writes into a stream of its own: the caller frees it. NULL: out of memory. */
 char *weir_ruleset_text(const struct weir_ruleset *ruleset, bool with_lists);
 

@@ -1,115 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Fields, words and lists of a rule file, whatever they mean. */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/util.h"
 #include "rules/parse.h"
 #include "rules/quantity.h"
 #include "rules/rule.h"
-
-/* ---- complaints ---- */
-
-/* An anchored value is read wherever an alias names it: its mistake is told once. */
-static bool was_told(const struct weir_diag *diag, const struct weir_place *place, const char *message)
-{
-	for (size_t i = 0; i < diag->count; i++) {
-		const struct weir_diag_entry *entry = &diag->entries[i];
-
-		if (entry->line == place->line && entry->column == place->column && entry->file && entry->message &&
-		    !strcmp(entry->file, place->file) && !strcmp(entry->message, message))
-			return true;
-	}
-	return false;
-}
-
-static void message_of_many(struct weir_diag *diag, bool is_warning)
-{
-	if (is_warning)
-		weir_diag_warning(diag, NULL, NULL, NULL, "more than %d warnings; the rest is not shown",
-				  WEIR_MISTAKES_MAX);
-	else
-		weir_diag_error(diag, NULL, NULL, NULL, "more than %d mistakes; the rest is not shown",
-				WEIR_MISTAKES_MAX);
-}
-
-/* What a complaint points at. The line is looked for only when it is to be shown: a file has many. */
-struct spot {
-	const struct weir_place *place;
-	const struct weir_document *document; /* or */
-	const char *line;
-};
-
-__attribute__((format(printf, 5, 0))) static void tell(struct weir_reader *reader, const struct spot *spot,
-						       bool is_warning, const char *hint, const char *format,
-						       va_list args)
-{
-	size_t *told = is_warning ? &reader->warnings : &reader->complaints;
-	_cleanup_(weir_freep) char *message = NULL;
-	const char *line = spot->line;
-
-	reader->mistakes += !is_warning;
-	if (*told > WEIR_MISTAKES_MAX)
-		return;
-	if (vasprintf(&message, format, args) < 0) {
-		message = NULL;
-		reader->is_out_of_memory = true;
-		return;
-	}
-	if (was_told(reader->diag, spot->place, message))
-		return;
-	if ((*told)++ == WEIR_MISTAKES_MAX) {
-		message_of_many(reader->diag, is_warning);
-		return;
-	}
-	if (spot->document)
-		line = weir_document_line(spot->document, spot->place->line);
-	if (is_warning)
-		weir_diag_warning(reader->diag, spot->place, line, hint, "%s", message);
-	else
-		weir_diag_error(reader->diag, spot->place, line, hint, "%s", message);
-}
-
-void weir_complain(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
-{
-	const struct spot spot = {.place = &node->place, .document = node->document};
-	va_list args;
-
-	va_start(args, format);
-	tell(reader, &spot, false, hint, format, args);
-	va_end(args);
-}
-
-void weir_warn(struct weir_reader *reader, const struct weir_node *node, const char *hint, const char *format, ...)
-{
-	const struct spot spot = {.place = &node->place, .document = node->document};
-	va_list args;
-
-	va_start(args, format);
-	tell(reader, &spot, true, hint, format, args);
-	va_end(args);
-}
-
-void weir_complain_of_line(struct weir_reader *reader, const struct weir_place *place, const char *line,
-			   const char *hint, const char *format, ...)
-{
-	const struct spot spot = {.place = place, .line = line};
-	va_list args;
-
-	va_start(args, format);
-	tell(reader, &spot, false, hint, format, args);
-	va_end(args);
-}
-
-static const char *kind_name(const struct weir_node *node)
-{
-	static const char *const names[] = {"nothing", "a single value", "a list", "a map of fields"};
-
-	return names[node->kind];
-}
 
 /* ---- maps ---- */
 
@@ -171,7 +69,7 @@ static const struct advice *advice_for(const char *where, const char *word)
 	return NULL;
 }
 
-static bool is_one_of(const char *word, const char *const *names, size_t count)
+bool weir_is_one_of(const char *word, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strcmp(word, names[i]))
@@ -182,13 +80,13 @@ static bool is_one_of(const char *word, const char *const *names, size_t count)
 /* The field of another part of the file: where it belongs. NULL: it is none. */
 static const char *advice_of_place(const char *where, const char *word)
 {
-	if (!strcmp(where, "resource") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
 		return "it is a field of the resource's match: write it under 'match:', indented further";
-	if (!strcmp(where, "resource") && is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
+	if (!strcmp(where, "resource") && weir_is_one_of(word, weir_rule_fields, RULE_FIELD_COUNT))
 		return "it is a field of a rule: rules stand under 'rules:', at the top of the file";
-	if (!strcmp(where, "rule") && is_one_of(word, weir_match_field_names, weir_match_field_count))
+	if (!strcmp(where, "rule") && weir_is_one_of(word, weir_match_field_names, weir_match_field_count))
 		return "it is a field of the resource's match; the rule names the resource: 'resource: NAME'";
-	if (!strcmp(where, "override") && is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
+	if (!strcmp(where, "override") && weir_is_one_of(word, weir_key_field_names, WEIR_KEY_FIELD_COUNT))
 		return "overrides go by address: by 'source' or by 'destination'";
 	return NULL;
 }
@@ -212,7 +110,7 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 
 	if (reader->complaints > WEIR_MISTAKES_MAX)
 		return;
-	if (ours && !is_one_of(ours, fields, count))
+	if (ours && !weir_is_one_of(ours, fields, count))
 		ours = NULL;
 	if (!advice && !ours && !of_place)
 		meant = weir_nearest(key->text, fields, count, sizeof(*fields));
@@ -289,7 +187,7 @@ static void read_field(struct weir_reader *reader, const struct weir_node *key, 
 	size_t i = 0;
 
 	if (key->kind != WEIR_NODE_WORD && key->kind != WEIR_NODE_NULL) {
-		weir_complain(reader, key, NULL, "the name of a field must be a word, not %s", kind_name(key));
+		weir_complain(reader, key, NULL, "the name of a field must be a word, not %s", weir_kind_name(key));
 		return;
 	}
 	while (i < count && strcmp(key->text, fields[i]) && !is_timed_name(key->text, fields[i]))
@@ -324,7 +222,7 @@ void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *no
 		snprintf(hint, sizeof(hint), "write a ':' and a blank between name and value: 'name: value'");
 	else
 		join_names(fields, count, hint + used, sizeof(hint) - used);
-	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, kind_name(node));
+	weir_complain(reader, node, hint, "%s must be a map of fields, not %s", what, weir_kind_name(node));
 }
 
 static bool is_child(const struct weir_node *key, const struct weir_node *parent)
@@ -332,8 +230,8 @@ static bool is_child(const struct weir_node *key, const struct weir_node *parent
 	if (key->kind != WEIR_NODE_WORD)
 		return false;
 	if (!strcmp(parent->text, "match"))
-		return is_one_of(key->text, weir_match_field_names, weir_match_field_count);
-	return !strcmp(parent->text, "settings") && is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
+		return weir_is_one_of(key->text, weir_match_field_names, weir_match_field_count);
+	return !strcmp(parent->text, "settings") && weir_is_one_of(key->text, weir_setting_names, WEIR_SETTING_COUNT);
 }
 
 /* 'match:' without a value, and what belongs to it in the same column below: how many fields that is. */
@@ -406,7 +304,7 @@ static void complain_of_several(struct weir_reader *reader, const struct weir_no
 	else if (text && (!strcmp(text, "not") || !strcmp(text, "except")))
 		snprintf(hint, sizeof(hint), "%s", WEIR_NO_ALL_BUT);
 	weir_complain(reader, node, hint[0] ? hint : NULL, "'%s' must be a single value, not %s", field,
-		      kind_name(node));
+		      weir_kind_name(node));
 }
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word)

@@ -204,7 +204,7 @@ struct head {
 struct set_head {
 	uint64_t generation, digest;
 	uint64_t files_bytes, text_bytes, listed_bytes; /* texts without a zero at their end */
-	uint32_t turn, zero;
+	uint32_t transition, zero;
 };
 
 int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, size_t *ret_count)
@@ -227,7 +227,7 @@ int weir_history_pack(const struct weir_history *history, uint8_t **ret_bytes, s
 			.files_bytes = strlen(set->files),
 			.text_bytes = strlen(set->text),
 			.listed_bytes = set->listed_bytes,
-			.turn = set->turn,
+			.transition = set->transition,
 		};
 
 		fwrite(&set_head, sizeof(set_head), 1, stream);
@@ -277,7 +277,7 @@ static struct weir_kept_set *unpack_set(struct cursor *cursor)
 	memcpy(&head, bytes, sizeof(head));
 	set->generation = head.generation;
 	set->digest = head.digest;
-	set->turn = head.turn < WEIR_TURN_COUNT ? head.turn : WEIR_TURN_LOADED;
+	set->transition = head.transition < WEIR_TRANSITION_COUNT ? head.transition : WEIR_TRANSITION_LOADED;
 	set->files = take_text(cursor, head.files_bytes);
 	set->text = set->files ? take_text(cursor, head.text_bytes) : NULL;
 	bytes = set->text ? take(cursor, head.listed_bytes) : NULL;

@@ -15,17 +15,17 @@
 #include "rules/ruleset.h"
 
 /* How a rule set came into force. */
-enum weir_turn {
-	WEIR_TURN_LOADED,   /* from files, by an attach or a reload */
-	WEIR_TURN_ROLLBACK, /* by a rollback to the set before */
-	WEIR_TURN_RETURNED, /* the one after it was not confirmed */
-	WEIR_TURN_COUNT
+enum weir_transition_kind {
+	WEIR_TRANSITION_LOADED,	  /* from files, by an attach or a reload */
+	WEIR_TRANSITION_ROLLBACK, /* by a rollback to the set before */
+	WEIR_TRANSITION_RETURNED, /* the one after it was not confirmed */
+	WEIR_TRANSITION_COUNT
 };
 
 struct weir_kept_set {
 	uint64_t generation; /* of the load that put it in force */
 	uint64_t digest;     /* of text and lists: two sets with the same are the same */
-	enum weir_turn turn;
+	enum weir_transition_kind transition;
 	char *files; /* names, one a line */
 	char *text;
 	uint8_t *listed; /* packed */

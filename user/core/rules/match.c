@@ -14,11 +14,6 @@
 #define PLACE_OF_RANGE(constant, name, member, highest, none, who) MATCH_##constant,
 enum match_field { WEIR_MATCH_FIELDS(PLACE_OF_SPECIAL, PLACE_OF_RANGE) MATCH_FIELD_COUNT };
 
-#define NAME_OF_SPECIAL(constant, name, member, part) name,
-#define NAME_OF_RANGE(constant, name, member, highest, none, who) name,
-const char *const weir_match_field_names[MATCH_FIELD_COUNT] = {WEIR_MATCH_FIELDS(NAME_OF_SPECIAL, NAME_OF_RANGE)};
-const size_t weir_match_field_count = MATCH_FIELD_COUNT;
-
 /* Fields whose numbers have names. */
 static const struct weir_number_name *const number_names[MATCH_FIELD_COUNT] = {[MATCH_DSCP] = weir_dscp_names};
 

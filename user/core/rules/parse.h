@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the rule-file reader share: files.c (which files), parse.c (merging, order), fields.c (fields,
- * lists, words), settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with rule_checks.c and
- * overrides.c, breaker.c, and sentinel.c (lists of Sentinel's).
+ * lists, words), field_names.c, settings.c, match.c (match and flow key), listed.c (allow and deny), rule.c with
+ * rule_checks.c, overrides.c and cluster.c, circuit_breakers.c, and sentinel.c (lists of Sentinel's).
  *
  * Nothing here stops at the first mistake: a function that meets one complains, leaves the target as it
  * is and goes on, so that all mistakes of all files are told in one go. Whether there were any is asked
@@ -15,7 +15,7 @@
 
 #include "rules/comments.h"
 #include "rules/ruleset.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "rules/yaml.h"
 
 /* A name and the place of its bearer; sorted by name, then by place. */
@@ -78,6 +78,9 @@ void weir_complain_unknown_field(struct weir_reader *reader, const struct weir_n
 void weir_complain_no_map(struct weir_reader *reader, const struct weir_node *node, const char *what,
 			  const char *const *fields, size_t count);
 
+/* Is `word` one of these, to the letter? */
+bool weir_is_one_of(const char *word, const char *const *names, size_t count);
+
 /* ---- words: each returns false, having complained, when the node is not what it must be ---- */
 
 bool weir_read_word(struct weir_reader *reader, const struct weir_node *node, const char *field, const char **ret_word);
@@ -102,7 +105,7 @@ bool weir_read_choice(struct weir_reader *reader, const struct weir_node *node, 
 
 /* ---- lists ---- */
 
-/* Reads one word into a zeroed item; as in values.h, with `context` handed through. */
+/* Reads one word into a zeroed item; as in scalars.h, with `context` handed through. */
 typedef int (*weir_item_parser)(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal);
 
 /* A word, or a list of words that is not empty: the items are appended to the array at *items. */
@@ -188,5 +191,9 @@ void weir_read_listed(struct weir_reader *reader, const struct weir_node *node, 
 void weir_add_listed(struct weir_reader *reader, const struct weir_node *at, const struct weir_prefix *prefix,
 		     bool denies);
 void weir_sort_listed(struct weir_reader *reader);
+
+/* ---- complaints.c ---- */
+
+const char *weir_kind_name(const struct weir_node *node);
 
 #endif

@@ -4,7 +4,7 @@
  * line alike. Integers throughout: what is read is exactly what was written. What could mean two things is a mistake,
  * and the refusal says what to write for either. docs/rules.md ("Quantities") has the grammar.
  *
- * Lists of Sentinel's rules do not come here: their numbers are JSON's (values.h).
+ * Lists of Sentinel's rules do not come here: their numbers are JSON's (scalars.h).
  */
 #ifndef WEIR_RULES_QUANTITY_H
 #define WEIR_RULES_QUANTITY_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rules/values.h"
+#include "rules/scalars.h"
 
 /* "20000", "20k", "1.5M" or "64Ki", in millionths, exactly: 0 to WEIR_THRESHOLD_UNITS_MAX, with at most six decimals.
  * Where bytes are counted, "10MB", "64KiB" and "100Mbit" as well: a bit is 0.125 bytes.

@@ -12,11 +12,6 @@
 #define INTERVAL_MS_DEFAULT 1000
 #define INTERVAL_MS_MIN 10
 
-#define NAME_OF_FIELD(constant, name) name,
-#define NAME_OF_NUMBER(constant, name, high, advice) name,
-const char *const weir_rule_fields[RULE_FIELD_COUNT] = {
-	WEIR_RULE_FIELDS(NAME_OF_FIELD, NAME_OF_NUMBER, NAME_OF_NUMBER, NAME_OF_NUMBER)};
-
 /* ---- resource and name ---- */
 
 static int compare_named(const void *key, const void *entry)

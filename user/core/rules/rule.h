@@ -129,8 +129,9 @@ extern const char *const weir_cluster_type_names[2];
 void weir_read_overrides(struct weir_reader *reader, const struct weir_node *node,
 			 const struct weir_ruleset_resource *resource, struct weir_ruleset_rule *rule);
 
-/* Warn of a threshold of the rule that admits nothing, or no full frame. */
+/* Warn of a threshold that admits nothing, or no full frame: this one, or those of a rule. */
 void weir_warn_of_small_threshold(struct weir_reader *reader, const struct weir_node *node, uint64_t micro,
 				  const struct weir_ruleset_rule *rule);
+void weir_warn_of_small_thresholds(struct weir_reader *reader, const struct weir_draft *draft);
 
 #endif

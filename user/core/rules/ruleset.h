@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room rules: from rule files to struct weir_ruleset. yaml.h reads YAML, values.h reads single words and numbers, and
- * parse.h names the files that read the parts of a rule file. Other rooms need this header alone, and values.h to
+ * Room rules: from rule files to struct weir_ruleset. yaml.h reads YAML, scalars.h reads single words and numbers, and
+ * parse.h names the files that read the parts of a rule file. Other rooms need this header alone, and scalars.h to
  * print the words of a rule file.
  *
  * A rule set as the user wrote it: read from one or several files (parse.c), merged and validated.
@@ -122,7 +122,7 @@ struct weir_breaker_fields {
 
 /* settings.cluster, by enum weir_cluster_field; NULL: the file does not say. Each value is right. */
 enum weir_cluster_field {
-	WEIR_CLUSTER_REDIS,	    /* where the store is: rules/store.h */
+	WEIR_CLUSTER_REDIS,	    /* where the store is: rules/store_url.h */
 	WEIR_CLUSTER_NAME,	    /* of the hosts together */
 	WEIR_CLUSTER_HOST,	    /* of this host; default: its host name */
 	WEIR_CLUSTER_PASSWORD_FILE, /* whose first line is the store's password */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Lists of Sentinel's rules, as its users keep them: which kind a list is of (sentinel_kinds.c), how its rules are read
- * (sentinel.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, degrade.c, authority.c).
+ * (sentinel.c, sentinel_fields.c), and what becomes of their fields (sentinel_go.c, sentinel_java.c, degrade.c,
+ * authority.c).
  * docs/sentinel.md says the same for people, and tests/unit/ruleset_table_test.c compares the two.
  *
  * Facts are from Sentinel-Go (July 2025; core/flow, isolation, hotspot, circuitbreaker and system) and Sentinel Java
@@ -86,6 +87,12 @@ void weir_sentinel_check_caller(struct weir_reader *reader, const struct weir_no
 /* The fields of a map within a rule: of one given twice the last counts, null does not. Warns of what is unknown. */
 void weir_sentinel_read_item(struct weir_reader *reader, const struct weir_node *map, bool is_java,
 			     const char *const *names, size_t count, const struct weir_node **values);
+
+/* Sentinel ignores what it does not know, and so does weir; but it may be a slip of the pen. `entries` begin with the
+ * names that would have meant something here. A list that has a remark in each of its rules hears of it once.
+ */
+void weir_sentinel_warn_of_unknown(struct weir_reader *reader, const struct weir_node *key, const void *entries,
+				   size_t count, size_t entry_bytes);
 
 /* One of `names`, or its number without quotes; 0 when `node` is NULL, or after a complaint. */
 unsigned int weir_sentinel_read_choice(struct weir_reader *reader, const struct weir_node *node, const char *field,

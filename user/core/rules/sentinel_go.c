@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "rules/circuit_breakers.h"
 #include "rules/hotspot.h"
-#include "rules/breaker.h"
 #include "rules/sentinel.h"
 
 #define OWN RULE_FIELD_COUNT, NULL

@@ -31,30 +31,6 @@ _Static_assert(CONNECTIONS_MAX / 2ull * WEIR_FLOW_WAYS <= WEIR_CONNECTION_COUNT_
 #define CONNECTION_TIMEOUT_MS_MIN 1000
 #define CONNECTION_TIMEOUT_MS_MAX 86400000
 
-const char *const weir_setting_names[WEIR_SETTING_COUNT] = {
-	"flowsPerCpu",
-	"malformed",
-	"unsupported",
-	"nonIp",
-	"nonIpExcept",
-	"unmatched",
-	"mode",
-	"memory",
-	"throttling",
-	"controllerTimeoutInMs",
-	"occupyTimeoutInMs",
-	"timedEntries",
-	"cluster",
-	"connections",
-	"connectionFlows",
-	"halfOpenTimeoutInMs",
-	"tcpIdleTimeoutInMs",
-	"otherIdleTimeoutInMs",
-	"closedTimeoutInMs",
-};
-
-const char *const *const weir_connection_timeout_names = weir_setting_names + SETTING_CONNECTION_TIMEOUTS;
-
 const struct weir_settings weir_default_settings = {
 	.flows_per_cpu = 262144,
 	.timed_entries = 65536,

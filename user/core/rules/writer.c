@@ -74,11 +74,6 @@ static void write_quoted(FILE *stream, const char *text)
 
 /* ---- where they stand ---- */
 
-static struct weir_written_level *level_of(struct weir_writer *writer)
-{
-	return &writer->level[writer->depth - 1];
-}
-
 static void indent(const struct weir_writer *writer, unsigned int levels)
 {
 	fprintf(writer->stream, "%*s", 2 * (int)levels, "");
@@ -101,6 +96,32 @@ static void begin_json(struct weir_writer *writer, const struct weir_written_lev
 	fputs(level->count ? ",\n" : "\n", writer->stream);
 	indent(writer, writer->depth);
 }
+
+/* ---- trees ---- */
+
+static struct weir_written_level *level_of(struct weir_writer *writer)
+{
+	return &writer->level[writer->depth - 1];
+}
+
+/* Into the level that is open, which takes it. False: there is no memory, and the node is gone. */
+static bool add_node(struct weir_writer *writer, const char *key,
+		     json_t *node) // NOLINT(misc-no-recursion): as deep as a file
+{
+	struct weir_written_level *level = level_of(writer);
+
+	if (!level->is_begun) {
+		level->node = level->is_list ? json_array() : json_object();
+		level->is_begun = true;
+		writer->depth--;
+		if (!add_node(writer, level->key, level->node))
+			level->node = NULL;
+		writer->depth++;
+	}
+	return !(key ? json_object_set_new(level->node, key, node) : json_array_append_new(level->node, node));
+}
+
+/* ---- streams ---- */
 
 static void begin_entry(struct weir_writer *writer, const char *key);
 
@@ -155,12 +176,19 @@ void weir_write_document(struct weir_writer *writer)
 	if (writer->form == WEIR_FORM_JSON)
 		fputc('{', writer->stream);
 	open_level(writer, (struct weir_written_level){.is_begun = true});
+	if (writer->form == WEIR_FORM_TREE)
+		level_of(writer)->node = json_object();
 }
 
 void weir_write_document_end(struct weir_writer *writer)
 {
 	writer->depth--;
 	fputs(writer->form == WEIR_FORM_JSON ? "\n}\n" : "\n", writer->stream);
+}
+
+json_t *weir_write_tree_end(struct weir_writer *writer)
+{
+	return writer->level[--writer->depth].node;
 }
 
 void weir_write_map(struct weir_writer *writer, const char *key)
@@ -183,7 +211,7 @@ void weir_write_end(struct weir_writer *writer)
 	const struct weir_written_level level = *level_of(writer);
 
 	writer->depth--;
-	if (!level.is_begun)
+	if (!level.is_begun || writer->form == WEIR_FORM_TREE)
 		return;
 	if (level.is_inline) {
 		fputc(']', writer->stream);
@@ -196,12 +224,20 @@ void weir_write_end(struct weir_writer *writer)
 
 void weir_write_empty_list(struct weir_writer *writer, const char *key)
 {
+	if (writer->form == WEIR_FORM_TREE) {
+		add_node(writer, key, json_array());
+		return;
+	}
 	begin_value(writer, key);
 	fputs("[]", writer->stream);
 }
 
 void weir_write_word(struct weir_writer *writer, const char *key, const char *text)
 {
+	if (writer->form == WEIR_FORM_TREE) {
+		add_node(writer, key, text ? json_string(text) : json_null());
+		return;
+	}
 	begin_value(writer, key);
 	if (writer->form == WEIR_FORM_YAML && is_plain(text))
 		fputs(text, writer->stream);
@@ -211,6 +247,12 @@ void weir_write_word(struct weir_writer *writer, const char *key, const char *te
 
 void weir_write_number(struct weir_writer *writer, const char *key, uint64_t number)
 {
+	if (writer->form == WEIR_FORM_TREE) {
+		add_node(writer, key,
+			 level_of(writer)->is_inline ? json_sprintf("%llu", (unsigned long long)number)
+						     : json_integer((json_int_t)number));
+		return;
+	}
 	begin_value(writer, key);
 	fprintf(writer->stream, "%llu", (unsigned long long)number);
 }
@@ -219,10 +261,27 @@ void weir_write_micro(struct weir_writer *writer, const char *key, uint64_t micr
 {
 	unsigned int fraction = micro % MICRO, places = 6;
 
+	if (writer->form == WEIR_FORM_TREE) {
+		add_node(writer, key, weir_json_threshold(micro));
+		return;
+	}
 	weir_write_number(writer, key, micro / MICRO);
 	if (!fraction)
 		return;
 	for (; fraction % 10 == 0; fraction /= 10)
 		places--;
 	fprintf(writer->stream, ".%0*u", (int)places, fraction);
+}
+
+void weir_write_truth(struct weir_writer *writer, const char *key, bool truth)
+{
+	if (writer->form == WEIR_FORM_TREE)
+		add_node(writer, key, json_boolean(truth));
+	else
+		weir_write_word(writer, key, truth ? "true" : "false");
+}
+
+json_t *weir_json_threshold(uint64_t micro)
+{
+	return micro % MICRO ? json_real((double)micro / MICRO) : json_integer((json_int_t)(micro / MICRO));
 }

@@ -2,126 +2,14 @@
 #include "rules/yaml.h"
 
 #include <errno.h>
-#include <libfyaml.h>
 #include <string.h>
 
 #include "base/utf8.h"
 #include "base/util.h"
 #include "rules/comments.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
+#include "rules/yaml_builder.h"
 #include "rules/yaml_syntax.h"
-
-/* A byte of the text and where that is for people. Moved rather than found anew: tokens come nearly in
- * order, and counting each from the start of its line would take minutes where many stand on one line.
- */
-struct position {
-	size_t offset;
-	int line, column;
-};
-
-struct anchor {
-	char *name;
-	struct weir_node *node;
-};
-
-struct builder {
-	struct weir_document *document;
-	char *text; /* the document's, without the comments of Sentinel's lists: every byte stands where it stood */
-	struct weir_diag *diag;
-	struct position position;
-	struct weir_node *open[WEIR_YAML_DEPTH_MAX]; /* lists and maps not yet ended, outermost first */
-	size_t depth;
-	struct anchor *anchors;
-	size_t anchor_count;
-	bool has_document;
-};
-
-/* ---- places ---- */
-
-static void move_forward(struct position *position, const char *text, size_t offset)
-{
-	for (; position->offset < offset; position->offset++) {
-		if (text[position->offset] == '\n') {
-			position->line++;
-			position->column = 1;
-		} else if (!weir_utf8_continues(text[position->offset + 1])) {
-			position->column++;
-		}
-	}
-}
-
-static void move_to(struct position *position, const char *text, size_t offset)
-{
-	while (position->offset > offset) {
-		position->offset--;
-		if (text[position->offset] == '\n') {
-			size_t line_start = position->offset;
-
-			while (line_start && text[line_start - 1] != '\n')
-				line_start--;
-			position->offset = line_start;
-			position->line--;
-			position->column = 1;
-			break;
-		}
-		if (!weir_utf8_continues(text[position->offset + 1]))
-			position->column--;
-	}
-	/* After a step to the start of an earlier line, that may still be too far. */
-	if (position->offset > offset)
-		move_to(position, text, offset);
-	move_forward(position, text, offset);
-}
-
-/* The place of the text from `start` to `end`, of which what lies on the first line is underlined. */
-static struct weir_place place_of(struct builder *builder, size_t start, size_t end)
-{
-	const struct weir_document *document = builder->document;
-	struct weir_place place = {.file = document->file};
-
-	start = start < document->bytes ? start : document->bytes;
-	end = end < document->bytes ? end : document->bytes;
-	move_to(&builder->position, document->text, start);
-	place.line = builder->position.line;
-	place.column = builder->position.column;
-	for (size_t at = start; at < end && !strchr("\r\n", document->text[at]); at++)
-		place.width += !weir_utf8_continues(document->text[at]);
-	return place;
-}
-
-const char *weir_document_line(const struct weir_document *document, int line)
-{
-	return weir_text_line(document->text, line);
-}
-
-static int mistake(struct builder *builder, const struct weir_place *place, const char *hint, const char *message)
-{
-	const char *line = weir_document_line(builder->document, place->line);
-
-	return weir_diag_error(builder->diag, place, line, hint, "%s", message);
-}
-
-/* The place of what an event was made of. */
-static struct weir_place event_place(struct builder *builder, struct fy_event *event)
-{
-	const struct fy_mark *start = fy_event_start_mark(event), *end = fy_event_end_mark(event);
-	size_t from = start ? start->input_pos : builder->position.offset;
-	size_t to = end ? end->input_pos : from;
-	struct fy_token *value = event->type == FYET_SCALAR ? event->scalar.value : NULL;
-	enum fy_scalar_style style = value ? fy_token_scalar_style(value) : FYSS_PLAIN;
-
-	/* The marks of a quoted word lie inside the quotes, those of a block below its '|'. */
-	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) {
-		from -= from > 0;
-		to++;
-	}
-	/* Lists and maps are pointed at, not underlined to their end; an alias begins at its '*'. */
-	if (event->type == FYET_SEQUENCE_START || event->type == FYET_MAPPING_START)
-		to = from + 1;
-	if (event->type == FYET_ALIAS)
-		from -= from > 0;
-	return place_of(builder, from, to);
-}
 
 /* ---- the tree ---- */
 
@@ -155,8 +43,9 @@ static int attach(struct builder *builder, struct weir_node *node, const struct 
 	/* The outermost list or map has all the weight in the end; lest it overflow, it is asked at each step. */
 	parent->weight += node->weight;
 	if (parent->weight > WEIR_YAML_NODES_MAX || builder->document->node_count > WEIR_YAML_NODES_MAX)
-		return mistake(builder, place, "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
-			       "the file holds more than 600000 values");
+		return weir_yaml_mistake(builder, place,
+					 "split it: rule files merge; addresses can be in a list file, \"@FILE\"",
+					 "the file holds more than 600000 values");
 	slot = weir_array_add((void **)&parent->items, parent->count, sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
@@ -180,8 +69,8 @@ static int remember_anchor(struct builder *builder, struct fy_token *token, stru
 	if (!token)
 		return 0;
 	if (builder->anchor_count == WEIR_YAML_ANCHORS_MAX)
-		return mistake(builder, &node->place, "repeat the values instead",
-			       "the file has more than 1000 anchors");
+		return weir_yaml_mistake(builder, &node->place, "repeat the values instead",
+					 "the file has more than 1000 anchors");
 	anchor = weir_array_add((void **)&builder->anchors, builder->anchor_count, sizeof(*anchor));
 	if (!anchor)
 		return -ENOMEM;
@@ -228,16 +117,16 @@ static int refuse_tag(struct builder *builder, struct fy_token *tag, const struc
 	if (!tag)
 		return 0;
 	if (start && end)
-		tag_place = place_of(builder, start->input_pos, end->input_pos);
+		tag_place = weir_yaml_place_of(builder, start->input_pos, end->input_pos);
 	advise_tag(builder->document, start, end, hint, sizeof(hint));
-	return mistake(builder, &tag_place, hint, "YAML tags mean nothing here");
+	return weir_yaml_mistake(builder, &tag_place, hint, "YAML tags mean nothing here");
 }
 
 static int add_word(struct builder *builder, struct fy_event *event)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
 	struct fy_token *token = event->scalar.value;
-	struct weir_place place = event_place(builder, event);
+	struct weir_place place = weir_yaml_event_place(builder, event);
 	struct weir_node *node = add_node(builder, WEIR_NODE_WORD, place);
 	size_t bytes = 0;
 	int err;
@@ -251,7 +140,7 @@ static int add_word(struct builder *builder, struct fy_event *event)
 	if (token)
 		fy_token_get_text(token, &bytes);
 	if (bytes != strlen(node->text))
-		return mistake(builder, &place, NULL, "a zero byte cannot be part of a value");
+		return weir_yaml_mistake(builder, &place, NULL, "a zero byte cannot be part of a value");
 	node->is_quoted = token && fy_token_scalar_style(token) != FYSS_PLAIN;
 	if (!node->is_quoted)
 		for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
@@ -266,15 +155,15 @@ static int add_word(struct builder *builder, struct fy_event *event)
 static int open_node(struct builder *builder, enum weir_node_kind kind, struct fy_event *event, struct fy_token *tag,
 		     struct fy_token *anchor)
 {
-	struct weir_place place = event_place(builder, event);
+	struct weir_place place = weir_yaml_event_place(builder, event);
 	struct weir_node *node = add_node(builder, kind, place);
 	int err;
 
 	if (!node)
 		return -ENOMEM;
 	if (builder->depth == WEIR_YAML_DEPTH_MAX)
-		return mistake(builder, &place, "rule files need no more than five levels",
-			       "lists or maps are nested too deeply");
+		return weir_yaml_mistake(builder, &place, "rule files need no more than five levels",
+					 "lists or maps are nested too deeply");
 	err = refuse_tag(builder, tag, &place);
 	if (!err)
 		err = remember_anchor(builder, anchor, node);
@@ -293,7 +182,7 @@ static int close_node(struct builder *builder)
 
 static int add_alias(struct builder *builder, struct fy_event *event)
 {
-	struct weir_place place = event_place(builder, event);
+	struct weir_place place = weir_yaml_event_place(builder, event);
 	_cleanup_(weir_freep) char *name = token_text(event->alias.anchor);
 
 	if (!name)
@@ -306,19 +195,21 @@ static int add_alias(struct builder *builder, struct fy_event *event)
 			continue;
 		for (size_t level = 0; level < builder->depth; level++)
 			if (builder->open[level] == node)
-				return mistake(builder, &place, NULL, "the alias stands inside its own anchor");
+				return weir_yaml_mistake(builder, &place, NULL,
+							 "the alias stands inside its own anchor");
 		return attach(builder, node, &place);
 	}
-	return mistake(builder, &place, "an anchor (&name) must stand before its aliases (*name)",
-		       "the alias has no anchor");
+	return weir_yaml_mistake(builder, &place, "an anchor (&name) must stand before its aliases (*name)",
+				 "the alias has no anchor");
 }
 
 static int start_document(struct builder *builder, struct fy_event *event)
 {
-	struct weir_place place = event_place(builder, event);
+	struct weir_place place = weir_yaml_event_place(builder, event);
 
 	if (builder->has_document)
-		return mistake(builder, &place, "put it into a file of its own", "a second document begins here");
+		return weir_yaml_mistake(builder, &place, "put it into a file of its own",
+					 "a second document begins here");
 	builder->has_document = true;
 	return 0;
 }
@@ -331,8 +222,8 @@ static int end_stream(struct builder *builder, struct fy_event *event)
 
 	if (!mark || mark->input_pos >= builder->document->bytes)
 		return 0;
-	place = place_of(builder, mark->input_pos, mark->input_pos + 1);
-	return mistake(builder, &place, NULL, "the YAML parser stopped here, before the end of the file");
+	place = weir_yaml_place_of(builder, mark->input_pos, mark->input_pos + 1);
+	return weir_yaml_mistake(builder, &place, NULL, "the YAML parser stopped here, before the end of the file");
 }
 
 static int take_event(struct builder *builder, struct fy_event *event)
@@ -395,7 +286,7 @@ static int check_text(struct builder *builder)
 
 	if (offset == document->bytes)
 		return 0;
-	place = place_of(builder, offset, offset + 1);
+	place = weir_yaml_place_of(builder, offset, offset + 1);
 	if (!is_utf8)
 		return weir_diag_error(builder->diag, &place, NULL, resave, "byte 0x%02x is not UTF-8 text",
 				       (unsigned char)document->text[offset]);
@@ -416,11 +307,13 @@ static int skip_comments(struct builder *builder)
 	open = weir_blank_comments(builder->text, document->bytes, &is_strange);
 	if (open == document->bytes)
 		return 0;
-	place = place_of(builder, open, open + 2);
+	place = weir_yaml_place_of(builder, open, open + 2);
 	if (is_strange)
-		return mistake(builder, &place, "take it out, or begin it with '#': what is read here is YAML",
-			       "JSON has no comments");
-	return mistake(builder, &place, "write '*/' where it ends", "the comment that begins here is not closed");
+		return weir_yaml_mistake(builder, &place,
+					 "take it out, or begin it with '#': what is read here is YAML",
+					 "JSON has no comments");
+	return weir_yaml_mistake(builder, &place, "write '*/' where it ends",
+				 "the comment that begins here is not closed");
 }
 
 /* libfyaml reads a list or map of brackets to its end before it tells of its beginning, some 400 bytes a bracket: eight
@@ -444,9 +337,9 @@ static int check_brackets(struct builder *builder)
 			open--;
 		if (open <= OPEN_BRACKETS_MAX)
 			continue;
-		place = place_of(builder, at, at + 1);
-		return mistake(builder, &place, "rule files need no more than five levels",
-			       "lists or maps are nested too deeply: more than 1000 brackets are open");
+		place = weir_yaml_place_of(builder, at, at + 1);
+		return weir_yaml_mistake(builder, &place, "rule files need no more than five levels",
+					 "lists or maps are nested too deeply: more than 1000 brackets are open");
 	}
 	return 0;
 }
@@ -466,14 +359,15 @@ static int check_lines(struct builder *builder)
 		directives += document->text[start] == '%';
 		if (next - start <= WEIR_YAML_LINE_BYTES_MAX && directives <= WEIR_YAML_DIRECTIVES_MAX)
 			continue;
-		place = place_of(builder, start, start + 1);
+		place = weir_yaml_place_of(builder, start, start + 1);
 		if (directives > WEIR_YAML_DIRECTIVES_MAX)
-			return mistake(builder, &place, "leave them out: they say nothing here",
-				       "the file has more than 100 lines that begin with '%'");
-		return mistake(builder, &place,
-			       "begin new lines between values ('jq .' does so for JSON); addresses can be in a list "
-			       "file, \"@FILE\"",
-			       "the line is longer than 256 KB");
+			return weir_yaml_mistake(builder, &place, "leave them out: they say nothing here",
+						 "the file has more than 100 lines that begin with '%'");
+		return weir_yaml_mistake(
+			builder, &place,
+			"begin new lines between values ('jq .' does so for JSON); addresses can be in a list "
+			"file, \"@FILE\"",
+			"the line is longer than 256 KB");
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "kind/kind.h"
 #include "rules/ruleset.h"
 #include "thresholds/memory_adaptive.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 #include "thresholds/warm_up.h"
 #include "weir_warm_up.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "thresholds/memory_adaptive.h"
 
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "thresholds/cost.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 
 struct rational {
 	unsigned __int128 num, den;

@@ -25,7 +25,7 @@ uint64_t weir_memory_adaptive_units(const struct weir_memory_adaptive *params, u
 void weir_memory_adaptive_cost(const struct weir_memory_adaptive *params, uint64_t used_bytes, uint64_t interval_ns,
 			       struct weir_cost *ret_cost);
 
-/* The same point as the rate of token buckets with this unit (thresholds/tokens.h). */
+/* The same point as the rate of token buckets with this unit (thresholds/token_rates.h). */
 void weir_memory_adaptive_token_rate(const struct weir_memory_adaptive *params, uint64_t used_bytes,
 				     uint64_t interval_ns, uint64_t unit, struct weir_token_rate *ret_rate);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kind/kind.h"
-#include "thresholds/tokens.h"
+#include "thresholds/token_rates.h"
 
 /* What struct weir_warm_up promises to those who compute in 64 bits. */
 #define NUMBER_END ((unsigned __int128)1 << 62)

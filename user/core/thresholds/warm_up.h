@@ -19,7 +19,7 @@
  */
 int weir_warm_up_set_up(const struct weir_ruleset_rule *rule, struct weir_warm_up *ret_params, struct weir_diag *diag);
 
-/* What `stored` tokens allow, as the rate of token buckets with this unit (thresholds/tokens.h). */
+/* What `stored` tokens allow, as the rate of token buckets with this unit (thresholds/token_rates.h). */
 void weir_warm_up_token_rate(const struct weir_warm_up *params, uint64_t stored, uint64_t interval_ns, uint64_t unit,
 			     struct weir_token_rate *ret_rate);
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "tables/rule_kind.h"
 #include "words/json.h"
 

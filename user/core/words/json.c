@@ -8,8 +8,6 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "base/util.h"
-#include "kind/kind.h"
-#include "rules/values.h"
 #include "words/words.h"
 
 json_t *weir_json_text(const char *text)
@@ -100,129 +98,20 @@ json_t *weir_json_tally(const struct weir_tally *tally)
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)tally->packets, "bytes", (json_int_t)tally->bytes);
 }
 
-json_t *weir_json_threshold(uint64_t micro)
+json_t *weir_json_shown_rule(const struct weir_shown_rule *shown, enum weir_rule_document document)
 {
-	return micro % WEIR_MICRO ? json_real((double)micro / WEIR_MICRO) : json_integer(micro / WEIR_MICRO);
-}
+	struct weir_writer writer = {.form = WEIR_FORM_TREE};
 
-static void add_memory_adaptive(const struct weir_memory_adaptive *memory, json_t *fields)
-{
-	json_object_set_new(fields, "lowMemUsageThreshold", json_integer(memory->low_units));
-	json_object_set_new(fields, "highMemUsageThreshold", json_integer(memory->high_units));
-	json_object_set_new(fields, "memLowWaterMarkBytes", json_integer(memory->low_mark_bytes));
-	json_object_set_new(fields, "memHighWaterMarkBytes", json_integer(memory->high_mark_bytes));
-}
-
-static json_t *json_rate_rule(const struct weir_rule_info *rule)
-{
-	json_t *fields =
-		json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:s}", "name", rule->name, "resource",
-			  rule->resource_name, "unit", rule->identity.counts_bytes ? "bytes" : "packets",
-			  "statIntervalInMs", (json_int_t)(rule->identity.interval_ns / 1000000), "mode",
-			  rule->observes ? "observe" : "enforce", "tokenCalculateStrategy",
-			  weir_strategy_names[rule->strategy], "controlBehavior", weir_behavior_names[rule->behavior],
-			  "relationStrategy", weir_relation_names[rule->relation]);
-
-	if (rule->strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
-		add_memory_adaptive(&rule->memory, fields);
-	else
-		json_object_set_new(fields, "threshold", weir_json_threshold(rule->threshold_micro));
-	if (weir_kind_of_info(rule)->lends)
-		json_object_set_new(fields, "lendsForMs", json_integer(rule->queueing_ns_max / 1000000));
-	if (weir_kind_of_info(rule)->delays && !weir_kind_of_info(rule)->lends) {
-		json_object_set_new(fields, "maxQueueingTimeMs", json_integer(rule->queueing_ns_max / 1000000));
-	} else if (weir_kind_of_info(rule)->has_tokens) {
-		json_object_set_new(fields, "window", json_string(weir_window_names[rule->identity.window]));
-		json_object_set_new(fields, "burst", weir_json_threshold(rule->burst_micro));
-	} else {
-		json_object_set_new(fields, "sampleCount", json_integer(rule->identity.samples));
-		json_object_set_new(fields, "window", json_string(weir_window_names[rule->identity.window]));
-	}
-	if (rule->relation == WEIR_RELATION_ASSOCIATED)
-		json_object_set_new(fields, "refResource", json_string(rule->ref_resource_name));
-	weir_json_add_penalty(fields, rule->penalty_ms, rule->penalty_ms_max);
-	weir_json_add_cluster(fields, rule->cluster, rule->falls_back);
-	if (rule->aggregates)
-		json_object_set_new(fields, "whenFull", json_string("aggregate"));
-	return fields;
-}
-
-void weir_json_add_cluster(json_t *fields, enum weir_cluster cluster, bool falls_back)
-{
-	if (!cluster)
-		return;
-	json_object_set_new(fields, "clusterMode", json_true());
-	json_object_set_new(fields, "clusterConfig",
-			    json_pack("{s:s, s:b}", "thresholdType",
-				      cluster == WEIR_CLUSTER_GLOBAL ? "GLOBAL" : "AVG_LOCAL",
-				      "fallbackToLocalWhenFail", falls_back));
-}
-
-void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max)
-{
-	if (!penalty_ms)
-		return;
-	json_object_set_new(fields, "blockDurationInMs", json_integer(penalty_ms));
-	json_object_set_new(fields, "blockDurationMaxInMs", json_integer(penalty_ms_max));
-}
-
-void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
-			  bool observes)
-{
-	json_object_set_new(fields, "metricType",
-			    json_string(weir_system_metric_names[metric < WEIR_SYSTEM_COUNT ? metric : 0]));
-	json_object_set_new(fields, "triggerCount", weir_json_threshold(trigger_micro));
-	if (metric == WEIR_SYSTEM_LOAD || metric == WEIR_SYSTEM_CPU_USAGE)
-		json_object_set_new(fields, "strategy", json_string(is_bbr ? "BBR" : "NoAdaptive"));
-	json_object_set_new(fields, "mode", json_string(observes ? "observe" : "enforce"));
-}
-
-void weir_json_add_breaker(const struct weir_breaker_words *breaker, json_t *fields)
-{
-	json_object_set_new(fields, "strategy", json_string(weir_breaker_strategy_names[breaker->strategy]));
-	json_object_set_new(fields, "threshold", weir_json_threshold(breaker->threshold_micro));
-	json_object_set_new(fields, "retryTimeoutMs", json_integer(breaker->retry_ns / 1000000));
-	json_object_set_new(fields, "minRequestAmount", json_integer(breaker->min_requests));
-	json_object_set_new(fields, "statIntervalMs", json_integer(breaker->interval_ns / 1000000));
-	json_object_set_new(fields, "statSlidingWindowBucketCount", json_integer(breaker->buckets));
-	if (breaker->strategy == WEIR_BREAKER_SLOW_RATIO)
-		json_object_set_new(fields, "maxAllowedRtMs", json_integer(breaker->max_rt_ns / 1000000));
-	json_object_set_new(fields, "probeNum", json_integer(breaker->probes));
-}
-
-static json_t *json_breaker_rule(const struct weir_rule_info *rule)
-{
-	const struct weir_breaker_words breaker = weir_breaker_words_of_info(rule);
-	json_t *fields = json_pack("{s:s, s:s, s:s}", "name", rule->name, "resource", rule->resource_name, "mode",
-				   rule->observes ? "observe" : "enforce");
-
-	weir_json_add_breaker(&breaker, fields);
-	return fields;
-}
-
-static json_t *json_rule(const struct weir_rule_info *rule)
-{
-	const struct weir_kind *kind = weir_kind_of_info(rule);
-
-	if (rule->system) {
-		json_t *fields = json_pack("{s:s, s:n}", "name", rule->name, "resource");
-
-		weir_json_add_system(fields, rule->system, rule->threshold_micro, rule->is_bbr, rule->observes);
-		return fields;
-	}
-	if (kind->has_interval)
-		return json_rate_rule(rule);
-	if (kind->is_breaker)
-		return json_breaker_rule(rule);
-	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", rule->name, "resource", rule->resource_name, "metricType",
-			 kind->metric_name, "mode", rule->observes ? "observe" : "enforce", "threshold",
-			 weir_json_threshold(rule->threshold_micro));
+	weir_write_document(&writer);
+	weir_write_rule(&writer, shown, document);
+	return weir_write_tree_end(&writer);
 }
 
 json_t *weir_json_rule(const struct weir_rule_info *rule)
 {
+	const struct weir_shown_rule shown = weir_shown_rule_of_info(rule);
 	char words[WEIR_WORDS_BYTES];
-	json_t *fields = json_rule(rule);
+	json_t *fields = weir_json_shown_rule(&shown, WEIR_RULE_LOADED);
 
 	json_object_set_new(fields, "limit", json_string(weir_format_limit(rule, words)));
 	return fields;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "rules/shown_rule.h"
 #include "weir_abi.h"
 #include "words/words.h"
 
@@ -39,29 +40,16 @@ void weir_json_add_diag(const struct weir_diag *diag, json_t *fields);
  */
 void weir_json_append(json_t **list, json_t *item);
 
-/* Of millionths: at most six decimals; whole thresholds stay integers. */
-json_t *weir_json_threshold(uint64_t micro);
-
 json_t *weir_json_tally(const struct weir_tally *tally);
 
 /* An object with what a rule is: name, resource, unit, statIntervalInMs, mode, Sentinel's strategy, behavior and
  * relation, and what of these they need: threshold, or MemoryAdaptive's four; maxQueueingTimeMs, or sampleCount and
  * window; refResource. Of a rule of connections: name, resource, metricType, mode, threshold. Of a circuit breaker the
- * fields that it is written with. Of a system rule as below, and `resource` is null.
+ * fields that it is written with; of a system rule likewise, and `resource` is null. And `limit`: all of it in words.
  */
 json_t *weir_json_rule(const struct weir_rule_info *rule);
 
-/* clusterMode and clusterConfig, where hosts share the rule. */
-void weir_json_add_cluster(json_t *fields, enum weir_cluster cluster, bool falls_back);
-
-/* Add blockDurationInMs and blockDurationMaxInMs, if the rule penalises. */
-void weir_json_add_penalty(json_t *fields, uint32_t penalty_ms, uint32_t penalty_ms_max);
-
-/* A system rule's metricType, triggerCount, mode, and strategy where it means something, added to an object. */
-void weir_json_add_system(json_t *fields, enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
-			  bool observes);
-
-/* The fields that a circuit breaker is written with, added to an object. */
-void weir_json_add_breaker(const struct weir_breaker_words *breaker, json_t *fields);
+/* The same of a rule as a document has it (rules/shown_rule.h), without words. */
+json_t *weir_json_shown_rule(const struct weir_shown_rule *shown, enum weir_rule_document document);
 
 #endif

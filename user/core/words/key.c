@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/values.h"
+#include "rules/scalars.h"
 #include "words/json.h"
 #include "words/words.h"
 

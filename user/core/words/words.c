@@ -7,7 +7,8 @@
 #include "base/util.h"
 #include "kind/kind.h"
 #include "rules/quantity.h"
-#include "rules/values.h"
+#include "rules/scalars.h"
+#include "rules/shown_rule.h"
 
 const char *const weir_verdict_names[WEIR_VERDICT_COUNT] = {
 	[WEIR_VERDICT_PASS] = "pass",
@@ -77,16 +78,22 @@ const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES])
 
 void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes)
 {
-	uint64_t ms = interval_ns / 1000000;
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"h", 3600 * WEIR_NSEC_PER_SEC}, {"min", 60 * WEIR_NSEC_PER_SEC}, {"s", WEIR_NSEC_PER_SEC}};
 
-	if (ms % 3600000 == 0)
-		snprintf(text, text_bytes, "%llu h", (unsigned long long)ms / 3600000);
-	else if (ms % 60000 == 0)
-		snprintf(text, text_bytes, "%llu min", (unsigned long long)ms / 60000);
-	else if (ms % 1000 == 0)
-		snprintf(text, text_bytes, "%llu s", (unsigned long long)ms / 1000);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (interval_ns % units[i].ns == 0) {
+			snprintf(text, text_bytes, "%llu %s", (unsigned long long)(interval_ns / units[i].ns),
+				 units[i].name);
+			return;
+		}
+	}
+	if (interval_ns % 1000000)
+		snprintf(text, text_bytes, "%g ms", (double)interval_ns / 1000000);
 	else
-		snprintf(text, text_bytes, "%llu ms", (unsigned long long)ms);
+		snprintf(text, text_bytes, "%llu ms", (unsigned long long)interval_ns / 1000000);
 }
 
 void weir_format_micro(uint64_t micro, char *text, size_t text_bytes)
@@ -203,20 +210,19 @@ const char *weir_format_count(uint64_t threshold_micro, const char *noun, char w
 	return words;
 }
 
-/* ", then blocked for 1 min", or nothing. */
-static void format_penalty(const struct weir_rule_info *rule, char *text, size_t text_bytes)
+void weir_format_penalty(uint32_t penalty_ms, uint32_t penalty_ms_max, char text[WEIR_PENALTY_BYTES])
 {
 	char first[32], longest[32];
 
 	text[0] = '\0';
-	if (!rule->penalty_ms)
+	if (!penalty_ms)
 		return;
-	weir_format_interval(rule->penalty_ms * 1000000ull, first, sizeof(first));
-	weir_format_interval(rule->penalty_ms_max * 1000000ull, longest, sizeof(longest));
-	if (rule->penalty_ms == rule->penalty_ms_max)
-		snprintf(text, text_bytes, ", then blocked for %s", first);
+	weir_format_interval(penalty_ms * 1000000ull, first, sizeof(first));
+	weir_format_interval(penalty_ms_max * 1000000ull, longest, sizeof(longest));
+	if (penalty_ms == penalty_ms_max)
+		snprintf(text, WEIR_PENALTY_BYTES, ", then blocked for %s", first);
 	else
-		snprintf(text, text_bytes, ", then blocked for %s to %s", first, longest);
+		snprintf(text, WEIR_PENALTY_BYTES, ", then blocked for %s to %s", first, longest);
 }
 
 const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_micro, bool is_bbr,
@@ -234,49 +240,12 @@ const char *weir_format_system(enum weir_system_metric metric, uint64_t trigger_
 
 /* ---- circuit breakers ---- */
 
-struct weir_breaker_words weir_breaker_words_of(const struct weir_ruleset_rule *rule)
+const char *weir_format_breaker(const struct weir_ruleset_rule *rule, char words[WEIR_WORDS_BYTES])
 {
-	const struct weir_breaker_fields *fields = &rule->breaker;
-
-	return (struct weir_breaker_words){
-		.strategy = fields->strategy,
-		.threshold_micro = rule->threshold_micro,
-		.interval_ns = fields->interval_ns,
-		.retry_ns = fields->retry_ns,
-		.max_rt_ns = fields->max_rt_ns,
-		.buckets = fields->buckets,
-		.min_requests = fields->min_requests,
-		.probes = fields->probes,
-	};
-}
-
-/* Maps are not to be trusted with the place of a name. */
-static enum weir_breaker_strategy strategy_of(const struct weir_breaker_terms *terms)
-{
-	return terms->strategy < WEIR_BREAKER_STRATEGIES ? terms->strategy : WEIR_BREAKER_ERROR_COUNT;
-}
-
-struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info *info)
-{
-	const struct weir_breaker_terms *terms = &info->breaker;
-
-	return (struct weir_breaker_words){
-		.strategy = strategy_of(terms),
-		.threshold_micro = info->threshold_micro,
-		.interval_ns = info->identity.interval_ns,
-		.retry_ns = terms->retry_ns,
-		.max_rt_ns = terms->max_rt_ns,
-		.buckets = terms->buckets,
-		.min_requests = terms->min_requests,
-		.probes = terms->probes,
-	};
-}
-
-const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES])
-{
+	const struct weir_breaker_fields *breaker = &rule->breaker;
 	char threshold[WEIR_WORDS_BYTES], interval[32], retry[32], slow[32] = "";
 
-	weir_format_micro(breaker->threshold_micro, threshold, 32);
+	weir_format_micro(rule->threshold_micro, threshold, 32);
 	weir_format_interval(breaker->interval_ns, interval, sizeof(interval));
 	weir_format_interval(breaker->retry_ns, retry, sizeof(retry));
 	if (breaker->strategy == WEIR_BREAKER_SLOW_RATIO)
@@ -308,15 +277,15 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 {
 	const struct weir_kind *kind = weir_kind_of_info(rule);
 	bool is_associated = rule->relation == WEIR_RELATION_ASSOCIATED;
-	char limit[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES], penalty[96];
+	char limit[WEIR_WORDS_BYTES], whose[WEIR_WORDS_BYTES], penalty[WEIR_PENALTY_BYTES];
 
 	if (rule->system)
 		return weir_format_system(rule->system, rule->threshold_micro, rule->is_bbr, words);
 	weir_format_whose_limit(rule, whose);
 	if (kind->is_breaker) {
-		const struct weir_breaker_words breaker = weir_breaker_words_of_info(rule);
+		const struct weir_shown_rule shown = weir_shown_rule_of_info(rule);
 
-		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.200s", weir_format_breaker(&breaker, limit), whose);
+		snprintf(words, WEIR_WORDS_BYTES, "%.200s, %.200s", weir_format_breaker(&shown.rule, limit), whose);
 		return words;
 	}
 	if (kind->noun) {
@@ -325,7 +294,7 @@ const char *weir_format_limit(const struct weir_rule_info *rule, char words[WEIR
 		return words;
 	}
 	format_limit_rate(rule, limit);
-	format_penalty(rule, penalty, sizeof(penalty));
+	weir_format_penalty(rule->penalty_ms, rule->penalty_ms_max, penalty);
 	snprintf(words, WEIR_WORDS_BYTES, "%.64s %.200s%s%s%s%s%s%s", limit, whose,
 		 rule->strategy == WEIR_STRATEGY_WARM_UP   ? ", warming up"
 		 : rule->cluster == WEIR_CLUSTER_GLOBAL	   ? ", for all hosts"

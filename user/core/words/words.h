@@ -24,7 +24,7 @@ static inline const char *weir_plural(uint64_t count)
 /* "3 min 20 s", "45 s", "2 d 4 h". */
 const char *weir_format_age(uint64_t age_ns, char words[WEIR_WORDS_BYTES]);
 
-/* "10 s", "250 ms" */
+/* "90 s", "100 ms", "1.25 ms", "24 h": the largest unit in which it is a whole number, else ms. */
 void weir_format_interval(uint64_t interval_ns, char *text, size_t text_bytes);
 
 /* "20", "2.5" of millionths. */
@@ -33,17 +33,12 @@ void weir_format_micro(uint64_t micro, char *text, size_t text_bytes);
 /* "2.5 connections" of a threshold in millionths. */
 const char *weir_format_count(uint64_t threshold_micro, const char *noun, char words[WEIR_WORDS_BYTES]);
 
-/* What a rule file has to say of one, from either of what it was read into. */
-struct weir_breaker_words {
-	enum weir_breaker_strategy strategy;
-	uint64_t threshold_micro, interval_ns, retry_ns, max_rt_ns;
-	uint32_t buckets, min_requests, probes;
-};
-struct weir_breaker_words weir_breaker_words_of(const struct weir_ruleset_rule *rule);
-struct weir_breaker_words weir_breaker_words_of_info(const struct weir_rule_info *info);
+/* "ErrorRatio 0.5 of 10 in 10 s, retry after 5 s" of a circuit breaker. */
+const char *weir_format_breaker(const struct weir_ruleset_rule *rule, char words[WEIR_WORDS_BYTES]);
 
-/* "ErrorRatio 0.5 of 10 in 10 s, retry after 5 s" */
-const char *weir_format_breaker(const struct weir_breaker_words *breaker, char words[WEIR_WORDS_BYTES]);
+/* ", then blocked for 1 min", or nothing. */
+#define WEIR_PENALTY_BYTES 96
+void weir_format_penalty(uint32_t penalty_ms, uint32_t penalty_ms_max, char text[WEIR_PENALTY_BYTES]);
 
 /* "20/s", "3/100ms", "12.5MB/s", of millionths: as a rule file's `rate` has it. */
 const char *weir_format_rate(uint64_t micro, uint64_t interval_ns, bool counts_bytes, char words[WEIR_WORDS_BYTES]);

@@ -10,6 +10,7 @@
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,13 +20,33 @@
 #include "thresholds/control.h"
 
 struct weir_controller;
+struct weir_sharing;
+
+/*
+ * The controller's work for limits that hosts share, which is the room store's (store/sharing.h): that stands above
+ * this room, so who opens a controller brings it along. NULL for a `sharing`: hosts share no rule.
+ */
+struct weir_sharing_calls {
+	/* Bring *sharing in line with the instance: at the start (*sharing is NULL), and after each reload. */
+	int (*follow)(struct weir_sharing **sharing, const struct weir_instance *instance, struct weir_diag *diag);
+	void (*free)(struct weir_sharing *sharing);
+	/* What to poll for, and until when: step() is to be called when either comes. */
+	struct pollfd (*poll)(const struct weir_sharing *sharing);
+	uint64_t (*due_ns)(const struct weir_sharing *sharing);
+	/* Take what has come, say what is due, push what has changed. */
+	void (*step)(struct weir_sharing *sharing, struct weir_diag *diag);
+	/* The program limits nobody any more: give all shares back. */
+	void (*leave)(struct weir_sharing *sharing);
+	/* How many rules. */
+	uint32_t (*rule_count)(const struct weir_sharing *sharing);
+};
 
 /*
  * Become the controller of an instance, and do the first step. -EBUSY: it has one. attached_ns other than 0: only if
  * the instance is that attachment, else -ESTALE. Warns in diag if memory is needed and cannot be read.
  */
-int weir_controller_open(const char *instance, uint64_t attached_ns, struct weir_controller **ret_controller,
-			 struct weir_diag *diag);
+int weir_controller_open(const char *instance, uint64_t attached_ns, const struct weir_sharing_calls *sharing_calls,
+			 struct weir_controller **ret_controller, struct weir_diag *diag);
 /* At the end of a controller safe thresholds hold at once. One that is killed is missed when its heartbeat is stale. */
 void weir_controller_free(struct weir_controller *controller);
 

@@ -3,7 +3,7 @@
  * Putting an instance on interfaces. What can be refused is refused before anything is touched; then maps are filled
  * and pinned, and links come last: a packet never meets half of it, and a failure leaves nothing behind.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Taking an instance off one interface or all. No program may run whose pins are gone: nobody could find it any more.
  * So links go first, and with the last of them everything else.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "host/host.h"
 #include "host/bpffs.h"
+#include "host/host.h"
 #include "pace/pace.h"
 #include "pins/info.h"
 

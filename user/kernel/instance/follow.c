@@ -3,7 +3,7 @@
  * More interfaces for an instance that is attached: those that an operator adds, and those that come, or come back,
  * and are wanted (wanted.c). The program in force is put on them; no rule changes, and no state.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Room instance: what is attached, from attach to detach. Other rooms need this header alone; parts.h says which file
- * does what.
+ * Room instance: what is attached, from attach to detach. Other rooms need this header alone; instance_internal.h
+ * says which file does what.
  *
  * An instance: one set of pinned maps, and the links that hold its program on interfaces. It lives
  * under /sys/fs/bpf/weir/NAME (mode 0700) from attach to detach and needs no process. Commands that
- * change instances take turns by a lock; those that only read need none, but to tell what is half done from what
+ * change instances take transitions by a lock; those that only read need none, but to tell what is half done from what
  * is broken. Never judges packets, never prints.
  */
 #ifndef WEIR_INSTANCE_H
@@ -15,11 +15,11 @@
 #include <net/if.h>
 #include <stdbool.h>
 
+#include "compile/forecast.h"
+#include "compile/rule_changes.h"
 #include "pins/links.h"
 #include "pins/pins.h"
 #include "program/object.h"
-#include "compile/forecast.h"
-#include "compile/rule_changes.h"
 #include "rules/history.h"
 
 #define WEIR_INSTANCE_DEFAULT "main"

@@ -3,7 +3,7 @@
  * The links of an instance: one for each interface that it is on. Each has a pin that says interface and mode, and the
  * kernel knows the rest: which program, and whether the interface is still there. Nothing is changed here.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,20 +95,6 @@ int weir_instance_expect_wanted(const struct weir_instance *instance, const char
 	weir_diag_error(diag, NULL, NULL, "'weir status' shows where it is", "instance '%s' does not watch for '%s'",
 			instance->name, pattern);
 	return -ENOENT;
-}
-
-int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	char pin[WEIR_LINK_PIN_BYTES];
-	int err = weir_host_check_privilege(diag);
-
-	if (!err)
-		err = weir_instance_expect_attached(name, diag);
-	if (err || !weir_word_is_pattern(interface))
-		return err ? err : weir_instance_find_link(name, interface, pin, diag);
-	err = weir_instance_open(name, &instance, diag);
-	return err ? err : weir_instance_expect_wanted(instance, interface, diag);
 }
 
 /* In the instance's own namespace the controller sees interfaces come. */

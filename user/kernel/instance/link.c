@@ -3,7 +3,7 @@
  * Putting a program that is loaded on one interface, and why that may not be: another program is there, the driver
  * refuses, or packets are merged before skb mode sees them.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * What attaching and reloading do alike: from a rule set to an image that this host has room for, and what is said of
  * it in the instance's own description and in its thresholds.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "host/memory.h"
 #include "pins/info.h"
 #include "program/array.h"
-#include "program/interfaces.h"
+#include "program/interface_map.h"
 #include "program/thresholds.h"
 
 int weir_not_the_rules(int err)

@@ -8,7 +8,7 @@
  * While rules are not confirmed, only the new ones learn of what comes; should those before return, they are loaded
  * anew by the first command that comes by, which looks at all interfaces.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 #include "program/array.h"
-#include "program/interfaces.h"
+#include "program/interface_map.h"
 
 static uint32_t map_id(int fd)
 {

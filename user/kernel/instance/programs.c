@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which programs are on an instance's links, and putting another one there, on all of them or on none. */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

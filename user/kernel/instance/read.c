@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Instances by name, and reading one that is attached: which there are, and what its pinned maps say of it. A command
- * may be at work on it meanwhile, so what looks broken is looked at once more under the lock, when no command can be.
- */
-#include "instance/parts.h"
+/* Reading an instance that is attached: what its pinned maps say of it. A command may be at work on it: see open.c. */
+#include "instance/instance_internal.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/util.h"
 #include "host/bpffs.h"
@@ -18,116 +13,6 @@
 #include "pins/info.h"
 #include "program/array.h"
 #include "tables/narrow_span.h"
-
-/* ---- names ---- */
-
-bool weir_instance_name_is_valid(const char *name)
-{
-	size_t bytes = strlen(name);
-
-	for (const char *at = name; *at; at++)
-		if (!isascii(*at) || (!isalnum(*at) && *at != '_' && *at != '-'))
-			return false;
-	return bytes > 0 && bytes < WEIR_INSTANCE_NAME_BYTES;
-}
-
-static int fail_out_of_sight(struct weir_diag *diag)
-{
-	weir_diag_error(diag, NULL, NULL, "run it as root",
-			"cannot see what is attached: there is no BPF file system in this mount namespace");
-	return -EACCES;
-}
-
-int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
-{
-	int err = weir_names_read(weir_bpffs_base(), ret_names);
-
-	if (err == -ENOENT && weir_bpffs_is_out_of_sight())
-		return fail_out_of_sight(diag);
-	if (err == -ENOENT) {
-		*ret_names = (struct weir_names){};
-		return 0;
-	}
-	if (err)
-		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root" : NULL, "cannot read '%s'",
-				      weir_bpffs_base());
-	return 0;
-}
-
-/* 0, -ENOENT when it has no directory of pins, or why that cannot be seen. */
-static int look_for(const char *name)
-{
-	char path[PATH_MAX];
-	struct stat status;
-
-	weir_pin_path(name, NULL, path);
-	return stat(path, &status) ? -errno : 0;
-}
-
-bool weir_instance_exists(const char *name)
-{
-	return look_for(name) != -ENOENT;
-}
-
-int weir_instance_look_for(const char *name, struct weir_diag *diag)
-{
-	int err = look_for(name);
-
-	if (err == -ENOENT)
-		return weir_bpffs_is_out_of_sight() ? fail_out_of_sight(diag) : 0;
-	if (err)
-		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root, or with CAP_DAC_OVERRIDE" : NULL,
-				      "cannot see whether instance '%s' is attached: '%s/%s'", name, weir_bpffs_base(),
-				      name);
-	return 1;
-}
-
-const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES])
-{
-	words[0] = 0;
-	if (strcmp(name, WEIR_INSTANCE_DEFAULT))
-		snprintf(words, WEIR_INSTANCE_OPTION_BYTES, " --instance %s", name);
-	return words;
-}
-
-#define HINT_BYTES 256
-
-/* "attached are 'dns' and 'web': say --instance NAME", as far as names fit; or how to attach one. */
-static void hint_at_attached(char hint[HINT_BYTES])
-{
-	struct weir_diag ignored = {};
-	struct weir_names names = {};
-	size_t at = 0;
-
-	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' starts one");
-	if (!weir_instance_list(&names, &ignored) && names.count) {
-		for (size_t i = 0; i < names.count && at < HINT_BYTES - WEIR_INSTANCE_NAME_BYTES - 64; i++)
-			at += snprintf(hint + at, HINT_BYTES - at, "%s'%s'", i ? ", " : "attached: ", names.names[i]);
-		snprintf(hint + at, HINT_BYTES - at, "; say which by '--instance NAME'");
-	}
-	weir_names_free(&names);
-	weir_diag_free(&ignored);
-}
-
-int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag)
-{
-	char hint[HINT_BYTES];
-
-	hint_at_attached(hint);
-	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is not attached", instance);
-	return -ENOENT;
-}
-
-int weir_instance_expect_attached(const char *name, struct weir_diag *diag)
-{
-	int is_there = weir_instance_look_for(name, diag);
-
-	if (is_there < 0)
-		return is_there;
-	return is_there ? 0 : weir_instance_fail_not_attached(name, diag);
-}
-
-/* ---- reading what is attached ---- */
 
 bool weir_instance_refresh(struct weir_instance *instance)
 {
@@ -364,117 +249,6 @@ int weir_instance_read_clock(const struct weir_instance *instance, const struct 
 	weir_expire_token_clock(ret_clock, control.heartbeat_ns ? control.heartbeat_ns + control.validity_ns : 0,
 				weir_host_now_ns(), &rule->tokens.clock.rate);
 	return 0;
-}
-
-/* ---- reading while a command may be at work on it ---- */
-
-/* It is half done, or broken: once no other command is at work it is one or the other. */
-static int open_when_quiet(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
-{
-	_cleanup_(weir_closep) int lock_fd = -1;
-	int err = weir_bpffs_lock(&lock_fd, diag);
-
-	if (err)
-		return err;
-	if (weir_instance_exists(name))
-		err = weir_instance_open_as_is(name, ret_instance, diag);
-	else
-		*ret_instance = NULL;
-	weir_bpffs_tidy();
-	return err;
-}
-
-static int open_soon(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
-		     struct weir_diag *diag)
-{
-	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
-	int err = weir_instance_open_as_is(name, ret_instance, &in_between);
-
-	weir_diag_free(&in_between);
-	assert(err || *ret_instance);
-	if (!err && ((*ret_instance)->is_settled || !waits_for_reload))
-		return 0;
-	if (!err)
-		weir_instance_free(TAKE_PTR(*ret_instance));
-	return open_when_quiet(name, ret_instance, diag);
-}
-
-static int open_listed(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
-		       struct weir_diag *diag)
-{
-	int err = open_soon(name, waits_for_reload, ret_instance, diag);
-
-	if (err || !*ret_instance || !weir_unconfirmed_is_over(&(*ret_instance)->unconfirmed))
-		return err;
-	/* The program has returned to the rules before, and nobody has described them yet. */
-	if (weir_instance_return(name, diag))
-		return 0; /* told: what is opened is what was described last */
-	weir_instance_free(TAKE_PTR(*ret_instance));
-	return open_soon(name, waits_for_reload, ret_instance, diag);
-}
-
-int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag)
-{
-	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
-
-	snprintf(hint, sizeof(hint), "'weir reload%s' puts it right", weir_instance_option(name, option));
-	weir_diag_error(diag, NULL, NULL, hint, "a reload of instance '%s' was cut short", name);
-	return -EAGAIN;
-}
-
-int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	int err = open_listed(name, true, &instance, diag);
-
-	if (!err && instance && !instance->is_settled)
-		err = weir_instance_fail_unsettled(name, diag);
-	if (!err && instance && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
-	if (!err)
-		*ret_instance = TAKE_PTR(instance);
-	return err;
-}
-
-static int fail_if_gone(const char *name, struct weir_instance *instance, struct weir_instance **ret_instance,
-			struct weir_diag *diag)
-{
-	if (!instance)
-		return weir_instance_fail_not_attached(name, diag);
-	*ret_instance = instance;
-	return 0;
-}
-
-int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
-{
-	struct weir_instance *instance = NULL;
-	int err = weir_instance_expect_attached(name, diag);
-
-	if (!err)
-		err = weir_instance_open_listed(name, &instance, diag);
-	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
-}
-
-int weir_instance_open_any(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
-{
-	struct weir_instance *instance = NULL;
-	int err = weir_instance_expect_attached(name, diag);
-
-	if (!err)
-		err = open_listed(name, false, &instance, diag);
-	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
-}
-
-int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	int err = weir_instance_open_any(name, &instance, diag);
-
-	if (!err && instance->is_all_foreign)
-		err = weir_instance_fail_foreign(instance, diag);
-	if (!err)
-		*ret_instance = TAKE_PTR(instance);
-	return err;
 }
 
 int weir_instance_find_rule(const struct weir_instance *instance, const char *name, uint32_t *ret_slot,

@@ -4,7 +4,7 @@
  * and put in the place of the first on every link; up to there everything can be undone. A reload may be killed
  * anywhere: on each interface it leaves the old rules or the new ones, and the next reload puts it right.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -21,213 +21,7 @@
 #include "tables/narrow_span.h"
 #include "tables/rule_kind.h"
 
-/* ---- what stays, and what is made anew ---- */
-
-/* A table of another size than the image wants held nothing of use (compile/compile.h); but timed entries, which are
- * carried over.
- */
-static bool has_other_size(const struct weir_instance *instance, const struct weir_image *image,
-			   enum weir_table_id table)
-{
-	return image->config.sizes[table] != instance->info.tables[table].size;
-}
-
-/* Connections left in the tables have been counted by other steps, or in flows of another table: nobody needs them. */
-static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
-{
-	const struct weir_instance_info *info = &instance->info;
-
-	return has_other_size(instance, image, WEIR_TABLE_CONNECTIONS) ||
-	       (info->tables[WEIR_TABLE_CONNECTION_FLOWS].size &&
-		has_other_size(instance, image, WEIR_TABLE_CONNECTION_FLOWS)) ||
-	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
-}
-
-/* Made anew, and replaced together with the program. */
-static bool is_replaced(const struct weir_instance *instance, const struct weir_image *image, enum weir_table_id table)
-{
-	if (instance->is_foreign[table] || has_other_size(instance, image, table))
-		return true;
-	switch (table) {
-	case WEIR_TABLE_PRESENCE:
-		return image->config.presence_shift != instance->info.presence_shift;
-	case WEIR_TABLE_CONNECTIONS:
-	case WEIR_TABLE_CONNECTION_FLOWS:
-	case WEIR_TABLE_LONE_CONNECTIONS:
-	case WEIR_TABLE_CONNECTION_TOTALS:
-		return forgets_connections(instance, image);
-	case WEIR_TABLE_LONE_BREAKERS:
-	case WEIR_TABLE_LONE_GROUPS:
-	case WEIR_TABLE_BREAKERS:
-	case WEIR_TABLE_REQUEST_GROUPS: /* which requests name */
-		return has_other_size(instance, image, WEIR_TABLE_REQUESTS);
-	default:
-		return false;
-	}
-}
-
-/* What a reload needs beside what there is: the old generation stays until the new one is in its place. */
-static uint64_t new_bytes(const struct weir_instance *instance, const struct weir_image *image)
-{
-	struct weir_image_memory memory;
-	uint64_t bytes;
-
-	weir_image_memory(image, image->config.cpus, &memory);
-	if (instance->is_all_foreign)
-		return memory.total;
-	bytes = memory.matching + weir_lists_memory(&image->lists);
-	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
-		if (is_replaced(instance, image, table))
-			bytes += weir_table_memory(image, table, image->config.cpus, &memory);
-	return bytes;
-}
-
-/* The rules with their virtual times as they are now, where buckets go on from. The caller's to free. */
-static struct weir_rule_info *rules_now(const struct weir_instance *instance)
-{
-	const uint32_t slots = instance->info.rule_slots;
-	struct weir_rule_info *rules = calloc(slots + 1, sizeof(*rules));
-
-	if (!rules || instance->is_all_foreign)
-		return rules;
-	for (uint32_t slot = 0; slot < slots; slot++) {
-		rules[slot] = instance->rules[slot];
-		/* A virtual time that cannot be read has not moved since the load. */
-		if (rules[slot].state == WEIR_SLOT_USED && weir_has_tokens(&rules[slot]))
-			weir_instance_read_clock(instance, &instance->rules[slot], &rules[slot].tokens.clock);
-	}
-	return rules;
-}
-
-/* Borrows all that it points to. */
-static struct weir_previous what_runs(const struct weir_instance *instance, struct weir_rule_info *rules)
-{
-	struct weir_previous previous = {
-		.rules = rules,
-		.resources = instance->resources,
-		.timings = instance->timings,
-		.rule_slots = instance->info.rule_slots,
-		.resource_slots = instance->info.resource_slots,
-		.timing_count = instance->info.timing_count,
-		.presence_shift = instance->info.presence_shift,
-	};
-
-	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
-	       sizeof(previous.connection_timeout_ms));
-	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
-	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
-		previous.sizes[table] = instance->is_foreign[table] ? 0 : instance->info.tables[table].size;
-	return previous;
-}
-
-/* The rules whose warm-up goes on; NULL: none. */
-static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
-{
-	return instance->is_foreign[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
-}
-
-static int load_over(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
-		     struct weir_object **ret_object, struct weir_diag *diag)
-{
-	struct weir_object_options options = {
-		.seed = instance->is_all_foreign ? NULL : instance->info.seed,
-		.tick_origin_ns = instance->is_all_foreign ? 0 : instance->info.tick_origin_ns,
-		.now_ns = weir_host_now_ns(),
-		.previous_rules = rules_that_warm(instance),
-		.is_trial = is_trial,
-	};
-
-	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
-		options.reuse_fd[map] = is_replaced(instance, image, map) ? -1 : instance->map_fd[map];
-	return weir_object_load(image, &options, ret_object, diag);
-}
-
-/* ---- refusals ---- */
-
-static bool names_interfaces(const struct weir_ruleset *ruleset)
-{
-	for (size_t i = 0; i < ruleset->resource_count; i++)
-		if (ruleset->resources[i].match.interface_count)
-			return true;
-	return false;
-}
-
-/* Interface names are looked up here, and would mean others in another network namespace. */
-static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
-{
-	char name[NAME_MAX + 1] = "NAME", hint[NAME_MAX + 64];
-
-	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
-		return 0;
-	weir_netns_name(instance->info.netns, name);
-	snprintf(hint, sizeof(hint), "reload it from there: '--netns %s'", name);
-	weir_diag_error(diag, NULL, NULL, hint,
-			"instance '%s' is attached in another network namespace, and the rules name interfaces",
-			instance->name);
-	return -EINVAL;
-}
-
-/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
-static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
-{
-	static const char *const hint = "detach it and attach again";
-	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
-					       weir_host_now_ns());
-	char buffer[WEIR_NARROW_WORDS_BYTES];
-	const char *words = weir_narrow_words(left_ns, buffer);
-
-	if (!words)
-		return 0;
-	if (left_ns) {
-		weir_diag_warning(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
-		return 0;
-	}
-	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
-	return -EOVERFLOW;
-}
-
-/* One without any is what is left of an attach, or a detach, that was killed. Nor would rules limit anything where all
- * interfaces are gone.
- */
-static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
-{
-	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
-
-	for (size_t i = 0; i < instance->link_count; i++)
-		if (instance->links[i].ifindex)
-			return 0;
-	if (weir_instance_is_controlled(instance->name)) /* which waits for them */
-		return 0;
-	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
-	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
-			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
-	return -ENOENT;
-}
-
-/* What is blocked or allowed for a while goes into a table of another size: all of it, or the reload is refused. */
-static int check_timed(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
-{
-	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
-	const uint64_t now_ns = weir_host_now_ns();
-	size_t addresses = 0, prefixes = 0;
-	int err = 0;
-
-	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] ||
-	    room >= instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
-		return 0;
-	err = weir_timed_addresses_count(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], now_ns, &addresses);
-	if (!err && !room)
-		err = weir_timed_prefixes_count(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], now_ns, &prefixes);
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
-				      instance->name);
-	if (addresses + prefixes <= room)
-		return 0;
-	weir_diag_error(diag, NULL, NULL, "raise it, or end some of them: 'weir block --list', 'weir allow --list'",
-			"settings.timedEntries is %u, and %zu addresses%s are blocked or allowed for a while", room,
-			addresses + prefixes, room ? "" : " and prefixes");
-	return -ENOSPC;
-}
+/* ---- what is blocked or allowed for a while ---- */
 
 /* Into the table that replaces it. 0 or -errno. */
 static int carry_timed(const struct weir_instance *instance, const struct weir_image *image,
@@ -301,9 +95,10 @@ static int describe_both(const struct weir_instance *instance, const struct weir
 /* ---- pins ---- */
 
 static int pin_new_maps(const struct weir_instance *instance, const struct weir_image *image,
-			const struct weir_object *object, const struct weir_turning *turning, struct weir_diag *diag)
+			const struct weir_object *object, const struct weir_transition *transition,
+			struct weir_diag *diag)
 {
-	_cleanup_(weir_closep) int history_fd = weir_instance_write_history(instance->name, &turning->history, diag);
+	_cleanup_(weir_closep) int history_fd = weir_instance_write_history(instance->name, &transition->history, diag);
 	int err = history_fd < 0 ? history_fd : weir_pin_new(instance->name, WEIR_PIN_HISTORY, history_fd, diag);
 
 	if (!err)
@@ -313,7 +108,7 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 	if (!err)
 		err = weir_pin_new(instance->name, WEIR_PIN_PROGRAM, weir_object_program_fd(object), diag);
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
-		if (is_replaced(instance, image, map))
+		if (weir_reload_replaces(instance, image, map))
 			err = weir_pin_new(instance->name, weir_table_name(map), weir_object_map_fd(object, map), diag);
 	return err;
 }
@@ -321,7 +116,7 @@ static int pin_new_maps(const struct weir_instance *instance, const struct weir_
 static bool replaces_any(const struct weir_instance *instance, const struct weir_image *image)
 {
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
-		if (is_replaced(instance, image, map))
+		if (weir_reload_replaces(instance, image, map))
 			return true;
 	return false;
 }
@@ -342,7 +137,7 @@ static int mark_replaced(const struct weir_instance *instance, const struct weir
 		weir_info_describe_tables(&info, image->config.sizes);
 	}
 	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
-		if (is_replaced(instance, image, map))
+		if (weir_reload_replaces(instance, image, map))
 			info.tables[map].version = 0;
 	err = weir_array_write(weir_object_map_fd(object, WEIR_TABLE_INSTANCE), &info, 1, sizeof(info));
 	return err ? weir_diag_fail(diag, -err, NULL, "cannot write the description of instance '%s'", instance->name)
@@ -357,7 +152,7 @@ static int take_new_pins(const struct weir_instance *instance, const struct weir
 
 	_Static_assert(WEIR_TABLE_INSTANCE == 0, "the description's pin is taken first");
 	for (int map = 0; !err && map < WEIR_STATE_TABLE_COUNT; map++)
-		if (is_replaced(instance, image, map))
+		if (weir_reload_replaces(instance, image, map))
 			err = weir_pin_take_new(instance->name, weir_table_name(map), diag);
 	if (!err)
 		err = weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
@@ -414,7 +209,7 @@ static int attach_pace(const struct weir_instance *instance, struct weir_diag *d
 }
 
 /* Rules that pace where the old ones did not, or another version's tc program does: whether they can. */
-static int check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+int weir_reload_check_pace(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
 {
 	if (!image->config.paces || (weir_pace_is_attached(instance->name) && !instance->is_foreign[WEIR_TABLE_PACE]))
 		return 0;
@@ -431,7 +226,7 @@ static int check_pace(const struct weir_instance *instance, const struct weir_im
 static int start_pace(const struct weir_instance *instance, const struct weir_image *image, bool *ret_is_new,
 		      struct weir_diag *diag)
 {
-	int err = check_pace(instance, image, diag);
+	int err = weir_reload_check_pace(instance, image, diag);
 
 	if (err || !image->config.paces || weir_pace_is_attached(instance->name) ||
 	    instance->is_foreign[WEIR_TABLE_PACE])
@@ -484,13 +279,13 @@ static int make_known(struct weir_instance *instance, const struct weir_settings
 
 /* Rules that are to be confirmed are not on the links themselves: their guard is. */
 static int swap_programs(const struct weir_instance *instance, const struct weir_object *object,
-			 struct weir_turning *turning, struct weir_old_program *old, struct weir_diag *diag)
+			 struct weir_transition *transition, struct weir_old_program *old, struct weir_diag *diag)
 {
 	_cleanup_(weir_guard_object_freep) struct weir_guard_object *guard = NULL;
 	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
 	int err;
 
-	if (!turning->confirm_ns)
+	if (!transition->confirm_ns)
 		return weir_instance_swap_links(instance, weir_object_program_fd(object), old, diag);
 	if (old[0].id && old[1].id) {
 		char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
@@ -502,12 +297,12 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 				instance->name);
 		return -EAGAIN;
 	}
-	rules = rules_now(instance);
+	rules = weir_reload_rules_now(instance);
 	if (!rules)
 		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
-	turning->returns_ns = weir_host_boot_ns() + turning->confirm_ns;
-	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, turning->returns_ns, &guard,
-				diag);
+	transition->returns_ns = weir_host_boot_ns() + transition->confirm_ns;
+	err = weir_guard_set_up(instance, rules, weir_object_program_fd(object), old[0].fd, transition->returns_ns,
+				&guard, diag);
 	if (!err)
 		err = weir_instance_swap_links(instance, weir_guard_program_fd(guard), old, diag);
 	if (err)
@@ -516,11 +311,11 @@ static int swap_programs(const struct weir_instance *instance, const struct weir
 }
 
 /* Up to the swap everything can be undone; after it the new rules are in force. */
-static int swap_in(struct weir_instance *instance, struct weir_turning *turning, const struct weir_image *image,
+static int swap_in(struct weir_instance *instance, struct weir_transition *transition, const struct weir_image *image,
 		   const struct weir_object *object, struct weir_diag *diag)
 {
 	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
-	const struct weir_settings *settings = &turning->ruleset->settings;
+	const struct weir_settings *settings = &transition->ruleset->settings;
 	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
 	struct weir_diag ignored = {};
 	int err;
@@ -530,13 +325,13 @@ static int swap_in(struct weir_instance *instance, struct weir_turning *turning,
 		return err;
 	err = describe_both(instance, image, diag);
 	if (!err)
-		err = pin_new_maps(instance, image, object, turning, diag);
+		err = pin_new_maps(instance, image, object, transition, diag);
 	if (!err)
 		err = weir_instance_publish(settings, image, object, diag);
 	if (!err)
 		err = carry_timed_first(instance, image, object, diag);
 	if (!err)
-		err = swap_programs(instance, object, turning, old, diag);
+		err = swap_programs(instance, object, transition, old, diag);
 	if (err) {
 		drop_new_pins(instance);
 		write_descriptions(instance, instance->rules, instance->resources, &ignored);
@@ -544,7 +339,7 @@ static int swap_in(struct weir_instance *instance, struct weir_turning *turning,
 		return err;
 	}
 	if (!make_known(instance, settings, image, object, diag)) {
-		if (!turning->returns_ns)
+		if (!transition->returns_ns)
 			weir_guard_remove(instance->name); /* of what was on the links before, if there is one */
 		return 0;
 	}
@@ -593,82 +388,29 @@ static void describe_result(const struct weir_instance *instance, const struct w
 	*ret_result = result;
 }
 
-static int warn_of_renumbering(const struct weir_previous *previous, const struct weir_image *image,
-			       struct weir_diag *diag)
-{
-	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
-	const char *resource;
-
-	if (weir_rule_changes_find(previous->rules, previous->rule_slots, image->rule_info, image->rule_slots,
-				   &changes))
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules");
-	resource = weir_rule_changes_renumber(&changes, image->rule_info, image->rule_slots);
-	if (resource)
-		weir_diag_warning(
-			diag, NULL, NULL, "give each a 'name': then it keeps its own wherever it stands",
-			"rules of '%s' that have no name are told by their number, and that has moved: some go "
-			"on with the windows of another",
-			resource);
-	return 0;
-}
-
-/* Checks, and the image. Changes nothing. */
-static int prepare(struct weir_instance *instance, const struct weir_turning *turning, struct weir_image **ret_image,
-		   struct weir_diag *diag)
-{
-	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
-	struct weir_previous previous;
-	int err = check_links(instance, diag);
-
-	if (!err)
-		err = check_netns(instance, turning->ruleset, diag);
-	if (!err)
-		err = weir_instance_check_marks(turning->ruleset, diag);
-	if (err)
-		return err;
-	rules = rules_now(instance);
-	if (!rules)
-		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
-	previous = what_runs(instance, rules);
-	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
-	if (turning->turn == WEIR_TURN_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
-		weir_guard_take_back(instance, &previous);
-	err = weir_instance_build_image(turning->ruleset, instance->is_all_foreign ? NULL : &previous, turning->emptied,
-					ret_image, diag);
-	if (!err && !instance->is_all_foreign)
-		err = warn_of_renumbering(&previous, *ret_image, diag);
-	if (!err)
-		err = check_span(instance, *ret_image, diag);
-	if (!err)
-		err = check_timed(instance, *ret_image, diag);
-	if (!err)
-		err = weir_instance_check_memory(new_bytes(instance, *ret_image), diag);
-	return err;
-}
-
 /* Packets that wait, when all is decided: while rules are not confirmed, those before may need it yet. */
-static void finish_pace(const struct weir_instance *instance, const struct weir_turning *turning, bool paces)
+static void finish_pace(const struct weir_instance *instance, const struct weir_transition *transition, bool paces)
 {
-	if (!paces && !turning->returns_ns && weir_pace_is_attached(instance->name))
+	if (!paces && !transition->returns_ns && weir_pace_is_attached(instance->name))
 		weir_pace_detach(instance->name);
 }
 
 /* Under the lock. */
-static int turn(struct weir_instance *instance, struct weir_turning *turning, struct weir_reload_result *ret_result,
-		struct weir_diag *diag)
+static int make_transition(struct weir_instance *instance, struct weir_transition *transition,
+			   struct weir_reload_result *ret_result, struct weir_diag *diag)
 {
 	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
 	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
 	const struct weir_instance_info before = instance->info;
 	bool paces_anew = false;
-	int err = prepare(instance, turning, &image, diag);
+	int err = weir_reload_prepare(instance, transition, &image, diag);
 
 	if (!err)
-		err = weir_not_the_rules(load_over(instance, image, false, &object, diag));
+		err = weir_not_the_rules(weir_reload_load(instance, image, false, &object, diag));
 	if (!err)
 		err = weir_not_the_rules(start_pace(instance, image, &paces_anew, diag));
 	if (!err)
-		err = weir_not_the_rules(swap_in(instance, turning, image, object, diag));
+		err = weir_not_the_rules(swap_in(instance, transition, image, object, diag));
 	if (!err)
 		err = replace_pace(instance, image, diag);
 	/* The new rules, which pace, may be in force all the same. */
@@ -676,42 +418,42 @@ static int turn(struct weir_instance *instance, struct weir_turning *turning, st
 		weir_pace_detach(instance->name);
 	if (err)
 		return err;
-	finish_pace(instance, turning, image->config.paces);
+	finish_pace(instance, transition, image->config.paces);
 	describe_result(instance, &before, image, ret_result);
-	if (turning->returns_ns)
+	if (transition->returns_ns)
 		ret_result->returns_s = weir_unconfirmed_left_s(
-			&(struct weir_unconfirmed){.is_so = true, .returns_ns = turning->returns_ns});
+			&(struct weir_unconfirmed){.is_so = true, .returns_ns = transition->returns_ns});
 	return 0;
 }
 
-static void note_turn(const char *name, enum weir_turn turn, const struct weir_reload_result *result)
+static void note_transition(const char *name, enum weir_transition_kind kind, const struct weir_reload_result *result)
 {
-	static const enum weir_journal_kind kinds[WEIR_TURN_COUNT] = {
-		[WEIR_TURN_LOADED] = WEIR_JOURNAL_RELOAD,
-		[WEIR_TURN_ROLLBACK] = WEIR_JOURNAL_ROLLBACK,
-		[WEIR_TURN_RETURNED] = WEIR_JOURNAL_RETURN,
+	static const enum weir_journal_kind kinds[WEIR_TRANSITION_COUNT] = {
+		[WEIR_TRANSITION_LOADED] = WEIR_JOURNAL_RELOAD,
+		[WEIR_TRANSITION_ROLLBACK] = WEIR_JOURNAL_ROLLBACK,
+		[WEIR_TRANSITION_RETURNED] = WEIR_JOURNAL_RETURN,
 	};
 	char until[64] = "";
 
 	if (result->returns_s)
 		snprintf(until, sizeof(until), ", to be confirmed within %llu s",
 			 (unsigned long long)result->returns_s);
-	weir_instance_note(name, kinds[turn], "%u rule%s in force, %u with their windows%s", result->rules,
+	weir_instance_note(name, kinds[kind], "%u rule%s in force, %u with their windows%s", result->rules,
 			   result->rules == 1 ? "" : "s", result->kept_rules, until);
 }
 
 /* Rules that were kept may be put in force again from anywhere: interfaces are named where the instance is. */
-static int go_there(const struct weir_instance *instance, enum weir_turn turn, int *back_fd)
+static int go_there(const struct weir_instance *instance, enum weir_transition_kind kind, int *back_fd)
 {
-	return turn == WEIR_TURN_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
+	return kind == WEIR_TRANSITION_LOADED ? 0 : weir_netns_enter(instance->info.netns, back_fd);
 }
 
-int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct weir_ruleset *ruleset,
-		       const struct weir_reload_options *options, struct weir_reload_result *ret_result,
-		       struct weir_diag *diag)
+int weir_instance_transition(const char *name, enum weir_transition_kind kind, const struct weir_ruleset *ruleset,
+			     const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+			     struct weir_diag *diag)
 {
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	_cleanup_(weir_turning_free) struct weir_turning turning = {};
+	_cleanup_(weir_transition_free) struct weir_transition transition = {};
 	_cleanup_(weir_closep) int lock_fd = -1;
 	_cleanup_(weir_netns_leave) int back_fd = -1;
 	int err = weir_bpffs_lock(&lock_fd, diag);
@@ -721,147 +463,14 @@ int weir_instance_turn(const char *name, enum weir_turn turn_to, const struct we
 	if (!err)
 		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
 	if (!err)
-		err = weir_turning_plan(instance, turn_to, ruleset, options, &turning, diag);
+		err = weir_transition_plan(instance, kind, ruleset, options, &transition, diag);
 	if (err)
 		return err;
-	go_there(instance, turning.turn, &back_fd); /* where it cannot be found, rules that need it are refused */
-	err = turn(instance, &turning, ret_result, diag);
+	go_there(instance, transition.kind, &back_fd); /* where it cannot be found, rules that need it are refused */
+	err = make_transition(instance, &transition, ret_result, diag);
 	if (!err)
-		note_turn(name, turning.turn, ret_result);
+		note_transition(name, transition.kind, ret_result);
 	return err;
-}
-
-int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
-			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
-			 struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
-	int err = weir_instance_open_any(name, &instance, diag);
-
-	return err ? err : weir_instance_turn(name, WEIR_TURN_LOADED, ruleset, options, ret_result, diag);
-}
-
-/* ---- without doing it ---- */
-
-static void read_before(const struct weir_instance *instance, struct weir_ruleset **ret_before)
-{
-	_cleanup_(weir_history_free) struct weir_history history = {};
-	struct weir_diag ignored = {};
-
-	weir_instance_history(instance, &history);
-	if (history.sets[0])
-		weir_kept_set_read(history.sets[0], ret_before, &ignored);
-	weir_diag_free(&ignored);
-}
-
-/* What the maps of these rules take; 0: unknown. */
-static uint64_t bytes_of(const struct weir_ruleset *ruleset, const struct weir_previous *previous)
-{
-	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	struct weir_image_memory memory;
-	struct weir_diag ignored = {};
-	int err = ruleset ? weir_instance_build_image(ruleset, previous, WEIR_EMPTIED_TOLD, &image, &ignored) : -ENOENT;
-
-	weir_diag_free(&ignored);
-	if (err)
-		return 0;
-	weir_image_memory(image, image->config.cpus, &memory);
-	return memory.total;
-}
-
-static void find_emptied(const struct weir_instance *instance, const struct weir_image *image,
-			 struct weir_forecast *forecast)
-{
-	for (uint32_t i = 0; i < image->rule_count; i++) {
-		struct weir_change *change = &forecast->rules.all[i];
-
-		if (!change->keeps_state || !weir_instance_empties(instance, &image->rule_info[image->rules[i].slot]))
-			continue;
-		change->keeps_state = false;
-		change->why_anew = "another version of weir laid out its table";
-		forecast->kept_rules--;
-	}
-}
-
-/* The kernel takes the program, and its maps. They are gone again at once. */
-static int try_load(const struct weir_instance *instance, const struct weir_image *image, uint64_t *ret_load_ns,
-		    struct weir_diag *diag)
-{
-	_cleanup_(weir_object_freep) struct weir_object *object = NULL;
-	const uint64_t start_ns = weir_host_now_ns();
-	int err = weir_not_the_rules(load_over(instance, image, true, &object, diag));
-
-	if (!err)
-		err = weir_not_the_rules(check_pace(instance, image, diag));
-	*ret_load_ns = weir_host_now_ns() - start_ns;
-	return err;
-}
-
-/* Under the lock. */
-static int foresee(struct weir_instance *instance, const struct weir_turning *turning, bool loads,
-		   struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
-{
-	_cleanup_(weir_ruleset_freep) struct weir_ruleset *before = NULL;
-	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
-	_cleanup_(weir_freep) struct weir_rule_info *rules = rules_now(instance);
-	const struct weir_previous previous = what_runs(instance, rules);
-	struct weir_reload_forecast result = {};
-	const uint64_t start_ns = weir_host_now_ns();
-	struct weir_image_memory memory;
-	int err =
-		rules ? prepare(instance, turning, &image, diag)
-		      : weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules of instance '%s'", instance->name);
-
-	result.compile_ns = weir_host_now_ns() - start_ns;
-	if (!err && loads)
-		err = try_load(instance, image, &result.load_ns, diag);
-	if (err)
-		return err;
-	weir_image_memory(image, image->config.cpus, &memory);
-	result.total_bytes = memory.total;
-	result.needed_bytes = new_bytes(instance, image);
-	read_before(instance, &before);
-	result.total_bytes_before = bytes_of(before, &previous);
-	result.is_before_known = before != NULL;
-	err = weir_forecast_make(before, turning->ruleset, &previous, image, &result.changes);
-	if (err)
-		return weir_diag_fail(diag, -err, NULL, "cannot compare the rules of instance '%s'", instance->name);
-	find_emptied(instance, image, &result.changes);
-	*ret_forecast = result;
-	return 0;
-}
-
-int weir_instance_foresee(const char *name, const struct weir_ruleset *ruleset,
-			  const struct weir_reload_options *options, bool loads,
-			  struct weir_reload_forecast *ret_forecast, struct weir_diag *diag)
-{
-	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
-	struct weir_turning turning = {.turn = WEIR_TURN_LOADED, .ruleset = ruleset};
-	_cleanup_(weir_closep) int lock_fd = -1;
-	int err;
-
-	/* Who only compares is told what a reload would say, and sees the rest. */
-	if (!options->starts_afresh)
-		turning.emptied = loads ? WEIR_EMPTIED_REFUSED : WEIR_EMPTIED_TO_BE_REFUSED;
-	err = weir_instance_open_any(name, &instance, diag);
-
-	if (err)
-		return err;
-	weir_instance_free(TAKE_PTR(instance));
-	err = weir_bpffs_lock(&lock_fd, diag);
-	if (!err)
-		err = weir_instance_open_as_is(name, &instance, diag);
-	if (!err)
-		err = weir_instance_accept_foreign(instance, options->starts_afresh, diag);
-	if (!err && loads)
-		err = weir_turning_check(instance, turning.turn, diag);
-	return err ? err : foresee(instance, &turning, loads, ret_forecast, diag);
-}
-
-void weir_reload_forecast_free(struct weir_reload_forecast *forecast)
-{
-	weir_forecast_free(&forecast->changes);
 }
 
 void weir_reload_result_free(struct weir_reload_result *result)

@@ -4,7 +4,7 @@
  * takes from the limit twice, so that half of it passes. That may be meant, of rules that go by the interface; so it is
  * said, and not refused.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Which interfaces an instance is wanted on (struct weir_wanted): words as `-i` has them, and which interfaces of a
  * network namespace they mean now. Nothing is attached here.
  */
-#include "instance/parts.h"
+#include "instance/instance_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

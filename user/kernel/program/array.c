@@ -9,6 +9,28 @@
 
 #include "base/util.h"
 
+int weir_map_look_up(int map_fd, const void *key, void *value)
+{
+	return bpf_map_lookup_elem(map_fd, key, value);
+}
+
+int weir_map_write(int map_fd, const void *key, const void *value)
+{
+	return bpf_map_update_elem(map_fd, key, value, BPF_ANY);
+}
+
+int weir_map_value_bytes(int map_fd, int cpus, size_t *ret_bytes)
+{
+	struct bpf_map_info info = {};
+	__u32 info_bytes = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(map_fd, &info, &info_bytes))
+		return -errno;
+	/* Values of per-CPU maps cross the system call in multiples of eight bytes. */
+	*ret_bytes = (info.value_size + 7) / 8 * 8 * (info.type == BPF_MAP_TYPE_PERCPU_ARRAY ? cpus : 1);
+	return 0;
+}
+
 /* Both bound what one call copies, in the kernel and here. Chosen, not derived. */
 #define BATCH_ENTRIES_MAX 1024u
 #define BATCH_BYTES_MAX (4u << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whole BPF arrays at once, in batches: a system call for each entry would make large rule sets slow.
- * Returns 0 or -errno; says nothing.
+ * Entries of maps, one by one; and whole BPF arrays at once, in batches: a system call for each entry would make large
+ * rule sets slow. Returns 0 or -errno; says nothing.
  */
 #ifndef WEIR_PROGRAM_ARRAY_H
 #define WEIR_PROGRAM_ARRAY_H
@@ -9,6 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The value of a key, in a map of any kind: one for each possible CPU where CPUs have their own. */
+int weir_map_look_up(int map_fd, const void *key, void *value);
+int weir_map_write(int map_fd, const void *key, const void *value);
+/* How many bytes these copy: where CPUs have their own values, those of all. */
+int weir_map_value_bytes(int map_fd, int cpus, size_t *ret_bytes);
 
 /* Entries 0 to count - 1 of an array map. */
 int weir_array_read(int map_fd, void *values, uint32_t count, size_t value_bytes);

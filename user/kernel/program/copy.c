@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "program/maps.h"
 #include "program/object.h"
-#include "program/parts.h"
+#include "program/object_internal.h"
 #include "weir.skel.h"
 
 /* Maps that the program only reads: those of a generation, and what userspace tells it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Map `signals`, mapped into memory: load and CPU usage, for system rules. Whoever publishes is alone in doing so: the
- * controller of an instance, replay, a test. Samples nothing (host/load.h does), and has no clock.
+ * controller of an instance, replay, a test. Samples nothing (host/load_average.h does), and has no clock.
  */
 #ifndef WEIR_PROGRAM_SIGNALS_H
 #define WEIR_PROGRAM_SIGNALS_H

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who is in a ledger, read back and followed for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "shares/membership.h"
+
+static enum weir_membership_change see(struct weir_membership *membership, uint32_t ledger, const char *name,
+				       const char *state)
+{
+	struct weir_ledger_host host = {.is_live = !strcmp(state, "live"), .wanted = strcmp(state, "left") ? 5 : -1};
+
+	snprintf(host.name, sizeof(host.name), "%s", name);
+	return weir_membership_see(membership, ledger, &host);
+}
+
+/* As ledger.lua writes them. */
+static void entries_are_read_as_the_script_writes_them(void **state)
+{
+	struct weir_ledger_head head = {};
+	struct weir_ledger_host host = {};
+
+	assert_true(weir_ledger_read_head("ledger", "2 p:1 f00 5000000 3000 1000 3600000000", &head));
+	assert_int_equal(head.now_us, 5000000);
+	assert_int_equal(head.owed, 3000);
+	assert_int_equal(head.came, 1000);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 5000000,
+					  &host));
+	assert_string_equal(host.name, "b");
+	assert_int_equal(host.hold, 1500);
+	assert_int_equal(host.fallback, 1000);
+	assert_int_equal(host.wanted, 2000);
+	assert_int_equal(host.ends_us, 6000000);
+	assert_int_equal(host.silent_us, 3600000000);
+	assert_true(host.stops);
+	assert_true(host.is_live);
+	assert_int_equal(weir_ledger_reserved(&host), 0);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 2000 4000000 6000000 1051051 3600000000 1", 5000000,
+					  &host));
+	assert_false(host.is_live); /* a lease after the answer that it confirmed */
+	assert_int_equal(weir_ledger_reserved(&host), 1500);
+	assert_true(weir_ledger_read_host("host:b", "p2 7 1500 1000 -1 4000001 6000000 1051051 3600000000 1", 5000000,
+					  &host));
+	assert_false(host.is_live);
+	assert_int_equal(weir_ledger_reserved(&host), 0);
+	assert_int_equal(weir_ledger_percent(0, 3000), 0);
+	assert_int_equal(weir_ledger_percent(1, 3000), 1);
+	assert_int_equal(weir_ledger_percent(1000, 3000), 34);
+	assert_int_equal(weir_ledger_percent(3001, 3000), 100);
+	assert_int_equal(weir_ledger_percent(0, 0), 0);
+}
+
+static void what_is_no_entry_is_refused(void **state)
+{
+	struct weir_ledger_head head = {.now_us = 1};
+	struct weir_ledger_host host = {.hold = 1};
+	char name[80] = "host:";
+
+	assert_false(weir_ledger_read_head("ledger", "2 p:1 f00 words 3000 1000 3600000000", &head));
+	assert_false(weir_ledger_read_head("ledger", "p:1 f00 5000000 3000 1000", &head)); /* of version 1 */
+	assert_false(weir_ledger_read_head("host:a", "2 p:1 f00 5000000 3000 1000 3600000000", &head));
+	assert_int_equal(head.now_us, 1);
+	assert_false(
+		weir_ledger_read_host("ledger", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_false(weir_ledger_read_host("host:b", "p2 7 1500 1000", 0, &host));
+	assert_false(
+		weir_ledger_read_host("host:", "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	memset(name + 5, 'x', WEIR_CLUSTER_NAME_CHARS);
+	assert_false(weir_ledger_read_host(name, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_int_equal(host.hold, 1);
+}
+
+/* Whoever writes to the store neither steers a terminal nor hides; and what is shown is enough to forget it. */
+static void host_whose_name_is_no_word_is_shown_and_can_be_named(void **state)
+{
+	static const struct {
+		const char *field, *shown;
+	} names[] = {
+		{"host:b", "b"},	 {"host:\033[2J", "\\x1b[2J"},
+		{"host:a b", "a\\x20b"}, {"host:\xc2\x9b", "\\xc2\\x9b"},
+		{"host:a\n", "a\\x0a"},	 {"host:\\x62", "\\x5cx62"},
+	};
+	char longest[WEIR_LEDGER_FIELD_CHARS] = "host:", field[WEIR_LEDGER_FIELD_CHARS];
+	struct weir_ledger_host host;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_true(weir_ledger_read_host(
+			names[i].field, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+		assert_string_equal(host.name, names[i].shown);
+		weir_ledger_field(host.name, field);
+		assert_string_equal(field, names[i].field);
+	}
+	memset(longest + 5, '\033', WEIR_CLUSTER_NAME_CHARS - 1);
+	assert_true(
+		weir_ledger_read_host(longest, "p2 7 1500 1000 2000 4000001 6000000 1051051 3600000000 1", 0, &host));
+	assert_int_equal(strlen(host.name), WEIR_LEDGER_SHOWN_CHARS - 1);
+	weir_ledger_field(host.name, field);
+	assert_string_equal(field, longest);
+}
+
+static void whoever_is_there_at_first_has_not_come(void **state)
+{
+	struct weir_membership membership = {};
+
+	assert_int_equal(see(&membership, 0, "a", "live"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "b", "silent"), WEIR_MEMBERSHIP_NOTHING);
+	weir_membership_has_looked(&membership);
+	assert_int_equal(see(&membership, 0, "a", "live"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "b", "silent"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "b", "live"), WEIR_MEMBERSHIP_CAME);
+	assert_int_equal(see(&membership, 0, "c", "live"), WEIR_MEMBERSHIP_CAME);
+	assert_int_equal(weir_membership_live(&membership), 3);
+	assert_int_equal(weir_membership_silent(&membership), 0);
+}
+
+static void a_host_is_silent_at_the_second_look(void **state)
+{
+	struct weir_membership membership = {.has_looked = true};
+
+	assert_int_equal(see(&membership, 0, "a", "live"), WEIR_MEMBERSHIP_CAME);
+	assert_int_equal(see(&membership, 0, "a", "silent"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "a", "live"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "a", "silent"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_live(&membership), 1);
+	assert_int_equal(see(&membership, 0, "a", "silent"), WEIR_MEMBERSHIP_SILENT);
+	assert_int_equal(see(&membership, 0, "a", "silent"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_live(&membership), 0);
+	assert_int_equal(weir_membership_silent(&membership), 1);
+}
+
+static void a_host_that_leaves_one_ledger_of_several_has_not_left(void **state)
+{
+	struct weir_membership membership = {.has_looked = true};
+
+	see(&membership, 0, "a", "live");
+	see(&membership, 1, "a", "live");
+	assert_int_equal(see(&membership, 0, "a", "left"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 1, "a", "live"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 1, "a", "left"), WEIR_MEMBERSHIP_LEFT);
+	assert_int_equal(see(&membership, 0, "a", "left"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_live(&membership), 0);
+	assert_int_equal(weir_membership_silent(&membership), 0);
+}
+
+/* A look at a ledger that finds these, all live; returns the last change of one that it does not find. */
+static enum weir_membership_change look(struct weir_membership *membership, uint32_t ledger, const char *a,
+					const char *b)
+{
+	enum weir_membership_change last = WEIR_MEMBERSHIP_NOTHING, change;
+
+	see(membership, ledger, a, "live");
+	if (b)
+		see(membership, ledger, b, "live");
+	for (size_t place = 0; place < membership->count; place++) {
+		change = weir_membership_end_look(membership, ledger, place);
+		last = change != WEIR_MEMBERSHIP_NOTHING ? change : last;
+	}
+	return last;
+}
+
+static void a_host_that_is_forgotten_is_silent_no_more(void **state)
+{
+	struct weir_membership membership = {};
+
+	look(&membership, 0, "a", "b");
+	see(&membership, 0, "b", "silent");
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	see(&membership, 0, "b", "silent");
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_silent(&membership), 1);
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_FORGOTTEN);
+	assert_int_equal(weir_membership_silent(&membership), 0);
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	see(&membership, 0, "b", "live");
+	assert_int_equal(weir_membership_live(&membership), 2);
+}
+
+/* A ledger that was lost is without all for a moment, and without those that are cut off for good. */
+static void a_live_host_is_missed_at_the_second_look(void **state)
+{
+	struct weir_membership membership = {};
+
+	look(&membership, 0, "a", "b");
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(look(&membership, 0, "a", "b"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_live(&membership), 2);
+	assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_FORGOTTEN);
+	assert_int_equal(weir_membership_live(&membership), 1);
+	assert_int_equal(weir_membership_silent(&membership), 0);
+}
+
+static void a_host_is_missed_in_no_ledger_but_its_own(void **state)
+{
+	struct weir_membership membership = {};
+
+	look(&membership, 0, "a", NULL);
+	look(&membership, 1, "a", "b");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(look(&membership, 0, "a", NULL), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(weir_membership_live(&membership), 2);
+}
+
+/* Places of those that are gone are used again; beyond, hosts are not followed. */
+static void the_roll_does_not_overflow(void **state)
+{
+	struct weir_membership membership = {.has_looked = true};
+	char name[16];
+
+	for (int i = 0; i < WEIR_MEMBERSHIP_HOSTS + 2; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		see(&membership, 0, name, "live");
+	}
+	assert_int_equal(weir_membership_live(&membership), WEIR_MEMBERSHIP_HOSTS);
+	assert_int_equal(see(&membership, 0, "late", "live"), WEIR_MEMBERSHIP_NOTHING);
+	assert_int_equal(see(&membership, 0, "h3", "left"), WEIR_MEMBERSHIP_LEFT);
+	assert_int_equal(see(&membership, 0, "late", "live"), WEIR_MEMBERSHIP_CAME);
+	assert_int_equal(weir_membership_live(&membership), WEIR_MEMBERSHIP_HOSTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entries_are_read_as_the_script_writes_them),
+		cmocka_unit_test(what_is_no_entry_is_refused),
+		cmocka_unit_test(host_whose_name_is_no_word_is_shown_and_can_be_named),
+		cmocka_unit_test(whoever_is_there_at_first_has_not_come),
+		cmocka_unit_test(a_host_is_silent_at_the_second_look),
+		cmocka_unit_test(a_host_that_leaves_one_ledger_of_several_has_not_left),
+		cmocka_unit_test(a_host_that_is_forgotten_is_silent_no_more),
+		cmocka_unit_test(a_live_host_is_missed_at_the_second_look),
+		cmocka_unit_test(a_host_is_missed_in_no_ledger_but_its_own),
+		cmocka_unit_test(the_roll_does_not_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of the compiler, private to this directory. weir_image_build calls them in this
+ * order on a zeroed image; each fills its share of it, and weir_image_free frees whatever is there.
+ */
+#ifndef WEIR_COMPILE_BUILD_STEPS_H
+#define WEIR_COMPILE_BUILD_STEPS_H
+
+#include <errno.h>
+
+#include "compile/compile.h"
+#include "kind/kind.h"
+#include "tables/rule_kind.h"
+
+/* image->place and image->bit. */
+int weir_compile_order(const struct weir_ruleset *ruleset, struct weir_image *image);
+
+/* Calls that, then makes classes, vectors, prefixes, interfaces, and what the program's configuration says of them. */
+int weir_compile_match(const struct weir_ruleset *ruleset, const struct weir_compile_options *options,
+		       struct weir_image *image, struct weir_diag *diag);
+
+/* Adds to image->prefix_nodes the tries of these sorted prefixes; an address in none has vector `outside`.
+ * Returns 0 or -ENOMEM.
+ */
+int weir_compile_prefixes(struct weir_image *image, const struct weir_image_prefix *prefixes, uint32_t count,
+			  uint32_t outside, uint32_t ret_roots[2]);
+
+/* packet_rules_max and packet_resources_max; refuses what exceeds them. Needs the match and the rule
+ * lists of image->resources.
+ */
+int weir_compile_meet(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
+
+/* What a rule comes to (terms.c). */
+struct weir_terms {
+	enum weir_kind_id kind;
+	bool is_meter;		   /* a hidden rule of meters.c */
+	bool has_window;	   /* keeps a window at its slot */
+	bool moves;		   /* the controller computes its threshold */
+	bool warms_flows;	   /* the program does, flow by flow */
+	uint32_t meter;		   /* place of the meter it reads, if its kind reads one */
+	uint64_t units;		   /* threshold; of one that moves, what holds without a controller */
+	uint64_t units_max;	   /* the most it can be, and those of its overrides */
+	struct weir_cost cost;	   /* if the kind has one: of the exact threshold that `units` is the floor of */
+	struct weir_tokens tokens; /* if the kind has them; its clock starts at 0, and it has no mark yet */
+	struct weir_warm_up warm_up;
+	struct weir_memory_adaptive memory;
+};
+
+/* All but `meter`. Fails, with the reason in *diag, on numbers too large for the program. */
+int weir_terms_make(const struct weir_ruleset *ruleset, const struct weir_ruleset_rule *rule, struct weir_terms *terms,
+		    struct weir_diag *diag);
+
+/* The rules of a load: the user's, and behind them the meters. */
+struct weir_rule_list {
+	struct weir_ruleset ruleset; /* owns `rules` and the meters' names, and borrows everything else */
+	struct weir_terms *terms;    /* one a rule */
+	size_t user_rules;
+	size_t tracker; /* place of the hidden rule that follows connections for system rules, if there is one */
+};
+
+/* Fills a zeroed list, and image->resources[].meter. Needs image->resources. Free the list also after a failure. */
+int weir_compile_meters(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_rule_list *list,
+			struct weir_diag *diag);
+void weir_rule_list_free(struct weir_rule_list *list);
+
+/* Rules with their storage, timing, slot and threshold, and the descriptions of the instance. */
+int weir_compile_slots(const struct weir_rule_list *list, const struct weir_compile_options *options,
+		       struct weir_image *image, struct weir_diag *diag);
+
+int weir_compile_overrides(const struct weir_ruleset *ruleset, struct weir_image *image, struct weir_diag *diag);
+
+/* Sizes of the tables, and what goes with them. Needs the descriptions and flows_per_cpu. */
+void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			 struct weir_image *image, struct weir_diag *diag);
+
+/* One table: who keeps flows there, and what it holds. */
+struct weir_sizing {
+	enum weir_table_id table;
+	bool (*keeps)(const struct weir_rule_info *rule);
+	uint32_t sets, sets_idle;   /* when somebody uses it, and when nobody does */
+	uint32_t ways;		    /* of a set, as the setting counts */
+	const char *keeping, *what; /* for people: "KEEPING (a number) WHAT" */
+	const char *setting;
+	bool is_told; /* why it keeps its size, by a table that its own is worked out from */
+};
+
+/*
+ * Set the size of one table. One that holds flows of a running rule keeps its size: another size would need another
+ * map, and lose them. One that nobody uses gets the least a map can have.
+ */
+void weir_size_table(struct weir_image *image, const struct weir_previous *previous, const struct weir_sizing *sizing,
+		     struct weir_diag *diag);
+
+static inline uint32_t weir_round_up_power_of_two(uint64_t value)
+{
+	uint64_t power = 1;
+
+	while (power < value && power < 1u << 31)
+		power *= 2;
+	return (uint32_t)power;
+}
+
+/* The least power of two that is at least places / places_of_set. */
+uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set);
+
+/* Sets of a table that all CPUs share, for flows_per_cpu flows. */
+uint32_t weir_shared_sets(const struct weir_image *image);
+
+/* Can the words of penalties tell times apart that lie span_ns apart? -EINVAL, with the reason in *diag. */
+int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag);
+
+/* Is any rule in use such a one? */
+bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
+		   uint32_t count);
+
+/*
+ * Turn ruleset->listed into what the list maps hold, word for word, and set what config says of it. Time and memory
+ * grow with the number of prefixes, however they nest. -errno with its reason in *diag.
+ */
+int weir_compile_lists(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
+		       struct weir_diag *diag);
+/* Then, for timed entries, the prefixes themselves. */
+int weir_compile_listed(const struct weir_ruleset *ruleset, struct weir_config *config, struct weir_image_lists *lists,
+			struct weir_diag *diag);
+void weir_lists_free(struct weir_image_lists *lists);
+
+static inline int weir_compile_no_memory(struct weir_diag *diag)
+{
+	return weir_diag_fail(diag, ENOMEM, NULL, "cannot compile the rules");
+}
+
+/* ---- sets of resources ---- */
+
+/* The number of the lowest bit. Loops over a set go `for (bits = set; bits; bits &= bits - 1)`. */
+static inline unsigned int weir_lowest_bit(uint64_t bits)
+{
+	return (unsigned int)__builtin_ctzll(bits);
+}
+
+static inline void weir_vector_add(struct weir_vector *set, size_t resource)
+{
+	set->word[resource / 64] |= 1ull << resource % 64;
+	set->summary |= 1ull << resource / 64;
+}
+
+static inline void weir_vector_remove(struct weir_vector *set, size_t resource)
+{
+	set->word[resource / 64] &= ~(1ull << resource % 64);
+	if (!set->word[resource / 64])
+		set->summary &= ~(1ull << resource / 64);
+}
+
+static inline bool weir_vector_has(const struct weir_vector *set, size_t resource)
+{
+	return set->word[resource / 64] >> resource % 64 & 1;
+}
+
+/* Words beyond the summary are zero, so that vectors can be compared as memory. */
+static inline void weir_vector_and(struct weir_vector *set, const struct weir_vector *other)
+{
+	unsigned int i;
+
+	for (uint64_t bits = set->summary; bits; bits &= bits - 1) {
+		i = weir_lowest_bit(bits);
+		set->word[i] &= other->word[i];
+		if (!set->word[i])
+			set->summary &= ~(1ull << i);
+	}
+}
+
+static inline void weir_vector_or(struct weir_vector *set, const struct weir_vector *other)
+{
+	unsigned int i;
+
+	for (uint64_t bits = other->summary; bits; bits &= bits - 1) {
+		i = weir_lowest_bit(bits);
+		set->word[i] |= other->word[i];
+	}
+	set->summary |= other->summary;
+}
+
+static inline void weir_vector_subtract(struct weir_vector *set, const struct weir_vector *other)
+{
+	unsigned int i;
+
+	for (uint64_t bits = set->summary & other->summary; bits; bits &= bits - 1) {
+		i = weir_lowest_bit(bits);
+		set->word[i] &= ~other->word[i];
+		if (!set->word[i])
+			set->summary &= ~(1ull << i);
+	}
+}
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a rule keeps over a reload: the slot of before, if it is the same rule still and its table remembers it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/util.h"
+#include "compile/build_steps.h"
+#include "compile/slotting.h"
+
+/* ---- storage ---- */
+
+bool weir_slot_fits(const struct slotting *slotting, const struct weir_ruleset_rule *rule, enum weir_storage storage)
+{
+	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
+	uint64_t units_most = WEIR_MEDIUM_THRESHOLD_MAX;
+
+	if (storage == WEIR_STORAGE_NARROW) {
+		if (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster || rule->counts_bytes)
+			return false;
+		units_most = WEIR_NARROW_THRESHOLD_MAX;
+	}
+	return terms->has_window && !terms->is_meter && weir_slot_has_flows(slotting, rule) &&
+	       terms->units_max <= units_most && weir_slot_bucket_ns(rule) >= WEIR_NARROW_BUCKET_NS_MIN &&
+	       slotting->span_ns / weir_slot_bucket_ns(rule) < 1ull << 32;
+}
+
+/* ---- what is kept ---- */
+
+/* Names of at most WEIR_NAME_BYTES, perhaps without a zero: maps are not to be trusted. */
+struct named_slot {
+	const char *name;
+	const char *resource_name; /* of a rule; meters of different resources share their name */
+	uint32_t slot;
+};
+
+static int compare_named_slots(const void *left, const void *right)
+{
+	const struct named_slot *a = left, *b = right;
+
+	return strncmp(a->name, b->name, WEIR_NAME_BYTES)
+		       ?: strncmp(a->resource_name, b->resource_name, WEIR_NAME_BYTES);
+}
+
+static uint32_t find_named_slot(const struct named_slot *named, size_t count, const char *name,
+				const char *resource_name)
+{
+	const struct named_slot wanted = {.name = name, .resource_name = resource_name}, *found;
+
+	found = count ? bsearch(&wanted, named, count, sizeof(*named), compare_named_slots) : NULL;
+	return found ? found->slot : NONE;
+}
+
+/* The slots in use before this load, by the names of their rule and its resource. */
+static int name_rule_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->rule_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->rule_slots; i++) {
+		if (previous->rules[i].state == WEIR_SLOT_USED)
+			named[count++] =
+				(struct named_slot){previous->rules[i].name, previous->rules[i].resource_name, i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+static int name_resource_slots(const struct weir_previous *previous, struct named_slot **ret_named, size_t *ret_count)
+{
+	struct named_slot *named;
+	size_t count = 0;
+	uint32_t i;
+
+	named = calloc(previous->resource_slots + 1ul, sizeof(*named));
+	if (!named)
+		return -ENOMEM;
+	for (i = 0; i < previous->resource_slots; i++) {
+		if (previous->resources[i].state == WEIR_SLOT_USED)
+			named[count++] = (struct named_slot){previous->resources[i].name, "", i};
+	}
+	qsort(named, count, sizeof(*named), compare_named_slots);
+	*ret_named = named;
+	*ret_count = count;
+	return 0;
+}
+
+/* The first member in which two identities differ, as rule files call it. */
+static const char *name_difference(const struct weir_rule_identity *a, const struct weir_rule_identity *b)
+{
+	if (a->metric != b->metric)
+		return "another metricType";
+	if (a->interval_ns != b->interval_ns)
+		return "another statIntervalInMs";
+	if (a->samples != b->samples)
+		return "another sampleCount";
+	if (a->window != b->window)
+		return "another window";
+	return a->counts_bytes != b->counts_bytes ? "another unit" : "another flow key";
+}
+
+/* What makes the rule another than the one described; NULL: it is the same. */
+static const char *find_difference(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+				   const struct weir_rule_info *info)
+{
+	struct weir_rule_identity identity = weir_slot_identity_of(slotting, rule);
+
+	/* What a breaker counts depends on these. */
+	if (weir_is_breaker(info) && info->breaker.strategy != rule->breaker.strategy)
+		return "another strategy";
+	if (weir_is_breaker(info) && info->breaker.max_rt_ns != rule->breaker.max_rt_ns)
+		return "another maxAllowedRtMs";
+	if (memcmp(&info->identity, &identity, sizeof(identity)))
+		return name_difference(&info->identity, &identity);
+	/* An observer's meter has its name: an earlier load may have had a rule of that name on that resource. */
+	if (info->is_meter != weir_slot_terms_of(slotting, rule)->is_meter)
+		return "it was no rule of its own";
+	if (weir_kind_of_info(info)->has_interval && info->timing >= slotting->previous->timing_count)
+		return "its description is damaged";
+	return NULL;
+}
+
+bool weir_slot_is_forgotten(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			    const struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
+	const struct weir_kind *kind = weir_kinds[terms->kind];
+	uint64_t idle_ns;
+
+	if (!info->flows_until_ns || !weir_slot_has_flows(slotting, rule))
+		return true;
+	idle_ns = slotting->now_ns > info->flows_until_ns ? slotting->now_ns - info->flows_until_ns : 0;
+	if (kind->flow_memory_ns && idle_ns < kind->flow_memory_ns(rule))
+		return false;
+	if (!terms->warms_flows)
+		return true;
+	/* From no token at all, by a refill a second; the second begun, and the sync of what had passed. */
+	return terms->warm_up.refill_below &&
+	       idle_ns / WEIR_NSEC_PER_SEC >= terms->warm_up.max / terms->warm_up.refill + 3;
+}
+
+uint64_t weir_slot_digest_of_overrides(const struct weir_ruleset_rule *rule)
+{
+	const uint64_t field = rule->override_field;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < rule->override_count; i++) {
+		const struct weir_override *override = &rule->overrides[i];
+		uint64_t digest = weir_digest(WEIR_DIGEST_BASIS, &field, sizeof(field));
+
+		digest = weir_digest(digest, &override->prefix.family, sizeof(override->prefix.family));
+		digest = weir_digest(digest, &override->prefix.bits, sizeof(override->prefix.bits));
+		digest = weir_digest(digest, override->prefix.address, sizeof(override->prefix.address));
+		digest = weir_digest(digest, &override->threshold_micro, sizeof(override->threshold_micro));
+		sum += digest *
+		       (digest >> 32 | 1); /* FNV is nearly linear, and a sum of what is linear hides changes */
+	}
+	return rule->override_count && !sum ? 1 : sum;
+}
+
+/* Whether rows and flows may go on by what they noted under the rule's last load. */
+static bool has_same_limits(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			    const struct weir_rule_info *info)
+{
+	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
+
+	return (info->threshold_word & WEIR_THRESHOLD_MASK) == terms->units &&
+	       info->overrides_digest == weir_slot_digest_of_overrides(rule) &&
+	       !(terms->warms_flows && memcmp(&info->warm_up, &terms->warm_up, sizeof(terms->warm_up)));
+}
+
+/* A row notes a version for a window, a flow that warms up for a second. What was noted by the program before, until
+ * the links had this load's: REPLACED_NS.
+ */
+static bool are_versions_forgotten(const struct slotting *slotting, const struct weir_rule_info *info)
+{
+	return !info->versions_since_ns ||
+	       slotting->now_ns > info->versions_since_ns + weir_slot_window_memory_ns(&info->identity) + REPLACED_NS;
+}
+
+static void warn_of_no_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			       const struct weir_rule_info *info)
+{
+	uint64_t memory_ns = weir_slot_window_memory_ns(&info->identity) + REPLACED_NS;
+	unsigned long long seconds = memory_ns / WEIR_NSEC_PER_SEC + 1;
+
+	weir_diag_warning(slotting->diag, &rule->place, NULL, NULL,
+			  "rule '%s' has had %u limits within one window: until it is loaded again in %llu s or later, "
+			  "its packets are judged anew one by one, which costs time",
+			  rule->name, WEIR_VERSIONS / 2, seconds);
+}
+
+/*
+ * Version of the threshold: rows that know of another must ask again whether they are full, what they have leased,
+ * which override they are under; flows that warm up compute anew. Versions come round, and a row may have slept
+ * meanwhile. So there are two halves of them, and the first one of a half is taken only when nothing remembers the
+ * half any more: when it was left, the time was noted. Otherwise the threshold goes without a version, and costs a
+ * fresh look with every packet, until a later load.
+ */
+static void plan_version(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			 const struct weir_rule_info *info, struct plan *plan)
+{
+	uint8_t version = info->threshold_word >> WEIR_THRESHOLD_BITS, next = version % WEIR_VERSIONS + 1;
+	bool is_forgotten = are_versions_forgotten(slotting, info);
+
+	plan->version = version;
+	plan->versions_since_ns = info->versions_since_ns;
+	if (version == WEIR_VERSION_NONE ? !is_forgotten : has_same_limits(slotting, rule, info))
+		return;
+	plan->version = next;
+	if (version > WEIR_VERSIONS || next % (WEIR_VERSIONS / 2) == 1) {
+		plan->versions_since_ns = slotting->now_ns;
+		if (version > WEIR_VERSIONS || !is_forgotten)
+			plan->version = WEIR_VERSION_NONE;
+	}
+	if (plan->version == WEIR_VERSION_NONE && weir_slot_terms_of(slotting, rule)->has_window)
+		warn_of_no_version(slotting, rule, info);
+}
+
+/* Why rows of this storage cannot hold the rule's window, which they have held so far. */
+static const char *why_no_fit(const struct weir_ruleset_rule *rule, enum weir_storage storage)
+{
+	if (storage == WEIR_STORAGE_NARROW && (rule->strategy != WEIR_STRATEGY_DIRECT || rule->cluster))
+		return "rows of a threshold that moves are larger than those that hold them";
+	return "its threshold, or that of an override, outgrew the rows that hold them";
+}
+
+static void tell_emptied(const struct slotting *slotting, const struct weir_ruleset_rule *rule, const char *why)
+{
+	const char *hint =
+		"'weir reload --fresh FILE...' does so, without a gap: each of its flows may then have a whole "
+		"threshold within its first interval, beside what it has had";
+
+	switch (slotting->emptied) {
+	case WEIR_EMPTIED_REFUSED:
+		weir_diag_error(slotting->diag, &rule->place, NULL, hint,
+				"rule '%s' would start with empty windows: %s", rule->name, why);
+		break;
+	case WEIR_EMPTIED_TO_BE_REFUSED:
+		weir_diag_warning(slotting->diag, &rule->place, NULL, hint,
+				  "a reload is refused, as rule '%s' would start with empty windows: %s", rule->name,
+				  why);
+		break;
+	case WEIR_EMPTIED_TOLD:
+		weir_diag_warning(slotting->diag, &rule->place, NULL, NULL, "rule '%s' starts with empty windows: %s",
+				  rule->name, why);
+	}
+}
+
+/* Why a rule that is the same begins with empty windows all the same, which is told; NULL: it does not. */
+static const char *starts_anew(const struct slotting *slotting, const struct weir_ruleset_rule *rule,
+			       const struct weir_rule_info *info)
+{
+	bool shares_flows = weir_shares_flows(info);
+	const char *why = NULL;
+
+	/* Cells of these rows could not hold it, and windows cannot move between tables. */
+	if (weir_has_window(info) && weir_slot_terms_of(slotting, rule)->has_window &&
+	    (info->storage == WEIR_STORAGE_NARROW || info->storage == WEIR_STORAGE_MEDIUM) &&
+	    !weir_slot_fits(slotting, rule, info->storage))
+		why = why_no_fit(rule, info->storage);
+	else if (!shares_flows && !weir_slot_is_forgotten(slotting, rule, info))
+		why = "at its place there are still flows of a rule before it";
+	if (why)
+		tell_emptied(slotting, rule, why);
+	return why;
+}
+
+static void keep_rule(struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t slot, struct plan *plan)
+{
+	const struct weir_rule_info *info = &slotting->previous->rules[slot];
+	const struct weir_terms *terms = weir_slot_terms_of(slotting, rule);
+
+	plan->why_anew = find_difference(slotting, rule, info) ?: starts_anew(slotting, rule, info);
+	if (plan->why_anew)
+		return;
+	plan->slot = slot;
+	plan_version(slotting, rule, info, plan);
+	slotting->image->kept_rules += !terms->is_meter;
+	/* With no windows to keep, the best rows for them are chosen anew. */
+	if (weir_has_window(info) && terms->has_window) {
+		plan->storage = info->storage;
+		plan->timing = info->timing;
+	}
+}
+
+int weir_slot_keep_rules(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	const struct weir_ruleset_rule *rule;
+	size_t count, i, mistakes;
+	uint32_t slot;
+
+	if (name_rule_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	mistakes = slotting->diag->errors;
+	for (i = 0; i < slotting->ruleset->rule_count; i++) {
+		rule = &slotting->ruleset->rules[i];
+		slotting->plans[i] = (struct plan){.slot = NONE, .timing = NONE, .version = 1};
+		slot = find_named_slot(named, count, rule->name, weir_slot_resource_of(slotting, rule)->name);
+		if (slot != NONE)
+			keep_rule(slotting, rule, slot, &slotting->plans[i]);
+	}
+	return slotting->diag->errors > mistakes ? -EINVAL : 0;
+}
+
+int weir_slot_keep_resources(struct slotting *slotting)
+{
+	_cleanup_(weir_freep) struct named_slot *named = NULL;
+	size_t count, i;
+
+	if (name_resource_slots(slotting->previous, &named, &count))
+		return weir_compile_no_memory(slotting->diag);
+	for (i = 0; i < slotting->ruleset->resource_count; i++)
+		slotting->resource_slots[i] = find_named_slot(named, count, slotting->ruleset->resources[i].name, "");
+	return 0;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The flow tables: which of them a load needs, and how large. Each kind knows its own; here is what all do. */
+#include "compile/build_steps.h"
+
+#include <stdio.h>
+
+/* Planned times, and warm-up per flow: the least that a table has which is used at all. Chosen, not derived. */
+#define SHARED_SETS_MIN 64u
+
+bool weir_any_rule(bool (*is_such)(const struct weir_rule_info *rule), const struct weir_rule_info *rules,
+		   uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (rules[i].state == WEIR_SLOT_USED && is_such(&rules[i]))
+			return true;
+	}
+	return false;
+}
+
+static void warn_of_kept(uint32_t sets, const struct weir_sizing *sizing, struct weir_diag *diag)
+{
+	char hint[96];
+
+	snprintf(hint, sizeof(hint), "detach and attach again to change %s", sizing->setting);
+	weir_diag_warning(diag, NULL, NULL, hint, "the %s %u %s: a reload does not change that", sizing->keeping,
+			  sets * sizing->ways, sizing->what);
+}
+
+void weir_size_table(struct weir_image *image, const struct weir_previous *previous, const struct weir_sizing *sizing,
+		     struct weir_diag *diag)
+{
+	const bool is_needed = weir_any_rule(sizing->keeps, image->rule_info, image->rule_slots);
+	const uint32_t sets = is_needed ? sizing->sets : sizing->sets_idle;
+	const uint32_t before = previous->sizes[sizing->table];
+	const bool is_kept = before && weir_any_rule(sizing->keeps, previous->rules, previous->rule_slots);
+
+	if (is_kept && sets != before && sets != sizing->sets_idle && !sizing->is_told)
+		warn_of_kept(before, sizing, diag);
+	image->config.sizes[sizing->table] = is_kept ? before : sets;
+}
+
+uint32_t weir_sets_for(uint32_t places, uint32_t places_of_set)
+{
+	uint32_t sets = 1;
+
+	while ((uint64_t)sets * places_of_set < places)
+		sets *= 2;
+	return sets;
+}
+
+/* 1.75 times as many places as one CPU keeps flows: sets fill unevenly. */
+uint32_t weir_shared_sets(const struct weir_image *image)
+{
+	uint64_t wanted = 2ull * image->flows_per_cpu / (WEIR_FLOW_WAYS + 1);
+	uint32_t sets = SHARED_SETS_MIN;
+
+	while (sets < wanted && sets < 1u << 31)
+		sets *= 2;
+	return sets;
+}
+
+/* WarmUp is no kind: rules of several kinds warm up. */
+static void size_warming(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_sizing warming = {
+		.keeps = weir_warms_flows,
+		.sets = weir_shared_sets(image),
+		.sets_idle = 1,
+		.table = WEIR_TABLE_WARMING_FLOWS,
+		.ways = WEIR_FLOW_WAYS,
+		.keeping = "table of warming flows keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	weir_size_table(image, previous, &warming, diag);
+}
+
+/* ---- penalties, which are no kind either ---- */
+
+int weir_penalties_check_span(uint64_t span_ns, struct weir_diag *diag)
+{
+	const uint64_t penalty_ns_max = UINT32_MAX * 1000000ull; /* blockDurationMaxInMs */
+
+	/* Their words hold so many bits of the clock that two less than half a turn apart can be told apart. */
+	if (span_ns < (WEIR_LAST_MASK >> 1) - 2 * penalty_ns_max)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "replay the part before and the part after by themselves",
+			"blockDurationInMs can look back over 4.2 years, and these packets lie further apart");
+	return -EINVAL;
+}
+
+static void size_penalties(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const struct weir_sizing penalties = {
+		.keeps = weir_penalises_flows,
+		.sets = weir_shared_sets(image),
+		.sets_idle = 1,
+		.table = WEIR_TABLE_PENALISED_FLOWS,
+		.ways = WEIR_FLOW_WAYS,
+		.keeping = "table of penalties keeps its",
+		.what = "places",
+		.setting = "flowsPerCpu",
+	};
+
+	weir_size_table(image, previous, &penalties, diag);
+	image->config.sizes[WEIR_TABLE_PENALTY_KEYS] = image->config.sizes[WEIR_TABLE_PENALISED_FLOWS] * WEIR_FLOW_WAYS;
+}
+
+/* ---- ghosts ---- */
+
+static bool leaves_two_ghosts(const struct weir_rule_info *rule)
+{
+	return weir_penalises_flows(rule) && (weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule));
+}
+
+/* Of four flows for each that has a place. */
+static void size_ghosts(const struct weir_previous *previous, struct weir_image *image, struct weir_diag *diag)
+{
+	const uint32_t each = weir_any_rule(leaves_two_ghosts, image->rule_info, image->rule_slots) ? 2 : 1;
+	const struct weir_sizing ghosts = {
+		.table = WEIR_TABLE_GHOSTS,
+		.keeps = weir_leaves_ghosts,
+		.sets = weir_shared_sets(image) * each,
+		.is_told = true,
+	};
+
+	weir_size_table(image, previous, &ghosts, diag);
+}
+
+/* What a table has in every load; kinds say more of theirs. */
+static void size_fixed(const struct weir_image *image, __u32 sizes[WEIR_TABLE_COUNT])
+{
+	const uint32_t rules = image->rule_slots, resources = image->resource_slots;
+
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, size, ...)                            \
+	sizes[WEIR_TABLE_##identifier] = size;
+#include "weir_tables.def"
+#undef TABLE
+	sizes[WEIR_TABLE_THRESHOLDS] = image->rule_count;
+	if (image->config.notes_offenders)
+		sizes[WEIR_TABLE_OFFENDERS] = image->config.cpus * WEIR_OFFENDER_SETS;
+	sizes[WEIR_TABLE_OFFENDER_KEYS] = sizes[WEIR_TABLE_OFFENDERS] * WEIR_OFFENDER_WAYS;
+}
+
+void weir_compile_tables(const struct weir_settings *settings, const struct weir_previous *previous,
+			 struct weir_image *image, struct weir_diag *diag)
+{
+	static const struct weir_previous first_load;
+	const struct weir_previous *before = previous ? previous : &first_load;
+
+	size_fixed(image, image->config.sizes);
+	for (enum weir_kind_id id = 0; id < WEIR_KIND_COUNT; id++)
+		if (weir_kinds[id]->size_tables)
+			weir_kinds[id]->size_tables(settings, before, image, diag);
+	size_warming(before, image, diag);
+	size_penalties(before, image, diag);
+	size_ghosts(before, image, diag);
+	image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES] = settings->timed_entries;
+	image->config.has_timed = settings->timed_entries > 0;
+}
+
+/* ---- what they take ---- */
+
+uint32_t weir_table_entries(enum weir_table_id table, uint32_t size)
+{
+	const uint32_t n = size;
+
+	switch (table) {
+#define TABLE(identifier, map, map_type, key, value, flags, row, bytes, version, rule, entries, ...)                   \
+	case WEIR_TABLE_##identifier:                                                                                  \
+		return (entries) ?: 1;
+#include "weir_tables.def"
+#undef TABLE
+	default:
+		return 1;
+	}
+}
+
+/*
+ * The kernel notes for each four bytes of per-CPU memory, once for all CPUs, which cgroup pays for them, by a pointer
+ * (obj_exts in mm/percpu.c, since Linux 5.9; not when booted with cgroup.memory=nokmem): as much as two CPUs' more.
+ */
+#define NOTED_CPUS 2u
+
+static uint64_t percpu_memory(uint64_t bytes, uint32_t cpus)
+{
+	return bytes * (cpus + NOTED_CPUS);
+}
+
+/* The kernel's hash has a bucket of 16 bytes for each entry there is room for, rounded up to a power of two; its
+ * entries and those of a trie come as they are used.
+ */
+#define MEMORY_OF_ARRAY(entries, bytes, cpus) ((uint64_t)(entries) * (bytes))
+#define MEMORY_OF_PERCPU_ARRAY(entries, bytes, cpus) percpu_memory((uint64_t)(entries) * (bytes), cpus)
+#define MEMORY_OF_HASH(entries, bytes, cpus) (16ull * weir_round_up_power_of_two(entries))
+#define MEMORY_OF_LPM_TRIE(entries, bytes, cpus) 0
+
+uint64_t weir_table_memory(const struct weir_image *image, enum weir_table_id table, uint32_t cpus,
+			   struct weir_image_memory *memory)
+{
+	const uint32_t size = image->config.sizes[table], count = weir_table_entries(table, size);
+	uint64_t bytes = 0;
+
+	if (!size)
+		return 0;
+	switch (table) {
+#define TABLE(identifier, map, map_type, key, value, flags, row, row_bytes, version, rule, entries, part, ...)         \
+	case WEIR_TABLE_##identifier:                                                                                  \
+		bytes = MEMORY_OF_##map_type(count, sizeof(value), cpus);                                              \
+		memory->part += bytes;                                                                                 \
+		break;
+#include "weir_tables.def"
+#undef TABLE
+	default:
+		break;
+	}
+	return bytes;
+}
+
+/* What an override takes in the kernel's trie: its key and value, an inner node for every other, and the
+ * allocator's rounding. Chosen, not derived.
+ */
+#define OVERRIDE_BYTES 128
+
+void weir_image_memory(const struct weir_image *image, uint32_t cpus, struct weir_image_memory *ret_memory)
+{
+	struct weir_image_memory memory = {};
+
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		weir_table_memory(image, table, cpus, &memory);
+	memory.narrow_table += (uint64_t)weir_image_note_sets(image) * WEIR_NOTES_BYTES;
+	/* What the program has of its own on each CPU. */
+	memory.counters += percpu_memory((uint64_t)WEIR_TIMINGS_MAX * WEIR_CLOCK_BYTES, cpus);
+	/* The tables of a generation have room for the largest load, whatever is in them. */
+	memory.matching += sizeof(struct weir_generation) + (uint64_t)image->vector_count * sizeof(struct weir_vector) +
+			   (uint64_t)image->prefix_node_count * sizeof(struct weir_prefix_node) +
+			   (uint64_t)image->override_count * OVERRIDE_BYTES +
+			   (uint64_t)weir_image_interface_entries(image) * 2 * sizeof(__u64);
+	memory.lists += weir_lists_memory(&image->lists);
+	memory.total = memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
+		       memory.remnants + memory.shared + memory.connections + memory.breakers + memory.lone_rows +
+		       memory.counters + memory.offenders + memory.events + memory.matching + memory.lists;
+	*ret_memory = memory;
+}

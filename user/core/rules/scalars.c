@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rules/scalars.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "rules/interface_words.h"
+#include "rules/scalar_internal.h"
+
+const char *const weir_tcp_flag_names[WEIR_TCP_FLAG_COUNT] = {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"};
+
+#define KEY_FIELD_NAME(constant, name, member, part, form) name,
+
+const char *const weir_key_field_names[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_NAME)};
+
+const char *const weir_window_names[WEIR_WINDOW_COUNT] = {"leap", "strict", "smooth", "tokens"};
+
+const char *const weir_strategy_names[WEIR_STRATEGY_COUNT] = {"Direct", "WarmUp", "MemoryAdaptive"};
+
+const char *const weir_behavior_names[WEIR_BEHAVIOR_COUNT] = {"Reject", "Throttling"};
+
+const char *const weir_relation_names[WEIR_RELATION_COUNT] = {"CurrentResource", "AssociatedResource"};
+
+const char *const weir_system_metric_names[WEIR_SYSTEM_COUNT] = {"",	       "Load",	  "AvgRT", "Concurrency",
+								 "InboundQPS", "CpuUsage"};
+
+/* Names as in IANA's registry and /etc/protocols, which is not read: a rule must mean the same on every host. */
+static const struct protocol {
+	const char *name;
+	uint8_t number;
+} protocols[] = {
+	{"icmp", 1},  {"igmp", 2},   {"ipip", 4},   {"tcp", 6},	    {"udp", 17},       {"dccp", 33},  {"ipv6", 41},
+	{"gre", 47},  {"esp", 50},   {"ah", 51},    {"icmpv6", 58}, {"ipv6-icmp", 58}, {"eigrp", 88}, {"ospf", 89},
+	{"pim", 103}, {"vrrp", 112}, {"l2tp", 115}, {"sctp", 132},  {"udplite", 136},
+};
+
+/* RFC 3246 (EF), 2597 (AF: eight times the class, twice the drop precedence), 2474 (CS) and 8622 (LE). */
+const struct weir_number_name weir_dscp_names[] = {
+	{"ef", 46},   {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18}, {"af22", 20}, {"af23", 22}, {"af31", 26},
+	{"af32", 28}, {"af33", 30}, {"af41", 34}, {"af42", 36}, {"af43", 38}, {"cs0", 0},   {"cs1", 8},	  {"cs2", 16},
+	{"cs3", 24},  {"cs4", 32},  {"cs5", 40},  {"cs6", 48},	{"cs7", 56},  {"le", 1},    {NULL, 0},
+};
+
+/* ---- words ---- */
+
+const char *weir_protocol_name(uint8_t protocol)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (protocols[i].number == protocol)
+			return protocols[i].name;
+	return NULL;
+}
+
+static bool is_protocol(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++)
+		if (strlen(protocols[i].name) == bytes && !strncasecmp(text, protocols[i].name, bytes))
+			return true;
+	return false;
+}
+
+/* What is no protocol of IP's, and what to write for it. */
+static bool advise_protocol(const char *text, struct weir_refusal *refusal)
+{
+	static const char *const every[] = {"any", "all", "ip", "*", "both"};
+	static const struct {
+		const char *name, *protocol;
+		unsigned int port;
+	} services[] = {
+		{"http", "tcp", 80},  {"https", "tcp", 443}, {"ssh", "tcp", 22},
+		{"smtp", "tcp", 25},  {"dns", "udp", 53},    {"ntp", "udp", 123},
+		{"quic", "udp", 443}, {"snmp", "udp", 161},  {"telnet", "tcp", 23},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(every); i++)
+		if (!strcasecmp(text, every[i])) {
+			weir_advise(refusal, "leave 'protocol' out: then any is meant");
+			return true;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (!strcasecmp(text, services[i].name)) {
+			weir_advise(refusal, "write 'protocol: %s' and 'destinationPort: %u'", services[i].protocol,
+				    services[i].port);
+			return true;
+		}
+	if (text[0] == '!') {
+		weir_advise(refusal, "%s", WEIR_NO_ALL_BUT);
+		return true;
+	}
+	return weir_value_advise_list(text, ",/|+&; ", is_protocol, refusal);
+}
+
+int weir_parse_protocol(const char *text, uint8_t *ret_protocol, struct weir_refusal *reterr_refusal)
+{
+	const char *nearest;
+	uint64_t number;
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		if (!strcmp(text, protocols[i].name)) {
+			*ret_protocol = protocols[i].number;
+			return 0;
+		}
+	}
+	if (isdigit((unsigned char)text[0]) || text[0] == '-') {
+		err = weir_parse_number(text, 0, 255, &number, reterr_refusal);
+		if (!err)
+			*ret_protocol = number;
+		return err;
+	}
+	nearest = weir_nearest(text, protocols, ARRAY_SIZE(protocols), sizeof(protocols[0]));
+	weir_refuse(reterr_refusal, "'%.*s' is not a known protocol", WEIR_SHOWN(text));
+	if (advise_protocol(text, reterr_refusal))
+		return -EINVAL;
+	if (nearest)
+		return weir_advise(reterr_refusal, "did you mean '%s'? a number, 0 to 255, will do too", nearest);
+	return weir_advise(reterr_refusal,
+			   "write its number, 0 to 255, or tcp, udp, sctp, icmp, icmpv6, gre, esp, ah ...");
+}
+
+/* The bit of the flag that `bytes` bytes at `text` name, or 0. */
+static uint8_t tcp_flag(const char *text, size_t bytes)
+{
+	for (int bit = 0; bit < WEIR_TCP_FLAG_COUNT; bit++)
+		if (bytes == 3 && !strncmp(text, weir_tcp_flag_names[bit], bytes))
+			return 1 << bit;
+	return 0;
+}
+
+int weir_parse_tcp_flags(const char *text, struct weir_tcp_flags *ret_flags, struct weir_refusal *reterr_refusal)
+{
+	struct weir_tcp_flags flags = {};
+
+	for (const char *at = text;; at++) {
+		size_t bytes;
+		uint8_t bit, *side;
+
+		at += strspn(at, " ");
+		side = *at == '!' ? &flags.clear : &flags.set;
+		at += *at == '!';
+		bytes = strcspn(at, ", ");
+		bit = tcp_flag(at, bytes);
+		if (!bit) {
+			weir_refuse(reterr_refusal, "'%.*s' is no TCP flag", bytes > 60 ? 60 : (int)bytes, at);
+			for (int i = 0; i < WEIR_TCP_FLAG_COUNT && bytes == 3; i++)
+				if (!strncasecmp(at, weir_tcp_flag_names[i], bytes))
+					return weir_advise(reterr_refusal, "did you mean '%s'?",
+							   weir_tcp_flag_names[i]);
+			return weir_advise(reterr_refusal,
+					   "flags are fin syn rst psh ack urg ece cwr, separated by commas, '!' "
+					   "before those that must not be set: \"syn,!ack\"");
+		}
+		*side |= bit;
+		at += bytes;
+		at += strspn(at, " ");
+		if (!*at)
+			break;
+		if (*at != ',') {
+			weir_refuse(reterr_refusal, "TCP flags '%.*s' are not separated by commas", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal, "write them as \"syn,!ack\"");
+		}
+	}
+	if (flags.set & flags.clear) {
+		weir_refuse(reterr_refusal, "'%.*s' wants one flag both set and not set", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "name each flag once; for either of two, write a list: [syn, fin]");
+	}
+	*ret_flags = flags;
+	return 0;
+}
+
+static int parse_word(const char *text, const struct word *words, size_t count, uint8_t *ret_bits,
+		      struct weir_refusal *reterr_refusal)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(text, words[i].name)) {
+			*ret_bits = words[i].bits;
+			return 0;
+		}
+	}
+	weir_refuse(reterr_refusal, "'%.*s' is not known", WEIR_SHOWN(text));
+	for (size_t i = 0; i < count; i++)
+		used += snprintf(reterr_refusal->hint + used, sizeof(reterr_refusal->hint) - used, "%s%s",
+				 i == 0		 ? "write "
+				 : i + 1 < count ? ", "
+						 : " or ",
+				 words[i].name);
+	return -EINVAL;
+}
+
+int weir_parse_fragment(const char *text, uint8_t *ret_fragments, struct weir_refusal *reterr_refusal)
+{
+	static const struct word words[] = {
+		{"none", 1 << WEIR_FRAGMENT_NONE},
+		{"first", 1 << WEIR_FRAGMENT_FIRST},
+		{"later", 1 << WEIR_FRAGMENT_LATER},
+		{"any", 1 << WEIR_FRAGMENT_FIRST | 1 << WEIR_FRAGMENT_LATER},
+	};
+
+	return parse_word(text, words, ARRAY_SIZE(words), ret_fragments, reterr_refusal);
+}
+
+int weir_parse_family(const char *text, uint8_t *ret_families, struct weir_refusal *reterr_refusal)
+{
+	static const struct word words[] = {{"ipv4", 1}, {"ipv6", 2}};
+
+	return parse_word(text, words, ARRAY_SIZE(words), ret_families, reterr_refusal);
+}
+
+int weir_parse_interface(const char *text, char ret_word[WEIR_WANTED_BYTES], struct weir_refusal *reterr_refusal)
+{
+	const char *name = text + (text[0] == WEIR_WORD_EXCEPTS);
+	const bool is_pattern = weir_word_is_pattern(name);
+	size_t bytes = strlen(name);
+
+	if (is_pattern && bytes >= WEIR_WANTED_BYTES - 1) {
+		weir_refuse(reterr_refusal, "'%.*s' cannot be a pattern of interface names", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "it has more than %d bytes", WEIR_WANTED_BYTES - 2);
+	}
+	if (!bytes || (!is_pattern && bytes >= IF_NAMESIZE)) {
+		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "interface names have 1 to %d bytes; 'ip link' lists them",
+				   IF_NAMESIZE - 1);
+	}
+	if (!strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/: \t\n\v\f\r")) {
+		weir_refuse(reterr_refusal, "'%.*s' cannot be the name of an interface", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal, "interface names have no '/', ':' or blanks; 'ip link' lists them");
+	}
+	memset(ret_word, 0, WEIR_WANTED_BYTES);
+	memcpy(ret_word, text, strlen(text));
+	return 0;
+}
+
+/* ---- the flow key ---- */
+
+static bool read_prefix_length(const char *text, size_t bytes, uint64_t whole, uint8_t *ret_bits)
+{
+	struct weir_refusal unused;
+	uint64_t bits = 0;
+
+	if (weir_value_parse_digits(text, bytes, 1, whole, &bits, &unused))
+		return false;
+	*ret_bits = bits;
+	return true;
+}
+
+/* The prefix lengths after an address field: "24/56", or one alone where `families` says of which. */
+static int parse_key_lengths(const char *text, const char *lengths, uint8_t families, uint8_t bits[2],
+			     struct weir_refusal *reterr_refusal)
+{
+	const char *slash = strchr(lengths, '/');
+	bool is_valid;
+
+	if (slash) {
+		is_valid = read_prefix_length(lengths, slash - lengths, 32, &bits[0]) &&
+			   read_prefix_length(slash + 1, strlen(slash + 1), 128, &bits[1]);
+	} else if (families == 1) {
+		is_valid = read_prefix_length(lengths, strlen(lengths), 32, &bits[0]);
+	} else if (families == 2) {
+		is_valid = read_prefix_length(lengths, strlen(lengths), 128, &bits[1]);
+	} else {
+		weir_refuse(reterr_refusal, "'%.*s' has one prefix length, but the resource takes IPv4 and IPv6",
+			    WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal,
+				   "write both, first of IPv4 and then of IPv6, as in source/24/56; or say "
+				   "'family: ipv4' in the match");
+	}
+	if (!is_valid) {
+		weir_refuse(reterr_refusal, "'%.*s' has no valid prefix length", WEIR_SHOWN(text));
+		return weir_advise(reterr_refusal,
+				   "write 1 to 32 bits of IPv4 and 1 to 128 of IPv6, as in source/24/56");
+	}
+	return 0;
+}
+
+#define IS_ADDRESS_ADDRESS 1
+#define IS_ADDRESS_PORT 0
+#define IS_ADDRESS_PROTOCOL 0
+#define IS_ADDRESS_NUMBER 0
+#define IS_ADDRESS_VLAN 0
+#define KEY_FIELD_IS_ADDRESS(constant, name, member, part, form) IS_ADDRESS_##form,
+
+static const bool is_address[WEIR_KEY_FIELD_COUNT] = {WEIR_KEY_FIELDS(KEY_FIELD_IS_ADDRESS)};
+
+/* "write source, destination (...), sourcePort, ... or interface". */
+static int advise_key_fields(struct weir_refusal *refusal)
+{
+	size_t used = snprintf(refusal->hint, sizeof(refusal->hint),
+			       "write source, destination (both with /IPv4-prefix/IPv6-prefix if you like)");
+
+	for (int i = 0; i < WEIR_KEY_FIELD_COUNT && used < sizeof(refusal->hint); i++)
+		if (!is_address[i])
+			used += snprintf(refusal->hint + used, sizeof(refusal->hint) - used, "%s %s",
+					 i + 1 < WEIR_KEY_FIELD_COUNT ? "," : " or", weir_key_field_names[i]);
+	return -EINVAL;
+}
+
+static bool is_key_field(const char *text, size_t bytes)
+{
+	for (int i = 0; i < WEIR_KEY_FIELD_COUNT; i++)
+		if (strlen(weir_key_field_names[i]) == bytes && !strncmp(text, weir_key_field_names[i], bytes))
+			return true;
+	return weir_our_word(text, bytes) != NULL;
+}
+
+static int advise_flow_field(const char *text, size_t name_bytes, struct weir_refusal *refusal)
+{
+	const char *meant = weir_our_word(text, name_bytes);
+	char name[32];
+
+	if (weir_value_advise_list(text, ",+&|; ", is_key_field, refusal))
+		return -EINVAL;
+	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
+	/* A short word is near to what was not meant: port to sourcePort. */
+	if (!meant && name_bytes > 4 && name_bytes < sizeof(name))
+		meant = weir_nearest(name, weir_key_field_names, WEIR_KEY_FIELD_COUNT, sizeof(weir_key_field_names[0]));
+	if (meant)
+		return weir_advise(refusal, "did you mean '%s%.20s'?", meant, text + name_bytes);
+	return advise_key_fields(refusal);
+}
+
+int weir_parse_flow_field(const char *text, uint8_t families, struct weir_flow *flow,
+			  struct weir_refusal *reterr_refusal)
+{
+	size_t name_bytes = strcspn(text, "/");
+	const char *lengths = text[name_bytes] ? text + name_bytes + 1 : NULL;
+	uint8_t bits[2] = {32, 128};
+	uint32_t field;
+	int bit = 0, err;
+
+	while (bit < WEIR_KEY_FIELD_COUNT &&
+	       (strncmp(text, weir_key_field_names[bit], name_bytes) || weir_key_field_names[bit][name_bytes]))
+		bit++;
+	if (bit == WEIR_KEY_FIELD_COUNT) {
+		weir_refuse(reterr_refusal, "'%.*s' is no field of a flow key", WEIR_SHOWN(text));
+		return advise_flow_field(text, name_bytes, reterr_refusal);
+	}
+	field = 1u << bit;
+	if (flow->fields & field) {
+		weir_refuse(reterr_refusal, "'%s' is in the flow key twice", weir_key_field_names[bit]);
+		return weir_advise(reterr_refusal, "leave one of them out");
+	}
+	if (lengths && !is_address[bit]) {
+		weir_refuse(reterr_refusal, "'%.*s' has a prefix length, but %s is no address", WEIR_SHOWN(text),
+			    weir_key_field_names[bit]);
+		return weir_advise(reterr_refusal, "write %s alone", weir_key_field_names[bit]);
+	}
+	if (lengths) {
+		err = parse_key_lengths(text, lengths, families, bits, reterr_refusal);
+		if (err)
+			return err;
+	}
+	flow->fields |= field;
+	if (field == WEIR_KEY_SOURCE)
+		memcpy(flow->source_bits, bits, sizeof(bits));
+	if (field == WEIR_KEY_DESTINATION)
+		memcpy(flow->destination_bits, bits, sizeof(bits));
+	return 0;
+}
+
+/* ---- EtherTypes ---- */
+
+/* As in IEEE 802's registry; below 0x600 the field is a length, and LLC follows (802.3, 3.2.6): spanning tree does. */
+static const struct ethertypes {
+	const char *name;
+	struct weir_range range;
+} ethertypes[] = {
+	{"arp", {0x0806, 0x0806}},  {"eapol", {0x888e, 0x888e}}, {"lacp", {0x8809, 0x8809}},
+	{"llc", {0, 0x05ff}},	    {"lldp", {0x88cc, 0x88cc}},	 {"macsec", {0x88e5, 0x88e5}},
+	{"mpls", {0x8847, 0x8848}}, {"pppoe", {0x8863, 0x8864}}, {"ptp", {0x88f7, 0x88f7}},
+	{"rarp", {0x8035, 0x8035}},
+};
+
+static bool read_ethertype(const char *text, uint64_t *ret_number)
+{
+	const char *digits = text + 2;
+	uint64_t number = 0;
+
+	if (strncasecmp(text, "0x", 2))
+		return weir_value_is_digits(text, strlen(text)) &&
+		       weir_value_read_digits(text, strlen(text), 0xffff, ret_number);
+	for (; isxdigit((unsigned char)*digits) && number <= 0xffff; digits++)
+		number = number * 16 +
+			 (isdigit((unsigned char)*digits) ? *digits - '0' : tolower((unsigned char)*digits) - 'a' + 10);
+	*ret_number = number;
+	return digits > text + 2 && !*digits && number <= 0xffff;
+}
+
+int weir_parse_ethertypes(const char *text, void *item, const void *context, struct weir_refusal *reterr_refusal)
+{
+	static const uint16_t judged[] = {0x0800, 0x86dd, 0x8100, 0x88a8};
+	struct weir_range *range = item;
+	const char *nearest;
+	uint64_t number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++)
+		if (!strcmp(text, ethertypes[i].name)) {
+			*range = ethertypes[i].range;
+			return 0;
+		}
+	if (!read_ethertype(text, &number)) {
+		weir_refuse(reterr_refusal, "'%.*s' is no EtherType", WEIR_SHOWN(text));
+		nearest = weir_nearest(text, ethertypes, ARRAY_SIZE(ethertypes), sizeof(ethertypes[0]));
+		if (nearest)
+			return weir_advise(reterr_refusal, "did you mean '%s'?", nearest);
+		return weir_advise(reterr_refusal,
+				   "write a number such as 0x88cc, or arp, eapol, lacp, llc, lldp, macsec, "
+				   "mpls, pppoe, ptp or rarp");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		if (number == judged[i]) {
+			weir_refuse(reterr_refusal, "'%.*s' is IP or a VLAN tag", WEIR_SHOWN(text));
+			return weir_advise(reterr_refusal, "limit it by a resource and a rule");
+		}
+	*range = (struct weir_range){number, number};
+	return 0;
+}
+
+const char *weir_format_ethertypes(const struct weir_range *range, char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ethertypes); i++)
+		if (ethertypes[i].range.low == range->low && ethertypes[i].range.high == range->high)
+			return ethertypes[i].name;
+	snprintf(text, WEIR_ETHERTYPE_TEXT_BYTES, "0x%04x", range->low & 0xffff);
+	return text;
+}

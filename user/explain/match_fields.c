@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "explain/match_fields.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "program/array.h"
+#include "program/copy.h"
+
+/* A table that maps the values of one field to vectors. */
+struct table {
+	uint32_t field;
+	const __u16 *numbers;
+	size_t count;
+};
+
+int weir_resource_bit(const struct weir_object *object, uint32_t place)
+{
+	const struct weir_generation *generation = weir_object_generation(object);
+
+	for (uint32_t bit = 0; bit < weir_object_config(object)->resource_count; bit++)
+		if (generation->place[bit] == place)
+			return (int)bit;
+	return -1;
+}
+
+/* Whether the vector of this number has the bit: 1, 0 or -errno. */
+static int has_bit(int vectors_fd, uint32_t number, uint32_t bit)
+{
+	struct weir_vector vector;
+
+	if (weir_map_look_up(vectors_fd, &number, &vector))
+		return -errno;
+	return vector.word[bit / 64] >> bit % 64 & 1;
+}
+
+/* How many values of the table's field the resource accepts, or -errno. Neighbours mostly share a vector. */
+static int64_t count_accepted(int vectors_fd, const struct table *table, uint32_t bit)
+{
+	int64_t accepted = 0;
+	int has = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		if (i == 0 || table->numbers[i] != table->numbers[i - 1])
+			has = has_bit(vectors_fd, table->numbers[i], bit);
+		if (has < 0)
+			return has;
+		accepted += has;
+	}
+	return accepted;
+}
+
+int64_t weir_fields_asked(const struct weir_object *object, uint32_t bit, uint32_t fields)
+{
+	const struct weir_classes *classes = &weir_object_generation(object)->classes;
+	const int vectors_fd = weir_object_own_map_fd(object, "vectors");
+	const struct table tables[] = {{WEIR_MATCH_KIND, &classes->kind[0][0][0],
+					sizeof(classes->kind) / sizeof(__u16)},
+				       {WEIR_MATCH_TCP_FLAGS, classes->tcp_flags, ARRAY_SIZE(classes->tcp_flags)},
+#define FIELD_TABLE(constant, name, member, highest, none, who)                                                        \
+	{WEIR_MATCH_##constant, classes->member, ARRAY_SIZE(classes->member)},
+				       WEIR_RANGE_FIELDS(FIELD_TABLE)};
+	uint32_t asked = fields & (WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION | WEIR_MATCH_INTERFACE);
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		int64_t accepted;
+
+		if (!(fields & tables[i].field))
+			continue;
+		accepted = count_accepted(vectors_fd, &tables[i], bit);
+		if (accepted < 0)
+			return accepted;
+		if ((size_t)accepted < tables[i].count)
+			asked |= tables[i].field;
+	}
+	return asked;
+}
+
+int weir_resource_takes_family(const struct weir_object *object, uint32_t bit, bool is_ipv6)
+{
+	const struct weir_classes *classes = &weir_object_generation(object)->classes;
+	const struct table table = {
+		.numbers = &classes->kind[is_ipv6][0][0],
+		.count = sizeof(classes->kind[0]) / sizeof(__u16),
+	};
+	const int64_t accepted = count_accepted(weir_object_own_map_fd(object, "vectors"), &table, bit);
+
+	return accepted < 0 ? (int)accepted : accepted > 0;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "explain/session.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/bpf.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "explain/lab.h"
+#include "frames/ssh_session.h"
+#include "host/host.h"
+#include "program/copy.h"
+#include "rules/history.h"
+#include "rules/scalars.h"
+
+#define VARIABLE "SSH_CONNECTION"
+#define ANCESTORS_MAX 32
+#define ENVIRONMENT_BYTES_MAX (256 << 10)
+
+/*
+ * Ten packets a second is what somebody sends who types; a set that lets less of them through is no set to work under.
+ * They are offered for two of the longest interval that a rule has, so that a window fills up, and for an hour at most.
+ * Chosen, not derived.
+ */
+#define PACKETS_PER_SECOND 10
+#define OFFERED_NS_MIN (10 * WEIR_NSEC_PER_SEC)
+#define OFFERED_NS_MAX (3600 * WEIR_NSEC_PER_SEC)
+
+/* ---- which session ---- */
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *end;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (weir_host_read_text(path, text, sizeof(text)))
+		return 0;
+	end = strrchr(text, ')'); /* behind the name, which may have any characters */
+	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* As the process was started: sudo takes the variable away, and the shell before it has it. */
+static bool find_in(pid_t pid, struct weir_packet_words *ret_words)
+{
+	_cleanup_(weir_freep) char *environment = malloc(ENVIRONMENT_BYTES_MAX);
+	_cleanup_(weir_fclosep) FILE *file = NULL;
+	const char *value;
+	char path[64];
+	size_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	file = fopen(path, "re");
+	if (!file || !environment)
+		return false;
+	bytes = fread(environment, 1, ENVIRONMENT_BYTES_MAX, file);
+	value = weir_environment_find(environment, bytes, VARIABLE);
+	return value && weir_ssh_session_parse(value, ret_words);
+}
+
+static bool find_session(struct weir_packet_words *ret_words)
+{
+	const char *value = getenv(VARIABLE);
+	pid_t pid = getppid();
+
+	if (value)
+		return weir_ssh_session_parse(value, ret_words);
+	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++, pid = parent_of(pid))
+		if (find_in(pid, ret_words))
+			return true;
+	return false;
+}
+
+static bool has_address(const struct ifaddrs *at, const struct weir_packet_words *words)
+{
+	const struct sockaddr_in6 *ipv6 = (const void *)at->ifa_addr;
+	const struct sockaddr_in *ipv4 = (const void *)at->ifa_addr;
+
+	if (!at->ifa_addr)
+		return false;
+	if (words->family == 6)
+		return at->ifa_addr->sa_family == AF_INET6 && !memcmp(&ipv6->sin6_addr, words->destination, 16);
+	return at->ifa_addr->sa_family == AF_INET && !memcmp(&ipv4->sin_addr, words->destination, 4);
+}
+
+/* The interface of the present network namespace that has the server's address. */
+static bool find_interface(const struct weir_packet_words *words, char ret_name[IF_NAMESIZE])
+{
+	struct ifaddrs *all;
+	bool found = false;
+
+	if (getifaddrs(&all))
+		return false;
+	for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next) {
+		found = has_address(at, words);
+		if (found)
+			snprintf(ret_name, IF_NAMESIZE, "%s", at->ifa_name);
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+/* ---- what would become of it ---- */
+
+struct session {
+	struct weir_packet_words words;
+	char interface[IF_NAMESIZE];
+	uint8_t frame[2048];
+	uint32_t frame_bytes;
+};
+
+static uint64_t offered_ns(const struct weir_ruleset *ruleset)
+{
+	uint64_t longest_ns = OFFERED_NS_MIN;
+
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (2 * ruleset->rules[i].interval_ns > longest_ns)
+			longest_ns = 2 * ruleset->rules[i].interval_ns;
+	return longest_ns < OFFERED_NS_MAX ? longest_ns : OFFERED_NS_MAX;
+}
+
+static const char *format_client(const struct session *session, char ret_text[WEIR_PREFIX_TEXT_BYTES])
+{
+	struct weir_prefix client = {
+		.family = session->words.family,
+		.bits = session->words.family == 6 ? 128 : 32,
+	};
+
+	memcpy(client.address, session->words.source, sizeof(client.address));
+	return weir_format_prefix(&client, ret_text);
+}
+
+static int refuse_with(const struct session *session, const struct weir_place *place, const char *hint,
+		       struct weir_diag *diag, const char *reason)
+{
+	char client[WEIR_PREFIX_TEXT_BYTES];
+
+	return weir_diag_error(diag, place, NULL, hint,
+			       "this would drop the SSH session that it is typed in, from %s port %u at '%s': %s",
+			       format_client(session, client), session->words.source_port, session->interface, reason);
+}
+
+/* "write 'allow: [203.0.113.5]' in a rule file, or say --force" */
+static int refuse(const struct session *session, const struct weir_place *place, struct weir_diag *diag,
+		  const char *reason)
+{
+	char client[WEIR_PREFIX_TEXT_BYTES], hint[256];
+
+	snprintf(hint, sizeof(hint), "write 'allow: [%s]' in a rule file; or say '--force', if you get in another way",
+		 format_client(session, client));
+	return refuse_with(session, place, hint, diag, reason);
+}
+
+static int refuse_by_rule(const struct session *session, const struct weir_ruleset *ruleset, uint32_t place,
+			  uint64_t passed, struct weir_diag *diag)
+{
+	char reason[256];
+
+	if (place >= ruleset->rule_count)
+		return refuse(session, NULL, diag, "a rule blocks it");
+	if (passed)
+		snprintf(reason, sizeof(reason),
+			 "rule '%.128s' admits %llu packets of it, and then fewer than %d a second",
+			 ruleset->rules[place].name, (unsigned long long)passed, PACKETS_PER_SECOND);
+	else
+		snprintf(reason, sizeof(reason), "rule '%.128s' admits none of its packets",
+			 ruleset->rules[place].name);
+	return refuse(session, &ruleset->rules[place].place, diag, reason);
+}
+
+static int judge(const struct session *session, const struct weir_ruleset *ruleset, const struct weir_object *object,
+		 uint64_t start_ns, struct weir_diag *diag)
+{
+	volatile struct weir_lab *lab = weir_object_lab(object);
+	const uint64_t packets = offered_ns(ruleset) / WEIR_NSEC_PER_SEC * PACKETS_PER_SECOND;
+
+	lab->frame_bytes = session->frame_bytes;
+	lab->ifindex = weir_host_find_ifindex(session->interface, NULL);
+	for (uint64_t i = 0; i < packets; i++) {
+		int action;
+
+		lab->clock_ns = start_ns + i * (WEIR_NSEC_PER_SEC / PACKETS_PER_SECOND);
+		action = weir_object_judge(object, session->frame, session->frame_bytes);
+		if (action < 0)
+			return weir_diag_fail(diag, -action, NULL, "cannot ask the program about the SSH session");
+		if (action == XDP_PASS)
+			continue;
+		if (lab->verdict == WEIR_VERDICT_DENY)
+			return refuse(session, NULL, diag, "its source is in a 'deny' list");
+		if (lab->verdict == WEIR_VERDICT_UNMATCHED_DROP)
+			return refuse(session, NULL, diag, "it is of no resource, and 'unmatched: drop' drops it");
+		return refuse_by_rule(session, ruleset, lab->rule, i, diag);
+	}
+	return 0;
+}
+
+static int check(struct session *session, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	_cleanup_(weir_lab_close) struct weir_lab_program lab = {};
+	struct weir_diag ignored = {}; /* warnings come with the attach itself */
+	int err = weir_lab_open(ruleset, WEIR_MATCH_ALL, &lab, &ignored);
+
+	weir_diag_free(&ignored);
+	if (err)
+		weir_diag_warning(diag, NULL, NULL, "see that there is another way in",
+				  "cannot tell whether these rules would drop the SSH session that it is typed in: %s",
+				  strerror(-err));
+	if (err)
+		return 0; /* what is wrong with the rules is said when they are loaded in earnest */
+	session->frame_bytes = weir_compose_frame(&session->words, session->frame);
+	err = weir_lab_stay(&lab);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot ask the program about the SSH session");
+	err = judge(session, ruleset, lab.object, lab.now_ns, diag);
+	weir_lab_leave(&lab);
+	if (err)
+		weir_ruleset_quote(ruleset, diag);
+	return err;
+}
+
+/* ---- the contract ---- */
+
+static bool find(struct session *session)
+{
+	return find_session(&session->words) && find_interface(&session->words, session->interface);
+}
+
+int weir_session_check_attach(const struct weir_attach_options *options, const struct weir_ruleset *ruleset,
+			      struct weir_diag *diag)
+{
+	struct session session = {};
+
+	if (!find(&session) || !weir_attach_means(options, session.interface))
+		return 0;
+	return check(&session, ruleset, diag);
+}
+
+int weir_session_check_add(const struct weir_attach_options *options, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	struct weir_diag ignored = {}; /* the attach itself says what is wrong with the instance */
+	struct session session = {};
+	int err;
+
+	if (!find(&session) || !weir_attach_means(options, session.interface))
+		return 0;
+	err = weir_instance_open_now(options->instance, &instance, &ignored);
+	if (!err) {
+		weir_instance_history(instance, &history);
+		err = history.sets[0] ? weir_kept_set_read(history.sets[0], &ruleset, &ignored) : -ENOENT;
+	}
+	weir_diag_free(&ignored);
+	return err ? 0 : check(&session, ruleset, diag);
+}
+
+/* Is the instance attached there? Where it cannot be read, which happens beside another change, suppose so. */
+static bool is_attached_to(const char *name, const char *interface)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	const uint32_t ifindex = weir_host_find_ifindex(interface, NULL);
+	struct weir_diag ignored = {};
+	bool is_attached = false;
+	int err = weir_instance_open_now(name, &instance, &ignored);
+
+	weir_diag_free(&ignored);
+	if (err)
+		return err != -ENOENT;
+	if (instance->info.netns != weir_host_netns())
+		return false;
+	for (size_t i = 0; i < instance->link_count; i++)
+		is_attached |= instance->links[i].ifindex == ifindex;
+	return is_attached;
+}
+
+int weir_session_check_reload(const char *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	struct session session = {};
+
+	if (!find(&session) || !is_attached_to(instance, session.interface))
+		return 0;
+	return check(&session, ruleset, diag);
+}
+
+/* ---- sources that are to be blocked ---- */
+
+static bool has_client(const struct weir_prefix *prefix, const struct weir_packet_words *words)
+{
+	const unsigned int bytes = prefix->bits / 8, bits = prefix->bits % 8;
+
+	return prefix->family == words->family && !memcmp(prefix->address, words->source, bytes) &&
+	       (!bits || !((prefix->address[bytes] ^ words->source[bytes]) >> (8 - bits)));
+}
+
+/* The longest of these prefixes that has the client; NULL: none has. */
+static const struct weir_prefix *longest_order(const struct weir_timed_order *orders, size_t count,
+					       const struct weir_packet_words *words)
+{
+	const struct weir_prefix *longest = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (has_client(&orders[i].prefix, words) && (!longest || orders[i].prefix.bits > longest->bits))
+			longest = &orders[i].prefix;
+	return longest;
+}
+
+/*
+ * Would the packets pass all the same: by a longer prefix in an `allow` list of the rule set or of 'weir allow', or
+ * because everything only observes? Of a rule set that is not kept the lists are not known: no.
+ */
+static bool passes_anyway(const struct weir_instance *instance, const struct weir_prefix *blocked,
+			  const struct weir_packet_words *words)
+{
+	_cleanup_(weir_freep) struct weir_timed_order *allowed = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *ruleset = NULL;
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	const struct weir_prefix *longest;
+	struct weir_diag ignored = {};
+	bool passes = false;
+	size_t count = 0;
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && !weir_kept_set_read(history.sets[0], &ruleset, &ignored)) {
+		passes = ruleset->settings.observes;
+		for (size_t i = 0; i < ruleset->listed_count; i++)
+			passes |= !ruleset->listed[i].denies && ruleset->listed[i].prefix.bits > blocked->bits &&
+				  has_client(&ruleset->listed[i].prefix, words);
+	}
+	if (!passes && !weir_timed_read(instance, false, &allowed, &count, &ignored)) {
+		longest = longest_order(allowed, count, words);
+		passes = longest && longest->bits > blocked->bits;
+	}
+	weir_diag_free(&ignored);
+	return passes;
+}
+
+int weir_session_check_block(const struct weir_instance *instance, const struct weir_timed_order *orders, size_t count,
+			     struct weir_diag *diag)
+{
+	char source[WEIR_PREFIX_TEXT_BYTES], reason[128];
+	const struct weir_prefix *blocked;
+	struct session session = {};
+
+	if (!find(&session) || !is_attached_to(instance->name, session.interface))
+		return 0;
+	blocked = longest_order(orders, count, &session.words);
+	if (!blocked || passes_anyway(instance, blocked, &session.words))
+		return 0;
+	snprintf(reason, sizeof(reason), "'%s' is to be blocked", weir_format_prefix(blocked, source));
+	return refuse_with(&session, NULL, "leave it out; or say '--force', if you get in another way", diag, reason);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Instances by name: which are attached, and what is said of one that is not. */
+#include "instance/instance_internal.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "host/bpffs.h"
+
+bool weir_instance_name_is_valid(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (const char *at = name; *at; at++)
+		if (!isascii(*at) || (!isalnum(*at) && *at != '_' && *at != '-'))
+			return false;
+	return bytes > 0 && bytes < WEIR_INSTANCE_NAME_BYTES;
+}
+
+static int fail_out_of_sight(struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "run it as root",
+			"cannot see what is attached: there is no BPF file system in this mount namespace");
+	return -EACCES;
+}
+
+int weir_instance_list(struct weir_names *ret_names, struct weir_diag *diag)
+{
+	int err = weir_names_read(weir_bpffs_base(), ret_names);
+
+	if (err == -ENOENT && weir_bpffs_is_out_of_sight())
+		return fail_out_of_sight(diag);
+	if (err == -ENOENT) {
+		*ret_names = (struct weir_names){};
+		return 0;
+	}
+	if (err)
+		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root" : NULL, "cannot read '%s'",
+				      weir_bpffs_base());
+	return 0;
+}
+
+/* 0, -ENOENT when it has no directory of pins, or why that cannot be seen. */
+static int look_for(const char *name)
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	weir_pin_path(name, NULL, path);
+	return stat(path, &status) ? -errno : 0;
+}
+
+bool weir_instance_exists(const char *name)
+{
+	return look_for(name) != -ENOENT;
+}
+
+int weir_instance_look_for(const char *name, struct weir_diag *diag)
+{
+	int err = look_for(name);
+
+	if (err == -ENOENT)
+		return weir_bpffs_is_out_of_sight() ? fail_out_of_sight(diag) : 0;
+	if (err)
+		return weir_diag_fail(diag, -err, err == -EACCES ? "run it as root, or with CAP_DAC_OVERRIDE" : NULL,
+				      "cannot see whether instance '%s' is attached: '%s/%s'", name, weir_bpffs_base(),
+				      name);
+	return 1;
+}
+
+const char *weir_instance_option(const char *name, char words[WEIR_INSTANCE_OPTION_BYTES])
+{
+	words[0] = 0;
+	if (strcmp(name, WEIR_INSTANCE_DEFAULT))
+		snprintf(words, WEIR_INSTANCE_OPTION_BYTES, " --instance %s", name);
+	return words;
+}
+
+#define HINT_BYTES 256
+
+/* "attached are 'dns' and 'web': say --instance NAME", as far as names fit; or how to attach one. */
+static void hint_at_attached(char hint[HINT_BYTES])
+{
+	struct weir_diag ignored = {};
+	struct weir_names names = {};
+	size_t at = 0;
+
+	snprintf(hint, HINT_BYTES, "nothing is attached; 'weir attach' starts one");
+	if (!weir_instance_list(&names, &ignored) && names.count) {
+		for (size_t i = 0; i < names.count && at < HINT_BYTES - WEIR_INSTANCE_NAME_BYTES - 64; i++)
+			at += snprintf(hint + at, HINT_BYTES - at, "%s'%s'", i ? ", " : "attached: ", names.names[i]);
+		snprintf(hint + at, HINT_BYTES - at, "; say which by '--instance NAME'");
+	}
+	weir_names_free(&names);
+	weir_diag_free(&ignored);
+}
+
+int weir_instance_fail_not_attached(const char *instance, struct weir_diag *diag)
+{
+	char hint[HINT_BYTES];
+
+	hint_at_attached(hint);
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is not attached", instance);
+	return -ENOENT;
+}
+
+int weir_instance_expect_attached(const char *name, struct weir_diag *diag)
+{
+	int is_there = weir_instance_look_for(name, diag);
+
+	if (is_there < 0)
+		return is_there;
+	return is_there ? 0 : weir_instance_fail_not_attached(name, diag);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Opening an instance while a command may be at work on it: what looks broken is looked at once more under the lock,
+ * when no command can be. Rules that were not confirmed in time are described as returned by whoever opens it.
+ */
+#include "instance/instance_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+
+int weir_instance_return(const char *name, struct weir_diag *diag)
+{
+	static const struct weir_reload_options options;
+	_cleanup_(weir_reload_result_free) struct weir_reload_result result = {};
+	struct weir_diag told = {};
+	int err = weir_instance_transition(name, WEIR_TRANSITION_RETURNED, NULL, &options, &result, &told);
+
+	if (err > 0) { /* another command was faster */
+		weir_diag_free(&told);
+		return 0;
+	}
+	if (err) {
+		weir_diag_warning(diag, NULL, NULL, "'weir rollback', or 'weir reload FILE...', puts that right",
+				  "instance '%s' limits by the rules before, as the last were not confirmed; but what "
+				  "is shown of it is not true: %s",
+				  name, told.count ? told.entries[0].message : strerrorname_np(-err));
+	} else {
+		weir_diag_warning(diag, NULL, NULL, NULL,
+				  "the rules of instance '%s' were not confirmed in time: those before are in force "
+				  "again",
+				  name);
+	}
+	weir_diag_free(&told);
+	return err;
+}
+
+/* It is half done, or broken: once no other command is at work it is one or the other. */
+static int open_when_quiet(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_bpffs_lock(&lock_fd, diag);
+
+	if (err)
+		return err;
+	if (weir_instance_exists(name))
+		err = weir_instance_open_as_is(name, ret_instance, diag);
+	else
+		*ret_instance = NULL;
+	weir_bpffs_tidy();
+	return err;
+}
+
+static int open_soon(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
+		     struct weir_diag *diag)
+{
+	struct weir_diag in_between = {}; /* what was wrong may be over in a moment */
+	int err = weir_instance_open_as_is(name, ret_instance, &in_between);
+
+	weir_diag_free(&in_between);
+	assert(err || *ret_instance);
+	if (!err && ((*ret_instance)->is_settled || !waits_for_reload))
+		return 0;
+	if (!err)
+		weir_instance_free(TAKE_PTR(*ret_instance));
+	return open_when_quiet(name, ret_instance, diag);
+}
+
+static int open_listed(const char *name, bool waits_for_reload, struct weir_instance **ret_instance,
+		       struct weir_diag *diag)
+{
+	int err = open_soon(name, waits_for_reload, ret_instance, diag);
+
+	if (err || !*ret_instance || !weir_unconfirmed_is_over(&(*ret_instance)->unconfirmed))
+		return err;
+	/* The program has returned to the rules before, and nobody has described them yet. */
+	if (weir_instance_return(name, diag))
+		return 0; /* told: what is opened is what was described last */
+	weir_instance_free(TAKE_PTR(*ret_instance));
+	return open_soon(name, waits_for_reload, ret_instance, diag);
+}
+
+int weir_instance_fail_unsettled(const char *name, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	snprintf(hint, sizeof(hint), "'weir reload%s' puts it right", weir_instance_option(name, option));
+	weir_diag_error(diag, NULL, NULL, hint, "a reload of instance '%s' was cut short", name);
+	return -EAGAIN;
+}
+
+int weir_instance_open_listed(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = open_listed(name, true, &instance, diag);
+
+	if (!err && instance && !instance->is_settled)
+		err = weir_instance_fail_unsettled(name, diag);
+	if (!err && instance && instance->is_all_foreign)
+		err = weir_instance_fail_foreign(instance, diag);
+	if (!err)
+		*ret_instance = TAKE_PTR(instance);
+	return err;
+}
+
+static int fail_if_gone(const char *name, struct weir_instance *instance, struct weir_instance **ret_instance,
+			struct weir_diag *diag)
+{
+	if (!instance)
+		return weir_instance_fail_not_attached(name, diag);
+	*ret_instance = instance;
+	return 0;
+}
+
+int weir_instance_open(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_instance *instance = NULL;
+	int err = weir_instance_expect_attached(name, diag);
+
+	if (!err)
+		err = weir_instance_open_listed(name, &instance, diag);
+	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
+}
+
+int weir_instance_open_any(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	struct weir_instance *instance = NULL;
+	int err = weir_instance_expect_attached(name, diag);
+
+	if (!err)
+		err = open_listed(name, false, &instance, diag);
+	return err ? err : fail_if_gone(name, instance, ret_instance, diag);
+}
+
+int weir_instance_open_now(const char *name, struct weir_instance **ret_instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	assert(err || instance);
+	if (!err && instance->is_all_foreign)
+		err = weir_instance_fail_foreign(instance, diag);
+	if (!err)
+		*ret_instance = TAKE_PTR(instance);
+	return err;
+}
+
+int weir_instance_expect_on(const char *name, const char *interface, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	char pin[WEIR_LINK_PIN_BYTES];
+	int err = weir_host_check_privilege(diag);
+
+	if (!err)
+		err = weir_instance_expect_attached(name, diag);
+	if (err || !weir_word_is_pattern(interface))
+		return err ? err : weir_instance_find_link(name, interface, pin, diag);
+	err = weir_instance_open(name, &instance, diag);
+	return err ? err : weir_instance_expect_wanted(instance, interface, diag);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a reload comes to, before anything is changed: what stays, what is made anew, and what is refused. */
+#include "instance/instance_internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "network/netns.h"
+#include "program/timed_tables.h"
+#include "tables/narrow_span.h"
+#include "tables/rule_kind.h"
+
+/* ---- what stays, and what is made anew ---- */
+
+/* A table of another size than the image wants held nothing of use (compile/compile.h); but timed entries, which are
+ * carried over.
+ */
+static bool has_other_size(const struct weir_instance *instance, const struct weir_image *image,
+			   enum weir_table_id table)
+{
+	return image->config.sizes[table] != instance->info.tables[table].size;
+}
+
+/* Connections left in the tables have been counted by other steps, or in flows of another table: nobody needs them. */
+static bool forgets_connections(const struct weir_instance *instance, const struct weir_image *image)
+{
+	const struct weir_instance_info *info = &instance->info;
+
+	return has_other_size(instance, image, WEIR_TABLE_CONNECTIONS) ||
+	       (info->tables[WEIR_TABLE_CONNECTION_FLOWS].size &&
+		has_other_size(instance, image, WEIR_TABLE_CONNECTION_FLOWS)) ||
+	       memcmp(image->connection_timeout_ms, info->connection_timeout_ms, sizeof(info->connection_timeout_ms));
+}
+
+bool weir_reload_replaces(const struct weir_instance *instance, const struct weir_image *image,
+			  enum weir_table_id table)
+{
+	if (instance->is_foreign[table] || has_other_size(instance, image, table))
+		return true;
+	switch (table) {
+	case WEIR_TABLE_PRESENCE:
+		return image->config.presence_shift != instance->info.presence_shift;
+	case WEIR_TABLE_CONNECTIONS:
+	case WEIR_TABLE_CONNECTION_FLOWS:
+	case WEIR_TABLE_LONE_CONNECTIONS:
+	case WEIR_TABLE_CONNECTION_TOTALS:
+		return forgets_connections(instance, image);
+	case WEIR_TABLE_LONE_BREAKERS:
+	case WEIR_TABLE_LONE_GROUPS:
+	case WEIR_TABLE_BREAKERS:
+	case WEIR_TABLE_REQUEST_GROUPS: /* which requests name */
+		return has_other_size(instance, image, WEIR_TABLE_REQUESTS);
+	default:
+		return false;
+	}
+}
+
+uint64_t weir_reload_new_bytes(const struct weir_instance *instance, const struct weir_image *image)
+{
+	struct weir_image_memory memory;
+	uint64_t bytes;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	if (instance->is_all_foreign)
+		return memory.total;
+	bytes = memory.matching + weir_lists_memory(&image->lists);
+	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
+		if (weir_reload_replaces(instance, image, table))
+			bytes += weir_table_memory(image, table, image->config.cpus, &memory);
+	return bytes;
+}
+
+struct weir_rule_info *weir_reload_rules_now(const struct weir_instance *instance)
+{
+	const uint32_t slots = instance->info.rule_slots;
+	struct weir_rule_info *rules = calloc(slots + 1, sizeof(*rules));
+
+	if (!rules || instance->is_all_foreign)
+		return rules;
+	for (uint32_t slot = 0; slot < slots; slot++) {
+		rules[slot] = instance->rules[slot];
+		/* A virtual time that cannot be read has not moved since the load. */
+		if (rules[slot].state == WEIR_SLOT_USED && weir_has_tokens(&rules[slot]))
+			weir_instance_read_clock(instance, &instance->rules[slot], &rules[slot].tokens.clock);
+	}
+	return rules;
+}
+
+struct weir_previous weir_reload_what_runs(const struct weir_instance *instance, struct weir_rule_info *rules)
+{
+	struct weir_previous previous = {
+		.rules = rules,
+		.resources = instance->resources,
+		.timings = instance->timings,
+		.rule_slots = instance->info.rule_slots,
+		.resource_slots = instance->info.resource_slots,
+		.timing_count = instance->info.timing_count,
+		.presence_shift = instance->info.presence_shift,
+	};
+
+	memcpy(previous.connection_timeout_ms, instance->info.connection_timeout_ms,
+	       sizeof(previous.connection_timeout_ms));
+	/* Rules keep their slots; what another version has there is not to decide what size it gets. */
+	for (int table = 0; table < WEIR_TABLE_COUNT; table++)
+		previous.sizes[table] = instance->is_foreign[table] ? 0 : instance->info.tables[table].size;
+	return previous;
+}
+
+/* The rules whose warm-up goes on; NULL: none. */
+static const struct weir_rule_info *rules_that_warm(const struct weir_instance *instance)
+{
+	return instance->is_foreign[WEIR_TABLE_WARM_STATES] ? NULL : instance->rules;
+}
+
+int weir_reload_load(const struct weir_instance *instance, const struct weir_image *image, bool is_trial,
+		     struct weir_object **ret_object, struct weir_diag *diag)
+{
+	struct weir_object_options options = {
+		.seed = instance->is_all_foreign ? NULL : instance->info.seed,
+		.tick_origin_ns = instance->is_all_foreign ? 0 : instance->info.tick_origin_ns,
+		.now_ns = weir_host_now_ns(),
+		.previous_rules = rules_that_warm(instance),
+		.is_trial = is_trial,
+	};
+
+	for (int map = 0; map < WEIR_STATE_TABLE_COUNT; map++)
+		options.reuse_fd[map] = weir_reload_replaces(instance, image, map) ? -1 : instance->map_fd[map];
+	return weir_object_load(image, &options, ret_object, diag);
+}
+
+/* ---- refusals ---- */
+
+static bool names_interfaces(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++)
+		if (ruleset->resources[i].match.interface_count)
+			return true;
+	return false;
+}
+
+/* Interface names are looked up here, and would mean others in another network namespace. */
+static int check_netns(const struct weir_instance *instance, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	char name[NAME_MAX + 1] = "NAME", hint[NAME_MAX + 64];
+
+	if (!names_interfaces(ruleset) || instance->info.netns == weir_host_netns())
+		return 0;
+	weir_netns_name(instance->info.netns, name);
+	snprintf(hint, sizeof(hint), "reload it from there: '--netns %s'", name);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"instance '%s' is attached in another network namespace, and the rules name interfaces",
+			instance->name);
+	return -EINVAL;
+}
+
+/* Rules whose buckets cannot be told apart must not be put in force, or not for long. */
+static int check_span(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	static const char *const hint = "detach it and attach again";
+	uint64_t left_ns = weir_narrow_left_ns(image->rule_info, image->rule_slots, image->timings, image->timing_count,
+					       weir_host_now_ns());
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words = weir_narrow_words(left_ns, buffer);
+
+	if (!words)
+		return 0;
+	if (left_ns) {
+		weir_diag_warning(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+		return 0;
+	}
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' was %s", instance->name, words);
+	return -EOVERFLOW;
+}
+
+/* One without any is what is left of an attach, or a detach, that was killed. Nor would rules limit anything where all
+ * interfaces are gone.
+ */
+static int check_links(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[128], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex)
+			return 0;
+	if (weir_instance_is_controlled(instance->name)) /* which waits for them */
+		return 0;
+	snprintf(hint, sizeof(hint), "'weir detach%s' clears it away", weir_instance_option(instance->name, option));
+	weir_diag_error(diag, NULL, NULL, hint, "instance '%s' is attached to no interface: %s", instance->name,
+			instance->link_count ? "those that it was on are gone" : "an attach or a detach was cut short");
+	return -ENOENT;
+}
+
+/* What is blocked or allowed for a while goes into a table of another size: all of it, or the reload is refused. */
+static int check_timed(const struct weir_instance *instance, const struct weir_image *image, struct weir_diag *diag)
+{
+	const uint32_t room = image->config.sizes[WEIR_TABLE_TIMED_ADDRESSES];
+	const uint64_t now_ns = weir_host_now_ns();
+	size_t addresses = 0, prefixes = 0;
+	int err = 0;
+
+	if (instance->is_foreign[WEIR_TABLE_TIMED_ADDRESSES] ||
+	    room >= instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size)
+		return 0;
+	err = weir_timed_addresses_count(instance->map_fd[WEIR_TABLE_TIMED_ADDRESSES], now_ns, &addresses);
+	if (!err && !room)
+		err = weir_timed_prefixes_count(instance->map_fd[WEIR_TABLE_TIMED_PREFIXES], now_ns, &prefixes);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what instance '%s' blocks or allows for a while",
+				      instance->name);
+	if (addresses + prefixes <= room)
+		return 0;
+	weir_diag_error(diag, NULL, NULL, "raise it, or end some of them: 'weir block --list', 'weir allow --list'",
+			"settings.timedEntries is %u, and %zu addresses%s are blocked or allowed for a while", room,
+			addresses + prefixes, room ? "" : " and prefixes");
+	return -ENOSPC;
+}
+
+/* ---- the image ---- */
+
+static int warn_of_renumbering(const struct weir_previous *previous, const struct weir_image *image,
+			       struct weir_diag *diag)
+{
+	_cleanup_(weir_rule_changes_free) struct weir_rule_changes changes = {};
+	const char *resource;
+
+	if (weir_rule_changes_find(previous->rules, previous->rule_slots, image->rule_info, image->rule_slots,
+				   &changes))
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot compare the rules");
+	resource = weir_rule_changes_renumber(&changes, image->rule_info, image->rule_slots);
+	if (resource)
+		weir_diag_warning(
+			diag, NULL, NULL, "give each a 'name': then it keeps its own wherever it stands",
+			"rules of '%s' that have no name are told by their number, and that has moved: some go "
+			"on with the windows of another",
+			resource);
+	return 0;
+}
+
+int weir_reload_prepare(struct weir_instance *instance, const struct weir_transition *transition,
+			struct weir_image **ret_image, struct weir_diag *diag)
+{
+	_cleanup_(weir_freep) struct weir_rule_info *rules = NULL;
+	struct weir_previous previous;
+	int err = check_links(instance, diag);
+
+	if (!err)
+		err = check_netns(instance, transition->ruleset, diag);
+	if (!err)
+		err = weir_instance_check_marks(transition->ruleset, diag);
+	if (err)
+		return err;
+	rules = weir_reload_rules_now(instance);
+	if (!rules)
+		return weir_diag_fail(diag, ENOMEM, NULL, "cannot reload instance '%s'", instance->name);
+	previous = weir_reload_what_runs(instance, rules);
+	/* Not where it is only tried: until they are decided, what runs are the rules that are not confirmed. */
+	if (transition->kind == WEIR_TRANSITION_RETURNED || weir_unconfirmed_is_over(&instance->unconfirmed))
+		weir_guard_take_back(instance, &previous);
+	err = weir_instance_build_image(transition->ruleset, instance->is_all_foreign ? NULL : &previous,
+					transition->emptied, ret_image, diag);
+	if (!err && !instance->is_all_foreign)
+		err = warn_of_renumbering(&previous, *ret_image, diag);
+	if (!err)
+		err = check_span(instance, *ret_image, diag);
+	if (!err)
+		err = check_timed(instance, *ret_image, diag);
+	if (!err)
+		err = weir_instance_check_memory(weir_reload_new_bytes(instance, *ret_image), diag);
+	return err;
+}

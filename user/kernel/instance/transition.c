@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Going from one rule set to another, and back: which one is meant, and what is kept of both. How rules are replaced is
+ * reload.c's.
+ */
+#include "instance/instance_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "pace/pace.h"
+
+void weir_transition_free(struct weir_transition *transition)
+{
+	weir_ruleset_free(transition->kept);
+	weir_history_free(&transition->history);
+}
+
+/* ---- refusals ---- */
+
+static int refuse_unconfirmed(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	char hint[256], option[WEIR_INSTANCE_OPTION_BYTES];
+
+	weir_instance_option(instance->name, option);
+	snprintf(hint, sizeof(hint), "'weir confirm%s' keeps them, 'weir rollback%s' takes them back; then reload",
+		 option, option);
+	weir_diag_error(diag, NULL, NULL, hint,
+			"the rules of instance '%s' are not confirmed yet: those before return in %llu s",
+			instance->name, (unsigned long long)weir_unconfirmed_left_s(&instance->unconfirmed));
+	return -EBUSY;
+}
+
+static int fail_no_set_before(const struct weir_instance *instance, const struct weir_history *history,
+			      struct weir_diag *diag)
+{
+	const char *why = history->sets[0] ? "nothing was reloaded since, or it has been taken back"
+					   : "none is kept of what another version of weir loaded, or of what is too "
+					     "large";
+
+	weir_diag_error(diag, NULL, NULL, "'weir reload FILE...' puts any other in force",
+			"instance '%s' has no rule set before this one: %s", instance->name, why);
+	return -ENOENT;
+}
+
+static int fail_no_way_back(const struct weir_instance *instance, const char *why, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "reload without '--confirm'",
+			"instance '%s' could not return from these rules: %s", instance->name, why);
+	return -ENOENT;
+}
+
+/* ---- which rule set ---- */
+
+static int read_kept(struct weir_transition *transition, struct weir_kept_set *set, uint64_t generation,
+		     struct weir_diag *diag)
+{
+	int err = weir_kept_set_read(set, &transition->kept, diag);
+
+	if (err)
+		return weir_not_the_rules(err);
+	transition->ruleset = transition->kept;
+	set->generation = generation;
+	set->transition = transition->kind;
+	return 0;
+}
+
+static int plan_load(const struct weir_instance *instance, const struct weir_reload_options *options,
+		     struct weir_transition *transition, struct weir_diag *diag)
+{
+	struct weir_kept_set *set = NULL;
+	int err = weir_instance_keep(transition->ruleset, instance->info.generation + 1, &set, diag);
+
+	if (err)
+		return err;
+	if (options->confirm_ns && (!set || !transition->history.sets[0])) {
+		err = fail_no_way_back(instance, set ? "those in force are not kept, reload them once" : "too large",
+				       diag);
+		weir_kept_set_free(set);
+		return err;
+	}
+	transition->confirm_ns = options->confirm_ns;
+	transition->emptied = options->starts_afresh ? WEIR_EMPTIED_TOLD : WEIR_EMPTIED_REFUSED;
+	if (set)
+		weir_history_push(&transition->history, set, options->confirm_ns);
+	else
+		weir_history_free(&transition->history);
+	return 0;
+}
+
+static int plan_rollback(const struct weir_instance *instance, struct weir_transition *transition,
+			 struct weir_diag *diag)
+{
+	if (!transition->history.sets[1])
+		return fail_no_set_before(instance, &transition->history, diag);
+	weir_history_swap(&transition->history);
+	return read_kept(transition, transition->history.sets[0], instance->info.generation + 1, diag);
+}
+
+/* A reload that was killed may have put its rules on the links, and not into the history. */
+static void forget_unconfirmed(const struct weir_instance *instance, struct weir_history *history)
+{
+	if (history->sets[0] && history->sets[0]->generation == instance->unconfirmed.generation)
+		weir_history_return(history);
+}
+
+static int plan_return(const struct weir_instance *instance, struct weir_transition *transition, struct weir_diag *diag)
+{
+	forget_unconfirmed(instance, &transition->history);
+	if (!transition->history.sets[0])
+		return fail_no_set_before(instance, &transition->history, diag);
+	return read_kept(transition, transition->history.sets[0], instance->info.generation + 1, diag);
+}
+
+int weir_transition_check(const struct weir_instance *instance, enum weir_transition_kind kind, struct weir_diag *diag)
+{
+	const struct weir_unconfirmed *unconfirmed = &instance->unconfirmed;
+
+	if (kind == WEIR_TRANSITION_LOADED && unconfirmed->is_so && !weir_unconfirmed_is_over(unconfirmed))
+		return refuse_unconfirmed(instance, diag);
+	return 0;
+}
+
+int weir_transition_plan(struct weir_instance *instance, enum weir_transition_kind kind,
+			 const struct weir_ruleset *ruleset, const struct weir_reload_options *options,
+			 struct weir_transition *ret_transition, struct weir_diag *diag)
+{
+	const struct weir_unconfirmed *unconfirmed = &instance->unconfirmed;
+	struct weir_transition transition = {.kind = kind, .ruleset = ruleset};
+	int err = weir_transition_check(instance, kind, diag);
+
+	if (err)
+		return err;
+	if (kind == WEIR_TRANSITION_RETURNED && !unconfirmed->is_so)
+		return 1;
+	if (kind == WEIR_TRANSITION_ROLLBACK && unconfirmed->is_so)
+		transition.kind = WEIR_TRANSITION_RETURNED;
+	if (weir_guard_is_left(instance))
+		err = weir_instance_finish_confirm(instance, diag);
+	if (err)
+		return err;
+	weir_instance_history(instance, &transition.history);
+	if (transition.kind == WEIR_TRANSITION_LOADED) {
+		if (unconfirmed->is_so)
+			forget_unconfirmed(instance, &transition.history);
+		err = plan_load(instance, options, &transition, diag);
+	} else if (transition.kind == WEIR_TRANSITION_ROLLBACK) {
+		err = plan_rollback(instance, &transition, diag);
+	} else {
+		err = plan_return(instance, &transition, diag);
+	}
+	if (err) {
+		weir_transition_free(&transition);
+		return err;
+	}
+	*ret_transition = transition;
+	return 0;
+}
+
+/* ---- rules that stay ---- */
+
+/* The guard and the rules that it hands packets to judge alike from now on. */
+int weir_instance_finish_confirm(struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_old_programs_free) struct weir_old_program *old = NULL;
+	_cleanup_(weir_closep) int program_fd = weir_pin_open(instance->name, WEIR_PIN_PROGRAM);
+	int err;
+
+	if (program_fd < 0)
+		return weir_diag_fail(diag, -program_fd, NULL, "cannot open the program of instance '%s'",
+				      instance->name);
+	err = weir_instance_open_programs(instance, &old, diag);
+	if (!err)
+		err = weir_instance_swap_links(instance, program_fd, old, diag);
+	if (!err)
+		err = weir_instance_read_links(instance, diag); /* they have another program now */
+	if (!err)
+		weir_guard_remove(instance->name);
+	return err;
+}

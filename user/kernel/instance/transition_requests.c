@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What commands ask for: other rules, those before, and that rules which are to be confirmed stay. */
+#include "instance/instance_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "pace/pace.h"
+
+int weir_instance_reload(const char *name, const struct weir_ruleset *ruleset,
+			 const struct weir_reload_options *options, struct weir_reload_result *ret_result,
+			 struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	/* Before the lock, so that nothing is made or mounted when nothing is attached. */
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_LOADED, ruleset, options, ret_result, diag);
+}
+
+int weir_instance_rollback(const char *name, struct weir_reload_result *ret_result, struct weir_diag *diag)
+{
+	static const struct weir_reload_options options;
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	int err = weir_instance_open_any(name, &instance, diag);
+
+	return err ? err : weir_instance_transition(name, WEIR_TRANSITION_ROLLBACK, NULL, &options, ret_result, diag);
+}
+
+/* ---- to stay ---- */
+
+static int confirm_history(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_closep) int fd = -1;
+	int err;
+
+	weir_instance_history(instance, &history);
+	weir_history_confirm(&history);
+	fd = weir_instance_write_history(instance->name, &history, diag);
+	err = fd < 0 ? fd : weir_pin_new(instance->name, WEIR_PIN_HISTORY, fd, diag);
+	return err ? err : weir_pin_take_new(instance->name, WEIR_PIN_HISTORY, diag);
+}
+
+static int fail_late(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	weir_diag_error(diag, NULL, NULL, "reload them once more",
+			"too late: the rules of instance '%s' were not "
+			"confirmed in time, and those before are in force again",
+			instance->name);
+	return -ETIME;
+}
+
+static int fail_nothing_to_confirm(const struct weir_instance *instance, struct weir_diag *diag)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && history.sets[0]->transition == WEIR_TRANSITION_RETURNED)
+		return fail_late(instance, diag);
+	weir_diag_error(diag, NULL, NULL, NULL, "instance '%s' has nothing to confirm: its rules are to stay",
+			instance->name);
+	return -ENOENT;
+}
+
+/* Under the lock. */
+static int confirm(struct weir_instance *instance, struct weir_diag *diag)
+{
+	int err;
+
+	if (!instance->unconfirmed.is_so && !weir_guard_is_left(instance))
+		return fail_nothing_to_confirm(instance, diag);
+	if (!instance->is_settled)
+		return weir_instance_fail_unsettled(instance->name, diag);
+	err = instance->unconfirmed.is_so ? weir_guard_confirm(instance->name) : 0;
+	if (err == -ETIME)
+		return fail_late(instance, diag);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot confirm the rules of instance '%s'", instance->name);
+	/* Decided: what is left is to tidy up, which whoever comes next does as well. */
+	err = weir_instance_finish_confirm(instance, diag);
+	if (!err)
+		err = confirm_history(instance, diag);
+	if (!err && !instance->info.paces && weir_pace_is_attached(instance->name))
+		weir_pace_detach(instance->name);
+	return err;
+}
+
+int weir_instance_confirm(const char *name, uint64_t *ret_generation, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_closep) int lock_fd = -1;
+	int err = weir_instance_open_any(name, &instance, diag); /* before the lock; it returns what is over */
+
+	if (err)
+		return err;
+	weir_instance_free(TAKE_PTR(instance));
+	err = weir_bpffs_lock(&lock_fd, diag);
+	if (!err)
+		err = weir_instance_open_as_is(name, &instance, diag);
+	if (!err && instance->is_all_foreign)
+		err = weir_instance_fail_foreign(instance, diag);
+	if (!err)
+		err = confirm(instance, diag);
+	if (err)
+		return err;
+	weir_instance_note(name, WEIR_JOURNAL_CONFIRM, "the rules stay");
+	*ret_generation = instance->info.generation;
+	return 0;
+}

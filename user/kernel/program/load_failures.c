@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What libbpf says and leaves out, when the kernel refuses the program. */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/object_internal.h"
+
+/* ---- what libbpf says ---- */
+
+static __thread struct listener *listening;
+
+__attribute__((format(printf, 2, 0))) static int listen_to_libbpf(enum libbpf_print_level level, const char *format,
+								  va_list args)
+{
+	if (level == LIBBPF_WARN && listening && listening->stream)
+		return vfprintf(listening->stream, format, args);
+	return 0;
+}
+
+void weir_object_hear_libbpf(void)
+{
+	libbpf_set_print(listen_to_libbpf);
+}
+
+void weir_object_start_listening(struct listener *listener)
+{
+	listener->stream = open_memstream(&listener->text, &listener->bytes);
+	listening = listener;
+	weir_object_hear_libbpf();
+}
+
+void weir_object_stop_listening(struct listener *listener)
+{
+	listening = NULL;
+	if (listener->stream)
+		fclose(listener->stream);
+	listener->stream = NULL;
+}
+
+void weir_object_free_listener(struct listener *listener)
+{
+	weir_object_stop_listening(listener);
+	free(listener->text);
+}
+
+/* The last lines of what was heard. */
+static const char *last_lines(const struct listener *listener)
+{
+	const char *text = listener->text ? listener->text : "";
+	const char *at = text + strlen(text);
+
+	for (int lines = 0; at > text; at--)
+		if (at[-1] == '\n' && lines++ == LOG_LINES)
+			break;
+	return at;
+}
+
+/* Whether the verifier was asked: its log ends in "processed N insns", or says "too large. Processed N insn". */
+static bool is_verifiers(const struct listener *listener)
+{
+	return listener->text && strcasestr(listener->text, "processed ");
+}
+
+/* ---- what libbpf leaves out ---- */
+
+/*
+ * libbpf tries once what the kernel knows, and takes every failure for "it does not": also one for want of memory. It
+ * goes on without the types of functions, and the verifier, which then takes each function anew wherever it is called,
+ * needs ten seconds to find the program too complex; or without the maps of global data, and the verifier calls them
+ * invalid. Every kernel from 6.1 on knows all of it.
+ */
+static const char left_out[] = "left out of the program";
+
+/* What libbpf handed over, from its descriptor: by its id only CAP_SYS_ADMIN gets at it. */
+static struct btf *read_btf(int fd)
+{
+	struct bpf_btf_info info = {};
+	__u32 info_bytes = sizeof(info), btf_bytes;
+	_cleanup_(weir_freep) void *data = NULL;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return NULL;
+	btf_bytes = info.btf_size;
+	data = malloc(btf_bytes);
+	info = (struct bpf_btf_info){.btf = (uintptr_t)data, .btf_size = btf_bytes};
+	if (!data || bpf_obj_get_info_by_fd(fd, &info, &info_bytes))
+		return NULL;
+	return btf__new(data, btf_bytes);
+}
+
+static bool has_global_function(int btf_fd)
+{
+	struct btf *btf = read_btf(btf_fd);
+	bool has_one = false;
+
+	for (__u32 id = 1; btf && !has_one && id < btf__type_cnt(btf); id++) {
+		const struct btf_type *type = btf__type_by_id(btf, id);
+
+		has_one = btf_is_func(type) && btf_vlen(type) == BTF_FUNC_GLOBAL;
+	}
+	btf__free(btf);
+	return has_one;
+}
+
+/* libbpf asks this before it loads a program of the section, instead of what it does itself for that: the flag. */
+static int refuse_half_a_program(struct bpf_program *program, struct bpf_prog_load_opts *options, long cookie)
+{
+	bool is_whole =
+		options->func_info_cnt && options->prog_btf_fd && has_global_function((int)options->prog_btf_fd);
+
+	(void)program;
+	(void)cookie;
+	options->prog_flags |= BPF_F_XDP_HAS_FRAGS;
+	if (!is_whole && listening && listening->stream)
+		fputs(left_out, listening->stream);
+	return is_whole ? 0 : -ENOMEM;
+}
+
+void weir_object_register_handler(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, options, .prog_prepare_load_fn = refuse_half_a_program);
+
+	/* Fails for want of memory alone; programs are loaded as libbpf sees fit, then. */
+	libbpf_register_prog_handler("xdp.frags", BPF_PROG_TYPE_XDP, BPF_XDP, &options);
+}
+
+/* The maps of global data that are missing are named by the verifier's log. */
+static bool is_half_a_program(const struct listener *listener)
+{
+	return listener->text &&
+	       (strstr(listener->text, left_out) || strstr(listener->text, "is referenced but wasn't created"));
+}
+
+/* Whatever kept libbpf from reading it, it says ESRCH. */
+static bool lacks_kernel_btf(const struct listener *listener)
+{
+	return listener->text && strstr(listener->text, "loading vmlinux BTF");
+}
+
+int weir_object_explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag)
+{
+	if ((err == -EPERM || err == -EACCES) && weir_host_check_privilege(diag))
+		return -EPERM;
+	if (!weir_host_kernel_is_at_least(6, 1))
+		return weir_diag_fail(diag, -err, last_lines(listener),
+				      "cannot load the BPF program: weir needs Linux 6.1 or later");
+	if (is_half_a_program(listener))
+		return weir_diag_fail(
+			diag, ENOMEM,
+			"try again; if that does not help, raise the memory limit of the cgroup "
+			"that this runs in, or its limit of open files",
+			"cannot load the BPF program: the kernel refused a part of it, mostly for want of "
+			"memory or of file descriptors");
+	/* E2BIG is the verifier's as well as that of maps. */
+	if (err == -E2BIG && is_verifiers(listener))
+		return weir_diag_fail(diag, -err, last_lines(listener),
+				      "cannot load the BPF program: this kernel's verifier finds it too complex");
+	if (err == -ENOMEM || err == -E2BIG)
+		return weir_diag_fail(diag, -err,
+				      "lower settings.flowsPerCpu or connections ('weir check' shows what the maps "
+				      "take), or raise the memory limit of the cgroup that this runs in",
+				      "not enough memory for the maps");
+	/* The program refers to fields of the kernel's structures, whose places it says itself. */
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return weir_diag_fail(diag, -err,
+				      "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+				      "cannot load the BPF program: no BTF of the kernel (/sys/kernel/btf/vmlinux)");
+	if (lacks_kernel_btf(listener)) {
+		weir_diag_error(diag, NULL, NULL, "try again",
+				"cannot load the BPF program: the kernel's BTF (/sys/kernel/btf/vmlinux) cannot be "
+				"read, mostly for want of memory or of file descriptors");
+		return -EIO;
+	}
+	return weir_diag_fail(diag, -err, last_lines(listener), "cannot load the BPF program");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of a loaded program share: object.c makes one of an image, copy.c makes one like another that is
+ * attached.
+ */
+#ifndef WEIR_PROGRAM_OBJECT_INTERNAL_H
+#define WEIR_PROGRAM_OBJECT_INTERNAL_H
+
+#include <linux/types.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+struct weir_object {
+	struct weir_bpf *skel; /* weir.skel.h */
+	struct weir_lab *lab;
+	__u64 seed[16];
+	uint64_t tick_origin_ns;
+};
+
+/* Open the skeleton; nothing is loaded. NULL with errno. */
+struct weir_object *weir_object_open(void);
+
+/* Load the program that has been configured, and say what the kernel has against it. */
+int weir_object_load_opened(struct weir_object *object, struct weir_diag *diag);
+
+/* Map the laboratory. */
+int weir_object_map_lab(struct weir_object *object, struct weir_diag *diag);
+
+/* Of the verifier's log the last lines tell; the rest is how it got there. */
+#define LOG_LINES 8
+
+/* libbpf talks through one function for the whole process; each thread that loads listens to its own. */
+struct listener {
+	char *text;
+	size_t bytes;
+	FILE *stream;
+};
+
+/* ---- load_failures.c ---- */
+
+/* Else libbpf talks to whoever looks at stderr. */
+void weir_object_hear_libbpf(void);
+
+void weir_object_start_listening(struct listener *listener);
+void weir_object_stop_listening(struct listener *listener);
+void weir_object_free_listener(struct listener *listener);
+void weir_object_register_handler(void);
+int weir_object_explain_load_failure(int err, const struct listener *listener, struct weir_diag *diag);
+
+#endif

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One attempt at a capture: packet by packet, with the controller in its time. */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_ether.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "compile/compile.h"
+#include "host/host.h"
+#include "kind/kind.h"
+#include "program/object.h"
+#include "program/signals.h"
+#include "program/thresholds.h"
+#include "replay/attempt.h"
+#include "replay/departures.h"
+#include "replay/memory_csv.h"
+#include "replay/output.h"
+#include "replay/picture.h"
+#include "replay/system_csv.h"
+#include "replay/verdict_csv.h"
+
+/* ---- the interface that match.interface means ---- */
+
+#define OUR_IFINDEX 1
+
+static void interface_names_free(struct interface_names *names)
+{
+	free(names->others);
+}
+
+/* Every name exists, so that a rule set made for another machine compiles without warnings. */
+static uint32_t replay_ifindex(const char *name, void *data)
+{
+	struct interface_names *names = data;
+	const char **added;
+	size_t i;
+
+	if (names->ours && strcmp(name, names->ours) == 0)
+		return OUR_IFINDEX;
+	for (i = 0; i < names->other_count; i++)
+		if (strcmp(name, names->others[i]) == 0)
+			return OUR_IFINDEX + 1 + i;
+	added = weir_array_add((void **)&names->others, names->other_count, sizeof(*names->others));
+	if (!added)
+		return 0;
+	*added = name;
+	return OUR_IFINDEX + 1 + names->other_count++;
+}
+
+/* ---- the judging pass ---- */
+
+void weir_attempt_clean(struct attempt *attempt)
+{
+	interface_names_free(&attempt->interfaces);
+	weir_replay_plot_free(attempt->plot);
+	weir_thresholds_free(attempt->thresholds);
+	weir_signals_close(attempt->signals);
+	weir_object_free(attempt->object);
+	weir_image_free(attempt->image);
+	free(attempt->frame);
+	weir_output_close(&attempt->verdicts);
+	weir_departures_free(attempt->passed);
+	weir_output_close(&attempt->picture);
+	weir_replay_report_free(&attempt->report);
+}
+
+static int check_memory(const struct weir_image *image, uint32_t cpus, struct weir_diag *diag)
+{
+	struct weir_image_memory memory;
+	uint64_t free_bytes;
+
+	weir_image_memory(image, cpus, &memory);
+	if (weir_host_has_memory(memory.total, &free_bytes))
+		return 0;
+	return weir_diag_fail(diag, ENOMEM, "replay a shorter part of the capture, or where there is more memory",
+			      "tables that hold every flow of the capture need %" PRIu64 " MB, and %" PRIu64
+			      " MB are free, of which a sixteenth must stay so",
+			      (uint64_t)memory.total / 1000000, free_bytes / 1000000);
+}
+
+/* ---- the controller, in the capture's time ---- */
+
+static int open_thresholds(struct attempt *attempt, struct weir_diag *diag)
+{
+	const struct weir_image *image = attempt->image;
+	const struct weir_thresholds_maps maps = {
+		.rules = image->rule_info,
+		.rule_slots = image->rule_slots,
+		.rule_count = image->rule_count,
+		.fds = weir_object_moving_fds(attempt->object),
+	};
+
+	return weir_thresholds_open(&maps, &attempt->thresholds, diag);
+}
+
+/* The memory in use by the readings that are past. */
+static struct weir_memory_use memory_use(const struct attempt *attempt)
+{
+	struct weir_memory_use memory = {.holds_until_ns = UINT64_MAX};
+
+	if (attempt->past_readings) {
+		memory.is_known = true;
+		memory.used_bytes = attempt->readings->list[attempt->past_readings - 1].used_bytes;
+	}
+	return memory;
+}
+
+/* A reading holds from its own time on; for a packet whose clock went back, one from before may hold again. */
+static int pass_readings(struct attempt *attempt, uint64_t now_ns, bool *ret_passes)
+{
+	const struct weir_memory_reading *list = attempt->readings->list;
+	size_t before = attempt->past_readings;
+	struct weir_memory_use memory;
+	int err = 0;
+
+	while (!err && attempt->past_readings < attempt->readings->count &&
+	       list[attempt->past_readings].time_ns <= now_ns) {
+		attempt->past_readings++;
+		memory = memory_use(attempt);
+		err = weir_thresholds_follow(attempt->thresholds, list[attempt->past_readings - 1].time_ns, &memory);
+	}
+	while (attempt->past_readings > 0 && list[attempt->past_readings - 1].time_ns > now_ns)
+		attempt->past_readings--;
+	*ret_passes = attempt->past_readings != before;
+	return err;
+}
+
+/* What the controller would do at this time. Most packets come in the same second, with the same memory in use, as the
+ * one before: then there is nothing to do.
+ */
+static int control(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
+{
+	struct weir_memory_use memory;
+	bool passes_readings;
+	int err;
+
+	if (!weir_thresholds_count(attempt->thresholds))
+		return 0;
+	err = pass_readings(attempt, now_ns, &passes_readings);
+	if (!err && !passes_readings && now_ns < attempt->next_second_ns)
+		return 0;
+	memory = memory_use(attempt);
+	if (!err)
+		err = weir_thresholds_follow(attempt->thresholds, now_ns, &memory);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot move the thresholds");
+	if (now_ns >= attempt->next_second_ns)
+		attempt->next_second_ns = (now_ns / WEIR_NSEC_PER_SEC + 1) * WEIR_NSEC_PER_SEC;
+	return 0;
+}
+
+/* The same of samples. */
+static void publish_sample(struct attempt *attempt, uint64_t now_ns)
+{
+	const struct samples *samples = attempt->samples;
+	struct weir_signals signals = {};
+	size_t before = attempt->past_samples;
+
+	while (attempt->past_samples < samples->count && samples->list[attempt->past_samples].time_ns <= now_ns)
+		attempt->past_samples++;
+	while (attempt->past_samples > 0 && samples->list[attempt->past_samples - 1].time_ns > now_ns)
+		attempt->past_samples--;
+	if (attempt->past_samples == before)
+		return;
+	if (attempt->past_samples) {
+		const struct weir_system_sample *sample = &samples->list[attempt->past_samples - 1];
+
+		signals =
+			(struct weir_signals){sample->time_ns, sample->load1_micro, sample->time_ns, sample->cpu_micro};
+	}
+	weir_signals_publish(attempt->signals, &signals);
+}
+
+int weir_attempt_advance(struct attempt *attempt, uint64_t now_ns, struct weir_diag *diag)
+{
+	while (attempt->plot && weir_replay_plot_next_ns(attempt->plot) <= now_ns) {
+		int err = control(attempt, weir_replay_plot_next_ns(attempt->plot), diag);
+
+		if (err)
+			return err;
+		weir_replay_plot_note(attempt->plot);
+	}
+	publish_sample(attempt, now_ns);
+	return control(attempt, now_ns, diag);
+}
+
+int weir_attempt_load_rules(struct attempt *attempt, struct weir_diag *diag)
+{
+	struct weir_object_options object_options = {
+		.is_virtual = true,
+		.now_ns = attempt->survey->first_ns,
+		.without_shortcuts = attempt->options->is_without_shortcuts ? WEIR_SHORTCUTS_ALL : 0,
+	};
+	struct weir_ruleset roomy = *attempt->ruleset;
+	struct weir_compile_options options = {
+		.now_ns = attempt->survey->earliest_ns,
+		.span_ns = attempt->survey->latest_ns - attempt->survey->earliest_ns + REPLAY_MARGIN_NS,
+		.ifindex = replay_ifindex,
+		.ifindex_data = &attempt->interfaces,
+	};
+	struct weir_diag again = {};
+	int cpus, err;
+
+	cpus = weir_host_cpus();
+	if (cpus < 0)
+		return weir_diag_fail(diag, -cpus, NULL, "cannot tell how many CPUs there are");
+	options.cpus = cpus;
+	attempt->interfaces.ours = attempt->options->interface;
+	roomy.settings.observes = false; /* what would have been dropped is what replay is for */
+	roomy.settings.flows_per_cpu = attempt->sizes->rows;
+	roomy.settings.connections = attempt->sizes->connections;
+	roomy.settings.connection_flows = attempt->sizes->connection_flows;
+	roomy.settings.ring_groups = attempt->sizes->ring_groups;
+	/* Warnings were given by the first attempt; what changed since is only the tables. */
+	err = weir_image_build(&roomy, &options, &attempt->image, attempt->is_retry ? &again : diag);
+	weir_diag_free(&again);
+	if (!err && attempt->interfaces.ours &&
+	    weir_image_add_interface(attempt->image, attempt->interfaces.ours, OUR_IFINDEX))
+		err = weir_diag_fail(diag, ENOMEM, NULL, "cannot compile the rules");
+	if (!err)
+		err = check_memory(attempt->image, cpus, diag);
+	if (err)
+		return err;
+	/* What is told is read, whether a rule asks about it or not. */
+	if (attempt->options->verdicts_are_wide)
+		attempt->image->config.asked_fields |= WEIR_MATCH_SOURCE | WEIR_MATCH_DESTINATION |
+						       WEIR_MATCH_SOURCE_PORT | WEIR_MATCH_DESTINATION_PORT;
+	err = weir_object_load(attempt->image, &object_options, &attempt->object, diag);
+	if (!err)
+		err = open_thresholds(attempt, diag);
+	if (!err)
+		err = weir_signals_open(weir_object_map_fd(attempt->object, WEIR_TABLE_SIGNALS), &attempt->signals,
+					diag);
+	return err == -EINVAL ? -EIO : err; /* the kernel's opinion, not a mistake in the rules */
+}
+
+static int open_plot(struct attempt *attempt, struct weir_diag *diag)
+{
+	int err = weir_output_open(&attempt->picture, attempt->options->plot, diag);
+
+	if (err)
+		return err;
+	attempt->plot = weir_replay_plot_new(attempt->ruleset, attempt->image, attempt->thresholds,
+					     attempt->survey->earliest_ns, attempt->survey->latest_ns);
+	return attempt->plot ? 0 : weir_diag_fail(diag, ENOMEM, NULL, "cannot draw '%s'", attempt->options->plot);
+}
+
+int weir_attempt_open_outputs(struct attempt *attempt, struct weir_diag *diag)
+{
+	int err;
+
+	if (attempt->options->verdicts) {
+		err = weir_output_open(&attempt->verdicts, attempt->options->verdicts, diag);
+		if (err)
+			return err;
+		weir_verdict_csv_begin(attempt->verdicts.stream, attempt->options->verdicts_are_wide);
+	}
+	if (attempt->options->passed) {
+		err = weir_departures_open(attempt->options->passed, attempt->survey->link_type, &attempt->passed,
+					   diag);
+		if (err)
+			return err;
+	}
+	return attempt->options->plot ? open_plot(attempt, diag) : 0;
+}
+
+static const char *dropped_by(const struct weir_ruleset *ruleset, enum weir_verdict verdict, uint32_t rule)
+{
+	switch (verdict) {
+	case WEIR_VERDICT_BLOCK:
+		return rule < ruleset->rule_count ? ruleset->rules[rule].name : NULL;
+	case WEIR_VERDICT_MALFORMED_DROP:
+		return "malformed";
+	case WEIR_VERDICT_UNSUPPORTED_DROP:
+		return "unsupported";
+	case WEIR_VERDICT_NON_IP_DROP:
+		return "nonIp";
+	case WEIR_VERDICT_UNMATCHED_DROP:
+		return "unmatched";
+	case WEIR_VERDICT_DENY:
+		return "deny";
+	default:
+		return NULL;
+	}
+}
+
+void weir_attempt_judge_short_frame(struct attempt *attempt, const struct weir_frame *frame,
+				    struct weir_judgement *judgement)
+{
+	bool drops = attempt->ruleset->settings.drop_malformed;
+	enum weir_verdict verdict = drops ? WEIR_VERDICT_MALFORMED_DROP : WEIR_VERDICT_MALFORMED_PASS;
+	struct weir_totals *totals = &attempt->report.totals;
+
+	totals->verdict[verdict].packets++;
+	totals->verdict[verdict].bytes += frame->wire_bytes;
+	*judgement = (struct weir_judgement){.verdict = verdict, .passes = !drops, .rule = drops ? "malformed" : ""};
+}
+
+/* The frame as it was on the wire: what was cut off is zeros. */
+static uint32_t pad_frame(struct attempt *attempt, const struct weir_ethernet *ethernet)
+{
+	uint32_t bytes = ethernet->wire_bytes, captured = ethernet->payload_bytes;
+
+	if (bytes > REPLAY_FRAME_BYTES_MAX)
+		bytes = REPLAY_FRAME_BYTES_MAX;
+	if (captured > bytes - ETH_HLEN)
+		captured = bytes - ETH_HLEN;
+	memcpy(attempt->frame, &ethernet->header, ETH_HLEN);
+	memcpy(attempt->frame + ETH_HLEN, ethernet->payload, captured);
+	memset(attempt->frame + ETH_HLEN + captured, 0, bytes - ETH_HLEN - captured);
+	return bytes;
+}
+
+/* The program has parsed the packet, to the end of what it asks about. */
+static bool is_of_packet(enum weir_verdict verdict)
+{
+	switch (verdict) {
+	case WEIR_VERDICT_MALFORMED_PASS:
+	case WEIR_VERDICT_MALFORMED_DROP:
+	case WEIR_VERDICT_UNSUPPORTED_PASS:
+	case WEIR_VERDICT_UNSUPPORTED_DROP:
+	case WEIR_VERDICT_NON_IP_PASS:
+	case WEIR_VERDICT_NON_IP_DROP:
+		return false;
+	default:
+		return true;
+	}
+}
+
+int weir_attempt_judge_frame(struct attempt *attempt, const struct weir_ethernet *ethernet, uint64_t time_ns,
+			     struct weir_judgement *judgement, struct weir_diag *diag)
+{
+	volatile struct weir_lab *lab = weir_object_lab(attempt->object);
+	uint32_t i;
+	int action;
+
+	lab->clock_ns = time_ns;
+	lab->frame_bytes = ethernet->wire_bytes;
+	lab->ifindex = attempt->options->interface ? 1 : 0;
+	action = weir_object_judge(attempt->object, attempt->frame, pad_frame(attempt, ethernet));
+	if (action < 0)
+		return weir_diag_fail(diag, -action, NULL, "the kernel did not run the program");
+
+	judgement->verdict = lab->verdict;
+	judgement->passes = action == XDP_PASS;
+	judgement->has_packet = is_of_packet(lab->verdict);
+	judgement->packet = *(const struct weir_flow_key *)(uintptr_t)&lab->packet;
+	judgement->wait_ns = lab->wait_ns;
+	judgement->resource_count = lab->resource_count;
+	for (i = 0; i < lab->resource_count && i < WEIR_PACKET_RESOURCES_MAX; i++)
+		judgement->resource[i] = lab->resource[i];
+	judgement->rule = judgement->passes ? "" : dropped_by(attempt->ruleset, lab->verdict, lab->rule);
+	if (!judgement->rule)
+		return weir_diag_fail(diag, EIO, "this is a mistake of weir's, please report it",
+				      "the program dropped a packet without a reason (verdict %u)", lab->verdict);
+	return 0;
+}

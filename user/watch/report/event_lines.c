@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/event_lines.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "base/util.h"
+#include "frames/ends.h"
+#include "host/host.h"
+#include "report/keys.h"
+#include "rules/scalars.h"
+#include "tables/breaker_state.h"
+#include "words/drop_words.h"
+#include "words/json.h"
+
+static const char *const journal_names[WEIR_JOURNAL_KINDS] = {
+	[WEIR_JOURNAL_ATTACH] = "attach",	[WEIR_JOURNAL_DETACH] = "detach",
+	[WEIR_JOURNAL_RELOAD] = "reload",	[WEIR_JOURNAL_ROLLBACK] = "rollback",
+	[WEIR_JOURNAL_CONFIRM] = "confirm",	[WEIR_JOURNAL_RETURN] = "return",
+	[WEIR_JOURNAL_INTERFACE] = "interface", [WEIR_JOURNAL_CONTROLLER] = "controller",
+	[WEIR_JOURNAL_CLUSTER] = "cluster",	[WEIR_JOURNAL_BLOCK] = "block",
+	[WEIR_JOURNAL_ALLOW] = "allow",
+};
+
+const char *weir_happening_name(const struct weir_happening *happening)
+{
+	switch (happening->kind) {
+	case WEIR_HAPPENING_DROP:
+		return happening->event.flags & WEIR_EVENT_OBSERVED ? "wouldDrop" : "drop";
+	case WEIR_HAPPENING_PENALTY:
+		return "penalty";
+	case WEIR_HAPPENING_BREAKER:
+		return "breaker";
+	case WEIR_HAPPENING_JOURNAL:
+		return happening->entry.kind < WEIR_JOURNAL_KINDS ? journal_names[happening->entry.kind] : "?";
+	case WEIR_HAPPENING_STALE:
+		return "stale";
+	case WEIR_HAPPENING_MISSED:
+		return "missed";
+	}
+	return "?";
+}
+
+static const char *format_address(const struct weir_ends *ends, const uint8_t address[16], char text[INET6_ADDRSTRLEN])
+{
+	return inet_ntop(ends->family == 6 ? AF_INET6 : AF_INET, address, text, INET6_ADDRSTRLEN) ? text : "?";
+}
+
+static const char *const missed_names[] = {"drops", "penalties", "changes of breakers", "entries of the journal"};
+
+static const char *missed_name(const struct weir_happening *happening)
+{
+	return happening->missed.of < ARRAY_SIZE(missed_names) ? missed_names[happening->missed.of] : "events";
+}
+
+/* ---- JSON ---- */
+
+static json_t *describe_packet(const struct weir_instance *instance, const struct weir_event *event)
+{
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+	json_t *fields = json_pack("{s:I, s:s?}", "bytes", (json_int_t)event->frame_bytes, "interface",
+				   weir_instance_interface(instance, event->ifindex));
+	struct weir_ends ends;
+
+	if (!fields || !weir_frame_ends(event->frame, event->kept_bytes, &ends))
+		return fields;
+	json_object_set_new(fields, "source", json_string(format_address(&ends, ends.source, source)));
+	json_object_set_new(fields, "destination", json_string(format_address(&ends, ends.destination, destination)));
+	json_object_set_new(fields, "protocol", json_integer(ends.protocol));
+	if (ends.has_ports) {
+		json_object_set_new(fields, "sourcePort", json_integer(ends.source_port));
+		json_object_set_new(fields, "destinationPort", json_integer(ends.destination_port));
+	}
+	return fields;
+}
+
+static void add_drop(const struct weir_instance *instance, const struct weir_happening *happening,
+		     const struct weir_rule_info *rule, json_t *fields)
+{
+	const struct weir_event *event = &happening->event;
+
+	json_object_set_new(fields, "verdict",
+			    json_string(event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict]
+									    : "?"));
+	json_object_set_new(fields, "penalised", json_boolean(event->flags & WEIR_EVENT_PENALISED));
+	json_object_set_new(fields, "packet", describe_packet(instance, event));
+	if (rule && weir_happening_has_figures(happening))
+		weir_json_add_drop_figures(rule, event->used, event->threshold, fields);
+}
+
+static void add_rule(const struct weir_instance *instance, const struct weir_happening *happening,
+		     const struct weir_rule_info *rule, json_t *fields)
+{
+	json_object_set_new(fields, "rule", rule ? json_string(rule->name) : json_null());
+	if (!rule)
+		return;
+	json_object_set_new(fields, "resource", rule->system ? json_null() : json_string(rule->resource_name));
+	if (happening->kind == WEIR_HAPPENING_MISSED)
+		return;
+	json_object_set_new(fields, "key", weir_flow_key_describe(instance, rule, &happening->event.key));
+}
+
+static void add_breaker(const struct weir_event *event, json_t *fields)
+{
+	json_object_set_new(fields, "state",
+			    json_string(event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value]
+									       : "?"));
+	json_object_set_new(fields, "requests", json_integer((json_int_t)(event->used >> 32)));
+	json_object_set_new(fields, "bad", json_integer((json_int_t)(event->used & 0xffffffff)));
+}
+
+/* As a line of words has it. */
+static void add_words(const struct weir_instance *instance, const struct weir_happening *happening, json_t *fields)
+{
+	_cleanup_(weir_freep) char *words = weir_happening_words(instance, happening);
+
+	json_object_set_new(fields, "text", words ? weir_json_text(words) : json_null());
+}
+
+json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+	json_t *fields = json_pack("{s:s, s:I, s:s}", "event", weir_happening_name(happening), "timeNs",
+				   (json_int_t)weir_host_wall_ns(happening->time_ns), "instance", instance->name);
+
+	if (!fields)
+		return NULL;
+	if (happening->kind <= WEIR_HAPPENING_BREAKER || rule)
+		add_rule(instance, happening, rule, fields);
+	if (happening->kind == WEIR_HAPPENING_DROP)
+		add_drop(instance, happening, rule, fields);
+	if (happening->kind == WEIR_HAPPENING_PENALTY)
+		json_object_set_new(fields, "untilNs",
+				    json_integer((json_int_t)weir_host_wall_ns(happening->event.value)));
+	if (happening->kind == WEIR_HAPPENING_BREAKER)
+		add_breaker(&happening->event, fields);
+	if (happening->kind != WEIR_HAPPENING_DROP)
+		add_words(instance, happening, fields);
+	if (happening->kind == WEIR_HAPPENING_MISSED) {
+		json_object_set_new(fields, "count", json_integer((json_int_t)happening->missed.count));
+		json_object_set_new(fields, "of", json_string(missed_name(happening)));
+	}
+	return fields;
+}
+
+/* ---- words ---- */
+
+static void print_flow(const struct weir_instance *instance, const struct weir_rule_info *rule,
+		       const struct weir_event *event, FILE *text)
+{
+	char words[WEIR_WORDS_BYTES];
+
+	if (!rule) {
+		fprintf(text, "rule '?'");
+		return;
+	}
+	fprintf(text, "rule '%s', %s", rule->name,
+		rule->identity.key_fields ? weir_flow_key_words(instance, rule, &event->key, words)
+					  : "the whole resource");
+}
+
+static void print_packet(const struct weir_instance *instance, const struct weir_event *event, FILE *text)
+{
+	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
+	const char *interface = weir_instance_interface(instance, event->ifindex);
+	struct weir_ends ends;
+
+	if (!weir_frame_ends(event->frame, event->kept_bytes, &ends)) {
+		fprintf(text, "a frame");
+	} else {
+		format_address(&ends, ends.source, source);
+		format_address(&ends, ends.destination, destination);
+		if (ends.has_ports)
+			fprintf(text, "%s port %u to %s port %u", source, ends.source_port, destination,
+				ends.destination_port);
+		else
+			fprintf(text, "%s to %s", source, destination);
+		if (weir_protocol_name(ends.protocol))
+			fprintf(text, ", %s", weir_protocol_name(ends.protocol));
+		else
+			fprintf(text, ", protocol %u", ends.protocol);
+	}
+	fprintf(text, ", %u bytes%s%s", event->frame_bytes, interface ? " on " : "", interface ? interface : "");
+}
+
+/* Why a packet was dropped. */
+static void print_reason(const struct weir_instance *instance, const struct weir_happening *happening,
+			 const struct weir_rule_info *rule, FILE *text)
+{
+	const struct weir_event *event = &happening->event;
+	char words[WEIR_WORDS_BYTES];
+
+	if (event->rule_slot == WEIR_EVENT_NO_RULE)
+		fprintf(text, "%s", event->verdict < WEIR_VERDICT_COUNT ? weir_verdict_names[event->verdict] : "?");
+	else
+		print_flow(instance, rule, event, text);
+	if (event->flags & WEIR_EVENT_PENALISED)
+		fprintf(text, ", penalised");
+	if (rule && weir_happening_has_figures(happening))
+		fprintf(text, ", %s", weir_format_drop_figures(rule, event->used, event->threshold, words));
+}
+
+static void print_change(const struct weir_instance *instance, const struct weir_happening *happening,
+			 const struct weir_rule_info *rule, FILE *text)
+{
+	const struct weir_event *event = &happening->event;
+	char words[WEIR_WORDS_BYTES];
+
+	print_flow(instance, rule, event, text);
+	if (happening->kind == WEIR_HAPPENING_PENALTY)
+		fprintf(text, ": blocked for %s",
+			weir_format_age(event->value > event->time_ns ? event->value - event->time_ns : 0, words));
+	else
+		fprintf(text, ": %s, %llu of %llu requests were bad",
+			event->value <= WEIR_BREAKER_HALF_OPEN ? weir_breaker_kind_names[event->value] : "?",
+			(unsigned long long)(event->used & 0xffffffff), (unsigned long long)(event->used >> 32));
+}
+
+static void print_missed(const struct weir_happening *happening, const struct weir_rule_info *rule, FILE *text)
+{
+	const unsigned long long count = happening->missed.count;
+
+	if (rule)
+		fprintf(text, "%llu more %s of rule '%s' not shown", count, missed_name(happening), rule->name);
+	else if (happening->missed.of == WEIR_HAPPENING_DROP)
+		fprintf(text, "%llu more drop%s not shown", count, weir_plural(count));
+	else
+		fprintf(text, "%llu %s came faster than they were read", count, missed_name(happening));
+}
+
+static void print_words(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+
+	switch (happening->kind) {
+	case WEIR_HAPPENING_DROP:
+		print_reason(instance, happening, rule, text);
+		fprintf(text, ": ");
+		print_packet(instance, &happening->event, text);
+		break;
+	case WEIR_HAPPENING_PENALTY:
+	case WEIR_HAPPENING_BREAKER:
+		print_change(instance, happening, rule, text);
+		break;
+	case WEIR_HAPPENING_JOURNAL:
+		fprintf(text, "%s", happening->entry.text);
+		break;
+	case WEIR_HAPPENING_STALE:
+		fprintf(text, "the controller has not been heard of: thresholds that move are at their safe values");
+		break;
+	case WEIR_HAPPENING_MISSED:
+		print_missed(happening, rule, text);
+		break;
+	}
+}
+
+static void print_comment(const struct weir_instance *instance, const struct weir_happening *happening, FILE *text)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(instance, happening);
+
+	fprintf(text, "%s: ", weir_happening_name(happening));
+	print_reason(instance, happening, rule, text);
+	if (rule && !rule->system)
+		fprintf(text, ", resource '%s'", rule->resource_name);
+}
+
+/* As print() prints it; NULL: out of memory. */
+static char *as_text(void print(const struct weir_instance *, const struct weir_happening *, FILE *),
+		     const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	char *words = NULL;
+	size_t bytes;
+	FILE *text = open_memstream(&words, &bytes);
+
+	if (!text)
+		return NULL;
+	print(instance, happening, text);
+	fclose(text);
+	weir_make_printable(words, "");
+	return words;
+}
+
+char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	return as_text(print_words, instance, happening);
+}
+
+char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening)
+{
+	return as_text(print_comment, instance, happening);
+}
+
+/* Of one rule at most this part of a list, unless there is room. Chosen, not derived. */
+#define RULE_PART 4
+
+/* It is a change of a rule of which `count` more come after it. */
+static bool has_later(const struct weir_happenings *happenings, size_t at, size_t count)
+{
+	const struct weir_happening *happening = &happenings->all[at];
+
+	if (happening->kind != WEIR_HAPPENING_PENALTY && happening->kind != WEIR_HAPPENING_BREAKER)
+		return false;
+	for (size_t i = at + 1; count && i < happenings->count; i++)
+		count -= happenings->all[i].kind == happening->kind &&
+			 happenings->all[i].event.rule_slot == happening->event.rule_slot;
+	return !count;
+}
+
+/* Marks the latest `most`, of each rule at most `of_rule`; returns how many are yet to be found. */
+static size_t choose(const struct weir_happenings *happenings, size_t of_rule, size_t most, bool *chosen)
+{
+	for (size_t i = happenings->count; i-- && most;)
+		if (!chosen[i] && !has_later(happenings, i, of_rule)) {
+			chosen[i] = true;
+			most--;
+		}
+	return most;
+}
+
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+				  size_t most)
+{
+	_cleanup_(weir_freep) bool *chosen = calloc(happenings->count + 1, sizeof(*chosen));
+	json_t *list = chosen ? json_array() : NULL;
+
+	if (chosen)
+		choose(happenings, happenings->count + 1, choose(happenings, most / RULE_PART + 1, most, chosen),
+		       chosen);
+	for (size_t i = 0; chosen && i < happenings->count; i++)
+		if (chosen[i])
+			weir_json_append(&list, weir_happening_describe(instance, &happenings->all[i]));
+	return list;
+}

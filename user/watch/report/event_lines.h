@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Events as `weir events` prints them: a line of words, or a line of JSON (docs/json.md). */
+#ifndef WEIR_REPORT_EVENT_LINES_H
+#define WEIR_REPORT_EVENT_LINES_H
+
+#include <jansson.h>
+
+#include "state/event_reader.h"
+
+/* "drop", "penalty", "reload": the same in words and in JSON. */
+const char *weir_happening_name(const struct weir_happening *happening);
+
+/* NULL: out of memory. */
+json_t *weir_happening_describe(const struct weir_instance *instance, const struct weir_happening *happening);
+
+/* The latest of them, so many at most, as a list, oldest first: of one rule's changes a part, while others are left.
+ * NULL: out of memory.
+ */
+json_t *weir_events_describe_past(const struct weir_instance *instance, const struct weir_happenings *happenings,
+				  size_t most);
+
+/* What happened, without when. The caller frees it; NULL: out of memory. */
+char *weir_happening_words(const struct weir_instance *instance, const struct weir_happening *happening);
+
+/* Of a drop, why: "drop: rule 'dns', source 203.0.113.9, used 20 of 20 packets, resource 'dns'". The caller frees it;
+ * NULL: out of memory.
+ */
+char *weir_happening_comment(const struct weir_instance *instance, const struct weir_happening *happening);
+
+#endif

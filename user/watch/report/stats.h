@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What `weir stats` shows of an instance: all counters, read once, and the JSON document of them. */
+#ifndef WEIR_REPORT_STATS_H
+#define WEIR_REPORT_STATS_H
+
+#include <jansson.h>
+
+#include "instance/instance.h"
+#include "pace/pace.h"
+#include "state/breakers.h"
+#include "state/counters.h"
+#include "state/open_connections.h"
+#include "state/penalised_flows.h"
+
+struct weir_stats_view {
+	const struct weir_instance *instance; /* the caller's */
+	struct weir_counters counters;
+	struct weir_connection_figures *connections; /* by rule slot */
+	struct weir_penalised_flows penalties;
+	struct weir_breaker_sum *breakers; /* by rule slot */
+	bool paces;			   /* the instance holds packets, and it can be read how many */
+	bool has_pace;			   /* ... and how many could be read */
+	struct weir_pace_state pace;
+};
+
+/* Read it all; *diag may hold a warning after success. weir_stats_free() frees *ret_view, which keeps `instance`. */
+int weir_stats_read(const struct weir_instance *instance, struct weir_stats_view *ret_view, struct weir_diag *diag);
+void weir_stats_free(struct weir_stats_view *view);
+
+/* Packets of all verdicts. A packet has exactly one, so this is `seen`, but for those that came while we read. */
+uint64_t weir_verdict_sum(const struct weir_totals *totals);
+
+/* What `weir stats --json` prints (docs/json.md). NULL: out of memory. */
+json_t *weir_stats_describe(const struct weir_stats_view *view);
+
+#endif

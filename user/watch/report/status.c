@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/status.h"
+
+#include "base/util.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "network/netns.h"
+#include "pace/pace.h"
+#include "rules/scalars.h"
+#include "state/open_connections.h"
+#include "tables/rule_kind.h"
+#include "words/breaker_words.h"
+#include "words/json.h"
+
+/* ---- words ---- */
+
+const char *const weir_policy_names[WEIR_POLICY_COUNT] = {"malformed", "unsupported", "nonIp", "unmatched"};
+
+const char *const weir_controller_state_names[] = {
+	[WEIR_CONTROLLER_RUNNING] = "running",
+	[WEIR_CONTROLLER_STALE] = "stale",
+	[WEIR_CONTROLLER_ABSENT] = "absent",
+	[WEIR_CONTROLLER_NOT_NEEDED] = "notNeeded",
+};
+
+/* As many as there is room for: maps are not to be trusted. */
+uint32_t weir_count_except(const struct weir_instance_info *info)
+{
+	return info->non_ip_except_count < WEIR_NON_IP_EXCEPT_MAX ? info->non_ip_except_count : WEIR_NON_IP_EXCEPT_MAX;
+}
+
+const char *weir_format_except(const struct weir_instance_info *info, uint32_t i, char *text)
+{
+	const struct weir_range range = {.low = info->non_ip_except[i].low, .high = info->non_ip_except[i].high};
+
+	return weir_format_ethertypes(&range, text);
+}
+
+static json_t *describe_except(const struct weir_instance_info *info)
+{
+	char text[WEIR_ETHERTYPE_TEXT_BYTES];
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < weir_count_except(info); i++)
+		weir_json_append(&list, json_string(weir_format_except(info, i, text)));
+	return list;
+}
+
+const char *weir_policy_word(const struct weir_instance *instance, size_t bit)
+{
+	return instance->info.policies >> bit & 1 ? "drop" : "pass";
+}
+
+const char *weir_link_mode_name(const struct weir_link *link)
+{
+	return link->is_native ? "native" : "skb";
+}
+
+/* ---- reading ---- */
+
+int weir_status_read(const struct weir_instance *instance, struct weir_status_view *ret_view, struct weir_diag *diag)
+{
+	_cleanup_(weir_status_free) struct weir_status_view view = {.instance = instance};
+	int err = weir_controller_look(instance, &view.controller, diag);
+
+	if (!err && !instance->is_foreign[WEIR_TABLE_PENALISED_FLOWS])
+		err = weir_penalties_read(instance, WEIR_ANY_RULE, 1, &view.penalties, diag);
+	if (!err)
+		err = weir_signals_look(instance, &view.signals, diag);
+	if (!err)
+		err = weir_remnants_look(instance, &view.remnants, diag);
+	if (!err && !instance->is_foreign[WEIR_TABLE_SHARES])
+		err = weir_cluster_view_look(instance, &view.cluster, diag);
+	if (!err && !instance->is_foreign[WEIR_TABLE_REQUESTS])
+		err = weir_breakers_read(instance, &view.breakers, diag);
+	if (!err && weir_timed_is_readable(instance)) {
+		err = weir_timed_count(instance, &view.timed, diag);
+		view.has_timed = true;
+	}
+	if (err)
+		return err;
+	*ret_view = view;
+	view = (struct weir_status_view){};
+	return 0;
+}
+
+void weir_status_free(struct weir_status_view *view)
+{
+	weir_penalised_flows_free(&view->penalties);
+	free(view->controller.thresholds);
+	free(view->breakers);
+	free(view->repeats);
+	weir_cluster_view_free(&view->cluster);
+	*view = (struct weir_status_view){};
+}
+
+static uint32_t count_rules(const struct weir_instance *instance, bool (*is_such)(const struct weir_rule_info *rule))
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		count += is_such(&instance->rules[instance->rule_order[i]]);
+	return count;
+}
+
+uint32_t weir_count_throttling(const struct weir_instance *instance)
+{
+	return count_rules(instance, weir_throttles);
+}
+
+uint32_t weir_count_lending(const struct weir_instance *instance)
+{
+	return count_rules(instance, weir_lends);
+}
+
+uint64_t weir_count_overrides(const struct weir_instance *instance)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < instance->rule_count; i++)
+		count += instance->rules[instance->rule_order[i]].override_count;
+	return count;
+}
+
+/* ---- the document ---- */
+
+static json_t *describe_links(const struct weir_instance *instance)
+{
+	json_t *links = json_array();
+
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+
+		weir_json_append(&links, json_pack("{s:o, s:b, s:I, s:s, s:b, s:I}", "interface",
+						   weir_json_text(link->interface), "isNameCurrent",
+						   link->is_name_current, "ifindex", (json_int_t)link->ifindex, "mode",
+						   weir_link_mode_name(link), "isAttached", link->ifindex != 0,
+						   "programId", (json_int_t)link->program_id));
+	}
+	return links;
+}
+
+/* Null where nobody has looked. */
+static json_t *describe_repeats(const struct weir_status_view *view)
+{
+	json_t *repeats = view->has_repeats ? json_array() : json_null();
+
+	for (size_t i = 0; i < view->repeat_count; i++)
+		weir_json_append(&repeats, json_pack("{s:o, s:o}", "interface", weir_json_text(view->repeats[i].upper),
+						     "standsOn", weir_json_text(view->repeats[i].lower)));
+	return repeats;
+}
+
+static json_t *describe_wanted(const struct weir_instance *instance)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; i < WEIR_WANTED_MAX && instance->info.wanted[i].word[0]; i++)
+		weir_json_append(&words, weir_json_text(instance->info.wanted[i].word));
+	return words;
+}
+
+static json_t *describe_resources(const struct weir_instance *instance)
+{
+	json_t *resources = json_array();
+
+	for (uint32_t i = 0; i < instance->resource_count; i++) {
+		const struct weir_resource_info *resource = &instance->resources[instance->resource_order[i]];
+
+		weir_json_append(&resources, json_pack("{s:s, s:I}", "name", resource->name, "ruleCount",
+						       (json_int_t)resource->rule_count));
+	}
+	return resources;
+}
+
+static json_t *describe_breaker(const struct weir_status_view *view, const struct weir_rule_info *rule)
+{
+	return weir_json_breaker_sum(&view->breakers[rule - view->instance->rules], rule->breaker.strategy,
+				     rule->identity.key_fields);
+}
+
+/* The fields of its flow key. */
+static json_t *describe_flow(const struct weir_rule_info *rule)
+{
+	json_t *names = json_array();
+
+	for (int bit = 0; bit < WEIR_KEY_FIELD_COUNT; bit++)
+		if (rule->identity.key_fields >> bit & 1)
+			weir_json_append(&names, json_string(weir_key_field_names[bit]));
+	return names;
+}
+
+static json_t *describe_rules(const struct weir_status_view *view)
+{
+	const struct weir_instance *instance = view->instance;
+	json_t *rules = json_array();
+
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *info = &instance->rules[instance->rule_order[i]];
+		json_t *rule = weir_json_rule(info);
+
+		json_object_set_new(rule, "flow", describe_flow(info));
+		json_object_set_new(rule, "overrideCount", json_integer(info->override_count));
+		json_object_set_new(rule, "isMoving", json_boolean(info->moves));
+		json_object_set_new(rule, "isPerFlow", json_boolean(weir_warms_flows(info)));
+		json_object_set_new(rule, "thresholdNow",
+				    weir_has_one_threshold(info) ? json_integer(view->controller.thresholds[i])
+								 : json_null());
+		if (info->penalty_ms && view->penalties.by_rule)
+			json_object_set_new(rule, "penalisedFlows",
+					    json_integer(view->penalties.by_rule[instance->rule_order[i]]));
+		if (weir_is_breaker(info) && view->breakers)
+			json_object_set_new(rule, "breaker", describe_breaker(view, info));
+		weir_json_append(&rules, rule);
+	}
+	return rules;
+}
+
+static json_t *describe_controller(const struct weir_controller_report *controller)
+{
+	json_t *fields = json_pack("{s:s, s:I}", "state", weir_controller_state_names[controller->state], "ruleCount",
+				   (json_int_t)controller->rule_count);
+
+	if (controller->state == WEIR_CONTROLLER_STALE)
+		json_object_set_new(fields, "staleSeconds", json_real(controller->stale_ns / 1e9));
+	if (controller->pid)
+		json_object_set_new(fields, "processId", json_integer(controller->pid));
+	return fields;
+}
+
+/* Null when they cannot be read. */
+static json_t *describe_timed(const struct weir_status_view *view)
+{
+	const struct weir_timed_counts *timed = &view->timed;
+
+	if (!view->has_timed)
+		return json_null();
+	return json_pack("{s:I, s:I}", "blocked", (json_int_t)timed->blocked, "allowed", (json_int_t)timed->allowed);
+}
+
+/* Null when they cannot be read. */
+static json_t *describe_remnants(const struct weir_remnants_sum *remnants)
+{
+	if (!remnants->places)
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "places", (json_int_t)remnants->places, "used",
+			 (json_int_t)remnants->used, "displaced", (json_int_t)remnants->displaced, "aggregated",
+			 (json_int_t)remnants->joined, "isNearlyFull", weir_remnants_are_nearly_full(remnants));
+}
+
+/* Null where no rule asks for it. */
+static json_t *describe_memory(const struct weir_status_view *view)
+{
+	const struct weir_controller_report *controller = &view->controller;
+	const char *cgroup = view->instance->info.memory_cgroup;
+	json_t *fields;
+
+	if (!controller->needs_memory)
+		return json_null();
+	fields = json_pack("{s:o}", "source", *cgroup ? json_sprintf("cgroup:%s", cgroup) : json_string("system"));
+	if (controller->memory_err)
+		json_object_set_new(fields, "error", json_string(weir_memory_explain(cgroup, controller->memory_err)));
+	else
+		json_object_set_new(fields, "usedBytes", json_integer(controller->used_bytes));
+	return fields;
+}
+
+/* Null where no system rule goes by any; each null where it is not known, or nothing was timed. */
+static json_t *describe_signals(const struct weir_host_signals *signals)
+{
+	json_t *fields = json_object();
+
+	if (signals->has_samples) {
+		json_object_set_new(fields, "load1",
+				    signals->has_load1 ? json_real(signals->load1_micro / 1e6) : json_null());
+		json_object_set_new(fields, "cpuUsage",
+				    signals->has_cpu ? json_real(signals->cpu_micro / 1e6) : json_null());
+	}
+	if (signals->has_connections) {
+		json_object_set_new(fields, "connectionsOpen", json_integer(signals->open));
+		json_object_set_new(fields, "handshakes", json_integer(signals->handshakes));
+		json_object_set_new(fields, "avgRtMs",
+				    signals->handshakes ? json_real(signals->mean_us / 1e3) : json_null());
+		json_object_set_new(fields, "maxComplete", json_integer(signals->complete_max));
+		json_object_set_new(fields, "minRtMs",
+				    signals->complete_max ? json_real(signals->shortest_us / 1e3) : json_null());
+	}
+	if (json_object_size(fields))
+		return fields;
+	json_decref(fields);
+	return json_null();
+}
+
+/* Sizes are rounded up to powers of two. */
+static void add_connection_settings(const struct weir_instance_info *info, json_t *settings)
+{
+	json_object_set_new(
+		settings, "connections",
+		json_integer((json_int_t)info->tables[WEIR_TABLE_CONNECTIONS].size * WEIR_CONNECTIONS_PER_SET));
+	json_object_set_new(settings, "connectionFlows",
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_CONNECTION_FLOWS].size *
+					 WEIR_CONNECTION_FLOWS_PER_SET));
+	for (int class = 0; class < WEIR_CONNECTION_CLASSES; class ++)
+		json_object_set_new(settings, weir_connection_timeout_names[class],
+				    json_integer(info->connection_timeout_ms[class]));
+}
+
+static void add_breaker_settings(const struct weir_instance_info *info, json_t *settings)
+{
+	json_object_set_new(settings, "requests",
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_REQUESTS].size * WEIR_REQUESTS_PER_SET));
+	json_object_set_new(settings, "breakers",
+			    json_integer((json_int_t)info->tables[WEIR_TABLE_BREAKERS].size * WEIR_BREAKERS_PER_SET));
+	json_object_set_new(settings, "halfOpenTimeoutInMs",
+			    json_integer(info->connection_timeout_ms[WEIR_CONNECTION_CLASS_HALF]));
+}
+
+static json_t *describe_settings(const struct weir_instance *instance)
+{
+	const struct weir_instance_info *info = &instance->info;
+	json_t *settings = json_pack("{s:I, s:s, s:o, s:s, s:I}", "flowsPerCpu", (json_int_t)info->flows_per_cpu,
+				     "mode", info->observes ? "observe" : "enforce", "memory",
+				     info->memory_cgroup[0] ? json_sprintf("cgroup:%s", info->memory_cgroup)
+							    : json_string("system"),
+				     "throttling", weir_pace_is_attached(instance->name) ? "pace" : "police",
+				     "controllerTimeoutInMs", (json_int_t)info->controller_timeout_ms);
+
+	json_object_set_new(settings, "timedEntries", json_integer(info->tables[WEIR_TABLE_TIMED_ADDRESSES].size));
+	for (size_t bit = 0; bit < ARRAY_SIZE(weir_policy_names); bit++)
+		json_object_set_new(settings, weir_policy_names[bit], json_string(weir_policy_word(instance, bit)));
+	json_object_set_new(settings, "nonIpExcept", describe_except(info));
+	if (weir_has_breaker_rules(instance))
+		add_breaker_settings(info, settings);
+	if (weir_connections_are_counted(instance))
+		add_connection_settings(info, settings);
+	return settings;
+}
+
+static json_t *describe_counts(const struct weir_instance *instance)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "resources", (json_int_t)instance->resource_count,
+			 "rules", (json_int_t)instance->rule_count, "throttlingRules",
+			 (json_int_t)weir_count_throttling(instance), "lendingRules",
+			 (json_int_t)weir_count_lending(instance), "overrides",
+			 (json_int_t)weir_count_overrides(instance), "allow", (json_int_t)instance->info.allow_count,
+			 "deny", (json_int_t)instance->info.deny_count);
+}
+
+/* Null where no rule has rows that run out. */
+static json_t *describe_span(const struct weir_instance *instance)
+{
+	uint64_t left_ns = weir_instance_left_ns(instance);
+
+	return left_ns == UINT64_MAX ? json_null() : json_real(left_ns / 1e9);
+}
+
+/* Null when it is not known. */
+static json_t *describe_netns(const struct weir_instance *instance)
+{
+	uint64_t inode = instance->info.netns;
+	char name[NAME_MAX + 1];
+
+	if (!inode)
+		return json_null();
+	return json_pack("{s:I, s:o, s:b}", "inode", (json_int_t)inode, "name",
+			 weir_netns_name(inode, name) ? json_string(name) : json_null(), "isOurs",
+			 inode == weir_host_netns());
+}
+
+/* Those that a reload by this version would have to make anew. */
+static json_t *describe_foreign_tables(const struct weir_instance *instance)
+{
+	json_t *names = json_array();
+
+	for (int table = 0; table < WEIR_STATE_TABLE_COUNT; table++)
+		if (instance->is_foreign[table])
+			weir_json_append(&names, json_string(weir_table_name(table)));
+	return names;
+}
+
+/* Null where all is confirmed. */
+static json_t *describe_unconfirmed(const struct weir_instance *instance)
+{
+	if (!instance->unconfirmed.is_so)
+		return json_null();
+	return json_integer(weir_unconfirmed_left_s(&instance->unconfirmed));
+}
+
+json_t *weir_status_describe(const struct weir_status_view *view)
+{
+	const struct weir_instance *instance = view->instance;
+	const struct weir_instance_info *info = &instance->info;
+	uint64_t now_ns = weir_host_now_ns();
+
+	return json_pack("{s:s, s:I, s:o, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			 "s:o, s:o, s:o, s:o}",
+			 "instance", instance->name, "abiVersion", (json_int_t)info->abi_version, "foreignTables",
+			 describe_foreign_tables(instance), "generation", (json_int_t)info->generation,
+			 "attachedSeconds", (now_ns - info->attached_ns) / 1e9, "loadedSeconds",
+			 (now_ns - info->loaded_ns) / 1e9, "returnsSeconds", describe_unconfirmed(instance),
+			 "limitsHoldSeconds", describe_span(instance), "netns", describe_netns(instance), "links",
+			 describe_links(instance), "judgedTwice", describe_repeats(view), "wanted",
+			 describe_wanted(instance), "settings", describe_settings(instance), "counts",
+			 describe_counts(instance), "timed", describe_timed(view), "remnants",
+			 describe_remnants(&view->remnants), "controller", describe_controller(&view->controller),
+			 "memory", describe_memory(view), "system", describe_signals(&view->signals), "cluster",
+			 weir_cluster_sum(&view->cluster), "resources", describe_resources(instance), "rules",
+			 describe_rules(view));
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/counters.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+
+static void add_tally(struct weir_tally *sum, const struct weir_tally *tally)
+{
+	sum->packets += tally->packets;
+	sum->bytes += tally->bytes;
+}
+
+static int add_totals(uint32_t key, const void *values, int cpus, void *data)
+{
+	const struct weir_totals *totals = values;
+	struct weir_counters *counters = data;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++) {
+			add_tally(&counters->totals.verdict[verdict], &totals[cpu].verdict[verdict]);
+			add_tally(&counters->totals.would_drop[verdict], &totals[cpu].would_drop[verdict]);
+		}
+	}
+	weir_sum_totals(&counters->totals);
+	return 0;
+}
+
+static int add_rule(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct weir_rule_counters *of_cpu = values;
+	struct weir_counters *counters = data;
+	struct weir_rule_counters *sum = &counters->rules[slot];
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		add_tally(&sum->blocked, &of_cpu[cpu].blocked);
+		add_tally(&sum->would_drop, &of_cpu[cpu].would_drop);
+		sum->evicted += of_cpu[cpu].evicted;
+		sum->stalled += of_cpu[cpu].stalled;
+		sum->leases += of_cpu[cpu].leases;
+		sum->delayed += of_cpu[cpu].delayed;
+		sum->delay_ns += of_cpu[cpu].delay_ns;
+		sum->changes += of_cpu[cpu].changes;
+	}
+	return 0;
+}
+
+/* A CPU's entry of a second holds until that CPU meets a packet 64 seconds later: many are old. */
+static void add_seconds(struct weir_resource_sum *sum, const struct weir_second *seconds, uint32_t now_s)
+{
+	for (int i = 0; i < WEIR_SECONDS; i++) {
+		uint32_t age_s = now_s - seconds[i].second;
+
+		if (age_s >= WEIR_MINUTE)
+			continue;
+		sum->passed_by_second[WEIR_MINUTE - 1 - age_s] += seconds[i].passed;
+		sum->blocked_by_second[WEIR_MINUTE - 1 - age_s] += seconds[i].blocked;
+	}
+}
+
+static int add_resource(uint32_t slot, const void *values, int cpus, void *data)
+{
+	const struct weir_resource_counters *of_cpu = values;
+	struct weir_counters *counters = data;
+	struct weir_resource_sum *sum = &counters->resources[slot];
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		add_tally(&sum->passed, &of_cpu[cpu].passed);
+		add_tally(&sum->blocked, &of_cpu[cpu].blocked);
+		add_seconds(sum, of_cpu[cpu].second, counters->now_ns / WEIR_NSEC_PER_SEC);
+	}
+	return 0;
+}
+
+#define COUNTER_TABLES                                                                                                 \
+	(WEIR_TABLE_BIT(WEIR_TABLE_TOTALS) | WEIR_TABLE_BIT(WEIR_TABLE_RULE_COUNTERS) |                                \
+	 WEIR_TABLE_BIT(WEIR_TABLE_RESOURCE_COUNTERS))
+
+int weir_counters_read(const struct weir_instance *instance, struct weir_counters *ret_counters, struct weir_diag *diag)
+{
+	_cleanup_(weir_counters_free) struct weir_counters counters = {.now_ns = weir_host_now_ns()};
+	const struct weir_instance_info *info = &instance->info;
+	int err = weir_instance_expect_tables(instance, COUNTER_TABLES, "the counters", diag);
+
+	if (err)
+		return err;
+	counters.rules = calloc(info->rule_slots + 1, sizeof(*counters.rules));
+	counters.resources = calloc(info->resource_slots + 1, sizeof(*counters.resources));
+	if (!counters.rules || !counters.resources)
+		err = -ENOMEM;
+	if (!err)
+		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
+	if (!err)
+		err = weir_instance_scan(instance, WEIR_TABLE_RULE_COUNTERS, add_rule, &counters);
+	if (!err)
+		err = weir_instance_scan(instance, WEIR_TABLE_RESOURCE_COUNTERS, add_resource, &counters);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read the counters of instance '%s'", instance->name);
+	*ret_counters = counters;
+	counters = (struct weir_counters){};
+	return 0;
+}
+
+int weir_totals_read(const struct weir_instance *instance, struct weir_totals *ret_totals)
+{
+	struct weir_counters counters = {};
+	int err = 0;
+
+	if (!instance->is_foreign[WEIR_TABLE_TOTALS])
+		err = weir_instance_scan(instance, WEIR_TABLE_TOTALS, add_totals, &counters);
+	if (!err)
+		*ret_totals = counters.totals;
+	return err;
+}
+
+void weir_counters_free(struct weir_counters *counters)
+{
+	free(counters->rules);
+	free(counters->resources);
+	*counters = (struct weir_counters){};
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/event_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "state/counters.h"
+#include "tables/rule_kind.h"
+#include "words/words.h"
+
+/* ---- opening ---- */
+
+static int map_events(struct weir_event_watch *watch, struct weir_diag *diag)
+{
+	struct weir_events *events;
+	int err = weir_instance_expect_tables(watch->instance, WEIR_TABLE_BIT(WEIR_TABLE_EVENTS), "the events", diag);
+
+	if (err)
+		return err;
+	events = weir_events_map(watch->instance->map_fd[WEIR_TABLE_EVENTS], watch->wants_drops && !watch->only_reads);
+	if (!events)
+		return weir_diag_fail(diag, errno, NULL, "cannot map the events of instance '%s'",
+				      watch->instance->name);
+	weir_events_unmap(watch->events);
+	watch->events = events;
+	return 0;
+}
+
+static void account_for_all(struct weir_event_watch *watch);
+
+/* *watch says what is wanted; on failure there is nothing to close. */
+static int open_watch(const char *instance, bool from_the_past, struct weir_event_watch *watch, struct weir_diag *diag)
+{
+	int err = weir_instance_open(instance, &watch->instance, diag);
+
+	if (!err)
+		err = map_events(watch, diag);
+	if (err) {
+		weir_event_watch_close(watch);
+		return err;
+	}
+	watch->rings[0] = weir_events_end(watch->events, 0); /* drops are of now */
+	if (from_the_past)
+		return 0;
+	for (size_t ring = 1; ring < WEIR_EVENT_RINGS; ring++)
+		watch->rings[ring] = weir_events_end(watch->events, ring);
+	for (int journal = 0; journal < WEIR_JOURNALS; journal++)
+		watch->journals[journal] = weir_journal_end(watch->events, journal);
+	account_for_all(watch);
+	return 0;
+}
+
+int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
+			  struct weir_event_watch *ret_watch, struct weir_diag *diag)
+{
+	struct weir_event_watch watch = {.wants_drops = wants_drops};
+	int err = open_watch(instance, from_the_past, &watch, diag);
+
+	if (!err)
+		*ret_watch = watch;
+	return err;
+}
+
+int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
+				 struct weir_diag *diag)
+{
+	struct weir_event_watch watch = {.wants_drops = true, .only_reads = true, .drops_most = drops_most};
+	int err = open_watch(instance, false, &watch, diag);
+
+	if (!err)
+		*ret_watch = watch;
+	return err;
+}
+
+void weir_event_watch_close(struct weir_event_watch *watch)
+{
+	weir_events_unmap(watch->events);
+	weir_instance_free(watch->instance);
+	free(watch->accounted);
+	*watch = (struct weir_event_watch){};
+}
+
+void weir_happenings_free(struct weir_happenings *happenings)
+{
+	free(happenings->all);
+	*happenings = (struct weir_happenings){};
+}
+
+static struct weir_happening *add(struct weir_happenings *happenings, enum weir_happening_kind kind, uint64_t time_ns)
+{
+	struct weir_happening *slot =
+		weir_array_add((void **)&happenings->all, happenings->count, sizeof(*happenings->all));
+
+	if (!slot)
+		return NULL;
+	happenings->count++;
+	slot->kind = kind;
+	slot->time_ns = time_ns;
+	return slot;
+}
+
+static int add_missed(struct weir_happenings *happenings, enum weir_happening_kind of, uint64_t count,
+		      uint32_t rule_slot, uint64_t time_ns)
+{
+	struct weir_happening *happening = add(happenings, WEIR_HAPPENING_MISSED, time_ns);
+
+	if (!happening)
+		return -ENOMEM;
+	happening->missed.count = count;
+	happening->missed.of = of;
+	happening->missed.rule_slot = rule_slot;
+	return 0;
+}
+
+/* ---- drops that are not told one by one ---- */
+
+/* A second is what people read, and a script asks for (packets a second). */
+#define TALLY_NS WEIR_NSEC_PER_SEC
+
+/* Packets that were dropped, or would have been where the whole instance observes. */
+static int count_drops(const struct weir_event_watch *watch, uint64_t *ret_dropped)
+{
+	struct weir_totals totals = {};
+	int err = weir_totals_read(watch->instance, &totals);
+
+	*ret_dropped = 0;
+	for (int verdict = 0; verdict < WEIR_VERDICT_COUNT; verdict++)
+		if (weir_verdict_drops(verdict))
+			*ret_dropped += totals.verdict[verdict].packets + totals.would_drop[verdict].packets;
+	return err;
+}
+
+/* Read the counters, if it is time; before the events, so that what they have counted has mostly been told. */
+static int count_untold(struct weir_event_watch *watch, uint64_t now_ns)
+{
+	uint64_t dropped;
+	int err;
+
+	if (!watch->wants_drops || now_ns < watch->tally_ns)
+		return 0;
+	err = count_drops(watch, &dropped);
+	if (err)
+		return err;
+	if (!watch->is_counting) { /* what is told from here on is counted from here on */
+		watch->rings[0] = weir_events_end(watch->events, 0);
+		watch->is_counting = true;
+	} else if (dropped >= watch->dropped) { /* else a reload has made them anew */
+		watch->untold += (int64_t)(dropped - watch->dropped);
+	}
+	watch->dropped = dropped;
+	watch->tally_ns = now_ns + TALLY_NS;
+	return 0;
+}
+
+/* What an observing rule would drop is in none of the totals: the packet passed. */
+static bool is_in_totals(const struct weir_event_watch *watch, const struct weir_happening *happening)
+{
+	const struct weir_rule_info *rule = weir_happening_rule(watch->instance, happening);
+
+	return !rule || !rule->observes;
+}
+
+static int tell_untold(struct weir_event_watch *watch, uint64_t now_ns, struct weir_happenings *happenings)
+{
+	const uint64_t count = watch->untold;
+
+	if (!watch->wants_drops || watch->tally_ns != now_ns + TALLY_NS || watch->untold <= 0)
+		return 0;
+	watch->untold = 0;
+	return add_missed(happenings, WEIR_HAPPENING_DROP, count, WEIR_EVENT_NO_RULE, weir_host_now_ns());
+}
+
+/* ---- changes that are not told one by one ---- */
+
+/* Room for all slots that there are. NULL: there is no memory, or no such slot. */
+static uint64_t *accounted_for(struct weir_event_watch *watch, uint32_t slot)
+{
+	const uint32_t slots = watch->instance->info.rule_slots;
+	uint64_t *grown;
+
+	if (slots > watch->slots) {
+		grown = reallocarray(watch->accounted, slots, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + watch->slots, 0, (slots - watch->slots) * sizeof(*grown));
+		watch->accounted = grown;
+		watch->slots = slots;
+	}
+	return slot < watch->slots ? &watch->accounted[slot] : NULL;
+}
+
+/* Those of an instance that has its counters in another way are not known: then nothing is said of what is missing. */
+static bool read_changes(const struct weir_event_watch *watch, struct weir_counters *ret_counters)
+{
+	struct weir_diag ignored = {};
+	const bool is_known = !weir_counters_read(watch->instance, ret_counters, &ignored);
+
+	weir_diag_free(&ignored);
+	return is_known;
+}
+
+/* What was before this reader is none of its business. After the rings' ends were noted, so that nothing that comes
+ * meanwhile is missing.
+ */
+static void account_for_all(struct weir_event_watch *watch)
+{
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	uint64_t *accounted;
+
+	watch->changes_ns = weir_host_now_ns();
+	if (!read_changes(watch, &counters))
+		return;
+	for (uint32_t slot = 0; slot < watch->instance->info.rule_slots; slot++)
+		if ((accounted = accounted_for(watch, slot)))
+			*accounted = counters.rules[slot].changes;
+}
+
+/* Until when changes of any rule were not told. */
+static uint64_t flooded_until_ns(const struct weir_event_watch *watch)
+{
+	uint64_t latest_ns = 0, until_ns;
+
+	for (size_t ring = 1; ring < WEIR_EVENT_RINGS; ring++) {
+		until_ns = weir_events_flooded_until_ns(watch->events, ring);
+		latest_ns = until_ns > latest_ns ? until_ns : latest_ns;
+	}
+	return latest_ns;
+}
+
+/* When changes of this rule were last not told; never: what is missing is older than what is there. */
+static uint64_t missed_ns(const struct weir_event_watch *watch, enum weir_event_lane lane, uint32_t slot,
+			  const struct weir_happenings *happenings, uint64_t now_ns)
+{
+	const uint64_t until_ns = weir_events_flooded_until_ns(watch->events, weir_events_ring(lane, slot));
+
+	if (until_ns)
+		return until_ns < now_ns ? until_ns : now_ns;
+	for (size_t i = 0; i < happenings->count; i++)
+		if (happenings->all[i].kind == (enum weir_happening_kind)lane &&
+		    happenings->all[i].event.rule_slot == slot)
+			return happenings->all[i].time_ns;
+	return now_ns;
+}
+
+static int tell_untold_changes(struct weir_event_watch *watch, struct weir_happenings *happenings)
+{
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	const uint64_t now_ns = weir_host_now_ns();
+	int err = 0;
+
+	if (watch->changes_ns && (watch->changes_ns > flooded_until_ns(watch) || now_ns < watch->changes_ns + TALLY_NS))
+		return 0;
+	watch->changes_ns = now_ns;
+	if (!read_changes(watch, &counters))
+		return 0;
+	for (uint32_t slot = 0; !err && slot < watch->instance->info.rule_slots; slot++) {
+		const struct weir_rule_info *rule = &watch->instance->rules[slot];
+		const enum weir_event_lane lane = weir_is_breaker(rule) ? WEIR_LANE_BREAKERS : WEIR_LANE_PENALTIES;
+		const uint64_t changes = counters.rules[slot].changes;
+		uint64_t *accounted = accounted_for(watch, slot);
+
+		if (!accounted)
+			return -ENOMEM;
+		if (changes > *accounted && rule->state != WEIR_SLOT_FREE)
+			err = add_missed(happenings, (enum weir_happening_kind)lane, changes - *accounted, slot,
+					 missed_ns(watch, lane, slot, happenings, now_ns));
+		*accounted = changes; /* or a reload has made them anew */
+	}
+	return err;
+}
+
+/* ---- a sample of a reading ---- */
+
+/* Of the same flow under the same rule; of those that no rule dropped, of the same verdict. */
+static bool is_of_same_flow(const struct weir_event *a, const struct weir_event *b)
+{
+	return a->rule_slot == b->rule_slot && a->verdict == b->verdict &&
+	       (a->rule_slot == WEIR_EVENT_NO_RULE || !memcmp(&a->key, &b->key, sizeof(a->key)));
+}
+
+static bool has_flow_of(const struct weir_happening *drops, size_t count, const struct weir_happening *drop)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_of_same_flow(&drops[i].event, &drop->event))
+			return true;
+	return false;
+}
+
+/* Of the drops from `first` on. */
+static void keep_sample(struct weir_event_watch *watch, struct weir_happenings *happenings, size_t first)
+{
+	struct weir_happening *all = happenings->all;
+	size_t end = happenings->count, kept = end; /* those that are kept go to the end, and then to their place */
+
+	for (size_t i = end; i-- > first;) {
+		if (end - kept < watch->drops_most && !has_flow_of(all + kept, end - kept, &all[i]))
+			all[--kept] = all[i];
+		else if (is_in_totals(watch, &all[i]))
+			watch->untold++;
+	}
+	if (kept > first)
+		memmove(all + first, all + kept, (end - kept) * sizeof(*all));
+	happenings->count = first + end - kept;
+}
+
+/* ---- reading ---- */
+
+/* What was overwritten before it was read is among what counters know and nobody has told. */
+static int read_ring(struct weir_event_watch *watch, size_t ring, struct weir_happenings *happenings)
+{
+	_Static_assert((int)WEIR_HAPPENING_DROP == WEIR_LANE_DROPS &&
+			       (int)WEIR_HAPPENING_PENALTY == WEIR_LANE_PENALTIES &&
+			       (int)WEIR_HAPPENING_BREAKER == WEIR_LANE_BREAKERS,
+		       "a lane has one kind");
+	const enum weir_happening_kind kind = (enum weir_happening_kind)weir_events_lane(ring);
+	const size_t first = happenings->count;
+	struct weir_event_cursor *cursor = &watch->rings[ring];
+	struct weir_happening *happening;
+	struct weir_event event;
+	uint64_t *accounted;
+
+	while (weir_events_read(watch->events, ring, cursor, &event)) {
+		happening = add(happenings, kind, event.time_ns);
+		if (!happening)
+			return -ENOMEM;
+		happening->event = event;
+		accounted = kind == WEIR_HAPPENING_DROP ? NULL : accounted_for(watch, event.rule_slot);
+		if (accounted)
+			++*accounted;
+		else if (kind == WEIR_HAPPENING_DROP && is_in_totals(watch, happening))
+			watch->untold--;
+	}
+	if (kind == WEIR_HAPPENING_DROP && watch->drops_most)
+		keep_sample(watch, happenings, first);
+	if (kind != WEIR_HAPPENING_DROP && cursor->missed)
+		watch->changes_ns = 0;
+	cursor->missed = 0;
+	return 0;
+}
+
+static int read_journal(struct weir_event_watch *watch, enum weir_journal_number number,
+			struct weir_happenings *happenings)
+{
+	struct weir_event_cursor *cursor = &watch->journals[number];
+	const bool has_begun = cursor->passed;
+	struct weir_happening *happening;
+	struct weir_journal_entry entry;
+	uint64_t missed;
+
+	while (weir_journal_read(watch->events, number, cursor, &entry)) {
+		happening = add(happenings, WEIR_HAPPENING_JOURNAL, entry.time_ns);
+		if (!happening)
+			return -ENOMEM;
+		entry.text[sizeof(entry.text) - 1] = '\0';
+		happening->entry = entry;
+	}
+	missed = cursor->missed;
+	cursor->missed = 0;
+	/* Of what was there before the reader came nothing was missed. */
+	return missed && has_begun
+		       ? add_missed(happenings, WEIR_HAPPENING_JOURNAL, missed, WEIR_EVENT_NO_RULE, weir_host_now_ns())
+		       : 0;
+}
+
+/* A controller that ends in good order leaves no heartbeat, and says so in the journal. */
+static int look_at_heartbeat(struct weir_event_watch *watch, struct weir_happenings *happenings)
+{
+	const uint64_t now_ns = weir_host_now_ns();
+	struct weir_control control;
+	bool is_stale;
+
+	if (watch->instance->is_foreign[WEIR_TABLE_CONTROL] ||
+	    weir_array_read(watch->instance->map_fd[WEIR_TABLE_CONTROL], &control, 1, sizeof(control)))
+		return 0;
+	is_stale = control.heartbeat_ns && now_ns > control.heartbeat_ns + control.validity_ns;
+	if (is_stale && !watch->is_stale &&
+	    !add(happenings, WEIR_HAPPENING_STALE, control.heartbeat_ns + control.validity_ns))
+		return -ENOMEM;
+	watch->is_stale = is_stale;
+	return 0;
+}
+
+static int read_all(struct weir_event_watch *watch, struct weir_happenings *happenings)
+{
+	const uint64_t now_ns = weir_host_now_ns();
+	int err = look_at_heartbeat(watch, happenings);
+
+	if (!err)
+		err = count_untold(watch, now_ns);
+	for (size_t ring = watch->wants_drops ? 0 : 1; !err && ring < WEIR_EVENT_RINGS; ring++)
+		err = read_ring(watch, ring, happenings);
+	if (!err)
+		err = tell_untold(watch, now_ns, happenings);
+	if (!err)
+		err = tell_untold_changes(watch, happenings);
+	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
+		err = read_journal(watch, journal, happenings);
+	return err;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct weir_happening *a = left, *b = right;
+
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static void sort(struct weir_happenings *happenings)
+{
+	if (happenings->count)
+		qsort(happenings->all, happenings->count, sizeof(*happenings->all), compare_times);
+}
+
+/* A reload gives slots to rules. Afterwards: the slots of rules that are gone are not given away at once, so what was
+ * just read finds its names in the descriptions as they are now.
+ */
+static int refresh(struct weir_event_watch *watch, struct weir_diag *diag)
+{
+	struct weir_instance *now = NULL;
+	int err;
+
+	if (weir_instance_refresh(watch->instance))
+		return 0;
+	err = weir_instance_open(watch->instance->name, &now, diag);
+	if (err)
+		return err;
+	weir_instance_free(watch->instance);
+	watch->instance = now;
+	/* A reload by another version of weir, or --fresh, may have made them anew. */
+	err = map_events(watch, diag);
+	for (size_t ring = 0; !err && ring < WEIR_EVENT_RINGS; ring++)
+		if (weir_events_end(watch->events, ring).passed < watch->rings[ring].passed)
+			watch->rings[ring] = (struct weir_event_cursor){};
+	for (int journal = 0; !err && journal < WEIR_JOURNALS; journal++)
+		if (weir_journal_end(watch->events, journal).passed < watch->journals[journal].passed)
+			watch->journals[journal] = (struct weir_event_cursor){};
+	return err;
+}
+
+int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag)
+{
+	struct weir_happenings happenings = {};
+	struct weir_diag ignored = {};
+	int err;
+
+	if (watch->wants_drops && !watch->only_reads)
+		weir_events_listen(watch->events, weir_host_now_ns() + WEIR_LISTEN_NS);
+	err = read_all(watch, &happenings);
+	if (err)
+		weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", watch->instance->name);
+	if (!err)
+		err = refresh(watch, &ignored);
+	if (err == -ENOENT) { /* the last of it */
+		weir_event_watch_tally(watch);
+		read_all(watch, &happenings);
+	} else {
+		weir_diag_move(diag, &ignored, false);
+	}
+	weir_diag_free(&ignored);
+	sort(&happenings);
+	*ret_happenings = happenings;
+	return err;
+}
+
+int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag)
+{
+	/* A reader of one reading, which changes nothing of the instance that it borrows. */
+	struct weir_event_watch watch = {.instance = (struct weir_instance *)instance};
+	struct weir_happenings happenings = {};
+	int err = map_events(&watch, diag);
+
+	if (!err) {
+		err = read_all(&watch, &happenings);
+		if (err)
+			weir_diag_fail(diag, -err, NULL, "cannot read the events of instance '%s'", instance->name);
+	}
+	weir_events_unmap(watch.events);
+	free(watch.accounted);
+	sort(&happenings);
+	*ret_happenings = happenings;
+	return err;
+}
+
+/* ---- what is in one ---- */
+
+const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
+						 const struct weir_happening *happening)
+{
+	const bool is_missed = happening->kind == WEIR_HAPPENING_MISSED;
+	const uint32_t slot = is_missed ? happening->missed.rule_slot : happening->event.rule_slot;
+
+	if ((happening->kind > WEIR_HAPPENING_BREAKER && !is_missed) || slot >= instance->info.rule_slots ||
+	    instance->rules[slot].state == WEIR_SLOT_FREE)
+		return NULL;
+	return &instance->rules[slot];
+}
+
+bool weir_happening_has_figures(const struct weir_happening *happening)
+{
+	return happening->kind == WEIR_HAPPENING_DROP && happening->event.used != WEIR_EVENT_UNKNOWN &&
+	       happening->event.threshold != WEIR_EVENT_UNKNOWN;
+}

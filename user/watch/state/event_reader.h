@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Events of an instance, as they happen: those of its program, its journal, and its controller's heartbeat, in order of
+ * time. A reader takes nothing from another one.
+ */
+#ifndef WEIR_STATE_EVENT_READER_H
+#define WEIR_STATE_EVENT_READER_H
+
+#include "instance/instance.h"
+#include "program/events.h"
+
+enum weir_happening_kind {
+	WEIR_HAPPENING_DROP,
+	WEIR_HAPPENING_PENALTY,
+	WEIR_HAPPENING_BREAKER,
+	WEIR_HAPPENING_JOURNAL,
+	WEIR_HAPPENING_STALE,  /* the controller is gone, or hangs: thresholds that move are at their safe values */
+	WEIR_HAPPENING_MISSED, /* more than are told one by one; of the journal: than the reader could follow */
+};
+
+struct weir_happening {
+	enum weir_happening_kind kind;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	union {
+		struct weir_event event;
+		struct weir_journal_entry entry;
+		struct {
+			uint64_t count;
+			enum weir_happening_kind of;
+			uint32_t rule_slot; /* of a rule's changes; else WEIR_EVENT_NO_RULE */
+		} missed;
+	};
+};
+
+struct weir_happenings {
+	struct weir_happening *all; /* in order of time */
+	size_t count;
+};
+
+struct weir_event_watch {
+	struct weir_instance *instance; /* as it is now: names of rules, by slot */
+	struct weir_events *events;
+	struct weir_event_cursor rings[WEIR_EVENT_RINGS], journals[WEIR_JOURNALS];
+	bool wants_drops;
+	bool only_reads;   /* somebody else lets drops be told */
+	size_t drops_most; /* of one reading, each of another flow; 0: all */
+	bool is_stale;	   /* as it was told last */
+	/* Drops that are not told one by one: what the counters say, less those that were read. */
+	uint64_t tally_ns; /* when the counters are read next; 0: at once */
+	uint64_t dropped;  /* as they said last */
+	int64_t untold;	   /* since it was told; below 0 while a drop has been read that they have not counted yet */
+	bool is_counting;  /* they have been read */
+	/* Changes that are not told one by one: what their rules' counters say, less what is accounted for. */
+	uint64_t *accounted; /* by slot: what was told, or said to be missing, and what was before this reader */
+	uint32_t slots;
+	uint64_t changes_ns; /* when the counters were read last; 0: they are to be read */
+};
+
+/* From now on; or, with `from_the_past`, from the oldest change that is kept. Close what was opened. */
+int weir_event_watch_open(const char *instance, bool wants_drops, bool from_the_past,
+			  struct weir_event_watch *ret_watch, struct weir_diag *diag);
+void weir_event_watch_close(struct weir_event_watch *watch);
+
+/*
+ * A sample of drops, from now on, for who only looks now and then and may not write: somebody else lets drops be
+ * told (weir_instance_listen). Of one reading the latest drop of each flow, of `drops_most` flows; the others are among
+ * those that are counted as not told.
+ */
+int weir_event_watch_open_sample(const char *instance, size_t drops_most, struct weir_event_watch *ret_watch,
+				 struct weir_diag *diag);
+
+/* The next reading says how many drops and changes were not told until then, however short a while that is. */
+static inline void weir_event_watch_tally(struct weir_event_watch *watch)
+{
+	watch->tally_ns = watch->changes_ns = 0;
+}
+
+/* So often, at least: else rings may be overwritten. */
+#define WEIR_EVENT_WATCH_PERIOD_MS 100
+
+/*
+ * What has happened since. The caller frees *ret_happenings, also when it fails: -ENOENT, the instance was detached;
+ * what happened until then is there.
+ */
+int weir_event_watch_read(struct weir_event_watch *watch, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag);
+/* The changes that an instance keeps, in order of time. The caller frees *ret_happenings. */
+int weir_events_read_past(const struct weir_instance *instance, struct weir_happenings *ret_happenings,
+			  struct weir_diag *diag);
+void weir_happenings_free(struct weir_happenings *happenings);
+
+/* The rule of an event, or of what is missing; NULL: none, or it is not known any more. */
+const struct weir_rule_info *weir_happening_rule(const struct weir_instance *instance,
+						 const struct weir_happening *happening);
+
+/* It tells how the flow stood under its rule. */
+bool weir_happening_has_figures(const struct weir_happening *happening);
+
+#endif

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/examine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "host/bpffs.h"
+#include "host/host.h"
+#include "host/load_average.h"
+#include "host/memory.h"
+#include "instance/instance.h"
+#include "kind/kind.h"
+#include "network/device.h"
+#include "pace/pace.h"
+#include "state/counters.h"
+#include "state/examine_interface.h"
+#include "state/remnants.h"
+#include "state/system_signals.h"
+#include "tables/narrow_span.h"
+
+/* Between two readings of what CPUs have spent: some twenty of its ticks of 10 ms. Chosen, not derived. */
+#define LOAD_PAUSE_NS 200000000
+
+/* ---- the host ---- */
+
+static void examine_kernel(struct weir_findings *findings)
+{
+	struct utsname kernel;
+
+	if (uname(&kernel))
+		return;
+	if (weir_host_kernel_is_at_least(6, 1))
+		weir_find(findings, WEIR_FINDING_OK, "kernel", NULL, "Linux %s", kernel.release);
+	else
+		weir_find(findings, WEIR_FINDING_PROBLEM, "kernel", "boot Linux 6.1 or later",
+			  "Linux %s is older than weir needs", kernel.release);
+	if (weir_host_is_realtime())
+		weir_find(findings, WEIR_FINDING_PROBLEM, "realtime", "boot a kernel without PREEMPT_RT",
+			  "PREEMPT_RT: two packets can interleave on one CPU, limits would not be exact");
+	if (weir_host_cpus_have_gaps())
+		weir_find(findings, WEIR_FINDING_PROBLEM, "cpus", "boot with possible CPUs numbered from 0 on",
+			  "numbers are missing among the possible CPUs: limits would not be exact");
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		weir_find(findings, WEIR_FINDING_PROBLEM, "btf",
+			  "boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions are",
+			  "no BTF of the kernel (/sys/kernel/btf/vmlinux): weir cannot be loaded");
+}
+
+static void examine_privilege(struct weir_findings *findings)
+{
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+	if (weir_host_check_privilege(&diag))
+		weir_find(findings, WEIR_FINDING_PROBLEM, "privilege", "run weir as root", "%s",
+			  diag.count ? diag.entries[0].message : "not enough");
+	else
+		weir_find(findings, WEIR_FINDING_OK, "privilege", NULL, "enough to load BPF programs");
+}
+
+static void examine_switches(struct weir_findings *findings)
+{
+	char text[64];
+
+	if (!weir_host_read_text("/proc/sys/net/core/bpf_jit_enable", text, sizeof(text))) {
+		if (text[0] == '0')
+			weir_find(findings, WEIR_FINDING_NOTE, "jit", "sysctl -w net.core.bpf_jit_enable=1",
+				  "BPF programs are interpreted, which is many times slower");
+		else
+			weir_find(findings, WEIR_FINDING_OK, "jit", NULL, "BPF programs are compiled");
+	}
+	if (!weir_host_read_text("/proc/sys/kernel/bpf_stats_enabled", text, sizeof(text)) && text[0] != '0')
+		weir_find(findings, WEIR_FINDING_NOTE, "bpfStats", "sysctl -w kernel.bpf_stats_enabled=0",
+			  "run time statistics of BPF programs are on: some 45 ns more a packet");
+}
+
+static void examine_clock(struct weir_findings *findings)
+{
+	static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
+	char source[64];
+	bool is_slow = false;
+
+	if (weir_host_read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+				sizeof(source)))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
+		is_slow |= !strcmp(source, slow[i]);
+	if (is_slow)
+		weir_find(findings, WEIR_FINDING_NOTE, "clock",
+			  "find out why the kernel gave up its better clock: 'dmesg'",
+			  "clock source %s is slow to read, or coarse", source);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "clock", NULL, "clock source %s, a tick is %.1f ms; %s", source,
+			  weir_host_tick_ns() / 1e6,
+			  weir_host_kernel_is_at_least(6, 2) ? "seldom read for 'leap' windows"
+							     : "read for each packet admitted (Linux 6.2 seldom does)");
+}
+
+static void examine_memory(struct weir_findings *findings)
+{
+	uint64_t available_bytes = weir_host_memory_available_bytes();
+
+	if (available_bytes)
+		weir_find(findings, WEIR_FINDING_OK, "memory", NULL,
+			  "%.0f MB available, %d possible CPUs: 'weir check' says what a rule file takes",
+			  available_bytes / 1e6, weir_host_cpus());
+}
+
+/* For MemoryAdaptive rules, which otherwise follow the readings, twenty a second, alone. */
+static void examine_pressure(struct weir_findings *findings)
+{
+	switch (weir_memory_pressure()) {
+	case WEIR_MEMORY_PRESSURE_AT_ONCE:
+		weir_find(findings, WEIR_FINDING_OK, "pressure", NULL,
+			  "memory pressure is told within half a second: MemoryAdaptive rules hear of it between "
+			  "readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_LATE:
+		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
+			  geteuid() ? "run it as root, or with CAP_SYS_RESOURCE"
+				    : "it takes CAP_SYS_RESOURCE, which root lacks here",
+			  "memory pressure is told every two seconds only: MemoryAdaptive rules go by readings");
+		return;
+	case WEIR_MEMORY_PRESSURE_NEVER:
+		weir_find(findings, WEIR_FINDING_NOTE, "pressure",
+			  geteuid() ? "boot with psi=1 on a kernel that has it; as root"
+				    : "boot with psi=1, on a kernel that has it",
+			  "memory pressure is not told: MemoryAdaptive rules go by readings, twenty a second");
+		return;
+	}
+}
+
+/* As the controller would sample them for system rules. */
+static void examine_load(struct weir_findings *findings)
+{
+	const struct timespec pause = {.tv_nsec = LOAD_PAUSE_NS};
+	struct weir_cpu_times times = {};
+	uint64_t load1_micro, cpu_micro;
+
+	if (weir_load_read(&load1_micro))
+		return;
+	if (weir_cpu_usage_read(&times, &cpu_micro) == -EAGAIN)
+		nanosleep(&pause, NULL);
+	if (weir_cpu_usage_read(&times, &cpu_micro))
+		weir_find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f; the CPU usage cannot be read",
+			  load1_micro / 1e6);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "load", NULL, "load1 %.2f, CPU usage %.2f", load1_micro / 1e6,
+			  cpu_micro / 1e6);
+}
+
+static void examine_bpffs(struct weir_findings *findings)
+{
+	const char *where = weir_bpffs_root();
+
+	if (!weir_bpffs_is_mounted())
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "not mounted yet at %s: attach does it", where);
+	else if (weir_bpffs_is_elsewhere())
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL,
+			  "this mount namespace hides it ('ip netns exec' does): weir reaches it all the same");
+	else
+		weir_find(findings, WEIR_FINDING_OK, "bpffs", NULL, "mounted at %s", where);
+}
+
+/* A note, and no problem: only `throttling: pace` needs it. */
+static void examine_pace(struct weir_findings *findings)
+{
+	struct weir_pace_ability ability;
+
+	weir_pace_probe(&ability);
+	weir_find(findings, ability.answer == WEIR_PACE_YES ? WEIR_FINDING_OK : WEIR_FINDING_NOTE, "pace",
+		  ability.advice, "%s", ability.text);
+}
+
+/* ---- the interface ---- */
+
+static void examine_span(const char *name, const char *advice, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	char buffer[WEIR_NARROW_WORDS_BYTES];
+	const char *words;
+	uint64_t left_ns;
+
+	if (weir_instance_open(name, &instance, &ignored))
+		return;
+	left_ns = weir_instance_left_ns(instance);
+	words = weir_narrow_words(left_ns, buffer);
+	if (words)
+		weir_find(findings, left_ns ? WEIR_FINDING_NOTE : WEIR_FINDING_PROBLEM, "age", advice,
+			  "instance '%s' was %s", name, words);
+}
+
+/* By what becomes of a flow that loses its place in a full table. */
+struct evictions {
+	uint64_t remembered;	    /* windows: remnants; tokens, Throttling, penalties: ghosts */
+	uint64_t connections;	    /* connections and breakers */
+	const char *of_connections; /* the first such rule that lost one */
+};
+
+static void sum_evictions(const struct weir_instance *instance, const struct weir_counters *counters,
+			  struct evictions *sum)
+{
+	for (uint32_t i = 0; i < instance->rule_count; i++) {
+		const struct weir_rule_info *rule = &instance->rules[instance->rule_order[i]];
+		const uint64_t evicted = counters->rules[instance->rule_order[i]].evicted;
+		const struct weir_kind *kind = weir_kind_of_info(rule);
+
+		if (rule->system)
+			continue; /* one flow, which stays */
+		if (kind->counts_connections || kind->is_breaker) {
+			sum->connections += evicted;
+			sum->of_connections = sum->of_connections ?: evicted ? rule->name : NULL;
+		} else {
+			sum->remembered += evicted;
+		}
+	}
+}
+
+/* Flows of windows, token buckets, planned times and penalties that were pushed out are remembered, until there is no
+ * room for that either: they begin anew, and may have more than their limit. Those of other kinds begin anew at once.
+ */
+static void examine_evictions(const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_counters_free) struct weir_counters counters = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
+	struct weir_remnants_sum remnants;
+	struct evictions evictions = {};
+
+	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored) ||
+	    weir_remnants_look(instance, &remnants, &ignored))
+		return;
+	if (weir_remnants_are_nearly_full(&remnants))
+		weir_find(
+			findings, WEIR_FINDING_PROBLEM, "flows",
+			"raise settings.flowsPerCpu, 'weir detach', and attach again",
+			"instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
+			"forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
+			name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
+	sum_evictions(instance, &counters, &evictions);
+	if (evictions.remembered)
+		weir_find(findings, WEIR_FINDING_NOTE, "flows",
+			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
+			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
+			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
+	if (remnants.ghosts_displaced)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
+			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
+			  "bounds all of them together",
+			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their place, were "
+			  "forgotten and began "
+			  "anew: they may have passed more than their limits",
+			  (unsigned long long)remnants.ghosts_displaced, name);
+	if (evictions.connections)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
+			  "raise settings.connections and settings.connectionFlows, 'weir detach', and attach again",
+			  "%llu connections, requests or flows of rule '%.40s' and the like lost their place: not all "
+			  "of them may count when they come again",
+			  (unsigned long long)evictions.connections, evictions.of_connections);
+}
+
+/* What its system rules go by. */
+static void examine_signals(const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	struct weir_host_signals signals;
+
+	if (weir_instance_open(name, &instance, &ignored) || weir_signals_look(instance, &signals, &ignored))
+		return;
+	if (signals.has_samples && !signals.has_load1 && !signals.has_cpu)
+		weir_find(findings, WEIR_FINDING_NOTE, "system", "'weir run' and 'weir control' do",
+			  "nobody samples load and CPU usage for the system rules of instance '%s'", name);
+	if (signals.has_connections)
+		weir_find(findings, WEIR_FINDING_OK, "system", NULL,
+			  "connections open: %llu; AvgRT %.3f ms, maxComplete %llu a second, minRt %.3f ms",
+			  (unsigned long long)signals.open, signals.mean_us / 1e3,
+			  (unsigned long long)signals.complete_max, signals.shortest_us / 1e3);
+}
+
+static void examine_weir(uint32_t program_id, struct weir_findings *findings)
+{
+	char name[WEIR_INSTANCE_NAME_BYTES], advice[160];
+	struct weir_instance_info head;
+
+	if (!weir_instance_of_program(program_id, name)) {
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached (program %u)", program_id);
+		return;
+	}
+	if (weir_instance_is_foreign(name, &head)) {
+		snprintf(advice, sizeof(advice), "'weir reload --instance %s --fresh FILE...' makes it this one's",
+			 name);
+		weir_find(findings, WEIR_FINDING_NOTE, "programs", advice,
+			  "another version of weir is attached: instance '%s'", name);
+		return;
+	}
+	snprintf(advice, sizeof(advice), "'weir detach --instance %s', and attach again", name);
+	weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "weir is attached: instance '%s' (program %u)", name,
+		  program_id);
+	examine_span(name, advice, findings);
+	examine_signals(name, findings);
+	examine_evictions(name, findings);
+}
+
+static void examine_programs(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			     struct weir_findings *findings)
+{
+	uint32_t program_id = weir_device_program(device);
+	char name[16], advice[WEIR_REMOVAL_BYTES];
+
+	if (!program_id) {
+		weir_find(findings, WEIR_FINDING_OK, "programs", NULL, "no XDP program on it");
+		return;
+	}
+	weir_program_name(program_id, name);
+	if (!strcmp(name, "weir_ingress")) {
+		examine_weir(program_id, findings);
+		return;
+	}
+	weir_device_removal(interface, ifindex, device, advice);
+	weir_find(findings, WEIR_FINDING_PROBLEM, "programs", advice,
+		  "another XDP program is on it: '%s' (id %u); there can be only one", name, program_id);
+}
+
+int weir_examine(const char *interface, struct weir_findings *ret_findings, struct weir_diag *diag)
+{
+	int ifindex = weir_host_ifindex(interface, diag);
+	struct weir_findings findings = {};
+	struct weir_device device = {};
+	int err;
+
+	if (ifindex < 0)
+		return ifindex;
+	err = weir_device_read(interface, ifindex, &device);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+
+	weir_examine_type(interface, &device, &findings);
+	weir_examine_driver(interface, &device, &findings);
+	weir_examine_mtu(interface, &device, &findings);
+	weir_examine_offloads(interface, &device, &findings);
+	weir_examine_merging(interface, ifindex, &device, &findings);
+	weir_examine_super_frames(interface, ifindex, &device, &findings);
+	weir_examine_stack(interface, ifindex, &device, &findings);
+	weir_examine_queues(interface, &device, &findings);
+	weir_examine_interrupts(interface, &device, &findings);
+	weir_examine_rings(interface, &device, &findings);
+	examine_programs(interface, ifindex, &device, &findings);
+	examine_kernel(&findings);
+	examine_privilege(&findings);
+	examine_switches(&findings);
+	examine_clock(&findings);
+	examine_memory(&findings);
+	examine_pressure(&findings);
+	examine_load(&findings);
+	examine_bpffs(&findings);
+	examine_pace(&findings);
+	*ret_findings = findings;
+	return 0;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What of an interface would bend a limit: its driver, its offloads, its queues, who else sees its packets. */
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "instance/instance.h"
+#include "kind/kind.h"
+#include "network/device.h"
+#include "network/merging.h"
+#include "network/stack.h"
+#include "network/super_frames.h"
+#include "state/examine_interface.h"
+
+/* Largest MTU whose frames fit one buffer of a driver that gives each a page of 4,096 bytes: less the
+ * headroom of XDP (256), the tail that an skb needs (320), and Ethernet with two VLAN tags (22).
+ */
+#define ONE_BUFFER_MTU 3498
+
+/* At 10 Gbit/s so many of the smallest frames arrive in 69 us. Chosen, not derived. */
+#define RX_RING_MIN 1024
+
+void weir_examine_type(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+	const char *type = weir_link_type_without_ethernet(device->type, buffer);
+
+	if (type)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "type", WEIR_NO_ETHERNET_ADVICE,
+			  "packets of '%s' have no Ethernet header (link/%s), and attach refuses it", interface, type);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "type", NULL, "packets of '%s' have an Ethernet header",
+			  interface);
+}
+
+void weir_examine_driver(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const char *driver = device->driver[0] ? device->driver : "(unknown)";
+
+	if (!device->is_up)
+		weir_find(findings, WEIR_FINDING_NOTE, "link", NULL, "'%s' is down: attach works, packets come later",
+			  interface);
+	if (device->hardware.keeps_merging)
+		weir_find(findings, WEIR_FINDING_NOTE, "driver",
+			  "of the virtual machine's host: guest_csum, guest_tso4, guest_tso6, guest_ecn, guest_ufo off",
+			  "driver %s refuses native XDP: the host merges packets, and lets nobody here turn it off",
+			  driver);
+	else if (!device->has_xdp_features)
+		weir_find(findings, WEIR_FINDING_NOTE, "driver", "'weir attach --mode native' tells: it refuses if not",
+			  "driver %s: before Linux 6.3 no one can tell whether it has native XDP", driver);
+	else if (device->has_native_xdp)
+		weir_find(findings, WEIR_FINDING_OK, "driver", NULL, "driver %s has native XDP", driver);
+	else
+		weir_find(findings, WEIR_FINDING_NOTE, "driver", "use another interface where speed matters",
+			  "driver %s has no native XDP: attach falls back to skb mode, which is slower", driver);
+}
+
+void weir_examine_mtu(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const bool has_large_frames = device->mtu > ONE_BUFFER_MTU;
+
+	if (!device->mtu)
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", NULL, "the MTU of '%s' cannot be told", interface);
+	else if (has_large_frames && !device->has_xdp_features)
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+			  "MTU %u needs several buffers a frame: whether native XDP takes them no one can tell before "
+			  "Linux 6.3",
+			  device->mtu);
+	else if (has_large_frames && device->has_native_xdp && !device->has_native_frags)
+		weir_find(findings, WEIR_FINDING_NOTE, "mtu", "lower the MTU, or attach with '--mode skb'",
+			  "MTU %u needs several buffers a frame, which this driver's native XDP may refuse",
+			  device->mtu);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "mtu", NULL, "MTU %u", device->mtu);
+}
+
+void weir_examine_offloads(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	if (!device->has_offloads) {
+		weir_find(findings, WEIR_FINDING_NOTE, "vlan",
+			  "should rules ask for 'vlan': 'ethtool -k' may know more",
+			  "the driver does not tell whether VLAN tags stay in the packet, nor of LRO");
+	} else if (device->strips_vlan) {
+		snprintf(advice, sizeof(advice), "for rules with 'vlan': ethtool -K %s rxvlan off", interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "vlan", advice,
+			  "VLAN tags can be taken off before XDP sees the packet: it would seem untagged");
+	} else {
+		weir_find(findings, WEIR_FINDING_OK, "vlan", NULL, "VLAN tags stay in the packet");
+	}
+}
+
+void weir_examine_merging(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			  struct weir_findings *findings)
+{
+	struct weir_merging merging;
+	char advice[96];
+
+	if (!weir_merging_find(interface, ifindex, &merging)) {
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "no offload merges packets that come in");
+		return;
+	}
+	if (!strcmp(merging.offload, "gro") && device->has_xdp_features && device->has_native_xdp) {
+		weir_find(findings, WEIR_FINDING_OK, "gro", NULL, "GRO merges packets behind native XDP only");
+		return;
+	}
+	if (merging.is_fixed)
+		snprintf(advice, sizeof(advice),
+			 "it cannot be turned off here; '--allow-gro' counts each as one packet");
+	else
+		snprintf(advice, sizeof(advice), "ethtool -K %s %s off", merging.interface, merging.offload);
+	weir_find(findings, WEIR_FINDING_NOTE, strcmp(merging.offload, "lro") ? "gro" : "lro", advice,
+		  "%s of '%s' merges packets before skb mode sees them: attach refuses that%s", merging.offload,
+		  merging.interface, strcmp(merging.offload, "gro") ? ", and native mode may refuse, too" : "");
+}
+
+void weir_examine_super_frames(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			       struct weir_findings *findings)
+{
+	const bool is_native = device->has_xdp_features && device->has_native_xdp;
+	struct weir_super_frames frames;
+
+	if (!weir_super_frames_find(interface, ifindex, &frames))
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "no sender on this host has super-frames for it");
+	else if (is_native && !frames.evades_native)
+		weir_find(findings, WEIR_FINDING_OK, "gso", NULL, "%s: native XDP has them in packets", frames.text);
+	else
+		weir_find(findings, WEIR_FINDING_NOTE, "gso", frames.advice, "%s: each counts as one packet",
+			  frames.text);
+}
+
+/* The instance that is on this interface is on one above or below it, too. */
+static bool examine_repeats(const char *interface, const char *name, struct weir_findings *findings)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir status` says it */
+	_cleanup_(weir_freep) struct weir_repeat *repeats = NULL;
+	char advice[128];
+	size_t count;
+
+	if (weir_instance_open(name, &instance, &ignored))
+		return false;
+	count = weir_instance_find_repeats(instance, &repeats);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(repeats[i].upper, interface) != 0 && strcmp(repeats[i].lower, interface) != 0)
+			continue;
+		snprintf(advice, sizeof(advice), "'weir detach --instance %s -i %s': '%s' sees all that comes in", name,
+			 repeats[i].upper, repeats[i].lower);
+		weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
+			  "'%s' stands on '%s', and instance '%s' judges packets that come in by both twice: they pass "
+			  "by half of their limits",
+			  repeats[i].upper, repeats[i].lower, name);
+		return true;
+	}
+	return false;
+}
+
+void weir_examine_stack(const char *interface, uint32_t ifindex, const struct weir_device *device,
+			struct weir_findings *findings)
+{
+	const uint32_t program_id = weir_device_program(device);
+	_cleanup_(weir_stack_free) struct weir_stack stack = {};
+	char below[96] = "", options[96] = "", advice[160], name[WEIR_INSTANCE_NAME_BYTES];
+	size_t below_bytes = 0, options_bytes = 0;
+
+	if (program_id && weir_instance_of_program(program_id, name) && examine_repeats(interface, name, findings))
+		return;
+	weir_stack_read(interface, ifindex, &stack);
+	if (stack.bottom_count == 1 && stack.bottoms[0].ifindex == ifindex)
+		return; /* most do */
+	for (size_t i = 0; i < stack.bottom_count && below_bytes < sizeof(below) && options_bytes < sizeof(options);
+	     i++) {
+		below_bytes += snprintf(below + below_bytes, sizeof(below) - below_bytes, "%s%s", i ? ", " : "",
+					stack.bottoms[i].name);
+		options_bytes += snprintf(options + options_bytes, sizeof(options) - options_bytes, " -i %s",
+					  stack.bottoms[i].name);
+	}
+	snprintf(advice, sizeof(advice), "'weir attach%s' limits them together, and what is not for '%s' too", options,
+		 interface);
+	weir_find(findings, WEIR_FINDING_NOTE, "stack", advice,
+		  "'%s' stands on %s: what comes in there passes them first", interface, below);
+}
+
+void weir_examine_queues(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	snprintf(advice, sizeof(advice), "ethtool -X %s equal %u", interface, device->rx_queues);
+	if (!device->rx_queues)
+		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "the driver does not tell its receive queues");
+	else if (device->rx_queues == 1 && weir_host_cpus() > 1)
+		weir_find(findings, WEIR_FINDING_NOTE, "queues", "'ethtool -L' can add some, where the driver has more",
+			  "one receive queue: one CPU does all the work%s",
+			  device->hardware.rps_cpus > 1 ? " in native mode; RPS spreads that of skb mode" : "");
+	else if (device->rss_queues && device->rss_queues < device->rx_queues)
+		weir_find(findings, WEIR_FINDING_NOTE, "queues", advice,
+			  "RSS sends packets to %u of %u receive queues: the CPUs of the others have nothing to do",
+			  device->rss_queues, device->rx_queues);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "queues", NULL, "%u receive queue%s", device->rx_queues,
+			  device->rx_queues == 1 ? "" : "s");
+}
+
+void weir_examine_interrupts(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	const struct weir_hardware *hardware = &device->hardware;
+	char spread[64] = "";
+
+	if (!hardware->interrupts)
+		return; /* virtual devices have none */
+	if (hardware->rps_cpus > 1)
+		snprintf(spread, sizeof(spread), "; RPS spreads skb mode over %u", hardware->rps_cpus);
+	if (hardware->interrupts > 1 && hardware->interrupt_cpus == 1 && weir_host_cpus() > 1)
+		weir_find(findings, WEIR_FINDING_NOTE, "interrupts",
+			  "start irqbalance, or write other CPUs to /proc/irq/N/smp_affinity_list",
+			  "all %u receive interrupts of '%s' go to CPU %u, which does all the work%s",
+			  hardware->interrupts, interface, hardware->last_cpu, spread);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "interrupts", NULL, "%u receive interrupt%s on %u CPU%s%s",
+			  hardware->interrupts, hardware->interrupts == 1 ? "" : "s", hardware->interrupt_cpus,
+			  hardware->interrupt_cpus == 1 ? "" : "s", spread);
+}
+
+void weir_examine_rings(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	if (!device->rx_ring)
+		return; /* virtual devices have none */
+	snprintf(advice, sizeof(advice), "ethtool -G %s rx %u", interface, device->rx_ring_max);
+	if (device->rx_ring < RX_RING_MIN && device->rx_ring < device->rx_ring_max)
+		weir_find(findings, WEIR_FINDING_NOTE, "rings", advice,
+			  "a receive queue holds %u packets of at most %u: a burst is lost before weir sees it",
+			  device->rx_ring, device->rx_ring_max);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "rings", NULL, "a receive queue holds %u packets",
+			  device->rx_ring);
+}

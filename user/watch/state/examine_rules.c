@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What on this host would bend the limits of a rule set: here, and where it is in force. */
+#include <string.h>
+
+#include "base/util.h"
+#include "compile/compile.h"
+#include "host/host.h"
+#include "host/memory.h"
+#include "instance/instance.h"
+#include "kind/kind.h"
+#include "network/device.h"
+#include "network/merging.h"
+#include "network/netns.h"
+#include "network/stack.h"
+#include "network/super_frames.h"
+#include "pace/pace.h"
+#include "rules/interface_words.h"
+#include "state/examine.h"
+
+/* ---- the rules, here ---- */
+
+static void examine_rules_memory(const struct weir_image *image, struct weir_findings *findings)
+{
+	const uint64_t available_bytes = weir_host_memory_available_bytes();
+	struct weir_image_memory memory;
+	enum weir_finding_level level = WEIR_FINDING_OK;
+
+	weir_image_memory(image, image->config.cpus, &memory);
+	if (available_bytes && memory.total > available_bytes)
+		level = WEIR_FINDING_PROBLEM;
+	else if (available_bytes && memory.total > available_bytes / 2)
+		level = WEIR_FINDING_NOTE;
+	weir_find(findings, level, "rules", level == WEIR_FINDING_OK ? NULL : "lower settings.flowsPerCpu",
+		  "the rules take %.1f MB, %.0f MB are available", memory.total / 1e6, available_bytes / 1e6);
+}
+
+/* A flow takes a place on each CPU that its packets come to: with RSS one, without it all of them. How many there will
+ * be nobody knows; those that the rules name are a beginning.
+ */
+static void examine_rules_flows(uint64_t overrides, uint32_t flows, struct weir_findings *findings)
+{
+	if (overrides > flows / 2)
+		weir_find(findings, WEIR_FINDING_NOTE, "flows",
+			  "raise settings.flowsPerCpu to twice the flows you expect on a CPU",
+			  "the rules name %llu flows by overrides, and a CPU has room for %u, half of which fit for "
+			  "sure",
+			  (unsigned long long)overrides, flows);
+	else
+		weir_find(findings, WEIR_FINDING_OK, "flows", NULL,
+			  "room for %u flows a CPU: enough for %u that are active there within an interval", flows,
+			  flows / 2);
+}
+
+/* Water marks that this machine can never reach. */
+static void examine_rules_marks(const struct weir_ruleset *ruleset, struct weir_findings *findings)
+{
+	_cleanup_(weir_diag_free) struct weir_diag diag = {};
+
+	weir_ruleset_check_memory(ruleset, weir_memory_total_bytes(ruleset->settings.memory_cgroup), &diag);
+	for (size_t i = 0; i < diag.count; i++)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "marks", diag.entries[i].hint, "%s:%d: %s",
+			  diag.entries[i].file ? diag.entries[i].file : "-", diag.entries[i].line,
+			  diag.entries[i].message);
+}
+
+static void examine_rules_mode(const struct weir_device *device, struct weir_findings *findings)
+{
+	char buffer[WEIR_LINK_TYPE_BYTES];
+
+	if (weir_link_type_without_ethernet(device->type, buffer))
+		return; /* attach refuses it */
+	if (!device->has_xdp_features)
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL,
+			  "attach would try native mode first, and skb mode then");
+	else if (device->has_native_xdp)
+		weir_find(findings, WEIR_FINDING_OK, "mode", NULL, "attach would choose native mode");
+	else
+		weir_find(findings, WEIR_FINDING_NOTE, "mode",
+			  "see the lines about offloads: merged packets count as one", "attach would choose skb mode");
+}
+
+static void examine_rules_vlan(const char *interface, const struct weir_device *device, struct weir_findings *findings)
+{
+	char advice[96];
+
+	snprintf(advice, sizeof(advice), "ethtool -K %s rxvlan off", interface);
+	if (device->has_offloads && device->strips_vlan)
+		weir_find(findings, WEIR_FINDING_PROBLEM, "fields", advice,
+			  "the rules match 'vlan', and the device may take tags off before they are seen");
+	else
+		weir_find(findings, WEIR_FINDING_OK, "fields", NULL, "the rules match 'vlan', and nothing hides it");
+}
+
+/* What offloads hide of single packets. A device that tells nothing of native XDP gets it, perhaps. */
+static void examine_rules_fields(const char *interface, uint32_t ifindex, const struct weir_device *device,
+				 uint32_t fields, struct weir_findings *findings)
+{
+	struct weir_super_frames frames;
+	struct weir_merging merging;
+	char advice[96];
+
+	if (fields & WEIR_MATCH_VLAN)
+		examine_rules_vlan(interface, device, findings);
+	if (!(fields & (WEIR_MATCH_LENGTH | WEIR_MATCH_TCP_FLAGS)) ||
+	    (device->has_xdp_features && device->has_native_xdp))
+		return;
+	if (weir_merging_find(interface, ifindex, &merging) || weir_super_frames_find(interface, ifindex, &frames)) {
+		snprintf(advice, sizeof(advice), "'weir doctor %s' says how, in its lines 'gro' and 'gso'", interface);
+		weir_find(findings, WEIR_FINDING_NOTE, "fields", advice,
+			  "the rules match 'length' or 'tcpFlags', of which packets in one frame have one for all");
+	}
+}
+
+static bool means(const struct weir_match *match, const char *interface)
+{
+	return !match->interface_count ||
+	       weir_words_mean((const char(*)[WEIR_WANTED_BYTES])match->interface, match->interface_count, interface);
+}
+
+/* Said once, of the first. */
+static void examine_rules_interface(const char *interface, const struct weir_ruleset *ruleset,
+				    struct weir_findings *findings)
+{
+	const char *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		if (means(&ruleset->resources[i].match, interface))
+			continue;
+		first = first ?: ruleset->resources[i].name;
+		count++;
+	}
+	if (first)
+		weir_find(findings, WEIR_FINDING_NOTE, "interface", NULL,
+			  "%zu resource%s of the rules match%s nothing on '%s', by 'interface': the first is '%.64s'",
+			  count, count == 1 ? "" : "s", count == 1 ? "es" : "", interface, first);
+}
+
+static void examine_rules_pace(const struct weir_image *image, struct weir_findings *findings)
+{
+	struct weir_pace_ability ability;
+
+	if (!image->config.paces)
+		return;
+	weir_pace_probe(&ability);
+	if (ability.answer == WEIR_PACE_YES)
+		return; /* the host's own line says so */
+	weir_find(findings, WEIR_FINDING_PROBLEM, "throttling", ability.advice,
+		  "the rules throttle by 'pace', which this host cannot: %s", ability.text);
+}
+
+/* What was noted of the host, and these rules never meet. A problem stays: it is one for any rules. */
+static void leave_out(struct weir_findings *findings, const char *topic)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->finding[i].level != WEIR_FINDING_NOTE || strcmp(findings->finding[i].topic, topic))
+			findings->finding[kept++] = findings->finding[i];
+	findings->count = kept;
+}
+
+static bool has_memory_rules(const struct weir_ruleset *ruleset)
+{
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		if (ruleset->rules[i].strategy == WEIR_STRATEGY_MEMORY_ADAPTIVE)
+			return true;
+	return false;
+}
+
+static void leave_out_what_rules_never_meet(const struct weir_ruleset *ruleset, const struct weir_image *image,
+					    struct weir_findings *findings)
+{
+	if (!(image->config.match_fields & WEIR_MATCH_VLAN))
+		leave_out(findings, "vlan");
+	if (!image->config.paces)
+		leave_out(findings, "pace");
+	if (!has_memory_rules(ruleset))
+		leave_out(findings, "pressure");
+}
+
+int weir_examine_rules(const char *interface, const struct weir_ruleset *ruleset, struct weir_findings *findings,
+		       struct weir_diag *diag)
+{
+	_cleanup_(weir_image_freep) struct weir_image *image = NULL;
+	const struct weir_compile_options options = {
+		.cpus = weir_host_cpus(),
+		.now_ns = weir_host_now_ns(),
+		.ifindex = weir_host_find_ifindex,
+	};
+	struct weir_device device = {};
+	int ifindex = weir_host_ifindex(interface, diag);
+	int err = ifindex < 0 ? ifindex : weir_image_build(ruleset, &options, &image, diag);
+
+	if (err)
+		return err;
+	err = weir_device_read(interface, ifindex, &device);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot look at '%s'", interface);
+	leave_out_what_rules_never_meet(ruleset, image, findings);
+	examine_rules_mode(&device, findings);
+	examine_rules_memory(image, findings);
+	examine_rules_flows(image->override_count, image->flows_per_cpu, findings);
+	examine_rules_marks(ruleset, findings);
+	examine_rules_fields(interface, ifindex, &device, image->config.match_fields, findings);
+	examine_rules_interface(interface, ruleset, findings);
+	examine_rules_pace(image, findings);
+	return 0;
+}
+
+/* ---- the rules, where they are in force ---- */
+
+/* Of those that are looked at here. */
+static uint32_t fields_of(const struct weir_ruleset *ruleset)
+{
+	uint32_t fields = 0;
+
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+
+		fields |= (match->vlan_count ? WEIR_MATCH_VLAN : 0) | (match->length_count ? WEIR_MATCH_LENGTH : 0) |
+			  (match->tcp_flags_count ? WEIR_MATCH_TCP_FLAGS : 0);
+	}
+	return fields;
+}
+
+/* What is found on one interface and on a hundred is told once, of the first. */
+struct told {
+	struct weir_findings findings;
+	char first[WEIR_FINDINGS_MAX][IF_NAMESIZE];
+	size_t others[WEIR_FINDINGS_MAX];
+};
+
+static void collect(const char *interface, const struct weir_findings *findings, struct told *told)
+{
+	struct weir_findings *all = &told->findings;
+
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weir_finding *finding = &findings->finding[i];
+		size_t place = 0;
+
+		if (finding->level == WEIR_FINDING_OK)
+			continue;
+		while (place < all->count && strcmp(all->finding[place].text, finding->text) != 0)
+			place++;
+		if (place < all->count) {
+			told->others[place]++;
+		} else if (all->count < WEIR_FINDINGS_MAX) {
+			all->finding[all->count++] = *finding;
+			snprintf(told->first[place], IF_NAMESIZE, "%s", interface);
+		}
+	}
+}
+
+static void warn_of_told(const struct told *told, struct weir_diag *diag)
+{
+	for (size_t i = 0; i < told->findings.count; i++) {
+		const struct weir_finding *finding = &told->findings.finding[i];
+		char others[32] = "";
+
+		if (told->others[i])
+			snprintf(others, sizeof(others), " and %zu more", told->others[i]);
+		weir_diag_warning(diag, NULL, NULL, finding->advice, "on '%s'%s: %s", told->first[i], others,
+				  finding->text);
+	}
+}
+
+/* As it was kept, to go back to; NULL where it was not. */
+static struct weir_ruleset *read_rules(const struct weir_instance *instance)
+{
+	_cleanup_(weir_history_free) struct weir_history history = {};
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* they are in force, whatever this version says */
+	struct weir_ruleset *ruleset = NULL;
+
+	weir_instance_history(instance, &history);
+	if (history.sets[0] && weir_kept_set_read(history.sets[0], &ruleset, &ignored))
+		return NULL;
+	return ruleset;
+}
+
+/* Names that are not there the compiler has warned of. */
+static void warn_of_pattern(const struct weir_instance *instance, const struct weir_ruleset_resource *resource,
+			    const char (*word)[WEIR_WANTED_BYTES], struct weir_diag *diag)
+{
+	if (!weir_word_is_pattern(*word) || (*word)[0] == WEIR_WORD_EXCEPTS)
+		return;
+	for (size_t i = 0; i < instance->link_count; i++)
+		if (instance->links[i].ifindex && weir_words_mean(word, 1, instance->links[i].interface))
+			return;
+	weir_diag_warning(diag, &resource->place, NULL, "should one come, and be limited, it matches there",
+			  "resource '%s' matches nothing by '%s' now: no interface that is limited has such a name",
+			  resource->name, *word);
+}
+
+static void warn_of_patterns(const struct weir_instance *instance, const struct weir_ruleset *ruleset,
+			     struct weir_diag *diag)
+{
+	for (size_t i = 0; i < ruleset->resource_count; i++) {
+		const struct weir_match *match = &ruleset->resources[i].match;
+
+		for (size_t word = 0; word < match->interface_count; word++)
+			warn_of_pattern(instance, &ruleset->resources[i],
+					(const char(*)[WEIR_WANTED_BYTES])match->interface + word, diag);
+	}
+}
+
+void weir_examine_attached(const char *instance_name, const struct weir_ruleset *ruleset, struct weir_diag *diag)
+{
+	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
+	_cleanup_(weir_ruleset_freep) struct weir_ruleset *kept = NULL;
+	_cleanup_(weir_netns_leave) int back_fd = -1;
+	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* what was attached or reloaded can be read */
+	struct told told = {};
+	uint64_t overrides = 0;
+	uint32_t fields;
+
+	if (weir_instance_open_now(instance_name, &instance, &ignored) ||
+	    weir_netns_enter(instance->info.netns, &back_fd))
+		return;
+	if (!ruleset)
+		ruleset = kept = read_rules(instance);
+	if (!ruleset)
+		return;
+	fields = fields_of(ruleset);
+	for (size_t i = 0; i < ruleset->rule_count; i++)
+		overrides += ruleset->rules[i].override_count;
+	for (size_t i = 0; i < instance->link_count; i++) {
+		const struct weir_link *link = &instance->links[i];
+		struct weir_findings findings = {};
+		struct weir_device device;
+
+		if (!link->ifindex || weir_device_read(link->interface, link->ifindex, &device))
+			continue;
+		/* It is known by now. */
+		device.has_xdp_features = true;
+		device.has_native_xdp = link->is_native;
+		examine_rules_flows(overrides, instance->info.flows_per_cpu, &findings);
+		examine_rules_fields(link->interface, link->ifindex, &device, fields, &findings);
+		collect(link->interface, &findings, &told);
+	}
+	warn_of_told(&told, diag);
+	warn_of_patterns(instance, ruleset, diag);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/flow_keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+#include "program/offenders.h"
+#include "tables/flow_hash.h"
+#include "tables/rule_kind.h"
+#include "tables/shared_sets.h"
+
+struct scan {
+	const struct weir_instance *instance;
+	struct weir_flow_keys keys;
+	size_t room;
+};
+
+/* ---- places ---- */
+
+uint32_t weir_canonical_set(enum weir_flow_place place, uint32_t set, uint32_t tag)
+{
+	static const uint32_t page_sets[] = {
+		[WEIR_FLOW_NARROW] = WEIR_NARROW_PAGE_SETS,
+		[WEIR_FLOW_MEDIUM] = WEIR_MEDIUM_PAGE_SETS,
+		[WEIR_FLOW_WIDE] = WEIR_WIDE_PAGE_SETS,
+	};
+	uint32_t other;
+
+	if (place >= ARRAY_SIZE(page_sets)) /* what all CPUs share has one set for a flow */
+		return set;
+	other = WEIR_OTHER_SET(set, tag, page_sets[place]);
+	return set < other ? set : other;
+}
+
+static bool is_window_of(const struct weir_rule_info *meter, const struct weir_rule_info *rule)
+{
+	return meter->state == WEIR_SLOT_USED && meter->is_meter && !weir_has_connections(meter) &&
+	       !strcmp(meter->resource_name, rule->ref_resource_name) &&
+	       meter->identity.interval_ns == rule->identity.interval_ns &&
+	       meter->identity.samples == rule->identity.samples && meter->identity.window == rule->identity.window &&
+	       meter->identity.counts_bytes == rule->identity.counts_bytes;
+}
+
+/* A rule that observes may have a window to itself, which then has its name (core/compile/meters.c). */
+const struct weir_rule_info *weir_meter_of(const struct weir_instance *instance, const struct weir_rule_info *rule)
+{
+	const struct weir_rule_info *shared = NULL;
+
+	if (!weir_kind_of_info(rule)->reads_meter)
+		return NULL;
+	for (uint32_t slot = 0; slot < instance->info.rule_slots; slot++) {
+		const struct weir_rule_info *meter = &instance->rules[slot];
+
+		if (!is_window_of(meter, rule))
+			continue;
+		if (!strcmp(meter->name, rule->name))
+			return meter;
+		if (strchr(meter->name, ';'))
+			shared = meter;
+	}
+	return shared;
+}
+
+static const enum weir_table_id tables_of_kinds[] = {
+#define SHARED_KIND(identifier, name, lone, flows, ...) [WEIR_KIND_##identifier] = WEIR_TABLE_##flows,
+#define KIND(identifier, ...) [WEIR_KIND_##identifier] = WEIR_TABLE_NONE,
+#include "weir_kinds.def"
+};
+
+/* The table that is the place. */
+static enum weir_table_id table_of(enum weir_flow_place place)
+{
+	static const enum weir_table_id rows[] = {
+		[WEIR_FLOW_NARROW] = WEIR_TABLE_NARROW_FLOWS,
+		[WEIR_FLOW_MEDIUM] = WEIR_TABLE_MEDIUM_FLOWS,
+		[WEIR_FLOW_WIDE] = WEIR_TABLE_WIDE_FLOWS,
+	};
+
+	return place < WEIR_FLOW_OF_KIND ? rows[place] : tables_of_kinds[place - WEIR_FLOW_OF_KIND];
+}
+
+/* Where flows of the rule are kept, or were: false of those that are not looked for here. */
+static bool find_place(const struct weir_rule_info *rule, enum weir_flow_place *ret_place)
+{
+	const enum weir_kind_id kind = weir_kind_id_of_info(rule);
+
+	if (tables_of_kinds[kind] != WEIR_TABLE_NONE)
+		*ret_place = WEIR_FLOW_OF_KIND + kind;
+	else if (rule->storage == WEIR_STORAGE_NARROW)
+		*ret_place = WEIR_FLOW_NARROW;
+	else if (rule->storage == WEIR_STORAGE_MEDIUM)
+		*ret_place = WEIR_FLOW_MEDIUM;
+	else if (rule->storage == WEIR_STORAGE_WIDE)
+		*ret_place = WEIR_FLOW_WIDE;
+	else
+		return false;
+	return true;
+}
+
+/* ---- names ---- */
+
+static int compare_known(const void *left, const void *right)
+{
+	const struct weir_named_flow *a = left, *b = right;
+
+	if (a->place != b->place)
+		return a->place < b->place ? -1 : 1;
+	if (a->tag != b->tag)
+		return a->tag < b->tag ? -1 : 1;
+	return a->set < b->set ? -1 : a->set > b->set;
+}
+
+static void add_known(struct scan *scan, enum weir_flow_place place, uint32_t set, uint32_t tag, uint32_t rule_slot,
+		      const struct weir_flow_key *key)
+{
+	if (scan->keys.count < scan->room)
+		scan->keys.flow[scan->keys.count++] = (struct weir_named_flow){
+			.place = place,
+			.tag = tag,
+			.set = weir_canonical_set(place, set, tag),
+			.rule_slot = rule_slot,
+			.key = *key,
+		};
+}
+
+static int collect_talkers(uint32_t key, const void *values, int cpus, void *data)
+{
+	const struct weir_talker_chunk *chunks = values;
+	struct scan *scan = data;
+	enum weir_flow_place place;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t i = 0; i < WEIR_TALKERS_PER_CHUNK; i++) {
+			const struct weir_talker *talker = &chunks[cpu].talker[i];
+
+			if (talker->tag && talker->rule_slot < scan->instance->info.rule_slots &&
+			    find_place(&scan->instance->rules[talker->rule_slot], &place))
+				add_known(scan, place, talker->set, talker->tag, talker->rule_slot, &talker->key);
+		}
+	return 0;
+}
+
+/* By what a flow with this hash is found: as weir_flow_id() of bpf/flow.h has it, and bpf/flow_set.h. */
+static void add_hash(struct scan *scan, const struct weir_rule_info *rule, enum weir_flow_place place, uint64_t hash,
+		     uint32_t rule_slot, const struct weir_flow_key *key)
+{
+	const uint32_t sets = scan->instance->info.tables[table_of(place)].size;
+	uint32_t tag = weir_shared_tag(hash);
+
+	if (place == WEIR_FLOW_NARROW || place == WEIR_FLOW_MEDIUM) {
+		tag = hash >> 32 & ~(WEIR_TIMINGS_NARROW - 1u);
+		tag = (tag ? tag : WEIR_TIMINGS_NARROW) | (rule->timing & (WEIR_TIMINGS_NARROW - 1u));
+	}
+	if (sets)
+		add_known(scan, place, weir_shared_set(hash, sets), tag, rule_slot, key);
+}
+
+/* Of flows that were dropped the key is known, whoever was noted since. The window that an associated rule reads is
+ * another rule's, under whose slot the same key has another hash.
+ */
+static void collect_offender(const struct weir_offence *offence, void *data)
+{
+	struct scan *scan = data;
+	const struct weir_instance *instance = scan->instance;
+	const struct weir_rule_info *rule = &instance->rules[offence->rule_slot], *meter;
+	enum weir_flow_place place;
+	uint64_t hash;
+
+	if (offence->rule_slot >= instance->info.rule_slots || rule->state != WEIR_SLOT_USED ||
+	    !rule->identity.key_fields)
+		return;
+	meter = weir_meter_of(instance, rule);
+	if (meter && meter->storage == WEIR_STORAGE_WIDE) {
+		hash = weir_hash_flow(instance->info.seed, meter - instance->rules, meter->timing, &offence->key);
+		add_hash(scan, meter, WEIR_FLOW_WIDE, hash, offence->rule_slot, &offence->key);
+	} else if (!meter && find_place(rule, &place)) {
+		add_hash(scan, rule, place, offence->hash, offence->rule_slot, &offence->key);
+	}
+}
+
+static void read_offenders(struct scan *scan, int cpus)
+{
+	const struct weir_instance *instance = scan->instance;
+	struct weir_offenders offenders;
+
+	if (instance->is_foreign[WEIR_TABLE_OFFENDERS] ||
+	    weir_offenders_map(&offenders, instance->map_fd[WEIR_TABLE_OFFENDERS],
+			       instance->map_fd[WEIR_TABLE_OFFENDER_KEYS], cpus * WEIR_OFFENDER_SETS, false))
+		return;
+	weir_offenders_visit(&offenders, weir_host_now_ns(), collect_offender, scan);
+	weir_offenders_unmap(&offenders);
+}
+
+int weir_flow_keys_read(const struct weir_instance *instance, int cpus, struct weir_flow_keys *ret_keys)
+{
+	struct scan scan = {.instance = instance};
+	int err;
+
+	scan.room = ((size_t)WEIR_TALKER_CHUNKS * WEIR_TALKERS_PER_CHUNK +
+		     (size_t)WEIR_OFFENDER_SETS * WEIR_OFFENDER_WAYS) *
+		    cpus;
+	scan.keys.flow = calloc(scan.room, sizeof(*scan.keys.flow));
+	if (!scan.keys.flow)
+		return -ENOMEM;
+	err = weir_instance_scan(instance, WEIR_TABLE_TALKERS, collect_talkers, &scan);
+	if (err) {
+		weir_flow_keys_free(&scan.keys);
+		return err;
+	}
+	read_offenders(&scan, cpus);
+	qsort(scan.keys.flow, scan.keys.count, sizeof(*scan.keys.flow), compare_known);
+	*ret_keys = scan.keys;
+	return 0;
+}
+
+void weir_flow_keys_free(struct weir_flow_keys *keys)
+{
+	free(keys->flow);
+	*keys = (struct weir_flow_keys){};
+}
+
+const struct weir_named_flow *weir_flow_keys_find(const struct weir_flow_keys *keys, enum weir_flow_place place,
+						  uint32_t set, uint32_t tag)
+{
+	const struct weir_named_flow wanted = {
+		.place = place,
+		.tag = tag,
+		.set = weir_canonical_set(place, set, tag),
+	};
+
+	if (!tag || !keys->count)
+		return NULL;
+	return bsearch(&wanted, keys->flow, keys->count, sizeof(*keys->flow), compare_known);
+}

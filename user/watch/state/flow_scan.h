@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A walk over all that holds flows (flows.c), in its parts. */
+#ifndef WEIR_STATE_FLOW_SCAN_H
+#define WEIR_STATE_FLOW_SCAN_H
+
+#include "control/controller.h"
+#include "state/flow_keys.h"
+#include "state/flows.h"
+#include "state/rows.h"
+
+/* What one row adds to its flow. */
+struct piece {
+	uint32_t tag, set; /* set: the lower of the flow's two, which stands for the flow */
+	uint32_t timing;
+	uint64_t newest, threshold; /* of the row */
+	struct weir_row_sum sum;
+};
+
+struct scan {
+	int cpus;
+	const struct weir_instance *instance;
+	uint64_t now_ns;			  /* of the rows at hand */
+	struct weir_controller_report controller; /* has the thresholds in force */
+	struct weir_flow_keys keys;
+	const struct weir_rule_info **meters; /* by place in rule_order: the window that the rule reads, or NULL */
+	bool has_meters;
+	uint32_t *sole_rules;		    /* what guess_rule() says, by place and timing */
+	struct piece *pieces;		    /* of the chunk at hand */
+	size_t piece_count, counted_pieces; /* counted: in rows_by_cpu */
+	/* Twice `most` entries: full, it is sorted and its lesser half forgotten. */
+	struct weir_flow_use *uses;
+	size_t use_count, most;
+	uint32_t rule_slot; /* whose flows are wanted, or WEIR_ANY_RULE */
+	uint64_t active;
+	const struct shared_kind *shared; /* of which flows are being shown */
+	uint64_t *rows_by_cpu;		  /* of the table at hand: those whose windows are not empty */
+	struct weir_table_use narrow, medium, wide;
+	int overrides_fd;
+};
+
+/* ---- flow_rows.c ---- */
+
+bool weir_flows_is_in_use(const struct weir_rule_info *rule);
+
+/* Once for all flows: there may be a thousand rules, and millions of rows. */
+int weir_flows_find_sole_rules(struct scan *scan);
+void weir_flows_keep_busiest(struct scan *scan);
+void weir_flows_add_use(struct scan *scan, const struct weir_flow_use *use);
+
+/* What holds for a flow with these rows. One that warms up goes by the row judged last, and so does one under an
+ * override whose key was not noted.
+ */
+void weir_flows_find_threshold(const struct scan *scan, const struct piece *pieces, size_t count,
+			       struct weir_flow_use *use);
+int weir_flows_find_meters(struct scan *scan);
+
+/* The rule of the window, if it can be told. */
+void weir_flows_set_name(struct weir_flow_use *use, const struct weir_named_flow *name);
+int weir_flows_scan_narrow_chunk(uint32_t index, const void *values, int cpus, void *data);
+int weir_flows_scan_medium_chunk(uint32_t index, const void *values, int cpus, void *data);
+int weir_flows_scan_wide_chunk(uint32_t index, const void *values, int cpus, void *data);
+int weir_flows_scan_lone_rows(uint32_t slot, const void *values, int cpus, void *data);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "state/remnants.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+#include "host/host.h"
+#include "program/array.h"
+
+/* The last bucket of a timing that has left its window. */
+static uint64_t expired_bucket(const struct weir_timing *timing, uint64_t now_ns)
+{
+	return timing->bucket_ns ? now_ns / timing->bucket_ns - timing->base_bucket - timing->window_cells : 0;
+}
+
+/* How long a bucket is of the last timings no word tells: theirs count until others take their places. */
+static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
+{
+	const uint32_t timing = word >> WEIR_REMNANT_NAME_SHIFT & 15;
+
+	if (!word)
+		return false;
+	return timing >= WEIR_REMNANT_TIMINGS || timing >= instance->info.timing_count ||
+	       weir_remnant_counts(word, expired_bucket(&instance->timings[timing], now_ns));
+}
+
+/* May remnants of the page that a set is in count? */
+static bool page_counts(const struct weir_remnant_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
+{
+	const uint32_t page = set / WEIR_REMNANT_PAGE_SETS;
+	const struct weir_remnant_set *pages = &table[WEIR_REMNANT_PAGES_SET(sets) + page / WEIR_REMNANT_WAYS];
+
+	return __atomic_load_n(&pages->until_ns[page % WEIR_REMNANT_WAYS], __ATOMIC_RELAXED) > now_ns;
+}
+
+/* May any remnant count? 1, 0 or a negative error code. */
+static int any_counts(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns)
+{
+	struct weir_remnant_set pages;
+
+	for (uint32_t key = WEIR_REMNANT_PAGES_SET(sets); key < WEIR_REMNANT_ALL_SETS(sets); key++) {
+		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &pages);
+
+		if (err)
+			return err;
+		for (int i = 0; i < WEIR_REMNANT_WAYS; i++)
+			if (pages.until_ns[i] > now_ns)
+				return 1;
+	}
+	return 0;
+}
+
+/* The table is large, so it is mapped only while some remnant may count. */
+static int count_used(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns, uint64_t *ret_used)
+{
+	const uint32_t all_sets = WEIR_REMNANT_ALL_SETS(sets);
+	const struct weir_remnant_set *table =
+		weir_array_map(instance->map_fd[WEIR_TABLE_REMNANTS], all_sets, sizeof(*table), false);
+
+	if (!table)
+		return -errno;
+	for (uint32_t set = 0; set < sets; set++)
+		for (int way = 0; way < WEIR_REMNANT_WAYS && page_counts(table, sets, set, now_ns); way++)
+			*ret_used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED), now_ns);
+	weir_array_unmap((void *)(uintptr_t)table, all_sets, sizeof(*table));
+	return 0;
+}
+
+static int add_heads(const struct weir_instance *instance, uint32_t sets, struct weir_remnants_sum *sum)
+{
+	struct weir_remnant_set head;
+
+	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
+		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &head);
+
+		if (err)
+			return err;
+		sum->joined += head.joined;
+		sum->displaced += head.displaced;
+	}
+	return 0;
+}
+
+static int add_ghosts(const struct weir_instance *instance, struct weir_remnants_sum *sum)
+{
+	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size, last = WEIR_GHOST_HEAD(ghosts);
+	struct weir_ghost_set head;
+
+	if (!ghosts || instance->is_foreign[WEIR_TABLE_GHOSTS])
+		return 0;
+	if (weir_map_look_up(instance->map_fd[WEIR_TABLE_GHOSTS], &last, &head))
+		return -errno;
+	sum->ghosts_displaced = head.displaced;
+	sum->displaced += head.displaced;
+	sum->joined += head.joined;
+	return 0;
+}
+
+int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
+{
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_REMNANTS].size;
+	const uint64_t now_ns = weir_host_now_ns();
+	struct weir_remnants_sum sum = {};
+	int err;
+
+	*ret_sum = sum;
+	if (!sets || instance->is_foreign[WEIR_TABLE_REMNANTS])
+		return 0;
+	err = add_heads(instance, sets, &sum);
+	if (!err)
+		err = add_ghosts(instance, &sum);
+	if (!err)
+		err = any_counts(instance, sets, now_ns);
+	if (err > 0)
+		err = count_used(instance, sets, now_ns, &sum.used);
+	if (err)
+		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
+	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
+	*ret_sum = sum;
+	return 0;
+}
