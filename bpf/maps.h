@@ -40,7 +40,7 @@ enum {
 #define WEIR_PART_PENALTIES (config.penalises)
 #define WEIR_PART_WARM_UP (config.warms_flows)
 #define WEIR_PART_FLOW_SETS                                                                                            \
-	(config.kinds & WEIR_KINDS_WITH_FLOW_SETS || WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS ||                   \
+	(config.kinds & WEIR_KINDS_WITH_FLOW_SETS || WEIR_PART_CONNECTIONS || WEIR_PART_BREAKERS ||                    \
 	 config.penalises || config.warms_flows)
 #define WEIR_PART_GHOSTS (config.sizes[WEIR_TABLE_GHOSTS])
 #define WEIR_PART_OVERFLOW (config.has_overflow)

@@ -76,7 +76,8 @@ static int add_ghosts(struct weir_sandbox *sandbox, enum weir_table_id table, ui
 
 	if (!ghosts)
 		return 0;
-	err = add_element(sandbox, WEIR_TABLE_GHOSTS, weir_ghost_index(set, table == WEIR_TABLE_PENALISED_FLOWS, ghosts));
+	err = add_element(sandbox, WEIR_TABLE_GHOSTS,
+			  weir_ghost_index(set, table == WEIR_TABLE_PENALISED_FLOWS, ghosts));
 	if (!err)
 		err = add_element(sandbox, WEIR_TABLE_GHOSTS, WEIR_GHOST_OVERFLOW(ghosts, set));
 	return err ?: add_element(sandbox, WEIR_TABLE_GHOSTS, WEIR_GHOST_HEAD(ghosts));
@@ -250,7 +251,8 @@ static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counte
 	if (!format.live_sets)
 		return 0;
 	/* Its sets of rows have smaller numbers. */
-	if (add_remnants(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag, format.page_sets) ||
+	if (add_remnants(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag,
+			 format.page_sets) ||
 	    add_strangers(sandbox, hash, tag, format.sets_per_chunk))
 		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
