@@ -32,9 +32,10 @@ struct explain_request {
 
 /* ---- explain_packet.c ---- */
 
-int weir_explain_wrong(const char *format, ...);
+int weir_explain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int weir_explain_check_described(const struct explain_request *request);
-void weir_explain_add_text(struct explain_request *request, const char *format, ...);
+void weir_explain_add_text(struct explain_request *request, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 int weir_explain_compose(struct explain_request *request);
 int weir_explain_read_capture(struct explain_request *request, struct weir_diag *diag);
 
