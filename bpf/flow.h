@@ -92,7 +92,7 @@ static __always_inline __u64 weir_hash_finish(__u64 sum)
 /* Timing is a part: a rule that is given another rule's old slot must not find rows that count in another length. */
 static __always_inline __u64 weir_hash_rule(const struct weir_rule *rule)
 {
-	return weir_rule_hash(rule, (const __u64 *)config.seed);
+	return weir_rule_hash(rule, config.seed[0], config.seed[1]);
 }
 
 /* Hash of the packet's flow under any rule. Out of line: the usual key is hashed without it. */

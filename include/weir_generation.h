@@ -134,9 +134,10 @@ _Static_assert(WEIR_KEY_FIELD_COUNT <= 8 * sizeof(((struct weir_rule *)0)->key_f
 #define WEIR_SEED_KEY 2
 #define WEIR_SEED_FINISH 14
 
-static inline __u64 weir_rule_hash(const struct weir_rule *rule, const __u64 seed[])
+/* By value: through a pointer clang would take the program's volatile seeds for the zeros that the object has. */
+static inline __u64 weir_rule_hash(const struct weir_rule *rule, __u64 seed_0, __u64 seed_1)
 {
-	return seed[0] + (__u64)(rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) * seed[1];
+	return seed_0 + (__u64)(rule->timing * WEIR_RULE_SLOTS_MAX + rule->slot) * seed_1;
 }
 
 /* What rule, timing and family of a key of just the source add to its hash. */
@@ -145,7 +146,7 @@ static inline __u64 weir_source_hash(const struct weir_rule *rule, const __u64 s
 	const int word = __builtin_offsetof(struct weir_flow_key, family) / sizeof(__u32);
 	const int shift = __builtin_offsetof(struct weir_flow_key, family) % sizeof(__u32) * 8;
 
-	return weir_rule_hash(rule, seed) + (family << shift) * seed[WEIR_SEED_KEY + word];
+	return weir_rule_hash(rule, seed[0], seed[1]) + (family << shift) * seed[WEIR_SEED_KEY + word];
 }
 
 /* In weir_rule.signal, whose threshold is in millionths: drop only what goes beyond the host's own pace. */
