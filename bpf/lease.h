@@ -137,7 +137,7 @@ __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
 
 	if (!s)
 		return 0;
-	this_cpu = weir_this_cpu(s);
+	this_cpu = bpf_get_smp_processor_id();
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++)
 		if (cpu != this_cpu && weir_is_present(s->present, cpu))
 			weir_add_cpu(s, cpu, wide);
