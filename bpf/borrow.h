@@ -100,7 +100,7 @@ __noinline int weir_begin_lending(struct weir_scratch *s, struct weir_borrowing 
 	weir_name_remnant(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS,
 			  rule->timing);
 	until_ns = weir_page_until_ns(s->remnant.set);
-	if (until_ns && READ_ONCE(*until_ns) > weir_tick_time_ns(s->tick)) {
+	if (until_ns && READ_ONCE(*until_ns) > s->tick_ns) {
 		one = weir_find_remnant(s, s->remnant.set);
 		other = weir_find_remnant(s, s->remnant.other_set);
 		s->remnant.strangers_class = rule->strangers - 1;

@@ -137,6 +137,7 @@ __noinline int weir_add_others(struct weir_scratch *s, __u32 wide)
 
 	if (!s)
 		return 0;
+	/* Asked of the helper: with its number from memory the verifier gives up at a thousand CPUs. */
 	this_cpu = bpf_get_smp_processor_id();
 	for (__u32 cpu = 0; cpu < WEIR_CPUS_MAX && cpu < config.cpus; cpu++)
 		if (cpu != this_cpu && weir_is_present(s->present, cpu))

@@ -211,7 +211,7 @@ static __always_inline void *weir_find_row_in(void *chunk, const struct weir_flo
 	return weir_row_at(rows, way, wide);
 }
 
-/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's */
+/* A flow's row in this CPU's table, or with cpu >= 0 in that CPU's; NULL when there is none. */
 static __always_inline void *weir_find_row(const struct weir_flow_id *id, int cpu, __u32 *ret_number,
 					   const enum weir_width wide)
 {

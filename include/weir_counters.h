@@ -46,6 +46,10 @@ struct weir_totals {
 	struct weir_tally would_drop[WEIR_VERDICT_COUNT];
 };
 
+_Static_assert(__builtin_offsetof(struct weir_totals, would_drop) ==
+		       __builtin_offsetof(struct weir_totals, verdict[WEIR_VERDICT_COUNT]),
+	       "weir_count() goes from one to the other");
+
 static inline void weir_sum_totals(struct weir_totals *totals)
 {
 	totals->seen = (struct weir_tally){};
