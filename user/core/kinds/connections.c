@@ -73,17 +73,12 @@ static void warn(struct weir_reader *reader, const struct weir_draft *draft)
 		weir_warn(reader, value, "use another resource, or leave 'fragment' out of its match",
 			  "the rule has no effect: '%.*s' takes only later fragments, which belong to no connection",
 			  WEIR_SHOWN(resource->name));
-	else if (match->tcp_flags_count || match->length_count || match->dscp_count ||
-		 match->fragments & 1 << WEIR_FRAGMENT_FIRST)
+	else if (weir_match_splits_connections(match))
 		weir_warn(reader, value,
 			  "what it does not see neither keeps a connection alive nor ends it: match by addresses and "
 			  "ports",
 			  "'%.*s' takes only some packets of a connection: its match has '%s'",
-			  WEIR_SHOWN(resource->name),
-			  match->tcp_flags_count ? "tcpFlags"
-			  : match->length_count	 ? "length"
-			  : match->dscp_count	 ? "dscp"
-						 : "fragment");
+			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));
 }
 
 /* A full table evicts: a limit beyond its size is none. */

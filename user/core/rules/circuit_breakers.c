@@ -192,16 +192,11 @@ static void check_resource(struct weir_reader *reader, const struct reading *rea
 		weir_complain(reader, value, "a breaker goes by TCP openings: match protocol tcp",
 			      "'%.*s' cannot hold a TCP opening, so it cannot have a circuit breaker",
 			      WEIR_SHOWN(resource->name));
-	else if (match->tcp_flags_count || match->length_count || match->dscp_count ||
-		 match->fragments & 1 << WEIR_FRAGMENT_FIRST)
+	else if (weir_match_splits_connections(match))
 		weir_warn(reader, value,
 			  "an answer that the breaker does not see is none: match by addresses and ports",
 			  "'%.*s' takes only some packets of a connection: its match has '%s'",
-			  WEIR_SHOWN(resource->name),
-			  match->tcp_flags_count ? "tcpFlags"
-			  : match->length_count	 ? "length"
-			  : match->dscp_count	 ? "dscp"
-						 : "fragment");
+			  WEIR_SHOWN(resource->name), weir_match_splits_connections(match));
 }
 
 /* ---- the whole breaker ---- */

@@ -321,3 +321,14 @@ bool weir_match_holds_tcp(const struct weir_match *match)
 {
 	return !match->has_protocol || match->protocol[IPPROTO_TCP / 8] >> IPPROTO_TCP % 8 & 1;
 }
+
+const char *weir_match_splits_connections(const struct weir_match *match)
+{
+	if (match->tcp_flags_count)
+		return "tcpFlags";
+	if (match->length_count)
+		return "length";
+	if (match->dscp_count)
+		return "dscp";
+	return match->fragments & 1 << WEIR_FRAGMENT_FIRST ? "fragment" : NULL;
+}

@@ -63,6 +63,9 @@ struct weir_flow {
 /* Packets of TCP can be in it. */
 bool weir_match_holds_tcp(const struct weir_match *match);
 
+/* The field by which it takes only some packets of a connection; NULL: there is none. */
+const char *weir_match_splits_connections(const struct weir_match *match);
+
 struct weir_ruleset_resource {
 	char *name;
 	struct weir_match match;
