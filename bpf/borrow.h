@@ -8,9 +8,9 @@
  * passes its threshold on any number of CPUs. Who finds too many takes its unit back and tries again. So two packets at
  * once may both be refused where one would have fitted; on one CPU the second look always agrees with the first.
  *
- * A flow that is pushed out of a full set leaves a remnant, as those of other windows do (remnants.h). When it comes
- * back its new entry has a copy, its *ghost*, by which it is judged until that is over; the remnant stays where it is,
- * and what the flow leaves next is added to it.
+ * A flow that is pushed out of a full set leaves a ghost, as those of other windows do (row_ghosts.h). When it comes
+ * back its new entry has a copy, by which it is judged until that is over; the ghost itself stays where it is, and what
+ * the flow leaves next is added to it.
  *
  * It goes by CLOCK_MONOTONIC, whatever its buckets: waits are ns.
  */
@@ -19,7 +19,7 @@
 
 #include "drops.h"
 #include "flow_set.h"
-#include "remnants.h"
+#include "row_ghosts.h"
 #include "talkers.h"
 #include "threshold.h"
 #include "weir_borrowing.h"
@@ -40,41 +40,42 @@ static __always_inline struct weir_borrowing_set *weir_borrowing_set(const struc
 	return bpf_map_lookup_elem(&borrowing_flows, &index);
 }
 
-/* Buckets as remnants number them. */
+/* Buckets as ghosts number them. */
 static __always_inline __u64 weir_lending_bucket(const struct weir_rule *rule, __u64 now_ns)
 {
 	return now_ns / rule->bucket_ns - rule->base_bucket;
 }
 
-/* The flow of s->place had this entry, and goes: leave what it used. A remnant can name only the first timings. */
+/* The flow of s->place had this entry, and goes: leave what it used. A ghost can name only the first timings. */
 static __always_inline void weir_leave_lending(struct weir_scratch *s, const struct weir_borrowing *flow)
 {
 	__u64 word = READ_ONCE(flow->leaves);
-	__u32 tag = s->place.tag, timing = word >> WEIR_REMNANT_NAME_SHIFT & 15;
+	__u32 tag = s->place.tag, timing = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
 	const struct weir_timing *t = bpf_map_lookup_elem(&timings, &timing);
 
-	if (!t || timing == WEIR_REMNANT_TIMINGS || word >> WEIR_REMNANT_NAME_SHIFT != WEIR_REMNANT_NAME(tag, timing))
+	if (!t || timing == WEIR_ROW_GHOST_TIMINGS ||
+	    word >> WEIR_ROW_GHOST_NAME_SHIFT != WEIR_ROW_GHOST_NAME(tag, timing))
 		return;
-	weir_name_remnant(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS, timing);
-	s->remnant.expired = weir_expired_bucket(s, timing, WEIR_NARROW);
-	if (!weir_remnant_counts(word, s->remnant.expired))
+	weir_name_row_ghost(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS, timing);
+	s->row_ghost.expired = weir_expired_bucket(s, timing, WEIR_NARROW);
+	if (!weir_row_ghost_counts(word, s->row_ghost.expired))
 		return;
-	s->remnant.newest = word >> WEIR_REMNANT_START_SHIFT;
-	s->remnant.units = weir_remnant_units(word & WEIR_REMNANT_COUNT_MASK);
-	s->remnant.window_cells = t->window_cells;
-	s->remnant.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
-	s->remnant.strangers_class =
-		timing < WEIR_STRANGERS_TIMINGS ? WEIR_STRANGERS_CLASS(timing, false) : WEIR_STRANGERS_CLASSES;
-	if (!weir_keep_remnant(s))
-		weir_join_strangers(s);
+	s->row_ghost.newest = word >> WEIR_ROW_GHOST_START_SHIFT;
+	s->row_ghost.units = weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+	s->row_ghost.window_cells = t->window_cells;
+	s->row_ghost.span_ns = (2 * t->window_cells + 1) * t->bucket_ns;
+	s->row_ghost.overflow_class =
+		timing < WEIR_OVERFLOW_TIMINGS ? WEIR_OVERFLOW_CLASS(timing, false) : WEIR_OVERFLOW_CLASSES;
+	if (!weir_keep_row_ghost(s))
+		weir_join_overflow_window(s);
 }
 
-/* A word of this set that is named as s->remnant is; 0: there is none. */
-static __always_inline __u64 weir_find_remnant(const struct weir_scratch *s, __u32 number)
+/* A word of this set that is named as s->row_ghost is; 0: there is none. */
+static __always_inline __u64 weir_find_row_ghost(const struct weir_scratch *s, __u32 number)
 {
-	const struct weir_remnant_set *set = weir_remnant_set(number);
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number);
 
-	for (__u32 way = 0; set && way < WEIR_REMNANT_WAYS; way++) {
+	for (__u32 way = 0; set && way < WEIR_ROW_GHOST_WAYS; way++) {
 		__u64 word = READ_ONCE(set->word[way]);
 
 		if (weir_is_named(s, word))
@@ -84,30 +85,30 @@ static __always_inline __u64 weir_find_remnant(const struct weir_scratch *s, __u
 }
 
 /* The flow of s->view has just got this entry: leave what its former owner used, and see what the flow itself has left;
- * or, where the rule aggregates, strangers.
+ * or, where the rule aggregates, what its overflow window counts.
  */
 __noinline int weir_begin_lending(struct weir_scratch *s, struct weir_borrowing *flow, __u32 place, __u32 evicts)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	__u64 one = 0, other = 0, *until_ns, entered, newest;
-	const __u64 *strangers;
+	const __u64 *overflow;
 	__u32 tag;
 
 	WEIR_GLOBAL(BORROWING, s && flow && rule->bucket_ns, 0);
 	if (evicts)
 		weir_leave_lending(s, flow);
 	tag = s->view.flow.tag;
-	weir_name_remnant(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS,
-			  rule->timing);
-	until_ns = weir_page_until_ns(s->remnant.set);
+	weir_name_row_ghost(s, tag, WEIR_BORROWING_ROW_SET(s->view.flow.set, tag), WEIR_BORROWING_PAGE_SETS,
+			    rule->timing);
+	until_ns = weir_page_until_ns(s->row_ghost.set);
 	if (until_ns && READ_ONCE(*until_ns) > s->tick_ns) {
-		one = weir_find_remnant(s, s->remnant.set);
-		other = weir_find_remnant(s, s->remnant.other_set);
-		s->remnant.strangers_class = rule->strangers - 1;
-		strangers = config.strangers && rule->strangers && !(one | other) ? weir_strangers_word(s) : NULL;
-		if (strangers)
-			one = (READ_ONCE(*strangers) & ((1ull << WEIR_REMNANT_NAME_SHIFT) - 1)) |
-			      (__u64)s->remnant.name << WEIR_REMNANT_NAME_SHIFT;
+		one = weir_find_row_ghost(s, s->row_ghost.set);
+		other = weir_find_row_ghost(s, s->row_ghost.other_set);
+		s->row_ghost.overflow_class = rule->overflow - 1;
+		overflow = config.overflow_classes && rule->overflow && !(one | other) ? weir_overflow_window(s) : NULL;
+		if (overflow)
+			one = (READ_ONCE(*overflow) & ((1ull << WEIR_ROW_GHOST_NAME_SHIFT) - 1)) |
+			      (__u64)s->row_ghost.name << WEIR_ROW_GHOST_NAME_SHIFT;
 	}
 	WRITE_ONCE(flow->ghost[0], one);
 	WRITE_ONCE(flow->ghost[1], other);
@@ -191,7 +192,7 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 		if (__sync_val_compare_and_swap(&flow->newest, word, entered) != word)
 			return false;
 		/* No ghost lasts as long, and soon its numbers come round. */
-		if (unlikely(bucket - newest > WEIR_REMNANT_START_MASK - WEIR_REMNANT_AHEAD)) {
+		if (unlikely(bucket - newest > WEIR_ROW_GHOST_START_MASK - WEIR_ROW_GHOST_AHEAD)) {
 			WRITE_ONCE(flow->ghost[0], 0);
 			WRITE_ONCE(flow->ghost[1], 0);
 		}
@@ -214,19 +215,19 @@ static __always_inline bool weir_enter_lending(struct weir_scratch *s, struct we
 static __always_inline __u64 weir_units_of_ghosts(struct weir_scratch *s, struct weir_borrowing *flow,
 						  const struct weir_rule *rule)
 {
-	__u32 name = WEIR_REMNANT_NAME(s->view.flow.tag, rule->timing);
+	__u32 name = WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->timing);
 	__u64 bucket = weir_lending_bucket(rule, s->lending.time_ns), units, sum = 0;
 
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
 		__u64 word = READ_ONCE(flow->ghost[i]);
 
-		if (likely(word >> WEIR_REMNANT_NAME_SHIFT != name))
+		if (likely(word >> WEIR_ROW_GHOST_NAME_SHIFT != name))
 			continue;
-		if (WEIR_REMNANT_AGE(word, bucket) >= WEIR_REMNANT_AHEAD)
-			units = weir_remnant_in_window(word, word >> WEIR_REMNANT_START_SHIFT, rule->window_cells);
+		if (WEIR_ROW_GHOST_AGE(word, bucket) >= WEIR_ROW_GHOST_AHEAD)
+			units = weir_row_ghost_in_window(word, word >> WEIR_ROW_GHOST_START_SHIFT, rule->window_cells);
 		else
-			units = weir_remnant_in_window(word, bucket, rule->window_cells);
+			units = weir_row_ghost_in_window(word, bucket, rule->window_cells);
 		if (!units)
 			WRITE_ONCE(flow->ghost[i], 0);
 		sum += units;
@@ -484,8 +485,8 @@ static __always_inline void weir_note_lending(struct weir_scratch *s, struct wei
 			s->lending.newest_ns + (ahead + rule->window_cells + 1) * rule->bucket_ns);
 	bucket = weir_lending_bucket(rule, s->lending.newest_ns) + ahead;
 	units = s->lending.current + s->lending.lent - s->lending.ghost;
-	WRITE_ONCE(flow->leaves, WEIR_REMNANT_WORD(WEIR_REMNANT_NAME(s->view.flow.tag, rule->timing), bucket, 0,
-						   weir_remnant_count_of(units), 0));
+	WRITE_ONCE(flow->leaves, WEIR_ROW_GHOST_WORD(WEIR_ROW_GHOST_NAME(s->view.flow.tag, rule->timing), bucket, 0,
+						     weir_row_ghost_count_of(units), 0));
 }
 
 /* One judgement. ADMIT: counted, and the claim says where. */

@@ -10,7 +10,7 @@
  * what it has from an overflow bucket, which all flows of its set share.
  *
  * Where nothing was pushed out lately nobody looks here: one word says until when some ghost may count.
- * (Rows of windows leave more: remnants.h.)
+ * (Rows of windows leave more: row_ghosts.h.)
  */
 #ifndef WEIR_BPF_GHOSTS_H
 #define WEIR_BPF_GHOSTS_H

@@ -13,7 +13,7 @@
 
 #include "cells.h"
 #include "presence.h"
-#include "remnants.h"
+#include "row_ghosts.h"
 
 /* ---- one CPU's row ---- */
 
@@ -172,23 +172,23 @@ __noinline int weir_announce_or_ask_all(struct weir_scratch *s)
 }
 
 /* Add what rows have left behind that were pushed out. After the rows: one that goes meanwhile is in either. A row that
- * another CPU lacks may have left its units to strangers. (Ours has been given them when it began.)
+ * another CPU lacks may have left its units to the overflow window. (Ours was given them when it began.)
  */
-static __always_inline void weir_add_remnants(struct weir_scratch *s)
+static __always_inline void weir_add_row_ghosts(struct weir_scratch *s)
 {
 	if (s->view.is_lone)
 		return;
 	weir_order(s);
-	if (!weir_remnants_count(s, &s->view.flow))
+	if (!weir_row_ghosts_count(s, &s->view.flow))
 		return;
 	s->sum.rest += weir_left_units(s);
-	if (config.strangers && s->view.strangers && s->sum.misses_row)
-		s->sum.rest += weir_units_of_strangers(s);
-	s->sum.is_behind = 1; /* a remnant may be gone that expired by another CPU's clock */
+	if (config.overflow_classes && s->view.overflow && s->sum.misses_row)
+		s->sum.rest += weir_units_of_overflow(s);
+	s->sum.is_behind = 1; /* a ghost may be gone that expired by another CPU's clock */
 }
 
 /* Fill s->sum with what the flow has used in the window: what the rows of all CPUs count that may have counted it, and
- * its remnants.
+ * its ghosts.
  */
 static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row, const enum weir_width wide)
 {
@@ -201,7 +201,7 @@ static __always_inline void weir_sum_rows(struct weir_scratch *s, void *own_row,
 		else
 			weir_add_others(s, wide);
 	}
-	weir_add_remnants(s);
+	weir_add_row_ghosts(s);
 }
 
 /* ---- how large a lease ---- */

@@ -46,7 +46,7 @@ enum {
 #define WEIR_PART_OVERFLOW (config.has_overflow)
 #define WEIR_PART_METERS (config.has_meters)
 #define WEIR_PART_OVERRIDES (config.has_overrides)
-#define WEIR_PART_STRANGERS (config.strangers)
+#define WEIR_PART_OVERFLOW_WINDOWS (config.overflow_classes)
 #define WEIR_PART_LISTS (config.has_lists)
 #define WEIR_PART_TIMED_ENTRIES (config.has_timed)
 #define WEIR_PART_EVENTS (!config.is_virtual)

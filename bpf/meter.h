@@ -68,7 +68,7 @@ static __always_inline void weir_read_meter(struct weir_scratch *s, struct weir_
 	s->present = WEIR_PRESENT_ALL;
 	if (config.cpus > 1)
 		weir_add_others(s, WEIR_WIDE);
-	weir_add_remnants(s);
+	weir_add_row_ghosts(s);
 }
 
 /* Judge the packet by the window of another resource; s->allowed is found. Nothing is set aside: the packet counts

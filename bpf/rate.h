@@ -52,7 +52,7 @@ static __always_inline bool weir_open_judgement(struct weir_scratch *s, struct w
 	view->is_lone = wide == WEIR_WIDE && rule->storage == WEIR_STORAGE_LONE;
 	/* Lone rows are few, and mostly in use on every CPU. */
 	view->asks_all = view->is_lone || rule->asks_all;
-	view->strangers = rule->strangers;
+	view->overflow = rule->overflow;
 	view->bucket = j->clk->bucket;
 	view->now_ns = weir_rule_time_ns(s, rule);
 	return true;
@@ -314,15 +314,15 @@ static __always_inline enum weir_answer weir_judge_rate(struct weir_scratch *s, 
 	}
 	if (j.batch > j.threshold && !is_shut)
 		return weir_refuse(s, WEIR_EVENT_UNKNOWN, j.threshold);
-	s->remnant.inherited = 0;
-	if (!j.row && weir_remnants_count(s, &s->view.flow)) {
+	s->row_ghost.inherited = 0;
+	if (!j.row && weir_row_ghosts_count(s, &s->view.flow)) {
 		__u64 left = weir_left_without_row(s);
 
 		if (left + j.batch > j.threshold && !is_shut)
 			return weir_block_without_row(s, rule, left, j.threshold);
 	}
 	if (!j.row)
-		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->remnant.inherited, wide);
+		j.row = weir_insert_row(s, &j, is_shut ? 0 : s->row_ghost.inherited, wide);
 	if (!j.row)
 		return WEIR_ANSWER_ERROR;
 

@@ -239,7 +239,7 @@ static __always_inline struct weir_wide_row *weir_lone_row(__u32 slot)
 /* ---- choosing one for a flow that has none ---- */
 
 /* How much it would hurt to lose a row, in ascending order: one that is empty; one that expired (should the clock go
- * back, as it may in a capture, it would count again); one that is full, as its flow is blocked by its remnant as well;
+ * back, as it may in a capture, it would count again); one that is full, as its flow is blocked by its ghost as well;
  * one that counts, by its units.
  */
 #define WEIR_RANK_EMPTY 0ull

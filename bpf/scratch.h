@@ -290,7 +290,7 @@ struct weir_view {
 	__u8 is_smooth;
 	__u8 is_lone;
 	__u8 asks_all;
-	__u8 strangers;	 /* as in the rule */
+	__u8 overflow;	 /* as in the rule */
 	__u32 page_sets; /* how many sets of its rows are a page */
 };
 
@@ -306,19 +306,19 @@ struct weir_sum {
 	__u8 pad[3];
 };
 
-/* A row that is pushed out, or the flow whose remnants are looked for (remnants.h). */
-struct weir_remnant_view {
+/* A row that is pushed out, or the flow whose ghosts are looked for (row_ghosts.h). */
+struct weir_row_ghost_view {
 	__u32 name;
 	__u32 set, other_set; /* beside the set of its row, or the first of its two; and the other one */
 	__u32 vain_looks;     /* at other_set, of rows pushed out, since one found a free word there */
-	__u32 strangers_group;
+	__u32 overflow_group;
 	__u32 window_cells;
 	__u64 newest; /* of the row */
 	__u64 units;
 	__u64 expired;	 /* the last bucket of its timing that counts no more */
 	__u64 span_ns;	 /* how long its units count at most */
-	__u64 inherited; /* units of strangers, that a new row of the flow begins with */
-	__u32 strangers_class;
+	__u64 inherited; /* units of the overflow window, that a new row of the flow begins with */
+	__u32 overflow_class;
 };
 
 /* What a rule allows this packet's flow now, where that is not a constant (threshold.h). */
@@ -400,7 +400,7 @@ struct weir_scratch {
 	struct weir_refusal refusal;
 	struct weir_noted_drop noted[WEIR_NOTED_DROPS];
 	struct weir_sum sum;
-	struct weir_remnant_view remnant;
+	struct weir_row_ghost_view row_ghost;
 	struct weir_allowed allowed;
 	__u32 warming_place;	       /* of the rule that `warming` is under, or WEIR_NO_RULE */
 	struct weir_flow_place place;  /* in a set of flows, for the flow that is being inserted */

@@ -30,12 +30,13 @@ static __always_inline void weir_fetch_set(void *rows, const enum weir_width wid
 }
 
 /* The set of the flow beside a set of its rows, and the one next to it: a row that the flow pushes out mostly leaves
- * its remnant in one of the two.
+ * its ghost in one of the two.
  */
-static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, const enum weir_width wide)
+static __always_inline void weir_fetch_row_ghost_set(__u32 row_set, __u32 tag, const enum weir_width wide)
 {
-	__u32 number = weir_remnant_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.sizes[WEIR_TABLE_REMNANTS]);
-	const struct weir_remnant_set *set = weir_remnant_set(number), *pair = weir_remnant_set(number ^ 1);
+	__u32 number =
+		weir_row_ghost_set_beside(row_set, tag, WEIR_PAGE_SETS(wide), config.sizes[WEIR_TABLE_ROW_GHOSTS]);
+	const struct weir_row_ghost_set *set = weir_row_ghost_set(number), *pair = weir_row_ghost_set(number ^ 1);
 
 	if (set)
 		(void)READ_ONCE(set->word[0]);
@@ -44,7 +45,7 @@ static __always_inline void weir_fetch_remnant_set(__u32 row_set, __u32 tag, con
 }
 
 /* Start to fetch what a flow that is not full needs: both of its sets, its presence cell, and while rows are pushed out
- * the sets of remnants beside both. One after the other, each would be waited for. Rows first: their table is the
+ * the sets of ghosts beside both. One after the other, each would be waited for. Rows first: their table is the
  * largest.
  */
 static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const struct weir_flow_id *id, void *chunk,
@@ -59,9 +60,9 @@ static __always_inline void weir_fetch_flow(const struct weir_scratch *s, const 
 	cell = config.cpus > 1 ? weir_presence_cell(id) : NULL;
 	if (cell)
 		(void)READ_ONCE(*cell);
-	if (weir_remnants_count(s, id)) {
-		weir_fetch_remnant_set(id->set, id->tag, wide);
-		weir_fetch_remnant_set(weir_other_set(id, wide), id->tag, wide);
+	if (weir_row_ghosts_count(s, id)) {
+		weir_fetch_row_ghost_set(id->set, id->tag, wide);
+		weir_fetch_row_ghost_set(weir_other_set(id, wide), id->tag, wide);
 	}
 }
 
@@ -324,7 +325,7 @@ static __always_inline bool weir_admit_first(struct weir_scratch *s, const struc
 /* Does what the flow has left behind stand in the way of that? ADMIT: nothing does. BLOCK: the flow is full by that
  * alone, and needs no row. UNSURE: ask the rule's kind.
  */
-__noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
+__noinline int weir_try_row_ghost(struct weir_scratch *s, __u32 place)
 {
 	const struct weir_rule *rule = weir_rule(place);
 	const bool is_narrow = rule->storage == WEIR_STORAGE_NARROW;
@@ -340,7 +341,7 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	s->view.page_sets = is_narrow ? WEIR_NARROW_PAGE_SETS : WEIR_MEDIUM_PAGE_SETS;
 	s->view.bucket = clk->bucket;
 	s->view.asks_all = rule->asks_all;
-	s->view.strangers = rule->strangers;
+	s->view.overflow = rule->overflow;
 	left = s->row_number == WEIR_NO_ROW ? weir_left_without_row(s) : weir_left_units(s);
 	if (!left) /* unless it has just expired by another CPU's clock */
 		return weir_reread_is_over(s, clk, rule) ? WEIR_ANSWER_UNSURE : WEIR_ANSWER_ADMIT;
@@ -351,13 +352,13 @@ __noinline int weir_try_remnant(struct weir_scratch *s, __u32 place)
 	return weir_block_without_row(s, rule, left, allowed);
 }
 
-/* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its remnants before. */
+/* Admit the flow's first packet in the bucket; while rows are pushed out, ask for its ghosts before. */
 static __always_inline enum weir_answer weir_ask_first_of_flow(struct weir_scratch *s, const struct weir_rule *rule,
 							       void *row, const struct weir_clock *clk,
 							       struct weir_claim *claim, const enum weir_width wide)
 {
-	if (weir_remnants_count(s, &s->flow)) {
-		enum weir_answer answer = weir_try_remnant(s, rule->place);
+	if (weir_row_ghosts_count(s, &s->flow)) {
+		enum weir_answer answer = weir_try_row_ghost(s, rule->place);
 
 		if (answer != WEIR_ANSWER_ADMIT)
 			return answer;

@@ -72,7 +72,7 @@ static __always_inline __u64 weir_first_word(struct weir_scratch *s, const struc
 	__u64 farthest_ns = rule->queueing_ns_max + weir_cost_ns(&s->allowed.cost, rule->counts_bytes ? 65535 : 1);
 	__u64 left_ns = weir_find_flow_ghost(s, s->view.flow.tag, s->view.flow.set, WEIR_TABLE_THROTTLED_FLOWS, true);
 
-	if (!left_ns && config.has_overflow && rule->strangers)
+	if (!left_ns && config.has_overflow && rule->overflow)
 		left_ns = weir_join_overflow(s, s->view.flow.set, WEIR_OVERFLOW_PLANNED,
 					     weir_cost_ns(&s->allowed.cost, batch), farthest_ns);
 	if (!left_ns || left_ns > farthest_ns + (2 << WEIR_KEEP_STEP_BITS))

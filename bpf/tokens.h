@@ -300,7 +300,7 @@ static __always_inline __u64 weir_overflow_ns(struct weir_scratch *s, const stru
 	const struct weir_token_rate *rate = &s->tokens.clock.rate;
 	__u64 cost = (rule->counts_bytes ? s->packet.frame_bytes : 1) * rule->tokens.unit;
 
-	if (!config.has_overflow || !rule->strangers)
+	if (!config.has_overflow || !rule->overflow)
 		return 0;
 	return weir_join_overflow(s, s->view.flow.set, WEIR_OVERFLOW_TOKENS,
 				  (__u64)weir_token_steps(rate, cost) << WEIR_TOKEN_STEP_BITS,

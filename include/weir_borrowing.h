@@ -8,8 +8,8 @@
 
 #include "weir_state.h"
 
-/* Where remnants of a flow are that is pushed out: as if its set were two of so large rows, whose sets of remnants are
- * four. So there are remnants for more than four times as many flows as places.
+/* Where ghosts of a flow are that is pushed out: as if its set were two of so large rows, whose sets of ghosts are
+ * four. So there are ghosts for more than four times as many flows as places.
  */
 #define WEIR_BORROWING_PAGE_SETS WEIR_NARROW_PAGE_SETS
 #define WEIR_BORROWING_ROW_SET(set, tag) ((set) << 1 | ((tag) >> 11 & 1))
@@ -17,7 +17,7 @@
 /*
  * A ring goes round in two intervals, so a round's number needs as many bits as a clock of 64 bits has left over above
  * two intervals; the other bits are for units. So a cell holds a packet for every nanosecond of the interval. At
- * least 24 bits stay for the round and the tag, by which a stranger's cell is known.
+ * least 24 bits stay for the round and the tag, by which another flow's cell is known.
  */
 #define WEIR_BORROWING_UNIT_BITS_MAX 40
 

@@ -8,7 +8,7 @@
 #define WEIR_ABI_STATE_H
 
 #include "weir_cost.h"
-#include "weir_remnants.h"
+#include "weir_row_ghosts.h"
 #include "weir_sizes.h"
 #include "weir_tokens.h"
 
@@ -383,7 +383,7 @@ _Static_assert(sizeof(struct weir_token_set) == 192, "three cache lines");
 struct weir_borrowing {
 	__u64 newest; /* twice the start, ns, of the newest bucket that was judged in */
 	__u64 cell[WEIR_BORROWING_CELLS];
-	/* Of flows, as remnants (weir_remnants.h), whose names tell whether they are this flow's: */
+	/* Of flows, as ghosts (weir_row_ghosts.h), whose names tell whether they are this flow's: */
 	__u64 ghost[2]; /* what it had left behind when it was pushed out before */
 	__u64 leaves;	/* what it leaves behind of these cells when it is pushed out */
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * More flows than a table has places, for every kind that remembers flows: who is pushed out while its entry counts
- * leaves something behind, and goes on with it (bpf/ghosts.h, bpf/remnants.h); and where that finds no room,
+ * leaves something behind, and goes on with it (bpf/ghosts.h, bpf/row_ghosts.h); and where that finds no room,
  * `whenFull: aggregate` counts such flows together. Under the virtual clock and on one CPU; flows are hosts that send
  * UDP. (overfull_test has more of windows, in every format of rows.)
  */
@@ -100,7 +100,7 @@ static void crowd_open(struct crowd *crowd, const struct kind *kind, uint64_t li
 	if (kind->leaves_ghosts)
 		assert_true(sizes[WEIR_TABLE_GHOSTS] * WEIR_GHOST_WAYS >= 4 * crowd->places);
 	else
-		assert_true(sizes[WEIR_TABLE_REMNANTS] * WEIR_REMNANT_WAYS >= 4 * ROWS);
+		assert_true(sizes[WEIR_TABLE_ROW_GHOSTS] * WEIR_ROW_GHOST_WAYS >= 4 * ROWS);
 }
 
 static uint32_t host_passes(struct crowd *crowd, uint32_t host, uint32_t packets)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * More flows than a table has rows: a row that is pushed out while it counts leaves a remnant, by which its flow is
- * judged until what it used has left the window (bpf/remnants.h). In small tables, mostly under the virtual clock and
+ * More flows than a table has rows: a row that is pushed out while it counts leaves a ghost, by which its flow is
+ * judged until what it used has left the window (bpf/row_ghosts.h). In small tables, mostly under the virtual clock and
  * on one CPU; flows are hosts that send UDP.
  */
 #include <setjmp.h>
@@ -99,13 +99,13 @@ static uint64_t evicted(const struct crowd *crowd)
 }
 
 /* All heads together. */
-static struct weir_remnant_set head_of(const struct crowd *crowd)
+static struct weir_row_ghost_set head_of(const struct crowd *crowd)
 {
-	const uint32_t sets = crowd->rig.image->config.sizes[WEIR_TABLE_REMNANTS];
-	const int fd = weir_object_map_fd(crowd->rig.object, WEIR_TABLE_REMNANTS);
-	struct weir_remnant_set sum = {}, head;
+	const uint32_t sets = crowd->rig.image->config.sizes[WEIR_TABLE_ROW_GHOSTS];
+	const int fd = weir_object_map_fd(crowd->rig.object, WEIR_TABLE_ROW_GHOSTS);
+	struct weir_row_ghost_set sum = {}, head;
 
-	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
+	for (uint32_t key = sets; key < sets + WEIR_ROW_GHOST_HEADS; key++) {
 		assert_int_equal(bpf_map_lookup_elem(fd, &key, &head), 0);
 		sum.displaced += head.displaced;
 		sum.joined += head.joined;
@@ -243,14 +243,14 @@ static void a_crowd_of_four_times_the_rows_keeps_its_limits(void **state)
 			crowd_holds(storages[i], windows[window], false);
 }
 
-/* Remnants have room for as many: nobody is a stranger who did not come in a set that filled up. */
+/* There are ghosts for as many: only flows of a set that filled up go by the overflow window. */
 static void aggregate_costs_a_crowd_that_is_remembered_little(void **state)
 {
 	for (size_t window = 0; window < ARRAY_SIZE(windows); window++)
 		crowd_holds(WEIR_STORAGE_NARROW, windows[window], true);
 }
 
-/* ---- more than remnants have room for ---- */
+/* ---- more than ghosts have room for ---- */
 
 static void what_is_lost_is_counted(void **state)
 {
@@ -261,12 +261,12 @@ static void what_is_lost_is_counted(void **state)
 	assert_int_equal(head_of(&crowd).displaced, 0);
 	push_out(&crowd, 40 * ROWS);
 	/* What was pushed out is in the table, or lost; but for the one or other that has another flow's name. */
-	assert_true(head_of(&crowd).displaced + 4 >= evicted(&crowd) - WEIR_REMNANTS_PER_ROW * ROWS);
+	assert_true(head_of(&crowd).displaced + 4 >= evicted(&crowd) - WEIR_ROW_GHOSTS_PER_ROW * ROWS);
 	assert_true(head_of(&crowd).displaced <= evicted(&crowd));
 	rig_end(&crowd.rig);
 }
 
-/* Who has used more stays, in rows and in remnants: a slow limit under a flood of sources that come once. */
+/* Who has used more stays, in rows and in ghosts: a slow limit under a flood of sources that come once. */
 static void a_flood_of_new_sources_does_not_open_a_slow_limit(void **state)
 {
 	uint32_t passed = 0, stranger = STRANGERS;
@@ -287,7 +287,7 @@ static void a_flood_of_new_sources_does_not_open_a_slow_limit(void **state)
 
 /*
  * Of twenty times as many hosts as rows each sends a packet in turn, ten times in one window: most have neither row nor
- * remnant when they come again. None may have more than its limit, and after the window all of it is there again.
+ * ghost when they come again. None may have more than its limit, and after the window all of it is there again.
  */
 #define MANY (20 * ROWS)
 
@@ -318,17 +318,17 @@ static void no_host_has_more_than_its_limit(enum weir_storage storage, enum weir
 	rig_end(&crowd.rig);
 }
 
-static void where_strangers_are_counted_together_none_has_more_than_its_limit(void **state)
+static void with_overflow_windows_none_has_more_than_its_limit(void **state)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
 		for (size_t window = 0; window < ARRAY_SIZE(windows); window++)
 			no_host_has_more_than_its_limit(storages[i], windows[window]);
 }
 
-/* About as many hosts as there are rows and remnants use three of five: of a few that is lost, to strangers that have
- * used no more. When they come again they have two left, by a row that begins with three.
+/* About as many hosts as there are rows and ghosts use three of five: of a few that joins an overflow window, which has
+ * no more. When they come again they have two left, by a row that begins with three.
  */
-static void a_stranger_goes_on_with_what_strangers_used(void **state)
+static void who_has_neither_row_nor_ghost_goes_by_the_overflow_window(void **state)
 {
 	static uint8_t passed[5 * ROWS];
 
@@ -376,9 +376,9 @@ static void aggregate_holds_where_evict_cannot(void **state)
 	assert_true(part_of_a_horde(true) <= 1.5);
 }
 
-/* A rule that evicts is not judged by what strangers of another have used, though their windows have the same buckets.
+/* A rule that evicts does not go by the overflow window of another, though their windows have the same buckets.
  */
-static void strangers_are_of_the_rules_that_say_so(void **state)
+static void overflow_windows_are_of_the_rules_that_say_so(void **state)
 {
 	struct packet_spec spec = packet_udp("10.0.0.0", 1000, "192.0.2.53", PORT + 1, 0);
 	struct crowd crowd = {.now_ns = RIG_START_NS, .interval_ns = SECOND};
@@ -452,7 +452,7 @@ static void two_cpus_hold(enum weir_window_kind window, bool counts_bytes, uint3
 	static struct sender senders[CPUS];
 	struct weir_rule_counters counters;
 	struct weir_ruleset_rule *rule;
-	struct weir_remnant_set head;
+	struct weir_row_ghost_set head;
 	atomic_uint arrived = 0;
 	struct crowd crowd = {};
 	uint64_t passed = 0;
@@ -508,8 +508,8 @@ static void two_cpus_that_push_out_each_others_flows_stay_exact(void **state)
 	}
 }
 
-/* Far more hosts than rows and remnants: what a CPU has counted of a host is lost while the other one's row remains. */
-static void two_cpus_count_strangers_together_and_stay_exact(void **state)
+/* Far more hosts than rows and ghosts: what a CPU has counted of a host is lost while the other one's row remains. */
+static void two_cpus_share_overflow_windows_and_stay_exact(void **state)
 {
 	for (size_t window = 0; window < ARRAY_SIZE(windows); window++) {
 		two_cpus_hold(windows[window], false, 8 * ROWS, true);
@@ -525,16 +525,16 @@ int main(void)
 		cmocka_unit_test(a_flow_that_was_pushed_out_three_times_in_a_window_has_used_all_of_it),
 		cmocka_unit_test(a_crowd_of_four_times_the_rows_keeps_its_limits),
 		cmocka_unit_test(aggregate_costs_a_crowd_that_is_remembered_little),
-		cmocka_unit_test(where_strangers_are_counted_together_none_has_more_than_its_limit),
-		cmocka_unit_test(a_stranger_goes_on_with_what_strangers_used),
+		cmocka_unit_test(with_overflow_windows_none_has_more_than_its_limit),
+		cmocka_unit_test(who_has_neither_row_nor_ghost_goes_by_the_overflow_window),
 		cmocka_unit_test(aggregate_holds_where_evict_cannot),
-		cmocka_unit_test(strangers_are_of_the_rules_that_say_so),
+		cmocka_unit_test(overflow_windows_are_of_the_rules_that_say_so),
 		cmocka_unit_test(what_is_lost_is_counted),
 		cmocka_unit_test(a_flood_of_new_sources_does_not_open_a_slow_limit),
 	};
 	const struct CMUnitTest contests[] = {
 		cmocka_unit_test_teardown(two_cpus_that_push_out_each_others_flows_stay_exact, rig_detach),
-		cmocka_unit_test_teardown(two_cpus_count_strangers_together_and_stay_exact, rig_detach),
+		cmocka_unit_test_teardown(two_cpus_share_overflow_windows_and_stay_exact, rig_detach),
 	};
 	int failed = cmocka_run_group_tests(contests, NULL, NULL);
 

@@ -508,7 +508,7 @@ static void of_two_first_packets_at_once_a_limit_of_one_goes_to_one_or_to_the_ne
 	pthread_t thread[2];
 
 	assert_non_null(race);
-	/* Room for all: of a full table's remnants one in some 30,000 has a stranger's name. */
+	/* Room for all: of a full table's ghosts one in some 30,000 has another flow's name. */
 	pair_open_for(&pair, 8 * ROUNDS, 0, WEIR_WINDOW_LEAP, 1, 1000 * SECOND, false);
 	assert_int_equal(pair.rig.image->rules[0].asks_all, 0);
 	race->pair = &pair;

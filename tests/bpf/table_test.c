@@ -336,7 +336,7 @@ static void wide_overfull_table_evicts_those_that_count_least(void **state)
 }
 
 /* A host known to be over its limit stays blocked, by its row or by what that left, while three times as many as there
- * are rows count as much. (With four times as many, some remnants are lost: overfull_test.)
+ * are rows count as much. (With four times as many, some ghosts are lost: overfull_test.)
  */
 static void overfull_table_keeps_the_blocked(void **state)
 {

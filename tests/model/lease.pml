@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, remnants.h, presence.h, and WEIR_SHORTCUT_FIRST of
+ * The lease protocol (bpf/rate.h, lease.h, cells.h, rows.h, ghosts.h, presence.h, and WEIR_SHORTCUT_FIRST of
  * shortcuts.h) as a model for spin: CPUs with a row each read one another's rows while time runs on. docs/lease.md has the
  * argument in words, and says which step is which function of the program. tests/model/run checks each configuration in
  * every state that it can reach. It also leaves out each safety step, by that step's macro, and checks that spin then
@@ -31,13 +31,13 @@
  * Narrower: sizes (`run` has those of each configuration); PACKETS_MAX packets a CPU; NO_LAST leaves out "used up".
  * Left out: smooth windows (the weights depend on the clock of the judging CPU alone, and only fall), a clock that goes
  * back (one CPU, in replay: tests/bpf/replay_test), an epoch number that wraps (a stall of 16 epochs, a minute), rows of
- * different timings, remnants displaced while they count (the program counts them), a bucket's number in a remnant that
- * comes round, a flow that is blocked by its remnants without a row (which admits nothing), and that a flow which is full
+ * different timings, ghosts displaced while they count (the program counts them), a bucket's number in a ghost that
+ * comes round, a flow that is blocked by its ghosts without a row (which admits nothing), and that a flow which is full
  * apart from leases of others is taken for full for a 64th of a bucket (its packets are dropped then as if they had not
  * come, so that only the "at once" of "used up" comes that much later).
  *
  * Macros add parts: PRESENCE the presence cell, without which every CPU is asked; FIRST the shortcut for a flow's first
- * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; REMNANTS (with EVICT,
+ * packet in a bucket; CHANGE a threshold that changes once; EVICT two flows and one row a CPU; GHOSTS (with EVICT,
  * WINDOW up to 3) a word a flow that keeps what evicted rows counted, where without it those units are forgiven; BUFFER
  * see above. Each is combined with the steps of the window. All of them together do not fit into memory, and need not: a
  * change of the threshold, and a lease, are a CPU's own affair; presence only says whose rows to read; an eviction only
@@ -181,11 +181,11 @@ per_bucket gone; /* of the first flow's units: in rows that were evicted while t
 #define GONE(bucket) 0
 #define IS_ASKED_FOR true
 #endif
-#ifdef REMNANTS
-/* A flow's remnant, as the program packs it: 0, or `units` counted from `start` to `start` + `span`, and `before` earlier. */
-byte remnant[FLOWS];
-byte until; /* the page's word: from this bucket on no remnant counts */
-#define REMNANT(start, span, before, units) ((start) << 5 | (span) << 4 | (before) << 2 | (units))
+#ifdef GHOSTS
+/* A flow's ghost, as the program packs it: 0, or `units` counted from `start` to `start` + `span`, and `before` earlier. */
+byte ghost[FLOWS];
+byte until; /* the page's word: from this bucket on no ghost counts */
+#define GHOST(start, span, before, units) ((start) << 5 | (span) << 4 | (before) << 2 | (units))
 #define R_UNITS(word) ((word) & 3)
 #define R_BEFORE(word) ((word) >> 2 & 3)
 #define R_SPAN(word) ((word) >> 4 & 1)
@@ -250,7 +250,7 @@ inline store(index, value)
 /* ---- the steps of a CPU; each touches what is shared once ---- */
 
 mtype = { IDLE, READ_CLOCK, GIVE_BACK, MARK_CELL, SET_NEWEST, CLEAR_CELLS, NEW_THRESHOLD, ADD, FENCE, SEE_PRESENCE, ANNOUNCE, LOOK,
-	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_PAGE, SEE_REMNANT, RAISE_PAGE,
+	LOOK_AT_MARK, LOOK_AT_CELL, LOOK_AGAIN, DECIDE, SPEND, FIND, CHECK_TAG, REREAD_CLOCK, SEE_PAGE, SEE_GHOST, RAISE_PAGE,
 	SEE_FORMER, LEAVE, DROP_TAG, FILL_NEWEST, FILL_CELLS,
 	SET_TAG, UNCOUNT, COUNT_FIRST, KEEP_FIRST };
 
@@ -305,8 +305,8 @@ inline sum_own()
 	i = 0
 }
 
-#ifdef REMNANTS
-#if defined(REMNANT_LATE)
+#ifdef GHOSTS
+#if defined(GHOST_LATE)
 #define FIRST_TO_LEAVE DROP_TAG
 #elif defined(PAGE_LATE)
 #define FIRST_TO_LEAVE SEE_FORMER
@@ -336,22 +336,22 @@ inline count_left()
 inline add_to_former()
 {
 	if
-	:: former == 0 -> former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+	:: former == 0 -> former = GHOST(left_newest, 0, 0, LIMITED(left_behind))
 	:: former != 0 && (left_newest <= R_START(former) + R_SPAN(former) || BEFORE_COUNTS) ->
 #ifndef NO_SPAN
-		former = REMNANT(R_START(former), (left_newest > R_START(former) + R_SPAN(former) -> left_newest - R_START(former) : R_SPAN(former)), R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
+		former = GHOST(R_START(former), (left_newest > R_START(former) + R_SPAN(former) -> left_newest - R_START(former) : R_SPAN(former)), R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
 #else
-		former = REMNANT(R_START(former), 0, R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
+		former = GHOST(R_START(former), 0, R_BEFORE(former), LIMITED(R_UNITS(former) + left_behind))
 #endif
 	:: else ->
 		if
 		:: left_newest < R_START(former) + R_SPAN(former) + WINDOW ->
 #ifndef NO_BEFORE
-			former = REMNANT(R_START(former) + R_SPAN(former) + 1, left_newest - R_START(former) - R_SPAN(former) - 1, R_UNITS(former), LIMITED(left_behind))
+			former = GHOST(R_START(former) + R_SPAN(former) + 1, left_newest - R_START(former) - R_SPAN(former) - 1, R_UNITS(former), LIMITED(left_behind))
 #else
-			former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+			former = GHOST(left_newest, 0, 0, LIMITED(left_behind))
 #endif
-		:: else -> former = REMNANT(left_newest, 0, 0, LIMITED(left_behind))
+		:: else -> former = GHOST(left_newest, 0, 0, LIMITED(left_behind))
 		fi
 	fi
 }
@@ -365,7 +365,7 @@ inline route()
 #ifdef FIRST
 	:: HAS_NO_ROW && !is_last && attempt == 1 -> is_first = 1; step = DROP_TAG
 #endif
-#ifdef REMNANTS
+#ifdef GHOSTS
 	:: HAS_NO_ROW ->
 		count_left();
 		step = (left_behind > 0 -> FIRST_TO_LEAVE : DROP_TAG)
@@ -449,15 +449,15 @@ inline choose_cells()
 #define FIRST_LOOK LOOK
 #endif
 
-#ifdef NO_REREAD_REMNANT
-#define READ_REMNANTS skip
+#ifdef NO_REREAD_GHOST
+#define READ_GHOSTS skip
 #else
-#define READ_REMNANTS is_behind = 1
+#define READ_GHOSTS is_behind = 1
 #endif
-#if defined(REMNANTS) && !defined(REMNANTS_FIRST)
-#define AFTER_REMNANTS step = (is_behind -> REREAD_CLOCK : DECIDE)
+#if defined(GHOSTS) && !defined(GHOSTS_FIRST)
+#define AFTER_GHOSTS step = (is_behind -> REREAD_CLOCK : DECIDE)
 #else
-#define AFTER_REMNANTS next_other()
+#define AFTER_GHOSTS next_other()
 #endif
 
 inline next_other()
@@ -469,7 +469,7 @@ inline next_other()
 	newest = 0; part = 0; part_unspent = 0;
 	if
 	:: other < CPUS -> step = FIRST_LOOK
-#if defined(REMNANTS) && !defined(REMNANTS_FIRST)
+#if defined(GHOSTS) && !defined(GHOSTS_FIRST)
 	:: other == CPUS && !ran_ahead -> step = SEE_PAGE; other = 0
 	:: other == CPUS && ran_ahead -> step = DECIDE; other = 0
 #else
@@ -482,7 +482,7 @@ inline next_other()
 inline first_other()
 {
 	other = 0;
-#ifdef REMNANTS_FIRST
+#ifdef GHOSTS_FIRST
 	step = SEE_PAGE
 #else
 	next_other()
@@ -759,7 +759,7 @@ inline one_step()
 		fi;
 		other++; next_other()
 	:: step == DROP_TAG && ROOM ->
-#ifndef REMNANTS
+#ifndef GHOSTS
 		if
 		:: !is_last -> forgive()
 		:: else
@@ -775,12 +775,12 @@ inline one_step()
 #ifndef TAG_KEPT
 		store(TAG, 0);
 #endif
-#if defined(REMNANT_LATE) || defined(PAGE_LATE)
+#if defined(GHOST_LATE) || defined(PAGE_LATE)
 		step = (left_flow > 0 -> RAISE_PAGE : FILL_NEWEST)
 #else
 		step = FILL_NEWEST
 #endif
-#ifdef REMNANTS
+#ifdef GHOSTS
 	:: step == RAISE_PAGE ->
 		until = (until > bucket + WINDOW + 1 -> until : bucket + WINDOW + 1);
 #ifdef PAGE_LATE
@@ -789,28 +789,28 @@ inline one_step()
 #else
 		step = SEE_FORMER
 #endif
-	:: step == SEE_FORMER -> former = remnant[left_flow - 1]; step = LEAVE
+	:: step == SEE_FORMER -> former = ghost[left_flow - 1]; step = LEAVE
 	:: step == LEAVE && FENCED ->
 		if
 #ifndef PLAIN_LEAVE
-		:: remnant[left_flow - 1] != former -> step = SEE_FORMER
-		:: remnant[left_flow - 1] == former ->
+		:: ghost[left_flow - 1] != former -> step = SEE_FORMER
+		:: ghost[left_flow - 1] == former ->
 #else
 		:: true ->
 #endif
 			add_to_former();
-			printf("cpu %d: remnant of %d is %d\n", me, left_flow, former);
-			remnant[left_flow - 1] = former;
+			printf("cpu %d: ghost of %d is %d\n", me, left_flow, former);
+			ghost[left_flow - 1] = former;
 			/* It may take the place of one that has expired by our clock. */
 			if
-			:: R_COUNTS(remnant[2 - left_flow]) -> skip
-			:: !R_COUNTS(remnant[2 - left_flow]) -> remnant[2 - left_flow] = 0
-			:: !R_COUNTS(remnant[2 - left_flow]) -> skip
+			:: R_COUNTS(ghost[2 - left_flow]) -> skip
+			:: !R_COUNTS(ghost[2 - left_flow]) -> ghost[2 - left_flow] = 0
+			:: !R_COUNTS(ghost[2 - left_flow]) -> skip
 			fi;
 #ifndef PAGE_LATE
 			left_behind = 0; left_flow = 0; left_newest = 0;
 #endif
-#ifdef REMNANT_LATE
+#ifdef GHOST_LATE
 			step = FILL_NEWEST
 #else
 			step = DROP_TAG
@@ -819,17 +819,17 @@ inline one_step()
 		former = 0
 	:: step == SEE_PAGE ->
 		if
-		:: until > bucket -> step = SEE_REMNANT
-		:: else -> AFTER_REMNANTS
+		:: until > bucket -> step = SEE_GHOST
+		:: else -> AFTER_GHOSTS
 		fi
-	:: step == SEE_REMNANT ->
-		printf("cpu %d: sees remnant %d\n", me, remnant[flow]);
-		READ_REMNANTS;
-		part = (remnant[flow] != 0 && R_START(remnant[flow]) <= bucket && R_COUNTS(remnant[flow]) -> R_UNITS(remnant[flow]) : 0) +
-			(remnant[flow] != 0 && R_START(remnant[flow]) <= bucket && bucket + 1 < R_START(remnant[flow]) + WINDOW -> R_BEFORE(remnant[flow]) : 0);
+	:: step == SEE_GHOST ->
+		printf("cpu %d: sees ghost %d\n", me, ghost[flow]);
+		READ_GHOSTS;
+		part = (ghost[flow] != 0 && R_START(ghost[flow]) <= bucket && R_COUNTS(ghost[flow]) -> R_UNITS(ghost[flow]) : 0) +
+			(ghost[flow] != 0 && R_START(ghost[flow]) <= bucket && bucket + 1 < R_START(ghost[flow]) + WINDOW -> R_BEFORE(ghost[flow]) : 0);
 		units = (units + part > THRESHOLD_LARGEST -> THRESHOLD_LARGEST : units + part);
 		part = 0;
-		AFTER_REMNANTS
+		AFTER_GHOSTS
 #endif
 	:: step == FILL_NEWEST && ROOM -> store(NEWEST, bucket); to_clear = RING - 1; step = FILL_CELLS
 	:: step == FILL_CELLS && ROOM ->
@@ -941,7 +941,7 @@ proctype cpu(byte me)
 #ifdef TAKES_MAX
 	byte takes;
 #endif
-#ifdef REMNANTS
+#ifdef GHOSTS
 	byte left_behind, left_flow, left_newest, former;
 #endif
 #ifdef PACKETS_MAX
@@ -957,7 +957,7 @@ proctype cpu(byte me)
 	:: atomic { me == 0 && step == IDLE && DRAINED(0) ->
 		is_last = 1;
 		if
-#if !defined(REMNANTS) && (!defined(EVICT) || defined(TAKES_MAX))
+#if !defined(GHOSTS) && (!defined(EVICT) || defined(TAKES_MAX))
 		/* All others are between packets: the flow may be full only by what was admitted and what they have leased. */
 		:: busy == 0 && ALL_DRAINED ->
 			bucket = BUCKET(clock);

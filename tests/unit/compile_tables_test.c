@@ -196,10 +196,10 @@ static void memory_is_what_the_maps_take(void **state)
 						WEIR_FLOW_SHARE_SETS * sizeof(struct weir_flow_share_set));
 	assert_int_equal(memory.presence, 4096 * 2 * 4);
 	/* Four words for each row, the heads, and a word for each page of 64 sets. */
-	assert_int_equal(memory.remnants, 4096 * 4 * 8 + WEIR_REMNANT_HEADS * 64 + 4096 * 4 / 8 / 64 * 8);
+	assert_int_equal(memory.row_ghosts, 4096 * 4 * 8 + WEIR_ROW_GHOST_HEADS * 64 + 4096 * 4 / 8 / 64 * 8);
 	assert_int_equal(memory.events, sizeof(struct weir_events));
 	assert_int_equal(memory.total, memory.narrow_table + memory.medium_table + memory.wide_table + memory.presence +
-					       memory.remnants + memory.shared + memory.lone_rows + memory.counters +
+					       memory.row_ghosts + memory.shared + memory.lone_rows + memory.counters +
 					       memory.offenders + memory.events + memory.matching + memory.lists);
 	assert_true(memory.matching > sizeof(struct weir_generation));
 	assert_true(memory.counters > 2 * WEIR_TALKER_CHUNKS * WEIR_CHUNK_BYTES);

@@ -72,7 +72,7 @@ static void classes_have_steps_of_their_own_and_are_added(void **state)
 	assert_int_equal(weir_connections_in_cells(&flow, TAG, &clock), 101011);
 }
 
-static void cell_that_a_stranger_left_counts_nothing(void **state)
+static void cell_that_another_flow_left_counts_nothing(void **state)
 {
 	struct weir_connection_flow flow = {};
 	struct weir_connection_clock clock = at(50 * STEP_NS);
@@ -266,7 +266,7 @@ static void connection_counts_until_the_time_out_of_its_state(void **state)
 	assert_false(is_counted(word(0, WEIR_CONNECTION_OTHER_ONCE, 0x9abcdef0u), 700 * STEP_NS));
 }
 
-static void word_that_a_stranger_left_is_no_connection(void **state)
+static void word_that_another_flow_left_is_no_connection(void **state)
 {
 	assert_false(is_counted(word(0, WEIR_CONNECTION_OPEN, 0x9abcdef1u), 0));
 }
@@ -278,7 +278,7 @@ int main(void)
 		cmocka_unit_test(cell_counts_for_seven_steps_and_no_longer),
 		cmocka_unit_test(cell_that_another_cpu_is_ahead_counts),
 		cmocka_unit_test(classes_have_steps_of_their_own_and_are_added),
-		cmocka_unit_test(cell_that_a_stranger_left_counts_nothing),
+		cmocka_unit_test(cell_that_another_flow_left_counts_nothing),
 		cmocka_unit_test(number_of_a_step_may_wrap),
 		cmocka_unit_test(what_did_not_end_otherwise_ended_by_silence),
 		cmocka_unit_test(counts_that_the_owner_has_not_used_are_nothing),
@@ -289,7 +289,7 @@ int main(void)
 		cmocka_unit_test(shortest_handshake_is_told_also_when_it_took_no_time),
 		cmocka_unit_test(connection_counts_by_its_state),
 		cmocka_unit_test(connection_counts_until_the_time_out_of_its_state),
-		cmocka_unit_test(word_that_a_stranger_left_is_no_connection),
+		cmocka_unit_test(word_that_another_flow_left_is_no_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

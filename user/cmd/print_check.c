@@ -202,7 +202,7 @@ static void print_memory(const struct weir_image *image, const struct weir_image
 		{"medium rows", memory->medium_table},
 		{"wide rows", memory->wide_table},
 		{"who has seen a flow", memory->presence},
-		{"what rows leave behind", memory->remnants},
+		{"what rows leave behind", memory->row_ghosts},
 		{"flows all CPUs share", memory->shared},
 		{"connections", memory->connections},
 		{"circuit breakers", memory->breakers},

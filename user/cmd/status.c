@@ -246,18 +246,18 @@ static void print_timed(const struct weir_status_view *view)
 }
 
 /* Only where flows have been pushed out. */
-static void print_remnants(const struct weir_remnants_sum *remnants)
+static void print_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 {
-	if (!remnants->used && !remnants->displaced && !remnants->joined)
+	if (!row_ghosts->used && !row_ghosts->displaced && !row_ghosts->joined)
 		return;
 	printf("  pushed out of full flow tables and remembered: %llu flow%s, room for %llu; forgotten too early: "
 	       "%llu\n",
-	       (unsigned long long)remnants->used, weir_plural(remnants->used), (unsigned long long)remnants->places,
-	       (unsigned long long)remnants->displaced);
-	if (remnants->joined)
+	       (unsigned long long)row_ghosts->used, weir_plural(row_ghosts->used),
+	       (unsigned long long)row_ghosts->places, (unsigned long long)row_ghosts->displaced);
+	if (row_ghosts->joined)
 		printf("  counted together, as there was no room (whenFull: aggregate): %llu\n",
-		       (unsigned long long)remnants->joined);
-	if (weir_remnants_are_nearly_full(remnants))
+		       (unsigned long long)row_ghosts->joined);
+	if (weir_row_ghosts_are_nearly_full(row_ghosts))
 		puts("  warning: nearly full; flows that are forgotten may pass more than their limits, and where "
 		     "rules say "
 		     "'whenFull: aggregate' flows without a place share one: raise settings.flowsPerCpu");
@@ -356,7 +356,7 @@ static void print_text(const struct weir_status_view *view)
 	print_connection_settings(instance);
 	print_penalties(view);
 	print_timed(view);
-	print_remnants(&view->remnants);
+	print_row_ghosts(&view->row_ghosts);
 	putchar('\n');
 	print_links(instance);
 	print_repeats(view);

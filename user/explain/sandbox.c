@@ -156,52 +156,53 @@ static uint8_t *find_row_of_flow(uint8_t *chunk, const struct format *format, ui
 	return row ? row : find_row(chunk, format, WEIR_OTHER_SET(set, tag, format->page_sets), wanted);
 }
 
-/* The sandbox's set of remnants, or of pages' words, with this number. */
-static struct weir_remnant_set *stage_remnants(struct weir_sandbox *sandbox, uint32_t number)
+/* The sandbox's set of ghosts, or of pages' words, with this number. */
+static struct weir_row_ghost_set *stage_row_ghosts(struct weir_sandbox *sandbox, uint32_t number)
 {
-	void *value = (void *)(uintptr_t)weir_sandbox_find(sandbox, WEIR_TABLE_REMNANTS, number);
+	void *value = (void *)(uintptr_t)weir_sandbox_find(sandbox, WEIR_TABLE_ROW_GHOSTS, number);
 	struct weir_prop *prop;
 
 	if (value)
 		return value; /* of another flow, which shares it */
-	prop = add_prop(sandbox, WEIR_TABLE_REMNANTS, weir_object_map_fd(sandbox->object, WEIR_TABLE_REMNANTS), number);
+	prop = add_prop(sandbox, WEIR_TABLE_ROW_GHOSTS, weir_object_map_fd(sandbox->object, WEIR_TABLE_ROW_GHOSTS),
+			number);
 	return prop ? (void *)prop->value : NULL;
 }
 
-/* Until when remnants of the page of set `live` may count, for the page of set `lab`. */
+/* Until when ghosts of the page of set `live` may count, for the page of set `lab`. */
 static int add_page(struct weir_sandbox *sandbox, int fd, uint32_t live, uint32_t lab)
 {
-	const uint32_t first = WEIR_REMNANT_PAGES_SET(sandbox->instance->info.tables[WEIR_TABLE_REMNANTS].size);
-	const uint32_t live_page = live / WEIR_REMNANT_PAGE_SETS, lab_page = lab / WEIR_REMNANT_PAGE_SETS;
-	const uint32_t key = first + live_page / WEIR_REMNANT_WAYS;
-	struct weir_remnant_set *to = stage_remnants(sandbox, first + lab_page / WEIR_REMNANT_WAYS), from;
+	const uint32_t first = WEIR_ROW_GHOST_PAGES_SET(sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size);
+	const uint32_t live_page = live / WEIR_ROW_GHOST_PAGE_SETS, lab_page = lab / WEIR_ROW_GHOST_PAGE_SETS;
+	const uint32_t key = first + live_page / WEIR_ROW_GHOST_WAYS;
+	struct weir_row_ghost_set *to = stage_row_ghosts(sandbox, first + lab_page / WEIR_ROW_GHOST_WAYS), from;
 	__u64 until_ns, *to_until_ns;
 
 	if (!to)
 		return -ENOMEM;
 	if (weir_map_look_up(fd, &key, &from))
 		return -errno;
-	until_ns = from.until_ns[live_page % WEIR_REMNANT_WAYS];
-	to_until_ns = &to->until_ns[lab_page % WEIR_REMNANT_WAYS];
+	until_ns = from.until_ns[live_page % WEIR_ROW_GHOST_WAYS];
+	to_until_ns = &to->until_ns[lab_page % WEIR_ROW_GHOST_WAYS];
 	if (*to_until_ns < until_ns)
 		*to_until_ns = until_ns;
 	return 0;
 }
 
 /* What the flow left behind, beside these sets of rows, where the sandbox's program looks for it. */
-static int add_remnants(struct weir_sandbox *sandbox, uint32_t live_rows, uint32_t lab_rows, uint32_t tag,
-			uint32_t page_sets)
+static int add_row_ghosts(struct weir_sandbox *sandbox, uint32_t live_rows, uint32_t lab_rows, uint32_t tag,
+			  uint32_t page_sets)
 {
-	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_REMNANTS].size;
+	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size;
 	const uint32_t rows[][2] = {{live_rows, lab_rows},
 				    {WEIR_OTHER_SET(live_rows, tag, page_sets),
 				     WEIR_OTHER_SET(lab_rows, tag, page_sets)}};
-	const int fd = live_fd(sandbox, WEIR_TABLE_REMNANTS);
+	const int fd = live_fd(sandbox, WEIR_TABLE_ROW_GHOSTS);
 
 	for (size_t i = 0; fd >= 0 && i < ARRAY_SIZE(rows); i++) {
-		const uint32_t live = weir_remnant_set_beside(rows[i][0], tag, page_sets, sets);
-		const uint32_t lab = weir_remnant_set_beside(rows[i][1], tag, page_sets, sets);
-		struct weir_remnant_set *to = stage_remnants(sandbox, lab);
+		const uint32_t live = weir_row_ghost_set_beside(rows[i][0], tag, page_sets, sets);
+		const uint32_t lab = weir_row_ghost_set_beside(rows[i][1], tag, page_sets, sets);
+		struct weir_row_ghost_set *to = stage_row_ghosts(sandbox, lab);
 		int err;
 
 		if (!to)
@@ -215,19 +216,20 @@ static int add_remnants(struct weir_sandbox *sandbox, uint32_t live_rows, uint32
 	return 0;
 }
 
-/* What strangers count where the flow would be one; remnants and strangers have the lab's numbers, as above. */
-static int add_strangers(struct weir_sandbox *sandbox, uint64_t hash, uint32_t tag, uint32_t lab_sets)
+/* The overflow window that the flow would go by; ghosts and overflow windows have the lab's numbers, as above. */
+static int add_overflow(struct weir_sandbox *sandbox, uint64_t hash, uint32_t tag, uint32_t lab_sets)
 {
-	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_REMNANTS].size,
-		       groups = sandbox->instance->info.tables[WEIR_TABLE_STRANGERS].size;
-	const uint32_t live = WEIR_STRANGERS_GROUP((uint32_t)hash << 1 & (sets - 1), tag);
-	const uint32_t lab = WEIR_STRANGERS_GROUP((uint32_t)(hash & (lab_sets - 1)) << 1 & (sets - 1), tag);
-	const int fd = live_fd(sandbox, WEIR_TABLE_STRANGERS);
+	const uint32_t sets = sandbox->instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size,
+		       groups = sandbox->instance->info.tables[WEIR_TABLE_OVERFLOW_WINDOWS].size;
+	const uint32_t live = WEIR_OVERFLOW_GROUP((uint32_t)hash << 1 & (sets - 1), tag);
+	const uint32_t lab = WEIR_OVERFLOW_GROUP((uint32_t)(hash & (lab_sets - 1)) << 1 & (sets - 1), tag);
+	const int fd = live_fd(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS);
 	struct weir_prop *prop;
 
-	if (fd < 0 || live >= groups || weir_sandbox_find(sandbox, WEIR_TABLE_STRANGERS, lab))
+	if (fd < 0 || live >= groups || weir_sandbox_find(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS, lab))
 		return 0;
-	prop = add_prop(sandbox, WEIR_TABLE_STRANGERS, weir_object_map_fd(sandbox->object, WEIR_TABLE_STRANGERS), lab);
+	prop = add_prop(sandbox, WEIR_TABLE_OVERFLOW_WINDOWS,
+			weir_object_map_fd(sandbox->object, WEIR_TABLE_OVERFLOW_WINDOWS), lab);
 	if (!prop)
 		return -ENOMEM;
 	return weir_map_look_up(fd, &live, prop->value) ? -errno : 0;
@@ -251,9 +253,9 @@ static int add_rows(struct weir_sandbox *sandbox, const struct weir_rule *counte
 	if (!format.live_sets)
 		return 0;
 	/* Its sets of rows have smaller numbers. */
-	if (add_remnants(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag,
-			 format.page_sets) ||
-	    add_strangers(sandbox, hash, tag, format.sets_per_chunk))
+	if (add_row_ghosts(sandbox, (uint32_t)hash, (uint32_t)hash & (format.sets_per_chunk - 1), tag,
+			   format.page_sets) ||
+	    add_overflow(sandbox, hash, tag, format.sets_per_chunk))
 		return -ENOMEM;
 	key = ((uint32_t)hash & (format.live_sets - 1)) / format.sets_per_chunk;
 	if (weir_map_look_up(live_fd(sandbox, format.map), &key, chunks))
@@ -351,7 +353,7 @@ static int add_lending(struct weir_sandbox *sandbox, const struct weir_rule *rul
 
 	if (err || !rule->key_fields || !sandbox->instance)
 		return err;
-	return add_remnants(sandbox, rows, rows, tag, WEIR_BORROWING_PAGE_SETS);
+	return add_row_ghosts(sandbox, rows, rows, tag, WEIR_BORROWING_PAGE_SETS);
 }
 
 /* ---- the contract ---- */

@@ -142,7 +142,7 @@ void weir_metrics_write_lists(struct book *book)
 	weir_exposition_count(book->out, NULL, book->instance->info.tables[WEIR_TABLE_TIMED_ADDRESSES].size);
 }
 
-void weir_metrics_write_remnants(struct book *book)
+void weir_metrics_write_row_ghosts(struct book *book)
 {
 	static const struct weir_metric_family used = {
 		"weir_remnants", WEIR_METRIC_GAUGE, NULL,
@@ -154,7 +154,7 @@ void weir_metrics_write_remnants(struct book *book)
 	static const struct weir_metric_family joined = {
 		"weir_remnants_aggregated", WEIR_METRIC_COUNTER, NULL,
 		"Such flows that found no room, and are counted together with others (whenFull: aggregate)."};
-	const struct weir_remnants_sum *sum = &book->reading->status.remnants;
+	const struct weir_row_ghosts_sum *sum = &book->reading->status.row_ghosts;
 
 	if (!sum->places)
 		return;

@@ -189,7 +189,7 @@ void weir_metrics_write(const struct weir_source *source, const struct weir_read
 	weir_metrics_write_reloads(&book);
 	weir_metrics_write_controller(&book);
 	weir_metrics_write_interfaces(&book);
-	weir_metrics_write_remnants(&book);
+	weir_metrics_write_row_ghosts(&book);
 	weir_metrics_write_lists(&book);
 	weir_metrics_write_memory(&book);
 	weir_metrics_write_signals(&book);

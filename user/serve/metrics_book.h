@@ -39,7 +39,7 @@ void weir_metrics_write_interfaces(struct book *book);
 void weir_metrics_write_lists(struct book *book);
 
 /* What flows left behind that were pushed out of full tables. */
-void weir_metrics_write_remnants(struct book *book);
+void weir_metrics_write_row_ghosts(struct book *book);
 void weir_metrics_write_memory(struct book *book);
 void weir_metrics_write_signals(struct book *book);
 void weir_metrics_write_cluster(struct book *book);

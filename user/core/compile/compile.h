@@ -150,7 +150,7 @@ struct weir_image_memory {
 	uint64_t connections;	      /* shared by all CPUs: they, and their counts */
 	uint64_t breakers;	      /* likewise, and their requests */
 	uint64_t presence;	      /* shared by all CPUs */
-	uint64_t remnants;	      /* likewise: what rows leave behind, and what finds no place there */
+	uint64_t row_ghosts;	      /* likewise: what rows leave behind, and what finds no place there */
 	uint64_t lone_rows, counters; /* likewise */
 	uint64_t offenders;	      /* drops by flow, of each CPU */
 	uint64_t events;	      /* the latest events, and the journal */

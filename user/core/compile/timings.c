@@ -100,12 +100,12 @@ static int choose_storage(struct slotting *slotting, enum weir_storage storage)
 	return 0;
 }
 
-/* Strangers are counted by the windows of the first timings alone. */
-static int check_strangers(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
+/* Only the first timings have overflow windows. */
+static int check_overflow(const struct slotting *slotting, const struct weir_ruleset_rule *rule, uint32_t timing)
 {
 	const struct weir_kind *kind = weir_kind_of(rule);
 
-	if (!rule->aggregates || timing < WEIR_STRANGERS_TIMINGS || !weir_slot_has_flows(slotting, rule) ||
+	if (!rule->aggregates || timing < WEIR_OVERFLOW_TIMINGS || !weir_slot_has_flows(slotting, rule) ||
 	    !(kind->keeps_window || kind->lends))
 		return 0;
 	return weir_diag_error(
@@ -115,7 +115,7 @@ static int check_strangers(const struct slotting *slotting, const struct weir_ru
 			: "let more rules share statIntervalInMs, sampleCount and window, or put it first",
 		"rule '%s' cannot have 'whenFull: aggregate': the rules before it have the %u kinds of "
 		"window that it is for",
-		rule->name, WEIR_STRANGERS_TIMINGS);
+		rule->name, WEIR_OVERFLOW_TIMINGS);
 }
 
 int weir_slot_number_timings(struct slotting *slotting)
@@ -136,7 +136,7 @@ int weir_slot_number_timings(struct slotting *slotting)
 		if (plan->timing == NONE)
 			err = number_timing(slotting, rule, WEIR_TIMINGS_MAX, &plan->timing);
 		if (!err && plan->timing != NONE)
-			err = check_strangers(slotting, rule, plan->timing);
+			err = check_overflow(slotting, rule, plan->timing);
 		if (!err && plan->timing == NONE)
 			err = weir_diag_error(
 				slotting->diag, &rule->place, NULL,

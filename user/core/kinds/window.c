@@ -113,52 +113,54 @@ static void size_presence(const struct weir_previous *previous, struct weir_imag
 /* As many for each row of one CPU on a machine of any size: that many more flows are remembered than there are rows.
  * The table keeps its size while rows of a running rule may have left something there.
  */
-static void size_remnants(const struct weir_previous *previous, struct weir_image *image)
+static void size_row_ghosts(const struct weir_previous *previous, struct weir_image *image)
 {
 	struct weir_config *config = &image->config;
 
-	config->sizes[WEIR_TABLE_REMNANTS] = WEIR_REMNANT_PAGE_SETS;
-	if (weir_any_rule(weir_leaves_remnants, image->rule_info, image->rule_slots))
-		config->sizes[WEIR_TABLE_REMNANTS] = image->flows_per_cpu / WEIR_REMNANT_WAYS * WEIR_REMNANTS_PER_ROW;
+	config->sizes[WEIR_TABLE_ROW_GHOSTS] = WEIR_ROW_GHOST_PAGE_SETS;
+	if (weir_any_rule(weir_leaves_row_ghosts, image->rule_info, image->rule_slots))
+		config->sizes[WEIR_TABLE_ROW_GHOSTS] =
+			image->flows_per_cpu / WEIR_ROW_GHOST_WAYS * WEIR_ROW_GHOSTS_PER_ROW;
 	if (weir_any_rule(weir_has_borrowing_flows, image->rule_info, image->rule_slots))
-		config->sizes[WEIR_TABLE_REMNANTS] *= WEIR_REMNANTS_OF_LENDERS;
-	if (previous->sizes[WEIR_TABLE_REMNANTS] &&
-	    weir_any_rule(weir_leaves_remnants, previous->rules, previous->rule_slots))
-		config->sizes[WEIR_TABLE_REMNANTS] = previous->sizes[WEIR_TABLE_REMNANTS];
+		config->sizes[WEIR_TABLE_ROW_GHOSTS] *= WEIR_ROW_GHOSTS_OF_LENDERS;
+	if (previous->sizes[WEIR_TABLE_ROW_GHOSTS] &&
+	    weir_any_rule(weir_leaves_row_ghosts, previous->rules, previous->rule_slots))
+		config->sizes[WEIR_TABLE_ROW_GHOSTS] = previous->sizes[WEIR_TABLE_ROW_GHOSTS];
 }
 
-/* What a rule that aggregates has in common with others: of windows 1 + the class whose units strangers count; of what
+/* What a rule that aggregates has in common with others: of windows 1 + the class of their overflow window; of what
  * leaves ghosts 1. 0: it evicts.
  */
-static uint8_t strangers_of(const struct weir_rule *rule, const struct weir_rule_info *info)
+static uint8_t overflow_of(const struct weir_rule *rule, const struct weir_rule_info *info)
 {
 	if (!info->aggregates || !info->identity.key_fields)
 		return 0;
-	if (!weir_leaves_remnants(info))
+	if (!weir_leaves_row_ghosts(info))
 		return 1;
-	return 1 + WEIR_STRANGERS_CLASS(rule->timing, rule->storage == WEIR_STORAGE_NARROW);
+	return 1 + WEIR_OVERFLOW_CLASS(rule->timing, rule->storage == WEIR_STORAGE_NARROW);
 }
 
 /* Where no rule aggregates there is no table. One that there is stays while it may count something. */
-static void size_strangers(const struct weir_previous *previous, struct weir_image *image)
+static void size_overflow(const struct weir_previous *previous, struct weir_image *image)
 {
 	struct weir_config *config = &image->config;
 
 	for (uint32_t i = 0; i < image->rule_count; i++) {
 		struct weir_rule *rule = &image->rules[i];
-		const uint8_t strangers = strangers_of(rule, &image->rule_info[rule->slot]);
+		const uint8_t overflow = overflow_of(rule, &image->rule_info[rule->slot]);
 
-		if (!strangers)
+		if (!overflow)
 			continue;
-		rule->strangers = strangers;
-		if (weir_leaves_remnants(&image->rule_info[rule->slot]))
-			config->strangers |= 1u << (strangers - 1);
+		rule->overflow = overflow;
+		if (weir_leaves_row_ghosts(&image->rule_info[rule->slot]))
+			config->overflow_classes |= 1u << (overflow - 1);
 		else
 			config->has_overflow = true;
 	}
-	if (config->strangers || (previous->sizes[WEIR_TABLE_STRANGERS] &&
-				  config->sizes[WEIR_TABLE_REMNANTS] == previous->sizes[WEIR_TABLE_REMNANTS]))
-		config->sizes[WEIR_TABLE_STRANGERS] = config->sizes[WEIR_TABLE_REMNANTS] / WEIR_STRANGERS_SETS;
+	if (config->overflow_classes ||
+	    (previous->sizes[WEIR_TABLE_OVERFLOW_WINDOWS] &&
+	     config->sizes[WEIR_TABLE_ROW_GHOSTS] == previous->sizes[WEIR_TABLE_ROW_GHOSTS]))
+		config->sizes[WEIR_TABLE_OVERFLOW_WINDOWS] = config->sizes[WEIR_TABLE_ROW_GHOSTS] / WEIR_OVERFLOW_SETS;
 }
 
 static void size_tables(const struct weir_settings *settings, const struct weir_previous *previous,
@@ -166,8 +168,8 @@ static void size_tables(const struct weir_settings *settings, const struct weir_
 {
 	size_rows(previous, image, diag);
 	size_presence(previous, image);
-	size_remnants(previous, image);
-	size_strangers(previous, image);
+	size_row_ghosts(previous, image);
+	size_overflow(previous, image);
 }
 
 const struct weir_kind weir_kind_window = {

@@ -98,8 +98,8 @@ static inline bool weir_leaves_ghosts(const struct weir_rule_info *rule)
 	return weir_has_throttle_flows(rule) || weir_has_tokens_flows(rule) || weir_penalises_flows(rule);
 }
 
-/* ... a remnant, as windows do (bpf/remnants.h). */
-static inline bool weir_leaves_remnants(const struct weir_rule_info *rule)
+/* ... a ghost, as windows do (bpf/row_ghosts.h). */
+static inline bool weir_leaves_row_ghosts(const struct weir_rule_info *rule)
 {
 	return rule->identity.key_fields && (weir_has_window(rule) || weir_lends(rule));
 }

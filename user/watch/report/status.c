@@ -68,7 +68,7 @@ int weir_status_read(const struct weir_instance *instance, struct weir_status_vi
 	if (!err)
 		err = weir_signals_look(instance, &view.signals, diag);
 	if (!err)
-		err = weir_remnants_look(instance, &view.remnants, diag);
+		err = weir_row_ghosts_look(instance, &view.row_ghosts, diag);
 	if (!err && !instance->is_foreign[WEIR_TABLE_SHARES])
 		err = weir_cluster_view_look(instance, &view.cluster, diag);
 	if (!err && !instance->is_foreign[WEIR_TABLE_REQUESTS])
@@ -239,13 +239,13 @@ static json_t *describe_timed(const struct weir_status_view *view)
 }
 
 /* Null when they cannot be read. */
-static json_t *describe_remnants(const struct weir_remnants_sum *remnants)
+static json_t *describe_row_ghosts(const struct weir_row_ghosts_sum *row_ghosts)
 {
-	if (!remnants->places)
+	if (!row_ghosts->places)
 		return json_null();
-	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "places", (json_int_t)remnants->places, "used",
-			 (json_int_t)remnants->used, "displaced", (json_int_t)remnants->displaced, "aggregated",
-			 (json_int_t)remnants->joined, "isNearlyFull", weir_remnants_are_nearly_full(remnants));
+	return json_pack("{s:I, s:I, s:I, s:I, s:b}", "places", (json_int_t)row_ghosts->places, "used",
+			 (json_int_t)row_ghosts->used, "displaced", (json_int_t)row_ghosts->displaced, "aggregated",
+			 (json_int_t)row_ghosts->joined, "isNearlyFull", weir_row_ghosts_are_nearly_full(row_ghosts));
 }
 
 /* Null where no rule asks for it. */
@@ -402,7 +402,7 @@ json_t *weir_status_describe(const struct weir_status_view *view)
 			 describe_links(instance), "judgedTwice", describe_repeats(view), "wanted",
 			 describe_wanted(instance), "settings", describe_settings(instance), "counts",
 			 describe_counts(instance), "timed", describe_timed(view), "remnants",
-			 describe_remnants(&view->remnants), "controller", describe_controller(&view->controller),
+			 describe_row_ghosts(&view->row_ghosts), "controller", describe_controller(&view->controller),
 			 "memory", describe_memory(view), "system", describe_signals(&view->signals), "cluster",
 			 weir_cluster_sum(&view->cluster), "resources", describe_resources(instance), "rules",
 			 describe_rules(view));

@@ -14,7 +14,7 @@
 #include "report/shared_limits.h"
 #include "state/breakers.h"
 #include "state/penalised_flows.h"
-#include "state/remnants.h"
+#include "state/row_ghosts.h"
 #include "state/system_signals.h"
 #include "timed/timed.h"
 
@@ -26,7 +26,7 @@ struct weir_status_view {
 	struct weir_breaker_sum *breakers; /* by rule slot; NULL when they cannot be read */
 	bool has_timed;			   /* `timed` could be read */
 	struct weir_timed_counts timed;
-	struct weir_remnants_sum remnants;
+	struct weir_row_ghosts_sum row_ghosts;
 	struct weir_cluster_view cluster; /* without the store; no rules: hosts share none */
 	bool has_repeats;		  /* the next two were asked for: they take a look at all links */
 	struct weir_repeat *repeats;

@@ -18,7 +18,7 @@
 #include "pace/pace.h"
 #include "state/counters.h"
 #include "state/examine_interface.h"
-#include "state/remnants.h"
+#include "state/row_ghosts.h"
 #include "state/system_signals.h"
 #include "tables/narrow_span.h"
 
@@ -196,7 +196,7 @@ static void examine_span(const char *name, const char *advice, struct weir_findi
 
 /* By what becomes of a flow that loses its place in a full table. */
 struct evictions {
-	uint64_t remembered;	    /* windows: remnants; tokens, Throttling, penalties: ghosts */
+	uint64_t remembered;	    /* windows: ghosts; tokens, Throttling, penalties: ghosts */
 	uint64_t connections;	    /* connections and breakers */
 	const char *of_connections; /* the first such rule that lost one */
 };
@@ -228,33 +228,33 @@ static void examine_evictions(const char *name, struct weir_findings *findings)
 	_cleanup_(weir_instance_freep) struct weir_instance *instance = NULL;
 	_cleanup_(weir_counters_free) struct weir_counters counters = {};
 	_cleanup_(weir_diag_free) struct weir_diag ignored = {}; /* `weir stats` says it */
-	struct weir_remnants_sum remnants;
+	struct weir_row_ghosts_sum row_ghosts;
 	struct evictions evictions = {};
 
 	if (weir_instance_open(name, &instance, &ignored) || weir_counters_read(instance, &counters, &ignored) ||
-	    weir_remnants_look(instance, &remnants, &ignored))
+	    weir_row_ghosts_look(instance, &row_ghosts, &ignored))
 		return;
-	if (weir_remnants_are_nearly_full(&remnants))
+	if (weir_row_ghosts_are_nearly_full(&row_ghosts))
 		weir_find(
 			findings, WEIR_FINDING_PROBLEM, "flows",
 			"raise settings.flowsPerCpu, 'weir detach', and attach again",
 			"instance '%s' remembers %llu flows without a row, of %llu that there is room for: others are "
 			"forgotten, and may pass more than their limits, or share one ('whenFull: aggregate')",
-			name, (unsigned long long)remnants.used, (unsigned long long)remnants.places);
+			name, (unsigned long long)row_ghosts.used, (unsigned long long)row_ghosts.places);
 	sum_evictions(instance, &counters, &evictions);
 	if (evictions.remembered)
 		weir_find(findings, WEIR_FINDING_NOTE, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again",
 			  "%llu flows of instance '%s' lost their place to others: more than its %u a CPU are active",
 			  (unsigned long long)evictions.remembered, name, instance->info.flows_per_cpu);
-	if (remnants.ghosts_displaced)
+	if (row_ghosts.ghosts_displaced)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
 			  "raise settings.flowsPerCpu, 'weir detach', and attach again; a rule on the whole resource "
 			  "bounds all of them together",
 			  "%llu flows of instance '%s' (tokens, Throttling, penalties) lost their place, were "
 			  "forgotten and began "
 			  "anew: they may have passed more than their limits",
-			  (unsigned long long)remnants.ghosts_displaced, name);
+			  (unsigned long long)row_ghosts.ghosts_displaced, name);
 	if (evictions.connections)
 		weir_find(findings, WEIR_FINDING_PROBLEM, "flows",
 			  "raise settings.connections and settings.connectionFlows, 'weir detach', and attach again",

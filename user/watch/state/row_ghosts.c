@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "state/remnants.h"
+#include "state/row_ghosts.h"
 
 #include <errno.h>
 
@@ -16,62 +16,62 @@ static uint64_t expired_bucket(const struct weir_timing *timing, uint64_t now_ns
 /* How long a bucket is of the last timings no word tells: theirs count until others take their places. */
 static bool counts(const struct weir_instance *instance, uint64_t word, uint64_t now_ns)
 {
-	const uint32_t timing = word >> WEIR_REMNANT_NAME_SHIFT & 15;
+	const uint32_t timing = word >> WEIR_ROW_GHOST_NAME_SHIFT & 15;
 
 	if (!word)
 		return false;
-	return timing >= WEIR_REMNANT_TIMINGS || timing >= instance->info.timing_count ||
-	       weir_remnant_counts(word, expired_bucket(&instance->timings[timing], now_ns));
+	return timing >= WEIR_ROW_GHOST_TIMINGS || timing >= instance->info.timing_count ||
+	       weir_row_ghost_counts(word, expired_bucket(&instance->timings[timing], now_ns));
 }
 
-/* May remnants of the page that a set is in count? */
-static bool page_counts(const struct weir_remnant_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
+/* May ghosts of the page that a set is in count? */
+static bool page_counts(const struct weir_row_ghost_set *table, uint32_t sets, uint32_t set, uint64_t now_ns)
 {
-	const uint32_t page = set / WEIR_REMNANT_PAGE_SETS;
-	const struct weir_remnant_set *pages = &table[WEIR_REMNANT_PAGES_SET(sets) + page / WEIR_REMNANT_WAYS];
+	const uint32_t page = set / WEIR_ROW_GHOST_PAGE_SETS;
+	const struct weir_row_ghost_set *pages = &table[WEIR_ROW_GHOST_PAGES_SET(sets) + page / WEIR_ROW_GHOST_WAYS];
 
-	return __atomic_load_n(&pages->until_ns[page % WEIR_REMNANT_WAYS], __ATOMIC_RELAXED) > now_ns;
+	return __atomic_load_n(&pages->until_ns[page % WEIR_ROW_GHOST_WAYS], __ATOMIC_RELAXED) > now_ns;
 }
 
-/* May any remnant count? 1, 0 or a negative error code. */
+/* May any ghost count? 1, 0 or a negative error code. */
 static int any_counts(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns)
 {
-	struct weir_remnant_set pages;
+	struct weir_row_ghost_set pages;
 
-	for (uint32_t key = WEIR_REMNANT_PAGES_SET(sets); key < WEIR_REMNANT_ALL_SETS(sets); key++) {
-		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &pages);
+	for (uint32_t key = WEIR_ROW_GHOST_PAGES_SET(sets); key < WEIR_ROW_GHOST_ALL_SETS(sets); key++) {
+		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_ROW_GHOSTS], &key, &pages);
 
 		if (err)
 			return err;
-		for (int i = 0; i < WEIR_REMNANT_WAYS; i++)
+		for (int i = 0; i < WEIR_ROW_GHOST_WAYS; i++)
 			if (pages.until_ns[i] > now_ns)
 				return 1;
 	}
 	return 0;
 }
 
-/* The table is large, so it is mapped only while some remnant may count. */
+/* The table is large, so it is mapped only while some ghost may count. */
 static int count_used(const struct weir_instance *instance, uint32_t sets, uint64_t now_ns, uint64_t *ret_used)
 {
-	const uint32_t all_sets = WEIR_REMNANT_ALL_SETS(sets);
-	const struct weir_remnant_set *table =
-		weir_array_map(instance->map_fd[WEIR_TABLE_REMNANTS], all_sets, sizeof(*table), false);
+	const uint32_t all_sets = WEIR_ROW_GHOST_ALL_SETS(sets);
+	const struct weir_row_ghost_set *table =
+		weir_array_map(instance->map_fd[WEIR_TABLE_ROW_GHOSTS], all_sets, sizeof(*table), false);
 
 	if (!table)
 		return -errno;
 	for (uint32_t set = 0; set < sets; set++)
-		for (int way = 0; way < WEIR_REMNANT_WAYS && page_counts(table, sets, set, now_ns); way++)
+		for (int way = 0; way < WEIR_ROW_GHOST_WAYS && page_counts(table, sets, set, now_ns); way++)
 			*ret_used += counts(instance, __atomic_load_n(&table[set].word[way], __ATOMIC_RELAXED), now_ns);
 	weir_array_unmap((void *)(uintptr_t)table, all_sets, sizeof(*table));
 	return 0;
 }
 
-static int add_heads(const struct weir_instance *instance, uint32_t sets, struct weir_remnants_sum *sum)
+static int add_heads(const struct weir_instance *instance, uint32_t sets, struct weir_row_ghosts_sum *sum)
 {
-	struct weir_remnant_set head;
+	struct weir_row_ghost_set head;
 
-	for (uint32_t key = sets; key < sets + WEIR_REMNANT_HEADS; key++) {
-		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_REMNANTS], &key, &head);
+	for (uint32_t key = sets; key < sets + WEIR_ROW_GHOST_HEADS; key++) {
+		int err = weir_map_look_up(instance->map_fd[WEIR_TABLE_ROW_GHOSTS], &key, &head);
 
 		if (err)
 			return err;
@@ -81,7 +81,7 @@ static int add_heads(const struct weir_instance *instance, uint32_t sets, struct
 	return 0;
 }
 
-static int add_ghosts(const struct weir_instance *instance, struct weir_remnants_sum *sum)
+static int add_ghosts(const struct weir_instance *instance, struct weir_row_ghosts_sum *sum)
 {
 	const uint32_t ghosts = instance->info.tables[WEIR_TABLE_GHOSTS].size, last = WEIR_GHOST_HEAD(ghosts);
 	struct weir_ghost_set head;
@@ -96,15 +96,16 @@ static int add_ghosts(const struct weir_instance *instance, struct weir_remnants
 	return 0;
 }
 
-int weir_remnants_look(const struct weir_instance *instance, struct weir_remnants_sum *ret_sum, struct weir_diag *diag)
+int weir_row_ghosts_look(const struct weir_instance *instance, struct weir_row_ghosts_sum *ret_sum,
+			 struct weir_diag *diag)
 {
-	const uint32_t sets = instance->info.tables[WEIR_TABLE_REMNANTS].size;
+	const uint32_t sets = instance->info.tables[WEIR_TABLE_ROW_GHOSTS].size;
 	const uint64_t now_ns = weir_host_now_ns();
-	struct weir_remnants_sum sum = {};
+	struct weir_row_ghosts_sum sum = {};
 	int err;
 
 	*ret_sum = sum;
-	if (!sets || instance->is_foreign[WEIR_TABLE_REMNANTS])
+	if (!sets || instance->is_foreign[WEIR_TABLE_ROW_GHOSTS])
 		return 0;
 	err = add_heads(instance, sets, &sum);
 	if (!err)
@@ -115,7 +116,7 @@ int weir_remnants_look(const struct weir_instance *instance, struct weir_remnant
 		err = count_used(instance, sets, now_ns, &sum.used);
 	if (err)
 		return weir_diag_fail(diag, -err, NULL, "cannot read what flows left behind that were pushed out");
-	sum.places = (uint64_t)sets * WEIR_REMNANT_WAYS;
+	sum.places = (uint64_t)sets * WEIR_ROW_GHOST_WAYS;
 	*ret_sum = sum;
 	return 0;
 }

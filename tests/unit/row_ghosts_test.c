@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The words of remnants (include/weir_remnants.h): counts, names, and how long a word counts. */
+/* The words of ghosts (include/weir_row_ghosts.h): counts, names, and how long a word counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,22 +8,22 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "weir_remnants.h"
+#include "weir_row_ghosts.h"
 #include "weir_state.h"
 
-#define ROUND (WEIR_REMNANT_START_MASK + 1ull) /* buckets after which a word's number comes round */
-#define CELLS 10			       /* of a window */
+#define ROUND (WEIR_ROW_GHOST_START_MASK + 1ull) /* buckets after which a word's number comes round */
+#define CELLS 10				 /* of a window */
 
 /* ---- counts ---- */
 
 static void a_count_is_the_least_that_stands_for_its_units(uint64_t units)
 {
-	uint32_t count = weir_remnant_count(units);
+	uint32_t count = weir_row_ghost_count(units);
 
-	assert_true(count <= WEIR_REMNANT_COUNT_MASK);
-	assert_true(weir_remnant_units(count) >= units);
+	assert_true(count <= WEIR_ROW_GHOST_COUNT_MASK);
+	assert_true(weir_row_ghost_units(count) >= units);
 	if (count)
-		assert_true(weir_remnant_units(count - 1) < units);
+		assert_true(weir_row_ghost_units(count - 1) < units);
 }
 
 static void counts_never_stand_for_less(void **state)
@@ -40,9 +40,9 @@ static void counts_never_stand_for_less(void **state)
 static void counts_are_exact_up_to_127_and_then_within_a_64th(void **state)
 {
 	for (uint64_t units = 0; units < 1 << 20; units++) {
-		uint64_t more = weir_remnant_units(weir_remnant_count(units)) - units;
+		uint64_t more = weir_row_ghost_units(weir_row_ghost_count(units)) - units;
 
-		assert_true(units < 128 ? more == 0 : more * WEIR_REMNANT_MANTISSA <= units);
+		assert_true(units < 128 ? more == 0 : more * WEIR_ROW_GHOST_MANTISSA <= units);
 	}
 }
 
@@ -51,37 +51,37 @@ static void the_largest_count_has_no_bound(void **state)
 	static const uint64_t large[] = {1ull << 37, 1ull << 40, 1ull << 59, 1ull << 60};
 
 	for (size_t i = 0; i < ARRAY_SIZE(large); i++)
-		assert_int_equal(weir_remnant_count(large[i]), WEIR_REMNANT_COUNT_MASK);
-	assert_true(weir_remnant_units(WEIR_REMNANT_COUNT_MASK) == WEIR_REMNANT_BOUNDLESS);
-	assert_true(weir_remnant_units(WEIR_REMNANT_COUNT_MASK - 1) < 1ull << 37);
+		assert_int_equal(weir_row_ghost_count(large[i]), WEIR_ROW_GHOST_COUNT_MASK);
+	assert_true(weir_row_ghost_units(WEIR_ROW_GHOST_COUNT_MASK) == WEIR_ROW_GHOST_BOUNDLESS);
+	assert_true(weir_row_ghost_units(WEIR_ROW_GHOST_COUNT_MASK - 1) < 1ull << 37);
 }
 
 /* ---- words ---- */
 
 static void parts_of_a_word_do_not_touch_each_other(void **state)
 {
-	const uint64_t name = (1u << 24) - 1, start = WEIR_REMNANT_START_MASK, span = WEIR_REMNANT_SPAN_MASK,
-		       count = WEIR_REMNANT_COUNT_MASK;
+	const uint64_t name = (1u << 24) - 1, start = WEIR_ROW_GHOST_START_MASK, span = WEIR_ROW_GHOST_SPAN_MASK,
+		       count = WEIR_ROW_GHOST_COUNT_MASK;
 
-	assert_true((WEIR_REMNANT_WORD(name, 0, 0, 0, 0) ^ WEIR_REMNANT_WORD(0, start, 0, 0, 0) ^
-		     WEIR_REMNANT_WORD(0, 0, span, 0, 0) ^ WEIR_REMNANT_WORD(0, 0, 0, count, 0) ^
-		     WEIR_REMNANT_WORD(0, 0, 0, 0, count)) == UINT64_MAX);
-	assert_true(WEIR_REMNANT_WORD(name, 0, 0, 0, 0) >> WEIR_REMNANT_NAME_SHIFT == name);
-	assert_int_equal(weir_remnant_span(WEIR_REMNANT_WORD(name, start, 9, count, count)), 9);
+	assert_true((WEIR_ROW_GHOST_WORD(name, 0, 0, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, start, 0, 0, 0) ^
+		     WEIR_ROW_GHOST_WORD(0, 0, span, 0, 0) ^ WEIR_ROW_GHOST_WORD(0, 0, 0, count, 0) ^
+		     WEIR_ROW_GHOST_WORD(0, 0, 0, 0, count)) == UINT64_MAX);
+	assert_true(WEIR_ROW_GHOST_WORD(name, 0, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == name);
+	assert_int_equal(weir_row_ghost_span(WEIR_ROW_GHOST_WORD(name, start, 9, count, count)), 9);
 	/* a bucket's number has 64 bits: what does not fit must not get into the name */
-	assert_true(WEIR_REMNANT_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_REMNANT_NAME_SHIFT == 0);
+	assert_true(WEIR_ROW_GHOST_WORD(0, UINT64_MAX, 0, 0, 0) >> WEIR_ROW_GHOST_NAME_SHIFT == 0);
 }
 
 static void timings_without_a_number_share_the_last_one(void **state)
 {
 	const uint32_t tag = 0xabcdefff;
 
-	assert_int_equal(WEIR_REMNANT_NAME(tag, 14u), 0xabcde << 4 | 14);
-	assert_int_equal(WEIR_REMNANT_NAME(tag, 15u), 0xabcde << 4 | 15);
-	assert_int_equal(WEIR_REMNANT_NAME(tag, 200u), 0xabcde << 4 | 15);
+	assert_int_equal(WEIR_ROW_GHOST_NAME(tag, 14u), 0xabcde << 4 | 14);
+	assert_int_equal(WEIR_ROW_GHOST_NAME(tag, 15u), 0xabcde << 4 | 15);
+	assert_int_equal(WEIR_ROW_GHOST_NAME(tag, 200u), 0xabcde << 4 | 15);
 }
 
-/* A flow has two sets, in one page and with one group of strangers, whichever of its sets of rows one begins with. */
+/* A flow has two sets, in one page and with one overflow window, whichever of its sets of rows one begins with. */
 static void a_flow_has_two_sets_in_one_page(void **state)
 {
 	const uint32_t page_sets[] = {WEIR_NARROW_PAGE_SETS, WEIR_MEDIUM_PAGE_SETS, WEIR_WIDE_PAGE_SETS};
@@ -91,14 +91,14 @@ static void a_flow_has_two_sets_in_one_page(void **state)
 		for (uint32_t row_set = 0; row_set < row_sets; row_set++)
 			for (uint32_t part = 0; part < 512; part++) {
 				const uint32_t tag = part << 4, other = WEIR_OTHER_SET(row_set, tag, page_sets[i]);
-				const uint32_t one = weir_remnant_set_beside(row_set, tag, page_sets[i], sets);
-				const uint32_t two = weir_remnant_set_beside(other, tag, page_sets[i], sets);
+				const uint32_t one = weir_row_ghost_set_beside(row_set, tag, page_sets[i], sets);
+				const uint32_t two = weir_row_ghost_set_beside(other, tag, page_sets[i], sets);
 
 				assert_int_not_equal(one, two);
-				assert_int_equal(one / WEIR_REMNANT_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
-				assert_int_equal(two / WEIR_REMNANT_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
-				assert_int_equal(WEIR_STRANGERS_GROUP(one, tag), WEIR_STRANGERS_GROUP(two, tag));
-				assert_true(WEIR_STRANGERS_GROUP(one, tag) < sets / WEIR_STRANGERS_SETS);
+				assert_int_equal(one / WEIR_ROW_GHOST_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
+				assert_int_equal(two / WEIR_ROW_GHOST_PAGE_SETS, row_set / WEIR_NARROW_PAGE_SETS);
+				assert_int_equal(WEIR_OVERFLOW_GROUP(one, tag), WEIR_OVERFLOW_GROUP(two, tag));
+				assert_true(WEIR_OVERFLOW_GROUP(one, tag) < sets / WEIR_OVERFLOW_SETS);
 				if (page_sets[i] == WEIR_NARROW_PAGE_SETS)
 					assert_int_equal(one / 2, row_set);
 			}
@@ -117,22 +117,22 @@ static void flows_of_one_set_spread_over_a_page(void **state)
 			for (uint32_t part = 0; part < 512; part++) {
 				const uint32_t tag = part << 4, other = WEIR_OTHER_SET(row_set, tag, page_sets[i]);
 
-				beside |= 1ull << weir_remnant_set_beside(row_set, tag, page_sets[i], sets);
-				others |= 1ull << weir_remnant_set_beside(other, tag, page_sets[i], sets);
+				beside |= 1ull << weir_row_ghost_set_beside(row_set, tag, page_sets[i], sets);
+				others |= 1ull << weir_row_ghost_set_beside(other, tag, page_sets[i], sets);
 			}
 			assert_int_equal(__builtin_popcountll(beside), 2);
 			assert_int_equal(__builtin_popcountll(others), 32);
 		}
 }
 
-/* Groups of strangers: each one is some flow's. */
-static void no_group_of_strangers_is_nobodys(void **state)
+/* Overflow windows: each one is some flow's. */
+static void no_overflow_window_is_nobodys(void **state)
 {
-	uint32_t met[4 * WEIR_REMNANT_PAGE_SETS / WEIR_STRANGERS_SETS] = {};
+	uint32_t met[4 * WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS] = {};
 
-	for (uint32_t set = 0; set < 4 * WEIR_REMNANT_PAGE_SETS; set++)
+	for (uint32_t set = 0; set < 4 * WEIR_ROW_GHOST_PAGE_SETS; set++)
 		for (uint32_t part = 0; part < 64; part++)
-			met[WEIR_STRANGERS_GROUP(set, part << 9)]++;
+			met[WEIR_OVERFLOW_GROUP(set, part << 9)]++;
 	for (size_t i = 0; i < sizeof(met) / sizeof(met[0]); i++)
 		assert_int_equal(met[i], met[0]);
 }
@@ -140,12 +140,12 @@ static void no_group_of_strangers_is_nobodys(void **state)
 /* Every page has a word of its own, behind the heads. */
 static void every_page_has_a_word(void **state)
 {
-	for (uint32_t sets = WEIR_REMNANT_PAGE_SETS; sets <= 1u << 20; sets *= 2) {
-		const uint32_t last_page = sets / WEIR_REMNANT_PAGE_SETS - 1;
+	for (uint32_t sets = WEIR_ROW_GHOST_PAGE_SETS; sets <= 1u << 20; sets *= 2) {
+		const uint32_t last_page = sets / WEIR_ROW_GHOST_PAGE_SETS - 1;
 
-		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets), sets + WEIR_REMNANT_HEADS);
-		assert_int_equal(WEIR_REMNANT_PAGES_SET(sets) + last_page / WEIR_REMNANT_WAYS + 1,
-				 WEIR_REMNANT_ALL_SETS(sets));
+		assert_int_equal(WEIR_ROW_GHOST_PAGES_SET(sets), sets + WEIR_ROW_GHOST_HEADS);
+		assert_int_equal(WEIR_ROW_GHOST_PAGES_SET(sets) + last_page / WEIR_ROW_GHOST_WAYS + 1,
+				 WEIR_ROW_GHOST_ALL_SETS(sets));
 	}
 }
 
@@ -164,25 +164,25 @@ static void a_word_counts_until_its_newest_bucket_has_left_the_window(void **sta
 {
 	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
 		for (uint32_t span = 0; span < CELLS; span++) {
-			const uint64_t word = WEIR_REMNANT_WORD(7, starts[i], span, 40, 2);
+			const uint64_t word = WEIR_ROW_GHOST_WORD(7, starts[i], span, 40, 2);
 
 			for (uint64_t bucket = starts[i]; bucket < starts[i] + 3ull * CELLS; bucket++) {
-				uint64_t units = weir_remnant_in_window(word, bucket, CELLS);
+				uint64_t units = weir_row_ghost_in_window(word, bucket, CELLS);
 
 				assert_int_equal(units, expected(starts[i], span, bucket));
 				/* room is made only for what counts nothing any more */
 				if (units)
-					assert_true(weir_remnant_counts(word, bucket - CELLS));
+					assert_true(weir_row_ghost_counts(word, bucket - CELLS));
 			}
-			assert_false(weir_remnant_counts(word, starts[i] + span));
+			assert_false(weir_row_ghost_counts(word, starts[i] + span));
 		}
 }
 
 static void a_free_word_counts_nothing(void **state)
 {
 	for (uint64_t bucket = 0; bucket < ROUND; bucket++) {
-		assert_false(weir_remnant_counts(0, bucket));
-		assert_int_equal(weir_remnant_in_window(0, bucket, CELLS), 0);
+		assert_false(weir_row_ghost_counts(0, bucket));
+		assert_int_equal(weir_row_ghost_in_window(0, bucket, CELLS), 0);
 	}
 }
 
@@ -191,16 +191,16 @@ static void a_free_word_counts_nothing(void **state)
  */
 static void a_word_that_was_left_comes_back_after_a_round(void **state)
 {
-	const uint64_t start = 100, word = WEIR_REMNANT_WORD(7, start, 0, 40, 0);
+	const uint64_t start = 100, word = WEIR_ROW_GHOST_WORD(7, start, 0, 40, 0);
 
 	for (uint64_t bucket = start + CELLS; bucket < start + ROUND; bucket++)
-		assert_int_equal(weir_remnant_in_window(word, bucket, CELLS), 0);
-	for (uint64_t bucket = start; bucket < start + WEIR_REMNANT_AHEAD; bucket++)
-		assert_false(weir_remnant_counts(word, bucket));
-	assert_true(weir_remnant_counts(word, start + WEIR_REMNANT_AHEAD));
-	assert_true(weir_remnant_counts(word, start + ROUND - 1));
-	assert_int_equal(weir_remnant_in_window(word, start + ROUND, CELLS), 40);
-	assert_int_equal(weir_remnant_in_window(word, start + ROUND + CELLS, CELLS), 0);
+		assert_int_equal(weir_row_ghost_in_window(word, bucket, CELLS), 0);
+	for (uint64_t bucket = start; bucket < start + WEIR_ROW_GHOST_AHEAD; bucket++)
+		assert_false(weir_row_ghost_counts(word, bucket));
+	assert_true(weir_row_ghost_counts(word, start + WEIR_ROW_GHOST_AHEAD));
+	assert_true(weir_row_ghost_counts(word, start + ROUND - 1));
+	assert_int_equal(weir_row_ghost_in_window(word, start + ROUND, CELLS), 40);
+	assert_int_equal(weir_row_ghost_in_window(word, start + ROUND + CELLS, CELLS), 0);
 }
 
 int main(void)
@@ -213,7 +213,7 @@ int main(void)
 		cmocka_unit_test(timings_without_a_number_share_the_last_one),
 		cmocka_unit_test(a_flow_has_two_sets_in_one_page),
 		cmocka_unit_test(flows_of_one_set_spread_over_a_page),
-		cmocka_unit_test(no_group_of_strangers_is_nobodys),
+		cmocka_unit_test(no_overflow_window_is_nobodys),
 		cmocka_unit_test(every_page_has_a_word),
 		cmocka_unit_test(a_word_counts_until_its_newest_bucket_has_left_the_window),
 		cmocka_unit_test(a_free_word_counts_nothing),

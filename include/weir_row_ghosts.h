@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Map `remnants`, shared by all CPUs: ghosts, which rows leave that are pushed out while they count (bpf/row_ghosts.h).
+ * A ghost is one word, so that a compare-and-swap changes all of it, and a set of them is a cache line. A flow has two
+ * candidate sets, one beside each of its two sets of rows, and may have several ghosts: they add up. So what a row
+ * leaves mostly lies in lines that the newcomer has had to look at. Both sets lie in one page. Behind the last set come
+ * the *heads*, in one of which each CPU counts, and behind them a word for each page, which says until when ghosts in
+ * it may count.
+ *
+ * A word holds, from the lowest bit, two counts of units, and when they end. `units` were counted in buckets from
+ * `start` to `start` + `span`, `before` in earlier ones; all that a row counted is taken for as new as its newest
+ * bucket. When `before` has left the window, `units` take its place. So a flow that is pushed out again and again is
+ * not charged for what it used long ago.
+ *
+ * Numbers of buckets are cut to WEIR_ROW_GHOST_START_BITS: with buckets of 100 ms a ghost that nobody has replaced
+ * looks valid again, for one window, after 27 minutes. The page's word tells before that that no ghost of the page
+ * counts any more, unless flows are pushed out there all the while; then ghosts are replaced all the while.
+ *
+ * Map `strangers`, shared likewise: where rules say `whenFull: aggregate`, what found no slot among the ghosts. Of an
+ * eighth of a page's flows, their *group*, one word for each class of windows, the *overflow window*, counts all of it.
+ */
+#ifndef WEIR_ABI_ROW_GHOSTS_H
+#define WEIR_ABI_ROW_GHOSTS_H
+
+#include <linux/types.h>
+
+#define WEIR_ROW_GHOST_WAYS 8
+#define WEIR_ROW_GHOST_PAGE_SETS 64
+
+struct weir_row_ghost_set {
+	union {
+		__u64 word[WEIR_ROW_GHOST_WAYS];     /* 0: free */
+		__u64 until_ns[WEIR_ROW_GHOST_WAYS]; /* of pages: no ghost counts from then on, by CLOCK_MONOTONIC */
+		struct {			     /* of a head, by some CPUs */
+			__u64 displaced;	     /* ghosts that were lost to newer ones while they counted */
+			__u64 joined;		     /* ghosts that found no slot and joined an overflow window */
+		};
+	};
+};
+_Static_assert(sizeof(struct weir_row_ghost_set) == 64, "one cache line");
+
+/* CPUs whose numbers differ by a multiple of this share a head. In a flood every packet may count there: on one head
+ * for all, CPUs would wait for each other.
+ */
+#define WEIR_ROW_GHOST_HEADS 64
+
+/* What the map has: sets, heads, and sets of pages' words. */
+#define WEIR_ROW_GHOST_PAGES_SET(sets) ((sets) + WEIR_ROW_GHOST_HEADS)
+#define WEIR_ROW_GHOST_ALL_SETS(sets)                                                                                  \
+	(WEIR_ROW_GHOST_PAGES_SET(sets) +                                                                              \
+	 ((sets) / WEIR_ROW_GHOST_PAGE_SETS + WEIR_ROW_GHOST_WAYS - 1) / WEIR_ROW_GHOST_WAYS)
+
+/* Ghosts that there is room for, for each row of one CPU. Chosen: four times as many flows as rows are remembered,
+ * and the table is less than a quarter of what an instance takes on two CPUs.
+ */
+#define WEIR_ROW_GHOSTS_PER_ROW 4
+#define WEIR_ROW_GHOSTS_OF_LENDERS 2 /* times as many: their tables have nearly twice as many places as rows */
+
+#define WEIR_ROW_GHOST_COUNT_BITS 11
+#define WEIR_ROW_GHOST_COUNT_MASK ((1u << WEIR_ROW_GHOST_COUNT_BITS) - 1)
+#define WEIR_ROW_GHOST_SPAN_SHIFT (2 * WEIR_ROW_GHOST_COUNT_BITS)
+#define WEIR_ROW_GHOST_SPAN_MASK 15u
+#define WEIR_ROW_GHOST_START_SHIFT (WEIR_ROW_GHOST_SPAN_SHIFT + 4)
+#define WEIR_ROW_GHOST_START_BITS 14
+#define WEIR_ROW_GHOST_START_MASK ((1u << WEIR_ROW_GHOST_START_BITS) - 1)
+#define WEIR_ROW_GHOST_NAME_SHIFT (WEIR_ROW_GHOST_START_SHIFT + WEIR_ROW_GHOST_START_BITS)
+#define WEIR_ROW_GHOST_WORD(name, start, span, units, before)                                                          \
+	((__u64)(name) << WEIR_ROW_GHOST_NAME_SHIFT |                                                                  \
+	 (__u64)((start)&WEIR_ROW_GHOST_START_MASK) << WEIR_ROW_GHOST_START_SHIFT |                                    \
+	 (__u64)(span) << WEIR_ROW_GHOST_SPAN_SHIFT | (__u64)(before) << WEIR_ROW_GHOST_COUNT_BITS | (units))
+
+/* A name has 24 bits: 20 of the tag that the flow's row has, and the number of its timing, whose buckets are meant. Two
+ * flows of one set share a name by a chance of 2^-20: then both are judged by what both have left, which is never too
+ * little.
+ */
+#define WEIR_ROW_GHOST_TIMINGS 15 /* of a timing from this number on, only its own flows know how long a bucket is */
+#define WEIR_ROW_GHOST_NAME(tag, timing)                                                                               \
+	((tag) >> 12 << 4 | ((timing) < WEIR_ROW_GHOST_TIMINGS ? (timing) : WEIR_ROW_GHOST_TIMINGS))
+
+/* The set of ghosts of a flow beside a set of its rows. Narrow rows' sets have two sets beside each, and the tag says
+ * which. Sets of larger rows have smaller pages: of a flow's odd set the tag moves it to another one of their pages, so
+ * that the flows of one page have a whole page of ghosts. Both sets of a flow lie in one page.
+ */
+static inline __u32 weir_row_ghost_set_beside(__u32 row_set, __u32 tag, __u32 page_sets, __u32 sets)
+{
+	const __u32 odd = row_set & 1, among = WEIR_ROW_GHOST_PAGE_SETS / 2 - page_sets;
+
+	row_set ^= (tag >> 4 & among) * odd;
+	return (row_set << 1 | (tag >> (9 + odd) & 1)) & (sets - 1);
+}
+
+/* There are an eighth as many groups as sets. Chosen: with 16 words for each, they take a quarter of what
+ * the sets take. Both of a flow's sets give the same group.
+ */
+#define WEIR_OVERFLOW_SETS 8u
+#define WEIR_OVERFLOW_GROUP(set, tag)                                                                                  \
+	((set) / WEIR_ROW_GHOST_PAGE_SETS * (WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS) |                          \
+	 ((tag) >> 9 & (WEIR_ROW_GHOST_PAGE_SETS / WEIR_OVERFLOW_SETS - 1)))
+
+/* Whose units one word may count: of windows with the same buckets, in narrow rows or in others (so packets and bytes
+ * are mostly apart). Later timings have no overflow window.
+ */
+#define WEIR_OVERFLOW_TIMINGS 8u
+#define WEIR_OVERFLOW_CLASSES (2 * WEIR_OVERFLOW_TIMINGS)
+#define WEIR_OVERFLOW_CLASS(timing, is_narrow) ((timing) | ((is_narrow) ? 0 : WEIR_OVERFLOW_TIMINGS))
+#define WEIR_OVERFLOW_NAME 0xffffffu /* of all their words: which flow, nobody asks */
+
+struct weir_overflow_windows {
+	__u64 word[WEIR_OVERFLOW_CLASSES];
+};
+_Static_assert(sizeof(struct weir_overflow_windows) == 128, "two cache lines");
+
+/* `start` of a word lies so many buckets behind, modulo 2^14; from WEIR_ROW_GHOST_AHEAD on it lies ahead. */
+#define WEIR_ROW_GHOST_AGE(word, bucket)                                                                               \
+	(((__u32)(bucket) - (__u32)((word) >> WEIR_ROW_GHOST_START_SHIFT)) & WEIR_ROW_GHOST_START_MASK)
+#define WEIR_ROW_GHOST_AHEAD (WEIR_ROW_GHOST_START_MASK + 1 - 1024)
+
+/*
+ * Counts are written by a mantissa of seven bits, the first of which is left out, and a power of two: to the unit up to
+ * 127, above that rounded up by at most a 64th.
+ */
+#define WEIR_ROW_GHOST_MANTISSA_BITS 6
+#define WEIR_ROW_GHOST_MANTISSA (1u << WEIR_ROW_GHOST_MANTISSA_BITS)
+
+#define WEIR_ROW_GHOST_BOUNDLESS (1ull << 60) /* what the largest count stands for: 2^37 and more */
+
+static inline __u64 weir_row_ghost_units(__u32 count)
+{
+	__u32 power = count >> WEIR_ROW_GHOST_MANTISSA_BITS, mantissa = count & (WEIR_ROW_GHOST_MANTISSA - 1);
+
+	if (power == 0)
+		return mantissa;
+	if (count == WEIR_ROW_GHOST_COUNT_MASK)
+		return WEIR_ROW_GHOST_BOUNDLESS;
+	return (__u64)(mantissa + WEIR_ROW_GHOST_MANTISSA) << (power - 1);
+}
+
+/* The least count that stands for at least so many units. */
+static inline __u32 weir_row_ghost_count(__u64 units)
+{
+	__u32 power = 0, mantissa;
+
+	if (units < 2ull * WEIR_ROW_GHOST_MANTISSA)
+		return units;
+	for (int step = 16; step; step /= 2)
+		if (units >> step >= WEIR_ROW_GHOST_MANTISSA) {
+			/* rounded up: what is cut off counts as one more */
+			units = (units >> step) + ((units & ((1ull << step) - 1)) != 0);
+			power += step;
+		}
+	if (units >= 2ull * WEIR_ROW_GHOST_MANTISSA) {
+		units = (units + 1) / 2;
+		power++;
+	}
+	mantissa = units - WEIR_ROW_GHOST_MANTISSA;
+	if (power + 1 > 31)
+		return WEIR_ROW_GHOST_COUNT_MASK;
+	return (power + 1) << WEIR_ROW_GHOST_MANTISSA_BITS | mantissa;
+}
+
+/* ---- words ---- */
+
+static inline __u32 weir_row_ghost_span(__u64 word)
+{
+	return word >> WEIR_ROW_GHOST_SPAN_SHIFT & WEIR_ROW_GHOST_SPAN_MASK;
+}
+
+/* Does a word still count, if buckets up to `expired` have left the window? */
+static inline int weir_row_ghost_counts(__u64 word, __u64 expired)
+{
+	__u32 age = WEIR_ROW_GHOST_AGE(word, expired);
+
+	return word && (age < weir_row_ghost_span(word) || age >= WEIR_ROW_GHOST_AHEAD);
+}
+
+/* What a word counts in a window of so many buckets that ends with `bucket`. */
+static inline __u64 weir_row_ghost_in_window(__u64 word, __u64 bucket, __u32 window_cells)
+{
+	__u32 age = WEIR_ROW_GHOST_AGE(word, bucket);
+	__u64 units = 0;
+
+	if (age < weir_row_ghost_span(word) + window_cells)
+		units += weir_row_ghost_units(word & WEIR_ROW_GHOST_COUNT_MASK);
+	if (age + 1 < window_cells)
+		units += weir_row_ghost_units(word >> WEIR_ROW_GHOST_COUNT_BITS & WEIR_ROW_GHOST_COUNT_MASK);
+	return units;
+}
+
+#endif
